@@ -1,0 +1,177 @@
+//! API keys: `mfk_`, 32 random base62 characters, 6 characters of checksum. Only a hash is ever stored.
+
+use std::fmt;
+
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+
+use super::{LicenseId, Timestamp};
+
+const PREFIX: &str = "mfk_";
+const RANDOM_CHARS: usize = 32;
+const CHECKSUM_CHARS: usize = 6;
+const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/// A key in plain text. It has no `Display` and an opaque `Debug`, so that it cannot slip into a log.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ApiKey(String);
+
+/// The text has not the form of a key, or its checksum fails.
+#[derive(Debug, thiserror::Error)]
+#[error("the text is no API key of this service")]
+pub struct NotAKey;
+
+impl ApiKey {
+    /// A new random key.
+    ///
+    /// # Errors
+    /// When the operating system has no random bytes.
+    pub fn generate() -> Result<ApiKey, getrandom::Error> {
+        let random = random_base62(RANDOM_CHARS)?;
+        let checksum = checksum(&random);
+        Ok(ApiKey(format!("{PREFIX}{random}{checksum}")))
+    }
+
+    /// Reads a key as a caller sends it. The checksum rejects slips of the pen without a look-up.
+    ///
+    /// # Errors
+    /// [`NotAKey`] when form or checksum are wrong.
+    pub fn parse(text: &str) -> Result<ApiKey, NotAKey> {
+        let body = text.strip_prefix(PREFIX).ok_or(NotAKey)?;
+        let shaped = body.len() == RANDOM_CHARS + CHECKSUM_CHARS && body.bytes().all(|byte| BASE62.contains(&byte));
+        if !shaped || checksum(&body[..RANDOM_CHARS]) != body[RANDOM_CHARS..] {
+            return Err(NotAKey);
+        }
+        Ok(ApiKey(text.to_owned()))
+    }
+
+    /// What is stored and looked up. 190 random bits need no salt and no slow hash.
+    pub fn hash(&self) -> KeyHash {
+        KeyHash(*blake3::hash(self.0.as_bytes()).as_bytes())
+    }
+
+    /// The plain text, to be shown once.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ApiKey(..)")
+    }
+}
+
+/// The BLAKE3 hash of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyHash(pub [u8; 32]);
+
+/// What the service keeps of a key.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KeyRecord {
+    /// Its public id, for `key list`, `key revoke` and logs.
+    pub id: String,
+    /// The operator's note.
+    pub label: Option<String>,
+    /// The license it opens.
+    pub license: LicenseId,
+    /// That license's name, kept for when the license is gone.
+    pub license_name: String,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// From when on it is `expired_api_key`.
+    pub expires_at: Option<Timestamp>,
+    /// The addresses it may be used from; empty means any.
+    pub allowed_ips: Vec<IpNet>,
+    /// From when on it is `revoked_api_key`: now for a revoked key, after the overlap for a replaced one.
+    pub revoked_at: Option<Timestamp>,
+    /// The id of the key that replaced it.
+    pub replaced_by: Option<String>,
+}
+
+/// Whether a key can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyStatus {
+    /// It can.
+    Active,
+    /// It can, until its overlap with the key that replaced it ends.
+    Replaced,
+    /// It was revoked or replaced.
+    Revoked,
+    /// Its time is over.
+    Expired,
+}
+
+impl KeyStatus {
+    /// The word in `key list`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            KeyStatus::Active => "active",
+            KeyStatus::Replaced => "replaced",
+            KeyStatus::Revoked => "revoked",
+            KeyStatus::Expired => "expired",
+        }
+    }
+}
+
+impl KeyRecord {
+    /// Whether the key can be used at this instant. A revocation outweighs an expiry.
+    pub fn status(&self, now: Timestamp) -> KeyStatus {
+        match (self.revoked_at, self.expires_at) {
+            (Some(revoked), _) if revoked <= now => KeyStatus::Revoked,
+            (_, Some(expires)) if expires <= now => KeyStatus::Expired,
+            (Some(_), _) => KeyStatus::Replaced,
+            (None, _) => KeyStatus::Active,
+        }
+    }
+}
+
+/// A new public id for a key: short, readable, no secret.
+///
+/// # Errors
+/// When the operating system has no random bytes.
+pub fn new_key_id() -> Result<String, getrandom::Error> {
+    Ok(format!("key_{}", random_base62(10)?))
+}
+
+/// Random base62 characters, each of the 62 equally likely.
+fn random_base62(length: usize) -> Result<String, getrandom::Error> {
+    let mut text = String::with_capacity(length);
+    while text.len() < length {
+        let mut bytes = [0_u8; 64];
+        getrandom::fill(&mut bytes)?;
+        // 248 is the largest multiple of 62 that a byte holds: what lies above would favour the first characters.
+        let fair = bytes.iter().filter(|byte| **byte < 248).take(length - text.len());
+        text.extend(fair.map(|byte| char::from(BASE62[usize::from(byte % 62)])));
+    }
+    Ok(text)
+}
+
+fn checksum(random: &str) -> String {
+    let hash = blake3::derive_key("medfeed 2026-11 api key checksum", random.as_bytes());
+    let mut number = u64::from_le_bytes(hash[..8].try_into().unwrap_or_default());
+    let mut text = String::with_capacity(CHECKSUM_CHARS);
+    for _ in 0..CHECKSUM_CHARS {
+        text.push(char::from(BASE62[usize::try_from(number % 62).unwrap_or_default()]));
+        number /= 62;
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_changed_character_is_noticed() {
+        let key = ApiKey::generate().unwrap();
+        assert!(ApiKey::parse(key.reveal()).is_ok());
+        for at in 0..key.reveal().len() {
+            let mut bytes = key.reveal().as_bytes().to_vec();
+            bytes[at] = if bytes[at] == b'x' { b'y' } else { b'x' };
+            let changed = String::from_utf8(bytes).unwrap();
+            assert!(ApiKey::parse(&changed).is_err(), "{at}");
+        }
+        assert_eq!(format!("{key:?}"), "ApiKey(..)");
+    }
+}

@@ -1,0 +1,100 @@
+//! Licenses: which datasets, and which conferences, a caller sees (decisions, "License, visibility, keys").
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{ConferenceFields, Dataset, Timestamp};
+
+/// Requests per minute of a license that names no limit of its own.
+pub const DEFAULT_RATE_LIMIT: u32 = 600;
+
+/// A license's number in row keys and tokens: random, so that a license made later under the same name is another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct LicenseId(pub u64);
+
+/// What a license shows. An absent set means all; a given set never matches a null country or year.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scope {
+    /// The datasets that can be read at all.
+    pub datasets: BTreeSet<Dataset>,
+    /// Conferences with at least one of these areas.
+    pub therapy_areas: Option<BTreeSet<String>>,
+    /// Conferences in one of these countries.
+    pub countries: Option<BTreeSet<String>>,
+    /// Conferences of one of these edition years.
+    pub years: Option<BTreeSet<u16>>,
+}
+
+impl Scope {
+    /// The scope before a license exists and after it is gone.
+    pub fn nothing() -> Scope {
+        Scope { datasets: BTreeSet::new(), therapy_areas: None, countries: None, years: None }
+    }
+
+    /// Whether every given set matches the conference. The dataset is not asked for here.
+    pub fn shows_conference(&self, conference: &ConferenceFields) -> bool {
+        self.blocking_rules(conference).is_empty()
+    }
+
+    /// The sets that do not match the conference, for `medfeed license explain`.
+    pub fn blocking_rules(&self, conference: &ConferenceFields) -> Vec<Rule> {
+        let mut blocking = Vec::new();
+        if let Some(areas) = &self.therapy_areas
+            && !conference.therapy_areas.iter().any(|area| areas.contains(area))
+        {
+            blocking.push(Rule::TherapyAreas);
+        }
+        if let Some(countries) = &self.countries
+            && !conference.country.as_ref().is_some_and(|country| countries.contains(country))
+        {
+            blocking.push(Rule::Countries);
+        }
+        if let Some(years) = &self.years
+            && !conference.year.is_some_and(|year| years.contains(&year))
+        {
+            blocking.push(Rule::Years);
+        }
+        blocking
+    }
+}
+
+/// One of a scope's sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// The set of therapy areas.
+    TherapyAreas,
+    /// The set of countries.
+    Countries,
+    /// The set of years.
+    Years,
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Rule::TherapyAreas => "therapy areas",
+            Rule::Countries => "countries",
+            Rule::Years => "years",
+        })
+    }
+}
+
+/// A license.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct License {
+    /// Its number, for good.
+    pub id: LicenseId,
+    /// The name that the operator gave; at most one license has it at a time.
+    pub name: String,
+    /// What it shows.
+    pub scope: Scope,
+    /// Requests per minute and key.
+    pub rate_limit: u32,
+    /// The last seq of the commit that made its present scope: older sync tokens get 410.
+    pub scope_seq: u64,
+    /// When it was made.
+    pub created_at: Timestamp,
+}

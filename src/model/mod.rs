@@ -1,0 +1,39 @@
+//! The plain types of medfeed and their rules: no storage, no network, no clock but [`time::now`].
+//!
+//! In reading order:
+//! - [`dataset`] and [`id`]: what is named in every path and every row.
+//! - [`number`], [`time`], [`status`]: the small values with rules of their own.
+//! - [`field`]: a field's name, kind and place in its row. Everything that goes over the fields
+//!   of a row (JSON, CSV, import, documentation) goes over these tables.
+//! - [`curated`]: a row whose rules hold; [`conference`], [`journal`], [`reference`] are the four kinds.
+//! - [`json`] and [`flat`]: the two shapes that a row takes outside.
+//! - [`license`] and [`key`]: who may see what.
+//! - [`fold`]: the text comparison of `q` and of alphabetical order.
+
+pub mod conference;
+pub mod curated;
+pub mod dataset;
+pub mod field;
+pub mod flat;
+pub mod fold;
+pub mod id;
+pub mod journal;
+pub mod json;
+pub mod key;
+pub mod license;
+pub mod number;
+pub mod reference;
+pub mod status;
+pub mod time;
+
+pub use conference::{Conference, ConferenceFields};
+pub use curated::{Curated, Fault, Fields, RecordFields};
+pub use dataset::Dataset;
+pub use id::Id;
+pub use journal::{Access, Journal, JournalFields};
+pub use key::{ApiKey, KeyHash, KeyRecord};
+pub use license::{License, LicenseId, Scope};
+pub use number::Number;
+pub use reference::{Organization, OrganizationFields, ReferenceKind, Tag, TagFields};
+pub use status::DateStatus;
+pub use time::Timestamp;

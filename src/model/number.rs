@@ -1,0 +1,97 @@
+//! Metrics, prices and weeks: any number from 0.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A finite number from 0. Written without an exponent and without a needless `.0`, the same in JSON and CSV,
+/// so that a value read back is written as the same bytes.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Number(f64);
+
+/// The value is not a number from 0.
+#[derive(Debug, thiserror::Error)]
+#[error("write a number from 0, such as 4.2")]
+pub struct NotANumber;
+
+impl Number {
+    /// The value.
+    pub const fn get(self) -> f64 {
+        self.0
+    }
+}
+
+impl TryFrom<f64> for Number {
+    type Error = NotANumber;
+
+    fn try_from(value: f64) -> Result<Self, NotANumber> {
+        if value.is_finite() && value >= 0.0 {
+            // `+ 0.0` turns a negative zero into zero: the two would be written differently.
+            Ok(Number(value + 0.0))
+        } else {
+            Err(NotANumber)
+        }
+    }
+}
+
+impl FromStr for Number {
+    type Err = NotANumber;
+
+    /// A number in JSON's notation (RFC 8259, section 6): no sign `+`, no blanks, no `NaN`.
+    fn from_str(text: &str) -> Result<Self, NotANumber> {
+        if text.starts_with(|c: char| c.is_ascii_whitespace()) || text.ends_with(|c: char| c.is_ascii_whitespace()) {
+            return Err(NotANumber);
+        }
+        Number::try_from(serde_json::from_str::<f64>(text).map_err(|_| NotANumber)?)
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Rust writes the shortest digits that read back as the same value, and never an exponent.
+        write!(f, "{}", self.0)
+    }
+}
+
+impl Serialize for Number {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Number::try_from(f64::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_and_written() {
+        let cases = [
+            ("0", Some("0")),
+            ("-0", Some("0")),
+            ("12", Some("12")),
+            ("12.0", Some("12")),
+            ("4.25", Some("4.25")),
+            ("1e3", Some("1000")),
+            ("1e-7", Some("0.0000001")),
+            ("-1", None),
+            ("+1", None),
+            (" 1", None),
+            ("1,5", None),
+            ("NaN", None),
+            ("inf", None),
+            ("1e999", None),
+            ("", None),
+        ];
+        for (text, expected) in cases {
+            let written = text.parse::<Number>().ok().map(|number| number.to_string());
+            assert_eq!(written.as_deref(), expected, "{text:?}");
+        }
+    }
+}

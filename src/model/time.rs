@@ -1,0 +1,213 @@
+//! Days and instants, as the contract writes them: `YYYY-MM-DD` and `YYYY-MM-DDThh:mm:ssZ`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::civil::Date;
+use serde::{Deserialize, Serialize};
+
+/// An instant in whole seconds since 1970-01-01T00:00:00Z, from year 1 to year 9999.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// The instant of this many seconds since the epoch, brought into the years 1 to 9999.
+    pub fn from_unix_s(seconds: i64) -> Timestamp {
+        const YEAR_1: i64 = -62_135_596_800;
+        const YEAR_9999_END: i64 = 253_402_207_200;
+        Timestamp(seconds.clamp(YEAR_1, YEAR_9999_END))
+    }
+
+    /// Seconds since the epoch.
+    pub const fn unix_s(self) -> i64 {
+        self.0
+    }
+
+    /// The instant this many seconds later.
+    pub fn plus_s(self, seconds: i64) -> Timestamp {
+        Timestamp::from_unix_s(self.0.saturating_add(seconds))
+    }
+
+    /// The UTC day.
+    pub fn date(self) -> Date {
+        self.civil().date()
+    }
+
+    fn civil(self) -> jiff::civil::DateTime {
+        // In range by construction; the epoch stands in for what cannot be.
+        let instant = jiff::Timestamp::from_second(self.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+        jiff::tz::Offset::UTC.to_datetime(instant)
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = self.civil();
+        write!(
+            f,
+            "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z",
+            at.year(),
+            at.month(),
+            at.day(),
+            at.hour(),
+            at.minute(),
+            at.second()
+        )
+    }
+}
+
+/// The present instant. The only place that reads the wall clock.
+#[allow(clippy::disallowed_methods)]
+pub fn now() -> Timestamp {
+    Timestamp::from_unix_s(jiff::Timestamp::now().as_second())
+}
+
+/// The text is not a day.
+#[derive(Debug, thiserror::Error)]
+#[error("write a date as YYYY-MM-DD, such as 2026-03-15")]
+pub struct NotADate;
+
+/// Reads `YYYY-MM-DD`, exactly: other spellings that ISO 8601 allows would not be written back the same.
+pub fn parse_date(text: &str) -> Result<Date, NotADate> {
+    let bytes = text.as_bytes();
+    let shaped = bytes.len() == 10
+        && bytes.iter().enumerate().all(|(at, byte)| match at {
+            4 | 7 => *byte == b'-',
+            _ => byte.is_ascii_digit(),
+        });
+    if !shaped {
+        return Err(NotADate);
+    }
+    let date = Date::from_str(text).map_err(|_| NotADate)?;
+    if date.year() < 1 { Err(NotADate) } else { Ok(date) }
+}
+
+/// The text is neither a day nor an instant.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotATime {
+    /// An offset's `+` was sent raw and arrived as a blank.
+    #[error("it contains a blank where an offset's `+` was meant: send `+` as `%2B`, or use `Z`")]
+    BlankForPlus,
+    /// Anything else.
+    #[error(
+        "write a date (2026-03-15) or a date-time (2026-03-15T09:30:00Z, 2026-03-15T09:30:00+02:00; UTC when no offset is given)"
+    )]
+    Malformed,
+}
+
+/// Reads an ISO 8601 date (its first second, UTC) or date-time; without an offset it is UTC, and a fraction of a
+/// second is cut off (the contract, "List parameters").
+pub fn parse_time(text: &str) -> Result<Timestamp, NotATime> {
+    if let Ok(date) = parse_date(text) {
+        return civil_utc(date.to_datetime(jiff::civil::Time::midnight()));
+    }
+    // Split by hand: the library also takes a blank as separator, which here is a `+` lost in a query.
+    let (date, rest) = match (text.get(..10), text.get(10..)) {
+        (Some(date), Some(rest)) => (parse_date(date).map_err(|_| NotATime::Malformed)?, rest),
+        _ => return Err(NotATime::Malformed),
+    };
+    let Some(rest) = rest.strip_prefix(['T', 't']) else {
+        return Err(NotATime::Malformed);
+    };
+    let zone_at = rest.find(['Z', 'z', '+', '-', ' ']).unwrap_or(rest.len());
+    let (clock, zone) = rest.split_at(zone_at);
+    let time = parse_clock(clock).ok_or(NotATime::Malformed)?;
+    if let Some(after) = zone.strip_prefix(' ') {
+        let meant = parse_offset_s(after).is_some();
+        return Err(if meant { NotATime::BlankForPlus } else { NotATime::Malformed });
+    }
+    let offset_s = match zone {
+        "" | "Z" | "z" => 0,
+        _ => {
+            let size = parse_offset_s(&zone[1..]).ok_or(NotATime::Malformed)?;
+            if zone.starts_with('-') { -size } else { size }
+        }
+    };
+    let local = civil_utc(date.to_datetime(time))?;
+    Ok(local.plus_s(-offset_s))
+}
+
+fn civil_utc(at: jiff::civil::DateTime) -> Result<Timestamp, NotATime> {
+    let instant = jiff::tz::Offset::UTC.to_timestamp(at).map_err(|_| NotATime::Malformed)?;
+    Ok(Timestamp::from_unix_s(instant.as_second()))
+}
+
+/// `hh:mm`, `hh:mm:ss` or `hh:mm:ss.fff`; second 60 (a leap second) is taken as 59.
+fn parse_clock(text: &str) -> Option<jiff::civil::Time> {
+    let (whole, fraction) = match text.split_once(['.', ',']) {
+        Some((whole, fraction)) => (whole, Some(fraction)),
+        None => (text, None),
+    };
+    if let Some(fraction) = fraction
+        && (whole.len() != 8 || fraction.is_empty() || !fraction.bytes().all(|b| b.is_ascii_digit()))
+    {
+        return None;
+    }
+    let mut parts = whole.split(':').map(two_digits);
+    let hour = parts.next()??;
+    let minute = parts.next()??;
+    let second = match parts.next() {
+        Some(second) => second?.min(if hour == 23 && minute == 59 { 59 } else { 99 }),
+        None => 0,
+    };
+    if parts.next().is_some() {
+        return None;
+    }
+    jiff::civil::Time::new(hour, minute, second, 0).ok()
+}
+
+/// The seconds of an offset without its sign: `hh:mm`, `hhmm` or `hh`, less than a day.
+fn parse_offset_s(text: &str) -> Option<i64> {
+    let (hour, minute) = match text.len() {
+        2 => (two_digits(text)?, 0),
+        4 => (two_digits(text.get(..2)?)?, two_digits(text.get(2..)?)?),
+        5 if text.as_bytes()[2] == b':' => (two_digits(text.get(..2)?)?, two_digits(text.get(3..)?)?),
+        _ => return None,
+    };
+    (hour < 24 && minute < 60).then(|| i64::from(hour) * 3600 + i64::from(minute) * 60)
+}
+
+fn two_digits(text: &str) -> Option<i8> {
+    let shaped = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
+    if shaped { text.parse().ok() } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read() {
+        let cases = [
+            ("2026-03-15", Ok("2026-03-15T00:00:00Z")),
+            ("2026-03-15T09:30:00Z", Ok("2026-03-15T09:30:00Z")),
+            ("2026-03-15T09:30:00", Ok("2026-03-15T09:30:00Z")),
+            ("2026-03-15T09:30", Ok("2026-03-15T09:30:00Z")),
+            ("2026-03-15t09:30:00z", Ok("2026-03-15T09:30:00Z")),
+            ("2026-03-15T09:30:00.999Z", Ok("2026-03-15T09:30:00Z")),
+            ("2026-03-15T09:30:00+02:00", Ok("2026-03-15T07:30:00Z")),
+            ("2026-03-15T09:30:00-0130", Ok("2026-03-15T11:00:00Z")),
+            ("2026-12-31T23:59:60Z", Ok("2026-12-31T23:59:59Z")),
+            ("2024-02-29", Ok("2024-02-29T00:00:00Z")),
+            ("2026-03-15T09:30:00 02:00", Err(NotATime::BlankForPlus)),
+            ("2026-03-15 09:30:00", Err(NotATime::Malformed)),
+            ("2026-02-29", Err(NotATime::Malformed)),
+            ("2026-3-5", Err(NotATime::Malformed)),
+            ("20260315", Err(NotATime::Malformed)),
+            ("2026-03-15T24:00:00Z", Err(NotATime::Malformed)),
+            ("2026-03-15T09:30:60Z", Err(NotATime::Malformed)),
+            ("2026-03-15T09:30:00.Z", Err(NotATime::Malformed)),
+            ("2026-03-15T09:30:00+25:00", Err(NotATime::Malformed)),
+            ("2026-03-15T", Err(NotATime::Malformed)),
+            ("0000-01-01", Err(NotATime::Malformed)),
+            ("yesterday", Err(NotATime::Malformed)),
+            ("ééééé", Err(NotATime::Malformed)),
+            ("", Err(NotATime::Malformed)),
+        ];
+        for (text, expected) in cases {
+            let read = parse_time(text).map(|time| time.to_string());
+            assert_eq!(read, expected.map(str::to_owned), "{text:?}");
+        }
+    }
+}
