@@ -4,5 +4,23 @@
 //! on one immutable snapshot. ARCHITECTURE.md tells the whole; the modules, in reading order:
 //!
 //! - [`model`]: the plain types and their rules.
+//! - [`store`]: the database file: one writer, read-only followers.
+//! - [`view`]: a license's view of a snapshot, the only door to records.
+//! - [`token`]: sync tokens and cursors.
+//! - [`query`]: lists, the feed, reference lists and exports of a view.
+//! - [`docs`]: the service's own documentation.
+//! - [`api`]: the endpoints as plain functions.
+//! - [`serve`]: sockets, connections, and following the file.
+//! - [`import`]: curated files in, validated against the state that they edit.
+//! - [`cli`]: the command line.
 
+pub mod api;
+pub mod cli;
+pub mod docs;
+pub mod import;
 pub mod model;
+pub mod query;
+pub mod serve;
+pub mod store;
+pub mod token;
+pub mod view;

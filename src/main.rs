@@ -1,1 +1,7 @@
-fn main() {}
+//! The `medfeed` program.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    medfeed::cli::run()
+}

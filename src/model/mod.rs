@@ -34,6 +34,6 @@ pub use journal::{Access, Journal, JournalFields};
 pub use key::{ApiKey, KeyHash, KeyRecord};
 pub use license::{License, LicenseId, Scope};
 pub use number::Number;
-pub use reference::{Organization, OrganizationFields, ReferenceKind, Tag, TagFields};
+pub use reference::{Organization, OrganizationFields, ReferenceKind, References, Tag, TagFields};
 pub use status::DateStatus;
 pub use time::Timestamp;

@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 pub struct Timestamp(i64);
 
 impl Timestamp {
+    /// 1970-01-01T00:00:00Z.
+    pub const EPOCH: Timestamp = Timestamp(0);
+
     /// The instant of this many seconds since the epoch, brought into the years 1 to 9999.
     pub fn from_unix_s(seconds: i64) -> Timestamp {
         const YEAR_1: i64 = -62_135_596_800;

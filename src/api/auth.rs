@@ -1,0 +1,123 @@
+//! Who calls: the key in `Authorization: Bearer` or `X-API-Key` (the contract, "Authentication").
+
+use std::sync::Arc;
+
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+
+use super::problem::{Code, Problem};
+use super::request::Request;
+use crate::model::key::KeyStatus;
+use crate::model::{ApiKey, KeyRecord};
+use crate::store::Snapshot;
+
+/// The key of a request, in the form that it was sent in.
+#[derive(Debug, PartialEq, Eq)]
+enum Sent {
+    Nothing,
+    One(Vec<u8>),
+    Different,
+}
+
+fn sent_key(headers: &HeaderMap) -> Sent {
+    let bearer = headers.get_all(AUTHORIZATION).iter().filter_map(|value| bearer_token(value.as_bytes()));
+    let own = headers.get_all("x-api-key").iter().map(|value| value.as_bytes().trim_ascii());
+    let mut keys = bearer.chain(own).filter(|key| !key.is_empty());
+    let Some(first) = keys.next() else { return Sent::Nothing };
+    if keys.any(|other| other != first) { Sent::Different } else { Sent::One(first.to_vec()) }
+}
+
+/// The token of a Bearer header; any other scheme counts as no key.
+fn bearer_token(value: &[u8]) -> Option<&[u8]> {
+    let value = value.trim_ascii();
+    let (scheme, token) = value.split_at_checked("Bearer".len())?;
+    let separated = token.first().is_none_or(u8::is_ascii_whitespace);
+    (separated && scheme.eq_ignore_ascii_case(b"Bearer")).then(|| token.trim_ascii())
+}
+
+/// Finds the usable key of a request.
+///
+/// # Errors
+/// The 401 of the contract. All but `missing_api_key` are of a key that was sent and cannot be used.
+pub fn authenticate(request: &Request, snapshot: &Snapshot) -> Result<Arc<KeyRecord>, Problem> {
+    let invalid = |detail: &str| Problem::unauthorized(Code::InvalidApiKey, detail);
+    let text = match sent_key(&request.headers) {
+        Sent::Nothing => {
+            return Err(Problem::unauthorized(
+                Code::MissingApiKey,
+                "No API key was sent. Send it as `Authorization: Bearer <API_KEY>` or `X-API-Key: <API_KEY>`.",
+            ));
+        }
+        Sent::Different => {
+            return Err(invalid("Two different API keys were sent. Send one key, in one header."));
+        }
+        Sent::One(bytes) => bytes,
+    };
+    let unknown =
+        || invalid("The API key is not recognised. Check that it was copied whole: `mfk_` and 38 characters.");
+    let key = std::str::from_utf8(&text).ok().and_then(|text| ApiKey::parse(text).ok()).ok_or_else(unknown)?;
+    let record = snapshot.find_key(&key.hash()).ok_or_else(unknown)?;
+    match record.status(request.wall) {
+        KeyStatus::Active | KeyStatus::Replaced => Ok(Arc::clone(record)),
+        KeyStatus::Revoked => Err(Problem::unauthorized(
+            Code::RevokedApiKey,
+            "The API key was revoked or replaced. Use the key that replaced it, or ask the operator for a new one.",
+        )),
+        KeyStatus::Expired => Err(Problem::unauthorized(
+            Code::ExpiredApiKey,
+            "The API key's time is over. Ask the operator for a new one.",
+        )),
+    }
+}
+
+/// Refuses a key used from an address that is not in its list.
+///
+/// # Errors
+/// `ip_not_allowed`, which names the address as the server sees it.
+pub fn check_address(request: &Request, key: &KeyRecord) -> Result<(), Problem> {
+    let address = request.address;
+    if key.allowed_ips.is_empty() || key.allowed_ips.iter().any(|network| network.contains(&address)) {
+        return Ok(());
+    }
+    Err(Problem::new(
+        Code::IpNotAllowed,
+        format!(
+            "The API key may not be used from the address {address}. Use an address of the key's list, or ask the operator to add this one."
+        ),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn keys_are_found_in_both_headers() {
+        let one = |text: &str| Sent::One(text.as_bytes().to_vec());
+        let cases: [(&[(&str, &str)], Sent); 14] = [
+            (&[], Sent::Nothing),
+            (&[("authorization", "Bearer k")], one("k")),
+            (&[("authorization", "bearer   k ")], one("k")),
+            (&[("authorization", "BEARER\tk")], one("k")),
+            (&[("x-api-key", " k ")], one("k")),
+            (&[("authorization", "Bearer k"), ("x-api-key", "k")], one("k")),
+            (&[("authorization", "Bearer k"), ("x-api-key", "l")], Sent::Different),
+            (&[("x-api-key", "k"), ("x-api-key", "l")], Sent::Different),
+            (&[("authorization", "Basic k")], Sent::Nothing),
+            (&[("authorization", "Bearerk")], Sent::Nothing),
+            (&[("authorization", "Bearer")], Sent::Nothing),
+            (&[("authorization", "Basic k"), ("x-api-key", "l")], one("l")),
+            (&[("authorization", "Bearer "), ("x-api-key", "l")], one("l")),
+            (&[("x-api-key", "")], Sent::Nothing),
+        ];
+        for (headers, expected) in cases {
+            let mut map = HeaderMap::new();
+            for (name, value) in headers {
+                map.append(*name, HeaderValue::from_str(value).unwrap());
+            }
+            assert_eq!(sent_key(&map), expected, "{headers:?}");
+        }
+    }
+}

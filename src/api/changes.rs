@@ -1,0 +1,103 @@
+//! `GET /{dataset}/changes`.
+
+use std::sync::Arc;
+
+use super::params::Params;
+use super::problem::{Code, Problem};
+use super::records::updated_since;
+use super::response::Response;
+use super::service::{Caller, Source};
+use crate::model::json::push_str;
+use crate::model::{Dataset, License};
+use crate::query::feed::{self, Start};
+use crate::store::{Snapshot, StoreError};
+use crate::token::{Sealer, SyncToken};
+use crate::view::View;
+
+const LIMIT_DEFAULT: u16 = 500;
+const LIMIT_MOST: u16 = 1000;
+
+/// A page of the change feed.
+pub(super) fn changes(
+    mut caller: Caller,
+    source: &dyn Source,
+    dataset: Dataset,
+    params: &Params<'_>,
+) -> Result<Response, Problem> {
+    caller.view(dataset)?;
+    params.allow(&["since", "updated_since", "limit"])?;
+    let limit = params.whole("limit", 1, LIMIT_MOST)?.unwrap_or(LIMIT_DEFAULT);
+    let since_time = updated_since(params)?;
+    let start = match (params.opaque("since")?, since_time) {
+        (Some(_), Some(_)) => {
+            return Err(Problem::invalid_parameter(
+                "updated_since",
+                "cannot be combined with `since`; send one of the two",
+            ));
+        }
+        (None, None) => Start::Now,
+        (None, Some(time)) => Start::Since(time),
+        (Some(text), None) => {
+            let token = open_token(&caller, dataset, &text)?;
+            if !is_current(&caller.snapshot, &caller.license, &token)? {
+                // Another server may have given it a moment ago: look once before saying that it is lost.
+                catch_up(&mut caller, source, &token)?;
+            }
+            Start::After(token.position)
+        }
+    };
+    let view = caller.view(dataset)?;
+    let page = feed::feed(&view, start, usize::from(limit))?;
+    let mut body = Vec::with_capacity(page.items.len() + 160);
+    body.extend_from_slice(b"{\"data\":[");
+    body.extend_from_slice(&page.items);
+    body.extend_from_slice(b"],\"has_more\":");
+    body.extend_from_slice(if page.has_more { b"true" } else { b"false" });
+    body.extend_from_slice(b",\"next_sync_token\":");
+    push_str(&mut body, &Sealer::new(caller.snapshot.secret()).seal_sync_token(&page.next));
+    body.push(b'}');
+    Ok(Response::json(body))
+}
+
+fn open_token(caller: &Caller, dataset: Dataset, text: &str) -> Result<SyncToken, Problem> {
+    let sealer = Sealer::new(caller.snapshot.secret());
+    sealer.open_sync_token(text).ok().filter(|token| token.dataset == dataset).ok_or_else(|| {
+        Problem::new(
+            Code::InvalidSyncToken,
+            format!("The `since` value is not a sync token of `/{dataset}/changes`. Send a `next_sync_token` of this feed, or the `X-Sync-Token` of `/exports/{dataset}`."),
+        )
+    })
+}
+
+/// Whether a token continues in this state: of this license, of its present scope, and of this history.
+fn is_current(snapshot: &Snapshot, license: &License, token: &SyncToken) -> Result<bool, StoreError> {
+    if token.license != license.id || token.scope_seq != license.scope_seq {
+        return Ok(false);
+    }
+    match View::open(snapshot, license, token.dataset) {
+        Ok(view) => view.holds(&token.witness),
+        Err(_) => Ok(false),
+    }
+}
+
+fn catch_up(caller: &mut Caller, source: &dyn Source, token: &SyncToken) -> Result<(), Problem> {
+    let license_id = caller.license.id;
+    let continues = |snapshot: &Snapshot| {
+        snapshot.find_license(license_id).is_some_and(|license| is_current(snapshot, license, token).unwrap_or(false))
+    };
+    let snapshot = source.catch_up(&continues);
+    if !continues(&snapshot) {
+        let dataset = token.dataset;
+        return Err(Problem::new(
+            Code::ResyncRequired,
+            format!(
+                "The sync token is from before a change of the license, or from a state of the data that no longer exists. Load the export `/exports/{dataset}` anew and go on from its `X-Sync-Token`."
+            ),
+        ));
+    }
+    if let Some(license) = snapshot.find_license(license_id) {
+        caller.license = Arc::clone(license);
+    }
+    caller.snapshot = snapshot;
+    Ok(())
+}

@@ -1,0 +1,78 @@
+//! Entity tags: weak, derived from content alone, equal exactly when the content is (RFC 9110, section 8.8.3).
+
+use data_encoding::HEXLOWER;
+use http::HeaderValue;
+
+/// A weak entity tag.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ETag(String);
+
+impl ETag {
+    /// The tag of a content that is put together from parts, told apart by `purpose`.
+    pub fn of<'a>(purpose: &str, parts: impl IntoIterator<Item = &'a [u8]>) -> ETag {
+        let mut hasher = blake3::Hasher::new_derive_key("medfeed 2026-11 etag");
+        hasher.update(purpose.as_bytes());
+        for part in parts {
+            hasher.update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+            hasher.update(part);
+        }
+        ETag(HEXLOWER.encode(&hasher.finalize().as_bytes()[..16]))
+    }
+
+    /// The header's value.
+    pub fn header(&self) -> HeaderValue {
+        // Hexadecimal digits between quotes are always a valid value.
+        HeaderValue::from_str(&format!("W/\"{}\"", self.0)).unwrap_or(HeaderValue::from_static("W/\"\""))
+    }
+}
+
+/// Whether an `If-None-Match` names the tag: `*` or a list, compared weakly (RFC 9110, section 13.1.2).
+pub fn matches<'a>(values: impl Iterator<Item = &'a HeaderValue>, etag: &ETag) -> bool {
+    values.filter_map(|value| value.to_str().ok()).any(|value| value_matches(value, &etag.0))
+}
+
+fn value_matches(value: &str, tag: &str) -> bool {
+    let mut rest = value.trim();
+    if rest == "*" {
+        return true;
+    }
+    loop {
+        rest = rest.trim_start_matches([' ', '\t', ',']);
+        let quoted = rest.strip_prefix("W/").unwrap_or(rest);
+        // What is no tag ends the list: nothing after it can be told apart for sure.
+        let Some((found, after)) = quoted.strip_prefix('"').and_then(|text| text.split_once('"')) else {
+            return false;
+        };
+        if found == tag {
+            return true;
+        }
+        rest = after;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn if_none_match_is_compared_weakly() {
+        let cases = [
+            ("\"abc\"", true),
+            ("W/\"abc\"", true),
+            ("*", true),
+            (" * ", true),
+            ("\"x\", W/\"abc\"", true),
+            ("\"x\",\"abc\"", true),
+            ("\"a,b\", \"abc\"", true),
+            ("\"abcd\"", false),
+            ("abc", false),
+            ("w/\"abc\"", false),
+            ("\"x\" *", false),
+            ("", false),
+            ("\"abc", false),
+        ];
+        for (value, expected) in cases {
+            assert_eq!(value_matches(value, "abc"), expected, "{value:?}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! `GET /exports/{dataset}`.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{CONTENT_DISPOSITION, CONTENT_ENCODING};
+use http::{HeaderValue, StatusCode};
+
+use super::params::Params;
+use super::problem::Problem;
+use super::response::{Response, X_RECORD_COUNT, X_SYNC_TOKEN};
+use super::service::Caller;
+use crate::model::{Dataset, License, LicenseId, Timestamp};
+use crate::query::export::{self, Format};
+use crate::query::feed;
+use crate::store::Snapshot;
+use crate::token::Sealer;
+use crate::view::Witness;
+
+/// What an export's bytes depend on: they are the same wherever this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ExportKey {
+    license: LicenseId,
+    dataset: Dataset,
+    format: Format,
+    witness: (u64, [u8; 16]),
+}
+
+impl ExportKey {
+    /// Whether the other is the same list in another state.
+    pub fn is_replaced_by(&self, other: &ExportKey) -> bool {
+        (self.license, self.dataset, self.format) == (other.license, other.dataset, other.format)
+            && self.witness != other.witness
+    }
+}
+
+/// A built export, to be sent to all who ask for it.
+#[derive(Clone, Debug)]
+pub struct BuiltExport {
+    /// The gzip member.
+    pub gzip: Bytes,
+    /// How many records it holds.
+    pub records: u64,
+}
+
+/// An export that passed all checks and is to be built, or found built.
+#[derive(Debug)]
+pub struct ExportCall {
+    snapshot: Arc<Snapshot>,
+    license: Arc<License>,
+    dataset: Dataset,
+    format: Format,
+    token: String,
+    witness: Witness,
+    wall: Timestamp,
+}
+
+/// Checks a call for an export.
+pub(super) fn export(
+    caller: Caller,
+    dataset: &str,
+    params: &Params<'_>,
+    wall: Timestamp,
+) -> Result<ExportCall, Problem> {
+    let dataset: Dataset =
+        dataset.parse().map_err(|_| Problem::invalid_parameter("dataset", "must be `conferences` or `journals`"))?;
+    let view = caller.view(dataset)?;
+    params.allow(&["format"])?;
+    let format = params.read("format", |text| match text {
+        "jsonl" => Ok(Format::Jsonl),
+        "csv" => Ok(Format::Csv),
+        _ => Err("must be `jsonl` or `csv`".to_owned()),
+    })?;
+    let token = feed::token_now(&view)?;
+    let sealed = Sealer::new(caller.snapshot.secret()).seal_sync_token(&token);
+    Ok(ExportCall {
+        dataset,
+        format: format.unwrap_or(Format::Jsonl),
+        token: sealed,
+        witness: token.witness,
+        wall,
+        license: caller.license,
+        snapshot: caller.snapshot,
+    })
+}
+
+impl ExportCall {
+    /// What the file's bytes depend on.
+    pub fn key(&self) -> ExportKey {
+        ExportKey {
+            license: self.license.id,
+            dataset: self.dataset,
+            format: self.format,
+            witness: (self.witness.seq, self.witness.lineage),
+        }
+    }
+
+    /// Builds the whole file in memory.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn build(&self) -> Result<BuiltExport, Problem> {
+        let view =
+            crate::view::View::open(&self.snapshot, &self.license, self.dataset).map_err(|_| Problem::internal())?;
+        let file = export::export(&view, self.format)?;
+        Ok(BuiltExport { gzip: file.gzip.into(), records: file.records })
+    }
+
+    /// The answer with a built file.
+    pub fn respond(&self, file: &BuiltExport) -> Response {
+        let (content_type, ending) = match self.format {
+            Format::Jsonl => ("application/gzip", "jsonl.gz"),
+            Format::Csv => ("text/csv; charset=utf-8", "csv"),
+        };
+        let mut response = Response::new(StatusCode::OK, content_type, file.gzip.clone());
+        if self.format == Format::Csv {
+            response = response.with(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
+        let name = format!("attachment; filename=\"{}-{}.{ending}\"", self.dataset, self.wall.date());
+        if let (Ok(name), Ok(token)) = (HeaderValue::from_str(&name), HeaderValue::from_str(&self.token)) {
+            response = response.with(CONTENT_DISPOSITION, name).with(X_SYNC_TOKEN.clone(), token);
+        }
+        response.with(X_RECORD_COUNT.clone(), file.records.into())
+    }
+}

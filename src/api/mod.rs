@@ -1,0 +1,27 @@
+//! The HTTP API as plain functions: a request and a snapshot in, an answer out; no sockets, no clock of their own.
+//!
+//! In reading order:
+//! - [`request`] and [`response`]: what comes in and what goes out; [`problem`]: every error.
+//! - [`service`]: the order of checks, from the body to the record (decisions, "Requests").
+//! - [`route`], [`auth`], [`rate`], [`params`], [`etag`]: its steps.
+//! - [`records`] (lists and single records), [`changes`], [`exports`], [`reference`], [`status`]: one file per resource.
+
+pub mod auth;
+pub mod changes;
+pub mod etag;
+pub mod exports;
+pub mod params;
+pub mod problem;
+pub mod rate;
+pub mod records;
+pub mod reference;
+pub mod request;
+pub mod response;
+pub mod route;
+pub mod service;
+pub mod status;
+
+pub use problem::{Code, Problem};
+pub use request::Request;
+pub use response::Response;
+pub use service::{Answer, Pending, Service, Settings, Source};

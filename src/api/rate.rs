@@ -1,0 +1,172 @@
+//! Rate limits: fixed one-minute windows, per key and per address, on the monotonic clock.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The length of a window.
+const WINDOW: Duration = Duration::from_secs(60);
+/// Unusable keys that one address may send in a window.
+pub const ADDRESS_LIMIT: u32 = 100;
+/// Windows kept at most. A table that is full drops the windows that are over, then all: it stays bounded whatever is sent.
+const MAX_WINDOWS: usize = 65_536;
+
+/// What the rate headers tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Requests allowed per window.
+    pub limit: u32,
+    /// Requests left in it.
+    pub remaining: u32,
+    /// Seconds until it ends, at least 1.
+    pub reset_s: u64,
+}
+
+/// The windows of keys, and of addresses that send unusable keys.
+#[derive(Debug, Default)]
+pub struct RateLimiter {
+    keys: Windows<String>,
+    addresses: Windows<IpAddr>,
+}
+
+impl RateLimiter {
+    /// Counts a request of a key. `Err` when the window is used up.
+    ///
+    /// # Errors
+    /// The window, used up.
+    pub fn count_key(&self, key_id: &str, limit: u32, now: Instant) -> Result<Window, Window> {
+        self.keys.count(key_id.to_owned(), limit, now)
+    }
+
+    /// Counts an unusable key sent from an address. `Err` when the window is used up.
+    ///
+    /// # Errors
+    /// The window, used up.
+    pub fn count_failure(&self, address: IpAddr, now: Instant) -> Result<Window, Window> {
+        self.addresses.count(network_of(address), ADDRESS_LIMIT, now)
+    }
+
+    /// The window of an address, unchanged: what answers given without a usable key carry.
+    pub fn address_window(&self, address: IpAddr, now: Instant) -> Window {
+        self.addresses.peek(&network_of(address), ADDRESS_LIMIT, now)
+    }
+}
+
+/// Whose window it is: an IPv6 caller owns a /64.
+fn network_of(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(v6) => {
+            let [a, b, c, d, ..] = v6.segments();
+            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Count {
+    began: Instant,
+    used: u32,
+}
+
+#[derive(Debug)]
+struct Windows<K>(Mutex<HashMap<K, Count>>);
+
+impl<K> Default for Windows<K> {
+    fn default() -> Self {
+        Windows(Mutex::new(HashMap::new()))
+    }
+}
+
+impl<K: Hash + Eq> Windows<K> {
+    fn count(&self, key: K, limit: u32, now: Instant) -> Result<Window, Window> {
+        // A panic elsewhere cannot leave a count half-written.
+        let mut windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if windows.len() >= MAX_WINDOWS && !windows.contains_key(&key) {
+            windows.retain(|_, count| !is_over(count, now));
+            if windows.len() >= MAX_WINDOWS {
+                windows.clear();
+            }
+        }
+        let count = windows.entry(key).or_insert(Count { began: now, used: 0 });
+        if is_over(count, now) {
+            *count = Count { began: now, used: 0 };
+        }
+        if count.used >= limit {
+            return Err(window(count, limit, now));
+        }
+        count.used += 1;
+        Ok(window(count, limit, now))
+    }
+
+    fn peek(&self, key: &K, limit: u32, now: Instant) -> Window {
+        let windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match windows.get(key) {
+            Some(count) if !is_over(count, now) => window(count, limit, now),
+            _ => Window { limit, remaining: limit, reset_s: WINDOW.as_secs() },
+        }
+    }
+}
+
+fn is_over(count: &Count, now: Instant) -> bool {
+    now.saturating_duration_since(count.began) >= WINDOW
+}
+
+fn window(count: &Count, limit: u32, now: Instant) -> Window {
+    let left = WINDOW.saturating_sub(now.saturating_duration_since(count.began));
+    let reset_s = left.as_secs() + u64::from(left.subsec_nanos() > 0);
+    Window { limit, remaining: limit.saturating_sub(count.used), reset_s: reset_s.max(1) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_lasts_a_minute_from_its_first_request() {
+        let rate = RateLimiter::default();
+        let start = Instant::now();
+        let at = |ms: u64| start + Duration::from_millis(ms);
+        let cases = [
+            // key, ms, limit → remaining, reset, refused
+            ("a", 0, 2, 1, 60, false),
+            ("a", 500, 2, 0, 60, false),
+            ("a", 1_000, 2, 0, 59, true),
+            ("b", 1_000, 2, 1, 60, false),
+            ("a", 59_999, 2, 0, 1, true),
+            ("a", 60_000, 2, 1, 60, false),
+            ("a", 61_000, 5, 3, 59, false),
+        ];
+        for (key, ms, limit, remaining, reset_s, refused) in cases {
+            let counted = rate.count_key(key, limit, at(ms));
+            assert_eq!(counted.is_err(), refused, "{key} at {ms}");
+            let window = counted.unwrap_or_else(|window| window);
+            assert_eq!(window, Window { limit, remaining, reset_s }, "{key} at {ms}");
+        }
+    }
+
+    #[test]
+    fn an_ipv6_caller_is_its_network() {
+        let rate = RateLimiter::default();
+        let now = Instant::now();
+        let address = |text: &str| text.parse::<IpAddr>().unwrap();
+        for at in 0..ADDRESS_LIMIT {
+            assert!(rate.count_failure(address(&format!("2001:db8:0:1::{at:x}")), now).is_ok());
+        }
+        assert!(rate.count_failure(address("2001:db8:0:1:ffff::1"), now).is_err());
+        assert!(rate.count_failure(address("2001:db8:0:2::1"), now).is_ok());
+        assert_eq!(rate.address_window(address("192.0.2.1"), now).remaining, ADDRESS_LIMIT);
+    }
+
+    #[test]
+    fn the_table_of_windows_is_bounded() {
+        let windows = Windows::<u32>::default();
+        let start = Instant::now();
+        for key in 0..200_000 {
+            let _ = windows.count(key, 1, start);
+        }
+        assert!(windows.0.lock().unwrap().len() <= MAX_WINDOWS);
+    }
+}

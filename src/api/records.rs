@@ -1,0 +1,118 @@
+//! `GET /{dataset}` and `GET /{dataset}/{id}`.
+
+use super::etag::ETag;
+use super::params::Params;
+use super::problem::{Code, Problem};
+use super::response::Response;
+use super::service::Caller;
+use crate::model::json::push_str;
+use crate::model::time::{parse_date, parse_time};
+use crate::model::{Dataset, Id, Timestamp};
+use crate::query::list::{self, Filter};
+use crate::token::{Cursor, Sealer};
+
+const LIMIT_DEFAULT: u16 = 100;
+const LIMIT_MOST: u16 = 500;
+
+const JOURNAL_PARAMETERS: [&str; 4] = ["limit", "cursor", "updated_since", "q"];
+const CONFERENCE_PARAMETERS: [&str; 9] =
+    ["limit", "cursor", "updated_since", "q", "year", "start_date_from", "start_date_to", "country", "therapy_area"];
+
+/// A page of a list.
+pub(super) fn list(caller: &Caller, dataset: Dataset, params: &Params<'_>) -> Result<Response, Problem> {
+    let view = caller.view(dataset)?;
+    params.allow(match dataset {
+        Dataset::Conferences => &CONFERENCE_PARAMETERS,
+        Dataset::Journals => &JOURNAL_PARAMETERS,
+    })?;
+    let limit = params.whole("limit", 1, LIMIT_MOST)?.unwrap_or(LIMIT_DEFAULT);
+    let filter = filter(params)?;
+    let sealer = Sealer::new(caller.snapshot.secret());
+    let position = |last_id| Cursor { dataset, license: caller.license.id, filters: filter.hash(), last_id };
+    let after = match params.opaque("cursor")? {
+        None => 0,
+        Some(text) => sealer
+            .open_cursor(&text)
+            .ok()
+            .filter(|cursor| *cursor == position(cursor.last_id))
+            .ok_or_else(|| {
+                Problem::new(
+                    Code::InvalidCursor,
+                    "The `cursor` was not issued by this service for this list. Send the `next_cursor` of the previous page with the same filters, or leave it out to start anew.",
+                )
+            })?
+            .last_id,
+    };
+    let page = list::list(&view, &filter, after, usize::from(limit))?;
+
+    let mut body = Vec::with_capacity(page.items.len() + 160);
+    body.extend_from_slice(b"{\"data\":[");
+    body.extend_from_slice(&page.items);
+    body.extend_from_slice(b"],\"has_more\":");
+    match page.next_after {
+        None => body.extend_from_slice(b"false,\"next_cursor\":null}"),
+        Some(last_id) => {
+            body.extend_from_slice(b"true,\"next_cursor\":");
+            push_str(&mut body, &sealer.seal_cursor(&position(last_id.get())));
+            body.push(b'}');
+        }
+    }
+    // Of a cursor the tag takes the meaning: where it leads, and in which list.
+    let hashes = page.hashes.concat();
+    let next = page.next_after.map(|last_id| last_id.get().to_be_bytes());
+    let cursor = next.as_ref().map(|last_id| [last_id.as_slice(), &filter.hash()].concat()).unwrap_or_default();
+    let etag = ETag::of("list", [hashes.as_slice(), &cursor]);
+    Ok(Response::revalidatable(body, etag))
+}
+
+fn filter(params: &Params<'_>) -> Result<Filter, Problem> {
+    let date = |name| params.read(name, |text| parse_date(text).map_err(|rule| rule.to_string()));
+    Ok(Filter {
+        updated_since: updated_since(params)?,
+        text: params.read("q", |text| {
+            let length = text.chars().count();
+            if (2..=100).contains(&length) {
+                Ok(text.to_owned())
+            } else {
+                Err(format!("must have 2 to 100 characters, not {length}"))
+            }
+        })?,
+        year: params.whole("year", 1900, 2100)?,
+        start_date_from: date("start_date_from")?,
+        start_date_to: date("start_date_to")?,
+        country: params.text("country")?,
+        therapy_area: params.text("therapy_area")?,
+    })
+}
+
+/// The parameter `updated_since`, shared with the feed.
+pub(super) fn updated_since(params: &Params<'_>) -> Result<Option<Timestamp>, Problem> {
+    params.read("updated_since", |text| parse_time(text).map_err(|rule| rule.to_string()))
+}
+
+/// A single record.
+pub(super) fn single(
+    caller: &Caller,
+    dataset: Dataset,
+    id: Option<Id>,
+    params: &Params<'_>,
+) -> Result<Response, Problem> {
+    let view = caller.view(dataset)?;
+    params.allow(&[])?;
+    let row = match id {
+        Some(id) => view.find(id)?,
+        None => None,
+    };
+    let row = row.ok_or_else(|| {
+        Problem::new(
+            Code::RecordNotFound,
+            format!("There is no record with this id in the dataset `{dataset}` of your license."),
+        )
+    })?;
+    let record = view.body(&row)?;
+    let mut body = Vec::with_capacity(record.json.len() + 10);
+    body.extend_from_slice(b"{\"data\":");
+    body.extend_from_slice(&record.json);
+    body.push(b'}');
+    Ok(Response::revalidatable(body, ETag::of("record", [record.hash.as_slice()])))
+}

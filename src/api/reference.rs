@@ -1,0 +1,57 @@
+//! `GET /reference/therapy-areas`, `/reference/tags` and `/reference/organizations`.
+
+use serde::Serialize;
+
+use super::etag::ETag;
+use super::params::Params;
+use super::problem::Problem;
+use super::response::Response;
+use super::service::Caller;
+use crate::model::Dataset;
+use crate::query::reference::{list_organizations, list_tags, list_therapy_areas};
+use crate::view::View;
+
+#[derive(Serialize)]
+struct Envelope<T> {
+    data: Vec<T>,
+}
+
+fn respond<T: Serialize>(data: Vec<T>) -> Response {
+    // Structs of texts and numbers always become JSON.
+    let body = serde_json::to_vec(&Envelope { data }).unwrap_or_default();
+    let etag = ETag::of("reference", [body.as_slice()]);
+    Response::revalidatable(body, etag)
+}
+
+/// The view of the dataset that the parameter names. That it is not licensed is said before anything is said of the
+/// other parameters.
+fn view_of_parameter<'c>(caller: &'c Caller, params: &Params<'_>, allowed: &[&str]) -> Result<View<'c>, Problem> {
+    let dataset = params.parsed::<Dataset>("dataset", "must be `conferences` or `journals`");
+    let view = match &dataset {
+        Ok(Some(dataset)) => Some(caller.view(*dataset)?),
+        _ => None,
+    };
+    params.allow(allowed)?;
+    dataset?;
+    view.ok_or_else(|| Problem::invalid_parameter("dataset", "is required; send `conferences` or `journals`"))
+}
+
+/// Therapy areas of the license's conferences.
+pub(super) fn therapy_areas(caller: &Caller, params: &Params<'_>) -> Result<Response, Problem> {
+    let view = caller.view(Dataset::Conferences)?;
+    params.allow(&[])?;
+    Ok(respond(list_therapy_areas(&view)?))
+}
+
+/// Tags of a dataset's records in the license.
+pub(super) fn tags(caller: &Caller, params: &Params<'_>) -> Result<Response, Problem> {
+    let view = view_of_parameter(caller, params, &["dataset", "type"])?;
+    let kind = params.text("type")?;
+    Ok(respond(list_tags(&view, kind.as_deref())?))
+}
+
+/// Organizations of a dataset's records in the license.
+pub(super) fn organizations(caller: &Caller, params: &Params<'_>) -> Result<Response, Problem> {
+    let view = view_of_parameter(caller, params, &["dataset"])?;
+    Ok(respond(list_organizations(&view)?))
+}

@@ -1,0 +1,296 @@
+//! From a request to its answer: the order of checks, and the one place where answers are finished.
+//!
+//! body (400) → route (404) → method (405) → key (401) → address (403) → rate (429) → dataset (403) → parameters (400)
+//! → token (400, 410) → record (404).
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use http::{Method, StatusCode};
+
+use super::exports::ExportCall;
+use super::params::Params;
+use super::problem::{Code, Problem};
+use super::rate::{RateLimiter, Window};
+use super::request::Request;
+use super::response::Response;
+use super::route::{Route, find_route, is_under_v1};
+use super::{auth, changes, exports, records, reference, status};
+use crate::docs;
+use crate::model::{Dataset, KeyRecord, License};
+use crate::store::Snapshot;
+use crate::view::View;
+
+/// What a service is configured with.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The URL that callers see, without a slash at its end and without `/v1`.
+    pub public_url: String,
+    /// Where the error pages are: `{docs_url}/errors/<code>`.
+    pub docs_url: String,
+    /// The longest path and query, in bytes.
+    pub max_uri_bytes: usize,
+}
+
+impl Settings {
+    /// The defaults for a public URL: this server's own documentation.
+    pub fn of(public_url: &str) -> Settings {
+        let public_url = public_url.trim_end_matches('/').to_owned();
+        Settings { docs_url: format!("{public_url}/docs"), public_url, max_uri_bytes: 4096 }
+    }
+}
+
+/// Where snapshots come from.
+pub trait Source: Send + Sync {
+    /// The state that answers are made from.
+    fn published(&self) -> Arc<Snapshot>;
+
+    /// The newest state, from which keys are taken at once. It is `published` unless commits are held back for a while.
+    fn newest(&self) -> Arc<Snapshot>;
+
+    /// Looks for newer commits, or a newer file, right now. Publishes the newest state if `accept` takes it. Returns what
+    /// is published then.
+    fn catch_up(&self, accept: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot>;
+}
+
+/// The API over a source of snapshots.
+pub struct Service {
+    settings: Settings,
+    source: Arc<dyn Source>,
+    rate: RateLimiter,
+}
+
+impl std::fmt::Debug for Service {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Service").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+/// What becomes of a request.
+#[derive(Debug)]
+pub enum Answer {
+    /// The whole answer.
+    Ready(Response),
+    /// An export that is to be built, or taken from a cache, outside the request's own thread.
+    Export(Box<Pending>),
+}
+
+/// An export that passed all checks.
+#[derive(Debug)]
+pub struct Pending {
+    /// What to build.
+    pub call: Arc<ExportCall>,
+    /// Whom it counts for.
+    pub key_id: String,
+    request: Request,
+    request_id: String,
+    window: Window,
+    docs_url: String,
+}
+
+impl Pending {
+    /// The answer, once the file is there or has failed to be.
+    pub fn finish(self, built: Result<Response, Problem>) -> Response {
+        let response = built.unwrap_or_else(|problem| problem.into_response(&self.docs_url, &self.request_id));
+        let response = response.finish(&self.request, &self.request_id, Some(&self.window));
+        log(&self.request, "/v1/exports/{dataset}", &self.request_id, Some(&self.key_id), &response);
+        response
+    }
+}
+
+/// A caller whose key, address and rate have passed.
+#[derive(Debug)]
+pub(super) struct Caller {
+    pub snapshot: Arc<Snapshot>,
+    pub license: Arc<License>,
+}
+
+impl Caller {
+    /// The caller's view of a dataset.
+    pub fn view(&self, dataset: Dataset) -> Result<View<'_>, Problem> {
+        View::open(&self.snapshot, &self.license, dataset).map_err(|_| {
+            Problem::new(
+                Code::DatasetNotLicensed,
+                format!("The license of this API key does not include the dataset `{dataset}`. Ask the operator for a license that does."),
+            )
+        })
+    }
+}
+
+/// What a route answers: at once, or later.
+pub(super) enum Outcome {
+    Response(Response),
+    Export(ExportCall),
+}
+
+/// What the finishing of an answer needs to know about its request, filled in as checks pass.
+struct Progress {
+    window: Option<Window>,
+    key: Option<Arc<KeyRecord>>,
+    pattern: &'static str,
+}
+
+impl Service {
+    /// A service with fresh rate windows.
+    pub fn new(settings: Settings, source: Arc<dyn Source>) -> Service {
+        Service { settings, source, rate: RateLimiter::default() }
+    }
+
+    /// What the service is configured with.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Answers a request. A panic on the way is a 500 for this request alone.
+    pub fn answer(&self, request: Request) -> Answer {
+        let request_id = new_request_id();
+        let window = is_under_v1(&request.path).then(|| self.rate.address_window(request.address, request.at));
+        let mut progress = Progress { window, key: None, pattern: "(none)" };
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.handle(&request, &mut progress)))
+            .unwrap_or_else(|_| Err(Problem::internal()));
+        let Progress { window, key, pattern } = progress;
+        let response = match (outcome, key.as_ref(), window) {
+            (Ok(Outcome::Export(call)), Some(key), Some(window)) => {
+                return Answer::Export(Box::new(Pending {
+                    call: Arc::new(call),
+                    key_id: key.id.clone(),
+                    request,
+                    request_id,
+                    window,
+                    docs_url: self.settings.docs_url.clone(),
+                }));
+            }
+            (Ok(Outcome::Export(_)), _, _) => Problem::internal().into_response(&self.settings.docs_url, &request_id),
+            (Ok(Outcome::Response(response)), _, _) => response,
+            (Err(problem), _, _) => problem.into_response(&self.settings.docs_url, &request_id),
+        };
+        let response = response.finish(&request, &request_id, window.as_ref());
+        log(&request, pattern, &request_id, key.as_ref().map(|key| key.id.as_str()), &response);
+        Answer::Ready(response)
+    }
+
+    /// A problem for a request that never became one: what HTTP itself refused.
+    pub fn refuse(&self, status: StatusCode, detail: &str) -> (Problem, String) {
+        (Problem::invalid_request(status, detail), new_request_id())
+    }
+
+    fn handle(&self, request: &Request, progress: &mut Progress) -> Result<Outcome, Problem> {
+        let uri_bytes = request.path.len() + request.query.as_ref().map_or(0, |query| query.len() + 1);
+        if uri_bytes > self.settings.max_uri_bytes {
+            progress.window = None;
+            return Err(Problem::invalid_request(
+                StatusCode::URI_TOO_LONG,
+                format!(
+                    "The path and query are {uri_bytes} bytes long; at most {} are taken.",
+                    self.settings.max_uri_bytes
+                ),
+            ));
+        }
+        let reading = matches!(request.method, Method::GET | Method::HEAD);
+        if request.has_body && reading {
+            return Err(Problem::invalid_request(
+                StatusCode::BAD_REQUEST,
+                "A GET or HEAD request must not have a body. Send the parameters in the query.",
+            ));
+        }
+        let closing = |problem: Problem| if request.has_body { problem.closing() } else { problem };
+        let route = find_route(&request.path).ok_or_else(|| {
+            closing(Problem::new(
+                Code::NotFound,
+                format!("There is no such endpoint. The endpoints are listed at {}/docs.", self.settings.public_url),
+            ))
+        })?;
+        progress.pattern = route.pattern();
+        if !reading {
+            return Err(closing(Problem::method_not_allowed(&request.method)));
+        }
+        let params = Params::of(request.query.as_deref());
+        match route {
+            Route::Docs => return self.docs(request).map(Outcome::Response),
+            Route::Status => {
+                return status::status(&self.source.published(), &params, request.wall).map(Outcome::Response);
+            }
+            _ => {}
+        }
+        let caller = self.identify(request, progress)?;
+        match route {
+            Route::Export(dataset) => exports::export(caller, &dataset, &params, request.wall).map(Outcome::Export),
+            Route::List(dataset) => records::list(&caller, dataset, &params).map(Outcome::Response),
+            Route::Record(dataset, id) => records::single(&caller, dataset, id, &params).map(Outcome::Response),
+            Route::Changes(dataset) => {
+                changes::changes(caller, self.source.as_ref(), dataset, &params).map(Outcome::Response)
+            }
+            Route::TherapyAreas => reference::therapy_areas(&caller, &params).map(Outcome::Response),
+            Route::Tags => reference::tags(&caller, &params).map(Outcome::Response),
+            Route::Organizations => reference::organizations(&caller, &params).map(Outcome::Response),
+            Route::Docs | Route::Status => Err(Problem::internal()),
+        }
+    }
+
+    /// Key, address and rate, in this order.
+    fn identify(&self, request: &Request, progress: &mut Progress) -> Result<Caller, Problem> {
+        let newest = self.source.newest();
+        let key = match auth::authenticate(request, &newest) {
+            Ok(key) => key,
+            Err(problem) if problem.code == Code::MissingApiKey => return Err(problem),
+            Err(problem) => {
+                // Only unusable keys use up the address's window, and only they are refused by it.
+                let counted = self.rate.count_failure(request.address, request.at);
+                progress.window = Some(counted.unwrap_or_else(|window| window));
+                return Err(match counted {
+                    Ok(_) => problem,
+                    Err(window) => Problem::rate_limited(
+                        window.reset_s,
+                        "Too many requests with unusable API keys came from this address. Wait, and send a valid key.",
+                    ),
+                });
+            }
+        };
+        progress.key = Some(Arc::clone(&key));
+        auth::check_address(request, &key)?;
+        let snapshot = self.source.published();
+        let license = snapshot.find_license(key.license).cloned().ok_or_else(|| {
+            // Keys are taken at once, while commits may be held back: the license is not there yet.
+            Problem::new(Code::Unavailable, "The license of this API key is being set up. Try again in a minute.")
+        })?;
+        let counted = self.rate.count_key(&key.id, license.rate_limit, request.at);
+        progress.window = Some(counted.unwrap_or_else(|window| window));
+        if let Err(window) = counted {
+            return Err(Problem::rate_limited(
+                window.reset_s,
+                format!(
+                    "The limit of {} requests per minute is used up. Wait {} seconds, then continue.",
+                    window.limit, window.reset_s
+                ),
+            ));
+        }
+        Ok(Caller { snapshot, license })
+    }
+
+    fn docs(&self, request: &Request) -> Result<Response, Problem> {
+        let page = docs::find_page(&request.path, &self.settings.public_url).ok_or_else(|| {
+            Problem::new(Code::NotFound, format!("There is no such page. Start at {}/docs.", self.settings.public_url))
+        })?;
+        Ok(Response::new(StatusCode::OK, page.content_type, page.body).compressible())
+    }
+}
+
+/// A new id: unique across processes, and in the order of time for those who search logs.
+pub fn new_request_id() -> String {
+    uuid::Uuid::now_v7().to_string()
+}
+
+/// One line per request. Never a key, a token, a query or a record.
+fn log(request: &Request, route: &str, request_id: &str, key_id: Option<&str>, response: &Response) {
+    tracing::info!(
+        request_id,
+        method = %request.method,
+        route,
+        status = response.status.as_u16(),
+        key = key_id.unwrap_or("-"),
+        address = %request.address,
+        bytes = response.body.len(),
+        duration_us = u64::try_from(request.at.elapsed().as_micros()).unwrap_or(u64::MAX),
+        "answered"
+    );
+}

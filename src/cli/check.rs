@@ -1,0 +1,54 @@
+//! `medfeed check`.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::Common;
+use super::output::counted;
+use crate::store::check::{Report, check};
+
+/// Arguments of `medfeed check`.
+#[derive(Debug, Args)]
+pub(super) struct CheckArgs {}
+
+pub(super) fn run(common: &Common, _args: &CheckArgs) -> anyhow::Result<ExitCode> {
+    #[derive(Serialize)]
+    struct Checked {
+        ok: bool,
+        #[serde(flatten)]
+        report: Report,
+    }
+    let mut writer = common.open_writer()?;
+    let report = check(&mut writer)?;
+    let ok = report.damages == 0;
+    let text = describe(common, &report);
+    common.output().result(&Checked { ok, report }, text);
+    Ok(if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn describe(common: &Common, report: &Report) -> String {
+    let records: Vec<String> = report.records.iter().map(|(dataset, count)| format!("{count} {dataset}")).collect();
+    let looked_at = format!(
+        "{}, {}, {} with {}, {}",
+        records.join(", "),
+        counted(report.commits, "commit"),
+        counted(report.licenses, "license"),
+        counted(report.feed_rows, "feed row"),
+        counted(report.keys, "key"),
+    );
+    if report.damages == 0 {
+        return format!("{} is sound: {looked_at}.", common.db.display());
+    }
+    let mut text = format!("{} is DAMAGED, checked {looked_at}:", common.db.display());
+    for finding in &report.findings {
+        text.push_str(&format!("\n  {}: {}", finding.table, finding.detail));
+    }
+    let listed = u64::try_from(report.findings.len()).unwrap_or(u64::MAX);
+    if report.damages > listed {
+        text.push_str(&format!("\n  ... and {} more", report.damages - listed));
+    }
+    text.push_str("\nRestore a backup, or export what can be read and import it into a new database.");
+    text
+}

@@ -1,0 +1,164 @@
+//! `medfeed demo`: real records, a license and a key in a throwaway database, served at once.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use tokio::net::TcpListener;
+
+use super::Common;
+use super::output::print_line;
+use super::serve::{LogArgs, runtime, serve};
+use crate::api::Settings;
+use crate::import::{self, Options, Source};
+use crate::model::{ConferenceFields, Dataset, Scope};
+use crate::serve::Follow;
+use crate::store::licensing::KeySettings;
+use crate::store::{StoreError, Writer};
+
+/// The sample data set of the folder `data`, so that the program alone can serve it.
+const SAMPLE: [(&str, &[u8]); 4] = [
+    ("organizations.csv", include_bytes!("../../data/organizations.csv")),
+    ("tags.csv", include_bytes!("../../data/tags.csv")),
+    ("journals.csv", include_bytes!("../../data/journals.csv")),
+    ("conferences.jsonl", include_bytes!("../../data/conferences.jsonl")),
+];
+
+/// The therapy area of the second, narrower license.
+const NARROW_AREA: &str = "Oncology";
+
+/// Arguments of `medfeed demo`.
+#[derive(Debug, Args)]
+pub(super) struct DemoArgs {
+    /// Where to listen [default: 127.0.0.1:8080, or a free port where that one is taken]
+    #[arg(long, env = "MEDFEED_LISTEN", value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
+    #[command(flatten)]
+    log: LogArgs,
+}
+
+/// What the printed lines need.
+struct Sample {
+    full_key: String,
+    narrow_key: String,
+    conferences: u64,
+    journals: u64,
+    conference_id: u64,
+}
+
+pub(super) fn run(common: &Common, args: DemoArgs) -> anyhow::Result<ExitCode> {
+    args.log.start()?;
+    // The folder goes with its database when the program ends.
+    let folder = tempfile::Builder::new().prefix("medfeed-demo-").tempdir()?;
+    let database = folder.path().join("demo.redb");
+    let sample = load(folder.path(), &database, common.wait)?;
+    let follow = Arc::new(Follow::open(&database, Duration::ZERO)?);
+    runtime()?.block_on(async {
+        let listener = listen(args.listen).await?;
+        let url = format!("http://{}", listener.local_addr()?);
+        let settings = Settings::of(&url);
+        let commands = format!("medfeed --db {}", database.display());
+        serve(listener, follow, settings, || {
+            print_line(&format!("listening on {url}"));
+            print_line(&introduce(&url, &commands, &sample));
+        })
+        .await
+    })
+}
+
+async fn listen(asked: Option<SocketAddr>) -> anyhow::Result<TcpListener> {
+    if let Some(address) = asked {
+        return TcpListener::bind(address).await.with_context(|| format!("{address} cannot be listened on"));
+    }
+    match TcpListener::bind("127.0.0.1:8080").await {
+        Ok(listener) => Ok(listener),
+        Err(_) => TcpListener::bind("127.0.0.1:0").await.context("no port of 127.0.0.1 can be listened on"),
+    }
+}
+
+fn load(folder: &Path, database: &Path, wait: Duration) -> anyhow::Result<Sample> {
+    let files = folder.join("data");
+    std::fs::create_dir(&files)?;
+    for (name, content) in SAMPLE {
+        std::fs::write(files.join(name), content)?;
+    }
+    let sources = Source::find(&[files], None)?;
+    let rows = import::read_sources(&sources, &mut |_| {})?;
+    let writer = Writer::open_or_create(database, wait)?;
+    let mut edit = writer.begin()?;
+    let merged = import::merge(rows, &edit, &Options::default())?;
+    edit.apply(merged.batch)?;
+    edit.commit()?;
+
+    let mut edit = writer.begin()?;
+    let datasets = || Dataset::ALL.into_iter().collect();
+    let full = Scope { datasets: datasets(), therapy_areas: None, countries: None, years: None };
+    let narrow = Scope {
+        datasets: [Dataset::Conferences].into(),
+        therapy_areas: Some([NARROW_AREA.to_owned()].into()),
+        countries: None,
+        years: None,
+    };
+    edit.set_license("demo", full, None)?;
+    edit.set_license("demo-oncology", narrow, None)?;
+    let (full_key, _) = edit.create_key("demo", KeySettings::default())?;
+    let (narrow_key, _) = edit.create_key("demo-oncology", KeySettings::default())?;
+    edit.commit()?;
+
+    let snapshot = writer.snapshot()?;
+    let mut conference_id = 1;
+    snapshot.for_each_record::<ConferenceFields, StoreError>(|record, _, _| {
+        if record.fields().abbv.as_deref() == Some("ASCO") {
+            conference_id = record.id().get();
+        }
+        Ok(())
+    })?;
+    Ok(Sample {
+        full_key: full_key.reveal().to_owned(),
+        narrow_key: narrow_key.reveal().to_owned(),
+        conferences: snapshot.dataset_state(Dataset::Conferences).records,
+        journals: snapshot.dataset_state(Dataset::Journals).records,
+        conference_id,
+    })
+}
+
+fn introduce(url: &str, commands: &str, sample: &Sample) -> String {
+    let Sample { full_key, narrow_key, conferences, journals, conference_id } = sample;
+    format!(
+        "
+Serving {conferences} conferences and {journals} journals from a throwaway database. Try, in another terminal:
+
+  # how large the datasets are (no key needed)
+  curl {url}/v1/status
+
+  # the first two conferences of 2026 in the United States
+  curl -H 'Authorization: Bearer {full_key}' '{url}/v1/conferences?year=2026&country=United%20States&limit=2'
+
+  # one record
+  curl -H 'Authorization: Bearer {full_key}' {url}/v1/conferences/{conference_id}
+
+  # journals with \"oncol\" in their name
+  curl -H 'X-API-Key: {full_key}' '{url}/v1/journals?q=oncol&limit=3'
+
+  # a full export, and the token to go on from
+  curl -H 'X-API-Key: {full_key}' -D headers.txt -o conferences.jsonl.gz {url}/v1/exports/conferences
+  grep -i x-sync-token headers.txt
+
+  # everything that changed since a date
+  curl -H 'X-API-Key: {full_key}' '{url}/v1/conferences/changes?updated_since=2020-01-01&limit=2'
+
+  # another license, which shows only {NARROW_AREA}
+  curl -H 'X-API-Key: {narrow_key}' {url}/v1/reference/therapy-areas
+
+The reference is at {url}/docs. Change the data while it is served, and ask the feed again:
+
+  echo '{{\"id\": {conference_id}, \"venue\": \"Hall 7\"}}' > conferences.jsonl
+  {commands} import conferences.jsonl
+
+Ctrl-C stops the server and removes the database."
+    )
+}

@@ -1,0 +1,166 @@
+//! `medfeed key`: create, list, revoke, replace.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use ipnet::IpNet;
+use serde::Serialize;
+
+use super::Common;
+use super::arguments::{parse_duration, parse_network, parse_text, parse_timestamp};
+use super::output::note;
+use crate::model::time::now;
+use crate::model::{ApiKey, KeyRecord, Timestamp};
+use crate::store::licensing::KeySettings;
+
+/// The subcommands of `medfeed key`.
+#[derive(Debug, Subcommand)]
+pub(super) enum KeyCommand {
+    /// Make a key for a license; it is shown once
+    Create(CreateArgs),
+    /// Show all keys and whether they can be used
+    List,
+    /// Make a key unusable at once
+    Revoke(RevokeArgs),
+    /// Make a new key with another's settings, and let the other end
+    Replace(ReplaceArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CreateArgs {
+    /// The license that the key opens
+    #[arg(long, env = "MEDFEED_LICENSE", value_name = "NAME")]
+    license: String,
+    /// A note for yourself, such as who has the key
+    #[arg(long, env = "MEDFEED_LABEL", value_name = "TEXT", value_parser = parse_text)]
+    label: Option<String>,
+    /// When the key ends: RFC 3339 or a date
+    #[arg(long, env = "MEDFEED_EXPIRES", value_name = "TIME", value_parser = parse_timestamp)]
+    expires: Option<Timestamp>,
+    /// An address or CIDR that the key may be used from; give it once per value. Without it any address may
+    #[arg(long, env = "MEDFEED_ALLOW_IP", value_name = "CIDR", value_parser = parse_network)]
+    allow_ip: Vec<IpNet>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RevokeArgs {
+    /// The key's id, as `medfeed key list` shows it
+    id: String,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ReplaceArgs {
+    /// The key's id, as `medfeed key list` shows it
+    id: String,
+    /// How long the old key stays usable beside the new one
+    #[arg(long, env = "MEDFEED_OVERLAP", value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
+    overlap: Duration,
+}
+
+/// A key in JSON.
+#[derive(Debug, Serialize)]
+struct KeyJson {
+    id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    label: Option<String>,
+    license: String,
+    status: &'static str,
+    created_at: String,
+    expires_at: Option<String>,
+    allowed_ips: Vec<IpNet>,
+    revoked_at: Option<String>,
+    replaced_by: Option<String>,
+}
+
+impl KeyJson {
+    fn of(record: &KeyRecord, key: Option<&ApiKey>, at: Timestamp) -> KeyJson {
+        KeyJson {
+            id: record.id.clone(),
+            key: key.map(|key| key.reveal().to_owned()),
+            label: record.label.clone(),
+            license: record.license_name.clone(),
+            status: record.status(at).as_str(),
+            created_at: record.created_at.to_string(),
+            expires_at: record.expires_at.map(|time| time.to_string()),
+            allowed_ips: record.allowed_ips.clone(),
+            revoked_at: record.revoked_at.map(|time| time.to_string()),
+            replaced_by: record.replaced_by.clone(),
+        }
+    }
+}
+
+pub(super) fn run(common: &Common, command: KeyCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        KeyCommand::Create(args) => create(common, args),
+        KeyCommand::List => list(common),
+        KeyCommand::Revoke(args) => revoke(common, &args),
+        KeyCommand::Replace(args) => replace(common, &args),
+    }
+}
+
+fn create(common: &Common, args: CreateArgs) -> anyhow::Result<ExitCode> {
+    if args.expires.is_some_and(|expires| expires <= now()) {
+        common.output().warning("the key's end is in the past: it cannot be used");
+    }
+    let writer = common.open_writer()?;
+    let mut edit = writer.begin()?;
+    let settings = KeySettings { label: args.label, expires_at: args.expires, allowed_ips: args.allow_ip };
+    let (key, record) = edit.create_key(&args.license, settings)?;
+    edit.commit()?;
+    show_new(common, &key, &record);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show_new(common: &Common, key: &ApiKey, record: &KeyRecord) {
+    common.output().result(&KeyJson::of(record, Some(key), now()), key.reveal());
+    if !common.json {
+        note(&format!(
+            "{} for license `{}`. Store the key now: only its hash is kept, it cannot be shown again.",
+            record.id, record.license_name
+        ));
+    }
+}
+
+fn list(common: &Common) -> anyhow::Result<ExitCode> {
+    #[derive(Serialize)]
+    struct Keys {
+        keys: Vec<KeyJson>,
+    }
+    let follower = common.open_follower()?;
+    let at = now();
+    let keys: Vec<KeyJson> =
+        follower.newest().list_keys().into_iter().map(|record| KeyJson::of(record, None, at)).collect();
+    let mut text = String::new();
+    for key in &keys {
+        let label = key.label.as_deref().unwrap_or("-");
+        let expires = key.expires_at.as_deref().unwrap_or("never");
+        text.push_str(&format!("{}  {:<8}  {:<20}  expires {expires}  {label}\n", key.id, key.status, key.license));
+    }
+    if keys.is_empty() {
+        text.push_str("There are no keys yet; make one with `medfeed key create --license NAME`.");
+    }
+    common.output().result(&Keys { keys }, text);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn revoke(common: &Common, args: &RevokeArgs) -> anyhow::Result<ExitCode> {
+    let writer = common.open_writer()?;
+    let mut edit = writer.begin()?;
+    let record = edit.revoke_key(&args.id)?;
+    edit.commit()?;
+    let text = format!("{} of license `{}` is revoked.", record.id, record.license_name);
+    common.output().result(&KeyJson::of(&record, None, now()), text);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn replace(common: &Common, args: &ReplaceArgs) -> anyhow::Result<ExitCode> {
+    let writer = common.open_writer()?;
+    let mut edit = writer.begin()?;
+    let overlap_s = i64::try_from(args.overlap.as_secs()).unwrap_or(i64::MAX);
+    let (key, record) = edit.replace_key(&args.id, overlap_s)?;
+    edit.commit()?;
+    show_new(common, &key, &record);
+    Ok(ExitCode::SUCCESS)
+}

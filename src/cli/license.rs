@@ -1,0 +1,373 @@
+//! `medfeed license`: set, list, show, remove, explain.
+
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+use std::process::ExitCode;
+
+use anyhow::bail;
+use clap::{Args, Subcommand};
+use serde::Serialize;
+
+use super::Common;
+use super::arguments::{parse_text, parse_years};
+use super::output::{confirm, counted};
+use crate::model::{ConferenceFields, Dataset, Id, JournalFields, License, RecordFields, Scope};
+use crate::store::licensing::LicenseChange;
+use crate::store::{Snapshot, StoreError};
+
+/// The subcommands of `medfeed license`.
+#[derive(Debug, Subcommand)]
+pub(super) enum LicenseCommand {
+    /// Make a license, or state the whole scope of one anew
+    Set(SetArgs),
+    /// Show all licenses
+    List,
+    /// Show one license
+    Show(NameArgs),
+    /// Remove a license and revoke its keys
+    Remove(RemoveArgs),
+    /// Tell why a record is, or is not, visible to a license
+    Explain(ExplainArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SetArgs {
+    /// The license's name
+    #[arg(value_parser = parse_text)]
+    name: String,
+    /// A dataset that it shows: conferences or journals; give it once per value
+    #[arg(long, env = "MEDFEED_DATASET", value_name = "DATASET", required = true)]
+    dataset: Vec<Dataset>,
+    /// Show only conferences with one of these therapy areas; give it once per value
+    #[arg(long, env = "MEDFEED_THERAPY_AREA", value_name = "AREA", value_parser = parse_text)]
+    therapy_area: Vec<String>,
+    /// Show only conferences in one of these countries, spelled as in the records; give it once per value
+    #[arg(long, env = "MEDFEED_COUNTRY", value_name = "COUNTRY", value_parser = parse_text)]
+    country: Vec<String>,
+    /// Show only conferences of these edition years: 2026, or 2024..2027; give it once per value
+    #[arg(long, env = "MEDFEED_YEAR", value_name = "YEARS", value_parser = parse_years)]
+    year: Vec<RangeInclusive<u16>>,
+    /// Requests per minute and key [default: 600, or as it was]
+    #[arg(long, env = "MEDFEED_RATE_LIMIT", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    rate_limit: Option<u32>,
+    /// Allow dropping a restriction that the license had
+    #[arg(long, env = "MEDFEED_WIDEN", value_parser = clap::builder::FalseyValueParser::new())]
+    widen: bool,
+    /// Only show what would change
+    #[arg(long, env = "MEDFEED_DRY_RUN", value_parser = clap::builder::FalseyValueParser::new())]
+    dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct NameArgs {
+    /// The license's name
+    name: String,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RemoveArgs {
+    /// The license's name
+    name: String,
+    /// Do not ask
+    #[arg(long, env = "MEDFEED_YES", value_parser = clap::builder::FalseyValueParser::new())]
+    yes: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ExplainArgs {
+    /// The license's name
+    name: String,
+    /// The record's dataset
+    dataset: Dataset,
+    /// The record's id
+    id: Id,
+}
+
+/// A license in JSON.
+#[derive(Debug, Serialize)]
+struct LicenseJson {
+    name: String,
+    datasets: BTreeSet<Dataset>,
+    therapy_areas: Option<BTreeSet<String>>,
+    countries: Option<BTreeSet<String>>,
+    years: Option<BTreeSet<u16>>,
+    rate_limit: u32,
+    created_at: String,
+}
+
+impl LicenseJson {
+    fn of(license: &License) -> LicenseJson {
+        LicenseJson {
+            name: license.name.clone(),
+            datasets: license.scope.datasets.clone(),
+            therapy_areas: license.scope.therapy_areas.clone(),
+            countries: license.scope.countries.clone(),
+            years: license.scope.years.clone(),
+            rate_limit: license.rate_limit,
+            created_at: license.created_at.to_string(),
+        }
+    }
+
+    fn text(&self) -> String {
+        fn set<T: ToString>(set: Option<&BTreeSet<T>>) -> String {
+            set.map_or("all".to_owned(), |set| set.iter().map(T::to_string).collect::<Vec<_>>().join(", "))
+        }
+        format!(
+            "{}\n  datasets       {}\n  therapy areas  {}\n  countries      {}\n  years          {}\n  rate limit     {} requests per minute and key\n",
+            self.name,
+            set(Some(&self.datasets)),
+            set(self.therapy_areas.as_ref()),
+            set(self.countries.as_ref()),
+            set(self.years.as_ref()),
+            self.rate_limit
+        )
+    }
+}
+
+pub(super) fn run(common: &Common, command: LicenseCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        LicenseCommand::Set(args) => set(common, args),
+        LicenseCommand::List => list(common),
+        LicenseCommand::Show(args) => show(common, &args),
+        LicenseCommand::Remove(args) => remove(common, &args),
+        LicenseCommand::Explain(args) => explain(common, &args),
+    }
+}
+
+fn given<T: Ord>(values: Vec<T>) -> Option<BTreeSet<T>> {
+    if values.is_empty() { None } else { Some(values.into_iter().collect()) }
+}
+
+fn set(common: &Common, args: SetArgs) -> anyhow::Result<ExitCode> {
+    #[derive(Serialize)]
+    struct SetJson {
+        committed: bool,
+        #[serde(flatten)]
+        change: LicenseChange,
+        tokens_end: bool,
+        license: Option<LicenseJson>,
+        warnings: Vec<String>,
+    }
+    let scope = Scope {
+        datasets: args.dataset.into_iter().collect(),
+        therapy_areas: given(args.therapy_area),
+        countries: given(args.country),
+        years: given(args.year.into_iter().flatten().collect()),
+    };
+    // A dry run must not leave a file behind.
+    let scratch = tempfile::tempdir()?;
+    let writer = if args.dry_run && !common.db.exists() {
+        crate::store::Writer::open_or_create(&scratch.path().join("empty.redb"), common.wait)?
+    } else {
+        common.open_or_create_writer()?
+    };
+    let mut edit = writer.begin()?;
+    if let Some(license) = edit.find_license(&args.name) {
+        check_widening(&license.scope, &scope, args.widen)?;
+    }
+    let warnings = unknown_values(&edit.base()?, &scope)?;
+    for warning in &warnings {
+        common.output().warning(warning);
+    }
+    let change = edit.set_license(&args.name, scope, args.rate_limit)?;
+    let license = edit.find_license(&args.name).map(LicenseJson::of);
+    let tokens_end = change.scope_changed && !change.created;
+    let text = describe(&args.name, &change, args.dry_run);
+    if !args.dry_run {
+        edit.commit()?;
+    }
+    let json = SetJson { committed: !args.dry_run, change, tokens_end, license, warnings };
+    common.output().result(&json, text);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses to drop a set that the license had: most often it was merely forgotten on the command line.
+fn check_widening(before: &Scope, after: &Scope, widen: bool) -> anyhow::Result<()> {
+    let mut dropped = Vec::new();
+    if before.therapy_areas.is_some() && after.therapy_areas.is_none() {
+        dropped.push("--therapy-area");
+    }
+    if before.countries.is_some() && after.countries.is_none() {
+        dropped.push("--country");
+    }
+    if before.years.is_some() && after.years.is_none() {
+        dropped.push("--year");
+    }
+    if !widen && !dropped.is_empty() {
+        bail!(
+            "the license is restricted by {}, which this command leaves out; state the restriction again, or add --widen to drop it",
+            dropped.join(" and ")
+        );
+    }
+    Ok(())
+}
+
+/// Values of the scope that no conference has: most often a slip of the pen.
+fn unknown_values(snapshot: &Snapshot, scope: &Scope) -> anyhow::Result<Vec<String>> {
+    if scope.therapy_areas.is_none() && scope.countries.is_none() {
+        return Ok(Vec::new());
+    }
+    let mut areas = BTreeSet::new();
+    let mut countries = BTreeSet::new();
+    snapshot.for_each_record::<ConferenceFields, StoreError>(|record, _, _| {
+        let fields = record.into_fields();
+        areas.extend(fields.therapy_areas);
+        countries.extend(fields.country);
+        Ok(())
+    })?;
+    let unknown_areas = scope.therapy_areas.iter().flatten().filter(|area| !areas.contains(*area));
+    let unknown_countries = scope.countries.iter().flatten().filter(|country| !countries.contains(*country));
+    Ok(unknown_areas
+        .map(|area| format!("no conference has the therapy area `{area}`"))
+        .chain(unknown_countries.map(|country| format!("no conference is in the country `{country}`")))
+        .collect())
+}
+
+fn describe(name: &str, change: &LicenseChange, dry_run: bool) -> String {
+    let mut text = match (change.created, change.scope_changed, change.rate_limit_changed, dry_run) {
+        (true, _, _, true) => format!("License `{name}` would be created."),
+        (true, _, _, false) => format!("License `{name}` is created."),
+        (false, true, _, true) => {
+            format!("License `{name}` would change. Older sync tokens would get 410: their holders reload the export.")
+        }
+        (false, true, _, false) => {
+            format!("License `{name}` is changed. Older sync tokens get 410: their holders reload the export.")
+        }
+        (false, false, true, true) => {
+            format!("Only the rate limit of license `{name}` would change. Sync tokens stay alive.")
+        }
+        (false, false, true, false) => {
+            format!("The rate limit of license `{name}` is changed. Sync tokens stay alive.")
+        }
+        (false, false, false, _) => format!("License `{name}` is as stated already; nothing to change."),
+    };
+    for effect in &change.effects {
+        text.push_str(&format!(
+            "\n  {}: {} enter, {} leave",
+            effect.dataset,
+            counted(effect.entering, "record"),
+            counted(effect.leaving, "record")
+        ));
+    }
+    text
+}
+
+fn list(common: &Common) -> anyhow::Result<ExitCode> {
+    #[derive(Serialize)]
+    struct Licenses {
+        licenses: Vec<LicenseJson>,
+    }
+    let follower = common.open_follower()?;
+    let licenses: Vec<LicenseJson> =
+        follower.newest().list_licenses().into_iter().map(|license| LicenseJson::of(license)).collect();
+    let text = if licenses.is_empty() {
+        "There are no licenses yet; make one with `medfeed license set NAME --dataset conferences`.".to_owned()
+    } else {
+        licenses.iter().map(LicenseJson::text).collect()
+    };
+    common.output().result(&Licenses { licenses }, text);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(common: &Common, args: &NameArgs) -> anyhow::Result<ExitCode> {
+    let follower = common.open_follower()?;
+    let license =
+        follower.newest().find_license_named(&args.name).ok_or_else(|| StoreError::NoSuchLicense(args.name.clone()))?;
+    let json = LicenseJson::of(license);
+    common.output().result(&json, json.text());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn remove(common: &Common, args: &RemoveArgs) -> anyhow::Result<ExitCode> {
+    #[derive(Serialize)]
+    struct Removed<'a> {
+        removed: &'a str,
+        revoked_keys: usize,
+    }
+    let question = format!("Remove license `{}` and revoke its keys?", args.name);
+    if !confirm(&question, args.yes) {
+        bail!("nothing was removed");
+    }
+    let writer = common.open_writer()?;
+    let mut edit = writer.begin()?;
+    let revoked_keys = edit.remove_license(&args.name)?;
+    edit.commit()?;
+    let keys = counted(u64::try_from(revoked_keys).unwrap_or(u64::MAX), "key");
+    let text = format!("License `{}` is removed; {keys} revoked.", args.name);
+    common.output().result(&Removed { removed: &args.name, revoked_keys }, text);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn explain(common: &Common, args: &ExplainArgs) -> anyhow::Result<ExitCode> {
+    #[derive(Serialize)]
+    struct Explanation {
+        license: String,
+        dataset: Dataset,
+        id: Id,
+        exists: bool,
+        visible: bool,
+        reasons: Vec<String>,
+    }
+    let follower = common.open_follower()?;
+    let snapshot = follower.newest();
+    let license =
+        snapshot.find_license_named(&args.name).ok_or_else(|| StoreError::NoSuchLicense(args.name.clone()))?;
+    let (exists, mut reasons) = match args.dataset {
+        Dataset::Conferences => reasons::<ConferenceFields>(snapshot, args.id, |fields| {
+            license
+                .scope
+                .blocking_rules(fields)
+                .iter()
+                .map(|rule| explain_rule(*rule, fields, &license.scope))
+                .collect()
+        })?,
+        Dataset::Journals => reasons::<JournalFields>(snapshot, args.id, |_| Vec::new())?,
+    };
+    if !license.scope.datasets.contains(&args.dataset) {
+        reasons.insert(0, format!("the license does not include the dataset `{}`", args.dataset));
+    }
+    let visible = reasons.is_empty();
+    let text = if visible {
+        format!("Record {} of {} is visible to license `{}`: every rule matches.", args.id, args.dataset, args.name)
+    } else {
+        format!(
+            "Record {} of {} is not visible to license `{}`:\n  {}",
+            args.id,
+            args.dataset,
+            args.name,
+            reasons.join("\n  ")
+        )
+    };
+    let json = Explanation { license: args.name.clone(), dataset: args.dataset, id: args.id, exists, visible, reasons };
+    common.output().result(&json, text);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn reasons<F: RecordFields>(
+    snapshot: &Snapshot,
+    id: Id,
+    of_record: impl FnOnce(&F) -> Vec<String>,
+) -> Result<(bool, Vec<String>), StoreError> {
+    Ok(match snapshot.find_record::<F>(id)? {
+        None => (false, vec!["there is no such record".to_owned()]),
+        Some((record, _)) => (true, of_record(record.fields())),
+    })
+}
+
+fn explain_rule(rule: crate::model::license::Rule, fields: &ConferenceFields, scope: &Scope) -> String {
+    use crate::model::license::Rule;
+    fn allowed<T: ToString>(set: Option<&BTreeSet<T>>) -> String {
+        set.into_iter().flatten().map(T::to_string).collect::<Vec<_>>().join(", ")
+    }
+    let (has, allows) = match rule {
+        Rule::TherapyAreas => (
+            if fields.therapy_areas.is_empty() { "none".to_owned() } else { fields.therapy_areas.join(", ") },
+            allowed(scope.therapy_areas.as_ref()),
+        ),
+        Rule::Countries => {
+            (fields.country.clone().unwrap_or_else(|| "none".to_owned()), allowed(scope.countries.as_ref()))
+        }
+        Rule::Years => (fields.year.map_or("none".to_owned(), |year| year.to_string()), allowed(scope.years.as_ref())),
+    };
+    format!("{rule}: the record has {has}, the license allows {allows}")
+}

@@ -1,0 +1,125 @@
+//! The command line: one file per subcommand.
+
+mod arguments;
+mod check;
+mod completions;
+mod demo;
+mod export;
+mod import;
+mod key;
+mod license;
+mod output;
+mod serve;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::error::ErrorKind;
+use clap::{Args, Parser, Subcommand};
+
+use self::output::Output;
+use crate::store::{Follower, StoreError, Writer};
+
+/// Licensed, read-only access to curated medical conference and journal records.
+#[derive(Debug, Parser)]
+#[command(name = "medfeed", version, about, max_term_width = 100, propagate_version = true)]
+struct Cli {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What every subcommand takes.
+#[derive(Debug, Args)]
+struct Common {
+    /// The database file
+    #[arg(long, global = true, env = "MEDFEED_DB", value_name = "PATH", default_value = "medfeed.redb")]
+    db: PathBuf,
+    /// Print one JSON object on standard output, for scripts
+    #[arg(long, global = true, env = "MEDFEED_JSON", value_parser = clap::builder::FalseyValueParser::new())]
+    json: bool,
+    /// How long to wait for another process that is writing, such as 30s or 5m
+    #[arg(long, global = true, env = "MEDFEED_WAIT", value_name = "TIME", default_value = "30s",
+          value_parser = arguments::parse_duration)]
+    wait: Duration,
+}
+
+impl Common {
+    fn output(&self) -> Output {
+        Output::new(self.json)
+    }
+
+    fn open_writer(&self) -> Result<Writer, StoreError> {
+        Writer::open(&self.db, self.wait)
+    }
+
+    fn open_or_create_writer(&self) -> Result<Writer, StoreError> {
+        Writer::open_or_create(&self.db, self.wait)
+    }
+
+    fn open_follower(&self) -> Result<Follower, StoreError> {
+        Follower::open(&self.db)
+    }
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve sample data from a throwaway database, and print curl lines to try
+    Demo(demo::DemoArgs),
+    /// Serve the database over HTTP
+    Serve(serve::ServeArgs),
+    /// Bring curated files in: one run is one commit, all or nothing
+    Import(import::ImportArgs),
+    /// Write the whole curated content as import files
+    Export(export::ExportArgs),
+    /// Licenses: who may see what
+    #[command(subcommand)]
+    License(license::LicenseCommand),
+    /// API keys of licenses
+    #[command(subcommand)]
+    Key(key::KeyCommand),
+    /// Compare every index, hash and count of the database with its records
+    Check(check::CheckArgs),
+    /// Print a completion script for a shell
+    Completions(completions::CompletionsArgs),
+    /// Print the manual page
+    Man,
+}
+
+/// Parses the arguments, runs the command, and returns the exit code: 0 done, 1 refused or failed with nothing changed,
+/// 2 usage.
+pub fn run() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+            if !asked && std::env::args().any(|argument| argument == "--json") {
+                Output::new(true).error(&error.render().to_string());
+            }
+            // Nothing is left to do when the terminal is gone.
+            let _ = error.print();
+            return if asked { ExitCode::SUCCESS } else { ExitCode::from(2) };
+        }
+    };
+    let Cli { common, command } = cli;
+    let done = match command {
+        Command::Demo(args) => demo::run(&common, args),
+        Command::Serve(args) => serve::run(&common, args),
+        Command::Import(args) => import::run(&common, args),
+        Command::Export(args) => export::run(&common, args),
+        Command::License(command) => license::run(&common, command),
+        Command::Key(command) => key::run(&common, command),
+        Command::Check(args) => check::run(&common, &args),
+        Command::Completions(args) => completions::run(args),
+        Command::Man => completions::print_manual(),
+    };
+    match done {
+        Ok(code) => code,
+        Err(error) => {
+            common.output().error(&format!("{error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}

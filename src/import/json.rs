@@ -1,0 +1,290 @@
+//! A JSON value that keeps what an import must judge: the order of keys, none of them twice, and the notation of
+//! numbers.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::error::Category;
+
+/// A JSON value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Json<'a> {
+    Null,
+    Flag(bool),
+    /// A number in integer notation, from 0.
+    Whole(u64),
+    /// A number in integer notation, below 0.
+    Negative(i64),
+    /// A number with a fraction or an exponent, or too large for an integer.
+    Fraction(f64),
+    Text(Cow<'a, str>),
+    List(Vec<Json<'a>>),
+    Object(Members<'a>),
+}
+
+/// The members of an object, in their order; no key stands twice.
+pub type Members<'a> = Vec<(Cow<'a, str>, Json<'a>)>;
+
+/// Why a text is no JSON value.
+#[derive(Debug)]
+pub struct JsonFault {
+    /// The keys that lead to the place, joined by dots; empty at the top.
+    pub path: String,
+    /// The fault and its remedy.
+    pub message: String,
+}
+
+/// Reads one JSON value, with nothing after it.
+pub fn parse(text: &str) -> Result<Json<'_>, JsonFault> {
+    let trail = RefCell::new(Vec::new());
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    Reader { trail: &trail }.deserialize(&mut deserializer).and_then(|json| deserializer.end().map(|()| json)).map_err(
+        |error| {
+            let path: Vec<Cow<'_, str>> = trail.take().into_iter().rev().collect();
+            JsonFault { path: path.join("."), message: explain(&error, text) }
+        },
+    )
+}
+
+fn explain(error: &serde_json::Error, text: &str) -> String {
+    let reason = error.to_string();
+    let (line, column) = (error.line(), error.column());
+    let reason = reason.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&reason);
+    match error.classify() {
+        Category::Data => reason.to_owned(),
+        Category::Eof => format!("is not valid JSON: the line ends too early ({reason}); write one object per line"),
+        Category::Io | Category::Syntax => {
+            let after = text.get(column.saturating_sub(1)..).unwrap_or_default();
+            if ["NaN", "Infinity", "-Infinity", "nan", "inf"].iter().any(|word| after.starts_with(word)) {
+                format!("is not valid JSON: JSON has no NaN and no Infinity (column {column}); write null")
+            } else {
+                format!("is not valid JSON: {reason} (column {column})")
+            }
+        }
+    }
+}
+
+/// Reads a value. On failure `trail` takes the keys that lead to it, the innermost first.
+#[derive(Clone, Copy)]
+struct Reader<'t, 'a> {
+    trail: &'t RefCell<Vec<Cow<'a, str>>>,
+}
+
+impl<'a> DeserializeSeed<'a> for Reader<'_, 'a> {
+    type Value = Json<'a>;
+
+    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<Json<'a>, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'a> Visitor<'a> for Reader<'_, 'a> {
+    type Value = Json<'a>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Json<'a>, E> {
+        Ok(Json::Null)
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Json<'a>, E> {
+        Ok(Json::Flag(value))
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Json<'a>, E> {
+        Ok(Json::Whole(value))
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Json<'a>, E> {
+        Ok(u64::try_from(value).map_or(Json::Negative(value), Json::Whole))
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Json<'a>, E> {
+        Ok(Json::Fraction(value))
+    }
+
+    fn visit_borrowed_str<E: Error>(self, value: &'a str) -> Result<Json<'a>, E> {
+        Ok(Json::Text(Cow::Borrowed(value)))
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<Json<'a>, E> {
+        Ok(Json::Text(Cow::Owned(value.to_owned())))
+    }
+
+    fn visit_seq<A: SeqAccess<'a>>(self, mut items: A) -> Result<Json<'a>, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element_seed(self)? {
+            list.push(item);
+        }
+        Ok(Json::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'a>>(self, mut entries: A) -> Result<Json<'a>, A::Error> {
+        let mut members: Members<'a> = Vec::new();
+        while let Some(key) = entries.next_key_seed(KeyReader)? {
+            match entries.next_value_seed(self) {
+                Ok(value) => members.push((key, value)),
+                Err(error) => {
+                    self.trail.borrow_mut().push(key);
+                    return Err(error);
+                }
+            }
+        }
+        if let Some(key) = find_duplicate(&members) {
+            self.trail.borrow_mut().push(key);
+            return Err(A::Error::custom("stands twice in its object; give each key once"));
+        }
+        Ok(Json::Object(members))
+    }
+}
+
+/// The first key, in their order by text, that stands twice.
+fn find_duplicate<'a>(members: &Members<'a>) -> Option<Cow<'a, str>> {
+    let mut keys: Vec<&Cow<'a, str>> = members.iter().map(|(key, _)| key).collect();
+    keys.sort_unstable();
+    keys.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0].clone())
+}
+
+/// Reads a key without copying it, where it stands in the text as it is.
+struct KeyReader;
+
+impl<'a> DeserializeSeed<'a> for KeyReader {
+    type Value = Cow<'a, str>;
+
+    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<Cow<'a, str>, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'a> Visitor<'a> for KeyReader {
+    type Value = Cow<'a, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_borrowed_str<E: Error>(self, value: &'a str) -> Result<Cow<'a, str>, E> {
+        Ok(Cow::Borrowed(value))
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<Cow<'a, str>, E> {
+        Ok(Cow::Owned(value.to_owned()))
+    }
+}
+
+impl Json<'_> {
+    /// What the value is, for messages.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Json::Null => "null",
+            Json::Flag(_) => "true or false",
+            Json::Whole(_) | Json::Negative(_) | Json::Fraction(_) => "a number",
+            Json::Text(_) => "a text",
+            Json::List(_) => "a list",
+            Json::Object(_) => "an object",
+        }
+    }
+}
+
+impl fmt::Display for Json<'_> {
+    /// A text without quotes, anything else as JSON.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Json::Null => f.write_str("null"),
+            Json::Flag(value) => value.fmt(f),
+            Json::Whole(value) => value.fmt(f),
+            Json::Negative(value) => value.fmt(f),
+            // The debug form keeps the fraction of `5.0` and writes large numbers with an exponent.
+            Json::Fraction(value) => write!(f, "{value:?}"),
+            Json::Text(value) => f.write_str(value),
+            Json::List(items) => {
+                f.write_str("[")?;
+                for (at, item) in items.iter().enumerate() {
+                    f.write_str(if at > 0 { "," } else { "" })?;
+                    item.write_nested(f)?;
+                }
+                f.write_str("]")
+            }
+            Json::Object(members) => {
+                f.write_str("{")?;
+                for (at, (key, value)) in members.iter().enumerate() {
+                    write!(f, "{}{key:?}:", if at > 0 { "," } else { "" })?;
+                    value.write_nested(f)?;
+                }
+                f.write_str("}")
+            }
+        }
+    }
+}
+
+impl Json<'_> {
+    fn write_nested(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Json::Text(value) => write!(f, "{value:?}"),
+            other => write!(f, "{other}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_read() {
+        let cases = [
+            (r#"{"b":1,"a":[null,true,-1,5.0,"x"]}"#, r#"{"b":1,"a":[null,true,-1,5.0,"x"]}"#),
+            ("9007199254740992", "9007199254740992"),
+            ("18446744073709551616", "1.8446744073709552e19"),
+            (r#" "caf\u00e9" "#, "café"),
+            ("-0", "-0.0"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(parse(text).unwrap().to_string(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn faults_tell_their_place() {
+        let cases = [
+            (r#"{"a":1,"a":2}"#, "a", "stands twice"),
+            (r#"{"f":{"oral":true,"\u006fral":true}}"#, "f.oral", "stands twice"),
+            (r#"{"o":[{"id":1,"id":1}]}"#, "o.id", "stands twice"),
+            (r#"{"f":{"oral":NaN}}"#, "f.oral", "no NaN"),
+            (r#"{"f":-Infinity}"#, "f", "no NaN and no Infinity"),
+            (r#"{"sjr":1e999}"#, "sjr", "number out of range"),
+            (r#"{"sjr":.5}"#, "sjr", "expected value (column 8)"),
+            (r#"{"sjr":05}"#, "sjr", "invalid number"),
+            (r#"{"name":"\ud800"}"#, "name", "is not valid JSON"),
+            (r#"{"a":1} x"#, "", "trailing characters"),
+            (r#"{"a":1}{"a":1}"#, "", "trailing characters"),
+            (r#"{"a":1"#, "", "ends too early"),
+            (r#"{"a":1,}"#, "", "trailing comma"),
+            (r#"{'a':1}"#, "", "key must be a string"),
+        ];
+        for (text, path, message) in cases {
+            let fault = parse(text).unwrap_err();
+            assert_eq!(fault.path, path, "{text}: {}", fault.message);
+            assert!(fault.message.contains(message), "{text}: {}", fault.message);
+        }
+        assert!(parse(&"[".repeat(100_000)).is_err(), "deep nesting must not overflow the stack");
+    }
+
+    #[test]
+    fn numbers_are_read_exactly() {
+        // What the service writes must be read back as the same value (round trips of exports).
+        for value in [0.1, 4.35, 1.7976931348623157e308, 5e-324, 0.000123456789012345] {
+            assert_eq!(parse(&format!("{value}")).ok(), Some(Json::Fraction(value)), "{value}");
+        }
+        let mut bits: u64 = 0x9E37_79B9_7F4A_7C15;
+        for _ in 0..20_000 {
+            bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let value = f64::from_bits((bits >> 12) | 0x3FF0_0000_0000_0000) * 40.0;
+            assert_eq!(parse(&format!("{value:?}")).ok(), Some(Json::Fraction(value)), "{value}");
+        }
+    }
+}

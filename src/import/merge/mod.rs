@@ -1,0 +1,203 @@
+//! Phase 2: rows to a batch, judged on the state after the run, under the writer's lock (decisions, section 5).
+//!
+//! What is linked is settled first, since a linked name means its final bearer (`references`); then each record is
+//! merged with its stored values (`records`); last, what is removed is checked against what still links it.
+
+mod countries;
+mod records;
+mod references;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use super::report::{BadRows, Warning};
+use super::rows::{Cell, Edit, Link, Row, Rows};
+use crate::model::reference::ReferenceFields;
+use crate::model::{ConferenceFields, Dataset, JournalFields, OrganizationFields, TagFields};
+use crate::store::StoreError;
+use crate::store::batch::{Batch, Curation};
+use records::{Links, MergedRecords, merge_records};
+use references::{Settled, settle};
+
+/// What the caller allows.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Remove the records of the given datasets that the files do not hold.
+    pub replace: bool,
+    /// Up to how many records of a dataset may be removed, where that is many.
+    pub allow_removals: Option<u64>,
+}
+
+/// A run that can be committed.
+#[derive(Debug)]
+pub struct Merged {
+    /// What the run states. Rows equal to the stored ones are in it.
+    pub batch: Batch,
+    /// What a curator may want to look at.
+    pub warnings: Vec<Warning>,
+}
+
+/// Why a run is not committed.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// Some rows are bad.
+    #[error("{0}")]
+    BadRows(BadRows),
+    /// A large part of a dataset would be removed.
+    #[error("{0}")]
+    TooManyRemovals(TooManyRemovals),
+    /// The state could not be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The datasets of which a run would remove more than a tenth, and more than ten records.
+#[derive(Debug)]
+pub struct TooManyRemovals(Vec<Removals>);
+
+/// How many records of a dataset a run removes.
+#[derive(Clone, Copy, Debug)]
+struct Removals {
+    dataset: Dataset,
+    removed: usize,
+    stored: usize,
+}
+
+impl Removals {
+    /// Few enough that no mistake is supposed.
+    fn is_small(self) -> bool {
+        self.removed <= 10 || self.removed.saturating_mul(10) <= self.stored
+    }
+}
+
+impl TooManyRemovals {
+    /// The smallest `--allow-removals` that covers the run.
+    pub fn needed(&self) -> usize {
+        self.0.iter().map(|removals| removals.removed).max().unwrap_or_default()
+    }
+}
+
+impl fmt::Display for TooManyRemovals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the run would remove ")?;
+        for (at, Removals { dataset, removed, stored }) in self.0.iter().enumerate() {
+            write!(f, "{}{removed} of {stored} {dataset}", if at > 0 { " and " } else { "" })?;
+        }
+        write!(f, "; if that is meant, give `--allow-removals {}`", self.needed())
+    }
+}
+
+/// Merges the rows with the state.
+///
+/// # Errors
+/// When a rule is broken; then every bad row is told, those met by reading included.
+pub fn merge<C: Curation>(rows: Rows, curation: &C, options: &Options) -> Result<Merged, Refusal> {
+    let Rows { organizations, tags, conferences, journals, mut bad, mut warnings } = rows;
+    let stored = curation.references();
+
+    let mut organization_objects = Vec::new();
+    let mut tag_objects = Vec::new();
+    collect_objects(&conferences, &mut organization_objects, &mut tag_objects);
+    collect_objects(&journals, &mut organization_objects, &mut tag_objects);
+    let organizations = settle(organizations, &organization_objects, &stored.organizations, &mut bad, &mut warnings);
+    let tags = settle(tags, &tag_objects, &stored.tags, &mut bad, &mut warnings);
+
+    let mut links =
+        Links { organizations: &organizations, tags: &tags, options, bad: &mut bad, warnings: &mut warnings };
+    let conferences = merge_records(conferences, curation, &mut links)?;
+    let journals = merge_records(journals, curation, &mut links)?;
+
+    check_still_linked(&organizations, &conferences, &journals, curation, &mut bad)?;
+    check_still_linked(&tags, &conferences, &journals, curation, &mut bad)?;
+    if !bad.is_empty() {
+        bad.sort();
+        return Err(Refusal::BadRows(bad));
+    }
+    let covers = |removals: &Removals| {
+        let removed = u64::try_from(removals.removed).unwrap_or(u64::MAX);
+        removals.is_small() || options.allow_removals.is_some_and(|allowed| removed <= allowed)
+    };
+    let too_many: Vec<Removals> =
+        [conferences.removals, journals.removals].into_iter().filter(|removals| !covers(removals)).collect();
+    if !too_many.is_empty() {
+        return Err(Refusal::TooManyRemovals(TooManyRemovals(too_many)));
+    }
+    if !conferences.rows.is_empty() {
+        countries::warn_of_spellings(&conferences, &curation.countries()?, &mut warnings);
+    }
+    let batch = Batch {
+        organizations: organizations.into_rows(),
+        tags: tags.into_rows(),
+        conferences: conferences.rows,
+        journals: journals.rows,
+    };
+    Ok(Merged { batch, warnings })
+}
+
+/// The full objects among the links of records, which create or update what they link.
+fn collect_objects<'a, F>(
+    rows: &'a [Row<F>],
+    organizations: &mut Vec<references::Object<'a, OrganizationFields>>,
+    tags: &mut Vec<references::Object<'a, TagFields>>,
+) {
+    fn collect<'a, F>(row: &'a Row<impl Sized>, links: &'a [Link<F>], objects: &mut Vec<references::Object<'a, F>>) {
+        objects.extend(links.iter().filter_map(|link| match link {
+            Link::Object(object) => Some((&row.place, object)),
+            Link::Id(_) | Link::Label(_) => None,
+        }));
+    }
+    for row in rows {
+        let Edit::Set(cells) = &row.edit else { continue };
+        for (_, cell) in cells {
+            match cell {
+                Cell::Organizations(links) => collect(row, links, organizations),
+                Cell::Tags(links) => collect(row, links, tags),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// A removed organization or tag must not be linked by any record any more.
+fn check_still_linked<F: ReferenceFields, C: Curation>(
+    settled: &Settled<F>,
+    conferences: &MergedRecords<ConferenceFields>,
+    journals: &MergedRecords<JournalFields>,
+    curation: &C,
+    bad: &mut BadRows,
+) -> Result<(), StoreError> {
+    const NAMED: usize = 3;
+    for (place, id) in settled.removed() {
+        let mut linking = curation.linked_records(F::KIND, id)?;
+        linking.retain(|(dataset, record)| match dataset {
+            Dataset::Conferences => conferences.links_after(*record, F::KIND, id),
+            Dataset::Journals => journals.links_after(*record, F::KIND, id),
+        });
+        linking.sort_unstable();
+        if linking.is_empty() {
+            continue;
+        }
+        let named: Vec<String> =
+            linking.iter().take(NAMED).map(|(dataset, id)| format!("{} {id}", one_of(*dataset))).collect();
+        let more = match linking.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let message = format!(
+            "the {} is still linked by {}{more}; remove it from them in the same run",
+            F::KIND,
+            named.join(", ")
+        );
+        bad.push(place, Some("deleted"), Some(&id.to_string()), message);
+    }
+    Ok(())
+}
+
+/// What one record of the dataset is called.
+fn one_of(dataset: Dataset) -> &'static str {
+    match dataset {
+        Dataset::Conferences => "conference",
+        Dataset::Journals => "journal",
+    }
+}

@@ -1,0 +1,145 @@
+//! Records merged with their stored values.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::references::Settled;
+use super::{Options, Removals};
+use crate::import::report::{BadRows, Place, RowFaults, Warning};
+use crate::import::rows::{Edit, Link, Resolve, Row};
+use crate::model::field::Value;
+use crate::model::flat::looks_like_formula;
+use crate::model::{Curated, Fields, Id, OrganizationFields, RecordFields, ReferenceKind, TagFields};
+use crate::store::StoreError;
+use crate::store::batch::Curation;
+
+/// What records are judged by, and where findings go.
+pub(super) struct Links<'a> {
+    pub organizations: &'a Settled<'a, OrganizationFields>,
+    pub tags: &'a Settled<'a, TagFields>,
+    pub options: &'a Options,
+    pub bad: &'a mut BadRows,
+    pub warnings: &'a mut Vec<Warning>,
+}
+
+/// The records of a dataset that the run states.
+pub(super) struct MergedRecords<F> {
+    /// Those whose rules hold, and those that are removed.
+    pub rows: BTreeMap<Id, Option<Curated<F>>>,
+    /// Where the files state them, the bad ones included.
+    pub places: HashMap<Id, Place>,
+    pub removals: Removals,
+}
+
+impl<F: RecordFields> MergedRecords<F> {
+    /// Whether a record that links an organization or tag in the database does so after the run.
+    pub fn links_after(&self, record: Id, kind: ReferenceKind, id: Id) -> bool {
+        match self.rows.get(&record) {
+            Some(None) => false,
+            Some(Some(row)) => match kind {
+                ReferenceKind::Organization => row.fields().organizations().contains(&id),
+                ReferenceKind::Tag => row.fields().tags().contains(&id),
+            },
+            // A bad record is reported already, and what it will link is not known.
+            None => !self.places.contains_key(&record),
+        }
+    }
+}
+
+/// Merges the rows of a dataset with their stored values.
+pub(super) fn merge_records<F: RecordFields, C: Curation>(
+    rows: Vec<Row<F>>,
+    curation: &C,
+    links: &mut Links<'_>,
+) -> Result<MergedRecords<F>, StoreError> {
+    // A dataset of which the files hold no row is not given, so nothing of it can be replaced.
+    let replaces = links.options.replace && !rows.is_empty();
+    let removes = rows.iter().any(|row| matches!(row.edit, Edit::Remove));
+    let stored_ids = if replaces || removes { curation.record_ids(F::DATASET)? } else { BTreeSet::new() };
+
+    let mut merged = BTreeMap::new();
+    let mut places: HashMap<Id, Place> = HashMap::with_capacity(rows.len());
+    for row in rows {
+        if let Some(first) = places.get(&row.id) {
+            let message = format!("stands twice; the first row of this id is at {first}");
+            links.bad.push(&row.place, Some("id"), Some(&row.id.to_string()), message);
+            continue;
+        }
+        match row.edit {
+            Edit::Remove => {
+                if stored_ids.contains(&row.id) {
+                    merged.insert(row.id, None);
+                }
+            }
+            Edit::Set(cells) => {
+                let stored = curation.find_record::<F>(row.id)?;
+                let mut fields = stored.as_ref().map(|stored| stored.fields().clone()).unwrap_or_default();
+                let mut faults = RowFaults::new(&row.place, links.bad);
+                let mut resolver =
+                    Resolver { organizations: links.organizations, tags: links.tags, faults: &mut faults };
+                for (field, cell) in cells {
+                    cell.write((field.slot)(&mut fields), &mut resolver);
+                }
+                // The rules of whole rows are judged on rows that are read whole: else one mistake looks like two.
+                if !row.is_bad && !faults.found() {
+                    match Curated::new(row.id, fields) {
+                        Ok(record) => {
+                            warn_of_formulas(&row.place, "name", stored.as_ref(), &record, links.warnings);
+                            merged.insert(row.id, Some(record));
+                        }
+                        Err(broken) => faults.push_faults(None, &broken),
+                    }
+                }
+            }
+        }
+        places.insert(row.id, row.place);
+    }
+    if replaces {
+        merged.extend(stored_ids.iter().filter(|id| !places.contains_key(id)).map(|id| (*id, None)));
+    }
+    let removed = merged.values().filter(|row| row.is_none()).count();
+    let removals = Removals { dataset: F::DATASET, removed, stored: stored_ids.len() };
+    Ok(MergedRecords { rows: merged, places, removals })
+}
+
+struct Resolver<'a, 'f> {
+    organizations: &'a Settled<'a, OrganizationFields>,
+    tags: &'a Settled<'a, TagFields>,
+    faults: &'a mut RowFaults<'f>,
+}
+
+impl Resolve for Resolver<'_, '_> {
+    fn organizations(&mut self, links: Vec<Link<OrganizationFields>>) -> Vec<Id> {
+        self.organizations.resolve(links, self.faults)
+    }
+
+    fn tags(&mut self, links: Vec<Link<TagFields>>) -> Vec<Id> {
+        self.tags.resolve(links, self.faults)
+    }
+}
+
+/// Warns of a new name that a spreadsheet would compute.
+pub(super) fn warn_of_formulas<F: Fields>(
+    place: &Place,
+    field: &str,
+    before: Option<&Curated<F>>,
+    after: &Curated<F>,
+    warnings: &mut Vec<Warning>,
+) {
+    const MOST: usize = 1_000;
+    let name_of = |row: &Curated<F>| match F::table()
+        .iter()
+        .find(|field| field.name == "name")
+        .map(|field| (field.get)(row.fields()))
+    {
+        Some(Value::Text(Some(name))) => Some(name.clone()),
+        _ => None,
+    };
+    if let Some(name) = name_of(after)
+        && looks_like_formula(&name)
+        && warnings.len() < MOST
+        && before.and_then(name_of).as_ref() != Some(&name)
+    {
+        let message = "starts like a formula; the CSV export puts a `'` before it. Check that the name is meant so";
+        warnings.push(Warning::of_value(place, field, &name, message.to_owned()));
+    }
+}

@@ -1,0 +1,378 @@
+//! Runs against a small state in memory.
+
+use std::any::Any;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use super::*;
+use crate::import::{Source, read_sources};
+use crate::model::reference::{Referenced, References};
+use crate::model::{Curated, Id, RecordFields, ReferenceKind, Timestamp, flat, json};
+
+/// The store's place: everything that a batch brought in.
+#[derive(Default)]
+struct World {
+    references: References,
+    conferences: BTreeMap<Id, Curated<ConferenceFields>>,
+    journals: BTreeMap<Id, Curated<JournalFields>>,
+}
+
+impl Curation for World {
+    fn references(&self) -> &References {
+        &self.references
+    }
+
+    fn find_record<F: RecordFields>(&self, id: Id) -> Result<Option<Curated<F>>, StoreError> {
+        let row: Option<&dyn Any> = match F::DATASET {
+            Dataset::Conferences => self.conferences.get(&id).map(|row| row as &dyn Any),
+            Dataset::Journals => self.journals.get(&id).map(|row| row as &dyn Any),
+        };
+        Ok(row.and_then(|row| row.downcast_ref::<Curated<F>>()).cloned())
+    }
+
+    fn record_ids(&self, dataset: Dataset) -> Result<BTreeSet<Id>, StoreError> {
+        Ok(match dataset {
+            Dataset::Conferences => self.conferences.keys().copied().collect(),
+            Dataset::Journals => self.journals.keys().copied().collect(),
+        })
+    }
+
+    fn linked_records(&self, kind: ReferenceKind, id: Id) -> Result<Vec<(Dataset, Id)>, StoreError> {
+        fn linking<F: RecordFields>(
+            rows: &BTreeMap<Id, Curated<F>>,
+            kind: ReferenceKind,
+            id: Id,
+        ) -> Vec<(Dataset, Id)> {
+            rows.values()
+                .filter(|row| match kind {
+                    ReferenceKind::Organization => row.fields().organizations().contains(&id),
+                    ReferenceKind::Tag => row.fields().tags().contains(&id),
+                })
+                .map(|row| (F::DATASET, row.id()))
+                .collect()
+        }
+        Ok([linking(&self.conferences, kind, id), linking(&self.journals, kind, id)].concat())
+    }
+
+    fn countries(&self) -> Result<BTreeSet<String>, StoreError> {
+        Ok(self.conferences.values().filter_map(|row| row.fields().country.clone()).collect())
+    }
+}
+
+/// Files are told by a headline `# name` before their lines.
+fn run(world: &World, files: &str, options: Options) -> Result<Merged, Refusal> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut paths = Vec::new();
+    for file in files.split("# ").filter(|file| !file.trim().is_empty()) {
+        let (name, content) = file.split_once('\n').unwrap();
+        let path = folder.path().join(name);
+        fs::write(&path, content.lines().map(|line| format!("{}\n", line.trim_start())).collect::<String>()).unwrap();
+        paths.push(path);
+    }
+    let rows = read_sources(&Source::find(&paths, None).unwrap(), &mut |_| {}).unwrap();
+    merge(rows, world, &options).map_err(|refusal| match refusal {
+        // Without the folder, which has another name each time.
+        Refusal::BadRows(bad) => {
+            let mut short = BadRows::default();
+            let folder = format!("{}/", folder.path().display());
+            for row in bad.kept() {
+                let place = crate::import::report::Place { file: row.file.replace(&folder, "").into(), line: row.line };
+                let message = row.message.replace(&folder, "");
+                short.push(&place, row.field.as_deref(), row.value.as_deref(), message);
+            }
+            Refusal::BadRows(short)
+        }
+        other => other,
+    })
+}
+
+fn apply(world: &mut World, batch: Batch) {
+    fn set<K: Ord, T, U>(map: &mut BTreeMap<K, T>, edits: BTreeMap<K, Option<U>>, made: impl Fn(U) -> T) {
+        for (id, edit) in edits {
+            match edit {
+                Some(row) => map.insert(id, made(row)),
+                None => map.remove(&id),
+            };
+        }
+    }
+    set(&mut world.references.organizations, batch.organizations, Referenced::new);
+    set(&mut world.references.tags, batch.tags, Referenced::new);
+    set(&mut world.conferences, batch.conferences, |row| row);
+    set(&mut world.journals, batch.journals, |row| row);
+}
+
+const STATUSES: &str =
+    r#""start_date_status":"check","abstract_due_date_status":"check","late_breaking_due_date_status":"check""#;
+
+fn world() -> World {
+    let mut world = World::default();
+    let files = format!(
+        r#"# organizations.jsonl
+        {{"id":1,"name":"ASCO","abbv":"A"}}
+        {{"id":2,"name":"ESMO"}}
+        {{"id":3,"name":"Unlinked"}}
+        # tags.jsonl
+        {{"id":1,"type":"Topic","name":"Lung: small cell"}}
+        {{"id":2,"type":"Audience","name":"Nurses"}}
+        # conferences.jsonl
+        {{"id":10,"name":"ASCO 2026","country":"United States","organizations":[1],"tags":[1],"formats":{{"oral":true,"poster":false}},{STATUSES}}}
+        {{"id":11,"name":"ESMO 2026","country":"Spain","organizations":[2],{STATUSES}}}
+        # journals.jsonl
+        {{"id":20,"name":"JCO","organizations":[1],"impact_factor":42.1,"timelines":{{"accept_to_print":{{"min_weeks":2,"max_weeks":4}}}}}}
+        "#
+    );
+    let merged = run(&world, &files, Options::default()).unwrap();
+    apply(&mut world, merged.batch);
+    world
+}
+
+/// The state after the run in a short form, or the refusal, or the warnings.
+fn outcome(files: &str) -> String {
+    let mut world = world();
+    match run(&world, files, Options::default()) {
+        Ok(merged) => {
+            let warnings: Vec<String> = merged
+                .warnings
+                .iter()
+                .map(|warning| format!("{}", Warning { file: None, ..warning.clone() }))
+                .collect();
+            apply(&mut world, merged.batch);
+            let organizations: Vec<String> =
+                world.references.organizations.iter().map(|(id, found)| format!("{id}={}", found.label)).collect();
+            let tags: Vec<String> =
+                world.references.tags.iter().map(|(id, found)| format!("{id}={}", found.label)).collect();
+            let mut links: Vec<String> = world
+                .conferences
+                .values()
+                .map(|row| {
+                    format!(
+                        "{}:{:?}{:?}",
+                        row.id(),
+                        numbers(row.fields().organizations()),
+                        numbers(row.fields().tags())
+                    )
+                })
+                .collect();
+            links.extend(
+                world.journals.values().map(|row| format!("{}:{:?}", row.id(), numbers(row.fields().organizations()))),
+            );
+            [organizations.join(","), tags.join(","), links.join(" "), warnings.join("\n")].join(" | ")
+        }
+        Err(refusal) => refusal.to_string(),
+    }
+}
+
+fn numbers(ids: &[Id]) -> Vec<u64> {
+    ids.iter().map(|id| id.get()).collect()
+}
+
+const SAME: &str =
+    "1=ASCO,2=ESMO,3=Unlinked | 1=Topic: Lung: small cell,2=Audience: Nurses | 10:[1][1] 11:[2][] 20:[1] | ";
+
+#[test]
+fn runs_are_judged_on_the_state_after_them() {
+    let cases = [
+        // Names.
+        ("# organizations.csv\nid,name\n1,ESMO\n2,ASCO\n", "1=ESMO,2=ASCO,3=Unlinked"),
+        ("# organizations.csv\nid,name\n4,ASCO\n", "organizations.csv:2: name: `ASCO` - is also the name of organization 1 in the database"),
+        ("# organizations.csv\nid,name\n4,X\n5,X\n", "organizations.csv:3: name: `X` - is also the name of organization 4 at organizations.csv:2"),
+        ("# organizations.csv\nid,name\n4,asco\n", "4=asco"),
+        ("# organizations.jsonl\n{\"id\":3,\"deleted\":true}\n{\"id\":4,\"name\":\"Unlinked\"}\n", "1=ASCO,2=ESMO,4=Unlinked |"),
+        ("# tags.csv\nid,type,name\n3,Audience,Nurses\n", "tags.csv:2: name: `Audience: Nurses` - is also the name of tag 2"),
+        ("# tags.csv\nid,type,name\n3,Topic,Nurses\n", "3=Topic: Nurses"),
+        ("# organizations.csv\nid,name\n4,\n", "organizations.csv:2: name: is required"),
+        ("# organizations.csv\nid,abbv\n1,B\n", SAME),
+        ("# organizations.csv\nid,name\n1,A\n1,A\n", "organizations.csv:3: id: `1` - stands twice; the first row of this id is at organizations.csv:2"),
+        ("# tags.csv\nid\n1\n# tags.jsonl\n{\"id\":1}\n", "tags.jsonl:1: id: `1` - stands twice; the first row of this id is at tags.csv:2"),
+        // Links by name and id.
+        ("# conferences.csv\nid,organizations\n10,ESMO; ASCO; ESMO\n", "10:[1, 2][1]"),
+        ("# organizations.csv\nid,name\n1,ESMO\n2,ASCO\n# conferences.csv\nid,organizations\n10,ESMO\n11,ESMO\n", "10:[1][1] 11:[1][]"),
+        ("# conferences.csv\nid,organizations\n10,New\n# organizations.csv\nid,name\n4,New\n", "10:[4][1]"),
+        ("# conferences.csv\nid,organizations\n10,ASCOO\n", "conferences.csv:2: organizations: `ASCOO` - names no organization; did you mean `ASCO`?"),
+        ("# conferences.csv\nid,organizations\n10,ASCO\n# organizations.csv\nid,name\n1,X\n", "`ASCO` - names no organization"),
+        ("# conferences.csv\nid,tags\n10,Topic: Lung: small cell; Audience: Nurses\n", "10:[1][1, 2]"),
+        ("# conferences.jsonl\n{\"id\":10,\"tags\":[\"Nurses\"]}\n", "tags: `Nurses` - names no tag; write it as `Type: Name`"),
+        ("# conferences.jsonl\n{\"id\":10,\"organizations\":[9]}\n", "organizations: `9` - there is no organization of this id"),
+        ("# journals.jsonl\n{\"id\":20,\"organizations\":[3,\"ESMO\",3]}\n", "20:[2, 3]"),
+        ("# journals.jsonl\n{\"id\":20,\"organizations\":null}\n", "20:[]"),
+        // Objects.
+        ("# journals.jsonl\n{\"id\":20,\"organizations\":[{\"id\":4,\"name\":\"N\",\"abbv\":null,\"type\":null,\"url\":null}]}\n", "4=N |"),
+        ("# journals.jsonl\n{\"id\":20,\"organizations\":[{\"id\":1,\"name\":\"N\",\"abbv\":null,\"type\":null,\"url\":null}]}\n", "1=N,"),
+        (
+            "# journals.jsonl\n{\"id\":20,\"organizations\":[{\"id\":4,\"name\":\"N\",\"abbv\":null,\"type\":null,\"url\":null}]}
+             {\"id\":21,\"name\":\"J\",\"organizations\":[{\"id\":4,\"name\":\"N\",\"abbv\":\"\",\"type\":null,\"url\":null}, \"N\"]}\n",
+            "20:[4] 21:[4]",
+        ),
+        (
+            "# journals.jsonl\n{\"id\":20,\"organizations\":[{\"id\":4,\"name\":\"N\",\"abbv\":null,\"type\":null,\"url\":null}]}
+             {\"id\":21,\"name\":\"J\",\"organizations\":[{\"id\":4,\"name\":\"N\",\"abbv\":\"n\",\"type\":null,\"url\":\"u\"}]}\n",
+            "journals.jsonl:2: organizations: `4` - the object of this organization differs in `abbv`, `url` from what journals.jsonl:1 makes of it",
+        ),
+        (
+            "# organizations.csv\nid,abbv\n1,A\n# journals.jsonl
+             {\"id\":20,\"organizations\":[{\"id\":1,\"name\":\"ASCO\",\"abbv\":\"A\",\"type\":null,\"url\":null}]}\n",
+            SAME,
+        ),
+        (
+            "# organizations.csv\nid,abbv\n1,A\n# journals.jsonl
+             {\"id\":20,\"organizations\":[{\"id\":1,\"name\":\"New\",\"abbv\":\"A\",\"type\":null,\"url\":null}]}\n",
+            "journals.jsonl:1: organizations: `1` - the object of this organization differs in `name` from what organizations.csv:2",
+        ),
+        (
+            "# organizations.jsonl\n{\"id\":3,\"deleted\":true}\n# journals.jsonl
+             {\"id\":20,\"organizations\":[{\"id\":3,\"name\":\"Unlinked\",\"abbv\":null,\"type\":null,\"url\":null}]}\n",
+            "journals.jsonl:1: organizations: `3` - the organization is removed at organizations.jsonl:1",
+        ),
+        (
+            "# journals.jsonl\n{\"id\":20,\"organizations\":[{\"id\":4,\"name\":\"ESMO\",\"abbv\":null,\"type\":null,\"url\":null}]}\n",
+            "journals.jsonl:1: organizations: `ESMO` - is also the name of organization 2 in the database",
+        ),
+        // Removals of what is linked.
+        ("# organizations.jsonl\n{\"id\":3,\"deleted\":true}\n", "1=ASCO,2=ESMO |"),
+        ("# organizations.jsonl\n{\"id\":99,\"deleted\":true}\n", SAME),
+        ("# conferences.jsonl\n{\"id\":99,\"deleted\":true}\n", SAME),
+        ("# organizations.jsonl\n{\"id\":1,\"deleted\":true}\n", "organizations.jsonl:1: deleted: `1` - the organization is still linked by conference 10, journal 20; remove"),
+        ("# organizations.jsonl\n{\"id\":1,\"deleted\":true}\n# journals.csv\nid,organizations\n20,ESMO\n", "still linked by conference 10; remove"),
+        (
+            "# organizations.jsonl\n{\"id\":1,\"deleted\":true}\n# journals.csv\nid,organizations\n20,\n# conferences.jsonl\n{\"id\":10,\"deleted\":true}\n",
+            "2=ESMO,3=Unlinked | 1=Topic: Lung: small cell,2=Audience: Nurses | 11:[2][] 20:[]",
+        ),
+        ("# tags.jsonl\n{\"id\":1,\"deleted\":true}\n# conferences.csv\nid,tags\n10,\n", "2=Audience: Nurses | 10:[1][]"),
+        ("# organizations.jsonl\n{\"id\":3,\"deleted\":true}\n# journals.jsonl\n{\"id\":20,\"organizations\":[3]}\n", "`3` - the organization is removed at organizations.jsonl:1"),
+        ("# organizations.jsonl\n{\"id\":3,\"deleted\":true}\n# journals.jsonl\n{\"id\":20,\"organizations\":[\"Unlinked\"]}\n", "the organization of this name is removed at organizations.jsonl:1"),
+        // Records.
+        ("# conferences.csv\nid,start_date\n10,2026-05-29\n", SAME),
+        ("# conferences.csv\nid,start_date_status\n10,confirmed\n", "conferences.csv:2: start_date_status: `confirmed` - needs a date"),
+        ("# conferences.csv\nid,name\n12,X\n", "start_date_status: is required"),
+        ("# conferences.csv\nid,name\n10,\n", "conferences.csv:2: name: is required"),
+        ("# conferences.csv\nid,name\n10,A\n10,A\n", "conferences.csv:3: id: `10` - stands twice"),
+        // One mistake is reported once.
+        ("# conferences.csv\nid,start_date,start_date_status\n10,2026-5-29,confirmed\n", "conferences.csv:2: start_date: `2026-5-29` - write a date as YYYY-MM-DD, such as 2026-03-15"),
+        ("# organizations.jsonl\n{\"id\":4,\"name\":\"N\",\"url\":5}\n# journals.jsonl\n{\"id\":20,\"organizations\":[\"N\",4]}\n", "organizations.jsonl:1: url: `5` - is a number; write a text in quotes"),
+        // Warnings.
+        ("# conferences.csv\nid,country\n10,USA\n11,U.S.A.\n", "country: `U.S.A.` - is another spelling of `United States` (1 row)"),
+        ("# conferences.csv\nid,country\n10,france\n11,France\n", "is another spelling of"),
+        ("# journals.csv\nid,name\n20,'=1+1\n", "name: `=1+1` - starts like a formula"),
+        ("# journals.csv\nid,name\n", "holds no rows; nothing of journals is changed by it"),
+    ];
+    for (files, expected) in cases {
+        let outcome = outcome(files);
+        assert!(outcome.contains(expected), "{files}\n{outcome}");
+        if expected.contains("write a") {
+            assert_eq!(outcome.lines().count(), 1, "{files}\n{outcome}");
+        }
+    }
+}
+
+#[test]
+fn members_left_out_keep_their_values() {
+    let cases = [
+        (r#"{"id":10,"formats":{"poster":true}}"#, [Some(true), Some(true), None]),
+        (r#"{"id":10,"formats":{"oral":null,"encore":true}}"#, [None, Some(false), Some(true)]),
+        (r#"{"id":10,"formats":{}}"#, [Some(true), Some(false), None]),
+        (r#"{"id":10,"formats":null}"#, [None, None, None]),
+    ];
+    for (line, expected) in cases {
+        let merged = run(&world(), &format!("# conferences.jsonl\n{line}\n"), Options::default()).unwrap();
+        let row = merged.batch.conferences.into_values().next().flatten().unwrap();
+        let formats = &row.fields().formats;
+        assert_eq!([formats.oral, formats.poster, formats.encore], expected, "{line}");
+        assert_eq!(row.fields().name(), "ASCO 2026");
+    }
+    let line = r#"{"id":20,"timelines":{"accept_to_print":{"min_weeks":null}}}"#;
+    let merged = run(&world(), &format!("# journals.jsonl\n{line}\n"), Options::default()).unwrap();
+    let row = merged.batch.journals.into_values().next().flatten().unwrap();
+    let weeks = &row.fields().timelines.accept_to_print;
+    assert_eq!((weeks.min_weeks, weeks.max_weeks.map(|weeks| weeks.get())), (None, Some(4.0)));
+}
+
+/// All records of a dataset, as the two exports write them.
+fn exports<F: RecordFields>(rows: &BTreeMap<Id, Curated<F>>, references: &References) -> [(&'static str, Vec<u8>); 2] {
+    let at = Timestamp::from_unix_s(0);
+    let mut jsonl = Vec::new();
+    let mut csv = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(Vec::new());
+    csv.write_record(flat::record_columns::<F>()).unwrap();
+    for row in rows.values() {
+        jsonl.extend(json::render_record(row, at, references));
+        jsonl.push(b'\n');
+        csv.write_record(flat::record_cells(row, at, references).iter().map(|cell| cell.as_ref())).unwrap();
+    }
+    [("jsonl", jsonl), ("csv", csv.into_inner().unwrap())]
+}
+
+#[test]
+fn what_the_service_gives_out_changes_nothing() {
+    let mut world = world();
+    let nasty = format!(
+        "# organizations.jsonl\n{}\n# conferences.jsonl\n{}\n# journals.jsonl\n{}\n",
+        r#"{"id":8,"name":"+Plus: \"x\",\ny"}"#,
+        format_args!(
+            r#"{{"id":12,"name":"=1, \"x\"\r\n2","city":"'-a","venue":"''","url":" ","organizations":[8,1],"tags":[2],
+            "therapy_areas":["a;b"," c","-d","é"],{STATUSES}}}"#
+        )
+        .to_string()
+        .replace('\n', ""),
+        r#"{"id":21,"name":"'","sjr":0.30000000000000004,"impact_factor":1e21,"h_index":9007199254740991}"#,
+    );
+    let merged = run(&world, &nasty, Options::default()).unwrap();
+    assert_eq!(merged.warnings.len(), 2, "{:?}", merged.warnings);
+    apply(&mut world, merged.batch);
+
+    let folder = tempfile::tempdir().unwrap();
+    let conferences = exports(&world.conferences, &world.references).map(|export| ("conferences", export));
+    let journals = exports(&world.journals, &world.references).map(|export| ("journals", export));
+    for (stem, (ending, content)) in conferences.into_iter().chain(journals) {
+        let path = folder.path().join(format!("{stem}.{ending}"));
+        fs::write(&path, &content).unwrap();
+        let rows = read_sources(&Source::find(&[path], None).unwrap(), &mut |_| {}).unwrap();
+        let Merged { batch, warnings } = merge(rows, &world, &Options { replace: true, allow_removals: None }).unwrap();
+        assert!(warnings.is_empty(), "{warnings:?}");
+        assert_eq!(batch.conferences.len() + batch.journals.len(), if stem == "conferences" { 3 } else { 2 });
+        for (id, row) in batch.conferences {
+            assert_eq!(row.as_ref(), world.conferences.get(&id), "{ending}");
+        }
+        for (id, row) in batch.journals {
+            assert_eq!(row.as_ref(), world.journals.get(&id), "{ending}");
+        }
+        for (id, row) in batch.organizations {
+            assert_eq!(row.as_ref(), world.references.organizations.get(&id).map(|found| &found.row), "{ending}");
+        }
+    }
+}
+
+#[test]
+fn many_removals_need_leave() {
+    let mut world = world();
+    let lines = |ids: std::ops::RangeInclusive<u64>, rest: &str| -> String {
+        ids.map(|id| format!("{{\"id\":{id},{rest}}}\n")).collect()
+    };
+    let rows = lines(100..=217, &format!("\"name\":\"X\",{STATUSES}"));
+    let merged = run(&world, &format!("# conferences.jsonl\n{rows}"), Options::default()).unwrap();
+    apply(&mut world, merged.batch);
+    assert_eq!(world.conferences.len(), 120);
+
+    let removed = |ids| format!("# conferences.jsonl\n{}", lines(ids, "\"deleted\":true"));
+    let kept = |ids| format!("# conferences.jsonl\n{}", lines(ids, "\"city\":null"));
+    let refused = "the run would remove 13 of 120 conferences; if that is meant, give `--allow-removals 13`";
+    let cases = [
+        (removed(100..=111), false, None, Ok(12)),
+        (removed(100..=112), false, None, Err(refused)),
+        (removed(100..=112), false, Some(12), Err(refused)),
+        (removed(100..=112), false, Some(13), Ok(13)),
+        (removed(300..=400), false, None, Ok(0)),
+        // 10 and 11 are not in the file either.
+        (kept(110..=217), true, None, Ok(12)),
+        (kept(111..=217), true, None, Err(refused)),
+        (kept(111..=217), true, Some(500), Ok(13)),
+        (kept(111..=217), false, None, Ok(0)),
+        ("# journals.csv\nid\n20\n".to_owned(), true, None, Ok(0)),
+        ("# conferences.csv\nid,name\n".to_owned(), true, None, Ok(0)),
+        ("# conferences.jsonl\n\n".to_owned(), true, None, Ok(0)),
+    ];
+    for (files, replace, allow_removals, expected) in cases {
+        let outcome = run(&world, &files, Options { replace, allow_removals })
+            .map(|merged| merged.batch.conferences.values().filter(|row| row.is_none()).count())
+            .map_err(|refusal| refusal.to_string());
+        assert_eq!(outcome, expected.map_err(str::to_owned), "{files}");
+    }
+}

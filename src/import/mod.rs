@@ -1,0 +1,31 @@
+//! Import: curated files in, one validated [`Batch`](crate::store::batch::Batch) out, or every reason why not.
+//!
+//! A run has two phases. Reading needs nothing but the files and holds no lock; merging is judged in the very state
+//! that will be changed, under the writer's lock. Every bad row of both is reported at once. Both phases walk the
+//! field tables of [`model::field`](crate::model::field): a new field needs no line here.
+//!
+//! In reading order:
+//! - [`source`]: where rows come from: files, folders, standard input.
+//! - [`rows`]: rows as the files state them, before they meet what is stored.
+//! - [`read`]: phase 1, files to rows; `jsonl` and `csv` are the two formats, `cells` the values of both, `json` a
+//!   JSON reader that sees duplicate keys.
+//! - [`mod@merge`]: phase 2, rows to a batch, by the rules of decisions, section 5.
+//! - [`report`]: what a run says about rows.
+//! - `names`: the nearest known name.
+
+mod cells;
+mod csv;
+mod json;
+mod jsonl;
+pub mod merge;
+mod names;
+pub mod read;
+pub mod report;
+pub mod rows;
+pub mod source;
+
+pub use merge::{Merged, Options, Refusal, TooManyRemovals, merge};
+pub use read::{ReadError, read_sources};
+pub use report::{BadRow, BadRows, Place, Warning};
+pub use rows::Rows;
+pub use source::{Format, RowKind, Source, SourceError};

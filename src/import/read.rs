@@ -1,0 +1,65 @@
+//! Phase 1: files to rows. It needs no state and holds no lock.
+
+use std::io;
+use std::sync::Arc;
+
+use super::csv::read_csv;
+use super::jsonl::JsonlReader;
+use super::report::{BadRows, Warning};
+use super::rows::{Row, Rows};
+use super::source::{Format, RowKind, Source};
+use crate::model::Fields;
+
+/// A source could not be read to its end.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read {file}: {error}")]
+pub struct ReadError {
+    /// The source, as the caller named it.
+    pub file: Arc<str>,
+    /// Why; the message holds it.
+    pub error: io::Error,
+}
+
+/// Members of records that the service adds; a record that it gave out can be read back.
+const ADDED_TO_RECORDS: &[&str] = &["updated_at"];
+
+/// Reads all sources. `progress` hears of each piece read, in bytes ([`Source::size_bytes`]).
+///
+/// # Errors
+/// When a source cannot be read. What is wrong with its rows is no error here: [`merge`](super::merge::merge) reports
+/// it together with all else.
+pub fn read_sources(sources: &[Source], progress: &mut dyn FnMut(u64)) -> Result<Rows, ReadError> {
+    let mut rows = Rows::default();
+    for source in sources {
+        let content = source.read(progress).map_err(|error| ReadError { file: source.name().clone(), error })?;
+        let bad = &mut rows.bad;
+        let row_count = match source.kind() {
+            RowKind::Organizations => read_rows(source, &content, &[], &mut rows.organizations, bad),
+            RowKind::Tags => read_rows(source, &content, &[], &mut rows.tags, bad),
+            RowKind::Conferences => read_rows(source, &content, ADDED_TO_RECORDS, &mut rows.conferences, bad),
+            RowKind::Journals => read_rows(source, &content, ADDED_TO_RECORDS, &mut rows.journals, bad),
+        };
+        if row_count == 0 {
+            rows.warnings.push(Warning {
+                file: Some(source.name().to_string()),
+                message: format!("holds no rows; nothing of {} is changed by it", source.kind()),
+                ..Warning::default()
+            });
+        }
+    }
+    Ok(rows)
+}
+
+/// Reads the rows of a source; returns how many there are, bad ones included.
+fn read_rows<F: Fields>(
+    source: &Source,
+    content: &[u8],
+    ignored: &'static [&'static str],
+    rows: &mut Vec<Row<F>>,
+    bad: &mut BadRows,
+) -> usize {
+    match source.format() {
+        Format::Jsonl => JsonlReader::new(ignored).read(source.name(), content, rows, bad),
+        Format::Csv => read_csv(source.name(), content, ignored, rows, bad),
+    }
+}

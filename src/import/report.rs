@@ -1,0 +1,299 @@
+//! What a run says about rows: where, what, and what to write instead.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::model::Fault;
+
+/// A line of a source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The source, as the caller named it.
+    pub file: Arc<str>,
+    /// The line on which the row begins, from 1.
+    pub line: u64,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
+/// One reason why a run is refused, at its row.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BadRow {
+    /// The source, as the caller named it.
+    pub file: String,
+    /// The line on which the row begins, from 1.
+    pub line: u64,
+    /// The field or column, where the fault is in one.
+    pub field: Option<String>,
+    /// The offending value, where there is one to show; a long one is cut.
+    pub value: Option<String>,
+    /// The rule and what to write instead.
+    pub message: String,
+}
+
+impl fmt::Display for BadRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: ", self.file, self.line)?;
+        write_finding(f, self.field.as_deref(), self.value.as_deref(), &self.message)
+    }
+}
+
+/// Something that a curator may want to look at; it does not stop the run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Warning {
+    /// The source, where the warning is about one.
+    pub file: Option<String>,
+    /// The line, where the warning is about one.
+    pub line: Option<u64>,
+    /// The field or column, where the warning is about one.
+    pub field: Option<String>,
+    /// The value, where there is one to show; a long one is cut.
+    pub value: Option<String>,
+    /// What was seen, and what to do about it.
+    pub message: String,
+}
+
+impl Warning {
+    /// A warning about a field's value.
+    pub(super) fn of_value(place: &Place, field: &str, value: &str, message: String) -> Warning {
+        Warning {
+            file: Some(place.file.to_string()),
+            line: Some(place.line),
+            field: Some(field.to_owned()),
+            value: Some(shortened(value)),
+            message,
+        }
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.file, self.line) {
+            (Some(file), Some(line)) => write!(f, "{file}:{line}: ")?,
+            (Some(file), None) => write!(f, "{file}: ")?,
+            (None, _) => {}
+        }
+        write_finding(f, self.field.as_deref(), self.value.as_deref(), &self.message)
+    }
+}
+
+fn write_finding(f: &mut fmt::Formatter<'_>, field: Option<&str>, value: Option<&str>, message: &str) -> fmt::Result {
+    if let Some(field) = field {
+        write!(f, "{}: ", Printable(field))?;
+    }
+    if let Some(value) = value {
+        write!(f, "`{}` - ", Printable(value))?;
+    }
+    write!(f, "{}", Printable(message))
+}
+
+/// A text for a terminal: values come from files, and must not be able to steer it.
+struct Printable<'a>(&'a str);
+
+impl fmt::Display for Printable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for piece in self.0.split_inclusive(char::is_control) {
+            match piece.chars().next_back() {
+                Some(last) if last.is_control() => {
+                    f.write_str(&piece[..piece.len() - last.len_utf8()])?;
+                    write!(f, "{}", last.escape_default())?;
+                }
+                _ => f.write_str(piece)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Every reason why a run is refused. Of a file that is wrong throughout, the first thousand are kept and all counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BadRows {
+    kept: Vec<BadRow>,
+    total: usize,
+}
+
+impl BadRows {
+    /// How many are kept.
+    pub const KEPT: usize = 1_000;
+
+    /// Those that are kept, in the order in which they were found.
+    pub fn kept(&self) -> &[BadRow] {
+        &self.kept
+    }
+
+    /// How many there are, those that are not kept included.
+    pub fn total(&self) -> usize {
+        self.total
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.total == 0
+    }
+
+    /// Adds one.
+    pub(super) fn push(&mut self, place: &Place, field: Option<&str>, value: Option<&str>, message: impl Into<String>) {
+        self.total += 1;
+        if self.kept.len() < BadRows::KEPT {
+            self.kept.push(BadRow {
+                file: place.file.to_string(),
+                line: place.line,
+                field: field.map(shortened),
+                value: value.map(shortened),
+                message: message.into(),
+            });
+        }
+    }
+
+    /// Brings those of the same file together, by line: the two phases find them apart from each other.
+    pub(super) fn sort(&mut self) {
+        let mut files: Vec<String> = Vec::new();
+        for row in &self.kept {
+            if !files.contains(&row.file) {
+                files.push(row.file.clone());
+            }
+        }
+        self.kept.sort_by_key(|row| (files.iter().position(|file| *file == row.file), row.line));
+    }
+}
+
+impl fmt::Display for BadRows {
+    /// One per line, the last line without its end.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, row) in self.kept.iter().enumerate() {
+            if at > 0 {
+                writeln!(f)?;
+            }
+            write!(f, "{row}")?;
+        }
+        let more = self.total - self.kept.len();
+        if more > 0 {
+            write!(f, "\nand {more} more")?;
+        }
+        Ok(())
+    }
+}
+
+/// The bad rows, seen from one row: remembers whether it has a fault.
+pub(super) struct RowFaults<'a> {
+    place: &'a Place,
+    bad: &'a mut BadRows,
+    found: bool,
+}
+
+impl<'a> RowFaults<'a> {
+    pub fn new(place: &'a Place, bad: &'a mut BadRows) -> RowFaults<'a> {
+        RowFaults { place, bad, found: false }
+    }
+
+    /// A fault of the row as a whole.
+    pub fn push_row(&mut self, value: Option<&str>, message: impl Into<String>) {
+        self.found = true;
+        self.bad.push(self.place, None, value, message);
+    }
+
+    /// A fault of a field that has no value to show.
+    pub fn push(&mut self, field: &dyn fmt::Display, message: impl Into<String>) {
+        self.found = true;
+        self.bad.push(self.place, Some(&field.to_string()), None, message);
+    }
+
+    /// A fault of a field's value.
+    pub fn push_value(&mut self, field: &dyn fmt::Display, value: &str, message: impl Into<String>) {
+        self.found = true;
+        self.bad.push(self.place, Some(&field.to_string()), Some(value), message);
+    }
+
+    /// Broken rules of a row, or of an object within the field `parent`.
+    pub fn push_faults(&mut self, parent: Option<&dyn fmt::Display>, faults: &[Fault]) {
+        for fault in faults {
+            let field = parent.map_or(fault.field.to_owned(), |parent| format!("{parent}.{}", fault.field));
+            self.found = true;
+            self.bad.push(self.place, Some(&field), fault.value.as_deref(), fault.message.as_str());
+        }
+    }
+
+    /// Whether so much is wrong already that costly remedies need not be sought.
+    pub fn is_crowded(&self) -> bool {
+        const CROWD: usize = 50;
+        self.bad.total() > CROWD
+    }
+
+    /// Whether the row has a fault.
+    pub fn found(&self) -> bool {
+        self.found
+    }
+}
+
+/// A value cut to what is good to read in a report.
+fn shortened(text: &str) -> String {
+    const SHOWN_CHARACTERS: usize = 200;
+    match text.char_indices().nth(SHOWN_CHARACTERS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bad_row(field: Option<&str>, value: Option<&str>, message: &str) -> BadRow {
+        let mut bad = BadRows::default();
+        bad.push(&Place { file: "conferences.csv".into(), line: 12 }, field, value, message);
+        bad.kept()[0].clone()
+    }
+
+    #[test]
+    fn bad_rows_read_well() {
+        let cases = [
+            (Some("start_date"), Some("2026-13-01"), "start_date: `2026-13-01` - write a date"),
+            (Some("start_date"), None, "start_date: write a date"),
+            (None, None, "write a date"),
+            (Some("name"), Some("a\x1b[31m\nb"), "name: `a\\u{1b}[31m\\nb` - write a date"),
+        ];
+        for (field, value, expected) in cases {
+            let row = bad_row(field, value, "write a date");
+            assert_eq!(row.to_string(), format!("conferences.csv:12: {expected}"));
+        }
+    }
+
+    #[test]
+    fn bad_rows_are_written_as_json() {
+        let cases = [
+            (
+                bad_row(Some("year"), Some("26"), "write a year"),
+                r#"{"file":"conferences.csv","line":12,"field":"year","value":"26","message":"write a year"}"#,
+            ),
+            (
+                bad_row(None, None, "x"),
+                r#"{"file":"conferences.csv","line":12,"field":null,"value":null,"message":"x"}"#,
+            ),
+        ];
+        for (row, expected) in cases {
+            assert_eq!(serde_json::to_string(&row).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn all_are_counted_and_a_thousand_kept() {
+        let mut bad = BadRows::default();
+        for line in 1..=1_234 {
+            bad.push(&Place { file: "tags.csv".into(), line }, None, None, "x".repeat(3));
+        }
+        assert_eq!((bad.kept().len(), bad.total()), (1_000, 1_234));
+        assert!(bad.to_string().ends_with("tags.csv:1000: xxx\nand 234 more"));
+    }
+
+    #[test]
+    fn long_values_are_cut() {
+        let row = bad_row(None, Some(&"é".repeat(5_000)), "x");
+        assert_eq!(row.value.unwrap().chars().count(), 201);
+    }
+}

@@ -1,0 +1,353 @@
+//! Where rows come from: files, folders, standard input.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use flate2::read::MultiGzDecoder;
+
+use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields};
+
+/// The four kinds of rows that files hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RowKind {
+    /// What records link to by name, first kind.
+    Organizations,
+    /// What records link to by type and name.
+    Tags,
+    /// Medical conference editions.
+    Conferences,
+    /// Medical journals.
+    Journals,
+}
+
+impl RowKind {
+    /// Every kind; what is linked comes before what links.
+    pub const ALL: [RowKind; 4] = [RowKind::Organizations, RowKind::Tags, RowKind::Conferences, RowKind::Journals];
+
+    /// The stem of the kind's files.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            RowKind::Organizations => OrganizationFields::STEM,
+            RowKind::Tags => TagFields::STEM,
+            RowKind::Conferences => ConferenceFields::STEM,
+            RowKind::Journals => JournalFields::STEM,
+        }
+    }
+}
+
+impl fmt::Display for RowKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The text named no kind of rows.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` is none of `organizations`, `tags`, `conferences`, `journals`")]
+pub struct UnknownRowKind(String);
+
+impl FromStr for RowKind {
+    type Err = UnknownRowKind;
+
+    fn from_str(text: &str) -> Result<Self, UnknownRowKind> {
+        RowKind::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or_else(|| UnknownRowKind(text.to_owned()))
+    }
+}
+
+/// How rows are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// One JSON object per line.
+    Jsonl,
+    /// A flat table with a header.
+    Csv,
+}
+
+impl Format {
+    /// Both formats.
+    pub const ALL: [Format; 2] = [Format::Jsonl, Format::Csv];
+
+    /// The ending of the format's files, without the dot.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Format::Jsonl => "jsonl",
+            Format::Csv => "csv",
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The text named no format.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` is none of `jsonl`, `csv`")]
+pub struct UnknownFormat(String);
+
+impl FromStr for Format {
+    type Err = UnknownFormat;
+
+    fn from_str(text: &str) -> Result<Self, UnknownFormat> {
+        Format::ALL.into_iter().find(|format| format.as_str() == text).ok_or_else(|| UnknownFormat(text.to_owned()))
+    }
+}
+
+/// Why a path gives no rows to read.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum SourceError {
+    #[error("cannot read {}: {error}", path.display())]
+    Unreadable { path: PathBuf, error: io::Error },
+    #[error(
+        "{}: the name does not tell what the file holds; name it `conferences`, `journals`, `organizations` or `tags` \
+         with `.jsonl` or `.csv` (and `.gz`), or give it as standard input: `- --dataset conferences --format jsonl`",
+        path.display()
+    )]
+    UnknownName { path: PathBuf },
+    #[error(
+        "the folder {} holds nothing to import; its files must be named `conferences`, `journals`, `organizations` or \
+         `tags` with `.jsonl` or `.csv` (and `.gz`)",
+        path.display()
+    )]
+    NothingInFolder { path: PathBuf },
+    #[error("`-` (standard input) needs --dataset and --format, such as `- --dataset conferences --format jsonl`")]
+    UntoldStandardInput,
+    #[error("`-` (standard input) can be given only once")]
+    StandardInputTwice,
+    #[error("no file, folder or `-` is given")]
+    NothingGiven,
+}
+
+/// One input of rows.
+#[derive(Clone, Debug)]
+pub struct Source {
+    name: Arc<str>,
+    kind: RowKind,
+    format: Format,
+    input: Input,
+}
+
+#[derive(Clone, Debug)]
+enum Input {
+    File(PathBuf),
+    StandardInput,
+}
+
+impl Source {
+    /// The sources that the paths name: files, folders, and `-` for standard input, of which `standard_input` tells
+    /// what it holds.
+    ///
+    /// # Errors
+    /// When a path cannot be read or does not tell what it holds.
+    pub fn find(paths: &[PathBuf], standard_input: Option<(RowKind, Format)>) -> Result<Vec<Source>, SourceError> {
+        let mut sources = Vec::new();
+        let mut has_standard_input = false;
+        for path in paths {
+            if path.as_os_str() == "-" {
+                if std::mem::replace(&mut has_standard_input, true) {
+                    return Err(SourceError::StandardInputTwice);
+                }
+                let (kind, format) = standard_input.ok_or(SourceError::UntoldStandardInput)?;
+                sources.push(Source { name: "-".into(), kind, format, input: Input::StandardInput });
+                continue;
+            }
+            let unreadable = |error| SourceError::Unreadable { path: path.clone(), error };
+            if fs::metadata(path).map_err(unreadable)?.is_dir() {
+                // Listed rather than probed name by name, so that a folder without permission says so.
+                let mut found = Vec::new();
+                for entry in fs::read_dir(path).map_err(unreadable)? {
+                    found.extend(Source::of_file(&entry.map_err(unreadable)?.path()).filter(Source::is_file));
+                }
+                if found.is_empty() {
+                    return Err(SourceError::NothingInFolder { path: path.clone() });
+                }
+                found.sort_by(|one, other| (one.kind, &one.name).cmp(&(other.kind, &other.name)));
+                sources.extend(found);
+            } else {
+                let source = Source::of_file(path).ok_or_else(|| SourceError::UnknownName { path: path.clone() })?;
+                sources.push(source);
+            }
+        }
+        if sources.is_empty() { Err(SourceError::NothingGiven) } else { Ok(sources) }
+    }
+
+    /// The source of a file whose name tells what it holds.
+    fn of_file(path: &Path) -> Option<Source> {
+        let name = path.file_name()?.to_str()?;
+        let (stem, ending) = name.strip_suffix(".gz").unwrap_or(name).split_once('.')?;
+        let (kind, format) = (stem.parse().ok()?, ending.parse().ok()?);
+        Some(Source { name: path.to_string_lossy().into(), kind, format, input: Input::File(path.to_owned()) })
+    }
+
+    fn is_file(&self) -> bool {
+        match &self.input {
+            Input::File(path) => path.is_file(),
+            Input::StandardInput => false,
+        }
+    }
+
+    /// The name by which reports call it.
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// What rows it holds.
+    pub fn kind(&self) -> RowKind {
+        self.kind
+    }
+
+    /// How they are written.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// The bytes that reading it will count, where they are known beforehand.
+    pub fn size_bytes(&self) -> Option<u64> {
+        match &self.input {
+            Input::File(path) => fs::metadata(path).ok().map(|metadata| metadata.len()),
+            Input::StandardInput => None,
+        }
+    }
+
+    /// All its content, decompressed, without a byte-order mark. `progress` hears of each piece read, in bytes of the
+    /// file itself.
+    ///
+    /// What is gzip is seen by its first bytes and not by the name: browsers and `curl` store a compressed answer
+    /// under either.
+    pub(super) fn read(&self, progress: &mut dyn FnMut(u64)) -> io::Result<Vec<u8>> {
+        let stored = match &self.input {
+            Input::File(path) => read_counted(File::open(path)?, progress)?,
+            Input::StandardInput => read_counted(io::stdin().lock(), progress)?,
+        };
+        let mut content = stored;
+        if content.starts_with(GZIP_MAGIC) {
+            let mut decompressed = Vec::new();
+            MultiGzDecoder::new(content.as_slice())
+                .read_to_end(&mut decompressed)
+                .map_err(|error| io::Error::new(error.kind(), format!("it is damaged gzip: {error}")))?;
+            content = decompressed;
+        } else if self.name.ends_with(".gz") && !content.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "it is named .gz but is no gzip file"));
+        }
+        if content.starts_with(crate::model::flat::BYTE_ORDER_MARK) {
+            content.drain(..crate::model::flat::BYTE_ORDER_MARK.len());
+        }
+        Ok(content)
+    }
+}
+
+const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
+
+fn read_counted(mut from: impl Read, progress: &mut dyn FnMut(u64)) -> io::Result<Vec<u8>> {
+    const PIECE_BYTES: u64 = 1 << 20;
+    let mut content = Vec::new();
+    loop {
+        let read = from.by_ref().take(PIECE_BYTES).read_to_end(&mut content)?;
+        if read == 0 {
+            return Ok(content);
+        }
+        progress(u64::try_from(read).unwrap_or(u64::MAX));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
+    use super::*;
+
+    fn gzip(text: &str) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(text.as_bytes()).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn names_tell_what_files_hold() {
+        let cases = [
+            ("conferences.jsonl", Some((RowKind::Conferences, Format::Jsonl))),
+            ("a/b.c/journals.csv", Some((RowKind::Journals, Format::Csv))),
+            ("tags.csv.gz", Some((RowKind::Tags, Format::Csv))),
+            ("organizations.jsonl.gz", Some((RowKind::Organizations, Format::Jsonl))),
+            ("conferences.json", None),
+            ("conferences.gz", None),
+            ("conferences", None),
+            ("conferences-2026.csv", None),
+            ("conferences.csv.bak", None),
+            ("README.md", None),
+            (".csv", None),
+        ];
+        for (path, expected) in cases {
+            let found = Source::of_file(Path::new(path)).map(|source| (source.kind(), source.format()));
+            assert_eq!(found, expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn folders_are_read_for_the_known_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().to_owned();
+        let find = || Source::find(std::slice::from_ref(&path), None);
+        fs::write(path.join("README.md"), "x").unwrap();
+        fs::create_dir(path.join("tags.csv")).unwrap();
+        assert!(matches!(find(), Err(SourceError::NothingInFolder { .. })));
+        for name in ["journals.csv.gz", "conferences.csv", "conferences.jsonl", "organizations.csv"] {
+            fs::write(path.join(name), "").unwrap();
+        }
+        let names: Vec<String> = find().unwrap().iter().map(|source| source.name().to_string()).collect();
+        let expected = ["organizations.csv", "conferences.csv", "conferences.jsonl", "journals.csv.gz"];
+        assert_eq!(names, expected.map(|name| path.join(name).display().to_string()));
+    }
+
+    #[test]
+    fn what_cannot_be_read_says_why() {
+        let told = Some((RowKind::Tags, Format::Csv));
+        let cases = [
+            (vec!["/nonexistent/tags.csv"], None, "cannot read /nonexistent/tags.csv: No such file"),
+            (vec!["Cargo.toml"], None, "Cargo.toml: the name does not tell"),
+            (vec!["-"], None, "`-` (standard input) needs --dataset and --format"),
+            (vec!["-", "-"], told, "only once"),
+            (vec![], None, "no file, folder"),
+        ];
+        for (paths, standard_input, expected) in cases {
+            let paths: Vec<PathBuf> = paths.into_iter().map(PathBuf::from).collect();
+            let error = Source::find(&paths, standard_input).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn content_is_decompressed_and_loses_its_mark() {
+        let two_members = [gzip("\u{feff}a"), gzip("b")].concat();
+        let cut = gzip("hello hello hello")[..20].to_vec();
+        let cases: [(&str, Vec<u8>, Option<&str>); 8] = [
+            ("tags.csv", b"ab".to_vec(), Some("ab")),
+            ("tags.csv", "\u{feff}ab".into(), Some("ab")),
+            ("tags.csv.gz", two_members.clone(), Some("ab")),
+            ("tags.jsonl", two_members, Some("ab")),
+            ("tags.csv", vec![], Some("")),
+            ("tags.csv.gz", vec![], Some("")),
+            ("tags.csv.gz", b"plain".to_vec(), None),
+            ("tags.csv.gz", cut, None),
+        ];
+        let folder = tempfile::tempdir().unwrap();
+        for (name, stored, expected) in cases {
+            let path = folder.path().join(name);
+            fs::write(&path, &stored).unwrap();
+            let mut counted = 0;
+            let content = Source::of_file(&path).unwrap().read(&mut |bytes| counted += bytes).ok();
+            assert_eq!(content.as_deref(), expected.map(str::as_bytes), "{name} {stored:?}");
+            assert_eq!(counted, u64::try_from(stored.len()).unwrap());
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! What the endpoints ask of a license's view. Plain functions: a view and parameters in, rows and bytes out.
+//!
+//! - [`list`]: a page of records by id, filtered.
+//! - [`feed`]: a page of the change feed.
+//! - [`reference`]: what the visible records carry, counted.
+//! - [`export`]: everything as one file.
+
+pub mod export;
+pub mod feed;
+pub mod list;
+pub mod reference;

@@ -1,0 +1,130 @@
+//! Reference lists: what the visible records carry, counted, in alphabetical order.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use serde::Serialize;
+
+use crate::model::Id;
+use crate::model::fold::fold;
+use crate::store::StoreError;
+use crate::store::columns::ColumnRow;
+use crate::view::View;
+
+/// A therapy area with the number of visible conferences that have it.
+#[derive(Debug, Serialize)]
+#[allow(missing_docs, reason = "named by the contract")]
+pub struct TherapyAreaItem {
+    pub name: String,
+    pub conferences: u64,
+}
+
+/// A tag with the number of visible records that carry it.
+#[derive(Debug, Serialize)]
+#[allow(missing_docs, reason = "named by the contract")]
+pub struct TagItem {
+    pub id: Id,
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub name: String,
+    pub category: Option<String>,
+    pub records: u64,
+}
+
+/// An organization with the number of visible records linked to it.
+#[derive(Debug, Serialize)]
+#[allow(missing_docs, reason = "named by the contract")]
+pub struct OrganizationItem {
+    pub id: Id,
+    pub name: String,
+    pub abbv: Option<String>,
+    #[serde(rename = "type")]
+    pub kind: Option<String>,
+    pub url: Option<String>,
+    pub records: u64,
+}
+
+/// Counts what the visible records carry.
+fn count<'v, K: Hash + Eq>(
+    view: &'v View<'_>,
+    mut each: impl FnMut(&'v ColumnRow, &mut dyn FnMut(K)),
+) -> Result<HashMap<K, u64>, StoreError> {
+    let mut counts = HashMap::new();
+    let mut columns = view.columns()?.cursor();
+    for row in view.list_after(0)? {
+        if let Some(packed) = columns.seek(row?.id) {
+            each(packed, &mut |key| *counts.entry(key).or_insert(0) += 1);
+        }
+    }
+    Ok(counts)
+}
+
+/// Alphabetical means: by the folding of `q`, then by code points. What is still equal goes by id.
+type SortKey = (String, String);
+
+fn sort_key(text: &str) -> SortKey {
+    (fold(text), text.to_owned())
+}
+
+/// The therapy areas of visible conferences.
+///
+/// # Errors
+/// When the database cannot be read.
+pub fn list_therapy_areas(view: &View<'_>) -> Result<Vec<TherapyAreaItem>, StoreError> {
+    let counts = count(view, |row, add| row.therapy_areas.iter().for_each(|area| add(area.as_ref())))?;
+    let mut items: Vec<TherapyAreaItem> = counts
+        .into_iter()
+        .map(|(name, conferences): (&str, u64)| TherapyAreaItem { name: name.to_owned(), conferences })
+        .collect();
+    items.sort_by_cached_key(|item| sort_key(&item.name));
+    Ok(items)
+}
+
+/// The tags of visible records, by type then name; of one type where it is given.
+///
+/// # Errors
+/// When the database cannot be read.
+pub fn list_tags(view: &View<'_>, kind: Option<&str>) -> Result<Vec<TagItem>, StoreError> {
+    let counts = count(view, |row, add| row.tags.iter().for_each(|id| add(*id)))?;
+    let tags = &view.references()?.tags;
+    let mut items: Vec<TagItem> = Vec::with_capacity(counts.len());
+    for (id, records) in counts {
+        let Some(tag) = tags.get(&id) else { continue };
+        let fields = tag.row.fields();
+        if kind.is_none_or(|kind| fields.kind.as_deref() == Some(kind)) {
+            items.push(TagItem {
+                id,
+                kind: fields.kind.clone().unwrap_or_default(),
+                name: fields.name.clone().unwrap_or_default(),
+                category: fields.category.clone(),
+                records,
+            });
+        }
+    }
+    items.sort_by_cached_key(|item| (sort_key(&item.kind), sort_key(&item.name), item.id));
+    Ok(items)
+}
+
+/// The organizations linked to visible records, by name.
+///
+/// # Errors
+/// When the database cannot be read.
+pub fn list_organizations(view: &View<'_>) -> Result<Vec<OrganizationItem>, StoreError> {
+    let counts = count(view, |row, add| row.organizations.iter().for_each(|id| add(*id)))?;
+    let organizations = &view.references()?.organizations;
+    let mut items: Vec<OrganizationItem> = Vec::with_capacity(counts.len());
+    for (id, records) in counts {
+        let Some(organization) = organizations.get(&id) else { continue };
+        let fields = organization.row.fields();
+        items.push(OrganizationItem {
+            id,
+            name: fields.name.clone().unwrap_or_default(),
+            abbv: fields.abbv.clone(),
+            kind: fields.kind.clone(),
+            url: fields.url.clone(),
+            records,
+        });
+    }
+    items.sort_by_cached_key(|item| (sort_key(&item.name), item.id));
+    Ok(items)
+}

@@ -1,0 +1,160 @@
+//! Following the database: one thread looks for commits and swaps the snapshot that answers are made from.
+
+use std::path::Path;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+
+use crate::api::Source;
+use crate::model::Dataset;
+use crate::store::{Follower, Snapshot, StoreError};
+
+/// How often the file is looked at.
+const POLL_EVERY: Duration = Duration::from_millis(100);
+/// A held-back commit is published at the latest after so many delays.
+const MOST_DELAYS: u32 = 5;
+
+/// The followed database.
+#[derive(Debug)]
+pub struct Follow {
+    follower: Mutex<Polled>,
+    published: ArcSwap<Snapshot>,
+    newest: ArcSwap<Snapshot>,
+    change_delay: Duration,
+}
+
+#[derive(Debug)]
+struct Polled {
+    follower: Follower,
+    held_back: Option<HeldBack>,
+    failing: bool,
+}
+
+/// Commits that wait for the change delay.
+#[derive(Clone, Copy, Debug)]
+struct HeldBack {
+    first_at: Instant,
+    last_at: Instant,
+}
+
+impl HeldBack {
+    fn is_due(&self, delay: Duration, now: Instant) -> bool {
+        now.duration_since(self.last_at) >= delay || now.duration_since(self.first_at) >= delay * MOST_DELAYS
+    }
+}
+
+impl Follow {
+    /// Opens the database. New commits are published when none has come for `change_delay`.
+    ///
+    /// # Errors
+    /// What [`Follower::open`] says.
+    pub fn open(path: &Path, change_delay: Duration) -> Result<Follow, StoreError> {
+        let follower = Follower::open(path)?;
+        let snapshot = Arc::clone(follower.newest());
+        Ok(Follow {
+            follower: Mutex::new(Polled { follower, held_back: None, failing: false }),
+            published: ArcSwap::new(Arc::clone(&snapshot)),
+            newest: ArcSwap::new(snapshot),
+            change_delay,
+        })
+    }
+
+    /// Looks at the file in a thread of its own until the returned handle is dropped. The thread also builds what
+    /// filters run over, so that the first filtered list need not.
+    ///
+    /// # Errors
+    /// When the operating system gives no thread.
+    pub fn start(self: &Arc<Self>) -> std::io::Result<Following> {
+        let (stop, stopped) = channel::<()>();
+        let follow = Arc::clone(self);
+        let thread = std::thread::Builder::new().name("follow".to_owned()).spawn(move || {
+            let snapshot = follow.published.load_full();
+            for dataset in Dataset::ALL {
+                if let Err(error) = snapshot.columns(dataset) {
+                    tracing::error!(%error, %dataset, "the records could not be read");
+                }
+            }
+            drop(snapshot);
+            while stopped.recv_timeout(POLL_EVERY) == Err(RecvTimeoutError::Timeout) {
+                follow.poll(Instant::now());
+            }
+        })?;
+        Ok(Following { stop: Some(stop), thread: Some(thread) })
+    }
+
+    fn poll(&self, now: Instant) {
+        let mut polled = self.follower.lock().unwrap_or_else(PoisonError::into_inner);
+        self.look(&mut polled, now);
+        if polled.held_back.is_some_and(|held| held.is_due(self.change_delay, now)) {
+            self.publish(&mut polled);
+        }
+    }
+
+    /// Takes the newest state in; it is held back from now on if it is new.
+    fn look(&self, polled: &mut Polled, now: Instant) {
+        match polled.follower.refresh() {
+            Ok(newest) => {
+                if !Arc::ptr_eq(newest, &*self.newest.load()) {
+                    self.newest.store(Arc::clone(newest));
+                    let first_at = polled.held_back.map_or(now, |held| held.first_at);
+                    polled.held_back = Some(HeldBack { first_at, last_at: now });
+                }
+                if std::mem::take(&mut polled.failing) {
+                    tracing::info!("the database can be read again");
+                }
+            }
+            Err(error) => {
+                // The last state goes on being served; the log is told once, not ten times a second.
+                if !std::mem::replace(&mut polled.failing, true) {
+                    tracing::error!(%error, "the database cannot be read; the last state is served");
+                }
+            }
+        }
+    }
+
+    fn publish(&self, polled: &mut Polled) {
+        polled.held_back = None;
+        let newest = self.newest.load_full();
+        tracing::debug!(seq = newest.commit().seq, "took over a commit");
+        self.published.store(newest);
+    }
+}
+
+impl Source for Follow {
+    fn published(&self) -> Arc<Snapshot> {
+        self.published.load_full()
+    }
+
+    fn newest(&self) -> Arc<Snapshot> {
+        self.newest.load_full()
+    }
+
+    fn catch_up(&self, accept: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
+        let mut polled = self.follower.lock().unwrap_or_else(PoisonError::into_inner);
+        self.look(&mut polled, Instant::now());
+        if polled.held_back.is_some() && (self.change_delay.is_zero() || accept(&self.newest.load())) {
+            self.publish(&mut polled);
+        }
+        self.published.load_full()
+    }
+}
+
+/// The running thread; it ends when this is dropped.
+#[derive(Debug)]
+pub struct Following {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread was logged when it happened.
+            let _ = thread.join();
+        }
+    }
+}

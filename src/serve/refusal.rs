@@ -1,0 +1,147 @@
+//! What hyper answers by itself — malformed requests, heads that are too large — becomes a problem like every error.
+//!
+//! hyper writes such an answer straight to the socket, as a bare status line. The socket's writing half is therefore
+//! wrapped: a whole head of an error that does not carry our request id is not ours, and is replaced.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use http::StatusCode;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::api::Service;
+
+/// The longest head that hyper writes for an error of its own, in bytes.
+const LONGEST_OWN_HEAD: usize = 512;
+
+/// A stream whose foreign error answers are replaced by problems.
+#[derive(Debug)]
+pub struct ProblemStream<S> {
+    inner: S,
+    service: Arc<Service>,
+    /// What is left to write of a replacement, and how many bytes of hyper's it stands for.
+    replacement: Option<(Vec<u8>, usize, usize)>,
+}
+
+impl<S> ProblemStream<S> {
+    /// Wraps a stream.
+    pub fn new(inner: S, service: Arc<Service>) -> ProblemStream<S> {
+        ProblemStream { inner, service, replacement: None }
+    }
+
+    fn render(&self, status: StatusCode) -> Vec<u8> {
+        let detail = match status {
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => {
+                "The request's headers are too large or too many. Send fewer or shorter ones."
+            }
+            StatusCode::URI_TOO_LONG => "The path and query are too long. Send a shorter query.",
+            _ => "The request is not valid HTTP/1.1. Check the request line and the headers.",
+        };
+        let (problem, request_id) = self.service.refuse(status, detail);
+        let response = problem.into_response(&self.service.settings().docs_url, &request_id);
+        tracing::info!(request_id, status = status.as_u16(), "refused a malformed request");
+        let reason = status.canonical_reason().unwrap_or("Error");
+        let mut bytes = format!(
+            "HTTP/1.1 {} {reason}\r\ncontent-type: application/problem+json\r\nx-request-id: {request_id}\r\n\
+             cache-control: no-store\r\nx-content-type-options: nosniff\r\ncontent-length: {}\r\n\
+             connection: close\r\n\r\n",
+            status.as_u16(),
+            response.body.len(),
+        )
+        .into_bytes();
+        bytes.extend_from_slice(&response.body);
+        bytes
+    }
+}
+
+/// The status of a head that is a whole error answer without our request id.
+fn foreign_error(bytes: &[u8]) -> Option<StatusCode> {
+    if bytes.len() > LONGEST_OWN_HEAD || !bytes.ends_with(b"\r\n\r\n") {
+        return None;
+    }
+    let head = std::str::from_utf8(bytes).ok()?;
+    let status = head.strip_prefix("HTTP/1.1 ").or_else(|| head.strip_prefix("HTTP/1.0 "))?.get(..3)?;
+    let status = StatusCode::from_bytes(status.as_bytes()).ok()?;
+    let ours = head.lines().any(|line| line.to_ascii_lowercase().starts_with("x-request-id:"));
+    (status.as_u16() >= 400 && !ours).then_some(status)
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for ProblemStream<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let this = &mut *self;
+        if this.replacement.is_none()
+            && let Some(status) = foreign_error(bytes)
+        {
+            this.replacement = Some((this.render(status), 0, bytes.len()));
+        }
+        let Some((replacement, written, stands_for)) = &mut this.replacement else {
+            return Pin::new(&mut this.inner).poll_write(cx, bytes);
+        };
+        while *written < replacement.len() {
+            let more = ready!(Pin::new(&mut this.inner).poll_write(cx, &replacement[*written..]))?;
+            if more == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            *written += more;
+        }
+        let stands_for = *stands_for;
+        this.replacement = None;
+        Poll::Ready(Ok(stands_for))
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let mut filled = slices.iter().filter(|slice| !slice.is_empty());
+        match (filled.next(), filled.next()) {
+            // A head of hyper's own comes alone.
+            (Some(only), None) => self.poll_write(cx, only),
+            _ => Pin::new(&mut self.inner).poll_write_vectored(cx, slices),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for ProblemStream<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_read(cx, buffer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_foreign_errors_are_taken() {
+        let cases: [(&[u8], Option<u16>); 8] = [
+            (b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n", Some(400)),
+            (b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\n\r\n", Some(431)),
+            (b"HTTP/1.0 414 URI Too Long\r\n\r\n", Some(414)),
+            (b"HTTP/1.1 404 Not Found\r\nx-request-id: 1\r\n\r\n", None),
+            (b"HTTP/1.1 404 Not Found\r\nX-Request-Id: 1\r\n\r\n", None),
+            (b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", None),
+            (b"HTTP/1.1 400 Bad Request\r\ncontent-le", None),
+            (b"{\"data\":[]}", None),
+        ];
+        for (bytes, expected) in cases {
+            let found = foreign_error(bytes).map(|status| status.as_u16());
+            assert_eq!(found, expected, "{}", String::from_utf8_lossy(bytes));
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What an import hands to the store, and what it may ask of the state that it edits.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::StoreError;
+use crate::model::{
+    Conference, Curated, Dataset, Id, Journal, Organization, RecordFields, ReferenceKind, References, Tag,
+};
+
+/// What one commit brings in, by id; `None` removes. Rows equal to the stored ones may be in it: only real differences
+/// are written.
+#[derive(Debug, Default)]
+#[allow(missing_docs, reason = "the four kinds of rows")]
+pub struct Batch {
+    pub organizations: BTreeMap<Id, Option<Organization>>,
+    pub tags: BTreeMap<Id, Option<Tag>>,
+    pub conferences: BTreeMap<Id, Option<Conference>>,
+    pub journals: BTreeMap<Id, Option<Journal>>,
+}
+
+/// What an import must know of the state that it edits. The write transaction implements it, so that everything is
+/// judged in the very state that will be changed.
+pub trait Curation {
+    /// All organizations and tags.
+    fn references(&self) -> &References;
+
+    /// A record, if there is one of that id.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    fn find_record<F: RecordFields>(&self, id: Id) -> Result<Option<Curated<F>>, StoreError>;
+
+    /// The ids of all records of a dataset.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    fn record_ids(&self, dataset: Dataset) -> Result<BTreeSet<Id>, StoreError>;
+
+    /// The records that link to an organization or tag.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    fn linked_records(&self, kind: ReferenceKind, id: Id) -> Result<Vec<(Dataset, Id)>, StoreError>;
+
+    /// The spellings of countries in use by conferences.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    fn countries(&self) -> Result<BTreeSet<String>, StoreError>;
+}
+
+/// What became of the rows of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[allow(missing_docs, reason = "named as in the import's summary")]
+pub struct Counts {
+    pub added: u64,
+    pub changed: u64,
+    pub removed: u64,
+    pub unchanged: u64,
+}
+
+/// What a commit does to one license's view of one dataset.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct LicenseEffect {
+    /// The license's name.
+    pub license: String,
+    /// The dataset.
+    pub dataset: Dataset,
+    /// Records that it now sees and did not see before.
+    pub entering: u64,
+    /// Records that it saw and sees, changed.
+    pub changed: u64,
+    /// Records that it saw and no longer sees.
+    pub leaving: u64,
+}
+
+/// What a batch did.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// Per dataset, in the order of [`Dataset::ALL`]. A record touched by a changed organization or tag counts as changed.
+    pub datasets: [Counts; 2],
+    /// Organizations.
+    pub organizations: Counts,
+    /// Tags.
+    pub tags: Counts,
+    /// Each license and dataset that it shows.
+    pub licenses: Vec<LicenseEffect>,
+}

@@ -1,0 +1,68 @@
+//! Rows as bytes: MessagePack behind a hash that is checked when the row is read, since redb checks none.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::StoreError;
+use super::tables::HASH_LEN;
+use crate::model::{Curated, Dataset, Fields, Id, Timestamp};
+
+/// A hash of bytes: 128 bits of BLAKE3.
+pub type Hash = [u8; HASH_LEN];
+
+/// The hash of bytes.
+pub fn hash(bytes: &[u8]) -> Hash {
+    let mut short = [0; HASH_LEN];
+    short.copy_from_slice(&blake3::hash(bytes).as_bytes()[..HASH_LEN]);
+    short
+}
+
+/// A commit, in table `commits`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct CommitRow {
+    /// When its writing began; never before an earlier commit's.
+    pub time: Timestamp,
+    /// A random value that tells this commit from one of another history with the same seq.
+    pub lineage: [u8; 16],
+    /// The first seq of the commit; its last one is the key.
+    pub first_seq: u64,
+    /// How many records each dataset holds after it, in the order of [`Dataset::ALL`].
+    pub records: [u64; 2],
+    /// When each dataset's content last changed.
+    pub changed_at: [Option<Timestamp>; 2],
+    /// The records that it removed.
+    pub removed: Vec<(Dataset, Id)>,
+}
+
+/// A record, in table `records`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "F: Fields")]
+pub(super) struct RecordRow<F> {
+    /// The seq of its `log` row.
+    pub seq: u64,
+    /// When its content last changed.
+    pub updated_at: Timestamp,
+    /// The record.
+    pub record: Curated<F>,
+}
+
+/// The sealed bytes of a value.
+pub(super) fn seal<T: Serialize>(value: &T) -> Result<Vec<u8>, StoreError> {
+    let mut bytes = vec![0; HASH_LEN];
+    rmp_serde::encode::write(&mut bytes, value)
+        .map_err(|error| StoreError::Damaged { table: "(new row)", detail: error.to_string() })?;
+    let hash = hash(&bytes[HASH_LEN..]);
+    bytes[..HASH_LEN].copy_from_slice(&hash);
+    Ok(bytes)
+}
+
+/// The value of sealed bytes.
+pub(super) fn unseal<T: DeserializeOwned>(table: &'static str, bytes: &[u8]) -> Result<T, StoreError> {
+    let (stored, text) = bytes
+        .split_first_chunk::<HASH_LEN>()
+        .ok_or_else(|| StoreError::Damaged { table, detail: "a row is cut short".to_owned() })?;
+    if *stored != hash(text) {
+        return Err(StoreError::Damaged { table, detail: "a row does not match its hash".to_owned() });
+    }
+    rmp_serde::from_slice(text).map_err(|error| StoreError::Damaged { table, detail: error.to_string() })
+}

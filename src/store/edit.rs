@@ -1,0 +1,193 @@
+//! The one write transaction: what a command changes between taking the writer's lock and its commit.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use redb::{ReadableTable, WriteTransaction};
+
+use super::batch::Curation;
+use super::codec::{CommitRow, RecordRow, seal, unseal};
+use super::file::Writer;
+use super::snapshot::{CommitPoint, last_commit, load_rows};
+use super::tables;
+use super::{Snapshot, StoreError};
+use crate::model::reference::{ReferenceFields, Referenced};
+use crate::model::time::now;
+use crate::model::{
+    ConferenceFields, Curated, Dataset, Id, License, RecordFields, ReferenceKind, References, Timestamp,
+};
+
+/// A write transaction. All its changes become visible together with [`Edit::commit`], or not at all.
+pub struct Edit<'w> {
+    writer: &'w Writer,
+    pub(super) transaction: WriteTransaction,
+    pub(super) references: References,
+    pub(super) licenses: Vec<License>,
+    /// When the writing began: never before the last commit, so that times do not descend along the commits.
+    pub(super) time: Timestamp,
+    pub(super) totals: [u64; 2],
+    pub(super) changed_at: [Option<Timestamp>; 2],
+    pub(super) removed: Vec<(Dataset, Id)>,
+    first_seq: u64,
+    pub(super) next_seq: u64,
+}
+
+impl std::fmt::Debug for Edit<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Edit").field("first_seq", &self.first_seq).finish_non_exhaustive()
+    }
+}
+
+impl<'w> Edit<'w> {
+    pub(super) fn new(writer: &'w Writer, transaction: WriteTransaction) -> Result<Edit<'w>, StoreError> {
+        let last = last_commit(&transaction.open_table(tables::COMMITS)?)?;
+        let (point, totals, changed_at) = match last {
+            None => (CommitPoint::EMPTY, [0; 2], [None; 2]),
+            Some((point, row)) => (point, row.records, row.changed_at),
+        };
+        let references =
+            load_references(&transaction.open_table(tables::ORGANIZATIONS)?, &transaction.open_table(tables::TAGS)?)?;
+        let mut licenses: Vec<License> = load_rows("licenses", &transaction.open_table(tables::LICENSES)?)?;
+        licenses.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(Edit {
+            writer,
+            transaction,
+            references,
+            licenses,
+            time: now().max(point.time),
+            totals,
+            changed_at,
+            removed: Vec::new(),
+            first_seq: point.seq + 1,
+            next_seq: point.seq + 1,
+        })
+    }
+
+    /// Whether anything was changed so far.
+    pub fn is_empty(&self) -> bool {
+        self.next_seq == self.first_seq
+    }
+
+    /// The next seq, taken.
+    pub(super) fn take_seq(&mut self) -> u64 {
+        let seq = self.next_seq;
+        self.next_seq += 1;
+        seq
+    }
+
+    /// The license of a name.
+    pub fn find_license(&self, name: &str) -> Option<&License> {
+        self.licenses.iter().find(|license| license.name == name)
+    }
+
+    /// How many records a dataset holds at this point of the edit.
+    pub fn record_count(&self, dataset: Dataset) -> u64 {
+        self.totals[dataset.index()]
+    }
+
+    /// Makes the changes durable and visible. Without changes nothing is written, and no reader sees a commit.
+    ///
+    /// # Errors
+    /// [`StoreError::Replaced`] when another file took the path meanwhile, and what the engine says; nothing is
+    /// changed then.
+    pub fn commit(self) -> Result<(), StoreError> {
+        if self.is_empty() {
+            return Ok(self.transaction.abort()?);
+        }
+        let mut lineage = [0_u8; 16];
+        getrandom::fill(&mut lineage)?;
+        let row = CommitRow {
+            time: self.time,
+            lineage,
+            first_seq: self.first_seq,
+            records: self.totals,
+            changed_at: self.changed_at,
+            removed: self.removed,
+        };
+        self.transaction.open_table(tables::COMMITS)?.insert(self.next_seq - 1, seal(&row)?.as_slice())?;
+        self.writer.check_in_place()?;
+        self.transaction.commit()?;
+        self.writer.check_in_place()
+    }
+
+    pub(super) fn find_row<F: RecordFields>(&self, id: Id) -> Result<Option<RecordRow<F>>, StoreError> {
+        let records = self.transaction.open_table(tables::RECORDS)?;
+        let found = records.get((F::DATASET.code(), id.get()))?;
+        found.map(|bytes| unseal("records", bytes.value())).transpose()
+    }
+}
+
+impl Curation for Edit<'_> {
+    fn references(&self) -> &References {
+        &self.references
+    }
+
+    fn find_record<F: RecordFields>(&self, id: Id) -> Result<Option<Curated<F>>, StoreError> {
+        Ok(self.find_row::<F>(id)?.map(|row| row.record))
+    }
+
+    fn record_ids(&self, dataset: Dataset) -> Result<BTreeSet<Id>, StoreError> {
+        let code = dataset.code();
+        let records = self.transaction.open_table(tables::RECORDS)?;
+        let mut ids = BTreeSet::new();
+        for entry in records.range((code, 0)..=(code, u64::MAX))? {
+            ids.insert(key_id("records", entry?.0.value().1)?);
+        }
+        Ok(ids)
+    }
+
+    fn linked_records(&self, kind: ReferenceKind, id: Id) -> Result<Vec<(Dataset, Id)>, StoreError> {
+        let links = self.transaction.open_table(tables::LINKS)?;
+        let (kind, id) = (kind.code(), id.get());
+        let mut linked = Vec::new();
+        for entry in links.range((kind, id, 0, 0)..=(kind, id, u8::MAX, u64::MAX))? {
+            let (_, _, dataset, record) = entry?.0.value();
+            let dataset = Dataset::from_code(dataset)
+                .ok_or_else(|| StoreError::Damaged { table: "links", detail: format!("dataset {dataset}") })?;
+            linked.push((dataset, key_id("links", record)?));
+        }
+        Ok(linked)
+    }
+
+    fn countries(&self) -> Result<BTreeSet<String>, StoreError> {
+        let code = Dataset::Conferences.code();
+        let records = self.transaction.open_table(tables::RECORDS)?;
+        let mut countries = BTreeSet::new();
+        for entry in records.range((code, 0)..=(code, u64::MAX))? {
+            let row: RecordRow<ConferenceFields> = unseal("records", entry?.1.value())?;
+            if let Some(country) = row.record.into_fields().country {
+                countries.insert(country);
+            }
+        }
+        Ok(countries)
+    }
+}
+
+pub(super) fn key_id(table: &'static str, id: u64) -> Result<Id, StoreError> {
+    Id::try_from(id).map_err(|error| StoreError::Damaged { table, detail: format!("id {id}: {error}") })
+}
+
+/// All organizations and tags, rendered.
+pub(super) fn load_references(
+    organizations: &impl ReadableTable<u64, &'static [u8]>,
+    tags: &impl ReadableTable<u64, &'static [u8]>,
+) -> Result<References, StoreError> {
+    fn load<F: ReferenceFields>(
+        name: &'static str,
+        table: &impl ReadableTable<u64, &'static [u8]>,
+    ) -> Result<BTreeMap<Id, Referenced<F>>, StoreError> {
+        let rows: Vec<Curated<F>> = load_rows(name, table)?;
+        Ok(rows.into_iter().map(|row| (row.id(), Referenced::new(row))).collect())
+    }
+    Ok(References { organizations: load("organizations", organizations)?, tags: load("tags", tags)? })
+}
+
+/// A writer's own view of the last commit, for commands that look and then change.
+impl Edit<'_> {
+    /// The state that this edit started from.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn base(&self) -> Result<Snapshot, StoreError> {
+        self.writer.snapshot()
+    }
+}

@@ -1,0 +1,94 @@
+//! What can go wrong with the database, in words that say what to do.
+
+use std::path::PathBuf;
+
+/// A failure of the store.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// No file at the path.
+    #[error("there is no database at {}; create one with `medfeed import`, or name another with --db", path.display())]
+    NotFound {
+        /// The path asked for.
+        path: PathBuf,
+    },
+    /// The file is not a medfeed database.
+    #[error("{} is not a medfeed database: {reason}", path.display())]
+    NotADatabase {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The file was written by a newer medfeed.
+    #[error("{} was written by a newer medfeed (format {found}, this one knows {known}); use that version, or a newer one", path.display())]
+    NewerSchema {
+        /// The file.
+        path: PathBuf,
+        /// Its schema version.
+        found: u32,
+        /// The schema version of this program.
+        known: u32,
+    },
+    /// Another process is writing.
+    #[error("{} is being written by {holder}; try again when it is done, or give it more time with --wait", path.display())]
+    Busy {
+        /// The file.
+        path: PathBuf,
+        /// Who has it, as far as that is known.
+        holder: String,
+    },
+    /// The file at the path was replaced while this process wrote to the old one.
+    #[error("{} was replaced while this command ran; nothing was changed, run it again", path.display())]
+    Replaced {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A row's bytes are not what was written.
+    #[error("the database is damaged: table `{table}`: {detail}; run `medfeed check`, and restore a backup")]
+    Damaged {
+        /// The table.
+        table: &'static str,
+        /// What does not fit.
+        detail: String,
+    },
+    /// A license that does not exist.
+    #[error("there is no license `{0}`; `medfeed license list` shows those there are")]
+    NoSuchLicense(String),
+    /// A key that does not exist.
+    #[error("there is no key `{0}`; `medfeed key list` shows those there are")]
+    NoSuchKey(String),
+    /// A key that is out of use already.
+    #[error("key `{id}` is {status} already")]
+    KeyOutOfUse {
+        /// The key's id.
+        id: String,
+        /// Its status.
+        status: &'static str,
+    },
+    /// The file system refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// No random bytes from the operating system.
+    #[error("the operating system gave no random bytes: {0}")]
+    Random(#[from] getrandom::Error),
+    /// The storage engine failed.
+    #[error("the database could not be read or written: {0}")]
+    Engine(Box<redb::Error>),
+}
+
+/// Every error of the engine becomes its one general form.
+macro_rules! from_engine {
+    ($($error:ty),*) => {$(
+        impl From<$error> for StoreError {
+            fn from(error: $error) -> StoreError {
+                StoreError::Engine(Box::new(error.into()))
+            }
+        }
+    )*};
+}
+from_engine!(redb::StorageError, redb::TableError, redb::TransactionError, redb::CommitError, redb::CursorError);

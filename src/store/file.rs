@@ -1,0 +1,346 @@
+//! Opening the database file: who may write, who follows, and what a killed writer leaves behind.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use redb::{
+    Builder, ConcurrencyMode, Database, DatabaseError, ReadOnlyDatabase, ReadableDatabase, ReadableTable, TableError,
+};
+
+use super::edit::Edit;
+use super::tables::{self, META, META_SCHEMA, META_SECRET, SCHEMA};
+use super::{Snapshot, StoreError};
+
+/// The page cache of a writing command, in bytes.
+const WRITER_CACHE_BYTES: usize = 256 << 20;
+/// The page cache of a follower, in bytes.
+const READER_CACHE_BYTES: usize = 32 << 20;
+/// How often a waiting writer tries again.
+const RETRY_EVERY: Duration = Duration::from_millis(25);
+
+fn builder(cache_bytes: usize) -> Builder {
+    let mut builder = Database::builder();
+    builder.set_concurrency_mode(ConcurrencyMode::SingleWriter);
+    builder.set_cache_size(cache_bytes);
+    builder
+}
+
+/// What tells one file from another under the same path: device and inode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Identity(u64, u64);
+
+impl Identity {
+    fn of_path(path: &Path) -> io::Result<Identity> {
+        std::fs::metadata(path).map(|found| Identity(found.dev(), found.ino()))
+    }
+
+    fn of_file(file: &File) -> io::Result<Identity> {
+        file.metadata().map(|found| Identity(found.dev(), found.ino()))
+    }
+}
+
+fn io_error(path: &Path, source: io::Error) -> StoreError {
+    if source.kind() == io::ErrorKind::NotFound {
+        StoreError::NotFound { path: path.to_owned() }
+    } else {
+        StoreError::Io { path: path.to_owned(), source }
+    }
+}
+
+fn open_error(path: &Path, error: DatabaseError) -> StoreError {
+    use redb::StorageError;
+    let reason = match error {
+        DatabaseError::Storage(StorageError::Io(source)) if source.kind() == io::ErrorKind::InvalidData => {
+            source.to_string()
+        }
+        DatabaseError::Storage(StorageError::Io(source)) if source.kind() == io::ErrorKind::UnexpectedEof => {
+            "it is cut short".to_owned()
+        }
+        DatabaseError::Storage(StorageError::Io(source)) => return io_error(path, source),
+        DatabaseError::Storage(StorageError::Corrupted(reason)) => reason,
+        DatabaseError::UpgradeRequired(version) => format!("it is in the old redb format {version}"),
+        other => return StoreError::Engine(Box::new(other.into())),
+    };
+    StoreError::NotADatabase { path: path.to_owned(), reason }
+}
+
+/// The one process that may write, for as long as this value lives.
+pub struct Writer {
+    // Dropped first: once the lock is free, the note is the next writer's.
+    _note: WriterNote,
+    database: Database,
+    path: PathBuf,
+    identity: Identity,
+}
+
+impl std::fmt::Debug for Writer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Writer").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl Writer {
+    /// Opens an existing database for writing. Waits for another writer as long as `wait`.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`], [`StoreError::Busy`] after the wait, [`StoreError::NewerSchema`] with the file
+    /// untouched, and what the file system says.
+    pub fn open(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
+        let deadline = Instant::now() + wait;
+        // Opening for writing marks the file, so a newer one is recognized by reading first.
+        match open_follower(path) {
+            Ok(found) => check_schema(path, &found)?,
+            Err(DatabaseError::RepairAborted | DatabaseError::DatabaseAlreadyOpen) => {}
+            Err(error) => return Err(open_error(path, error)),
+        }
+        loop {
+            let file = OpenOptions::new().read(true).write(true).open(path).map_err(|error| io_error(path, error))?;
+            let identity = Identity::of_file(&file).map_err(|error| io_error(path, error))?;
+            match builder(WRITER_CACHE_BYTES).create_file(file) {
+                // A rename may have put another file in its place between opening and locking.
+                Ok(database) if Identity::of_path(path).is_ok_and(|now| now == identity) => {
+                    check_schema(path, &database)?;
+                    let note = WriterNote::leave(path);
+                    return Ok(Writer { database, path: path.to_owned(), identity, _note: note });
+                }
+                Ok(_) => {}
+                Err(DatabaseError::DatabaseAlreadyOpen) => {
+                    if Instant::now() >= deadline {
+                        let holder = WriterNote::read(path);
+                        return Err(StoreError::Busy { path: path.to_owned(), holder });
+                    }
+                }
+                Err(error) => return Err(open_error(path, error)),
+            }
+            std::thread::sleep(RETRY_EVERY);
+        }
+    }
+
+    /// Opens a database for writing; creates an empty one where there is none.
+    ///
+    /// # Errors
+    /// As [`Writer::open`], and what the file system says of the folder.
+    pub fn open_or_create(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
+        if !path.exists() {
+            create(path)?;
+        }
+        Writer::open(path, wait)
+    }
+
+    /// Begins the one write transaction. Dropping it without a commit changes nothing.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn begin(&self) -> Result<Edit<'_>, StoreError> {
+        let mut transaction = self.database.begin_write()?;
+        transaction.set_quick_repair(true);
+        Edit::new(self, transaction)
+    }
+
+    /// Whether the path still leads to the file that is being written.
+    pub(super) fn check_in_place(&self) -> Result<(), StoreError> {
+        if Identity::of_path(&self.path).is_ok_and(|now| now == self.identity) {
+            Ok(())
+        } else {
+            Err(StoreError::Replaced { path: self.path.clone() })
+        }
+    }
+
+    /// The engine's own database, for the full check.
+    pub(super) fn database_mut(&mut self) -> &mut Database {
+        &mut self.database
+    }
+
+    /// The state as last committed.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn snapshot(&self) -> Result<Snapshot, StoreError> {
+        Snapshot::open(&self.database.begin_read()?)
+    }
+}
+
+/// A new, empty database appears at the path in one step, so that a killed process leaves none or a whole one.
+fn create(path: &Path) -> Result<(), StoreError> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let draft = tempfile::Builder::new()
+        .prefix(".medfeed-new-")
+        .tempfile_in(folder)
+        .map_err(|source| StoreError::Io { path: folder.to_owned(), source })?;
+    let file = draft.reopen().map_err(|error| io_error(path, error))?;
+    let database = builder(WRITER_CACHE_BYTES).create_file(file).map_err(|error| open_error(path, error))?;
+    let mut transaction = database.begin_write()?;
+    transaction.set_quick_repair(true);
+    {
+        let mut secret = [0_u8; 32];
+        getrandom::fill(&mut secret)?;
+        let mut meta = transaction.open_table(META)?;
+        meta.insert(META_SCHEMA, SCHEMA.to_le_bytes().as_slice())?;
+        meta.insert(META_SECRET, secret.as_slice())?;
+        transaction.open_table(tables::COMMITS)?;
+        transaction.open_table(tables::RECORDS)?;
+        transaction.open_table(tables::ORGANIZATIONS)?;
+        transaction.open_table(tables::TAGS)?;
+        transaction.open_table(tables::LINKS)?;
+        transaction.open_table(tables::LOG)?;
+        transaction.open_table(tables::LICENSE_FEED)?;
+        transaction.open_table(tables::LICENSE_RECORDS)?;
+        transaction.open_table(tables::LICENSES)?;
+        transaction.open_table(tables::KEYS)?;
+    }
+    transaction.commit()?;
+    drop(database);
+    // Another process may have been faster: then its database stands, and this draft goes.
+    match draft.persist_noclobber(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(io_error(path, error.error)),
+    }
+}
+
+fn check_schema(path: &Path, database: &impl ReadableDatabase) -> Result<(), StoreError> {
+    let transaction = database.begin_read()?;
+    let not_ours = || StoreError::NotADatabase {
+        path: path.to_owned(),
+        reason: "it is a redb file of another program".to_owned(),
+    };
+    let meta = match transaction.open_table(META) {
+        Ok(meta) => meta,
+        Err(TableError::Storage(error)) => return Err(error.into()),
+        Err(_) => return Err(not_ours()),
+    };
+    let stored = meta.get(META_SCHEMA)?.ok_or_else(not_ours)?;
+    let found = u32::from_le_bytes(stored.value().try_into().map_err(|_| not_ours())?);
+    if found > SCHEMA {
+        return Err(StoreError::NewerSchema { path: path.to_owned(), found, known: SCHEMA });
+    }
+    Ok(())
+}
+
+fn open_follower(path: &Path) -> Result<ReadOnlyDatabase, DatabaseError> {
+    // redb calls an empty file damaged; for us it is no database.
+    builder(READER_CACHE_BYTES).open_read_only(path)
+}
+
+/// A read-only handle that follows what writers commit, and the file when another takes its path.
+pub struct Follower {
+    path: PathBuf,
+    database: ReadOnlyDatabase,
+    identity: Identity,
+    newest: Arc<Snapshot>,
+}
+
+impl std::fmt::Debug for Follower {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Follower").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl Follower {
+    /// Opens the database for reading. After a killed writer it is opened for writing once, without writing rows,
+    /// since only a writer may repair.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`], [`StoreError::NewerSchema`], and what the file system says.
+    pub fn open(path: &Path) -> Result<Follower, StoreError> {
+        let (database, identity) = open_and_repair(path)?;
+        check_schema(path, &database)?;
+        let newest = Arc::new(Snapshot::open(&database.begin_read()?)?);
+        Ok(Follower { path: path.to_owned(), database, identity, newest })
+    }
+
+    /// The state as of the last look.
+    pub fn newest(&self) -> &Arc<Snapshot> {
+        &self.newest
+    }
+
+    /// Looks for newer commits, or a newer file at the path, and returns the newest state. When nothing is new it is
+    /// the same `Arc`.
+    ///
+    /// # Errors
+    /// When the database cannot be read; the last state stays as it is.
+    pub fn refresh(&mut self) -> Result<&Arc<Snapshot>, StoreError> {
+        if Identity::of_path(&self.path).map_err(|error| io_error(&self.path, error))? != self.identity {
+            let (database, identity) = open_and_repair(&self.path)?;
+            check_schema(&self.path, &database)?;
+            let newest = Arc::new(Snapshot::open(&database.begin_read()?)?);
+            self.database = database;
+            self.identity = identity;
+            self.newest = newest;
+            return Ok(&self.newest);
+        }
+        let transaction = self.database.begin_read()?;
+        if Snapshot::peek(&transaction)? != self.newest.commit() {
+            self.newest = Arc::new(Snapshot::open_after(&self.newest, &transaction)?);
+        }
+        Ok(&self.newest)
+    }
+}
+
+fn open_and_repair(path: &Path) -> Result<(ReadOnlyDatabase, Identity), StoreError> {
+    const REPAIR_WAIT: Duration = Duration::from_secs(5);
+    let deadline = Instant::now() + REPAIR_WAIT;
+    loop {
+        let identity = Identity::of_path(path).map_err(|error| io_error(path, error))?;
+        match open_follower(path) {
+            Ok(database) => {
+                if Identity::of_path(path).is_ok_and(|now| now == identity) {
+                    return Ok((database, identity));
+                }
+            }
+            Err(DatabaseError::RepairAborted) => {
+                match builder(WRITER_CACHE_BYTES).open(path) {
+                    Ok(repaired) => drop(repaired),
+                    // Another writer is there and repairs, or has repaired by now.
+                    Err(DatabaseError::DatabaseAlreadyOpen) => {}
+                    Err(error) => return Err(open_error(path, error)),
+                }
+                std::thread::sleep(RETRY_EVERY);
+            }
+            Err(DatabaseError::DatabaseAlreadyOpen) => std::thread::sleep(RETRY_EVERY),
+            Err(error) => return Err(open_error(path, error)),
+        }
+        if Instant::now() >= deadline {
+            return Err(StoreError::Busy { path: path.to_owned(), holder: WriterNote::read(path) });
+        }
+    }
+}
+
+/// A small file beside the database that says who writes, for those who wait. It is a courtesy: the lock is redb's.
+#[derive(Debug)]
+struct WriterNote(Option<PathBuf>);
+
+impl WriterNote {
+    fn path_of(database: &Path) -> PathBuf {
+        let mut name = database.as_os_str().to_owned();
+        name.push(".writer");
+        PathBuf::from(name)
+    }
+
+    fn leave(database: &Path) -> WriterNote {
+        let path = WriterNote::path_of(database);
+        let command = std::env::args().take(3).skip(1).collect::<Vec<_>>().join(" ");
+        let text = format!("process {} (`medfeed {command}`, since {})", std::process::id(), crate::model::time::now());
+        WriterNote(std::fs::write(&path, text).is_ok().then_some(path))
+    }
+
+    fn read(database: &Path) -> String {
+        std::fs::read_to_string(WriterNote::path_of(database)).unwrap_or_else(|_| "another process".to_owned())
+    }
+}
+
+impl Drop for WriterNote {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0 {
+            // Where it cannot be removed it is overwritten by the next writer.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Changes of licenses and keys.
+
+use std::collections::BTreeMap;
+
+use ipnet::IpNet;
+use redb::ReadableTable;
+use serde::Serialize;
+
+use super::StoreError;
+use super::batch::LicenseEffect;
+use super::codec::{RecordRow, seal, unseal};
+use super::edit::{Edit, key_id};
+use super::license_feed::{self, Entry};
+use super::tables::{self, GONE};
+use crate::model::key::{KeyStatus, new_key_id};
+use crate::model::license::DEFAULT_RATE_LIMIT;
+use crate::model::{
+    ApiKey, ConferenceFields, Dataset, Id, JournalFields, KeyHash, KeyRecord, License, LicenseId, RecordFields, Scope,
+    Timestamp,
+};
+
+/// What a change of a license did.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LicenseChange {
+    /// Whether there was no license of the name before.
+    pub created: bool,
+    /// Whether the scope differs: then older sync tokens get 410.
+    pub scope_changed: bool,
+    /// Whether the rate limit differs.
+    pub rate_limit_changed: bool,
+    /// What enters and leaves, per dataset that the license shows or showed.
+    pub effects: Vec<LicenseEffect>,
+}
+
+/// What a new key is made of.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs, reason = "described at `KeyRecord`")]
+pub struct KeySettings {
+    pub label: Option<String>,
+    pub expires_at: Option<Timestamp>,
+    pub allowed_ips: Vec<IpNet>,
+}
+
+impl Edit<'_> {
+    /// States the whole scope of a license, making it if there is none of the name. Setting the same scope again
+    /// changes nothing. In the feed come first the records that enter, by (`updated_at`, id), then those that leave,
+    /// by id.
+    ///
+    /// # Errors
+    /// When the database cannot be read or written.
+    pub fn set_license(
+        &mut self,
+        name: &str,
+        scope: Scope,
+        rate_limit: Option<u32>,
+    ) -> Result<LicenseChange, StoreError> {
+        let stored = self.find_license(name).cloned();
+        let created = stored.is_none();
+        let mut license = match stored {
+            Some(license) => license,
+            None => License {
+                id: LicenseId(getrandom::u64()?),
+                name: name.to_owned(),
+                scope: Scope::nothing(),
+                rate_limit: DEFAULT_RATE_LIMIT,
+                scope_seq: 0,
+                created_at: self.time,
+            },
+        };
+        let rate_limit = rate_limit.unwrap_or(license.rate_limit);
+        let mut change = LicenseChange {
+            created,
+            scope_changed: created || license.scope != scope,
+            rate_limit_changed: !created && license.rate_limit != rate_limit,
+            effects: Vec::new(),
+        };
+        if !change.scope_changed && !change.rate_limit_changed {
+            return Ok(change);
+        }
+        license.rate_limit = rate_limit;
+        if change.scope_changed {
+            let before = self.next_seq;
+            for dataset in Dataset::ALL {
+                let concerned = license.scope.datasets.contains(&dataset) || scope.datasets.contains(&dataset);
+                let effect = match dataset {
+                    Dataset::Conferences => self.rescope::<ConferenceFields>(&license, &scope)?,
+                    Dataset::Journals => self.rescope::<JournalFields>(&license, &scope)?,
+                };
+                change.effects.extend(concerned.then_some(effect));
+            }
+            if self.next_seq == before {
+                self.take_seq();
+            }
+            license.scope = scope;
+            license.scope_seq = self.next_seq - 1;
+        } else {
+            self.take_seq();
+        }
+        self.put_license(license)?;
+        Ok(change)
+    }
+
+    /// Moves the license's rows of a dataset from its present scope to another.
+    fn rescope<F: RecordFields>(&mut self, license: &License, scope: &Scope) -> Result<LicenseEffect, StoreError> {
+        let dataset = F::DATASET;
+        let code = dataset.code();
+        let licensed = scope.datasets.contains(&dataset);
+        let mut live: BTreeMap<Id, ()> = BTreeMap::new();
+        {
+            let rows = self.transaction.open_table(tables::LICENSE_RECORDS)?;
+            for entry in rows.range((license.id.0, code, 0)..=(license.id.0, code, u64::MAX))? {
+                let (key, value) = entry?;
+                if value.value().1 != GONE {
+                    live.insert(key_id("license_records", key.value().2)?, ());
+                }
+            }
+        }
+        let mut entering: Vec<(Timestamp, Id, u64)> = Vec::new();
+        if licensed {
+            let records = self.transaction.open_table(tables::RECORDS)?;
+            for entry in records.range((code, 0)..=(code, u64::MAX))? {
+                let row: RecordRow<F> = unseal("records", entry?.1.value())?;
+                if row.record.fields().is_in(scope) && live.remove(&row.record.id()).is_none() {
+                    entering.push((row.updated_at, row.record.id(), row.seq));
+                }
+                // A live row that stays visible was taken out of `live`; what is left in it at the end leaves.
+            }
+        }
+        entering.sort_unstable();
+        let mut entries = Vec::with_capacity(entering.len() + live.len());
+        for (_, id, log_seq) in entering {
+            entries.push(Entry { id, seq: self.take_seq(), log_seq: Some(log_seq) });
+        }
+        for id in live.into_keys() {
+            entries.push(Entry { id, seq: self.take_seq(), log_seq: None });
+        }
+        let written = license_feed::write(&self.transaction, license.id, dataset, entries.into_iter())?;
+        Ok(LicenseEffect {
+            license: license.name.clone(),
+            dataset,
+            entering: written.entering,
+            changed: written.changed,
+            leaving: written.leaving,
+        })
+    }
+
+    fn put_license(&mut self, license: License) -> Result<(), StoreError> {
+        let bytes = seal(&license)?;
+        self.transaction.open_table(tables::LICENSES)?.insert(license.id.0, bytes.as_slice())?;
+        self.licenses.retain(|other| other.id != license.id);
+        self.licenses.push(license);
+        self.licenses.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(())
+    }
+
+    /// Removes a license with its feed, and revokes its keys. Returns how many keys stopped working.
+    ///
+    /// # Errors
+    /// [`StoreError::NoSuchLicense`], and when the database cannot be written.
+    pub fn remove_license(&mut self, name: &str) -> Result<usize, StoreError> {
+        let license = self.find_license(name).cloned().ok_or_else(|| StoreError::NoSuchLicense(name.to_owned()))?;
+        license_feed::erase(&self.transaction, license.id)?;
+        self.transaction.open_table(tables::LICENSES)?.remove(license.id.0)?;
+        self.licenses.retain(|other| other.id != license.id);
+        let mut revoked = 0;
+        for (hash, mut key) in self.load_keys()? {
+            if key.license == license.id && usable(&key, self.time) {
+                key.revoked_at = Some(self.time);
+                self.put_key(&hash, &key)?;
+                revoked += 1;
+            }
+        }
+        self.take_seq();
+        Ok(revoked)
+    }
+
+    /// Makes a key for a license. The plain text is returned and not kept.
+    ///
+    /// # Errors
+    /// [`StoreError::NoSuchLicense`], and when the database cannot be written.
+    pub fn create_key(&mut self, license: &str, settings: KeySettings) -> Result<(ApiKey, KeyRecord), StoreError> {
+        let license = self.find_license(license).ok_or_else(|| StoreError::NoSuchLicense(license.to_owned()))?;
+        let record = KeyRecord {
+            id: new_key_id()?,
+            label: settings.label,
+            license: license.id,
+            license_name: license.name.clone(),
+            created_at: self.time,
+            expires_at: settings.expires_at,
+            allowed_ips: settings.allowed_ips,
+            revoked_at: None,
+            replaced_by: None,
+        };
+        let key = ApiKey::generate()?;
+        self.put_key(&key.hash(), &record)?;
+        self.take_seq();
+        Ok((key, record))
+    }
+
+    /// Revokes a key from now on.
+    ///
+    /// # Errors
+    /// [`StoreError::NoSuchKey`], [`StoreError::KeyOutOfUse`] for a key revoked before, and when the database cannot
+    /// be written.
+    pub fn revoke_key(&mut self, id: &str) -> Result<KeyRecord, StoreError> {
+        let (hash, mut key) = self.find_key(id)?;
+        if key.status(self.time) == KeyStatus::Revoked {
+            return Err(StoreError::KeyOutOfUse { id: id.to_owned(), status: "revoked" });
+        }
+        key.revoked_at = Some(self.time);
+        self.put_key(&hash, &key)?;
+        self.take_seq();
+        Ok(key)
+    }
+
+    /// Makes a key with another's settings; the other stays alive for `overlap_s` seconds.
+    ///
+    /// # Errors
+    /// [`StoreError::NoSuchKey`], [`StoreError::KeyOutOfUse`] for a key that cannot be used or was replaced before,
+    /// and when the database cannot be written.
+    pub fn replace_key(&mut self, id: &str, overlap_s: i64) -> Result<(ApiKey, KeyRecord), StoreError> {
+        let (hash, mut old) = self.find_key(id)?;
+        let status = old.status(self.time);
+        if status != KeyStatus::Active {
+            return Err(StoreError::KeyOutOfUse { id: id.to_owned(), status: status.as_str() });
+        }
+        let record = KeyRecord { id: new_key_id()?, created_at: self.time, ..old.clone() };
+        let key = ApiKey::generate()?;
+        old.revoked_at = Some(self.time.plus_s(overlap_s));
+        old.replaced_by = Some(record.id.clone());
+        self.put_key(&hash, &old)?;
+        self.put_key(&key.hash(), &record)?;
+        self.take_seq();
+        Ok((key, record))
+    }
+
+    fn find_key(&self, id: &str) -> Result<(KeyHash, KeyRecord), StoreError> {
+        self.load_keys()?.into_iter().find(|(_, key)| key.id == id).ok_or_else(|| StoreError::NoSuchKey(id.to_owned()))
+    }
+
+    fn load_keys(&self) -> Result<Vec<(KeyHash, KeyRecord)>, StoreError> {
+        let mut keys = Vec::new();
+        for entry in self.transaction.open_table(tables::KEYS)?.iter()? {
+            let (hash, bytes) = entry?;
+            keys.push((KeyHash(hash.value()), unseal("keys", bytes.value())?));
+        }
+        Ok(keys)
+    }
+
+    fn put_key(&self, hash: &KeyHash, key: &KeyRecord) -> Result<(), StoreError> {
+        self.transaction.open_table(tables::KEYS)?.insert(hash.0, seal(key)?.as_slice())?;
+        Ok(())
+    }
+}
+
+fn usable(key: &KeyRecord, now: Timestamp) -> bool {
+    matches!(key.status(now), KeyStatus::Active | KeyStatus::Replaced)
+}

@@ -1,0 +1,30 @@
+//! The database: one redb file, one writer at a time, any number of read-only followers.
+//!
+//! Only this module names redb. In reading order:
+//! - [`tables`]: the file format, in one page.
+//! - [`codec`]: how rows become bytes, each with a hash that is checked when it is read.
+//! - [`file`]: opening for reading and writing, waiting for another writer, repair after a killed one.
+//! - [`snapshot`]: one committed state, for readers; [`columns`] is what filters run over.
+//! - [`batch`]: what an import hands over; [`edit`]: the one write transaction; [`records`] brings a batch in,
+//!   [`license_feed`] keeps each license's own index, [`licensing`] changes licenses and keys.
+//! - [`check`]: every index, hash and count compared with the records.
+
+pub mod batch;
+pub mod check;
+
+pub mod codec;
+pub mod columns;
+pub mod edit;
+pub mod error;
+pub mod file;
+pub mod license_feed;
+pub mod licensing;
+pub mod records;
+pub mod snapshot;
+mod tables;
+
+pub use batch::{Batch, Curation};
+pub use edit::Edit;
+pub use error::StoreError;
+pub use file::{Follower, Writer};
+pub use snapshot::{CommitPoint, Snapshot};

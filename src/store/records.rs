@@ -1,0 +1,276 @@
+//! A batch of validated rows becomes changed rows, new log rows and new entries in the feeds of licenses.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+
+use redb::ReadableTable;
+
+use super::StoreError;
+use super::batch::{Batch, Counts, Curation, LicenseEffect, Outcome};
+use super::codec::{RecordRow, hash, seal, unseal};
+use super::edit::Edit;
+use super::license_feed::{Entry, FeedChange};
+use super::tables;
+use crate::model::reference::{ReferenceFields, Referenced};
+use crate::model::{
+    ConferenceFields, Curated, Dataset, Id, JournalFields, RecordFields, ReferenceKind, References, Timestamp, json,
+};
+
+/// A record that a commit changes: it takes one seq, whatever happens to it.
+struct Change<F> {
+    id: Id,
+    seq: u64,
+    before: Option<RecordRow<F>>,
+    after: Option<Curated<F>>,
+}
+
+impl Edit<'_> {
+    /// Brings a batch in. Rows equal to the stored ones change nothing; an organization or tag that differs in any
+    /// member changes every record that links to it. Records are numbered by (dataset, id).
+    ///
+    /// # Errors
+    /// When the database cannot be read or written. The edit must be dropped then.
+    pub fn apply(&mut self, batch: Batch) -> Result<Outcome, StoreError> {
+        let mut outcome = Outcome::default();
+        let mut touched = BTreeSet::new();
+        let mut changed = Vec::new();
+        outcome.organizations = self.apply_references(batch.organizations, &mut changed)?;
+        outcome.tags = self.apply_references(batch.tags, &mut changed)?;
+        for (kind, id) in changed {
+            touched.extend(self.linked_records(kind, id)?);
+        }
+        let in_dataset = |dataset: Dataset| -> BTreeSet<Id> {
+            touched.iter().filter(|(of, _)| *of == dataset).map(|(_, id)| *id).collect()
+        };
+        let first_seq = self.next_seq;
+        self.apply_records::<ConferenceFields>(batch.conferences, &in_dataset(Dataset::Conferences), &mut outcome)?;
+        self.apply_records::<JournalFields>(batch.journals, &in_dataset(Dataset::Journals), &mut outcome)?;
+        let references_changed = [outcome.organizations, outcome.tags]
+            .iter()
+            .any(|counts| counts.added + counts.changed + counts.removed > 0);
+        if self.next_seq == first_seq && references_changed {
+            // No record shows the change, but the commit needs a seq of its own.
+            self.take_seq();
+        }
+        Ok(outcome)
+    }
+
+    fn apply_references<F>(
+        &mut self,
+        rows: BTreeMap<Id, Option<Curated<F>>>,
+        changed: &mut Vec<(ReferenceKind, Id)>,
+    ) -> Result<Counts, StoreError>
+    where
+        F: ReferenceFields + InReferences,
+    {
+        let mut counts = Counts::default();
+        let mut table = self.transaction.open_table(F::TABLE)?;
+        let stored = F::rows(&mut self.references);
+        for (id, row) in rows {
+            match (stored.get(&id), row) {
+                (None, None) => {}
+                (Some(before), Some(row)) if before.row == row => counts.unchanged += 1,
+                (before, Some(row)) => {
+                    match before {
+                        Some(_) => {
+                            counts.changed += 1;
+                            changed.push((F::KIND, id));
+                        }
+                        None => counts.added += 1,
+                    }
+                    table.insert(id.get(), seal(&row)?.as_slice())?;
+                    stored.insert(id, Referenced::new(row));
+                }
+                (Some(_), None) => {
+                    counts.removed += 1;
+                    table.remove(id.get())?;
+                    stored.remove(&id);
+                }
+            }
+        }
+        Ok(counts)
+    }
+
+    fn apply_records<F: RecordFields>(
+        &mut self,
+        mut rows: BTreeMap<Id, Option<Curated<F>>>,
+        touched: &BTreeSet<Id>,
+        outcome: &mut Outcome,
+    ) -> Result<(), StoreError> {
+        let dataset = F::DATASET;
+        let code = dataset.code();
+        let mut counts = Counts::default();
+        let mut changes: Vec<Change<F>> = Vec::new();
+        {
+            let records = self.transaction.open_table(tables::RECORDS)?;
+            let bulk = self.totals[dataset.index()] == 0;
+            let ids: BTreeSet<Id> = rows.keys().copied().chain(touched.iter().copied()).collect();
+            for id in ids {
+                let before: Option<RecordRow<F>> = if bulk {
+                    None
+                } else {
+                    let found = records.get((code, id.get()))?;
+                    found.map(|bytes| unseal("records", bytes.value())).transpose()?
+                };
+                let after = match rows.remove(&id) {
+                    Some(row) => row,
+                    None => before.as_ref().map(|row| row.record.clone()),
+                };
+                match (&before, &after) {
+                    (None, None) => continue,
+                    (None, Some(_)) => counts.added += 1,
+                    (Some(_), None) => counts.removed += 1,
+                    (Some(before), Some(after)) => {
+                        if before.record == *after && !touched.contains(&id) {
+                            counts.unchanged += 1;
+                            continue;
+                        }
+                        counts.changed += 1;
+                    }
+                }
+                changes.push(Change { id, seq: 0, before, after });
+            }
+        }
+        for change in &mut changes {
+            change.seq = self.take_seq();
+        }
+        self.write_records(&changes)?;
+        self.write_log(&changes)?;
+        self.write_links(&changes)?;
+        self.totals[dataset.index()] = self.totals[dataset.index()] + counts.added - counts.removed;
+        if !changes.is_empty() {
+            self.changed_at[dataset.index()] = Some(self.time);
+        }
+        self.removed.extend(changes.iter().filter(|change| change.after.is_none()).map(|change| (dataset, change.id)));
+        outcome.datasets[dataset.index()] = counts;
+        outcome.licenses.extend(self.write_license_feeds(&changes)?);
+        Ok(())
+    }
+
+    fn write_records<F: RecordFields>(&mut self, changes: &[Change<F>]) -> Result<(), StoreError> {
+        let code = F::DATASET.code();
+        let mut records = self.transaction.open_table(tables::RECORDS)?;
+        let mut fresh = BTreeMap::new();
+        for change in changes {
+            let key = (code, change.id.get());
+            match &change.after {
+                None => {
+                    records.remove(key)?;
+                }
+                Some(record) => {
+                    let row = RecordRow { seq: change.seq, updated_at: self.time, record: record.clone() };
+                    let bytes = seal(&row)?;
+                    if change.before.is_none() {
+                        fresh.insert(key, bytes);
+                    } else {
+                        records.insert(key, bytes.as_slice())?;
+                    }
+                }
+            }
+        }
+        // A first load comes in one sorted run, which a cursor takes several times faster.
+        if records.range((code, 0)..=(code, u64::MAX))?.next().is_none() {
+            let mut cursor = records.upper_bound_mut(Bound::Included((code, u64::MAX)))?;
+            for (key, bytes) in &fresh {
+                cursor.insert_before(*key, bytes.as_slice())?;
+            }
+            cursor.close()?;
+        } else {
+            for (key, bytes) in &fresh {
+                records.insert(*key, bytes.as_slice())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves the log rows of changed records to their new seqs, which are larger than all others.
+    fn write_log<F: RecordFields>(&mut self, changes: &[Change<F>]) -> Result<(), StoreError> {
+        let code = F::DATASET.code();
+        let mut log = self.transaction.open_table(tables::LOG)?;
+        for before in changes.iter().filter_map(|change| change.before.as_ref()) {
+            log.remove((code, before.seq))?;
+        }
+        let mut cursor = log.upper_bound_mut(Bound::Included((code, u64::MAX)))?;
+        for change in changes {
+            if let Some(record) = &change.after {
+                let json = json::render_record(record, self.time, &self.references);
+                cursor.insert_before((code, change.seq), (change.id.get(), hash(&json), json.as_slice()))?;
+            }
+        }
+        cursor.close()?;
+        Ok(())
+    }
+
+    fn write_links<F: RecordFields>(&mut self, changes: &[Change<F>]) -> Result<(), StoreError> {
+        fn links<F: RecordFields>(record: Option<&Curated<F>>) -> BTreeSet<(u8, Id)> {
+            let Some(record) = record else { return BTreeSet::new() };
+            let fields = record.fields();
+            let organizations = fields.organizations().iter().map(|id| (ReferenceKind::Organization.code(), *id));
+            let tags = fields.tags().iter().map(|id| (ReferenceKind::Tag.code(), *id));
+            organizations.chain(tags).collect()
+        }
+        let code = F::DATASET.code();
+        let mut added = BTreeSet::new();
+        let mut table = self.transaction.open_table(tables::LINKS)?;
+        for change in changes {
+            let before = links(change.before.as_ref().map(|row| &row.record));
+            let after = links(change.after.as_ref());
+            for (kind, id) in before.difference(&after) {
+                table.remove((*kind, id.get(), code, change.id.get()))?;
+            }
+            for (kind, id) in after.difference(&before) {
+                added.insert((*kind, id.get(), code, change.id.get()));
+            }
+        }
+        for key in added {
+            table.insert(key, ())?;
+        }
+        Ok(())
+    }
+
+    /// Tells every license with the dataset what it now sees otherwise.
+    fn write_license_feeds<F: RecordFields>(
+        &mut self,
+        changes: &[Change<F>],
+    ) -> Result<Vec<LicenseEffect>, StoreError> {
+        let dataset = F::DATASET;
+        let mut effects = Vec::new();
+        for license in self.licenses.iter().filter(|license| license.scope.datasets.contains(&dataset)) {
+            let entries = changes.iter().map(|change| {
+                let visible = change.after.as_ref().is_some_and(|record| record.fields().is_in(&license.scope));
+                Entry { id: change.id, seq: change.seq, log_seq: visible.then_some(change.seq) }
+            });
+            let FeedChange { entering, changed, leaving } =
+                super::license_feed::write(&self.transaction, license.id, dataset, entries)?;
+            effects.push(LicenseEffect { license: license.name.clone(), dataset, entering, changed, leaving });
+        }
+        Ok(effects)
+    }
+
+    /// When this edit's changes will have been made.
+    pub fn time(&self) -> Timestamp {
+        self.time
+    }
+}
+
+/// Where the rows of a kind of reference are kept.
+trait InReferences: Sized {
+    const TABLE: redb::TableDefinition<'static, u64, &'static [u8]>;
+    fn rows(references: &mut References) -> &mut BTreeMap<Id, Referenced<Self>>;
+}
+
+impl InReferences for crate::model::OrganizationFields {
+    const TABLE: redb::TableDefinition<'static, u64, &'static [u8]> = tables::ORGANIZATIONS;
+
+    fn rows(references: &mut References) -> &mut BTreeMap<Id, Referenced<Self>> {
+        &mut references.organizations
+    }
+}
+
+impl InReferences for crate::model::TagFields {
+    const TABLE: redb::TableDefinition<'static, u64, &'static [u8]> = tables::TAGS;
+
+    fn rows(references: &mut References) -> &mut BTreeMap<Id, Referenced<Self>> {
+        &mut references.tags
+    }
+}

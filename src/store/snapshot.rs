@@ -1,0 +1,440 @@
+//! One committed state of the database, with its tables open: what every answer is made from.
+
+use std::collections::HashMap;
+use std::ops::Bound;
+use std::sync::{Arc, OnceLock};
+
+use redb::{ReadOnlyTable, ReadTransaction, ReadableTable};
+
+use super::StoreError;
+use super::codec::{CommitRow, Hash, RecordRow, hash, unseal};
+use super::columns::Columns;
+use super::edit::load_references;
+use super::tables::{self, GONE, HASH_LEN};
+use crate::model::{
+    Curated, Dataset, Id, KeyHash, KeyRecord, License, LicenseId, Organization, RecordFields, References, Tag,
+    Timestamp,
+};
+
+/// Where a commit stands in the history of its database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommitPoint {
+    /// Its last seq; 0 before the first commit.
+    pub seq: u64,
+    /// When its writing began.
+    pub time: Timestamp,
+    /// The random value that tells it from a commit of another history.
+    pub lineage: [u8; 16],
+}
+
+impl CommitPoint {
+    /// The state of a database without commits.
+    pub const EMPTY: CommitPoint = CommitPoint { seq: 0, time: Timestamp::EPOCH, lineage: [0; 16] };
+}
+
+/// What `/v1/status` says of a dataset.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DatasetState {
+    /// How many records it holds.
+    pub records: u64,
+    /// When its content last changed.
+    pub last_change_at: Option<Timestamp>,
+}
+
+/// A license's row of one record: its newest entry in the license's feed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FeedRow {
+    /// The seq of the entry.
+    pub seq: u64,
+    /// The record.
+    pub id: Id,
+    /// The seq of the record's `log` row, or `None` where the record is gone from the license.
+    pub log_seq: Option<u64>,
+}
+
+/// A live record's finished JSON.
+#[derive(Clone, Debug)]
+pub struct Body {
+    /// The hash of the JSON bytes.
+    pub hash: Hash,
+    /// The JSON object.
+    pub json: Vec<u8>,
+}
+
+type Table<K, V> = ReadOnlyTable<K, V>;
+
+/// One committed state. Cheap to share, valid as long as it lives; it pins the pages of its state in the file, so it
+/// must not outlive an answer's making.
+pub struct Snapshot {
+    commit: CommitPoint,
+    datasets: [DatasetState; 2],
+    secret: [u8; 32],
+    licenses: HashMap<LicenseId, Arc<License>>,
+    keys: HashMap<KeyHash, Arc<KeyRecord>>,
+    references: OnceLock<Arc<References>>,
+    columns: [OnceLock<Arc<Columns>>; 2],
+    commits: Table<u64, &'static [u8]>,
+    records: Table<(u8, u64), &'static [u8]>,
+    organizations: Table<u64, &'static [u8]>,
+    tags: Table<u64, &'static [u8]>,
+    log: Table<(u8, u64), (u64, [u8; HASH_LEN], &'static [u8])>,
+    license_feed: Table<(u64, u8, u64), (u64, u64)>,
+    license_records: Table<(u64, u8, u64), (u64, u64)>,
+}
+
+impl std::fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Snapshot").field("commit", &self.commit).finish_non_exhaustive()
+    }
+}
+
+impl Snapshot {
+    /// The last commit that a transaction sees.
+    pub(super) fn peek(transaction: &ReadTransaction) -> Result<CommitPoint, StoreError> {
+        Ok(last_commit(&transaction.open_table(tables::COMMITS)?)?.map_or(CommitPoint::EMPTY, |(point, _)| point))
+    }
+
+    /// Opens the state that a transaction sees.
+    pub(super) fn open(transaction: &ReadTransaction) -> Result<Snapshot, StoreError> {
+        let commits = transaction.open_table(tables::COMMITS)?;
+        let (commit, datasets) = match last_commit(&commits)? {
+            None => (CommitPoint::EMPTY, [DatasetState::default(); 2]),
+            Some((point, row)) => (point, dataset_states(&row)),
+        };
+        let mut licenses = HashMap::new();
+        for entry in transaction.open_table(tables::LICENSES)?.iter()? {
+            let license: License = unseal("licenses", entry?.1.value())?;
+            licenses.insert(license.id, Arc::new(license));
+        }
+        let mut keys = HashMap::new();
+        for entry in transaction.open_table(tables::KEYS)?.iter()? {
+            let (hash, row) = entry?;
+            keys.insert(KeyHash(hash.value()), Arc::new(unseal("keys", row.value())?));
+        }
+        let secret = match transaction.open_table(tables::META)?.get(tables::META_SECRET)? {
+            Some(secret) => secret.value().try_into().map_err(|_| damaged_secret())?,
+            None => return Err(damaged_secret()),
+        };
+        Ok(Snapshot {
+            commit,
+            datasets,
+            secret,
+            licenses,
+            keys,
+            references: OnceLock::new(),
+            columns: [OnceLock::new(), OnceLock::new()],
+            commits,
+            records: transaction.open_table(tables::RECORDS)?,
+            organizations: transaction.open_table(tables::ORGANIZATIONS)?,
+            tags: transaction.open_table(tables::TAGS)?,
+            log: transaction.open_table(tables::LOG)?,
+            license_feed: transaction.open_table(tables::LICENSE_FEED)?,
+            license_records: transaction.open_table(tables::LICENSE_RECORDS)?,
+        })
+    }
+
+    /// Opens a newer state of the same file, and brings the earlier state's columns forward where they had been built.
+    pub(super) fn open_after(earlier: &Snapshot, transaction: &ReadTransaction) -> Result<Snapshot, StoreError> {
+        let newer = Snapshot::open(transaction)?;
+        if newer.holds(earlier.commit.seq, &earlier.commit.lineage)? {
+            for dataset in Dataset::ALL {
+                let place = dataset.index();
+                if let Some(columns) = earlier.columns[place].get() {
+                    let forward = columns.brought_forward(&newer, dataset, earlier.commit.seq)?;
+                    let _ = newer.columns[place].set(Arc::new(forward));
+                }
+            }
+        }
+        Ok(newer)
+    }
+
+    /// The last commit of this state.
+    pub fn commit(&self) -> CommitPoint {
+        self.commit
+    }
+
+    /// What `/v1/status` says of a dataset.
+    pub fn dataset_state(&self, dataset: Dataset) -> DatasetState {
+        self.datasets[dataset.index()]
+    }
+
+    /// The secret that tokens and cursors are sealed with.
+    pub fn secret(&self) -> &[u8; 32] {
+        &self.secret
+    }
+
+    /// A license by its number.
+    pub fn find_license(&self, id: LicenseId) -> Option<&Arc<License>> {
+        self.licenses.get(&id)
+    }
+
+    /// A license by its name.
+    pub fn find_license_named(&self, name: &str) -> Option<&Arc<License>> {
+        self.licenses.values().find(|license| license.name == name)
+    }
+
+    /// All licenses, by name.
+    pub fn list_licenses(&self) -> Vec<&Arc<License>> {
+        let mut licenses: Vec<_> = self.licenses.values().collect();
+        licenses.sort_by(|one, other| one.name.cmp(&other.name));
+        licenses
+    }
+
+    /// A key by its hash.
+    pub fn find_key(&self, hash: &KeyHash) -> Option<&Arc<KeyRecord>> {
+        self.keys.get(hash)
+    }
+
+    /// All keys, oldest first.
+    pub fn list_keys(&self) -> Vec<&Arc<KeyRecord>> {
+        let mut keys: Vec<_> = self.keys.values().collect();
+        keys.sort_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
+        keys
+    }
+
+    /// All organizations and tags, loaded at the first call.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn references(&self) -> Result<&Arc<References>, StoreError> {
+        if let Some(references) = self.references.get() {
+            return Ok(references);
+        }
+        let loaded = Arc::new(load_references(&self.organizations, &self.tags)?);
+        Ok(self.references.get_or_init(|| loaded))
+    }
+
+    /// What filters run over, built at the first call.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn columns(&self, dataset: Dataset) -> Result<&Arc<Columns>, StoreError> {
+        let place = &self.columns[dataset.index()];
+        if let Some(columns) = place.get() {
+            return Ok(columns);
+        }
+        let built = Arc::new(Columns::build(self, dataset)?);
+        Ok(place.get_or_init(|| built))
+    }
+
+    /// A curated record with its `updated_at`, whatever any license shows: for commands and columns, not for answers.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn find_record<F: RecordFields>(&self, id: Id) -> Result<Option<(Curated<F>, Timestamp)>, StoreError> {
+        Ok(match self.records.get((F::DATASET.code(), id.get()))? {
+            None => None,
+            Some(bytes) => {
+                let row: RecordRow<F> = unseal("records", bytes.value())?;
+                Some((row.record, row.updated_at))
+            }
+        })
+    }
+
+    /// Calls `each` with every curated record of a dataset, in the order of their ids.
+    ///
+    /// # Errors
+    /// When the database cannot be read, and what `each` returns.
+    pub fn for_each_record<F: RecordFields, E: From<StoreError>>(
+        &self,
+        mut each: impl FnMut(Curated<F>, Timestamp, u64) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let code = F::DATASET.code();
+        for entry in self.records.range((code, 0)..=(code, u64::MAX)).map_err(StoreError::from)? {
+            let (_, bytes) = entry.map_err(StoreError::from)?;
+            let row: RecordRow<F> = unseal("records", bytes.value())?;
+            each(row.record, row.updated_at, row.seq)?;
+        }
+        Ok(())
+    }
+
+    /// The seq of the newest entry in a license's feed; 0 where it has none.
+    pub(crate) fn newest_feed_seq(&self, license: LicenseId, dataset: Dataset) -> Result<u64, StoreError> {
+        let (license, code) = (license.0, dataset.code());
+        let newest = self.license_feed.range((license, code, 0)..=(license, code, u64::MAX))?.next_back();
+        Ok(newest.transpose()?.map_or(0, |(key, _)| key.value().2))
+    }
+
+    /// The entries of a license's feed after a seq, oldest first.
+    pub(crate) fn feed_after(
+        &self,
+        license: LicenseId,
+        dataset: Dataset,
+        after: u64,
+    ) -> Result<impl Iterator<Item = Result<FeedRow, StoreError>> + '_, StoreError> {
+        let (license, code) = (license.0, dataset.code());
+        let range = (Bound::Excluded((license, code, after)), Bound::Included((license, code, u64::MAX)));
+        Ok(self.license_feed.range(range)?.map(|entry| {
+            let (key, value) = entry?;
+            let (id, log_seq) = value.value();
+            feed_row(key.value().2, id, log_seq)
+        }))
+    }
+
+    /// The rows of a license by id, those of gone records included, from after an id on.
+    pub(crate) fn license_records_after(
+        &self,
+        license: LicenseId,
+        dataset: Dataset,
+        after: u64,
+    ) -> Result<impl Iterator<Item = Result<FeedRow, StoreError>> + '_, StoreError> {
+        let (license, code) = (license.0, dataset.code());
+        let range = (Bound::Excluded((license, code, after)), Bound::Included((license, code, u64::MAX)));
+        Ok(self.license_records.range(range)?.map(|entry| {
+            let (key, value) = entry?;
+            let (seq, log_seq) = value.value();
+            feed_row(seq, key.value().2, log_seq)
+        }))
+    }
+
+    /// A license's row of one record.
+    pub(crate) fn license_record(
+        &self,
+        license: LicenseId,
+        dataset: Dataset,
+        id: Id,
+    ) -> Result<Option<FeedRow>, StoreError> {
+        let found = self.license_records.get((license.0, dataset.code(), id.get()))?;
+        found
+            .map(|value| {
+                let (seq, log_seq) = value.value();
+                feed_row(seq, id.get(), log_seq)
+            })
+            .transpose()
+    }
+
+    /// A `log` row's finished JSON, checked against its hash.
+    pub(crate) fn body(&self, dataset: Dataset, log_seq: u64) -> Result<Body, StoreError> {
+        let mut json = Vec::new();
+        let hash = self.push_body(dataset, log_seq, &mut json)?;
+        Ok(Body { hash, json })
+    }
+
+    /// Appends a `log` row's finished JSON, checked against its hash, and returns the hash.
+    pub(crate) fn push_body(&self, dataset: Dataset, log_seq: u64, out: &mut Vec<u8>) -> Result<Hash, StoreError> {
+        let row = self.log.get((dataset.code(), log_seq))?.ok_or_else(|| StoreError::Damaged {
+            table: "log",
+            detail: format!("no row of {dataset} at seq {log_seq}"),
+        })?;
+        let (_, stored, json) = row.value();
+        if hash(json) != stored {
+            return Err(StoreError::Damaged {
+                table: "log",
+                detail: format!("the row of {dataset} at seq {log_seq} does not match its hash"),
+            });
+        }
+        out.extend_from_slice(json);
+        Ok(stored)
+    }
+
+    /// The ids of records whose `log` row stands after a seq.
+    pub(super) fn changed_after(&self, dataset: Dataset, after: u64) -> Result<Vec<Id>, StoreError> {
+        let code = dataset.code();
+        let range = (Bound::Excluded((code, after)), Bound::Included((code, u64::MAX)));
+        let rows = self.log.range(range)?;
+        rows.map(|entry| stored_id("log", entry?.1.value().0)).collect()
+    }
+
+    /// The ids of records that commits after a seq removed.
+    pub(super) fn removed_after(&self, dataset: Dataset, after: u64) -> Result<Vec<Id>, StoreError> {
+        let mut removed = Vec::new();
+        for entry in self.commits.range((Bound::Excluded(after), Bound::Unbounded))? {
+            let row: CommitRow = unseal("commits", entry?.1.value())?;
+            removed.extend(row.removed.iter().filter(|(of, _)| *of == dataset).map(|(_, id)| *id));
+        }
+        Ok(removed)
+    }
+
+    /// The commit that took a seq; `None` beyond the last one.
+    pub(crate) fn commit_of(&self, seq: u64) -> Result<Option<CommitPoint>, StoreError> {
+        match self.commits.range(seq..)?.next() {
+            None => Ok(None),
+            Some(entry) => {
+                let (last, bytes) = entry?;
+                let row: CommitRow = unseal("commits", bytes.value())?;
+                Ok(Some(CommitPoint { seq: last.value(), time: row.time, lineage: row.lineage }))
+            }
+        }
+    }
+
+    /// Whether the commit of a seq is part of this history.
+    pub(crate) fn holds(&self, seq: u64, lineage: &[u8; 16]) -> Result<bool, StoreError> {
+        if seq == 0 {
+            return Ok(*lineage == CommitPoint::EMPTY.lineage);
+        }
+        Ok(self.commit_of(seq)?.is_some_and(|commit| commit.lineage == *lineage))
+    }
+
+    /// The last seq of the commits before an instant: what changed at or after it has a larger one.
+    pub(crate) fn seq_before(&self, time: Timestamp) -> Result<u64, StoreError> {
+        // Times do not descend along the commits, so the first late one is found by halving the seqs.
+        let (mut low, mut high) = (0, self.commit.seq);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.commit_of(middle + 1)? {
+                Some(commit) if commit.time < time => low = commit.seq,
+                _ => high = middle,
+            }
+        }
+        Ok(low)
+    }
+}
+
+fn damaged_secret() -> StoreError {
+    StoreError::Damaged { table: "meta", detail: "the token secret is missing".to_owned() }
+}
+
+fn stored_id(table: &'static str, id: u64) -> Result<Id, StoreError> {
+    Id::try_from(id).map_err(|error| StoreError::Damaged { table, detail: format!("id {id}: {error}") })
+}
+
+fn feed_row(seq: u64, id: u64, log_seq: u64) -> Result<FeedRow, StoreError> {
+    Ok(FeedRow { seq, id: stored_id("license_feed", id)?, log_seq: (log_seq != GONE).then_some(log_seq) })
+}
+
+/// The last commit, with its row.
+pub(super) fn last_commit(
+    commits: &impl ReadableTable<u64, &'static [u8]>,
+) -> Result<Option<(CommitPoint, CommitRow)>, StoreError> {
+    match commits.last()? {
+        None => Ok(None),
+        Some((seq, bytes)) => {
+            let row: CommitRow = unseal("commits", bytes.value())?;
+            Ok(Some((CommitPoint { seq: seq.value(), time: row.time, lineage: row.lineage }, row)))
+        }
+    }
+}
+
+fn dataset_states(row: &CommitRow) -> [DatasetState; 2] {
+    Dataset::ALL.map(|dataset| DatasetState {
+        records: row.records[dataset.index()],
+        last_change_at: row.changed_at[dataset.index()],
+    })
+}
+
+/// All rows of a table of organizations or tags.
+pub(super) fn load_rows<T: serde::de::DeserializeOwned>(
+    name: &'static str,
+    table: &impl ReadableTable<u64, &'static [u8]>,
+) -> Result<Vec<T>, StoreError> {
+    table.iter()?.map(|entry| unseal(name, entry?.1.value())).collect()
+}
+
+/// The rows that `export` writes besides the records.
+impl Snapshot {
+    /// All organizations, by id.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn list_organizations(&self) -> Result<Vec<Organization>, StoreError> {
+        load_rows("organizations", &self.organizations)
+    }
+
+    /// All tags, by id.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn list_tags(&self) -> Result<Vec<Tag>, StoreError> {
+        load_rows("tags", &self.tags)
+    }
+}

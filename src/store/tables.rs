@@ -1,0 +1,53 @@
+//! The file format: every table, its keys and its values. This page is the format's description.
+//!
+//! Integers in keys are redb tuples, so their order is numeric. `dataset` is [`Dataset::code`], `kind` is
+//! [`ReferenceKind::code`], `license` a [`LicenseId`]. `seq` is one monotonic number for the whole database; every
+//! commit takes at least one, a key's creation too. A *sealed* value is a 16-byte BLAKE3 hash and the MessagePack text
+//! that it covers (`codec`).
+//!
+//! | table | key | value |
+//! | --- | --- | --- |
+//! | `meta` | name | `schema`: u32 LE; `secret`: the 32 bytes that tokens and cursors are sealed with |
+//! | `commits` | last seq of the commit | sealed `CommitRow`: time, lineage, first seq, totals, ids removed. Never trimmed |
+//! | `records` | (dataset, id) | sealed `RecordRow`: the curated record with links by id, seq, updated_at. The truth |
+//! | `organizations`, `tags` | id | sealed row. The truth |
+//! | `links` | (kind, ref id, dataset, id) | nothing: which records a change of one touches. Derived |
+//! | `log` | (dataset, seq) | id, hash of the JSON bytes, the finished JSON: one row per live record. Derived |
+//! | `license_feed` | (license, dataset, seq) | id, the record's log seq or [`GONE`]: one row per record the license ever saw, at its newest entry. History |
+//! | `license_records` | (license, dataset, id) | feed seq, log seq or [`GONE`]: the index of `license_feed` by id |
+//! | `licenses` | license | sealed `License` |
+//! | `keys` | hash of the key | sealed `KeyRecord` |
+//!
+//! What is derived can be rebuilt from the truth. Gone rows and the seqs at which records entered a license are
+//! history: nothing else holds them.
+
+use redb::TableDefinition;
+
+#[cfg(doc)]
+use crate::model::{Dataset, LicenseId, ReferenceKind};
+
+/// The version of this format, of how rows are encoded and of how JSON is rendered. A file with a larger one is
+/// refused untouched.
+pub const SCHEMA: u32 = 1;
+
+/// Stands for a log seq where the record is gone from the license. No commit has seq 0.
+pub const GONE: u64 = 0;
+
+/// The length of the hash before sealed values and beside JSON texts: 128 bits of BLAKE3.
+pub const HASH_LEN: usize = 16;
+
+pub const META: TableDefinition<&str, &[u8]> = TableDefinition::new("meta");
+pub const COMMITS: TableDefinition<u64, &[u8]> = TableDefinition::new("commits");
+pub const RECORDS: TableDefinition<(u8, u64), &[u8]> = TableDefinition::new("records");
+pub const ORGANIZATIONS: TableDefinition<u64, &[u8]> = TableDefinition::new("organizations");
+pub const TAGS: TableDefinition<u64, &[u8]> = TableDefinition::new("tags");
+pub const LINKS: TableDefinition<(u8, u64, u8, u64), ()> = TableDefinition::new("links");
+pub const LOG: TableDefinition<(u8, u64), (u64, [u8; HASH_LEN], &[u8])> = TableDefinition::new("log");
+pub const LICENSE_FEED: TableDefinition<(u64, u8, u64), (u64, u64)> = TableDefinition::new("license_feed");
+pub const LICENSE_RECORDS: TableDefinition<(u64, u8, u64), (u64, u64)> = TableDefinition::new("license_records");
+pub const LICENSES: TableDefinition<u64, &[u8]> = TableDefinition::new("licenses");
+pub const KEYS: TableDefinition<[u8; 32], &[u8]> = TableDefinition::new("keys");
+
+/// Names in `meta`.
+pub const META_SCHEMA: &str = "schema";
+pub const META_SECRET: &str = "secret";
