@@ -22,15 +22,11 @@ const USES: [(&str, &[&str]); 10] = [
 const MOST_LINES: usize = 600;
 
 /// What stands in one module alone, and nowhere else in the library.
-const PRIVATE: [(&str, &str); 4] = [
-    ("redb::", "store"),
-    ("hyper::", "serve"),
-    ("anyhow::", "cli"),
-    ("clap::", "cli"),
-];
+const PRIVATE: [(&str, &str); 4] = [("redb::", "store"), ("hyper::", "serve"), ("anyhow::", "cli"), ("clap::", "cli")];
 
 fn allowed(module: &str) -> BTreeSet<&'static str> {
-    let (_, direct) = USES.iter().find(|(name, _)| *name == module).unwrap_or_else(|| panic!("unknown module {module}"));
+    let (_, direct) =
+        USES.iter().find(|(name, _)| *name == module).unwrap_or_else(|| panic!("unknown module {module}"));
     direct.iter().flat_map(|used| allowed(used).into_iter().chain([*used])).collect()
 }
 
@@ -77,7 +73,8 @@ fn used_modules(text: &str) -> BTreeSet<String> {
             continue;
         }
         let rest = &text[at + "crate::".len()..];
-        let word = |text: &str| text.trim().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
+        let word =
+            |text: &str| text.trim().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
         match rest.strip_prefix('{') {
             None => {
                 used.insert(word(rest));
@@ -121,9 +118,9 @@ fn imports_point_down() {
 fn crates_stay_in_their_modules() {
     for (path, text) in all_sources() {
         for (name, owner) in PRIVATE {
-            let is_used = code(&text).match_indices(name).any(|(at, _)| {
-                !text_before(&code(&text), at).ends_with(|c: char| c.is_alphanumeric() || c == '_')
-            });
+            let is_used = code(&text)
+                .match_indices(name)
+                .any(|(at, _)| !text_before(&code(&text), at).ends_with(|c: char| c.is_alphanumeric() || c == '_'));
             let module = module_of(&path).unwrap_or("cli");
             assert!(!is_used || module == owner, "{} uses {name}", path.display());
         }

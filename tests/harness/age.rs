@@ -36,8 +36,8 @@ impl World {
                 commit.0 = commit.0.plus_s(-seconds);
                 commit.4 = commit.4.map(|time| time.map(|time| time.plus_s(-seconds)));
                 let text = rmp_serde::to_vec(&commit).unwrap();
-                let hash = &blake3::hash(&text).as_bytes()[..HASH_LEN];
-                table.insert(seq, [hash, &text].concat().as_slice()).unwrap();
+                let hash = blake3::hash(&text);
+                table.insert(seq, [&hash.as_bytes()[..HASH_LEN], &text].concat().as_slice()).unwrap();
             }
         }
         transaction.commit().unwrap();

@@ -21,7 +21,7 @@ use medfeed::store::licensing::KeySettings;
 use medfeed::store::{Edit, Writer};
 use serde_json::{Value, json};
 
-pub use answer::Answer;
+pub use answer::{Answer, gunzip};
 pub use scope::scope;
 
 /// The URL that callers of a world's service see.

@@ -42,7 +42,7 @@ fn filters_select() {
         ("therapy_area=Cardio", &[]),
         ("therapy_area=%C3%84rztekunde", &[24]),
         ("therapy_area=Hematology", &[1]),
-        ("start_date_from=2026-12-20", &[10, 17, LAST]),
+        ("start_date_from=2026-12-20", &[8, 10, 17, LAST]),
         ("start_date_to=2024-02-29", &[11, 16]),
         ("start_date_from=2026-05-29&start_date_to=2026-05-29", &[1, 18]),
         ("start_date_from=2026-05-28&start_date_to=2026-05-30", &[1, 13, 18, 20]),
@@ -50,7 +50,7 @@ fn filters_select() {
         ("start_date_from=0001-01-01&start_date_to=1900-01-01", &[16]),
         ("year=2026&country=Germany&therapy_area=Oncology", &[19]),
         ("year=2026&country=Germany&q=esc", &[4]),
-        ("therapy_area=Oncology&start_date_from=2026-12-01", &[10, 17, LAST]),
+        ("therapy_area=Oncology&start_date_from=2026-12-01", &[8, 10, 17, LAST]),
         ("updated_since=2000-01-01&year=2025", &[3, 6, 23]),
         ("updated_since=2999-01-01", &[]),
         ("&&year=2100&", &[17]),
@@ -65,9 +65,9 @@ fn text_is_found_in_names_and_abbreviations() {
         ("q=congress", &[2, 3, 4, 16, 17]),
         ("q=CONGRESS+2026", &[2, 4]),
         ("q=asco", &[1]),
-        ("q=am", &[12]),
+        ("q=am", &[12, 14]),
         ("q=lodz", &[8]),
-        ("q=kol", &[8]),
+        ("q=kol", &[8, 19]),
         ("q=societe+francaise", &[6]),
         ("q=SOCI%C3%89T%C3%89", &[6]),
         ("q=%E7%99%8C%E5%AD%A6", &[7]),
@@ -75,7 +75,6 @@ fn text_is_found_in_names_and_abbreviations() {
         ("q=%D0%B5%D0%BB%D0%BA%D0%B0", &[10]),
         ("q=strasse", &[19]),
         ("q=istanbul", &[20]),
-        ("q=%EA%B0%81", &[]),
         ("q=%EA%B0%81%EB%A7%89", &[21]),
         ("q=%EA%B0%80%EB%A7%88", &[]),
         ("q=etude", &[23]),
@@ -91,13 +90,19 @@ fn text_is_found_in_names_and_abbreviations() {
         ("q=american+society", &[]),
     ];
     check_ids(&World::small(), "full", cases);
-    // The syllable of one letter is found as such, and counts as one character with what follows it.
+    // Scalar values are counted, not bytes.
     let long = |letter: &str, count: usize| format!("/v1/conferences?q={}", letter.repeat(count));
     let world = World::small();
-    for (letter, count, expected) in
-        [("a", 1, 400), ("a", 2, 200), ("a", 100, 200), ("a", 101, 400), ("%C3%84", 1, 400), ("%C3%84", 100, 200),
-         ("%F0%9F%98%80", 2, 200), ("%F0%9F%98%80", 101, 400)]
-    {
+    for (letter, count, expected) in [
+        ("a", 1, 400),
+        ("a", 2, 200),
+        ("a", 100, 200),
+        ("a", 101, 400),
+        ("%C3%84", 1, 400),
+        ("%C3%84", 100, 200),
+        ("%F0%9F%98%80", 2, 200),
+        ("%F0%9F%98%80", 101, 400),
+    ] {
         world.get("full", &long(letter, count)).expect(expected);
     }
 }
@@ -155,8 +160,15 @@ fn bad_parameters_are_told() {
 #[test]
 fn times_are_read_in_every_form() {
     let world = World::small();
-    let cases = ["2026-03-15", "2026-03-15T09:30:00Z", "2026-03-15T09:30:00", "2026-03-15T09:30:00%2B02:00",
-        "2026-03-15T09:30:00-05:00", "2026-03-15T09:30:00.123Z", "2026-03-15t09:30:00z"];
+    let cases = [
+        "2026-03-15",
+        "2026-03-15T09:30:00Z",
+        "2026-03-15T09:30:00",
+        "2026-03-15T09:30:00%2B02:00",
+        "2026-03-15T09:30:00-05:00",
+        "2026-03-15T09:30:00.123Z",
+        "2026-03-15t09:30:00z",
+    ];
     for time in cases {
         world.get("full", &format!("/v1/conferences?updated_since={time}")).expect(200);
     }
@@ -284,9 +296,15 @@ fn a_record_has_every_field_in_order() {
         ("start_date", json!("2026-05-29")),
         ("abstract_due_date_status", json!("estimated")),
         ("therapy_areas", json!(["Hematology", "Oncology"])),
-        ("organizations", json!([{"id": 1, "name": "American Society of Clinical Oncology", "abbv": "ASCO",
-            "type": "society", "url": "https://asco.example"}])),
-        ("formats", json!({"oral": true, "poster": true, "e_poster": false, "published_abstract": true, "encore": null})),
+        (
+            "organizations",
+            json!([{"id": 1, "name": "American Society of Clinical Oncology", "abbv": "ASCO",
+            "type": "society", "url": "https://asco.example"}]),
+        ),
+        (
+            "formats",
+            json!({"oral": true, "poster": true, "e_poster": false, "published_abstract": true, "encore": null}),
+        ),
     ];
     for (field, expected) in cases {
         assert_eq!(whole[field], expected, "{field}");
@@ -298,7 +316,10 @@ fn a_record_has_every_field_in_order() {
     ]);
     assert_eq!(whole["tags"], tags);
     // Code points, not the alphabet, order areas.
-    assert_eq!(world.get("full", "/v1/conferences/24").json()["data"]["therapy_areas"], json!(["Cardiology", "Ärztekunde"]));
+    assert_eq!(
+        world.get("full", "/v1/conferences/24").json()["data"]["therapy_areas"],
+        json!(["Cardiology", "Ärztekunde"])
+    );
     let listed = world.get("full", "/v1/conferences?limit=1").items();
     assert_eq!(listed, [whole], "lists carry the same shape");
 }
@@ -371,7 +392,10 @@ fn filters_see_changes_at_once() {
     let world = World::small();
     let found = |query: &str| world.get("full", &format!("/v1/conferences?{query}")).ids();
     assert_eq!(found("q=minimal"), [22]);
-    world.conferences(&[patch(22, json!({"name": "Renamed", "country": "Peru", "year": 2031, "therapy_areas": ["New"]}))]);
+    world.conferences(&[patch(
+        22,
+        json!({"name": "Renamed", "country": "Peru", "year": 2031, "therapy_areas": ["New"]}),
+    )]);
     world.conferences(&[conference(500, json!({"name": "minimal too"})), removal(21)]);
     let cases: &[(&str, &[u64])] = &[
         ("q=minimal", &[500]),
