@@ -13,12 +13,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use medfeed::api::{self, Request, Service, Settings, Source as _};
+use medfeed::api::{self, Request, Service, Settings};
 use medfeed::import::{self, Options, Source};
 use medfeed::model::time::now;
 use medfeed::serve::Follow;
 use medfeed::store::licensing::KeySettings;
-use medfeed::store::{Edit, Writer};
+use medfeed::store::{Edit, Snapshot, Writer};
 use serde_json::{Value, json};
 
 pub use answer::{Answer, gunzip};
@@ -39,8 +39,8 @@ pub struct Key {
 
 /// A database with a service over it, and the clocks that its requests carry.
 pub struct World {
-    folder: tempfile::TempDir,
-    follow: Arc<Follow>,
+    folder: Arc<tempfile::TempDir>,
+    source: Arc<dyn api::Source>,
     service: Service,
     /// Is asked whatever the service is asked, with HEAD for GET: so its windows stand where the service's stand.
     twin: Service,
@@ -61,7 +61,7 @@ impl World {
     pub fn empty() -> World {
         let folder = tempfile::tempdir().unwrap();
         Writer::open_or_create(&folder.path().join("medfeed.redb"), Duration::ZERO).unwrap();
-        World::over(folder, Keys::new())
+        World::over(Arc::new(folder), Keys::new(), Duration::ZERO)
     }
 
     /// The world of the folder `fixtures`, with four licenses and a key for each: `full`, `onco` (conferences with
@@ -79,24 +79,38 @@ impl World {
         });
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("medfeed.redb"), bytes).unwrap();
-        World::over(folder, keys.clone())
+        World::over(Arc::new(folder), keys.clone(), Duration::ZERO)
     }
 
     /// Another world over a copy of this one's database, tokens and keys alive.
     pub fn fork(&self) -> World {
         let folder = tempfile::tempdir().unwrap();
         std::fs::copy(self.database(), folder.path().join("medfeed.redb")).unwrap();
-        World::over(folder, self.keys.borrow().clone())
+        World::over(Arc::new(folder), self.keys.borrow().clone(), Duration::ZERO)
     }
 
-    fn over(folder: tempfile::TempDir, keys: Keys) -> World {
-        let follow = Arc::new(Follow::open(&folder.path().join("medfeed.redb"), Duration::ZERO).unwrap());
-        let service = || Service::new(Settings::of(PUBLIC_URL), Arc::clone(&follow) as Arc<dyn api::Source>);
+    /// Another server of the same database; it takes commits over after a delay.
+    pub fn second_server(&self, change_delay: Duration) -> World {
+        World::over(Arc::clone(&self.folder), self.keys.borrow().clone(), change_delay)
+    }
+
+    fn over(folder: Arc<tempfile::TempDir>, keys: Keys, change_delay: Duration) -> World {
+        let follow = Follow::open(&folder.path().join("medfeed.redb"), change_delay).unwrap();
+        World::of(folder, keys, Arc::new(follow))
+    }
+
+    /// A server of the same database, whose states come from elsewhere.
+    pub fn with_source(&self, source: Arc<dyn api::Source>) -> World {
+        World::of(Arc::clone(&self.folder), self.keys.borrow().clone(), source)
+    }
+
+    fn of(folder: Arc<tempfile::TempDir>, keys: Keys, source: Arc<dyn api::Source>) -> World {
+        let service = || Service::new(Settings::of(PUBLIC_URL), Arc::clone(&source));
         World {
             service: service(),
             twin: service(),
             folder,
-            follow,
+            source,
             keys: RefCell::new(keys),
             request_ids: RefCell::default(),
             known_pages: RefCell::default(),
@@ -123,9 +137,19 @@ impl World {
         changed
     }
 
-    /// Lets the service look at the file.
+    /// Lets the service look at the file and take over what is there.
     pub fn catch_up(&self) {
-        self.follow.catch_up(&|_| true);
+        self.source.catch_up(&|_| true);
+    }
+
+    /// Lets the service look at the file; what is new is held back where a delay is set.
+    pub fn look(&self) {
+        self.source.catch_up(&|_| false);
+    }
+
+    /// The state that answers are made from.
+    pub fn published(&self) -> Arc<Snapshot> {
+        self.source.published()
     }
 
     /// One import of files, each a stem and its JSON lines.

@@ -356,6 +356,22 @@ fn a_license_change_stands_in_the_feed() {
 }
 
 #[test]
+fn a_set_has_no_say_over_journals_but_ends_their_tokens() {
+    let world = World::small();
+    world.license("both", "conferences journals; areas: Oncology; years: 2026");
+    assert_eq!(world.get("both", "/v1/journals").ids().len(), 12);
+    let token = world.get("both", "/v1/journals/changes").token();
+    world.license("both", "conferences journals; areas: Cardiology; years: 2026");
+    world.get("both", &format!("/v1/journals/changes?since={token}")).expect_problem("resync_required", "journals");
+    let entered = world.get("both", "/v1/journals/changes?updated_since=2000-01-01").entries();
+    assert_eq!(entered, "1 2 3 4 5 6 7 8 9 10 11 9007199254740990", "no journal left");
+    world.license("both", "conferences");
+    world.license("both", "journals");
+    let answer = world.get("both", "/v1/journals/changes?updated_since=2000-01-01");
+    assert!(!answer.entries().contains('-') && answer.items().len() == 12, "{}", answer.entries());
+}
+
+#[test]
 fn journals_work_exactly_like_conferences() {
     let world = World::small();
     let mut poller = Poller::new(&world, "papers", "journals");

@@ -12,5 +12,6 @@ mod journals;
 mod order;
 mod rate;
 mod reference;
+mod servers;
 mod status;
 mod updated_since;
