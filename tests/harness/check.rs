@@ -1,0 +1,182 @@
+//! What holds of every answer, whatever was asked.
+
+use http::{Method, StatusCode};
+use medfeed::api::params::percent_decode;
+use medfeed::api::{Code, Request};
+use serde_json::Value;
+
+use super::answer::Answer;
+use super::{PUBLIC_URL, World};
+
+/// The headers that answers may have.
+const ALLOWED: [&str; 19] = [
+    "allow",
+    "cache-control",
+    "connection",
+    "content-disposition",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "etag",
+    "ratelimit-limit",
+    "ratelimit-remaining",
+    "ratelimit-reset",
+    "retry-after",
+    "vary",
+    "www-authenticate",
+    "x-content-type-options",
+    "x-record-count",
+    "x-request-id",
+    "x-sync-token",
+    "content-security-policy",
+];
+
+pub fn check(world: &World, request: &Request, answer: &Answer) {
+    let asked = &answer.asked;
+    for name in answer.headers.keys() {
+        assert!(ALLOWED.contains(&name.as_str()), "{asked}: header {name}");
+        assert_eq!(answer.headers.get_all(name).iter().count(), 1, "{asked}: header {name} stands twice");
+    }
+    let id = answer.header("x-request-id").unwrap_or_else(|| panic!("{asked}: no x-request-id")).to_owned();
+    assert!(id.len() >= 16, "{asked}: request id {id}");
+    assert!(world.request_ids.borrow_mut().insert(id.clone()), "{asked}: request id {id} was given before");
+
+    check_body(request, answer);
+    if answer.status >= 400 {
+        check_problem(world, answer, &id);
+    }
+    check_windows(request, answer);
+    check_caching(request, answer);
+
+    let only_with = |header: &str, statuses: &[u16]| {
+        let has = answer.header(header).is_some();
+        assert_eq!(has, statuses.contains(&answer.status), "{asked}: {header} with {}", answer.status);
+    };
+    only_with("retry-after", &[429]);
+    only_with("allow", &[405]);
+    only_with("www-authenticate", &[401]);
+    if answer.status == 405 {
+        assert_eq!(answer.header("allow"), Some("GET, HEAD"), "{asked}");
+    }
+    if answer.status == 429 {
+        assert!((1..=60).contains(&answer.number("retry-after")), "{asked}");
+    }
+    let closes = request.has_body || answer.status == 414;
+    assert_eq!(answer.header("connection"), closes.then_some("close"), "{asked}: connection");
+}
+
+fn check_body(request: &Request, answer: &Answer) {
+    let asked = &answer.asked;
+    if answer.status == 304 {
+        assert!(answer.body.is_empty(), "{asked}: 304 with a body");
+        for header in ["content-length", "content-type", "content-encoding"] {
+            assert_eq!(answer.header(header), None, "{asked}: 304 with {header}");
+        }
+        return;
+    }
+    if request.method == Method::HEAD {
+        assert!(answer.body.is_empty(), "{asked}: HEAD with a body");
+        answer.number("content-length");
+        return;
+    }
+    assert_eq!(answer.number("content-length"), answer.body.len() as u64, "{asked}: content-length");
+    let kind = answer.header("content-type").unwrap_or_else(|| panic!("{asked}: no content-type"));
+    if kind.contains("json") {
+        let content = answer.content();
+        assert!(serde_json::from_slice::<Value>(&content).is_ok(), "{asked}: {}", answer.text());
+    }
+    if answer.header("content-encoding").is_some() {
+        // The CSV export alone comes compressed unasked.
+        let asked_for = request.headers.contains_key("accept-encoding") || kind.starts_with("text/csv");
+        assert!(asked_for && answer.status < 400, "{asked}: compressed");
+    }
+}
+
+fn check_problem(world: &World, answer: &Answer, id: &str) {
+    let asked = &answer.asked;
+    assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{asked}");
+    if answer.body.is_empty() {
+        return;
+    }
+    let problem = answer.json();
+    let members: Vec<&str> = problem.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(members, ["detail", "request_id", "status", "title", "type"], "{asked}");
+    assert_eq!(problem["request_id"], id, "{asked}");
+    assert_eq!(problem["status"], answer.status, "{asked}");
+    let reason = StatusCode::from_u16(answer.status).unwrap().canonical_reason().unwrap();
+    assert_eq!(problem["title"], reason, "{asked}");
+    assert!(problem["detail"].as_str().unwrap().len() > 20, "{asked}: {problem}");
+    let url = problem["type"].as_str().unwrap();
+    let code = url.strip_prefix(PUBLIC_URL).and_then(|path| path.strip_prefix("/docs/errors/"));
+    let code = code.unwrap_or_else(|| panic!("{asked}: type {url}"));
+    let known = Code::ALL.into_iter().find(|known| known.as_str() == code);
+    let known = known.unwrap_or_else(|| panic!("{asked}: code {code}"));
+    if code != "invalid_request" {
+        assert_eq!(known.status().as_u16(), answer.status, "{asked}: the status of {code}");
+    }
+    assert!(world.has_page(url), "{asked}: nothing at {url}");
+    if answer.status == 401 {
+        let challenge = match code {
+            "missing_api_key" => "Bearer realm=\"medfeed\"",
+            _ => "Bearer realm=\"medfeed\", error=\"invalid_token\"",
+        };
+        assert_eq!(answer.header("www-authenticate"), Some(challenge), "{asked}");
+    }
+}
+
+fn decoded(path: &str) -> String {
+    percent_decode(path, false).unwrap_or_default()
+}
+
+/// Whether the path, once decoded, lies under `/v1`.
+fn is_under_v1(path: &str) -> bool {
+    let first = path.strip_prefix('/').and_then(|rest| rest.split('/').next()).unwrap_or_default();
+    decoded(first) == "v1"
+}
+
+fn check_windows(request: &Request, answer: &Answer) {
+    let asked = &answer.asked;
+    let names = ["ratelimit-limit", "ratelimit-remaining", "ratelimit-reset"];
+    if request.path.starts_with("/v1%") {
+        // Neither under `/v1` nor clearly elsewhere: no endpoint is there, and the headers do no harm.
+        assert_eq!(answer.status, 404, "{asked}");
+        return;
+    }
+    if !is_under_v1(&request.path) || answer.status == 414 {
+        for name in names {
+            assert_eq!(answer.header(name), None, "{asked}: {name}");
+        }
+        return;
+    }
+    let [limit, remaining, reset_s] = names.map(|name| answer.number(name));
+    assert!(limit > 0 && remaining <= limit, "{asked}: {remaining} of {limit}");
+    assert!((1..=60).contains(&reset_s), "{asked}: reset {reset_s}");
+}
+
+fn check_caching(request: &Request, answer: &Answer) {
+    let asked = &answer.asked;
+    let is_fixed = |path: &str| !path.ends_with("/changes") && !path.contains("/exports/") && path != "/v1/status";
+    let revalidatable = answer.status < 400 && is_under_v1(&request.path) && is_fixed(&decoded(&request.path));
+    assert_eq!(answer.header("etag").is_some(), revalidatable, "{asked}: etag");
+    if revalidatable {
+        let etag = answer.etag();
+        let opaque = etag.strip_prefix("W/\"").and_then(|rest| rest.strip_suffix('"'));
+        assert!(opaque.is_some_and(|opaque| opaque.len() >= 16 && !opaque.contains('"')), "{asked}: {etag}");
+        assert_eq!(answer.header("cache-control"), Some("private, no-cache"), "{asked}");
+        assert_eq!(answer.header("vary"), Some("Authorization, X-API-Key, Accept-Encoding"), "{asked}");
+    } else {
+        assert_eq!(answer.header("cache-control"), Some("no-store"), "{asked}");
+        assert_eq!(answer.header("vary"), None, "{asked}");
+    }
+}
+
+/// GET and HEAD of one request: the same but for the id and the body.
+pub fn check_twins(one: &Answer, other: &Answer) {
+    assert_eq!(one.status, other.status, "{}", one.asked);
+    let without_id = |answer: &Answer| {
+        let mut headers = answer.headers.clone();
+        headers.remove("x-request-id");
+        headers
+    };
+    assert_eq!(without_id(one), without_id(other), "{} and {}", one.asked, other.asked);
+}

@@ -1,0 +1,324 @@
+//! A world: a database in a temporary folder, edited as the commands edit it, and a service that follows it.
+
+mod age;
+mod answer;
+mod check;
+mod scope;
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashSet};
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use medfeed::api::{self, Request, Service, Settings};
+use medfeed::import::{self, Options, Source};
+use medfeed::model::time::now;
+use medfeed::serve::Follow;
+use medfeed::store::licensing::KeySettings;
+use medfeed::store::{Edit, Snapshot, Writer};
+use serde_json::{Value, json};
+
+pub use answer::{Answer, gunzip};
+pub use scope::scope;
+
+/// The URL that callers of a world's service see.
+pub const PUBLIC_URL: &str = "https://feed.example";
+
+/// Keys of a new world by the names of their licenses, for [`World::get`].
+type Keys = BTreeMap<String, Key>;
+
+/// An API key: its public id and its text.
+#[derive(Clone)]
+pub struct Key {
+    pub id: String,
+    pub text: String,
+}
+
+/// A database with a service over it, and the clocks that its requests carry.
+pub struct World {
+    folder: Arc<tempfile::TempDir>,
+    source: Arc<dyn api::Source>,
+    service: Service,
+    /// Is asked whatever the service is asked, with HEAD for GET: so its windows stand where the service's stand.
+    twin: Service,
+    keys: RefCell<Keys>,
+    request_ids: RefCell<HashSet<String>>,
+    known_pages: RefCell<HashSet<String>>,
+    start: Instant,
+    /// Seconds since the start, on the clock of rate windows.
+    pub at_s: Cell<u64>,
+    /// Seconds that the wall clock of requests is ahead.
+    pub wall_ahead_s: Cell<i64>,
+    /// Where requests come from.
+    pub address: Cell<IpAddr>,
+}
+
+impl World {
+    /// Without a row, a license or a key.
+    pub fn empty() -> World {
+        let folder = tempfile::tempdir().unwrap();
+        Writer::open_or_create(&folder.path().join("medfeed.redb"), Duration::ZERO).unwrap();
+        World::over(Arc::new(folder), Keys::new(), Duration::ZERO)
+    }
+
+    /// The world of the folder `fixtures`, with four licenses and a key for each: `full`, `onco` (conferences with
+    /// Oncology), `papers` (journals alone) and `spain` (conferences in Spain of 2025 and 2026).
+    pub fn small() -> World {
+        static SMALL: OnceLock<(Vec<u8>, Keys)> = OnceLock::new();
+        let (bytes, keys) = SMALL.get_or_init(|| {
+            let world = World::empty();
+            world.import_paths(&[PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures"))]);
+            world.license("full", "conferences journals");
+            world.license("onco", "conferences; areas: Oncology");
+            world.license("papers", "journals");
+            world.license("spain", "conferences; countries: Spain; years: 2025 2026");
+            (std::fs::read(world.database()).unwrap(), world.keys.take())
+        });
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("medfeed.redb"), bytes).unwrap();
+        World::over(Arc::new(folder), keys.clone(), Duration::ZERO)
+    }
+
+    /// Another world over a copy of this one's database, tokens and keys alive.
+    pub fn fork(&self) -> World {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::copy(self.database(), folder.path().join("medfeed.redb")).unwrap();
+        World::over(Arc::new(folder), self.keys.borrow().clone(), Duration::ZERO)
+    }
+
+    /// Another server of the same database; it takes commits over after a delay.
+    pub fn second_server(&self, change_delay: Duration) -> World {
+        World::over(Arc::clone(&self.folder), self.keys.borrow().clone(), change_delay)
+    }
+
+    fn over(folder: Arc<tempfile::TempDir>, keys: Keys, change_delay: Duration) -> World {
+        let follow = Follow::open(&folder.path().join("medfeed.redb"), change_delay).unwrap();
+        World::of(folder, keys, Arc::new(follow))
+    }
+
+    /// A server of the same database, whose states come from elsewhere.
+    pub fn with_source(&self, source: Arc<dyn api::Source>) -> World {
+        World::of(Arc::clone(&self.folder), self.keys.borrow().clone(), source)
+    }
+
+    fn of(folder: Arc<tempfile::TempDir>, keys: Keys, source: Arc<dyn api::Source>) -> World {
+        let service = || Service::new(Settings::of(PUBLIC_URL), Arc::clone(&source));
+        World {
+            service: service(),
+            twin: service(),
+            folder,
+            source,
+            keys: RefCell::new(keys),
+            request_ids: RefCell::default(),
+            known_pages: RefCell::default(),
+            start: Instant::now(),
+            at_s: Cell::new(0),
+            wall_ahead_s: Cell::new(0),
+            address: Cell::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7))),
+        }
+    }
+
+    /// The file of the database.
+    pub fn database(&self) -> PathBuf {
+        self.folder.path().join("medfeed.redb")
+    }
+
+    /// Changes the database in one commit, which the service then serves.
+    pub fn edit<T>(&self, change: impl FnOnce(&mut Edit<'_>) -> T) -> T {
+        let writer = Writer::open(&self.database(), Duration::from_secs(20)).unwrap();
+        let mut edit = writer.begin().unwrap();
+        let changed = change(&mut edit);
+        edit.commit().unwrap();
+        drop(writer);
+        self.catch_up();
+        changed
+    }
+
+    /// Lets the service look at the file and take over what is there.
+    pub fn catch_up(&self) {
+        self.source.catch_up(&|_| true);
+    }
+
+    /// Lets the service look at the file; what is new is held back where a delay is set.
+    pub fn look(&self) {
+        self.source.catch_up(&|_| false);
+    }
+
+    /// The state that answers are made from.
+    pub fn published(&self) -> Arc<Snapshot> {
+        self.source.published()
+    }
+
+    /// One import of files, each a stem and its JSON lines.
+    pub fn import(&self, files: &[(&str, &[String])]) {
+        let folder = tempfile::tempdir().unwrap();
+        let paths: Vec<PathBuf> = files.iter().map(|(stem, _)| folder.path().join(format!("{stem}.jsonl"))).collect();
+        for (path, (_, lines)) in paths.iter().zip(files) {
+            std::fs::write(path, lines.join("\n")).unwrap();
+        }
+        self.import_paths(&paths);
+    }
+
+    /// One import of conferences, for the many tests that need no more.
+    pub fn conferences(&self, lines: &[String]) {
+        self.import(&[("conferences", lines)]);
+    }
+
+    fn import_paths(&self, paths: &[PathBuf]) {
+        let sources = Source::find(paths, None).unwrap();
+        let rows = import::read_sources(&sources, &mut |_| {}).unwrap();
+        let options = Options { replace: false, allow_removals: Some(1_000_000) };
+        self.edit(|edit| {
+            let merged = import::merge(rows, edit, &options).unwrap_or_else(|refusal| panic!("{refusal}"));
+            edit.apply(merged.batch).unwrap();
+        });
+    }
+
+    /// States the scope of a license (see [`scope`]); a new one gets a key under its name.
+    pub fn license(&self, name: &str, shows: &str) {
+        self.edit(|edit| edit.set_license(name, scope(shows), None).unwrap());
+        if !self.keys.borrow().contains_key(name) {
+            self.new_key(name, name, KeySettings::default());
+        }
+    }
+
+    /// Sets a license's requests per minute.
+    pub fn set_rate_limit(&self, name: &str, limit: u32) {
+        self.edit(|edit| {
+            let scope = edit.find_license(name).unwrap().scope.clone();
+            edit.set_license(name, scope, Some(limit)).unwrap()
+        });
+    }
+
+    /// Makes a key for a license, to be used as `name`.
+    pub fn new_key(&self, name: &str, license: &str, settings: KeySettings) -> Key {
+        let (key, record) = self.edit(|edit| edit.create_key(license, settings).unwrap());
+        let key = Key { id: record.id, text: key.reveal().to_owned() };
+        self.keys.borrow_mut().insert(name.to_owned(), key.clone());
+        key
+    }
+
+    /// The key of a name.
+    pub fn key(&self, name: &str) -> Key {
+        self.keys.borrow().get(name).unwrap_or_else(|| panic!("no key `{name}`")).clone()
+    }
+
+    /// GET with the key of a name; an empty name sends none.
+    pub fn get(&self, key: &str, path: &str) -> Answer {
+        self.get_with(key, path, &[])
+    }
+
+    /// GET with the key of a name and more headers.
+    pub fn get_with(&self, key: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
+        let mut all = headers.to_vec();
+        let text = if key.is_empty() { String::new() } else { self.key(key).text };
+        if !key.is_empty() {
+            all.push(("x-api-key", &text));
+        }
+        self.request("GET", path, &all)
+    }
+
+    /// Any request without a body.
+    pub fn request(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
+        self.ask(method, path, headers, false)
+    }
+
+    /// Any request; what comes back has passed the central check.
+    pub fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], has_body: bool) -> Answer {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            // Bytes, so that texts beyond ASCII can be sent too.
+            let value = HeaderValue::from_bytes(value.as_bytes()).unwrap();
+            map.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), value);
+        }
+        let (path, query) = match path.split_once('?') {
+            Some((path, query)) => (path, Some(query.to_owned())),
+            None => (path, None),
+        };
+        let request = Request {
+            method: Method::from_bytes(method.as_bytes()).unwrap(),
+            path: path.to_owned(),
+            query,
+            headers: map,
+            has_body,
+            address: self.address.get(),
+            at: self.start + Duration::from_secs(self.at_s.get()),
+            wall: now().plus_s(self.wall_ahead_s.get()),
+        };
+        let twin_method = match request.method {
+            Method::GET => Method::HEAD,
+            Method::HEAD => Method::GET,
+            _ => request.method.clone(),
+        };
+        let answer = Answer::of(&request, finished(self.service.answer(request.clone())));
+        let twin_request = Request { method: twin_method, ..request.clone() };
+        let twin = Answer::of(&twin_request, finished(self.twin.answer(twin_request.clone())));
+        check::check(self, &request, &answer);
+        check::check(self, &twin_request, &twin);
+        check::check_twins(&answer, &twin);
+        answer
+    }
+
+    /// Whether the page of a `type` is there.
+    fn has_page(&self, url: &str) -> bool {
+        if self.known_pages.borrow().contains(url) {
+            return true;
+        }
+        let Some(path) = url.strip_prefix(PUBLIC_URL) else { return false };
+        let request = Request {
+            method: Method::GET,
+            path: path.to_owned(),
+            query: None,
+            headers: HeaderMap::new(),
+            has_body: false,
+            address: self.address.get(),
+            at: self.start,
+            wall: now(),
+        };
+        let found = finished(self.service.answer(request)).status == http::StatusCode::OK;
+        found && self.known_pages.borrow_mut().insert(url.to_owned())
+    }
+}
+
+/// Exports are built on the spot.
+fn finished(answer: api::Answer) -> api::Response {
+    match answer {
+        api::Answer::Ready(response) => response,
+        api::Answer::Export(pending) => {
+            let built = pending.call.build().map(|file| pending.call.respond(&file));
+            pending.finish(built)
+        }
+    }
+}
+
+/// A whole row of a conference: all that is required, and what is given.
+pub fn conference(id: u64, given: Value) -> String {
+    let mut row = json!({
+        "id": id,
+        "name": format!("Conference {id}"),
+        "start_date_status": "check",
+        "abstract_due_date_status": "check",
+        "late_breaking_due_date_status": "check",
+    });
+    for (name, value) in given.as_object().unwrap() {
+        row[name] = value.clone();
+    }
+    row.to_string()
+}
+
+/// A row that names some fields of a record that is there.
+pub fn patch(id: u64, given: Value) -> String {
+    let mut row = json!({ "id": id });
+    for (name, value) in given.as_object().unwrap() {
+        row[name] = value.clone();
+    }
+    row.to_string()
+}
+
+/// A row that removes a record.
+pub fn removal(id: u64) -> String {
+    json!({ "id": id, "deleted": true }).to_string()
+}

@@ -1,0 +1,155 @@
+//! Which module may use which: imports point down only.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The modules that a module uses. What those use, it may use too.
+const USES: [(&str, &[&str]); 10] = [
+    ("model", &[]),
+    ("store", &["model"]),
+    ("view", &["store"]),
+    ("token", &["view"]),
+    ("query", &["view", "token"]),
+    ("docs", &["model"]),
+    ("api", &["query", "token", "docs"]),
+    ("serve", &["api"]),
+    ("import", &["store"]),
+    ("cli", &["serve", "import"]),
+];
+
+/// The longest that a file should be.
+const MOST_LINES: usize = 600;
+
+/// What stands in one module alone, and nowhere else in the library.
+const PRIVATE: [(&str, &str); 4] = [("redb::", "store"), ("hyper::", "serve"), ("anyhow::", "cli"), ("clap::", "cli")];
+
+fn allowed(module: &str) -> BTreeSet<&'static str> {
+    let (_, direct) =
+        USES.iter().find(|(name, _)| *name == module).unwrap_or_else(|| panic!("unknown module {module}"));
+    direct.iter().flat_map(|used| allowed(used).into_iter().chain([*used])).collect()
+}
+
+fn sources(folder: &Path, found: &mut BTreeMap<PathBuf, String>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            let text = fs::read_to_string(&path).unwrap();
+            found.insert(path.strip_prefix(root()).unwrap().to_owned(), text);
+        }
+    }
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+}
+
+fn all_sources() -> BTreeMap<PathBuf, String> {
+    let mut found = BTreeMap::new();
+    sources(&root(), &mut found);
+    assert!(found.len() > 50, "only {} files", found.len());
+    found
+}
+
+/// The top module of a file; `None` for `lib.rs` and `main.rs`, which see everything.
+fn module_of(path: &Path) -> Option<&str> {
+    let first = path.iter().next()?.to_str()?;
+    let name = first.strip_suffix(".rs").unwrap_or(first);
+    (name != "lib" && name != "main").then_some(name)
+}
+
+/// The code without comments: documentation may link upwards.
+fn code(text: &str) -> String {
+    text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
+}
+
+/// The top modules that a text names after `crate::`, those of a group in braces included.
+fn used_modules(text: &str) -> BTreeSet<String> {
+    let mut used = BTreeSet::new();
+    for (at, _) in text.match_indices("crate::") {
+        if text[..at].ends_with('$') || text[..at].ends_with(|before: char| before.is_alphanumeric() || before == '_') {
+            continue;
+        }
+        let rest = &text[at + "crate::".len()..];
+        let word =
+            |text: &str| text.trim().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
+        match rest.strip_prefix('{') {
+            None => {
+                used.insert(word(rest));
+            }
+            Some(group) => {
+                let (mut depth, mut item) = (1, String::new());
+                for letter in group.chars() {
+                    depth += i32::from(letter == '{') - i32::from(letter == '}');
+                    if depth == 0 || (depth == 1 && letter == ',') {
+                        used.insert(word(&item));
+                        item.clear();
+                        if depth == 0 {
+                            break;
+                        }
+                    } else {
+                        item.push(letter);
+                    }
+                }
+            }
+        }
+    }
+    used.remove("");
+    used
+}
+
+#[test]
+fn imports_point_down() {
+    let mut seen = BTreeSet::new();
+    for (path, text) in all_sources() {
+        let Some(module) = module_of(&path) else { continue };
+        seen.insert(module.to_owned());
+        let allowed = allowed(module);
+        for used in used_modules(&code(&text)) {
+            assert!(used == module || allowed.contains(used.as_str()), "{} uses {used}", path.display());
+        }
+    }
+    assert_eq!(seen, USES.map(|(name, _)| name.to_owned()).into(), "every module has its place");
+}
+
+#[test]
+fn crates_stay_in_their_modules() {
+    for (path, text) in all_sources() {
+        for (name, owner) in PRIVATE {
+            let is_used = code(&text)
+                .match_indices(name)
+                .any(|(at, _)| !text_before(&code(&text), at).ends_with(|c: char| c.is_alphanumeric() || c == '_'));
+            let module = module_of(&path).unwrap_or("cli");
+            assert!(!is_used || module == owner, "{} uses {name}", path.display());
+        }
+    }
+}
+
+fn text_before(text: &str, at: usize) -> &str {
+    &text[..at]
+}
+
+#[test]
+fn files_stay_short() {
+    for (path, text) in all_sources() {
+        let lines = text.lines().count();
+        assert!(lines < MOST_LINES, "{} has {lines} lines", path.display());
+    }
+}
+
+#[test]
+fn uses_are_found() {
+    let cases: [(&str, &[&str]); 6] = [
+        ("use crate::api::Source;", &["api"]),
+        ("use crate::{store::{Writer, Edit}, model};", &["model", "store"]),
+        ("fn f() { crate::view::View::open() }", &["view"]),
+        ("macro_rules! m { () => { $crate::model::X } }", &[]),
+        ("use pub_crate::x;", &[]),
+        ("pub(crate) fn f() {}", &[]),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(used_modules(text).iter().map(String::as_str).collect::<Vec<_>>(), expected, "{text}");
+    }
+}

@@ -1,0 +1,205 @@
+//! Keys: the 401 and 403 of the contract.
+
+use std::net::IpAddr;
+
+use medfeed::model::time::now;
+use medfeed::store::licensing::KeySettings;
+
+use crate::harness::World;
+
+const PATH: &str = "/v1/conferences?limit=1";
+
+#[test]
+fn keys_are_taken_from_both_headers() {
+    let world = World::small();
+    let (key, other) = (world.key("full").text, world.key("onco").text);
+    let bearer = |text: &str| format!("Bearer {text}");
+    let ok = "";
+    let cases: Vec<(Vec<(&str, String)>, &str)> = vec![
+        (vec![("authorization", bearer(&key))], ok),
+        (vec![("authorization", format!("bearer {key}"))], ok),
+        (vec![("authorization", format!("BEARER   {key} "))], ok),
+        (vec![("x-api-key", key.clone())], ok),
+        (vec![("x-api-key", format!(" {key} "))], ok),
+        (vec![("authorization", bearer(&key)), ("x-api-key", key.clone())], ok),
+        (vec![("authorization", "Basic dXNlcg==".to_owned()), ("x-api-key", key.clone())], ok),
+        (vec![("authorization", "Bearer".to_owned()), ("x-api-key", key.clone())], ok),
+        (vec![("x-api-key", key.clone()), ("x-api-key", key.clone())], ok),
+        (vec![], "missing_api_key"),
+        (vec![("authorization", "Basic dXNlcg==".to_owned())], "missing_api_key"),
+        (vec![("authorization", key.clone())], "missing_api_key"),
+        (vec![("authorization", format!("Token {key}"))], "missing_api_key"),
+        (vec![("authorization", "Bearer".to_owned())], "missing_api_key"),
+        (vec![("authorization", "Bearer ".to_owned())], "missing_api_key"),
+        (vec![("x-api-key", String::new())], "missing_api_key"),
+        (vec![("api-key", key.clone())], "missing_api_key"),
+        (vec![("authorization", bearer("x"))], "invalid_api_key"),
+        (vec![("x-api-key", "sk_live_123".to_owned())], "invalid_api_key"),
+        (vec![("x-api-key", "clé".to_owned())], "invalid_api_key"),
+        (vec![("x-api-key", bearer(&key))], "invalid_api_key"),
+        (vec![("x-api-key", format!("{key}x"))], "invalid_api_key"),
+        (vec![("x-api-key", key[..key.len() - 1].to_owned())], "invalid_api_key"),
+        (vec![("x-api-key", key.to_uppercase())], "invalid_api_key"),
+        (vec![("x-api-key", format!("{key},{key}"))], "invalid_api_key"),
+        (vec![("authorization", bearer(&key)), ("x-api-key", other.clone())], "invalid_api_key"),
+        (vec![("authorization", bearer(&other)), ("authorization", bearer(&key))], "invalid_api_key"),
+        (vec![("authorization", bearer(&key)), ("x-api-key", "junk".to_owned())], "invalid_api_key"),
+    ];
+    for (headers, code) in &cases {
+        let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let answer = world.request("GET", PATH, &headers);
+        assert_eq!(answer.code(), *code, "{headers:?}: {}", answer.status);
+        if *code != ok {
+            assert_eq!(answer.status, 401);
+            assert!(!answer.text().contains(&key) && !answer.text().contains(&other), "a key is never repeated");
+        }
+    }
+}
+
+#[test]
+fn the_key_is_asked_for_everywhere_but_in_status() {
+    let world = World::small();
+    let paths = [
+        "conferences",
+        "conferences/1",
+        "conferences/changes",
+        "journals",
+        "journals/1",
+        "journals/changes",
+        "exports/conferences",
+        "exports/journals",
+        "exports/foo",
+        "reference/therapy-areas",
+        "reference/tags",
+        "reference/organizations",
+    ];
+    for path in paths {
+        for method in ["GET", "HEAD"] {
+            world.request(method, &format!("/v1/{path}"), &[]).expect(401);
+        }
+        world.get("", &format!("/v1/{path}")).expect_problem("missing_api_key", "Authorization: Bearer");
+    }
+}
+
+#[test]
+fn a_key_of_another_database_is_not_recognised() {
+    let world = World::small();
+    let other = World::empty();
+    other.license("full", "conferences");
+    let stranger = other.key("full").text;
+    world.request("GET", PATH, &[("x-api-key", &stranger)]).expect_problem("invalid_api_key", "not recognised");
+}
+
+#[test]
+fn keys_end() {
+    let world = World::small();
+    let hour = 3_600;
+    let timed = KeySettings { expires_at: Some(now().plus_s(hour)), ..KeySettings::default() };
+    world.new_key("timed", "full", timed.clone());
+    world.new_key("overlapping", "full", KeySettings::default());
+    world.new_key("replaced", "full", KeySettings::default());
+    world.new_key("revoked", "full", KeySettings::default());
+    world.new_key("both", "full", timed);
+    let id = |name: &str| world.key(name).id;
+    let (successor, _) = world.edit(|edit| edit.replace_key(&id("overlapping"), hour).unwrap());
+    world.edit(|edit| edit.replace_key(&id("replaced"), 0).unwrap());
+    world.edit(|edit| edit.revoke_key(&id("revoked")).unwrap());
+    world.edit(|edit| edit.revoke_key(&id("both")).unwrap());
+    let cases = [
+        // key, seconds ahead, error
+        ("timed", 0, ""),
+        ("timed", hour - 30, ""),
+        ("timed", hour, "expired_api_key"),
+        ("timed", hour * 9_000, "expired_api_key"),
+        ("overlapping", 0, ""),
+        ("overlapping", hour - 30, ""),
+        ("overlapping", hour + 1, "revoked_api_key"),
+        ("replaced", 0, "revoked_api_key"),
+        ("revoked", 0, "revoked_api_key"),
+        ("both", hour, "revoked_api_key"),
+        ("full", hour * 9_000, ""),
+    ];
+    for (key, ahead_s, code) in cases {
+        world.wall_ahead_s.set(ahead_s);
+        let answer = world.get(key, PATH);
+        assert_eq!(answer.code(), code, "{key} {ahead_s} s ahead: {}", answer.status);
+        world.request("GET", PATH, &[("x-api-key", successor.reveal())]).expect(200);
+        world.get("", "/v1/status").expect(200);
+    }
+}
+
+#[test]
+fn a_removed_license_revokes_its_keys() {
+    let world = World::small();
+    world.new_key("second", "full", KeySettings::default());
+    world.edit(|edit| edit.remove_license("full").unwrap());
+    for key in ["full", "second"] {
+        world.get(key, PATH).expect_problem("revoked_api_key", "revoked");
+    }
+    world.get("onco", PATH).expect(200);
+}
+
+#[test]
+fn addresses_are_allowed_by_the_keys_list() {
+    let world = World::small();
+    let allow = |networks: &[&str]| KeySettings {
+        allowed_ips: networks.iter().map(|network| network.parse().unwrap()).collect(),
+        ..KeySettings::default()
+    };
+    world.new_key("one", "full", allow(&["203.0.113.5/32"]));
+    world.new_key("net", "full", allow(&["10.1.0.0/16", "192.168.0.0/24"]));
+    world.new_key("six", "full", allow(&["2001:db8:1::/48"]));
+    world.new_key("mixed", "full", allow(&["203.0.113.0/24", "::1/128"]));
+    world.new_key("all-four", "full", allow(&["0.0.0.0/0"]));
+    let cases = [
+        ("full", "198.51.100.1", true),
+        ("full", "2001:db8::1", true),
+        ("one", "203.0.113.5", true),
+        ("one", "203.0.113.6", false),
+        ("one", "2001:db8::1", false),
+        ("net", "10.1.255.255", true),
+        ("net", "10.2.0.0", false),
+        ("net", "192.168.0.77", true),
+        ("net", "192.168.1.0", false),
+        ("six", "2001:db8:1:ffff::9", true),
+        ("six", "2001:db8:2::", false),
+        ("six", "10.1.0.1", false),
+        ("mixed", "::1", true),
+        ("mixed", "::2", false),
+        ("mixed", "203.0.113.255", true),
+        ("all-four", "8.8.8.8", true),
+        ("all-four", "2001:db8::1", false),
+    ];
+    for (key, address, allowed) in cases {
+        world.address.set(address.parse::<IpAddr>().unwrap());
+        let answer = world.get(key, PATH);
+        if allowed {
+            answer.expect(200);
+        } else {
+            assert_eq!(answer.status, 403, "{key} from {address}");
+            answer.expect_problem("ip_not_allowed", address);
+        }
+        world.get("", "/v1/status").expect(200);
+    }
+}
+
+#[test]
+fn a_replacement_has_the_old_keys_settings() {
+    let world = World::small();
+    let settings = KeySettings {
+        label: Some("ETL".to_owned()),
+        expires_at: Some(now().plus_s(600)),
+        allowed_ips: vec!["192.0.2.0/24".parse().unwrap()],
+    };
+    let old = world.new_key("old", "onco", settings.clone());
+    let (new, record) = world.edit(|edit| edit.replace_key(&old.id, 60).unwrap());
+    assert_eq!((record.label, record.expires_at), (settings.label, settings.expires_at));
+    let ask = || world.request("GET", PATH, &[("x-api-key", new.reveal())]);
+    ask().expect(200);
+    world.wall_ahead_s.set(700);
+    ask().expect_problem("expired_api_key", "over");
+    world.wall_ahead_s.set(0);
+    world.address.set("198.51.100.1".parse().unwrap());
+    ask().expect_problem("ip_not_allowed", "198.51.100.1");
+    assert!(world.edit(|edit| edit.replace_key(&old.id, 0).is_err()), "a key is replaced once");
+}

@@ -1,0 +1,392 @@
+//! `GET /v1/{dataset}/changes`: the feed's semantics.
+
+use serde_json::json;
+
+use crate::harness::{Answer, World, conference, patch, removal};
+
+/// A caller that polls a feed with its last token.
+struct Poller<'w> {
+    world: &'w World,
+    key: &'static str,
+    dataset: &'static str,
+    token: String,
+}
+
+impl<'w> Poller<'w> {
+    fn new(world: &'w World, key: &'static str, dataset: &'static str) -> Poller<'w> {
+        let token = world.get(key, &format!("/v1/{dataset}/changes")).expect(200).token();
+        Poller { world, key, dataset, token }
+    }
+
+    fn ask(&self) -> Answer {
+        self.world.get(self.key, &format!("/v1/{}/changes?since={}", self.dataset, self.token))
+    }
+
+    /// All that is new, as [`Answer::entries`]; the token moves on.
+    fn poll(&mut self) -> String {
+        let answer = self.ask().expect(200);
+        assert!(!answer.has_more());
+        let entries = answer.entries();
+        assert_eq!(
+            entries.is_empty(),
+            self.token == answer.token(),
+            "the token moves with an entry, and never without"
+        );
+        self.token = answer.token();
+        entries
+    }
+}
+
+#[test]
+fn without_a_start_the_feed_marks_the_present() {
+    let world = World::small();
+    for (key, dataset) in [("full", "conferences"), ("full", "journals"), ("onco", "conferences")] {
+        let answer = world.get(key, &format!("/v1/{dataset}/changes")).expect(200);
+        assert_eq!((answer.items().len(), answer.has_more()), (0, false));
+        assert_eq!(
+            answer.json().as_object().unwrap().keys().collect::<Vec<_>>(),
+            ["data", "has_more", "next_sync_token"]
+        );
+        let again = world.get(key, &format!("/v1/{dataset}/changes?since={}", answer.token())).expect(200);
+        assert_eq!((again.entries().as_str(), again.token()), ("", answer.token()), "nothing new, the same token");
+    }
+}
+
+#[test]
+fn one_records_life_in_a_license_that_sees_only_oncology() {
+    let world = World::empty();
+    world.license("onco", "conferences; areas: Oncology");
+    world.license("full", "conferences");
+    let mut onco = Poller::new(&world, "onco", "conferences");
+    let mut full = Poller::new(&world, "full", "conferences");
+    let area = |area: &str| conference(1, json!({"therapy_areas": [area]}));
+    let steps = [
+        ("created, oncology", area("Oncology"), "1", "1"),
+        ("becomes cardiology", area("Cardiology"), "-1", "1"),
+        ("edited while hidden", conference(1, json!({"therapy_areas": ["Cardiology"], "name": "Edited"})), "", "1"),
+        ("oncology again", area("Oncology"), "1", "1"),
+        ("removed", removal(1), "-1", "-1"),
+        ("the id is used again, cardiology", area("Cardiology"), "", "1"),
+        ("removed while hidden", removal(1), "", "-1"),
+        ("the id is used again, oncology", area("Oncology"), "1", "1"),
+        ("the same once more", area("Oncology"), "", ""),
+    ];
+    for (step, line, for_onco, for_full) in steps {
+        world.conferences(&[line]);
+        assert_eq!(onco.poll(), for_onco, "onco: {step}");
+        assert_eq!(full.poll(), for_full, "full: {step}");
+        let visible = !for_onco.starts_with('-') && world.get("onco", "/v1/conferences/1").status == 200;
+        assert_eq!(visible, !world.get("onco", "/v1/conferences").ids().is_empty(), "{step}");
+    }
+}
+
+#[test]
+fn an_entry_is_the_whole_current_record() {
+    let world = World::small();
+    let mut poller = Poller::new(&world, "full", "conferences");
+    world.conferences(&[patch(1, json!({"venue": "Hall 1"}))]);
+    let entry = poller.ask().items().remove(0);
+    assert_eq!(entry, world.get("full", "/v1/conferences/1").json()["data"]);
+    assert_eq!(entry["venue"], "Hall 1");
+    assert_eq!(entry["name"], "ASCO Annual Meeting 2026", "what the row does not name stays");
+    poller.poll();
+    world.conferences(&[removal(1)]);
+    let tombstone = poller.ask().items().remove(0);
+    let time = tombstone["changed_at"].as_str().unwrap();
+    assert!(time.len() == 20 && time.ends_with('Z') && time.as_bytes()[10] == b'T', "{time}");
+    assert!(poller.ask().text().contains(&format!(r#"{{"id":1,"deleted":true,"changed_at":"{time}"}}"#)));
+}
+
+#[test]
+fn several_changes_arrive_as_one() {
+    let world = World::small();
+    let name = |id, name: &str| patch(id, json!({ "name": name }));
+    // Imports, one commit each, and what a caller finds who polls after all of them.
+    let cases: &[(&str, &[&[String]], &str)] = &[
+        ("edited twice", &[&[name(2, "a")], &[name(2, "b")]], "2"),
+        ("two, then the first again", &[&[name(2, "c")], &[name(3, "c")], &[name(2, "d")]], "3 2"),
+        ("created and edited", &[&[conference(50, json!({}))], &[name(50, "x")]], "50"),
+        ("created and removed", &[&[conference(51, json!({}))], &[removal(51)]], "-51"),
+        ("removed and created", &[&[removal(2)], &[conference(2, json!({"name": "new"}))]], "2"),
+        ("removed, created, removed", &[&[removal(3)], &[conference(3, json!({}))], &[removal(3)]], "-3"),
+        ("changed and back", &[&[patch(4, json!({"city": "x"}))], &[patch(4, json!({"city": null}))]], "4"),
+        ("removed twice", &[&[removal(5)], &[removal(5)]], "-5"),
+        ("nothing", &[&[patch(6, json!({}))], &[patch(6, json!({"year": 2025}))], &[removal(999)]], ""),
+    ];
+    let mut poller = Poller::new(&world, "full", "conferences");
+    for (what, imports, expected) in cases {
+        for lines in *imports {
+            world.conferences(lines);
+        }
+        assert_eq!(poller.poll(), *expected, "{what}");
+        assert_eq!(poller.poll(), "", "{what}, again");
+    }
+}
+
+#[test]
+fn one_import_stands_by_id() {
+    let world = World::small();
+    let mut poller = Poller::new(&world, "full", "conferences");
+    let venue = |id| patch(id, json!({"venue": "V"}));
+    world.conferences(&[venue(9), removal(7), venue(3), conference(77, json!({})), venue(8), removal(2)]);
+    assert_eq!(poller.poll(), "-2 3 -7 8 9 77");
+    world.conferences(&[venue(10)]);
+    world.conferences(&[venue(6), venue(5)]);
+    assert_eq!(poller.poll(), "10 5 6", "the older commit first");
+}
+
+#[test]
+fn organizations_and_tags_count() {
+    let world = World::small();
+    let mut conferences = Poller::new(&world, "full", "conferences");
+    let mut journals = Poller::new(&world, "papers", "journals");
+    let mut spain = Poller::new(&world, "spain", "conferences");
+    // (the file, a row of it, what conferences, journals and the license of Spain find)
+    let cases = [
+        ("organizations", json!({"id": 1, "name": "ASCO International"}), "1 12 18", "1", ""),
+        ("organizations", json!({"id": 2, "url": "https://esmo.example"}), "2 3 8 12", "", "2"),
+        ("organizations", json!({"id": 3, "abbv": null}), "4 6 12", "4", ""),
+        ("organizations", json!({"id": 7, "name": "Still unlinked"}), "", "", ""),
+        ("organizations", json!({"id": 11, "name": "New"}), "", "", ""),
+        ("organizations", json!({"id": 2, "url": "https://esmo.example"}), "", "", ""),
+        ("tags", json!({"id": 8, "category": "Audience"}), "4 5 24", "11", "24"),
+        ("tags", json!({"id": 6, "name": "Still unused"}), "", "", ""),
+        ("tags", json!({"id": 7, "type": "away"}), "14", "", "14"),
+        ("conferences", json!({"id": 14, "tags": ["away: Remote", 3]}), "14", "", "14"),
+        ("conferences", json!({"id": 14, "tags": [3, 7, 3]}), "", "", ""),
+        (
+            "conferences",
+            json!({"id": 2, "organizations": [{"id": 2, "name": "ESMO", "abbv": null, "type": null, "url": null}]}),
+            "2 3 8 12",
+            "",
+            "2",
+        ),
+    ];
+    for (stem, row, for_conferences, for_journals, for_spain) in cases {
+        world.import(&[(stem, &[row.to_string()])]);
+        assert_eq!(conferences.poll(), for_conferences, "{row}");
+        assert_eq!(journals.poll(), for_journals, "{row}");
+        assert_eq!(spain.poll(), for_spain, "{row}");
+    }
+    let shown = world.get("full", "/v1/conferences/2").json()["data"]["organizations"].clone();
+    assert_eq!(shown, json!([{"id": 2, "name": "ESMO", "abbv": null, "type": null, "url": null}]));
+}
+
+#[test]
+fn pages_go_on_where_they_stopped() {
+    let world = World::small();
+    let poller = Poller::new(&world, "full", "conferences");
+    world.conferences(&(1..=7).map(|id| patch(id, json!({"venue": "V"}))).collect::<Vec<_>>());
+    let page = |since: &str, limit: usize| {
+        world.get("full", &format!("/v1/conferences/changes?since={since}&limit={limit}")).expect(200)
+    };
+    for limit in 1..=8 {
+        let (mut since, mut entries, mut pages) = (poller.token.clone(), Vec::new(), 0);
+        loop {
+            let answer = page(&since, limit);
+            entries.push(answer.entries());
+            since = answer.token();
+            pages += 1;
+            if !answer.has_more() {
+                break;
+            }
+            assert_eq!(answer.ids().len(), limit);
+        }
+        assert_eq!(entries.join(" "), "1 2 3 4 5 6 7", "limit {limit}");
+        assert_eq!(pages, 7_usize.div_ceil(limit), "limit {limit}");
+        assert_eq!(page(&since, limit).entries(), "");
+    }
+    // What changes during a walk comes at its end; what was ahead of the walker comes once.
+    let first = page(&poller.token, 3);
+    world.conferences(&[patch(2, json!({"venue": "W"})), patch(6, json!({"venue": "W"})), removal(7)]);
+    let second = page(&first.token(), 100);
+    assert_eq!((first.entries().as_str(), second.entries().as_str()), ("1 2 3", "4 5 2 6 -7"));
+}
+
+#[test]
+fn the_default_page_holds_five_hundred() {
+    let world = World::empty();
+    world.license("full", "conferences");
+    let start = Poller::new(&world, "full", "conferences").token;
+    world.conferences(&(1..=1001).map(|id| conference(id, json!({}))).collect::<Vec<_>>());
+    for (query, count) in [("", 500), ("&limit=1000", 1000), ("&limit=1", 1)] {
+        let answer = world.get("full", &format!("/v1/conferences/changes?since={start}{query}")).expect(200);
+        assert_eq!((answer.items().len(), answer.has_more()), (count, true), "{query}");
+    }
+}
+
+#[test]
+fn bad_parameters_are_told() {
+    let world = World::small();
+    let journal = world.get("full", "/v1/journals/changes").token();
+    let own = world.get("full", "/v1/conferences/changes").token();
+    let cursor = world.get("full", "/v1/conferences?limit=1").cursor().unwrap();
+    let (invalid, token) = ("invalid_parameter", "invalid_sync_token");
+    let cases = [
+        ("limit=0".to_owned(), invalid, "`limit`: must be a whole number from 1 to 1000"),
+        ("limit=1001".to_owned(), invalid, "1 to 1000"),
+        ("cursor=x".to_owned(), "unknown_parameter", "Allowed are: `since`, `updated_since`, `limit`."),
+        ("q=abc".to_owned(), "unknown_parameter", "Allowed are"),
+        ("sinse=x".to_owned(), "unknown_parameter", "Did you mean `since`?"),
+        ("updated_since=2026-02-30".to_owned(), invalid, "`updated_since`"),
+        ("updated_since=".to_owned(), invalid, "`updated_since`: is empty"),
+        (format!("since={own}&updated_since=2026-01-01"), invalid, "`updated_since`: cannot be combined with `since`"),
+        ("since=x&updated_since=2026-01-01".to_owned(), invalid, "cannot be combined"),
+        (format!("since={own}&since={own}"), invalid, "`since`: is given more than once"),
+        ("since=".to_owned(), token, "`next_sync_token`"),
+        ("since".to_owned(), token, "`X-Sync-Token`"),
+        ("since=abc".to_owned(), token, "/conferences/changes"),
+        ("since=%zz".to_owned(), token, "sync token"),
+        ("since=%00".to_owned(), token, "sync token"),
+        ("since=2026-01-01".to_owned(), token, "sync token"),
+        (format!("since={journal}"), token, "/exports/conferences"),
+        (format!("since={cursor}"), token, "sync token"),
+        (format!("since={own}A"), token, "sync token"),
+        (format!("since={own}%3D"), token, "sync token"),
+        (format!("since=+{own}"), token, "sync token"),
+        (format!("since={}", &own[1..]), token, "sync token"),
+        (format!("since={}", own.to_lowercase()), token, "sync token"),
+    ];
+    for (query, code, piece) in cases {
+        world.get("full", &format!("/v1/conferences/changes?{query}")).expect_problem(code, piece);
+    }
+    assert!(own.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)), "{own}");
+    assert_eq!((own.len(), journal.len()), (journal.len(), world.get("full", "/v1/exports/journals").token().len()));
+    // Escaped or not, it is the same token.
+    let escaped: String = own.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    world.get("full", &format!("/v1/conferences/changes?since={escaped}")).expect(200);
+}
+
+#[test]
+fn what_ends_a_token_and_what_does_not() {
+    // A change, and what a caller with an older token gets.
+    type Change = fn(&World);
+    let cases: &[(&str, Change, u16)] = &[
+        ("nothing", |_| {}, 200),
+        ("the same scope again", |world| world.license("onco", "conferences; areas: Oncology"), 200),
+        ("another rate limit", |world| world.set_rate_limit("onco", 1_000), 200),
+        ("another license's scope", |world| world.license("spain", "conferences"), 200),
+        ("a new license", |world| world.license("new", "conferences; areas: Oncology"), 200),
+        ("a new key", |world| drop(world.new_key("other", "onco", Default::default())), 200),
+        ("an import", |world| world.conferences(&[removal(1)]), 200),
+        ("a wider scope", |world| world.license("onco", "conferences; areas: Oncology, Cardiology"), 410),
+        ("a narrower scope", |world| world.license("onco", "conferences; areas: Oncology; years: 2026"), 410),
+        ("a scope that shows the same", |world| world.license("onco", "conferences; areas: Oncology, None"), 410),
+        ("another dataset more", |world| world.license("onco", "conferences journals; areas: Oncology"), 410),
+        (
+            "there and back",
+            |world| {
+                world.license("onco", "conferences");
+                world.license("onco", "conferences; areas: Oncology");
+            },
+            410,
+        ),
+    ];
+    for (what, change, status) in cases {
+        let world = World::small();
+        let tokens = [
+            world.get("onco", "/v1/conferences/changes").token(),
+            world.get("onco", "/v1/conferences/changes?updated_since=2000-01-01&limit=2").token(),
+            world.get("onco", "/v1/exports/conferences").token(),
+        ];
+        change(&world);
+        for token in tokens {
+            let answer = world.get("onco", &format!("/v1/conferences/changes?since={token}"));
+            assert_eq!(answer.status, *status, "{what}");
+            if *status == 410 {
+                answer.expect_problem("resync_required", "`/exports/conferences`");
+                answer.expect_problem("resync_required", "`X-Sync-Token`");
+            }
+        }
+        let token = world.get("onco", "/v1/exports/conferences").token();
+        assert_eq!(
+            world.get("onco", &format!("/v1/conferences/changes?since={token}")).expect(200).entries(),
+            "",
+            "{what}"
+        );
+    }
+}
+
+#[test]
+fn a_token_belongs_to_its_license() {
+    let world = World::small();
+    let onco = world.get("onco", "/v1/conferences/changes").token();
+    let journals = world.get("papers", "/v1/journals/changes").token();
+    let path = format!("/v1/conferences/changes?since={onco}");
+    world.get("full", &path).expect_problem("resync_required", "/exports/conferences");
+    world.get("papers", &path).expect_problem("dataset_not_licensed", "conferences");
+    let path = format!("/v1/journals/changes?since={journals}");
+    world.get("full", &path).expect_problem("resync_required", "/exports/journals");
+    // A license made later under the same name is another one.
+    world.edit(|edit| edit.remove_license("onco").unwrap());
+    world.get("onco", "/v1/conferences").expect_problem("revoked_api_key", "revoked");
+    world.license("onco", "conferences; areas: Oncology");
+    world.new_key("onco-again", "onco", Default::default());
+    world.get("onco-again", &format!("/v1/conferences/changes?since={onco}")).expect_problem("resync_required", "");
+    world.get("onco", "/v1/conferences").expect_problem("revoked_api_key", "");
+}
+
+#[test]
+fn a_replaced_key_keeps_tokens_cursors_and_tags() {
+    let world = World::small();
+    let token = world.get("onco", "/v1/conferences/changes?updated_since=2000-01-01&limit=1").token();
+    let page = world.get("onco", "/v1/conferences?limit=2");
+    let old = world.key("onco");
+    let (new, _) = world.edit(|edit| edit.replace_key(&old.id, 0).unwrap());
+    let get =
+        |path: &str, etag: &str| world.request("GET", path, &[("x-api-key", new.reveal()), ("if-none-match", etag)]);
+    get(&format!("/v1/conferences/changes?since={token}"), "").expect(200);
+    get(&format!("/v1/conferences?cursor={}", page.cursor().unwrap()), "").expect(200);
+    get("/v1/conferences?limit=2", &page.etag()).expect(304);
+}
+
+#[test]
+fn a_license_change_stands_in_the_feed() {
+    let world = World::small();
+    world.license("onco", "conferences; areas: Cardiology");
+    // Record 12 is in both scopes: nothing happens to it.
+    let all = world.get("onco", "/v1/conferences/changes?updated_since=2000-01-01").expect(200).entries();
+    let entries: Vec<i64> = all.split(' ').map(|entry| entry.parse().unwrap()).collect();
+    let expected =
+        [12, 4, 5, 6, 9, 24, -1, -2, -3, -7, -8, -10, -11, -14, -17, -18, -19, -20, -23, -9_007_199_254_740_991];
+    assert_eq!(entries, expected, "those that enter, then those that leave");
+    world.license("onco", "conferences; areas: Cardiology; countries: Germany");
+    let all = world.get("onco", "/v1/conferences/changes?updated_since=2000-01-01&limit=1000").expect(200).entries();
+    assert!(all.starts_with("4 -1 -2 -3 ") && all.ends_with(" -5 -6 -9 -12 -24"), "{all}");
+}
+
+#[test]
+fn a_set_has_no_say_over_journals_but_ends_their_tokens() {
+    let world = World::small();
+    world.license("both", "conferences journals; areas: Oncology; years: 2026");
+    assert_eq!(world.get("both", "/v1/journals").ids().len(), 12);
+    let token = world.get("both", "/v1/journals/changes").token();
+    world.license("both", "conferences journals; areas: Cardiology; years: 2026");
+    world.get("both", &format!("/v1/journals/changes?since={token}")).expect_problem("resync_required", "journals");
+    let entered = world.get("both", "/v1/journals/changes?updated_since=2000-01-01").entries();
+    assert_eq!(entered, "1 2 3 4 5 6 7 8 9 10 11 9007199254740990", "no journal left");
+    world.license("both", "conferences");
+    world.license("both", "journals");
+    let answer = world.get("both", "/v1/journals/changes?updated_since=2000-01-01");
+    assert!(!answer.entries().contains('-') && answer.items().len() == 12, "{}", answer.entries());
+}
+
+#[test]
+fn journals_work_exactly_like_conferences() {
+    let world = World::small();
+    let mut poller = Poller::new(&world, "papers", "journals");
+    let import = |rows: &[String]| world.import(&[("journals", rows)]);
+    let cases: &[(&[String], &str)] = &[
+        (&[patch(3, json!({"impact_factor": 1.5}))], "3"),
+        (&[patch(3, json!({"impact_factor": 1.50}))], ""),
+        (&[removal(2), patch(1, json!({"timelines": {"accept_to_online": {"min_weeks": 1}}}))], "1 -2"),
+        (&[patch(40, json!({"name": "New"}))], "40"),
+        (&[removal(40)], "-40"),
+    ];
+    for (rows, expected) in cases {
+        import(rows);
+        assert_eq!(poller.poll(), *expected, "{rows:?}");
+    }
+    world.conferences(&[removal(1)]);
+    assert_eq!(poller.poll(), "", "the other dataset moves no token");
+}

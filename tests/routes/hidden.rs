@@ -1,0 +1,250 @@
+//! Records outside the license change no byte: worlds that differ in them alone answer the same.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Answer, World, conference, patch, removal};
+
+/// What a caller of the license `onco` may ask; `{token}` and `{cursor}` are from before the worlds went apart.
+const REQUESTS: [&str; 62] = [
+    "conferences",
+    "conferences?limit=1",
+    "conferences?limit=14",
+    "conferences?limit=15",
+    "conferences?limit=16",
+    "conferences?limit=500",
+    "conferences?cursor={cursor}",
+    "conferences?cursor={cursor}&limit=1",
+    "conferences?year=2026",
+    "conferences?year=2026&limit=2",
+    "conferences?year=2025",
+    "conferences?year=1999",
+    "conferences?country=Germany",
+    "conferences?country=Germany&limit=1",
+    "conferences?country=United+States",
+    "conferences?country=Atlantis",
+    "conferences?therapy_area=Cardiology",
+    "conferences?therapy_area=Oncology&limit=5",
+    "conferences?therapy_area=Hidden+Area",
+    "conferences?start_date_from=2026-06-01",
+    "conferences?start_date_to=2026-06-01&limit=3",
+    "conferences?q=congress",
+    "conferences?q=congress&limit=1",
+    "conferences?q=hidden",
+    "conferences?q=annual",
+    "conferences?updated_since=2000-01-01",
+    "conferences?updated_since=2000-01-01&limit=4",
+    "conferences?updated_since=2999-01-01",
+    "conferences?limit=0",
+    "conferences?cursor=x",
+    "conferences/1",
+    "conferences/2",
+    "conferences/4",
+    "conferences/5",
+    "conferences/12",
+    "conferences/21",
+    "conferences/700",
+    "conferences/701",
+    "conferences/9007199254740991",
+    "conferences/changes",
+    "conferences/changes?limit=1",
+    "conferences/changes?since={token}",
+    "conferences/changes?since={token}&limit=1",
+    "conferences/changes?since={middle}",
+    "conferences/changes?since={middle}&limit=2",
+    "conferences/changes?updated_since=2000-01-01",
+    "conferences/changes?updated_since=2000-01-01&limit=3",
+    "conferences/changes?updated_since=2000-01-01&limit=15",
+    "conferences/changes?updated_since=2999-01-01",
+    "conferences/changes?since=x",
+    "exports/conferences",
+    "exports/conferences?format=csv",
+    "exports/journals",
+    "reference/therapy-areas",
+    "reference/tags?dataset=conferences",
+    "reference/tags?dataset=conferences&type=audience",
+    "reference/tags?dataset=conferences&type=hidden-type",
+    "reference/organizations?dataset=conferences",
+    "reference/organizations?dataset=journals",
+    "journals",
+    "journals/1",
+    "journals/changes",
+];
+
+/// Tokens and a cursor of the license, to go on from.
+struct Held {
+    token: String,
+    middle: String,
+    cursor: String,
+}
+
+impl Held {
+    fn of(world: &World) -> Held {
+        Held {
+            token: world.get("onco", "/v1/conferences/changes").token(),
+            middle: world.get("onco", "/v1/conferences/changes?updated_since=2000-01-01&limit=5").token(),
+            cursor: world.get("onco", "/v1/conferences?limit=3").cursor().unwrap(),
+        }
+    }
+
+    fn fill(&self, request: &str) -> String {
+        let filled = request.replace("{token}", &self.token).replace("{middle}", &self.middle);
+        format!("/v1/{}", filled.replace("{cursor}", &self.cursor))
+    }
+}
+
+/// All that a caller sees of an answer, but for its id.
+fn seen(answer: &Answer) -> String {
+    let id = answer.header("x-request-id").unwrap();
+    let headers = format!("{:?}", answer.headers).replace(id, "");
+    // Latin-1: one character per byte, so that no difference is lost.
+    let body = if answer.status >= 400 { answer.text().replace(id, "").into_bytes() } else { answer.body.clone() };
+    format!("{} {headers} {}", answer.status, body.into_iter().map(char::from).collect::<String>())
+}
+
+/// Changes that the license `onco` must not learn of.
+fn hidden_changes(world: &World) {
+    let hidden = json!({"name": "Hidden congress", "year": 2026, "country": "Germany", "start_date": "2026-06-02",
+        "therapy_areas": ["Cardiology", "Hidden Area"]});
+    world.conferences(&[conference(700, hidden.clone()), conference(701, hidden)]);
+    world.conferences(&[patch(4, json!({"name": "Hidden rename", "country": "Spain"})), removal(5), removal(21)]);
+    world.import(&[
+        ("organizations", &[json!({"id": 50, "name": "Hidden Organization"}).to_string()]),
+        (
+            "tags",
+            &[
+                json!({"id": 50, "type": "hidden-type", "name": "Hidden"}).to_string(),
+                patch(8, json!({"category": "hidden"})),
+            ],
+        ),
+        (
+            "conferences",
+            &[patch(700, json!({"organizations": [50, 1, 2], "tags": [50, 1, 3, 5]})), patch(9, json!({"tags": [4]}))],
+        ),
+    ]);
+    world.import(&[(
+        "organizations",
+        &[patch(10, json!({"abbv": "HID"})), patch(50, json!({"url": "https://h.example"}))],
+    )]);
+    world.conferences(&[removal(701), patch(6, json!({"therapy_areas": ["Hidden Area"]}))]);
+    world.conferences(&[conference(701, json!({"year": 2025})), conference(5, json!({}))]);
+    world.import(&[("journals", &[removal(2), patch(1, json!({"name": "Hidden journal"}))])]);
+    world.license("full", "conferences; areas: Cardiology");
+    world.license("another", "conferences journals");
+    world.set_rate_limit("spain", 5);
+}
+
+#[track_caller]
+fn assert_same(one: &World, other: &World, held: &Held, blurred: fn(&Answer) -> String) {
+    for request in REQUESTS {
+        let path = held.fill(request);
+        for headers in [&[][..], &[("accept-encoding", "gzip")], &[("if-none-match", "*")]] {
+            let answers = [one, other].map(|world| world.get_with("onco", &path, headers));
+            let [one, other] = [&answers[0], &answers[1]].map(blurred);
+            let at = one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
+            let part = |text: &str| {
+                String::from_utf8_lossy(&text.as_bytes()[at.saturating_sub(60)..]).chars().take(200).collect::<String>()
+            };
+            assert!(one == other, "{request} {headers:?}: {} and {}", part(&one), part(&other));
+        }
+    }
+}
+
+#[test]
+fn hidden_changes_change_no_byte() {
+    let one = World::small();
+    // Asked in a world of its own, since asking counts.
+    let held = Held::of(&one.fork());
+    let other = one.fork();
+    hidden_changes(&other);
+    assert_same(&one, &other, &held, seen);
+}
+
+/// An answer without what must differ after a commit of its own in each world: times, tokens and what is made of them.
+fn without_times(answer: &Answer) -> String {
+    fn blur(value: &mut Value) {
+        match value {
+            Value::Array(items) => items.iter_mut().for_each(blur),
+            Value::Object(members) => {
+                for (name, value) in members {
+                    match name.as_str() {
+                        "updated_at" | "changed_at" | "next_sync_token" => {
+                            *value = json!(value.as_str().unwrap().len());
+                        }
+                        "request_id" => *value = Value::Null,
+                        _ => blur(value),
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut shown = answer.status.to_string();
+    if answer.header("content-type") == Some("application/json") {
+        let mut body = answer.json();
+        blur(&mut body);
+        shown += &body.to_string();
+        if answer.header("content-encoding").is_none() {
+            shown += &format!(" {:?}", answer.header("content-length"));
+        }
+    }
+    shown + &format!("{:?}{:?}", answer.header("x-record-count"), answer.header("x-sync-token").map(str::len))
+}
+
+#[test]
+fn visible_changes_look_the_same_beside_hidden_ones() {
+    let one = World::small();
+    // Asked in a world of its own, since asking counts.
+    let held = Held::of(&one.fork());
+    let other = one.fork();
+    hidden_changes(&other);
+    for world in [&one, &other] {
+        let now_visible = json!({"name": "Once hidden", "therapy_areas": ["Oncology"], "year": null, "country": null,
+            "start_date": null, "tags": [], "organizations": []});
+        world.conferences(&[patch(1, json!({"venue": "V"})), removal(2), conference(700, now_visible)]);
+        world.import(&[("organizations", &[patch(9, json!({"abbv": "ŁÓDŹ"}))])]);
+    }
+    assert_same(&one, &other, &held, without_times);
+    let feed = |world: &World| world.get("onco", &held.fill("conferences/changes?since={token}")).entries();
+    assert_eq!((feed(&one).as_str(), feed(&other).as_str()), ("1 -2 700 8", "1 -2 700 8"));
+}
+
+#[test]
+fn ids_outside_never_appear() {
+    let world = World::small();
+    let held = Held::of(&world);
+    hidden_changes(&world);
+    world.conferences(
+        &(800..820).map(|id| conference(id, json!({"therapy_areas": ["Cardiology"]}))).collect::<Vec<_>>(),
+    );
+    world.conferences(&(800..810).map(removal).collect::<Vec<_>>());
+    let outside: Vec<u64> = [4, 5, 6, 9, 13, 15, 16, 21, 22, 24, 700, 701].into_iter().chain(800..820).collect();
+    for request in REQUESTS {
+        let answer = world.get("onco", &held.fill(request));
+        if answer.header("content-type") != Some("application/json") || request.contains("reference") {
+            continue;
+        }
+        let body = answer.json();
+        for item in body["data"].as_array().unwrap_or(&vec![body["data"].clone()]) {
+            let id = item["id"].as_u64().unwrap();
+            assert!(!outside.contains(&id), "{request}: {id}");
+        }
+    }
+    // A license of all sees them, and those that it has seen leave a tombstone.
+    let all = world.get("another", "/v1/conferences?limit=500").ids();
+    assert!(all.contains(&700) && all.contains(&815) && !all.contains(&805));
+}
+
+#[test]
+fn a_tombstone_comes_only_for_what_the_license_has_seen() {
+    let world = World::small();
+    let start = world.get("onco", "/v1/conferences/changes?updated_since=2000-01-01&limit=1000");
+    assert!(!start.entries().contains('-'), "{}", start.entries());
+    world.conferences(&[removal(4), removal(5), removal(1)]);
+    let since = format!("/v1/conferences/changes?since={}", start.token());
+    assert_eq!(world.get("onco", &since).entries(), "-1");
+    // A license made after a removal never hears of it.
+    world.license("late", "conferences");
+    let all = world.get("late", "/v1/conferences/changes?updated_since=2000-01-01&limit=1000").entries();
+    assert!(!all.contains('-'), "{all}");
+    assert_eq!(all.split(' ').count(), 22);
+}

@@ -1,0 +1,17 @@
+//! The URL tree, then what goes across it.
+
+mod auth;
+mod changes;
+mod conferences;
+mod docs;
+mod exports;
+mod hidden;
+mod history;
+mod http;
+mod journals;
+mod order;
+mod rate;
+mod reference;
+mod servers;
+mod status;
+mod updated_since;

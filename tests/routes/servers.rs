@@ -1,0 +1,125 @@
+//! Several servers of one database, commits held back, and a server that fails.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use medfeed::api::Source;
+use medfeed::store::Snapshot;
+use serde_json::json;
+
+use crate::harness::{World, conference, patch, removal};
+
+const DELAY: Duration = Duration::from_secs(3_600);
+
+#[test]
+fn a_server_that_is_behind_looks_before_it_says_410() {
+    let ahead = World::small();
+    let behind = ahead.second_server(Duration::ZERO);
+    ahead.conferences(&[patch(1, json!({"venue": "V"})), removal(2)]);
+    assert_eq!(behind.get("full", "/v1/conferences/2").status, 200, "not looked yet");
+    let token = ahead.get("full", "/v1/conferences/changes").token();
+    let answer = behind.get("full", &format!("/v1/conferences/changes?since={token}")).expect(200);
+    assert_eq!((answer.entries().as_str(), answer.token()), ("", token));
+    assert_eq!(behind.get("full", "/v1/conferences/2").status, 404, "taken over for all answers");
+    // The same after a license change and in another file.
+    ahead.license("onco", "conferences; areas: Oncology, None");
+    let token = ahead.get("onco", "/v1/exports/conferences").token();
+    behind.get("onco", &format!("/v1/conferences/changes?since={token}")).expect(200);
+    // A token of the future that never comes is gone.
+    let fork = ahead.fork();
+    fork.conferences(&[removal(1)]);
+    let token = fork.get("full", "/v1/conferences/changes").token();
+    behind.get("full", &format!("/v1/conferences/changes?since={token}")).expect_problem("resync_required", "");
+}
+
+#[test]
+fn held_back_commits_show_nowhere() {
+    let world = World::small();
+    let delayed = world.second_server(DELAY);
+    let paths = [
+        "conferences",
+        "conferences/1",
+        "conferences?q=held",
+        "journals",
+        "reference/therapy-areas",
+        "conferences/changes",
+        "conferences/changes?updated_since=2000-01-01",
+        "exports/conferences",
+        "exports/journals?format=csv",
+        "reference/organizations?dataset=journals",
+    ];
+    let bodies = || paths.map(|path| delayed.get("full", &format!("/v1/{path}")).expect(200).body);
+    let records = || delayed.get("", "/v1/status").json()["datasets"].clone();
+    let (before, counts) = (bodies(), records());
+    world.conferences(&[patch(1, json!({"name": "Held"})), removal(2), conference(90, json!({"name": "Held too"}))]);
+    world.import(&[("organizations", &[patch(1, json!({"name": "Held"}))]), ("journals", &[removal(2)])]);
+    delayed.look();
+    assert!(bodies() == before && records() == counts, "held back");
+    delayed.catch_up();
+    assert!(bodies().iter().zip(&before).all(|(now, then)| now != then), "taken over, all together");
+}
+
+#[test]
+fn a_token_of_a_server_without_delay_is_followed() {
+    let world = World::small();
+    let delayed = world.second_server(DELAY);
+    let old = world.get("full", "/v1/conferences/changes").token();
+    world.conferences(&[removal(2)]);
+    let new = world.get("full", "/v1/conferences/changes").token();
+    delayed.look();
+    let feed =
+        |token: &str| delayed.get("full", &format!("/v1/conferences/changes?since={token}")).expect(200).entries();
+    assert_eq!(feed(&old), "");
+    assert_eq!(feed(&new), "");
+    assert_eq!(feed(&old), "-2", "the state that the newer token needs is published now");
+}
+
+#[test]
+fn keys_are_taken_at_once() {
+    let world = World::small();
+    let delayed = world.second_server(DELAY);
+    let new = world.new_key("new", "full", Default::default());
+    world.license("later", "conferences");
+    let of_later = world.key("later");
+    world.edit(|edit| edit.revoke_key(&world.key("onco").id).unwrap());
+    world.conferences(&[removal(1)]);
+    delayed.look();
+    let ask = |key: &str| delayed.request("GET", "/v1/conferences/1", &[("x-api-key", key)]);
+    ask(&new.text).expect(200);
+    delayed.get("onco", "/v1/conferences/1").expect_problem("revoked_api_key", "");
+    ask(&of_later.text).expect_problem("unavailable", "being set up");
+    delayed.catch_up();
+    ask(&of_later.text).expect(404);
+}
+
+/// A source whose states cannot be had.
+struct Broken(Arc<Snapshot>);
+
+impl Source for Broken {
+    fn published(&self) -> Arc<Snapshot> {
+        panic!("a secret reason")
+    }
+
+    fn newest(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.0)
+    }
+
+    fn catch_up(&self, _: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
+        Arc::clone(&self.0)
+    }
+}
+
+#[test]
+fn a_panic_is_an_internal_error_for_its_request_alone() {
+    let world = World::small();
+    let broken = world.with_source(Arc::new(Broken(world.published())));
+    for path in ["/v1/conferences", "/v1/exports/journals", "/v1/conferences/changes?since=x"] {
+        let answer = broken.get("full", path).expect(500);
+        answer.expect_problem("internal_error", "request id");
+        assert!(!answer.text().contains("secret"), "{}", answer.text());
+    }
+    broken.get("", "/v1/status").expect(500).expect_problem("internal_error", "");
+    // The others go on.
+    broken.get("", "/v1/conferences").expect(401);
+    broken.get("", "/docs").expect(200);
+}
