@@ -48,10 +48,11 @@ impl Route {
     }
 }
 
-/// Whether a path as sent lies under `/v1`, where every answer carries the rate headers. An escape after it counts too:
-/// whoever wrote it meant the API.
+/// Whether a path as sent lies under `/v1`, where every answer carries the rate headers. An escaped slash after it counts
+/// too: whoever wrote it meant the API.
 pub fn is_under_v1(path: &str) -> bool {
-    path.strip_prefix("/v1").is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '%']))
+    let first = path.strip_prefix('/').and_then(|rest| rest.split('/').next()).unwrap_or_default();
+    super::params::percent_decode(first, false).is_some_and(|first| first == "v1" || first.starts_with("v1/"))
 }
 
 /// Finds the endpoint of a path as sent.

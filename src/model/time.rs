@@ -132,8 +132,12 @@ pub fn parse_time(text: &str) -> Result<Timestamp, NotATime> {
 }
 
 fn civil_utc(at: jiff::civil::DateTime) -> Result<Timestamp, NotATime> {
-    let instant = jiff::tz::Offset::UTC.to_timestamp(at).map_err(|_| NotATime::Malformed)?;
-    Ok(Timestamp::from_unix_s(instant.as_second()))
+    match jiff::tz::Offset::UTC.to_timestamp(at) {
+        Ok(instant) => Ok(Timestamp::from_unix_s(instant.as_second())),
+        // The library's instants end two hours before the year 9999 does.
+        Err(_) if at.year() == 9999 => Ok(Timestamp::from_unix_s(i64::MAX)),
+        Err(_) => Err(NotATime::Malformed),
+    }
 }
 
 /// `hh:mm`, `hh:mm:ss` or `hh:mm:ss.fff`; second 60 (a leap second) is taken as 59.
@@ -195,6 +199,7 @@ mod tests {
             ("2024-02-29", Ok("2024-02-29T00:00:00Z")),
             ("2026-03-15T09:30:00 02:00", Err(NotATime::BlankForPlus)),
             ("2026-03-15 09:30:00", Err(NotATime::Malformed)),
+            ("9999-12-31T23:59:59Z", Ok("9999-12-30T22:00:00Z")),
             ("2026-02-29", Err(NotATime::Malformed)),
             ("2026-3-5", Err(NotATime::Malformed)),
             ("20260315", Err(NotATime::Malformed)),

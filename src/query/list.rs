@@ -90,7 +90,9 @@ impl<'a> Matcher<'a> {
             && country.as_deref().is_none_or(|country| row.country.as_deref() == Some(country))
             && therapy_area.as_deref().is_none_or(|wanted| row.therapy_areas.iter().any(|area| area.as_ref() == wanted))
             && finder.is_none_or(|finder| {
-                finder.find(row.folded_name.as_bytes()).is_some() || finder.find(row.folded_abbv.as_bytes()).is_some()
+                // A text of diacritics alone folds to nothing, and nothing is found nowhere.
+                !finder.needle().is_empty()
+                    && [&row.folded_name, &row.folded_abbv].iter().any(|text| finder.find(text.as_bytes()).is_some())
             })
     }
 }

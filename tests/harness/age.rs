@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use medfeed::model::{Dataset, Id, Timestamp};
+use medfeed::model::Timestamp;
 use medfeed::store::Writer;
 use redb::{ConcurrencyMode, Database, ReadableTable, TableDefinition};
 
@@ -12,8 +12,8 @@ use super::World;
 const COMMITS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("commits");
 const HASH_LEN: usize = 16;
 
-/// A commit: time, lineage, first seq, totals, times of the datasets' last changes, ids removed.
-type Commit = (Timestamp, [u8; 16], u64, [u64; 2], [Option<Timestamp>; 2], Vec<(Dataset, Id)>);
+/// A commit: time, lineage, first seq, totals and times of the datasets' last changes.
+type Commit = (Timestamp, [u8; 16], u64, [u64; 2], [Option<Timestamp>; 2]);
 
 impl World {
     /// Lets so many seconds pass since everything that was committed.
