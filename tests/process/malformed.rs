@@ -47,7 +47,6 @@ fn malformed_requests_are_problems() {
         ("TLS", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n".to_vec(), 400, "invalid_request", Closed),
         ("no version", b"GET /v1/status\r\nhost: x\r\n\r\n".to_vec(), 400, "invalid_request", Closed),
         ("a bad version", b"GET /v1/status HTTP/9.9\r\nhost: x\r\n\r\n".to_vec(), 400, "invalid_request", Closed),
-        ("HTTP/2", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(), 400, "invalid_request", Closed),
         ("a header without colon", b"GET /v1/status HTTP/1.1\r\nhost x\r\n\r\n".to_vec(), 400, "invalid_request", Closed),
         ("a blank in a header's name", b"GET /v1/status HTTP/1.1\r\nho st: x\r\n\r\n".to_vec(), 400, "invalid_request", Closed),
         ("a bad length", b"POST /v1/status HTTP/1.1\r\nhost: x\r\ncontent-length: -5\r\n\r\n".to_vec(), 400, "invalid_request", Closed),
@@ -150,6 +149,11 @@ fn older_callers_and_heads_are_served() {
             assert!(length > 0, "{what}: the length of the body that GET would have");
         }
     }
+
+    // The preface of HTTP/2 has no answer in HTTP/1.1: the connection ends.
+    let mut newer = connect(server.address).unwrap();
+    newer.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
+    assert_eq!(newer.read(&mut [0; 8]).unwrap_or(0), 0);
 
     // A caller that leaves in the middle of a request, or says nothing, hurts nobody.
     let mut half = connect(server.address).unwrap();

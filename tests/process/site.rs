@@ -17,14 +17,24 @@ use super::client::Client;
 pub const SOON: Duration = Duration::from_secs(20);
 
 /// Asks again and again until there is something.
-pub fn wait_until<T>(what: &str, within: Duration, mut ask: impl FnMut() -> Option<T>) -> T {
+pub fn wait_until<T>(what: &str, within: Duration, ask: impl FnMut() -> Option<T>) -> T {
+    wait_until_every(Duration::from_millis(2), what, within, ask)
+}
+
+/// Asks at intervals until there is something.
+pub fn wait_until_every<T>(
+    interval: Duration,
+    what: &str,
+    within: Duration,
+    mut ask: impl FnMut() -> Option<T>,
+) -> T {
     let begun = Instant::now();
     loop {
         if let Some(found) = ask() {
             return found;
         }
         assert!(begun.elapsed() < within, "not within {within:?}: {what}");
-        std::thread::sleep(Duration::from_millis(2));
+        std::thread::sleep(interval);
     }
 }
 
