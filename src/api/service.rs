@@ -3,10 +3,13 @@
 //! body (400) → route (404) → method (405) → key (401) → address (403) → rate (429) → dataset (403) → parameters (400)
 //! → token (400, 410) → record (404).
 
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use http::{Method, StatusCode};
+use bytes::Bytes;
+use http::header::CONTENT_SECURITY_POLICY;
+use http::{HeaderValue, Method, StatusCode};
 
 use super::exports::ExportCall;
 use super::params::Params;
@@ -58,6 +61,7 @@ pub struct Service {
     settings: Settings,
     source: Arc<dyn Source>,
     rate: RateLimiter,
+    pages: Mutex<HashMap<String, (&'static str, Bytes)>>,
 }
 
 impl std::fmt::Debug for Service {
@@ -133,7 +137,7 @@ struct Progress {
 impl Service {
     /// A service with fresh rate windows.
     pub fn new(settings: Settings, source: Arc<dyn Source>) -> Service {
-        Service { settings, source, rate: RateLimiter::default() }
+        Service { settings, source, rate: RateLimiter::default(), pages: Mutex::default() }
     }
 
     /// What the service is configured with.
@@ -267,11 +271,23 @@ impl Service {
         Ok(Caller { snapshot, license })
     }
 
+    /// A page of the documentation, made at its first call and kept: there are as many as the documentation has.
     fn docs(&self, request: &Request) -> Result<Response, Problem> {
-        let page = docs::find_page(&request.path, &self.settings.public_url).ok_or_else(|| {
-            Problem::new(Code::NotFound, format!("There is no such page. Start at {}/docs.", self.settings.public_url))
-        })?;
-        Ok(Response::new(StatusCode::OK, page.content_type, page.body).compressible())
+        let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        let (content_type, body) = match pages.get(&request.path) {
+            Some(page) => page.clone(),
+            None => {
+                let page = docs::find_page(&request.path, &self.settings.public_url).ok_or_else(|| {
+                    let start = format!("There is no such page. Start at {}/docs.", self.settings.public_url);
+                    Problem::new(Code::NotFound, start)
+                })?;
+                let page = (page.content_type, Bytes::from(page.body));
+                pages.insert(request.path.clone(), page.clone());
+                page
+            }
+        };
+        let policy = HeaderValue::from_static(docs::CONTENT_SECURITY_POLICY);
+        Ok(Response::new(StatusCode::OK, content_type, body).compressible().with(CONTENT_SECURITY_POLICY, policy))
     }
 }
 

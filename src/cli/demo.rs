@@ -51,7 +51,7 @@ struct Sample {
 }
 
 pub(super) fn run(common: &Common, args: DemoArgs) -> anyhow::Result<ExitCode> {
-    args.log.start()?;
+    args.log.start("warn")?;
     // The folder goes with its database when the program ends.
     let folder = tempfile::Builder::new().prefix("medfeed-demo-").tempdir()?;
     let database = folder.path().join("demo.redb");
@@ -61,7 +61,8 @@ pub(super) fn run(common: &Common, args: DemoArgs) -> anyhow::Result<ExitCode> {
         let listener = listen(args.listen).await?;
         let url = format!("http://{}", listener.local_addr()?);
         let settings = Settings::of(&url);
-        let commands = format!("medfeed --db {}", database.display());
+        let program = std::env::current_exe()?;
+        let commands = format!("{} --db {}", program.display(), database.display());
         serve(listener, follow, settings, || {
             print_line(&format!("listening on {url}"));
             print_line(&introduce(&url, &commands, &sample));

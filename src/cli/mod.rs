@@ -9,6 +9,7 @@ mod import;
 mod key;
 mod license;
 mod output;
+mod replace;
 mod serve;
 
 use std::path::PathBuf;
@@ -82,6 +83,12 @@ enum Command {
     Key(key::KeyCommand),
     /// Compare every index, hash and count of the database with its records
     Check(check::CheckArgs),
+    /// Write a consistent copy of the database, also while others read and write it
+    Backup(replace::BackupArgs),
+    /// Put a backup in the database's place; every older sync token gets 410
+    Restore(replace::RestoreArgs),
+    /// Rewrite the database at its smallest; sync tokens stay alive
+    Compact(replace::CompactArgs),
     /// Print a completion script for a shell
     Completions(completions::CompletionsArgs),
     /// Print the manual page
@@ -112,6 +119,9 @@ pub fn run() -> ExitCode {
         Command::License(command) => license::run(&common, command),
         Command::Key(command) => key::run(&common, command),
         Command::Check(args) => check::run(&common, &args),
+        Command::Backup(args) => replace::backup(&common, &args),
+        Command::Restore(args) => replace::restore(&common, &args),
+        Command::Compact(args) => replace::compact(&common, &args),
         Command::Completions(args) => completions::run(args),
         Command::Man => completions::print_manual(),
     };

@@ -45,9 +45,9 @@ pub(super) struct LogArgs {
     /// How log lines look
     #[arg(long, env = "MEDFEED_LOG_FORMAT", value_name = "FORMAT", default_value = "pretty")]
     log_format: LogFormat,
-    /// What is logged: error, warn, info, debug, or a tracing filter
-    #[arg(long, env = "MEDFEED_LOG", value_name = "FILTER", default_value = "info", value_parser = parse_text)]
-    log: String,
+    /// What is logged: error, warn, info, debug, or a tracing filter [default: info; demo: warn]
+    #[arg(long, env = "MEDFEED_LOG", value_name = "FILTER", value_parser = parse_text)]
+    log: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -60,8 +60,8 @@ enum LogFormat {
 
 impl LogArgs {
     /// Sends log lines to standard error from now on.
-    pub(super) fn start(&self) -> anyhow::Result<()> {
-        let filter = EnvFilter::try_new(&self.log).context("--log is no filter")?;
+    pub(super) fn start(&self, default: &str) -> anyhow::Result<()> {
+        let filter = EnvFilter::try_new(self.log.as_deref().unwrap_or(default)).context("--log is no filter")?;
         let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
         match self.log_format {
             LogFormat::Pretty => lines.init(),
@@ -82,7 +82,7 @@ fn parse_url(text: &str) -> Result<String, String> {
 }
 
 pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> {
-    args.log.start()?;
+    args.log.start("info")?;
     if !args.listen.ip().is_loopback() && !args.plain_http {
         bail!(
             "{} can be reached from other machines, and keys must not travel in plain text; listen on 127.0.0.1 behind a proxy that speaks HTTPS, or accept plain HTTP with --plain-http",

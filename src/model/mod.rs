@@ -5,7 +5,7 @@
 //! - [`number`], [`time`], [`status`]: the small values with rules of their own.
 //! - [`field`]: a field's name, kind and place in its row. Everything that goes over the fields
 //!   of a row (JSON, CSV, import, documentation) goes over these tables.
-//! - [`curated`]: a row whose rules hold; [`conference`], [`journal`], [`reference`] are the four kinds.
+//! - [`curated`]: a row whose rules hold; [`conference`], [`journal`], [`mod@reference`] are the four kinds.
 //! - [`json`] and [`flat`]: the two shapes that a row takes outside.
 //! - [`license`] and [`key`]: who may see what.
 //! - [`fold`]: the text comparison of `q` and of alphabetical order.

@@ -41,11 +41,10 @@ pub fn feed(view: &View<'_>, start: Start, limit: usize) -> Result<Page, StoreEr
     };
     let mut items = Vec::new();
     let mut last = after;
-    let mut count = 0;
     let mut has_more = false;
     // Tombstones of one commit stand together, so it is looked up once.
     let mut commit: Option<CommitPoint> = None;
-    for entry in view.feed_after(after)? {
+    for (count, entry) in view.feed_after(after)?.enumerate() {
         let entry = entry?;
         if count == limit {
             has_more = true;
@@ -54,7 +53,6 @@ pub fn feed(view: &View<'_>, start: Start, limit: usize) -> Result<Page, StoreEr
         if count > 0 {
             items.push(b',');
         }
-        count += 1;
         last = entry.seq;
         match LiveRow::of(entry) {
             Some(row) => {

@@ -51,6 +51,22 @@ pub enum StoreError {
         /// What does not fit.
         detail: String,
     },
+    /// A file that a backup must not replace, or be made from.
+    #[error("{} cannot be used: {reason}", path.display())]
+    BadTarget {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
+    /// A backup that is damaged.
+    #[error("the backup {} is damaged: {reason}; nothing was changed, use another backup", path.display())]
+    BadBackup {
+        /// The backup.
+        path: PathBuf,
+        /// What is wrong with it, and in which table.
+        reason: String,
+    },
     /// A license that does not exist.
     #[error("there is no license `{0}`; `medfeed license list` shows those there are")]
     NoSuchLicense(String),

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use redb::{
-    Builder, ConcurrencyMode, Database, DatabaseError, ReadOnlyDatabase, ReadableDatabase, ReadableTable, TableError,
+    Builder, ConcurrencyMode, Database, DatabaseError, ReadOnlyDatabase, ReadTransaction, ReadableDatabase,
+    ReadableTable, TableError, WriteTransaction,
 };
 
 use super::edit::Edit;
@@ -136,9 +137,20 @@ impl Writer {
     /// # Errors
     /// When the database cannot be read.
     pub fn begin(&self) -> Result<Edit<'_>, StoreError> {
+        Edit::new(self, self.begin_raw()?)
+    }
+
+    /// Begins a write transaction on the bare tables.
+    pub(super) fn begin_raw(&self) -> Result<WriteTransaction, StoreError> {
         let mut transaction = self.database.begin_write()?;
+        // Reopening after a kill takes milliseconds instead of reading the whole file.
         transaction.set_quick_repair(true);
-        Edit::new(self, transaction)
+        Ok(transaction)
+    }
+
+    /// Begins a read transaction on the bare tables.
+    pub(super) fn begin_read(&self) -> Result<ReadTransaction, StoreError> {
+        Ok(self.database.begin_read()?)
     }
 
     /// Whether the path still leads to the file that is being written.
@@ -166,19 +178,10 @@ impl Writer {
 
 /// A new, empty database appears at the path in one step, so that a killed process leaves none or a whole one.
 fn create(path: &Path) -> Result<(), StoreError> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let draft = tempfile::Builder::new()
-        .prefix(".medfeed-new-")
-        .tempfile_in(folder)
-        .map_err(|source| StoreError::Io { path: folder.to_owned(), source })?;
-    let file = draft.reopen().map_err(|error| io_error(path, error))?;
-    let database = builder(WRITER_CACHE_BYTES).create_file(file).map_err(|error| open_error(path, error))?;
-    let mut transaction = database.begin_write()?;
-    transaction.set_quick_repair(true);
-    {
+    let folder = folder_of(path);
+    let draft = tempfile::Builder::new().prefix(".medfeed-new-").tempfile_in(folder);
+    let draft = draft.map_err(|source| StoreError::Io { path: folder.to_owned(), source })?.into_temp_path();
+    fill_new(&draft, |transaction| {
         let mut secret = [0_u8; 32];
         getrandom::fill(&mut secret)?;
         let mut meta = transaction.open_table(META)?;
@@ -194,14 +197,34 @@ fn create(path: &Path) -> Result<(), StoreError> {
         transaction.open_table(tables::LICENSE_RECORDS)?;
         transaction.open_table(tables::LICENSES)?;
         transaction.open_table(tables::KEYS)?;
-    }
-    transaction.commit()?;
-    drop(database);
+        Ok(())
+    })?;
     // Another process may have been faster: then its database stands, and this draft goes.
     match draft.persist_noclobber(path) {
-        Ok(_) => Ok(()),
+        Ok(()) => Ok(()),
         Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(io_error(path, error.error)),
+    }
+}
+
+/// Makes a database of an empty file, with what one transaction writes.
+pub(super) fn fill_new(
+    path: &Path,
+    fill: impl FnOnce(&WriteTransaction) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let file = OpenOptions::new().read(true).write(true).open(path).map_err(|error| io_error(path, error))?;
+    let database = builder(WRITER_CACHE_BYTES).create_file(file).map_err(|error| open_error(path, error))?;
+    let mut transaction = database.begin_write()?;
+    transaction.set_quick_repair(true);
+    fill(&transaction)?;
+    Ok(transaction.commit()?)
+}
+
+/// The folder that a path stands in.
+pub(super) fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
     }
 }
 
@@ -254,6 +277,16 @@ impl Follower {
         check_schema(path, &database)?;
         let newest = Arc::new(Snapshot::open(&database.begin_read()?)?);
         Ok(Follower { path: path.to_owned(), database, identity, newest })
+    }
+
+    /// The file that is followed.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Begins a read transaction on the bare tables.
+    pub(super) fn begin_read(&self) -> Result<ReadTransaction, StoreError> {
+        Ok(self.database.begin_read()?)
     }
 
     /// The state as of the last look.

@@ -8,18 +8,21 @@
 //! - [`batch`]: what an import hands over; [`edit`]: the one write transaction; [`records`] brings a batch in,
 //!   [`license_feed`] keeps each license's own index, [`licensing`] changes licenses and keys.
 //! - [`check`]: every index, hash and count compared with the records.
+//! - [`replace`]: backup, restore and compaction; `copy` writes a database anew, row by row.
 
 pub mod batch;
 pub mod check;
 
 pub mod codec;
 pub mod columns;
+mod copy;
 pub mod edit;
 pub mod error;
 pub mod file;
 pub mod license_feed;
 pub mod licensing;
 pub mod records;
+pub mod replace;
 pub mod snapshot;
 mod tables;
 

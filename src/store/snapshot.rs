@@ -10,7 +10,7 @@ use super::StoreError;
 use super::codec::{CommitRow, Hash, RecordRow, hash, unseal};
 use super::columns::Columns;
 use super::edit::load_references;
-use super::tables::{self, GONE, HASH_LEN};
+use super::tables::{self, GONE, LogValue};
 use crate::model::{
     Curated, Dataset, Id, KeyHash, KeyRecord, License, LicenseId, Organization, RecordFields, References, Tag,
     Timestamp,
@@ -77,7 +77,7 @@ pub struct Snapshot {
     records: Table<(u8, u64), &'static [u8]>,
     organizations: Table<u64, &'static [u8]>,
     tags: Table<u64, &'static [u8]>,
-    log: Table<(u8, u64), (u64, [u8; HASH_LEN], &'static [u8])>,
+    log: Table<(u8, u64), LogValue<'static>>,
     license_feed: Table<(u64, u8, u64), (u64, u64)>,
     license_records: Table<(u64, u8, u64), (u64, u64)>,
 }

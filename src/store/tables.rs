@@ -36,13 +36,16 @@ pub const GONE: u64 = 0;
 /// The length of the hash before sealed values and beside JSON texts: 128 bits of BLAKE3.
 pub const HASH_LEN: usize = 16;
 
+/// A value of `log`: the record's id, the hash of its JSON, the JSON.
+pub type LogValue<'a> = (u64, [u8; HASH_LEN], &'a [u8]);
+
 pub const META: TableDefinition<&str, &[u8]> = TableDefinition::new("meta");
 pub const COMMITS: TableDefinition<u64, &[u8]> = TableDefinition::new("commits");
 pub const RECORDS: TableDefinition<(u8, u64), &[u8]> = TableDefinition::new("records");
 pub const ORGANIZATIONS: TableDefinition<u64, &[u8]> = TableDefinition::new("organizations");
 pub const TAGS: TableDefinition<u64, &[u8]> = TableDefinition::new("tags");
 pub const LINKS: TableDefinition<(u8, u64, u8, u64), ()> = TableDefinition::new("links");
-pub const LOG: TableDefinition<(u8, u64), (u64, [u8; HASH_LEN], &[u8])> = TableDefinition::new("log");
+pub const LOG: TableDefinition<(u8, u64), LogValue<'static>> = TableDefinition::new("log");
 pub const LICENSE_FEED: TableDefinition<(u64, u8, u64), (u64, u64)> = TableDefinition::new("license_feed");
 pub const LICENSE_RECORDS: TableDefinition<(u64, u8, u64), (u64, u64)> = TableDefinition::new("license_records");
 pub const LICENSES: TableDefinition<u64, &[u8]> = TableDefinition::new("licenses");

@@ -1,0 +1,123 @@
+//! `medfeed backup`, `medfeed restore` and `medfeed compact`.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::bail;
+use clap::Args;
+use serde::Serialize;
+
+use super::Common;
+use super::output::{confirm, note};
+use crate::store::replace::{self, BackupReport, CompactReport, Differences, Restoration};
+
+/// Arguments of `medfeed backup`.
+#[derive(Debug, Args)]
+pub(super) struct BackupArgs {
+    /// Where the backup goes; an older backup there is replaced
+    file: PathBuf,
+}
+
+/// Arguments of `medfeed restore`.
+#[derive(Debug, Args)]
+pub(super) struct RestoreArgs {
+    /// The backup; it stays as it is
+    file: PathBuf,
+    /// Do not ask, and replace even a database that is too damaged to be read
+    #[arg(long, env = "MEDFEED_YES", value_parser = clap::builder::FalseyValueParser::new())]
+    yes: bool,
+}
+
+/// Arguments of `medfeed compact`.
+#[derive(Debug, Args)]
+pub(super) struct CompactArgs {}
+
+pub(super) fn backup(common: &Common, args: &BackupArgs) -> anyhow::Result<ExitCode> {
+    #[derive(Serialize)]
+    struct BackedUp<'a> {
+        file: &'a PathBuf,
+        #[serde(flatten)]
+        report: BackupReport,
+    }
+    let follower = common.open_follower()?;
+    let report = replace::backup(&follower, &args.file)?;
+    let records: Vec<String> = report.records.iter().map(|(dataset, count)| format!("{count} {dataset}")).collect();
+    let text = format!(
+        "{}: {}, as of {}; {} bytes, checked.",
+        args.file.display(),
+        records.join(", "),
+        report.last_commit_at.as_deref().unwrap_or("the beginning"),
+        report.bytes
+    );
+    common.output().result(&BackedUp { file: &args.file, report }, text);
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn restore(common: &Common, args: &RestoreArgs) -> anyhow::Result<ExitCode> {
+    #[derive(Serialize)]
+    struct Restored<'a> {
+        restored: bool,
+        #[serde(flatten)]
+        differences: &'a Differences,
+    }
+    let restoration = Restoration::prepare(&common.db, &args.file, common.wait)?;
+    let differences = restoration.differences().clone();
+    let text = describe(&differences);
+    if let Some(reason) = differences.unreadable.as_ref().filter(|_| !args.yes) {
+        bail!(
+            "the database to be replaced cannot be read ({reason}); keys revoked in it since the backup would work again. Add --yes to replace it all the same"
+        );
+    }
+    if !common.json {
+        note(&text);
+    }
+    if !confirm(&format!("Replace {}?", common.db.display()), args.yes) {
+        bail!("nothing was replaced");
+    }
+    restoration.finish()?;
+    let done = format!("{} is restored. Every older sync token gets 410.", common.db.display());
+    common.output().result(&Restored { restored: true, differences: &differences }, done);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn describe(differences: &Differences) -> String {
+    let Differences {
+        restored_to,
+        replaced_from,
+        records,
+        licenses,
+        keys_that_stop,
+        keys_that_stay_revoked,
+        unreadable,
+    } = differences;
+    let time = |time: &Option<String>| time.clone().unwrap_or_else(|| "-".to_owned());
+    // Writing to a string cannot fail.
+    let mut text = format!("last commit: {} now, {} in the backup", time(replaced_from), time(restored_to));
+    for (dataset, (before, after)) in records {
+        let _ = write!(text, "\n{dataset}: {before} now, {after} in the backup");
+    }
+    for difference in licenses {
+        let _ = write!(text, "\nlicense `{}` {}", difference.license, difference.change);
+    }
+    for key in keys_that_stop {
+        let _ = write!(text, "\nkey {key} stops working");
+    }
+    for key in keys_that_stay_revoked {
+        let _ = write!(text, "\nkey {key} stays revoked");
+    }
+    if let Some(reason) = unreadable {
+        let _ =
+            write!(text, "\nthe database cannot be read ({reason}): keys revoked in it since the backup work again");
+    }
+    text
+}
+
+pub(super) fn compact(common: &Common, _args: &CompactArgs) -> anyhow::Result<ExitCode> {
+    let report = replace::compact(&common.db, common.wait)?;
+    let CompactReport { bytes_before, bytes_after } = report;
+    common
+        .output()
+        .result(&report, format!("{}: {bytes_before} bytes before, {bytes_after} after.", common.db.display()));
+    Ok(ExitCode::SUCCESS)
+}

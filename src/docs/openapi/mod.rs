@@ -1,0 +1,82 @@
+//! The contract as an OpenAPI 3.1 document.
+//!
+//! Records come from the model's field tables and errors from [`super::errors`], so what is written by hand here is
+//! only what stands nowhere else as data. In reading order:
+//! - `paths`: the endpoints.
+//! - `parameters`, `responses`: their parts.
+//! - `schemas`: the bodies.
+
+mod parameters;
+mod paths;
+mod responses;
+mod schemas;
+
+use serde_json::{Map, Value, json};
+
+const DESCRIPTION: &str = "\
+Read-only access to curated medical conference and journal records: paged lists, single records, full exports, a \
+change feed for keeping a local copy current, and reference lists.
+
+- The license behind a key decides what the key can read. Records outside the license behave as if they did not exist.
+- Dates are `YYYY-MM-DD`, timestamps UTC (`YYYY-MM-DDThh:mm:ssZ`), empty values `null`.
+- Every path also answers `HEAD`, at the same cost as `GET`.
+- Unknown query parameters are refused, and so is a parameter that is empty or given twice.
+- Fields may be added to responses within v1: ignore fields that you do not know.
+";
+
+/// The document of a server that callers reach at `public_url`.
+pub fn document(public_url: &str) -> Value {
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Medical Conference and Journal Data API",
+            "version": "v1",
+            "summary": "Licensed, read-only feed of medical conference and journal records",
+            "description": DESCRIPTION,
+        },
+        "externalDocs": {"description": "Guide and reference", "url": format!("{public_url}/docs")},
+        "servers": [{"url": super::base_url(public_url)}],
+        "security": [{"bearer": []}, {"apiKey": []}],
+        "tags": [
+            {"name": "Conferences", "description": "Conference editions with their dates and deadlines"},
+            {"name": "Journals", "description": "Journals with their metrics, terms and timelines"},
+            {"name": "Exports", "description": "A whole dataset as one file"},
+            {"name": "Reference lists", "description": "The values that visible records carry"},
+            {"name": "Status", "description": "The state of the service"},
+        ],
+        "paths": paths::all(),
+        "components": {
+            "securitySchemes": {
+                "bearer": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "The API key as `Authorization: Bearer <API_KEY>`",
+                },
+                "apiKey": {
+                    "type": "apiKey",
+                    "in": "header",
+                    "name": "X-API-Key",
+                    "description": "The same key, for tools that cannot set `Authorization`",
+                },
+            },
+            "parameters": parameters::all(),
+            "headers": responses::headers(),
+            "responses": responses::all(),
+            "examples": responses::examples(public_url),
+            "schemas": schemas::all(),
+        },
+    })
+}
+
+/// An object of members that are made elsewhere.
+fn object<K: Into<String>>(members: impl IntoIterator<Item = (K, Value)>) -> Value {
+    Value::Object(members.into_iter().map(|(key, value)| (key.into(), value)).collect::<Map<_, _>>())
+}
+
+/// A reference to a component.
+fn component(section: &str, name: &str) -> Value {
+    json!({"$ref": format!("#/components/{section}/{name}")})
+}
+
+#[cfg(test)]
+mod tests;

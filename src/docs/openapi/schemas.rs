@@ -1,0 +1,241 @@
+//! The bodies. Those of records, organizations and tags are made from the model's field tables.
+
+use serde_json::{Map, Value, json};
+
+use super::{component, object};
+use crate::docs::fields::{FieldDoc, Type, group_note, record_fields, reference_fields, status_meaning};
+use crate::model::field::Kind;
+use crate::model::{Access, ConferenceFields, Dataset, DateStatus, Id, JournalFields, OrganizationFields, TagFields};
+
+/// The document's schemas.
+pub fn all() -> Value {
+    let mut schemas = vec![
+        ("Id", id()),
+        ("Timestamp", timestamp()),
+        ("DateStatus", date_status()),
+        ("Organization", row("An organization", &reference_fields::<OrganizationFields>())),
+        ("Tag", row("A tag", &reference_fields::<TagFields>())),
+        ("Conference", row("A conference edition", &record_fields::<ConferenceFields>())),
+        ("Journal", row("A journal", &record_fields::<JournalFields>())),
+        ("Tombstone", tombstone()),
+        ("OrganizationItem", item("Organization", "Number of visible records linked to the organization")),
+        ("TagItem", item("Tag", "Number of visible records that carry the tag")),
+        ("TherapyAreaItem", therapy_area_item()),
+        ("Status", status()),
+        ("Problem", problem()),
+    ];
+    for (page, single, changes, record) in [
+        ("ConferencePage", "ConferenceSingle", "ConferenceChanges", "Conference"),
+        ("JournalPage", "JournalSingle", "JournalChanges", "Journal"),
+    ] {
+        schemas.push((page, page_of(record)));
+        schemas.push((single, whole_object(json!({"data": component("schemas", record)}))));
+        schemas.push((changes, changes_of(record)));
+    }
+    for (list, item) in
+        [("TherapyAreaList", "TherapyAreaItem"), ("TagList", "TagItem"), ("OrganizationList", "OrganizationItem")]
+    {
+        schemas.push((list, whole_object(json!({"data": {"type": "array", "items": component("schemas", item)}}))));
+    }
+    object(schemas)
+}
+
+fn id() -> Value {
+    json!({"type": "integer", "format": "int64", "minimum": Id::MIN.get(), "maximum": Id::MAX.get()})
+}
+
+fn timestamp() -> Value {
+    json!({
+        "type": "string",
+        "format": "date-time",
+        "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$",
+        "description": "UTC, whole seconds",
+    })
+}
+
+fn date_status() -> Value {
+    let meanings: Vec<String> =
+        DateStatus::ALL.into_iter().map(|status| format!("- `{status}`: {}", status_meaning(status))).collect();
+    json!({
+        "type": "string",
+        "enum": DateStatus::ALL.map(DateStatus::as_str),
+        "description": format!("How far a date can be trusted:\n\n{}", meanings.join("\n")),
+    })
+}
+
+/// A row of the model's tables.
+fn row(description: &str, fields: &[FieldDoc]) -> Value {
+    let properties: Vec<Property> = fields.iter().map(|field| (field.name, field_schema(field))).collect();
+    let mut schema = nested(&properties);
+    schema["description"] = description.into();
+    schema
+}
+
+/// A property's dotted name, and its schema.
+type Property = (&'static str, Value);
+
+/// The object that the dotted names stand for. Siblings stand side by side in the tables, as they do in JSON.
+fn nested(properties: &[Property]) -> Value {
+    let head = |property: &Property| property.0.split_once('.').map_or(property.0, |(head, _)| head);
+    let mut members = Map::new();
+    let mut required = Vec::new();
+    for group in properties.chunk_by(|one, other| head(one) == head(other)) {
+        let Some(first) = group.first() else { continue };
+        let name = head(first);
+        let inner: Vec<Property> = group
+            .iter()
+            .filter_map(|(path, schema)| path.split_once('.').map(|(_, rest)| (rest, schema.clone())))
+            .collect();
+        let schema = if inner.is_empty() {
+            first.1.clone()
+        } else {
+            let mut schema = nested(&inner);
+            schema["description"] = group_note(name).into();
+            schema
+        };
+        members.insert(name.to_owned(), schema);
+        required.push(name);
+    }
+    json!({"type": "object", "properties": members, "required": required})
+}
+
+fn field_schema(field: &FieldDoc) -> Value {
+    let mut schema = match field.value_type {
+        Type::Id => component("schemas", "Id"),
+        Type::Timestamp => component("schemas", "Timestamp"),
+        Type::Of(kind) => kind_schema(kind),
+    };
+    if field.nullable {
+        make_nullable(&mut schema);
+    }
+    schema["description"] = field.note.into();
+    schema
+}
+
+fn kind_schema(kind: Kind) -> Value {
+    match kind {
+        Kind::Text => json!({"type": "string", "minLength": 1}),
+        Kind::Date => json!({"type": "string", "format": "date"}),
+        Kind::Status => component("schemas", "DateStatus"),
+        Kind::Year => json!({"type": "integer", "minimum": 1900, "maximum": 2100}),
+        Kind::Whole => json!({"type": "integer", "minimum": 0, "maximum": Id::MAX.get()}),
+        Kind::Number => json!({"type": "number", "minimum": 0}),
+        Kind::Flag => json!({"type": "boolean"}),
+        Kind::Access => json!({"type": "string", "enum": Access::ALL.map(Access::as_str)}),
+        Kind::Texts => list_of(json!({"type": "string", "minLength": 1})),
+        Kind::Organizations => list_of(component("schemas", "Organization")),
+        Kind::Tags => list_of(component("schemas", "Tag")),
+    }
+}
+
+fn list_of(items: Value) -> Value {
+    json!({"type": "array", "items": items, "uniqueItems": true})
+}
+
+fn make_nullable(schema: &mut Value) {
+    if schema.get("$ref").is_some() {
+        *schema = json!({"anyOf": [schema.take(), {"type": "null"}]});
+        return;
+    }
+    let base = schema["type"].take();
+    schema["type"] = json!([base, "null"]);
+    // An enumeration names null among its values, or else it would forbid it.
+    if let Some(values) = schema.get_mut("enum").and_then(Value::as_array_mut) {
+        values.push(Value::Null);
+    }
+}
+
+/// An object with these properties, all of them always there. Others may be added within v1.
+fn whole_object(properties: Value) -> Value {
+    let required: Vec<&String> = properties.as_object().into_iter().flat_map(Map::keys).collect();
+    json!({"type": "object", "required": required, "properties": properties})
+}
+
+fn page_of(record: &str) -> Value {
+    whole_object(json!({
+        "data": {"type": "array", "items": component("schemas", record), "description": "Records of the page"},
+        "has_more": {"type": "boolean", "description": "True when another page exists"},
+        "next_cursor": {
+            "type": ["string", "null"],
+            "description": "Opaque value to pass as `cursor` to get the next page; null on the last one",
+        },
+    }))
+}
+
+fn changes_of(record: &str) -> Value {
+    whole_object(json!({
+        "data": {
+            "type": "array",
+            "items": {"oneOf": [component("schemas", record), component("schemas", "Tombstone")]},
+            "description": "Full current records and tombstones, oldest change first",
+        },
+        "has_more": {
+            "type": "boolean",
+            "description": "True when the caller should call again at once with `next_sync_token`",
+        },
+        "next_sync_token": {
+            "type": "string",
+            "description": "Opaque position to save after applying the page, and to send as `since` next time",
+        },
+    }))
+}
+
+fn tombstone() -> Value {
+    let mut schema = whole_object(json!({
+        "id": component("schemas", "Id"),
+        "deleted": {"type": "boolean", "const": true},
+        "changed_at": component("schemas", "Timestamp"),
+    }));
+    schema["description"] = "A record that was removed or left the license. It may concern a record that the caller \
+                             never had, and is ignored then"
+        .into();
+    schema
+}
+
+/// The item of a reference list: the row, and how many records carry it.
+fn item(row: &str, records_note: &str) -> Value {
+    json!({
+        "allOf": [
+            component("schemas", row),
+            whole_object(json!({"records": {"type": "integer", "minimum": 1, "description": records_note}})),
+        ],
+    })
+}
+
+fn therapy_area_item() -> Value {
+    whole_object(json!({
+        "name": {"type": "string"},
+        "conferences": {
+            "type": "integer",
+            "minimum": 1,
+            "description": "Number of visible conferences with the area",
+        },
+    }))
+}
+
+fn status() -> Value {
+    let dataset = whole_object(json!({
+        "records": {"type": "integer", "minimum": 0, "description": "Records in the dataset"},
+        "last_change_at": {
+            "anyOf": [component("schemas", "Timestamp"), {"type": "null"}],
+            "description": "When the dataset's content last changed",
+        },
+    }));
+    let datasets = object(Dataset::ALL.map(|name| (name.as_str(), dataset.clone())));
+    whole_object(json!({
+        "status": {"type": "string", "description": "`ok` when the API is up"},
+        "api_version": {"type": "string", "const": "v1"},
+        "time": component("schemas", "Timestamp"),
+        "datasets": whole_object(datasets),
+    }))
+}
+
+fn problem() -> Value {
+    whole_object(json!({
+        "type": {"type": "string", "format": "uri", "description": "Ends in the error code; leads to its page"},
+        "title": {"type": "string", "description": "The HTTP reason phrase"},
+        "status": {"type": "integer", "minimum": 400, "maximum": 599, "description": "The HTTP status"},
+        "detail": {"type": "string", "description": "The cause, and what to send instead; for people"},
+        "request_id": {"type": "string", "description": "The same value as in the `X-Request-Id` header"},
+    }))
+}

@@ -1,0 +1,295 @@
+//! The document against the contract, and against what the model renders.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::docs::errors::ERRORS;
+use crate::model::reference::{Referenced, References};
+use crate::model::time::parse_time;
+use crate::model::{
+    Access, Conference, ConferenceFields, Curated, DateStatus, Fields, Id, Journal, JournalFields, Organization,
+    OrganizationFields, Tag, TagFields, Timestamp, json as render,
+};
+
+fn sample() -> Value {
+    document("https://feed.example.org")
+}
+
+/// The statuses that the contract's table names for an endpoint.
+const CONTRACT: [(&str, &[&str]); 11] = [
+    ("/conferences", &["200", "304", "400", "401", "403", "429"]),
+    ("/conferences/{id}", &["200", "304", "401", "403", "404", "429"]),
+    ("/conferences/changes", &["200", "400", "401", "403", "410", "429"]),
+    ("/journals", &["200", "304", "400", "401", "403", "429"]),
+    ("/journals/{id}", &["200", "304", "401", "403", "404", "429"]),
+    ("/journals/changes", &["200", "400", "401", "403", "410", "429"]),
+    ("/exports/{dataset}", &["200", "400", "401", "403", "429"]),
+    ("/reference/therapy-areas", &["200", "401", "403"]),
+    ("/reference/tags", &["200", "400", "401", "403"]),
+    ("/reference/organizations", &["200", "400", "401", "403"]),
+    ("/status", &["200", "503"]),
+];
+
+#[test]
+fn paths_and_statuses_are_those_of_the_contract() {
+    let document = sample();
+    let paths = document["paths"].as_object().unwrap();
+    let named: BTreeSet<&str> = paths.keys().map(String::as_str).collect();
+    assert_eq!(named, CONTRACT.iter().map(|(path, _)| *path).collect());
+    for (path, statuses) in CONTRACT {
+        let item = paths[path].as_object().unwrap();
+        assert_eq!(item.keys().collect::<Vec<_>>(), ["get"], "{path}");
+        for status in statuses {
+            assert!(item["get"]["responses"].get(status).is_some(), "{path} does not document {status}");
+        }
+    }
+}
+
+#[test]
+fn parameters_are_those_of_the_contract() {
+    let expected = [
+        (
+            "/conferences",
+            "limit cursor updated_since q year start_date_from start_date_to country therapy_area If-None-Match",
+        ),
+        ("/conferences/{id}", "id If-None-Match"),
+        ("/conferences/changes", "since updated_since limit"),
+        ("/journals", "limit cursor updated_since q If-None-Match"),
+        ("/journals/{id}", "id If-None-Match"),
+        ("/journals/changes", "since updated_since limit"),
+        ("/exports/{dataset}", "dataset format"),
+        ("/reference/therapy-areas", "If-None-Match"),
+        ("/reference/tags", "dataset type If-None-Match"),
+        ("/reference/organizations", "dataset If-None-Match"),
+        ("/status", ""),
+    ];
+    let document = sample();
+    for (path, names) in expected {
+        let parameters = document["paths"][path]["get"]["parameters"].as_array().unwrap();
+        let named: Vec<&str> = parameters
+            .iter()
+            .map(|parameter| resolve(&document, parameter["$ref"].as_str().unwrap())["name"].as_str().unwrap())
+            .collect();
+        assert_eq!(named.join(" "), names, "{path}");
+    }
+}
+
+#[test]
+fn only_status_works_without_a_key() {
+    for (path, item) in sample()["paths"].as_object().unwrap() {
+        let is_open = item["get"].get("security") == Some(&json!([]));
+        assert_eq!(is_open, path == "/status", "{path}");
+    }
+}
+
+#[test]
+fn every_reference_resolves_and_every_component_is_used() {
+    let document = sample();
+    let mut references = BTreeSet::new();
+    collect_references(&document, &mut references);
+    for reference in &references {
+        assert!(!resolve(&document, reference).is_null(), "{reference}");
+    }
+    for (section, components) in document["components"].as_object().unwrap() {
+        for name in components.as_object().unwrap().keys().filter(|_| section != "securitySchemes") {
+            let reference = format!("#/components/{section}/{name}");
+            assert!(references.contains(&reference), "{reference} is not used");
+        }
+    }
+}
+
+#[test]
+fn every_response_has_the_headers_of_every_response() {
+    let document = sample();
+    let mut responses: Vec<&Value> = document["components"]["responses"].as_object().unwrap().values().collect();
+    for item in document["paths"].as_object().unwrap().values() {
+        responses.extend(item["get"]["responses"].as_object().unwrap().values());
+    }
+    for response in responses.into_iter().filter(|response| response.get("$ref").is_none()) {
+        for name in ["X-Request-Id", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"] {
+            assert!(response["headers"].get(name).is_some(), "{response:#} lacks {name}");
+        }
+    }
+}
+
+#[test]
+fn examples_of_problems_are_problems() {
+    let document = sample();
+    for error in ERRORS {
+        let example = &document["components"]["examples"][error.code]["value"];
+        assert_valid(&document, "Problem", example);
+    }
+}
+
+#[test]
+fn the_time_pattern_takes_what_the_service_takes() {
+    let pattern = jsonschema::validator_for(&json!({"pattern": parameters::TIME_PATTERN})).unwrap();
+    for text in [
+        "2026-03-15",
+        "2026-03-15T09:30",
+        "2026-03-15T09:30:00",
+        "2026-03-15t09:30:00z",
+        "2026-03-15T09:30:00.999Z",
+        "2026-03-15T09:30:00,5+02:00",
+        "2026-03-15T09:30:00-0130",
+        "2026-03-15T09:30:00+02",
+        "2026-03-15 09:30:00",
+        "2026-03-15T09:30:00 02:00",
+        "2026-03-15T09",
+        "2026-03-15T",
+        "20260315",
+        "2026-3-5",
+        "",
+    ] {
+        assert_eq!(pattern.is_valid(&json!(text)), parse_time(text).is_ok(), "{text:?}");
+    }
+}
+
+#[test]
+fn rendered_records_fit_their_schemas() {
+    let document = sample();
+    for record in rendered_conferences() {
+        assert_valid(&document, "Conference", &record);
+        assert_valid(&document, "ConferenceSingle", &json!({"data": record}));
+        let page = json!({"data": [record], "has_more": false, "next_cursor": null});
+        assert_valid(&document, "ConferencePage", &page);
+        let tombstone = json!({"id": 7, "deleted": true, "changed_at": "2026-03-15T09:30:00Z"});
+        let changes = json!({"data": [tombstone, record], "has_more": true, "next_sync_token": "opaque"});
+        assert_valid(&document, "ConferenceChanges", &changes);
+    }
+    for record in rendered_journals() {
+        assert_valid(&document, "Journal", &record);
+        assert_valid(&document, "JournalPage", &json!({"data": [record], "has_more": true, "next_cursor": "opaque"}));
+    }
+    let references = references();
+    for reference in references.organizations.values().map(|found| &found.json) {
+        let mut item: Value = serde_json::from_slice(reference).unwrap();
+        assert_valid(&document, "Organization", &item);
+        item["records"] = json!(3);
+        assert_valid(&document, "OrganizationItem", &item);
+    }
+    for reference in references.tags.values().map(|found| &found.json) {
+        assert_valid(&document, "Tag", &serde_json::from_slice(reference).unwrap());
+    }
+}
+
+#[test]
+fn other_bodies_do_not_fit() {
+    let document = sample();
+    let record = rendered_conferences().remove(0);
+    let changes: [fn(&mut Value); 7] = [
+        |record| record["name"] = Value::Null,
+        |record| record["start_date_status"] = json!("maybe"),
+        |record| record["start_date"] = json!("15 March 2026"),
+        |record| record["tags"] = json!([{"id": 4}]),
+        |record| record["formats"] = Value::Null,
+        |record| record["updated_at"] = json!("2026-03-15T09:30:00+02:00"),
+        |record| drop(record.as_object_mut().unwrap().remove("city")),
+    ];
+    for change in changes {
+        let mut broken = record.clone();
+        change(&mut broken);
+        assert!(!validator(&document, "Conference").is_valid(&broken), "{broken}");
+    }
+    let mut widened = record;
+    widened["a_field_of_tomorrow"] = json!(1);
+    assert_valid(&document, "Conference", &widened);
+}
+
+fn validator(document: &Value, schema: &str) -> jsonschema::Validator {
+    let root = json!({"$ref": format!("#/components/schemas/{schema}"), "components": document["components"]});
+    jsonschema::options().should_validate_formats(true).build(&root).unwrap()
+}
+
+fn assert_valid(document: &Value, schema: &str, value: &Value) {
+    let errors: Vec<String> = validator(document, schema)
+        .iter_errors(value)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect();
+    assert!(errors.is_empty(), "{schema}: {errors:#?}\n{value:#}");
+}
+
+fn resolve<'a>(document: &'a Value, reference: &str) -> &'a Value {
+    document.pointer(reference.strip_prefix('#').unwrap()).unwrap_or(&Value::Null)
+}
+
+fn collect_references(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(members) => {
+            for (key, member) in members {
+                match member.as_str() {
+                    Some(reference) if key == "$ref" => drop(found.insert(reference.to_owned())),
+                    _ => collect_references(member, found),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect_references(item, found)),
+        _ => {}
+    }
+}
+
+fn curated<F: Fields>(id: u64, fields: F) -> Curated<F> {
+    Curated::new(Id::try_from(id).unwrap(), fields).unwrap()
+}
+
+fn text(text: &str) -> Option<String> {
+    Some(text.to_owned())
+}
+
+fn references() -> References {
+    let organization: Organization =
+        curated(3, OrganizationFields { name: text("European Society"), kind: text("society"), ..Default::default() });
+    let tag: Tag = curated(4, TagFields { kind: text("Audience"), name: text("Nurses"), category: None });
+    References {
+        organizations: [(organization.id(), Referenced::new(organization))].into(),
+        tags: [(tag.id(), Referenced::new(tag))].into(),
+    }
+}
+
+/// One with every kind of value, and one with as few as the rules allow.
+fn rendered_conferences() -> Vec<Value> {
+    let mut full = ConferenceFields {
+        name: text("Congress of \"Quotes\""),
+        year: Some(2026),
+        start_date: Some(jiff::civil::date(2026, 3, 15)),
+        start_date_status: Some(DateStatus::Confirmed),
+        abstract_due_date_status: Some(DateStatus::NotFound),
+        late_breaking_due_date_status: Some(DateStatus::Check),
+        therapy_areas: vec!["Oncology".to_owned(), "Cardiology".to_owned()],
+        organizations: vec![Id::try_from(3).unwrap()],
+        tags: vec![Id::try_from(4).unwrap()],
+        ..Default::default()
+    };
+    full.formats.oral = Some(true);
+    let bare = ConferenceFields {
+        name: text("Bare"),
+        start_date_status: Some(DateStatus::NotFound),
+        abstract_due_date_status: Some(DateStatus::NotFound),
+        late_breaking_due_date_status: Some(DateStatus::NotFound),
+        ..Default::default()
+    };
+    let rows: [Conference; 2] = [curated(1, full), curated(2, bare)];
+    rows.iter().map(rendered).collect()
+}
+
+fn rendered_journals() -> Vec<Value> {
+    let mut full = JournalFields {
+        name: text("Journal"),
+        impact_factor: "4.25".parse().ok(),
+        impact_factor_year: Some(2025),
+        tags: vec![Id::try_from(4).unwrap()],
+        ..Default::default()
+    };
+    full.publishing.access = Some(Access::Hybrid);
+    full.timelines.online_submit_to_accept.min_weeks = "6".parse().ok();
+    let bare = JournalFields { name: text("Bare"), ..Default::default() };
+    let rows: [Journal; 2] = [curated(1, full), curated(2, bare)];
+    rows.iter().map(rendered).collect()
+}
+
+fn rendered<F: Fields>(row: &Curated<F>) -> Value {
+    let at = Timestamp::from_unix_s(1_773_567_000);
+    serde_json::from_slice(&render::render_record(row, at, &references())).unwrap()
+}

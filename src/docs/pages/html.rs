@@ -1,0 +1,83 @@
+//! Escaping, templates and the frame around every page.
+
+const STYLE: &str = include_str!("style.css");
+
+/// Text as HTML, in elements and in quoted attributes.
+pub fn escape(text: &str) -> String {
+    let mut html = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => html.push_str("&amp;"),
+            '<' => html.push_str("&lt;"),
+            '>' => html.push_str("&gt;"),
+            '"' => html.push_str("&quot;"),
+            '\'' => html.push_str("&#39;"),
+            _ => html.push(character),
+        }
+    }
+    html
+}
+
+/// Text with backticks as HTML with `<code>`.
+pub fn inline(text: &str) -> String {
+    let pieces = text.split('`').enumerate().map(|(at, piece)| {
+        let piece = escape(piece);
+        // Every second piece stood between two backticks.
+        if at % 2 == 1 { format!("<code>{piece}</code>") } else { piece }
+    });
+    pieces.collect()
+}
+
+/// A template with every `{{name}}` replaced by its HTML. What is put in is not looked at again; a name without a
+/// value stays as it is, which a test finds.
+pub fn fill(template: &str, values: &[(&str, String)]) -> String {
+    let mut html = String::with_capacity(template.len() * 2);
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once("{{") {
+        html.push_str(before);
+        let found = after
+            .split_once("}}")
+            .and_then(|(name, tail)| values.iter().find(|(known, _)| *known == name).map(|(_, value)| (value, tail)));
+        match found {
+            Some((value, tail)) => {
+                html.push_str(value);
+                rest = tail;
+            }
+            None => {
+                html.push_str("{{");
+                rest = after;
+            }
+        }
+    }
+    html.push_str(rest);
+    html
+}
+
+/// A whole page around its body.
+pub fn frame(title: &str, body: &str) -> String {
+    let title = escape(title);
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <link rel=\"icon\" href=\"data:,\">\n\
+         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n{body}</body>\n</html>\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_escaped() {
+        assert_eq!(escape("<a href=\"x\">&'"), "&lt;a href=&quot;x&quot;&gt;&amp;&#39;");
+        assert_eq!(inline("send `<key>` & wait"), "send <code>&lt;key&gt;</code> &amp; wait");
+    }
+
+    #[test]
+    fn templates_are_filled_once() {
+        let values = [("a", "{{b}}".to_owned()), ("b", "B".to_owned())];
+        assert_eq!(fill("{{a}} {{b}} {{c}} {{", &values), "{{b}} B {{c}} {{");
+    }
+}

@@ -1,0 +1,383 @@
+//! Backup, restore and compaction: whole files that take a name in one step, by rename and never by copying over.
+//!
+//! Whoever replaces the database holds the old file's writer lock until the rename is done: a writer that waits for it
+//! notices that the path leads elsewhere and starts anew.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::ops::Bound;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use redb::backends::FileBackend;
+use redb::{ReadTransaction, ReadableTable, StorageBackend, WriteTransaction};
+use serde::Serialize;
+use tempfile::TempPath;
+
+use super::codec::{CommitRow, seal, unseal};
+use super::copy::{check_file, copy_checked};
+use super::file::{Follower, Writer, folder_of};
+use super::snapshot::{Snapshot, load_rows};
+use super::{StoreError, tables};
+use crate::model::key::KeyStatus;
+use crate::model::time::now;
+use crate::model::{Dataset, KeyRecord, License, Timestamp};
+
+/// The bytes that redb's writers lock, far beyond any file's end (its design document, "Lock bytes"). Used only for
+/// files that are too damaged to be opened.
+const REDB_WRITER_LOCK: [u64; 2] = [(1 << 62) + 1, 1 << 62];
+
+/// What a backup holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BackupReport {
+    /// Records per dataset.
+    pub records: BTreeMap<Dataset, u64>,
+    /// The last commit's time.
+    pub last_commit_at: Option<String>,
+    /// The file's size.
+    pub bytes: u64,
+}
+
+/// Writes a consistent copy, while others read and write, and checks it before it takes its name.
+///
+/// # Errors
+/// When the database cannot be read, the copy is damaged (a row that rotted is copied as it is), or the target is the
+/// database itself or something that is no backup.
+pub fn backup(follower: &Follower, target: &Path) -> Result<BackupReport, StoreError> {
+    refuse_as_target(follower.path(), target)?;
+    let draft = new_draft(target)?;
+    let transaction = follower.begin_read()?;
+    let snapshot = Snapshot::open(&transaction)?;
+    copy_checked(&transaction, &draft)?;
+    let commit = snapshot.commit();
+    let report = BackupReport {
+        records: Dataset::ALL.into_iter().map(|of| (of, snapshot.dataset_state(of).records)).collect(),
+        last_commit_at: (commit.seq > 0).then(|| commit.time.to_string()),
+        bytes: size(&draft)?,
+    };
+    take_name(draft, target)?;
+    Ok(report)
+}
+
+/// A backup must not take the place of a database in use, nor of anything else that is dear to somebody.
+fn refuse_as_target(database: &Path, target: &Path) -> Result<(), StoreError> {
+    let Ok(found) = std::fs::metadata(target) else { return Ok(()) };
+    let own = std::fs::metadata(database).map_err(|source| io_error(database, source))?;
+    let refused = |reason: &str| Err(StoreError::BadTarget { path: target.to_owned(), reason: reason.to_owned() });
+    if (found.dev(), found.ino()) == (own.dev(), own.ino()) {
+        return refused("it is the database itself");
+    }
+    match Follower::open(target) {
+        Ok(_) => Ok(()),
+        Err(_) => refused("it exists and is no backup; choose another name, or remove it"),
+    }
+}
+
+/// How large a file was before and after its compaction, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[allow(missing_docs, reason = "two sizes")]
+pub struct CompactReport {
+    pub bytes_before: u64,
+    pub bytes_after: u64,
+}
+
+/// Rewrites the file at its smallest. Histories, and so tokens, stay as they are.
+///
+/// # Errors
+/// When another process writes, or the copy cannot be made; the database stays as it was then.
+pub fn compact(path: &Path, wait: Duration) -> Result<CompactReport, StoreError> {
+    let writer = Writer::open(path, wait)?;
+    let bytes_before = size(path)?;
+    let draft = new_draft(path)?;
+    copy_checked(&writer.begin_read()?, &draft)?;
+    let bytes_after = size(&draft)?;
+    take_owner(path, &draft)?;
+    writer.check_in_place()?;
+    take_name(draft, path)?;
+    drop(writer);
+    Ok(CompactReport { bytes_before, bytes_after })
+}
+
+/// What a restore changes besides the records.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Differences {
+    /// When the backup's last commit was made.
+    pub restored_to: Option<String>,
+    /// When the replaced database's last commit was made.
+    pub replaced_from: Option<String>,
+    /// Records per dataset: in the replaced database, in the backup.
+    pub records: BTreeMap<Dataset, (u64, u64)>,
+    /// Licenses that the backup has otherwise, not at all, or too much.
+    pub licenses: Vec<LicenseDifference>,
+    /// Keys that work now and will not any more, by id.
+    pub keys_that_stop: Vec<String>,
+    /// Keys that the backup holds as usable and that stay revoked, by id.
+    pub keys_that_stay_revoked: Vec<String>,
+    /// Why the replaced database could not be read. Then revocations made in it are lost.
+    pub unreadable: Option<String>,
+}
+
+/// A license that differs between the replaced database and the backup.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LicenseDifference {
+    /// Its name.
+    pub license: String,
+    /// What happens to it.
+    pub change: &'static str,
+}
+
+/// A restore that is ready to take place.
+#[derive(Debug)]
+pub struct Restoration {
+    draft: TempPath,
+    target: PathBuf,
+    differences: Differences,
+    /// The old file's lock, held until the rename is done.
+    _lock: OldFile,
+}
+
+#[derive(Debug)]
+enum OldFile {
+    None,
+    Locked(#[allow(dead_code, reason = "held for its lock")] Box<Writer>),
+    Damaged(#[allow(dead_code, reason = "held for its lock")] Box<FileBackend>),
+}
+
+/// What is carried over from the replaced database.
+#[derive(Default)]
+struct Kept {
+    secret: Option<Vec<u8>>,
+    keys: BTreeMap<[u8; 32], KeyRecord>,
+    licenses: Vec<License>,
+}
+
+impl Restoration {
+    /// Copies and checks the backup, renews its lineages, and carries revocations over. Nothing is changed yet.
+    ///
+    /// # Errors
+    /// When the backup cannot be read or is damaged, another process writes, or the old file is of a newer format.
+    pub fn prepare(target: &Path, backup: &Path, wait: Duration) -> Result<Restoration, StoreError> {
+        let found = std::fs::metadata(backup).map_err(|source| io_error(backup, source))?;
+        if std::fs::metadata(target).is_ok_and(|own| (own.dev(), own.ino()) == (found.dev(), found.ino())) {
+            let reason = "it is the database itself".to_owned();
+            return Err(StoreError::BadTarget { path: backup.to_owned(), reason });
+        }
+        let draft = new_draft(target)?;
+        std::fs::copy(backup, &draft).map_err(|source| io_error(backup, source))?;
+        std::fs::set_permissions(&draft, PermissionsExt::from_mode(0o600))
+            .map_err(|source| io_error(&draft, source))?;
+        check_file(&draft).map_err(|error| name_backup(error, backup))?;
+
+        let mut differences = Differences::default();
+        let (lock, kept) = Restoration::lock_old(target, wait, &mut differences)?;
+        let writer = Writer::open(&draft, Duration::ZERO)?;
+        compare(&writer.begin_read()?, &kept, &mut differences)?;
+        let transaction = writer.begin_raw()?;
+        renew_lineages(&transaction)?;
+        keep_revocations(&transaction, &kept)?;
+        transaction.commit()?;
+        Ok(Restoration { draft, target: target.to_owned(), differences, _lock: lock })
+    }
+
+    /// Takes the old file's writer lock and reads what is carried over from it.
+    fn lock_old(target: &Path, wait: Duration, differences: &mut Differences) -> Result<(OldFile, Kept), StoreError> {
+        if !target.exists() {
+            return Ok((OldFile::None, Kept::default()));
+        }
+        match Writer::open(target, wait) {
+            Ok(writer) => {
+                let read = writer.begin_read().and_then(|transaction| read_kept(&transaction, differences));
+                let kept = read.unwrap_or_else(|error| {
+                    differences.unreadable = Some(error.to_string());
+                    Kept::default()
+                });
+                Ok((OldFile::Locked(Box::new(writer)), kept))
+            }
+            Err(error @ (StoreError::NotADatabase { .. } | StoreError::Damaged { .. } | StoreError::Engine(_))) => {
+                differences.unreadable = Some(error.to_string());
+                Ok((OldFile::Damaged(Box::new(bare_lock(target)?)), Kept::default()))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What will differ.
+    pub fn differences(&self) -> &Differences {
+        &self.differences
+    }
+
+    /// Takes the database's place.
+    ///
+    /// # Errors
+    /// When the file system refuses; the database stays as it was then.
+    pub fn finish(self) -> Result<(), StoreError> {
+        if self.target.exists() {
+            take_owner(&self.target, &self.draft)?;
+        }
+        take_name(self.draft, &self.target)
+    }
+}
+
+/// A damaged backup is named, so that nobody takes it for the database.
+fn name_backup(error: StoreError, backup: &Path) -> StoreError {
+    let reason = match error {
+        StoreError::Damaged { table, detail } => format!("table `{table}`: {detail}"),
+        StoreError::NotADatabase { reason, .. } => reason,
+        StoreError::NewerSchema { found, known, .. } => {
+            return StoreError::NewerSchema { path: backup.to_owned(), found, known };
+        }
+        other => other.to_string(),
+    };
+    StoreError::BadBackup { path: backup.to_owned(), reason }
+}
+
+/// The writer's lock of a file that cannot be opened.
+fn bare_lock(path: &Path) -> Result<FileBackend, StoreError> {
+    let file = File::options().read(true).write(true).open(path).map_err(|source| io_error(path, source))?;
+    let busy = || StoreError::Busy { path: path.to_owned(), holder: "another process".to_owned() };
+    let backend = FileBackend::new(file).map_err(|_| busy())?;
+    for byte in REDB_WRITER_LOCK {
+        match backend.try_lock_range(Bound::Included(byte), Bound::Included(byte)) {
+            Ok(true) => {}
+            _ => return Err(busy()),
+        }
+    }
+    Ok(backend)
+}
+
+fn read_kept(transaction: &ReadTransaction, differences: &mut Differences) -> Result<Kept, StoreError> {
+    let snapshot = Snapshot::open(transaction)?;
+    let commit = snapshot.commit();
+    differences.replaced_from = (commit.seq > 0).then(|| commit.time.to_string());
+    for dataset in Dataset::ALL {
+        differences.records.insert(dataset, (snapshot.dataset_state(dataset).records, 0));
+    }
+    let mut keys = BTreeMap::new();
+    for entry in transaction.open_table(tables::KEYS)?.iter()? {
+        let (hash, bytes) = entry?;
+        keys.insert(hash.value(), unseal("keys", bytes.value())?);
+    }
+    let licenses = load_rows("licenses", &transaction.open_table(tables::LICENSES)?)?;
+    Ok(Kept { secret: Some(snapshot.secret().to_vec()), keys, licenses })
+}
+
+/// Notes what the backup has otherwise.
+fn compare(transaction: &ReadTransaction, kept: &Kept, differences: &mut Differences) -> Result<(), StoreError> {
+    let snapshot = Snapshot::open(transaction)?;
+    let at = now();
+    let commit = snapshot.commit();
+    differences.restored_to = (commit.seq > 0).then(|| commit.time.to_string());
+    for dataset in Dataset::ALL {
+        differences.records.entry(dataset).or_default().1 = snapshot.dataset_state(dataset).records;
+    }
+    for license in &kept.licenses {
+        let change = match snapshot.find_license_named(&license.name) {
+            None => "is not in the backup",
+            Some(other) if other.id != license.id => "is another license of the same name in the backup",
+            Some(other) if other.scope != license.scope => "has another scope in the backup",
+            Some(other) if other.rate_limit != license.rate_limit => "has another rate limit in the backup",
+            Some(_) => continue,
+        };
+        differences.licenses.push(LicenseDifference { license: license.name.clone(), change });
+    }
+    let names: BTreeSet<&str> = kept.licenses.iter().map(|license| license.name.as_str()).collect();
+    for license in snapshot.list_licenses().into_iter().filter(|license| !names.contains(license.name.as_str())) {
+        let change = "comes back with the backup";
+        differences.licenses.push(LicenseDifference { license: license.name.clone(), change });
+    }
+    for (hash, key) in &kept.keys {
+        let restored = snapshot.find_key(&crate::model::KeyHash(*hash));
+        let works = is_usable(key, at);
+        match restored {
+            Some(restored) if works && !is_usable(restored, at) => differences.keys_that_stop.push(key.id.clone()),
+            None if works => differences.keys_that_stop.push(key.id.clone()),
+            Some(restored) if !works && is_usable(restored, at) && key.revoked_at.is_some() => {
+                differences.keys_that_stay_revoked.push(key.id.clone());
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn is_usable(key: &KeyRecord, at: Timestamp) -> bool {
+    matches!(key.status(at), KeyStatus::Active | KeyStatus::Replaced)
+}
+
+/// A restore goes back in time, so no token of the lost time may find its lineage again.
+fn renew_lineages(transaction: &WriteTransaction) -> Result<(), StoreError> {
+    let mut commits = transaction.open_table(tables::COMMITS)?;
+    let mut renewed: Vec<(u64, CommitRow)> = Vec::new();
+    for entry in commits.iter()? {
+        let (seq, bytes) = entry?;
+        let mut row: CommitRow = unseal("commits", bytes.value())?;
+        getrandom::fill(&mut row.lineage)?;
+        renewed.push((seq.value(), row));
+    }
+    for (seq, row) in renewed {
+        commits.insert(seq, seal(&row)?.as_slice())?;
+    }
+    Ok(())
+}
+
+/// Keys revoked in either stay revoked. The replaced database's secret stays too, so that its tokens are known for what
+/// they are, and answered with 410.
+fn keep_revocations(transaction: &WriteTransaction, kept: &Kept) -> Result<(), StoreError> {
+    if let Some(secret) = &kept.secret {
+        transaction.open_table(tables::META)?.insert(tables::META_SECRET, secret.as_slice())?;
+    }
+    let mut keys = transaction.open_table(tables::KEYS)?;
+    let mut changed: Vec<([u8; 32], KeyRecord)> = Vec::new();
+    for entry in keys.iter()? {
+        let (hash, bytes) = entry?;
+        let mut key: KeyRecord = unseal("keys", bytes.value())?;
+        let Some(old) = kept.keys.get(&hash.value()) else { continue };
+        let earliest = [key.revoked_at, old.revoked_at].into_iter().flatten().min();
+        if earliest != key.revoked_at {
+            key.revoked_at = earliest;
+            key.replaced_by = old.replaced_by.clone();
+            changed.push((hash.value(), key));
+        }
+    }
+    for (hash, key) in changed {
+        keys.insert(hash, seal(&key)?.as_slice())?;
+    }
+    Ok(())
+}
+
+/// An empty file beside the one whose name it is to take. It is removed unless it takes it.
+fn new_draft(target: &Path) -> Result<TempPath, StoreError> {
+    let folder = folder_of(target);
+    let draft = tempfile::Builder::new().prefix(".medfeed-draft-").tempfile_in(folder);
+    Ok(draft.map_err(|source| io_error(folder, source))?.into_temp_path())
+}
+
+/// A draft takes a name in one step, and the step is made durable.
+fn take_name(draft: TempPath, target: &Path) -> Result<(), StoreError> {
+    let synced = File::open(&draft).and_then(|file| file.sync_all());
+    synced.map_err(|source| io_error(&draft, source))?;
+    draft.persist(target).map_err(|error| io_error(target, error.error))?;
+    let folder = folder_of(target);
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(|source| io_error(folder, source))
+}
+
+/// Whoever could read the old file can read the new one.
+fn take_owner(old: &Path, draft: &Path) -> Result<(), StoreError> {
+    let found = std::fs::metadata(old).map_err(|source| io_error(old, source))?;
+    std::fs::set_permissions(draft, found.permissions()).map_err(|source| io_error(draft, source))?;
+    let own = std::fs::metadata(draft).map_err(|source| io_error(draft, source))?;
+    if (own.uid(), own.gid()) != (found.uid(), found.gid()) {
+        std::os::unix::fs::chown(draft, Some(found.uid()), Some(found.gid()))
+            .map_err(|source| io_error(draft, source))?;
+    }
+    Ok(())
+}
+
+fn size(path: &Path) -> Result<u64, StoreError> {
+    std::fs::metadata(path).map(|found| found.len()).map_err(|source| io_error(path, source))
+}
+
+fn io_error(path: &Path, source: std::io::Error) -> StoreError {
+    StoreError::Io { path: path.to_owned(), source }
+}
