@@ -11,6 +11,6 @@ mod killed;
 mod malformed;
 mod real_lists;
 mod serving;
-mod site;
+pub mod site;
 mod stopping;
 mod waiting;
