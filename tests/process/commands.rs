@@ -114,17 +114,37 @@ fn licenses_and_keys() {
             ("license set x --dataset conferences --dry-run", 0, Out, "would be created"),
             ("license show x", 1, OnErr, "there is no license `x`"),
             ("license set x --dataset conferences --country South_Korea --year 2025..2027", 0, Out, "1 record enter"),
-            ("license set x --dataset conferences --country South_Korea --year 2025..2027", 0, Out, "nothing to change"),
+            (
+                "license set x --dataset conferences --country South_Korea --year 2025..2027",
+                0,
+                Out,
+                "nothing to change",
+            ),
             ("license set x --dataset conferences --year 2025..2027", 1, OnErr, "--country"),
-            ("license set x --dataset conferences --json", 1, Out, "\"error\":\"the license is restricted by --country and --year"),
-            ("license show x --json", 0, Out, "\"countries\":[\"South Korea\"],\"years\":[2025,2026,2027],\"rate_limit\":600"),
+            (
+                "license set x --dataset conferences --json",
+                1,
+                Out,
+                "\"error\":\"the license is restricted by --country and --year",
+            ),
+            (
+                "license show x --json",
+                0,
+                Out,
+                "\"countries\":[\"South Korea\"],\"years\":[2025,2026,2027],\"rate_limit\":600",
+            ),
             ("license explain x conferences 1", 0, Out, "is visible"),
             ("license explain x conferences 2", 0, Out, "the license allows South Korea"),
             ("license explain x conferences 2 --json", 0, Out, "\"exists\":true,\"visible\":false"),
             ("license explain x conferences 3", 0, Out, "there is no such record"),
             ("license explain x journals 1", 0, Out, "does not include the dataset `journals`"),
             ("license explain y journals 1", 1, OnErr, "there is no license `y`"),
-            ("license set x --dataset conferences --dataset journals --country South_Korea --country Narnia --year 2026", 0, OnErr, "no conference is in the country `Narnia`"),
+            (
+                "license set x --dataset conferences --dataset journals --country South_Korea --country Narnia --year 2026",
+                0,
+                OnErr,
+                "no conference is in the country `Narnia`",
+            ),
             ("license set x --dataset conferences --widen", 0, Out, "Older sync tokens get 410"),
             ("license set x --dataset conferences --rate-limit 5", 0, Out, "Sync tokens stay alive"),
             ("license list --json", 0, Out, "\"rate_limit\":5"),
@@ -174,13 +194,23 @@ fn imports_and_exports() {
         &site,
         &[
             ("import broken", 1, OnErr, "broken/conferences.csv:1: nmae: unknown column `nmae`; did you mean `name`?"),
-            ("import broken", 1, OnErr, "broken/conferences.csv:2: start_date: `2026-13-01` - write a date as YYYY-MM-DD"),
+            (
+                "import broken",
+                1,
+                OnErr,
+                "broken/conferences.csv:2: start_date: `2026-13-01` - write a date as YYYY-MM-DD",
+            ),
             ("import broken", 1, OnErr, "nothing was changed"),
             ("import broken --json", 1, Out, "\"line\":2,\"field\":\"start_date\""),
             ("import same", 0, Out, "Nothing is new"),
             ("import same --json", 0, Out, "\"committed\":true"),
             ("import few --replace", 1, OnErr, "--allow-removals 37"),
-            ("import few --replace --json", 1, Out, "\"committed\":false,\"error\":\"the run would remove 37 of 40 conferences"),
+            (
+                "import few --replace --json",
+                1,
+                Out,
+                "\"committed\":false,\"error\":\"the run would remove 37 of 40 conferences",
+            ),
             ("import few --replace --allow-removals 36", 1, OnErr, "--allow-removals 37"),
             ("import few --replace --allow-removals 37 --dry-run", 0, Out, "37 removed"),
             ("import few --replace --allow-removals 37", 0, Out, "Committed"),
@@ -201,7 +231,8 @@ fn imports_and_exports() {
             ("import table --json", 0, Out, "\"unchanged\":40"),
         ],
     );
-    let names: Vec<String> = ["conferences", "journals", "organizations", "tags"].map(|stem| format!("{stem}.csv")).into();
+    let names: Vec<String> =
+        ["conferences", "journals", "organizations", "tags"].map(|stem| format!("{stem}.csv")).into();
     let mut written: Vec<String> = std::fs::read_dir(site.path("table"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())

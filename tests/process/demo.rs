@@ -76,7 +76,8 @@ fn the_printed_lines_work() {
     let echo = lines.iter().find(|line| line.starts_with("echo ")).expect("a change");
     let [_, content, _, file] = &words(echo)[..] else { panic!("{echo}") };
     site.write(file, content);
-    let import = lines.iter().find(|line| line.starts_with("medfeed ")).expect("an import");
+    let import = lines.iter().find(|line| line.contains(" import ")).expect("an import");
+    assert_eq!(words(import)[0], env!("CARGO_BIN_EXE_medfeed"), "the program that runs");
     let done = site.run(words(import).into_iter().skip(1));
     assert_eq!(done.code, Some(0), "{import}: {done:?}");
     let record = curls.iter().find(|line| line.contains("/v1/conferences/")).expect("a single record");

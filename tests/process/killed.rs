@@ -46,7 +46,8 @@ fn a_killed_import_leaves_the_state_before_or_after() {
         for round in 0..10 {
             let next = stands + 1;
             let file = site.write("conferences.jsonl", conferences_of_version(COUNT, next));
-            let mut import = Process::spawn(site.command(["import", "--json"]).arg(&file).stdout(std::process::Stdio::null()));
+            let mut import =
+                Process::spawn(site.command(["import", "--json"]).arg(&file).stdout(std::process::Stdio::null()));
             let status = import.ended_within(random.part_of(usual));
             import.kill();
             let acknowledged = status.is_some_and(|status| status.success());

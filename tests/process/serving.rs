@@ -124,10 +124,10 @@ fn keys_change_while_serving() {
     let (_, here) = site.key("all", &["--allow-ip", "192.0.2.7", "--allow-ip", "::ffff:127.0.0.0/104"]);
     comes(&here, "ok");
 
+    site.check();
     site.json(["license", "remove", "all"]);
     comes(&fourth, "401 revoked_api_key");
     assert_eq!(code("mfk_nonsense"), "401 invalid_api_key");
-    site.check();
     server.stop();
 }
 

@@ -22,12 +22,7 @@ pub fn wait_until<T>(what: &str, within: Duration, ask: impl FnMut() -> Option<T
 }
 
 /// Asks at intervals until there is something.
-pub fn wait_until_every<T>(
-    interval: Duration,
-    what: &str,
-    within: Duration,
-    mut ask: impl FnMut() -> Option<T>,
-) -> T {
+pub fn wait_until_every<T>(interval: Duration, what: &str, within: Duration, mut ask: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
         if let Some(found) = ask() {
@@ -248,7 +243,8 @@ impl Drop for Server {
 }
 
 /// The statuses that a conference without dates needs.
-pub const STATUSES: &str = r#""start_date_status":"check","abstract_due_date_status":"check","late_breaking_due_date_status":"check""#;
+pub const STATUSES: &str =
+    r#""start_date_status":"check","abstract_due_date_status":"check","late_breaking_due_date_status":"check""#;
 
 /// Conferences whose venue is `version n`: a change of the version changes them all.
 pub fn conferences_of_version(count: u64, version: u64) -> String {

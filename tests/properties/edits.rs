@@ -82,7 +82,9 @@ pub fn import(world: &World, changes: &[Change]) -> (World, Batch) {
         tags: all_ids(&world.tags, &after.tags, |id, name| {
             curated(id, TagFields { kind: Some("Topic".to_owned()), name: Some(name.clone()), category: None })
         }),
-        conferences: all_ids(&world.records[0], &after.records[0], |id, stored| curated(id, conference(&stored.record))),
+        conferences: all_ids(&world.records[0], &after.records[0], |id, stored| {
+            curated(id, conference(&stored.record))
+        }),
         journals: all_ids(&world.records[1], &after.records[1], |id, stored| curated(id, journal(&stored.record))),
     };
     (after, batch)
@@ -138,9 +140,9 @@ fn journal(record: &Record) -> JournalFields {
 /// Completes the world after an import that was committed at a time: what changed, and what licenses learn of it.
 pub fn imported(before: &World, mut after: World, at: Timestamp) -> World {
     after.commits += 1;
-    let renamed = |links: &std::collections::BTreeSet<u64>, old: &BTreeMap<u64, String>, new: &BTreeMap<u64, String>| {
-        links.iter().any(|id| old.get(id) != new.get(id))
-    };
+    let renamed = |links: &std::collections::BTreeSet<u64>,
+                   old: &BTreeMap<u64, String>,
+                   new: &BTreeMap<u64, String>| { links.iter().any(|id| old.get(id) != new.get(id)) };
     for dataset in Dataset::ALL {
         let place = dataset.index();
         let mut changed = Vec::new();

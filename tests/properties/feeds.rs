@@ -236,7 +236,8 @@ fn export_plus_feed_is_the_view() {
         for caller in &mut callers {
             caller.reload(&system);
             let begun = medfeed::model::time::now();
-            first_copies.extend(caller.saved.is_some().then(|| (caller.license, caller.dataset, caller.copy.clone(), begun)));
+            first_copies
+                .extend(caller.saved.is_some().then(|| (caller.license, caller.dataset, caller.copy.clone(), begun)));
         }
         for step in steps {
             let licenses = system.world.licenses.len();

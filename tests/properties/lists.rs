@@ -54,8 +54,14 @@ fn queries() -> impl Strategy<Value = Query> {
         option::weighted(0.2, select(&DATES)),
         option::weighted(0.2, select(&DATES)),
     );
-    (option::weighted(0.5, texts()), places)
-        .prop_map(|(text, (year, country, area, from, to))| Query { text, year, country, area, from, to })
+    (option::weighted(0.5, texts()), places).prop_map(|(text, (year, country, area, from, to))| Query {
+        text,
+        year,
+        country,
+        area,
+        from,
+        to,
+    })
 }
 
 impl Query {

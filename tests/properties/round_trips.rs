@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use medfeed::model::journal::{Access, Publishing, Timelines, Weeks};
 use medfeed::model::conference::Formats;
+use medfeed::model::journal::{Access, Publishing, Timelines, Weeks};
 use medfeed::model::time::parse_date;
 use medfeed::model::{
     ConferenceFields, Curated, DateStatus, Fields, Id, JournalFields, Number, OrganizationFields, TagFields,
@@ -20,9 +20,46 @@ use crate::process::site::Site;
 
 /// Pieces of texts that formats trip over.
 const PIECES: [&str; 40] = [
-    "\"", "'", ",", "\n", "\r\n", "\r", ";", "; ", ": ", ":", "=", "+", "-", "@", "\t", " ", "  ", "a", "Zürich",
-    "e\u{301}", "\u{feff}", "\0", "\u{1b}[31m", "\u{85}", "\u{2028}", "癌", "👩‍⚕️", "\\", "\\n", "\\u0041", "TRUE", "null", "\u{202e}",
-    "0", "1e5", "{", "]", "\u{fffd}", "\u{10ffff}", "''=",
+    "\"",
+    "'",
+    ",",
+    "\n",
+    "\r\n",
+    "\r",
+    ";",
+    "; ",
+    ": ",
+    ":",
+    "=",
+    "+",
+    "-",
+    "@",
+    "\t",
+    " ",
+    "  ",
+    "a",
+    "Zürich",
+    "e\u{301}",
+    "\u{feff}",
+    "\0",
+    "\u{1b}[31m",
+    "\u{85}",
+    "\u{2028}",
+    "癌",
+    "👩‍⚕️",
+    "\\",
+    "\\n",
+    "\\u0041",
+    "TRUE",
+    "null",
+    "\u{202e}",
+    "0",
+    "1e5",
+    "{",
+    "]",
+    "\u{fffd}",
+    "\u{10ffff}",
+    "''=",
 ];
 
 fn texts() -> impl Strategy<Value = String> {
@@ -84,9 +121,10 @@ struct Rows {
 
 fn conferences() -> impl Strategy<Value = ConferenceFields> {
     let flag = || option::of(any::<bool>());
-    let formats = (flag(), flag(), flag(), flag(), flag()).prop_map(|(oral, poster, e_poster, published_abstract, encore)| {
-        Formats { oral, poster, e_poster, published_abstract, encore }
-    });
+    let formats =
+        (flag(), flag(), flag(), flag(), flag()).prop_map(|(oral, poster, e_poster, published_abstract, encore)| {
+            Formats { oral, poster, e_poster, published_abstract, encore }
+        });
     let places = (option::of(texts()), option::of(texts()), option::of(texts()), option::of(texts()));
     let more = (option::of(texts()), option::of(1900..2101_u16), vec(names(), 0..4), formats, any::<bool>());
     (texts(), places, more, (dates(), dates(), dates())).prop_map(
@@ -139,7 +177,12 @@ fn journals() -> impl Strategy<Value = JournalFields> {
             sjr,
             h_index,
             publishing: Publishing { access, content_license, apc_usd, embargo_months },
-            timelines: Timelines { submit_to_first_decision, online_submit_to_accept, accept_to_online, accept_to_print },
+            timelines: Timelines {
+                submit_to_first_decision,
+                online_submit_to_accept,
+                accept_to_online,
+                accept_to_print,
+            },
             ..JournalFields::default()
         }
     })

@@ -36,7 +36,10 @@ fn answers(system: &System, license: usize) -> Vec<Vec<u8>> {
             targets.push(format!("/v1/{dataset}{query}"));
         }
         targets.extend((1..10).map(|id| format!("/v1/{dataset}/{id}")));
-        targets.extend(["".to_owned(), format!("?{since}"), format!("?{since}&limit=2")].map(|query| format!("/v1/{dataset}/changes{query}")));
+        targets.extend(
+            ["".to_owned(), format!("?{since}"), format!("?{since}&limit=2")]
+                .map(|query| format!("/v1/{dataset}/changes{query}")),
+        );
         targets.extend(["jsonl", "csv"].map(|format| format!("/v1/exports/{dataset}?format={format}")));
         targets.extend(["tags", "organizations"].map(|list| format!("/v1/reference/{list}?dataset={dataset}")));
     }
@@ -75,7 +78,9 @@ fn what_is_hidden_changes_no_byte() {
                         !scope.sees(*dataset, record) && !system.world.visible(0, *dataset).contains(id)
                     }
                     Change::Remove(dataset, id) => !system.world.visible(0, *dataset).contains(id),
-                    Change::Organization(..) | Change::Tag(..) | Change::DropOrganization(_) | Change::DropTag(_) => false,
+                    Change::Organization(..) | Change::Tag(..) | Change::DropOrganization(_) | Change::DropTag(_) => {
+                        false
+                    }
                 })
                 .collect();
             let before = answers(&system, 0);

@@ -59,13 +59,17 @@ pub fn records(dataset: Dataset) -> impl Strategy<Value = Record> {
     let texts = (vec(0..WORDS.len(), 1..4), option::of(0..WORDS.len()), 0..3_u8);
     let places = (option::of(select(&YEARS)), option::of(select(&COUNTRIES)), option::of(select(&DATES)));
     let links = (btree_set(select(&AREAS), 0..3), btree_set(1..4_u64, 0..3), btree_set(1..4_u64, 0..3));
-    (texts, places, links).prop_map(move |((name, abbv, version), (year, country, start), (areas, organizations, tags))| {
-        let record = Record { name, abbv, year, country, start, areas, organizations, tags, version };
-        match dataset {
-            Dataset::Conferences => record,
-            Dataset::Journals => Record { year: None, country: None, start: None, areas: BTreeSet::new(), ..record },
-        }
-    })
+    (texts, places, links).prop_map(
+        move |((name, abbv, version), (year, country, start), (areas, organizations, tags))| {
+            let record = Record { name, abbv, year, country, start, areas, organizations, tags, version };
+            match dataset {
+                Dataset::Conferences => record,
+                Dataset::Journals => {
+                    Record { year: None, country: None, start: None, areas: BTreeSet::new(), ..record }
+                }
+            }
+        },
+    )
 }
 
 /// What a license shows.
@@ -192,9 +196,8 @@ impl World {
     /// A record as callers get it.
     pub fn json(&self, dataset: Dataset, id: u64) -> Value {
         let Stored { record, updated_at } = &self.records[dataset.index()][&id];
-        let organization = |id: &u64| {
-            json!({"id": id, "name": self.organizations[id], "abbv": null, "type": null, "url": null})
-        };
+        let organization =
+            |id: &u64| json!({"id": id, "name": self.organizations[id], "abbv": null, "type": null, "url": null});
         let tag = |id: &u64| json!({"id": id, "type": "Topic", "name": self.tags[id], "category": null});
         let mut object = json!({
             "id": id,
