@@ -3,6 +3,8 @@
 //! In reading order: `site` (a folder with a database, and commands on it), `client` (a small HTTP client), then the
 //! tests, one file per theme.
 
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "what goes wrong in a test is told by a panic")]
+
 mod client;
 mod commands;
 mod demo;

@@ -5,6 +5,8 @@
 //!
 //! Cases are the same in every run. `MEDFEED_SEED` and `MEDFEED_CASES` give others, or more of them.
 
+#![allow(clippy::unwrap_used, reason = "what goes wrong in a test is told by a panic")]
+
 mod edits;
 mod feeds;
 mod folding;

@@ -113,7 +113,7 @@ fn links() -> impl Strategy<Value = Vec<u64>> {
 /// The rows of a world, with links as places among the organizations and tags.
 #[derive(Clone, Debug)]
 struct Rows {
-    organizations: BTreeMap<String, (Option<String>, Option<String>, Option<String>)>,
+    organizations: BTreeMap<String, [Option<String>; 3]>,
     tags: BTreeMap<(String, String), Option<String>>,
     conferences: BTreeMap<u64, (ConferenceFields, Vec<u64>, Vec<u64>)>,
     journals: BTreeMap<u64, (JournalFields, Vec<u64>, Vec<u64>)>,
@@ -190,7 +190,7 @@ fn journals() -> impl Strategy<Value = JournalFields> {
 
 fn rows() -> impl Strategy<Value = Rows> {
     let text = || option::of(texts());
-    let organizations = btree_map(names(), (text(), text(), text()), 0..6);
+    let organizations = btree_map(names(), [text(), text(), text()], 0..6);
     let tags = btree_map((kinds(), names()), text(), 0..6);
     let conferences = btree_map(ids(), (conferences(), links(), links()), 0..6);
     let journals = btree_map(ids(), (journals(), links(), links()), 0..6);
@@ -215,7 +215,7 @@ fn batch(rows: Rows) -> Batch {
     Batch {
         organizations: (1..)
             .zip(rows.organizations)
-            .map(|(id, (name, (abbv, kind, url)))| row(id, OrganizationFields { name: Some(name), abbv, kind, url }))
+            .map(|(id, (name, [abbv, kind, url]))| row(id, OrganizationFields { name: Some(name), abbv, kind, url }))
             .collect(),
         tags: (1..)
             .zip(rows.tags)
