@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use medfeed::model::time::now;
 use medfeed::model::{Dataset, Timestamp};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 use super::edits::{Change, first_imports, imports};
 use super::holds;
 use super::system::System;
-use super::world::{Place, Row, Scope, scopes};
+use super::world::{Place, Record, Row, Scope, scopes};
 
 /// What becomes of a page that the server gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,8 +175,8 @@ impl Caller {
         if self.is_licensed(system) {
             assert_eq!(self.copy, view(system, self.license, self.dataset), "the copy is the view");
             let saved = self.saved.clone().expect("a token");
-            let now = system.get(self.license, &format!("/v1/{}/changes", self.dataset)).json();
-            assert_eq!(now, json!({"data": [], "has_more": false, "next_sync_token": saved.token}));
+            let present = system.get(self.license, &format!("/v1/{}/changes", self.dataset)).json();
+            assert_eq!(present, json!({"data": [], "has_more": false, "next_sync_token": saved.token}));
             let (_, token) = load(system, self.license, self.dataset).expect("an export");
             assert_eq!(token, saved.token, "the export stands at the present moment too");
         }
@@ -196,10 +197,12 @@ fn walk_since(system: &System, license: usize, dataset: Dataset, since: Timestam
         let reply = system.get(license, &target);
         entries.extend(reply.items());
         let page = reply.json();
+        let token = page["next_sync_token"].as_str().expect("a token");
         if page["has_more"] == json!(false) {
+            let present = system.get(license, &format!("/v1/{dataset}/changes")).json();
+            assert_eq!(present["next_sync_token"], token, "the walk ends at the present moment");
             return entries;
         }
-        let token = page["next_sync_token"].as_str().expect("a token");
         target = format!("/v1/{dataset}/changes?since={token}&limit={limit}");
     }
 }
@@ -235,7 +238,7 @@ fn export_plus_feed_is_the_view() {
         let mut first_copies = Vec::new();
         for caller in &mut callers {
             caller.reload(&system);
-            let begun = medfeed::model::time::now();
+            let begun = now();
             first_copies
                 .extend(caller.saved.is_some().then(|| (caller.license, caller.dataset, caller.copy.clone(), begun)));
         }
@@ -281,4 +284,42 @@ fn export_plus_feed_is_the_view() {
         }
         system.check();
     });
+}
+
+/// Generated cases are over within a second or two; here the commits are of different seconds.
+#[test]
+fn times_order_what_enters_and_choose_what_changed() {
+    let all = Scope { datasets: Dataset::ALL.into(), areas: None, countries: None, years: None };
+    let narrow = Scope { areas: Some(["Oncology"].into()), ..all.clone() };
+    let record = |areas: &[&'static str]| Record {
+        name: vec![0],
+        abbv: None,
+        year: None,
+        country: None,
+        start: None,
+        areas: areas.iter().copied().collect(),
+        organizations: BTreeSet::new(),
+        tags: BTreeSet::new(),
+        version: 0,
+    };
+    let mut system = System::new();
+    system.set_license(0, &narrow);
+    for (id, area) in [(3, "Cardiology"), (4, "Oncology"), (1, "Cardiology"), (2, "Oncology")] {
+        system.import(&[Change::Put(Dataset::Conferences, id, record(&[area]))]);
+        let committed = now();
+        while now() == committed {
+            std::thread::yield_now();
+        }
+    }
+    for scope in [&all, &narrow, &all] {
+        system.set_license(0, scope);
+        let feed = walk_since(&system, 0, Dataset::Conferences, Timestamp::EPOCH, 1);
+        let expected = system.world.feed_after(0, Dataset::Conferences, None);
+        assert_eq!(feed, expected.into_iter().map(|(_, entry)| entry).collect::<Vec<_>>());
+        check_times(&system, 0, Dataset::Conferences, 1);
+    }
+    let feed = walk_since(&system, 0, Dataset::Conferences, Timestamp::EPOCH, 1000);
+    let ids: Vec<u64> = feed.iter().map(|entry| entry["id"].as_u64().expect("an id")).collect();
+    assert_eq!(ids, [4, 2, 3, 1], "what entered stands last, the older change first");
+    system.check();
 }
