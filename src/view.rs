@@ -105,12 +105,27 @@ impl<'s> View<'s> {
         self.snapshot.feed_after(self.license.id, self.dataset, seq)
     }
 
+    /// Compares an entry of a gone record with its twin in the index by id: a tombstone has no body whose hash would tell
+    /// of rotten bytes.
+    ///
+    /// # Errors
+    /// When the database cannot be read, or the two differ.
+    pub fn check_gone(&self, entry: &FeedRow) -> Result<(), StoreError> {
+        if self.snapshot.license_record(self.license.id, self.dataset, entry.id)? != Some(*entry) {
+            return Err(StoreError::Damaged {
+                table: "license_feed",
+                detail: format!("the entry of {} {} at seq {} is in no index", self.dataset, entry.id, entry.seq),
+            });
+        }
+        Ok(())
+    }
+
     /// A visible record's JSON and its hash.
     ///
     /// # Errors
     /// When the database cannot be read.
     pub fn body(&self, row: &LiveRow) -> Result<Body, StoreError> {
-        self.snapshot.body(self.dataset, row.log_seq)
+        self.snapshot.body(self.dataset, row.id, row.log_seq)
     }
 
     /// Appends a visible record's JSON and returns its hash.
@@ -118,7 +133,7 @@ impl<'s> View<'s> {
     /// # Errors
     /// When the database cannot be read.
     pub fn push_body(&self, row: &LiveRow, out: &mut Vec<u8>) -> Result<Hash, StoreError> {
-        self.snapshot.push_body(self.dataset, row.log_seq, out)
+        self.snapshot.push_body(self.dataset, row.id, row.log_seq, out)
     }
 
     /// A visible record's fields and `updated_at`, for the CSV export.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::observe::FeedUse;
 use super::params::Params;
 use super::problem::{Code, Problem};
 use super::records::updated_since;
@@ -48,6 +49,10 @@ pub(super) fn changes(
     };
     let view = caller.view(dataset)?;
     let page = feed::feed(&view, start, usize::from(limit))?;
+    let feed = match start {
+        Start::After(position) => Some(feed_use(&view, position, page.next.witness.seq)?),
+        Start::Since(_) | Start::Now => None,
+    };
     let mut body = Vec::with_capacity(page.items.len() + 160);
     body.extend_from_slice(b"{\"data\":[");
     body.extend_from_slice(&page.items);
@@ -56,7 +61,22 @@ pub(super) fn changes(
     body.extend_from_slice(b",\"next_sync_token\":");
     push_str(&mut body, &Sealer::new(caller.snapshot.secret()).seal_sync_token(&page.next));
     body.push(b'}');
-    Ok(Response::json(body))
+    let mut response = Response::json(body);
+    response.feed = feed;
+    Ok(response)
+}
+
+/// How far behind the feed's newest entry a caller's token stands.
+fn feed_use(view: &View<'_>, position: u64, witness: u64) -> Result<FeedUse, StoreError> {
+    let behind_s = if position >= witness {
+        0
+    } else {
+        let newest = view.commit_of(witness)?.time.unix_s();
+        // A walk by `updated_since` may stand before the first commit.
+        let at = view.commit_of(position.max(1))?.time.unix_s();
+        u64::try_from(newest - at).unwrap_or(0)
+    };
+    Ok(FeedUse { dataset: view.dataset(), position, behind_s })
 }
 
 fn open_token(caller: &Caller, dataset: Dataset, text: &str) -> Result<SyncToken, Problem> {

@@ -3,6 +3,7 @@
 //! In reading order:
 //! - [`request`] and [`response`]: what comes in and what goes out; [`problem`]: every error.
 //! - [`service`]: the order of checks, from the body to the record (decisions, "Requests").
+//! - [`observe`]: what is told of each answer.
 //! - [`route`], [`auth`], [`rate`], [`params`], [`etag`]: its steps.
 //! - [`records`] (lists and single records), [`changes`], [`exports`], [`reference`], [`status`]: one file per resource.
 
@@ -10,6 +11,7 @@ pub mod auth;
 pub mod changes;
 pub mod etag;
 pub mod exports;
+pub mod observe;
 pub mod params;
 pub mod problem;
 pub mod rate;

@@ -201,6 +201,7 @@ impl Problem {
         // A struct of texts always becomes JSON.
         let body = serde_json::to_vec(&body).unwrap_or_default();
         let mut response = Response::new(self.status, "application/problem+json", body);
+        response.problem = Some(self.code);
         for (name, value) in self.headers {
             response.headers.insert(name, value);
         }

@@ -11,6 +11,8 @@ use http::header::{
 use http::{HeaderMap, HeaderValue, StatusCode};
 
 use super::etag::{self, ETag};
+use super::observe::FeedUse;
+use super::problem::Code;
 use super::rate::Window;
 use super::request::Request;
 
@@ -37,6 +39,10 @@ pub struct Response {
     pub headers: HeaderMap,
     /// The body. It is kept for HEAD until the answer is finished, since its length is told.
     pub body: Bytes,
+    /// The kind of error, of a problem.
+    pub problem: Option<Code>,
+    /// Where the caller stands in a change feed.
+    pub feed: Option<FeedUse>,
     etag: Option<ETag>,
     compressible: bool,
 }
@@ -46,7 +52,7 @@ impl Response {
     pub fn new(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Response {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-        Response { status, headers, body: body.into(), etag: None, compressible: false }
+        Response { status, headers, body: body.into(), problem: None, feed: None, etag: None, compressible: false }
     }
 
     /// A JSON answer that must not be stored.

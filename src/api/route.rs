@@ -26,6 +26,9 @@ pub enum Route {
 }
 
 impl Route {
+    /// The pattern of exports.
+    pub const EXPORT_PATTERN: &'static str = "/v1/exports/{dataset}";
+
     /// The route's pattern, for logs and metrics.
     pub const fn pattern(&self) -> &'static str {
         match self {
@@ -36,7 +39,7 @@ impl Route {
             Route::Changes(Dataset::Journals) => "/v1/journals/changes",
             Route::Record(Dataset::Conferences, _) => "/v1/conferences/{id}",
             Route::Record(Dataset::Journals, _) => "/v1/journals/{id}",
-            Route::Export(_) => "/v1/exports/{dataset}",
+            Route::Export(_) => Route::EXPORT_PATTERN,
             Route::TherapyAreas => "/v1/reference/therapy-areas",
             Route::Tags => "/v1/reference/tags",
             Route::Organizations => "/v1/reference/organizations",

@@ -12,6 +12,7 @@ use http::header::CONTENT_SECURITY_POLICY;
 use http::{HeaderValue, Method, StatusCode};
 
 use super::exports::ExportCall;
+use super::observe::{Answered, Observer, RequestLog};
 use super::params::Params;
 use super::problem::{Code, Problem};
 use super::rate::{RateLimiter, Window};
@@ -51,6 +52,11 @@ pub trait Source: Send + Sync {
     /// The newest state, from which keys are taken at once. It is `published` unless commits are held back for a while.
     fn newest(&self) -> Arc<Snapshot>;
 
+    /// Whether the state can still be read.
+    fn is_readable(&self) -> bool {
+        true
+    }
+
     /// Looks for newer commits, or a newer file, right now. Publishes the newest state if `accept` takes it. Returns what
     /// is published then.
     fn catch_up(&self, accept: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot>;
@@ -60,6 +66,7 @@ pub trait Source: Send + Sync {
 pub struct Service {
     settings: Settings,
     source: Arc<dyn Source>,
+    observer: Arc<dyn Observer>,
     rate: RateLimiter,
     pages: Mutex<HashMap<String, (&'static str, Bytes)>>,
 }
@@ -80,16 +87,22 @@ pub enum Answer {
 }
 
 /// An export that passed all checks.
-#[derive(Debug)]
 pub struct Pending {
     /// What to build.
     pub call: Arc<ExportCall>,
     /// Whom it counts for.
-    pub key_id: String,
+    pub key: Arc<KeyRecord>,
     request: Request,
     request_id: String,
     window: Window,
     docs_url: String,
+    observer: Arc<dyn Observer>,
+}
+
+impl std::fmt::Debug for Pending {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pending").field("call", &self.call).field("key", &self.key.id).finish_non_exhaustive()
+    }
 }
 
 impl Pending {
@@ -97,7 +110,8 @@ impl Pending {
     pub fn finish(self, built: Result<Response, Problem>) -> Response {
         let response = built.unwrap_or_else(|problem| problem.into_response(&self.docs_url, &self.request_id));
         let response = response.finish(&self.request, &self.request_id, Some(&self.window));
-        log(&self.request, "/v1/exports/{dataset}", &self.request_id, Some(&self.key_id), &response);
+        let route = Route::EXPORT_PATTERN;
+        tell(self.observer.as_ref(), &self.request, route, &self.request_id, Some(&self.key), &response);
         response
     }
 }
@@ -135,9 +149,19 @@ struct Progress {
 }
 
 impl Service {
-    /// A service with fresh rate windows.
+    /// A service with fresh rate windows, which logs a line per request.
     pub fn new(settings: Settings, source: Arc<dyn Source>) -> Service {
-        Service { settings, source, rate: RateLimiter::default(), pages: Mutex::default() }
+        Service::observed(settings, source, Arc::new(RequestLog))
+    }
+
+    /// A service with fresh rate windows, whose answers an observer hears of.
+    pub fn observed(settings: Settings, source: Arc<dyn Source>, observer: Arc<dyn Observer>) -> Service {
+        Service { settings, source, observer, rate: RateLimiter::default(), pages: Mutex::default() }
+    }
+
+    /// Who hears of answers and connections.
+    pub fn observer(&self) -> &dyn Observer {
+        self.observer.as_ref()
     }
 
     /// What the service is configured with.
@@ -157,11 +181,12 @@ impl Service {
             (Ok(Outcome::Export(call)), Some(key), Some(window)) => {
                 return Answer::Export(Box::new(Pending {
                     call: Arc::new(call),
-                    key_id: key.id.clone(),
+                    key: Arc::clone(key),
                     request,
                     request_id,
                     window,
                     docs_url: self.settings.docs_url.clone(),
+                    observer: Arc::clone(&self.observer),
                 }));
             }
             (Ok(Outcome::Export(_)), _, _) => Problem::internal().into_response(&self.settings.docs_url, &request_id),
@@ -169,7 +194,7 @@ impl Service {
             (Err(problem), _, _) => problem.into_response(&self.settings.docs_url, &request_id),
         };
         let response = response.finish(&request, &request_id, window.as_ref());
-        log(&request, pattern, &request_id, key.as_ref().map(|key| key.id.as_str()), &response);
+        tell(self.observer.as_ref(), &request, pattern, &request_id, key.as_deref(), &response);
         Answer::Ready(response)
     }
 
@@ -212,7 +237,9 @@ impl Service {
         match route {
             Route::Docs => return self.docs(request).map(Outcome::Response),
             Route::Status => {
-                return status::status(&self.source.published(), &params, request.wall).map(Outcome::Response);
+                let snapshot = self.source.published();
+                let readable = self.source.is_readable();
+                return status::status(&snapshot, readable, &params, request.wall).map(Outcome::Response);
             }
             _ => {}
         }
@@ -296,17 +323,25 @@ pub fn new_request_id() -> String {
     uuid::Uuid::now_v7().to_string()
 }
 
-/// One line per request. Never a key, a token, a query or a record.
-fn log(request: &Request, route: &str, request_id: &str, key_id: Option<&str>, response: &Response) {
-    tracing::info!(
+/// Tells the observer of a finished answer.
+fn tell(
+    observer: &dyn Observer,
+    request: &Request,
+    route: &'static str,
+    request_id: &str,
+    key: Option<&KeyRecord>,
+    response: &Response,
+) {
+    observer.answered(&Answered {
         request_id,
-        method = %request.method,
+        method: &request.method,
         route,
-        status = response.status.as_u16(),
-        key = key_id.unwrap_or("-"),
-        address = %request.address,
-        bytes = response.body.len(),
-        duration_us = u64::try_from(request.at.elapsed().as_micros()).unwrap_or(u64::MAX),
-        "answered"
-    );
+        status: response.status.as_u16(),
+        problem: response.problem,
+        key,
+        address: request.address,
+        bytes: response.body.len(),
+        duration: request.at.elapsed(),
+        feed: response.feed,
+    });
 }

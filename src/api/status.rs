@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::params::Params;
-use super::problem::Problem;
+use super::problem::{Code, Problem};
 use super::response::Response;
 use crate::model::{Dataset, Timestamp};
 use crate::store::Snapshot;
@@ -29,8 +29,16 @@ struct DatasetStatus {
 }
 
 /// How large the whole datasets are, whatever any license shows of them.
-pub(super) fn status(snapshot: &Snapshot, params: &Params<'_>, now: Timestamp) -> Result<Response, Problem> {
+pub(super) fn status(
+    snapshot: &Snapshot,
+    readable: bool,
+    params: &Params<'_>,
+    now: Timestamp,
+) -> Result<Response, Problem> {
     params.allow(&[])?;
+    if !readable {
+        return Err(Problem::new(Code::Unavailable, "The data cannot be read at the moment. Try again in a minute."));
+    }
     let of = |dataset| {
         let state = snapshot.dataset_state(dataset);
         DatasetStatus { records: state.records, last_change_at: state.last_change_at.map(|time| time.to_string()) }

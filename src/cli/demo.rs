@@ -12,11 +12,12 @@ use tokio::net::TcpListener;
 
 use super::Common;
 use super::output::print_line;
-use super::serve::{LogArgs, runtime, serve};
+use super::serve::{LogArgs, Setup, runtime, serve};
 use crate::api::Settings;
 use crate::import::{self, Options, Source};
 use crate::model::{ConferenceFields, Dataset, Scope};
-use crate::serve::Follow;
+use crate::serve::address::TrustedProxies;
+use crate::serve::{Follow, Limits};
 use crate::store::licensing::KeySettings;
 use crate::store::{StoreError, Writer};
 
@@ -63,7 +64,17 @@ pub(super) fn run(common: &Common, args: DemoArgs) -> anyhow::Result<ExitCode> {
         let settings = Settings::of(&url);
         let program = std::env::current_exe()?;
         let commands = format!("{} --db {}", program.display(), database.display());
-        serve(listener, follow, settings, || {
+        let setup = Setup {
+            listener,
+            follow,
+            settings,
+            proxies: TrustedProxies::default(),
+            tls: None,
+            limits: Limits::default(),
+            admin: None,
+            usage: None,
+        };
+        serve(setup, || {
             print_line(&format!("listening on {url}"));
             print_line(&introduce(&url, &commands, &sample));
         })

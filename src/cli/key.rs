@@ -1,5 +1,6 @@
 //! `medfeed key`: create, list, revoke, replace.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -11,7 +12,8 @@ use super::Common;
 use super::arguments::{parse_duration, parse_network, parse_text, parse_timestamp};
 use super::output::note;
 use crate::model::time::now;
-use crate::model::{ApiKey, KeyRecord, Timestamp};
+use crate::model::{ApiKey, Dataset, KeyRecord, Timestamp};
+use crate::serve::usage::{self, KeyUse};
 use crate::store::licensing::KeySettings;
 
 /// The subcommands of `medfeed key`.
@@ -72,6 +74,42 @@ struct KeyJson {
     allowed_ips: Vec<IpNet>,
     revoked_at: Option<String>,
     replaced_by: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<UsageJson>,
+}
+
+/// When a key was last used, and where it stands in the feeds, as far as servers beside the database recorded it.
+#[derive(Debug, Serialize)]
+struct UsageJson {
+    last_used_at: Option<String>,
+    feeds: BTreeMap<Dataset, FeedJson>,
+}
+
+#[derive(Debug, Serialize)]
+struct FeedJson {
+    at: String,
+    position: u64,
+    behind_s: u64,
+}
+
+impl UsageJson {
+    fn of(used: KeyUse) -> UsageJson {
+        let feeds = used.feeds.into_iter().map(|(dataset, seen)| {
+            (dataset, FeedJson { at: seen.at.to_string(), position: seen.position, behind_s: seen.behind_s })
+        });
+        UsageJson { last_used_at: used.last_used_at.map(|time| time.to_string()), feeds: feeds.collect() }
+    }
+
+    fn text(&self) -> String {
+        let mut text = self.last_used_at.as_deref().map_or("never used".to_owned(), |time| format!("used {time}"));
+        for (dataset, feed) in &self.feeds {
+            text.push_str(&match feed.behind_s {
+                0 => format!(", {dataset} up to date at {}", feed.at),
+                behind_s => format!(", {dataset} {behind_s} s behind at {}", feed.at),
+            });
+        }
+        text
+    }
 }
 
 impl KeyJson {
@@ -87,6 +125,7 @@ impl KeyJson {
             allowed_ips: record.allowed_ips.clone(),
             revoked_at: record.revoked_at.map(|time| time.to_string()),
             replaced_by: record.replaced_by.clone(),
+            usage: None,
         }
     }
 }
@@ -130,13 +169,21 @@ fn list(common: &Common) -> anyhow::Result<ExitCode> {
     }
     let follower = common.open_follower()?;
     let at = now();
-    let keys: Vec<KeyJson> =
-        follower.newest().list_keys().into_iter().map(|record| KeyJson::of(record, None, at)).collect();
+    let mut uses = usage::read_all(&common.db);
+    let listed = follower.newest().list_keys().into_iter().map(|record| KeyJson {
+        usage: Some(UsageJson::of(uses.remove(&record.id).unwrap_or_default())),
+        ..KeyJson::of(record, None, at)
+    });
+    let keys: Vec<KeyJson> = listed.collect();
     let mut text = String::new();
     for key in &keys {
         let label = key.label.as_deref().unwrap_or("-");
         let expires = key.expires_at.as_deref().unwrap_or("never");
-        text.push_str(&format!("{}  {:<8}  {:<20}  expires {expires}  {label}\n", key.id, key.status, key.license));
+        let used = key.usage.as_ref().map(UsageJson::text).unwrap_or_default();
+        text.push_str(&format!(
+            "{}  {:<8}  {:<20}  expires {expires}  {used}  {label}\n",
+            key.id, key.status, key.license
+        ));
     }
     if keys.is_empty() {
         text.push_str("There are no keys yet; make one with `medfeed key create --license NAME`.");

@@ -70,7 +70,7 @@ enum Command {
     /// Serve sample data from a throwaway database, and print curl lines to try
     Demo(demo::DemoArgs),
     /// Serve the database over HTTP
-    Serve(serve::ServeArgs),
+    Serve(Box<serve::ServeArgs>),
     /// Bring curated files in: one run is one commit, all or nothing
     Import(import::ImportArgs),
     /// Write the whole curated content as import files
@@ -113,7 +113,7 @@ pub fn run() -> ExitCode {
     let Cli { common, command } = cli;
     let done = match command {
         Command::Demo(args) => demo::run(&common, args),
-        Command::Serve(args) => serve::run(&common, args),
+        Command::Serve(args) => serve::run(&common, *args),
         Command::Import(args) => import::run(&common, args),
         Command::Export(args) => export::run(&common, args),
         Command::License(command) => license::run(&common, command),

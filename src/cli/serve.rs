@@ -1,42 +1,155 @@
 //! `medfeed serve`.
 
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use clap::builder::FalseyValueParser;
 use clap::{Args, ValueEnum};
+use ipnet::IpNet;
+use sd_notify::NotifyState;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
 use tracing_subscriber::EnvFilter;
 
 use super::Common;
-use super::arguments::{parse_duration, parse_text};
+use super::arguments::{parse_duration, parse_network, parse_text};
 use super::output::print_line;
-use crate::api::{Service, Settings};
-use crate::serve::{Follow, Limits, Server};
+use crate::api::observe::{Answered, Observer};
+use crate::api::{Service, Settings, Source};
+use crate::serve::address::{ForwardedHeader, TrustedProxies};
+use crate::serve::admin::Admin;
+use crate::serve::connection::ConnectionLimits;
+use crate::serve::guard::Timeouts;
+use crate::serve::listen;
+use crate::serve::metrics::Metrics;
+use crate::serve::tls::Tls;
+use crate::serve::usage::Usage;
+use crate::serve::{Exports, Follow, Limits, Server};
 
 /// Arguments of `medfeed serve`.
 #[derive(Debug, Args)]
 pub(super) struct ServeArgs {
-    /// Where to listen; port 0 picks a free one
+    /// Where to listen; port 0 picks a free one. A socket passed by systemd is taken instead
     #[arg(long, env = "MEDFEED_LISTEN", value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
+    /// The certificate chain for HTTPS, in PEM; reloaded when it changes, or on SIGHUP
+    #[arg(long, env = "MEDFEED_TLS_CERT", value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The certificate's private key, in PEM
+    #[arg(long, env = "MEDFEED_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
     /// Serve plain HTTP on an address that other machines can reach: only behind a proxy that speaks HTTPS
-    #[arg(long, env = "MEDFEED_PLAIN_HTTP", value_parser = clap::builder::FalseyValueParser::new())]
+    #[arg(long, env = "MEDFEED_PLAIN_HTTP", value_parser = FalseyValueParser::new())]
     plain_http: bool,
+    /// Let an older server on the same address go on until it is stopped, for a restart without downtime
+    #[arg(long, env = "MEDFEED_REUSE_PORT", value_parser = FalseyValueParser::new())]
+    reuse_port: bool,
     /// The URL that callers see, without /v1 [default: the listen address]
     #[arg(long, env = "MEDFEED_PUBLIC_URL", value_name = "URL", value_parser = parse_url)]
     public_url: Option<String>,
     /// Where the error pages are: URL/errors/CODE [default: this server's own, PUBLIC_URL/docs]
     #[arg(long, env = "MEDFEED_DOCS_URL", value_name = "URL", value_parser = parse_url)]
     docs_url: Option<String>,
+    /// A proxy's address or CIDR, whose word on the caller's address is taken; give it once per value
+    #[arg(long, env = "MEDFEED_TRUSTED_PROXY", value_name = "CIDR", value_parser = parse_network)]
+    trusted_proxy: Vec<IpNet>,
+    /// The header in which trusted proxies name the caller; the other kind is ignored
+    #[arg(long, env = "MEDFEED_FORWARDED_HEADER", value_name = "HEADER", default_value = "x-forwarded-for")]
+    forwarded_header: HeaderChoice,
+    /// Where to serve /metrics, /livez and /readyz for monitoring [default: nowhere]
+    #[arg(long, env = "MEDFEED_ADMIN_LISTEN", value_name = "ADDRESS:PORT")]
+    admin_listen: Option<SocketAddr>,
     /// Hold new commits back until none has come for this long, so that a mistake can be corrected first
     #[arg(long, env = "MEDFEED_CHANGE_DELAY", value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
     change_delay: Duration,
     #[command(flatten)]
+    limits: LimitArgs,
+    #[command(flatten)]
     log: LogArgs,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum HeaderChoice {
+    /// X-Forwarded-For
+    XForwardedFor,
+    /// Forwarded (RFC 7239)
+    Forwarded,
+}
+
+/// What a server may use.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Limits")]
+struct LimitArgs {
+    /// Connections at once; further ones wait
+    #[arg(long, env = "MEDFEED_MAX_CONNECTIONS", value_name = "N", default_value = "1024")]
+    max_connections: NonZeroUsize,
+    /// Connections at once from one address; further ones are closed. Trusted proxies may have any number
+    #[arg(long, env = "MEDFEED_MAX_CONNECTIONS_PER_ADDRESS", value_name = "N", default_value = "64")]
+    max_connections_per_address: NonZeroUsize,
+    /// How long a request's head may take to come
+    #[arg(long, env = "MEDFEED_HEADER_TIMEOUT", value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
+    header_timeout: Duration,
+    /// How long a connection may wait for its next request
+    #[arg(long, env = "MEDFEED_IDLE_TIMEOUT", value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
+    idle_timeout: Duration,
+    /// How long a caller may take nothing of its answer
+    #[arg(long, env = "MEDFEED_WRITE_TIMEOUT", value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
+    write_timeout: Duration,
+    /// How long a TLS handshake may take
+    #[arg(long, env = "MEDFEED_HANDSHAKE_TIMEOUT", value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
+    handshake_timeout: Duration,
+    /// How long what is in flight may take after SIGTERM or Ctrl-C
+    #[arg(long, env = "MEDFEED_DRAIN_TIMEOUT", value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
+    drain_timeout: Duration,
+    /// The largest head of a request, in bytes
+    #[arg(long, env = "MEDFEED_MAX_HEADER_BYTES", value_name = "N", default_value = "16384",
+          value_parser = clap::value_parser!(u32).range(8192..=1_048_576))]
+    max_header_bytes: u32,
+    /// The most headers of a request
+    #[arg(long, env = "MEDFEED_MAX_HEADERS", value_name = "N", default_value = "64")]
+    max_headers: NonZeroUsize,
+    /// The longest path and query, in bytes
+    #[arg(long, env = "MEDFEED_MAX_URI_BYTES", value_name = "N", default_value = "4096")]
+    max_uri_bytes: NonZeroUsize,
+    /// Exports built at once
+    #[arg(long, env = "MEDFEED_MAX_EXPORTS", value_name = "N", default_value = "8")]
+    max_exports: NonZeroUsize,
+    /// Exports built at once for one key
+    #[arg(long, env = "MEDFEED_MAX_EXPORTS_PER_KEY", value_name = "N", default_value = "2")]
+    max_exports_per_key: NonZeroUsize,
+    /// Finished exports that are kept, in bytes
+    #[arg(long, env = "MEDFEED_EXPORT_CACHE_BYTES", value_name = "N", default_value = "67108864")]
+    export_cache_bytes: usize,
+}
+
+impl LimitArgs {
+    fn limits(&self) -> Limits {
+        Limits {
+            connections: listen::raise_file_limit(self.max_connections.get()),
+            connections_per_address: self.max_connections_per_address.get(),
+            connection: ConnectionLimits {
+                timeouts: Timeouts {
+                    header: self.header_timeout,
+                    idle: self.idle_timeout,
+                    stalled_write: self.write_timeout,
+                },
+                // On the machines that this runs on a size holds 32 bits.
+                header_bytes: usize::try_from(self.max_header_bytes).unwrap_or(usize::MAX),
+                headers: self.max_headers.get(),
+            },
+            handshake: self.handshake_timeout,
+            drain: self.drain_timeout,
+            exports: self.max_exports.get(),
+            exports_per_key: self.max_exports_per_key.get(),
+            export_cache_bytes: self.export_cache_bytes,
+        }
+    }
 }
 
 /// How a server logs.
@@ -83,43 +196,124 @@ fn parse_url(text: &str) -> Result<String, String> {
 
 pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> {
     args.log.start("info")?;
-    if !args.listen.ip().is_loopback() && !args.plain_http {
-        bail!(
-            "{} can be reached from other machines, and keys must not travel in plain text; listen on 127.0.0.1 behind a proxy that speaks HTTPS, or accept plain HTTP with --plain-http",
-            args.listen
-        );
+    let limits = args.limits.limits();
+    let tls = match (args.tls_cert, args.tls_key) {
+        (Some(certificate), Some(key)) => Some(Arc::new(Tls::load(certificate, key)?)),
+        _ => None,
+    };
+    let activated = listen::activated().context("the socket passed by systemd cannot be used")?;
+    let listening = activated.as_ref().map_or(Ok(args.listen), std::net::TcpListener::local_addr)?;
+    for address in [Some(listening).filter(|_| tls.is_none()), args.admin_listen].into_iter().flatten() {
+        if !address.ip().is_loopback() && !args.plain_http {
+            bail!(
+                "{address} can be reached from other machines, and keys must not travel in plain text; give --tls-cert and --tls-key, listen on 127.0.0.1 behind a proxy that speaks HTTPS, or accept plain HTTP with --plain-http"
+            );
+        }
     }
     let follow = Arc::new(Follow::open(&common.db, args.change_delay)?);
+    let usage = Arc::new(Usage::open(&common.db));
     runtime()?.block_on(async {
-        let listener = TcpListener::bind(args.listen)
-            .await
-            .with_context(|| format!("{} cannot be listened on; is another server running there?", args.listen))?;
-        let url = format!("http://{}", listener.local_addr()?);
+        let listener = match activated {
+            Some(listener) => listener,
+            None => listen::bind(args.listen, args.reuse_port).with_context(|| cannot_listen(args.listen))?,
+        };
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let url = format!("{scheme}://{}", listener.local_addr()?);
         let mut settings = Settings::of(args.public_url.as_deref().unwrap_or(&url));
+        settings.max_uri_bytes = args.limits.max_uri_bytes.get();
         if let Some(docs_url) = args.docs_url {
             settings.docs_url = docs_url;
         }
-        serve(listener, follow, settings, || print_line(&format!("listening on {url}"))).await
+        let admin = match args.admin_listen {
+            None => None,
+            Some(address) => Some(TcpListener::bind(address).await.with_context(|| cannot_listen(address))?),
+        };
+        let _recording = usage.start()?;
+        let setup = Setup {
+            listener: TcpListener::from_std(listener)?,
+            follow,
+            settings,
+            proxies: TrustedProxies {
+                networks: args.trusted_proxy,
+                header: match args.forwarded_header {
+                    HeaderChoice::XForwardedFor => ForwardedHeader::XForwardedFor,
+                    HeaderChoice::Forwarded => ForwardedHeader::Forwarded,
+                },
+            },
+            tls,
+            limits,
+            admin,
+            usage: Some(usage),
+        };
+        serve(setup, || print_line(&format!("listening on {url}"))).await
     })
+}
+
+fn cannot_listen(address: SocketAddr) -> String {
+    format!("{address} cannot be listened on; is another server running there?")
 }
 
 pub(super) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().context("the runtime could not be started")
 }
 
+/// What a server is put together from.
+pub(super) struct Setup {
+    pub listener: TcpListener,
+    pub follow: Arc<Follow>,
+    pub settings: Settings,
+    pub proxies: TrustedProxies,
+    pub tls: Option<Arc<Tls>>,
+    pub limits: Limits,
+    pub admin: Option<TcpListener>,
+    pub usage: Option<Arc<Usage>>,
+}
+
+/// Hears of answers for the metrics and for the record of who uses what.
+struct Watch {
+    metrics: Arc<Metrics>,
+    usage: Option<Arc<Usage>>,
+}
+
+impl Observer for Watch {
+    fn answered(&self, answered: &Answered<'_>) {
+        self.metrics.answered(answered);
+        if let Some(usage) = &self.usage {
+            usage.answered(answered);
+        }
+    }
+
+    fn connected(&self) {
+        self.metrics.connected();
+    }
+
+    fn disconnected(&self) {
+        self.metrics.disconnected();
+    }
+}
+
 /// Serves until SIGTERM or Ctrl-C; calls `ready` once connections are taken.
-pub(super) async fn serve(
-    listener: TcpListener,
-    follow: Arc<Follow>,
-    settings: Settings,
-    ready: impl FnOnce(),
-) -> anyhow::Result<ExitCode> {
+pub(super) async fn serve(setup: Setup, ready: impl FnOnce()) -> anyhow::Result<ExitCode> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let _following = follow.start()?;
-    let service = Arc::new(Service::new(settings, follow));
-    let server = Server::new(listener, service, Limits::default());
+    let _following = setup.follow.start()?;
+    let exports = {
+        let Limits { exports, exports_per_key, export_cache_bytes, .. } = setup.limits;
+        Arc::new(Exports::new(exports, exports_per_key, export_cache_bytes))
+    };
+    let metrics = Arc::new(Metrics::default());
+    let observer = Watch { metrics: Arc::clone(&metrics), usage: setup.usage };
+    let source: Arc<dyn Source> = Arc::clone(&setup.follow) as Arc<dyn Source>;
+    let service = Arc::new(Service::observed(setup.settings, source, Arc::new(observer)));
+    let (stop, stopping) = watch::channel(false);
+    if let Some(listener) = setup.admin {
+        let (follow, exports) = (Arc::clone(&setup.follow), Arc::clone(&exports));
+        tokio::spawn(Admin { metrics, follow, exports, stopping }.run(listener));
+    }
+    tokio::spawn(reload(setup.tls.clone(), signal(SignalKind::hangup())?));
+    let server = Server::new(setup.listener, service, exports, setup.proxies, setup.tls, setup.limits);
     ready();
+    notify(&[NotifyState::Ready]);
     let cut_off = server
         .run(async move {
             tokio::select! {
@@ -127,10 +321,48 @@ pub(super) async fn serve(
                 _ = interrupt.recv() => {}
             }
             tracing::info!("stopping: finishing what is in flight");
+            notify(&[NotifyState::Stopping]);
+            // The admin listener may not be there to hear it.
+            let _ = stop.send(true);
         })
         .await;
     if cut_off > 0 {
         tracing::warn!(connections = cut_off, "the drain time is over; connections were cut off");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Reloads the certificate when its files change, and on SIGHUP, of which systemd is told.
+async fn reload(tls: Option<Arc<Tls>>, mut hangup: Signal) {
+    const LOOK_EVERY: Duration = Duration::from_secs(2);
+    loop {
+        let asked = tokio::select! {
+            asked = hangup.recv() => asked.is_some(),
+            () = tokio::time::sleep(LOOK_EVERY) => false,
+        };
+        if asked {
+            let began = NotifyState::monotonic_usec_now().ok();
+            notify(&[Some(NotifyState::Reloading), began].into_iter().flatten().collect::<Vec<_>>());
+        }
+        // Reading two small files hardly blocks; a slow disk must not hold up answers all the same.
+        let tls = tls.clone();
+        let reloaded = tokio::task::spawn_blocking(move || {
+            if let Some(tls) = tls {
+                if asked { tls.reload() } else { tls.reload_if_changed() }
+            }
+        });
+        if reloaded.await.is_err() {
+            tracing::error!("reloading the certificate failed");
+        }
+        if asked {
+            notify(&[NotifyState::Ready]);
+        }
+    }
+}
+
+/// Tells systemd, where it started this process.
+fn notify(state: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(state) {
+        tracing::debug!(%error, "systemd could not be told");
+    }
 }

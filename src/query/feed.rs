@@ -59,6 +59,7 @@ pub fn feed(view: &View<'_>, start: Start, limit: usize) -> Result<Page, StoreEr
                 view.push_body(&row, &mut items)?;
             }
             None => {
+                view.check_gone(&entry)?;
                 let of = match commit {
                     Some(commit) if entry.seq <= commit.seq => commit,
                     _ => view.commit_of(entry.seq)?,

@@ -6,24 +6,32 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use http::HeaderValue;
+use http::header::{CONNECTION, STRICT_TRANSPORT_SECURITY};
 use http_body_util::Full;
 use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
+use super::address::TrustedProxies;
 use super::exports::Exports;
+use super::guard::{Answering, GuardedStream, Timeouts};
 use super::refusal::ProblemStream;
 use crate::api::{Answer, Request, Service};
 use crate::model::time::now;
 
+/// How long a connection that was told to close may stay for a last request, which then gets its answer: a caller that
+/// is just sending one would otherwise see the connection break.
+const LAST_REQUEST_GRACE: Duration = Duration::from_secs(2);
+
 /// What a connection may use.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionLimits {
-    /// How long a request's head may take to come, the wait for a next request included.
-    pub header_timeout: Duration,
+    /// How long its caller may take.
+    pub timeouts: Timeouts,
     /// The largest head, in bytes; hyper takes no less than 8 KiB.
     pub header_bytes: usize,
     /// The most headers of a request.
@@ -36,33 +44,60 @@ pub struct Shared {
     /// The API.
     pub service: Arc<Service>,
     /// The exports.
-    pub exports: Exports,
+    pub exports: Arc<Exports>,
     /// The limits.
     pub limits: ConnectionLimits,
+    /// Whose word on a caller's address is taken.
+    pub proxies: TrustedProxies,
+    /// Whether callers are told to come by HTTPS only.
+    pub strict_transport: bool,
 }
 
 /// Serves a connection until its caller leaves, or until `closing` turns true and what is in flight is done.
-pub async fn serve_connection<S>(stream: S, peer: IpAddr, shared: Arc<Shared>, mut closing: watch::Receiver<bool>)
+pub async fn serve_connection<S>(stream: S, peer: IpAddr, shared: Arc<Shared>, closing: watch::Receiver<bool>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let limits = shared.limits;
-    let stream = TokioIo::new(ProblemStream::new(stream, Arc::clone(&shared.service)));
+    let answering = Answering::default();
+    let stream = GuardedStream::new(stream, limits.timeouts, answering.clone());
+    let stream = ProblemStream::new(stream, Arc::clone(&shared.service));
+    let told = closing.clone();
     let service = service_fn(move |request| {
-        let shared = Arc::clone(&shared);
-        async move { Ok::<_, Infallible>(answer(request, peer, &shared).await) }
+        let (shared, answering, told) = (Arc::clone(&shared), answering.clone(), told.clone());
+        answering.begin();
+        async move {
+            let mut response = answer(request, peer, &shared).await;
+            if *told.borrow() {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            answering.end();
+            Ok::<_, Infallible>(response)
+        }
     });
     let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(limits.header_timeout)
+        .header_read_timeout(None)
         .max_buf_size(limits.header_bytes)
         .max_headers(limits.headers)
-        .serve_connection(stream, service);
+        .serve_connection(TokioIo::new(stream), service);
+    finish(connection, peer, closing).await;
+}
+
+/// Drives a connection to its end.
+pub(super) async fn finish<C>(connection: C, peer: IpAddr, mut closing: watch::Receiver<bool>)
+where
+    C: GracefulConnection,
+{
     let mut connection = std::pin::pin!(connection);
+    let told_to_close = async {
+        // An error means that the server is gone, which closes too.
+        let _ = closing.wait_for(|closing| *closing).await;
+        tokio::time::sleep(LAST_REQUEST_GRACE).await;
+    };
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        () = closed(&mut closing) => {
-            connection.as_mut().graceful_shutdown();
+        () = told_to_close => {
+            connection.as_mut().shut_down();
             connection.await
         }
     };
@@ -72,9 +107,20 @@ where
     }
 }
 
-async fn closed(closing: &mut watch::Receiver<bool>) {
-    // An error means that the server is gone, which closes too.
-    let _ = closing.wait_for(|closing| *closing).await;
+/// A connection that can be asked to end after what is in flight.
+pub(super) trait GracefulConnection: Future<Output = hyper::Result<()>> {
+    fn shut_down(self: std::pin::Pin<&mut Self>);
+}
+
+impl<I, S> GracefulConnection for http1::Connection<I, S>
+where
+    S: hyper::service::HttpService<Incoming, ResBody = Full<Bytes>>,
+    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    I: hyper::rt::Read + hyper::rt::Write + Unpin,
+{
+    fn shut_down(self: std::pin::Pin<&mut Self>) {
+        self.graceful_shutdown();
+    }
 }
 
 async fn answer(request: http::Request<Incoming>, peer: IpAddr, shared: &Shared) -> http::Response<Full<Bytes>> {
@@ -84,9 +130,9 @@ async fn answer(request: http::Request<Incoming>, peer: IpAddr, shared: &Shared)
         method: head.method,
         path: head.uri.path().to_owned(),
         query: head.uri.query().map(str::to_owned),
+        address: shared.proxies.caller(peer, &head.headers),
         headers: head.headers,
         has_body,
-        address: peer.to_canonical(),
         at: Instant::now(),
         wall: now(),
     };
@@ -97,5 +143,9 @@ async fn answer(request: http::Request<Incoming>, peer: IpAddr, shared: &Shared)
     let mut response = http::Response::new(Full::new(answered.body));
     *response.status_mut() = answered.status;
     *response.headers_mut() = answered.headers;
+    if shared.strict_transport {
+        let year = HeaderValue::from_static("max-age=31536000");
+        response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, year);
+    }
     response
 }

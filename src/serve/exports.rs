@@ -45,6 +45,13 @@ impl Exports {
         }
     }
 
+    /// How many finished files are kept, and their bytes.
+    pub fn kept(&self) -> (usize, usize) {
+        let kept = self.lock();
+        let built = kept.entries.values().filter_map(|entry| entry.cell.get());
+        built.fold((0, 0), |(files, bytes), file| (files + 1, bytes + file.gzip.len()))
+    }
+
     /// Answers a call for an export that passed all checks.
     pub async fn answer(&self, pending: Box<Pending>) -> Response {
         let key = pending.call.key();
@@ -59,7 +66,7 @@ impl Exports {
         let own = {
             let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
             keys.retain(|_, places| Arc::strong_count(places) > 1 || places.available_permits() < self.per_key);
-            let places = keys.entry(pending.key_id.clone()).or_insert_with(|| Arc::new(Semaphore::new(self.per_key)));
+            let places = keys.entry(pending.key.id.clone()).or_insert_with(|| Arc::new(Semaphore::new(self.per_key)));
             Arc::clone(places)
         };
         let places = async { (own.acquire_owned().await, Arc::clone(&self.places).acquire_owned().await) };

@@ -1,6 +1,7 @@
 //! Following the database: one thread looks for commits and swaps the snapshot that answers are made from.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -24,13 +25,14 @@ pub struct Follow {
     published: ArcSwap<Snapshot>,
     newest: ArcSwap<Snapshot>,
     change_delay: Duration,
+    followed: AtomicBool,
+    readable: AtomicBool,
 }
 
 #[derive(Debug)]
 struct Polled {
     follower: Follower,
     held_back: Option<HeldBack>,
-    failing: bool,
 }
 
 /// Commits that wait for the change delay.
@@ -55,10 +57,12 @@ impl Follow {
         let follower = Follower::open(path)?;
         let snapshot = Arc::clone(follower.newest());
         Ok(Follow {
-            follower: Mutex::new(Polled { follower, held_back: None, failing: false }),
+            follower: Mutex::new(Polled { follower, held_back: None }),
             published: ArcSwap::new(Arc::clone(&snapshot)),
             newest: ArcSwap::new(snapshot),
             change_delay,
+            followed: AtomicBool::new(true),
+            readable: AtomicBool::new(true),
         })
     }
 
@@ -82,7 +86,7 @@ impl Follow {
                 follow.poll(Instant::now());
             }
         })?;
-        Ok(Following { stop: Some(stop), thread: Some(thread) })
+        Ok(Following::of(stop, thread))
     }
 
     fn poll(&self, now: Instant) {
@@ -102,17 +106,26 @@ impl Follow {
                     let first_at = polled.held_back.map_or(now, |held| held.first_at);
                     polled.held_back = Some(HeldBack { first_at, last_at: now });
                 }
-                if std::mem::take(&mut polled.failing) {
-                    tracing::info!("the database can be read again");
+                self.readable.store(true, Ordering::Relaxed);
+                if !self.followed.swap(true, Ordering::Relaxed) {
+                    tracing::info!("the database can be followed again");
                 }
             }
             Err(error) => {
+                // Where the path leads nowhere the open file still can be read; where the engine fails it cannot.
+                let readable = !matches!(error, StoreError::Engine(_) | StoreError::Damaged { .. });
+                self.readable.store(readable, Ordering::Relaxed);
                 // The last state goes on being served; the log is told once, not ten times a second.
-                if !std::mem::replace(&mut polled.failing, true) {
-                    tracing::error!(%error, "the database cannot be read; the last state is served");
+                if self.followed.swap(false, Ordering::Relaxed) {
+                    tracing::error!(%error, "the database cannot be followed; the last state is served");
                 }
             }
         }
+    }
+
+    /// Whether the last look at the file worked.
+    pub fn is_followed(&self) -> bool {
+        self.followed.load(Ordering::Relaxed)
     }
 
     fn publish(&self, polled: &mut Polled) {
@@ -132,6 +145,10 @@ impl Source for Follow {
         self.newest.load_full()
     }
 
+    fn is_readable(&self) -> bool {
+        self.readable.load(Ordering::Relaxed)
+    }
+
     fn catch_up(&self, accept: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
         let mut polled = self.follower.lock().unwrap_or_else(PoisonError::into_inner);
         self.look(&mut polled, Instant::now());
@@ -147,6 +164,13 @@ impl Source for Follow {
 pub struct Following {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
+}
+
+impl Following {
+    /// A thread that ends when the sender of `stop` is dropped.
+    pub(super) fn of(stop: Sender<()>, thread: JoinHandle<()>) -> Following {
+        Following { stop: Some(stop), thread: Some(thread) }
+    }
 }
 
 impl Drop for Following {

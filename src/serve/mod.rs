@@ -4,14 +4,24 @@
 //! - [`follow`]: the newest state of the database, taken over while it is served.
 //! - [`exports`]: exports built once for all who ask, within limits.
 //! - [`connection`]: one connection, from its bytes to the API and back.
+//! - [`address`]: whose request it is, behind trusted proxies.
+//! - [`guard`]: time limits of a connection; [`tls`]: HTTPS.
 //! - [`refusal`]: what hyper itself answers becomes a problem too.
-//! - [`server`]: the listener and its end.
+//! - [`server`]: the listener and its end; [`listen`]: where the listener comes from.
+//! - [`metrics`], [`usage`] and [`admin`]: what the operator sees.
 
+pub mod address;
+pub mod admin;
 pub mod connection;
 pub mod exports;
 pub mod follow;
+pub mod guard;
+pub mod listen;
+pub mod metrics;
 pub mod refusal;
 pub mod server;
+pub mod tls;
+pub mod usage;
 
 pub use exports::Exports;
 pub use follow::Follow;

@@ -1,15 +1,21 @@
 //! The listener: accepts connections until it is told to stop, then lets what is in flight finish.
 
+use std::collections::HashMap;
 use std::future::Future;
-use std::sync::Arc;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 
+use super::address::TrustedProxies;
 use super::connection::{ConnectionLimits, Shared, serve_connection};
 use super::exports::Exports;
+use super::guard::Timeouts;
+use super::tls::{self, Tls};
 use crate::api::Service;
 
 /// What a server may use.
@@ -17,8 +23,12 @@ use crate::api::Service;
 pub struct Limits {
     /// Connections at once; further ones wait in the listener's queue.
     pub connections: usize,
+    /// Connections at once from one address; further ones are closed. Trusted proxies may have any number.
+    pub connections_per_address: usize,
     /// What one connection may use.
     pub connection: ConnectionLimits,
+    /// How long a TLS handshake may take.
+    pub handshake: Duration,
     /// How long what is in flight may take after the listener closed.
     pub drain: Duration,
     /// Exports built at once.
@@ -33,15 +43,21 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             connections: 1024,
+            connections_per_address: 64,
             connection: ConnectionLimits {
-                header_timeout: Duration::from_secs(10),
+                timeouts: Timeouts {
+                    header: Duration::from_secs(10),
+                    idle: Duration::from_secs(60),
+                    stalled_write: Duration::from_secs(30),
+                },
                 header_bytes: 16 << 10,
                 headers: 64,
             },
+            handshake: Duration::from_secs(5),
             drain: Duration::from_secs(30),
             exports: 8,
             exports_per_key: 2,
-            export_cache_bytes: 256 << 20,
+            export_cache_bytes: 64 << 20,
         }
     }
 }
@@ -54,37 +70,59 @@ const ACCEPT_REST: Duration = Duration::from_millis(50);
 pub struct Server {
     listener: TcpListener,
     shared: Arc<Shared>,
+    tls: Option<Arc<Tls>>,
     limits: Limits,
 }
 
 impl Server {
     /// A server of an API on a listener.
-    pub fn new(listener: TcpListener, service: Arc<Service>, limits: Limits) -> Server {
-        let exports = Exports::new(limits.exports, limits.exports_per_key, limits.export_cache_bytes);
-        Server { listener, shared: Arc::new(Shared { service, exports, limits: limits.connection }), limits }
+    pub fn new(
+        listener: TcpListener,
+        service: Arc<Service>,
+        exports: Arc<Exports>,
+        proxies: TrustedProxies,
+        tls: Option<Arc<Tls>>,
+        limits: Limits,
+    ) -> Server {
+        let strict_transport = tls.is_some();
+        let shared = Shared { service, exports, limits: limits.connection, proxies, strict_transport };
+        Server { listener, shared: Arc::new(shared), tls, limits }
     }
 
-    /// Serves until `stop` resolves, then closes the listener and lets what is in flight finish. Returns how many
-    /// connections were cut off at the end of the drain time.
+    /// Serves until `stop` resolves, then takes what is queued, closes the listener and lets what is in flight finish.
+    /// Returns how many connections were cut off at the end of the drain time.
     pub async fn run(self, stop: impl Future<Output = ()>) -> usize {
-        let Server { listener, shared, limits } = self;
+        let Server { listener, shared, tls, limits } = self;
         let (close, closing) = watch::channel(false);
         let places = Arc::new(Semaphore::new(limits.connections));
+        let addresses = Arc::new(Addresses { most: limits.connections_per_address, counts: Mutex::default() });
         let mut connections = JoinSet::new();
+        let take = |connections: &mut JoinSet<()>, stream: TcpStream, peer: SocketAddr, place| {
+            let address = peer.ip().to_canonical();
+            let Some(counted) = addresses.enter(address, shared.proxies.trusts(address)) else {
+                tracing::debug!(%address, "refused a connection: too many from this address");
+                return;
+            };
+            let (shared, tls, closing) = (Arc::clone(&shared), tls.clone(), closing.clone());
+            connections.spawn(async move {
+                shared.service.observer().connected();
+                serve_stream(stream, address, &shared, tls.as_deref(), limits.handshake, closing).await;
+                shared.service.observer().disconnected();
+                drop((counted, place));
+            });
+        };
         let mut stop = std::pin::pin!(stop);
         loop {
-            let accepted = tokio::select! {
+            let (stream, peer, place) = tokio::select! {
                 () = stop.as_mut() => break,
                 accepted = accept(&listener, &places) => accepted,
             };
-            let Some((stream, peer, place)) = accepted else { break };
-            let shared = Arc::clone(&shared);
-            let closing = closing.clone();
-            connections.spawn(async move {
-                serve_connection(stream, peer.ip(), shared, closing).await;
-                drop(place);
-            });
+            take(&mut connections, stream, peer, place);
             while connections.try_join_next().is_some() {}
+        }
+        // Whoever is in the listener's queue would be turned away by its closing.
+        while let Some((stream, peer)) = accept_queued(&listener).await {
+            take(&mut connections, stream, peer, None);
         }
         drop(listener);
         // Every connection may be gone already.
@@ -94,23 +132,90 @@ impl Server {
     }
 }
 
-type Accepted = (tokio::net::TcpStream, std::net::SocketAddr, tokio::sync::OwnedSemaphorePermit);
+async fn serve_stream(
+    stream: TcpStream,
+    peer: IpAddr,
+    shared: &Arc<Shared>,
+    tls: Option<&Tls>,
+    handshake: Duration,
+    closing: watch::Receiver<bool>,
+) {
+    // Answers are written whole: waiting for more to send only delays them.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "TCP_NODELAY was refused");
+    }
+    let shared = Arc::clone(shared);
+    match tls {
+        None => serve_connection(stream, peer, shared, closing).await,
+        Some(tls) => match tls::handshake(tls, stream, handshake).await {
+            Ok(stream) => serve_connection(stream, peer, shared, closing).await,
+            Err(error) => tracing::debug!(%peer, %error, "a TLS handshake failed"),
+        },
+    }
+}
 
-/// The next connection, once there is a place for it. `None` never comes while the semaphore is open.
-async fn accept(listener: &TcpListener, places: &Arc<Semaphore>) -> Option<Accepted> {
-    let place = Arc::clone(places).acquire_owned().await.ok()?;
+/// The next connection, once there is a place for it.
+async fn accept(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> (TcpStream, SocketAddr, Option<OwnedSemaphorePermit>) {
+    // The semaphore is never closed.
+    let place = Arc::clone(places).acquire_owned().await.ok();
     loop {
         match listener.accept().await {
-            Ok((stream, peer)) => {
-                // Answers are written whole: waiting for more to send only delays them.
-                if let Err(error) = stream.set_nodelay(true) {
-                    tracing::debug!(%error, "TCP_NODELAY was refused");
-                }
-                return Some((stream, peer, place));
-            }
+            Ok((stream, peer)) => return (stream, peer, place),
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
                 tokio::time::sleep(ACCEPT_REST).await;
+            }
+        }
+    }
+}
+
+/// A connection that waits in the listener's queue, without waiting for one.
+async fn accept_queued(listener: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
+    let accepted: Option<io::Result<_>> = tokio::select! {
+        biased;
+        accepted = listener.accept() => Some(accepted),
+        () = std::future::ready(()) => None,
+    };
+    accepted?.ok()
+}
+
+/// How many connections each address has.
+#[derive(Debug)]
+struct Addresses {
+    most: usize,
+    counts: Mutex<HashMap<IpAddr, usize>>,
+}
+
+/// A counted connection.
+#[derive(Debug)]
+struct Counted {
+    addresses: Arc<Addresses>,
+    address: IpAddr,
+}
+
+impl Addresses {
+    /// Counts a connection; `None` when its address has as many as it may.
+    fn enter(self: &Arc<Self>, address: IpAddr, trusted: bool) -> Option<Counted> {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry(address).or_insert(0);
+        if *count >= self.most && !trusted {
+            return None;
+        }
+        *count += 1;
+        Some(Counted { addresses: Arc::clone(self), address })
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let mut counts = self.addresses.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = counts.get_mut(&self.address) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.address);
             }
         }
     }

@@ -160,6 +160,16 @@ fn check_commits(transaction: &ReadTransaction, report: &mut Report) -> [u64; 2]
     })();
     report.note("commits", checked);
     report.commits = count;
+    let checked = (|| -> Result<(), StoreError> {
+        for entry in transaction.open_table(tables::REMOVALS)?.iter()? {
+            let (dataset, seq) = entry?.0.value();
+            report.expect(Dataset::from_code(dataset).is_some() && seq <= last_seq, "removals", || {
+                format!("dataset {dataset}, seq {seq} is of no commit")
+            });
+        }
+        Ok(())
+    })();
+    report.note("removals", checked);
     totals
 }
 

@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::StoreError;
 use super::tables::HASH_LEN;
-use crate::model::{Curated, Dataset, Fields, Id, Timestamp};
+#[cfg(doc)]
+use crate::model::Dataset;
+use crate::model::{Curated, Fields, Timestamp};
 
 /// A hash of bytes: 128 bits of BLAKE3.
 pub type Hash = [u8; HASH_LEN];
@@ -30,8 +32,6 @@ pub(super) struct CommitRow {
     pub records: [u64; 2],
     /// When each dataset's content last changed.
     pub changed_at: [Option<Timestamp>; 2],
-    /// The records that it removed.
-    pub removed: Vec<(Dataset, Id)>,
 }
 
 /// A record, in table `records`.

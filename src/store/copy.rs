@@ -29,6 +29,7 @@ pub(super) fn check_file(path: &Path) -> Result<(), StoreError> {
 fn copy_rows(from: &ReadTransaction, to: &WriteTransaction) -> Result<(), StoreError> {
     copy_table(from, to, tables::META)?;
     copy_table(from, to, tables::COMMITS)?;
+    copy_table(from, to, tables::REMOVALS)?;
     copy_table(from, to, tables::RECORDS)?;
     copy_table(from, to, tables::ORGANIZATIONS)?;
     copy_table(from, to, tables::TAGS)?;

@@ -26,7 +26,6 @@ pub struct Edit<'w> {
     pub(super) time: Timestamp,
     pub(super) totals: [u64; 2],
     pub(super) changed_at: [Option<Timestamp>; 2],
-    pub(super) removed: Vec<(Dataset, Id)>,
     first_seq: u64,
     pub(super) next_seq: u64,
 }
@@ -56,7 +55,6 @@ impl<'w> Edit<'w> {
             time: now().max(point.time),
             totals,
             changed_at,
-            removed: Vec::new(),
             first_seq: point.seq + 1,
             next_seq: point.seq + 1,
         })
@@ -101,7 +99,6 @@ impl<'w> Edit<'w> {
             first_seq: self.first_seq,
             records: self.totals,
             changed_at: self.changed_at,
-            removed: self.removed,
         };
         self.transaction.open_table(tables::COMMITS)?.insert(self.next_seq - 1, seal(&row)?.as_slice())?;
         self.writer.check_in_place()?;

@@ -188,6 +188,7 @@ fn create(path: &Path) -> Result<(), StoreError> {
         meta.insert(META_SCHEMA, SCHEMA.to_le_bytes().as_slice())?;
         meta.insert(META_SECRET, secret.as_slice())?;
         transaction.open_table(tables::COMMITS)?;
+        transaction.open_table(tables::REMOVALS)?;
         transaction.open_table(tables::RECORDS)?;
         transaction.open_table(tables::ORGANIZATIONS)?;
         transaction.open_table(tables::TAGS)?;

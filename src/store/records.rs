@@ -141,7 +141,7 @@ impl Edit<'_> {
         if !changes.is_empty() {
             self.changed_at[dataset.index()] = Some(self.time);
         }
-        self.removed.extend(changes.iter().filter(|change| change.after.is_none()).map(|change| (dataset, change.id)));
+        self.write_removals(&changes)?;
         outcome.datasets[dataset.index()] = counts;
         outcome.licenses.extend(self.write_license_feeds(&changes)?);
         Ok(())
@@ -179,6 +179,14 @@ impl Edit<'_> {
             for (key, bytes) in &fresh {
                 records.insert(*key, bytes.as_slice())?;
             }
+        }
+        Ok(())
+    }
+
+    fn write_removals<F: RecordFields>(&mut self, changes: &[Change<F>]) -> Result<(), StoreError> {
+        let mut removals = self.transaction.open_table(tables::REMOVALS)?;
+        for change in changes.iter().filter(|change| change.after.is_none()) {
+            removals.insert((F::DATASET.code(), change.seq), change.id.get())?;
         }
         Ok(())
     }

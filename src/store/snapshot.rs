@@ -74,6 +74,7 @@ pub struct Snapshot {
     references: OnceLock<Arc<References>>,
     columns: [OnceLock<Arc<Columns>>; 2],
     commits: Table<u64, &'static [u8]>,
+    removals: Table<(u8, u64), u64>,
     records: Table<(u8, u64), &'static [u8]>,
     organizations: Table<u64, &'static [u8]>,
     tags: Table<u64, &'static [u8]>,
@@ -124,6 +125,7 @@ impl Snapshot {
             references: OnceLock::new(),
             columns: [OnceLock::new(), OnceLock::new()],
             commits,
+            removals: transaction.open_table(tables::REMOVALS)?,
             records: transaction.open_table(tables::RECORDS)?,
             organizations: transaction.open_table(tables::ORGANIZATIONS)?,
             tags: transaction.open_table(tables::TAGS)?,
@@ -303,25 +305,30 @@ impl Snapshot {
             .transpose()
     }
 
-    /// A `log` row's finished JSON, checked against its hash.
-    pub(crate) fn body(&self, dataset: Dataset, log_seq: u64) -> Result<Body, StoreError> {
+    /// A record's finished JSON, checked against its hash.
+    pub(crate) fn body(&self, dataset: Dataset, id: Id, log_seq: u64) -> Result<Body, StoreError> {
         let mut json = Vec::new();
-        let hash = self.push_body(dataset, log_seq, &mut json)?;
+        let hash = self.push_body(dataset, id, log_seq, &mut json)?;
         Ok(Body { hash, json })
     }
 
-    /// Appends a `log` row's finished JSON, checked against its hash, and returns the hash.
-    pub(crate) fn push_body(&self, dataset: Dataset, log_seq: u64, out: &mut Vec<u8>) -> Result<Hash, StoreError> {
-        let row = self.log.get((dataset.code(), log_seq))?.ok_or_else(|| StoreError::Damaged {
+    /// Appends a record's finished JSON, checked against its hash, and returns the hash. That the row is the record's
+    /// own is checked too: the index that led to it carries no hash.
+    pub(crate) fn push_body(
+        &self,
+        dataset: Dataset,
+        id: Id,
+        log_seq: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<Hash, StoreError> {
+        let damaged = |what: &str| StoreError::Damaged {
             table: "log",
-            detail: format!("no row of {dataset} at seq {log_seq}"),
-        })?;
-        let (_, stored, json) = row.value();
-        if hash(json) != stored {
-            return Err(StoreError::Damaged {
-                table: "log",
-                detail: format!("the row of {dataset} at seq {log_seq} does not match its hash"),
-            });
+            detail: format!("{what} of {dataset} {id} at seq {log_seq}"),
+        };
+        let row = self.log.get((dataset.code(), log_seq))?.ok_or_else(|| damaged("there is no row"))?;
+        let (of, stored, json) = row.value();
+        if of != id.get() || hash(json) != stored {
+            return Err(damaged("the row is not that"));
         }
         out.extend_from_slice(json);
         Ok(stored)
@@ -337,12 +344,9 @@ impl Snapshot {
 
     /// The ids of records that commits after a seq removed.
     pub(super) fn removed_after(&self, dataset: Dataset, after: u64) -> Result<Vec<Id>, StoreError> {
-        let mut removed = Vec::new();
-        for entry in self.commits.range((Bound::Excluded(after), Bound::Unbounded))? {
-            let row: CommitRow = unseal("commits", entry?.1.value())?;
-            removed.extend(row.removed.iter().filter(|(of, _)| *of == dataset).map(|(_, id)| *id));
-        }
-        Ok(removed)
+        let code = dataset.code();
+        let range = (Bound::Excluded((code, after)), Bound::Included((code, u64::MAX)));
+        self.removals.range(range)?.map(|entry| stored_id("removals", entry?.1.value())).collect()
     }
 
     /// The commit that took a seq; `None` beyond the last one.

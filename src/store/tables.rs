@@ -8,7 +8,8 @@
 //! | table | key | value |
 //! | --- | --- | --- |
 //! | `meta` | name | `schema`: u32 LE; `secret`: the 32 bytes that tokens and cursors are sealed with |
-//! | `commits` | last seq of the commit | sealed `CommitRow`: time, lineage, first seq, totals, ids removed. Never trimmed |
+//! | `commits` | last seq of the commit | sealed `CommitRow`: time, lineage, first seq, totals. Never trimmed |
+//! | `removals` | (dataset, seq) | id: the records that commits removed. Never trimmed |
 //! | `records` | (dataset, id) | sealed `RecordRow`: the curated record with links by id, seq, updated_at. The truth |
 //! | `organizations`, `tags` | id | sealed row. The truth |
 //! | `links` | (kind, ref id, dataset, id) | nothing: which records a change of one touches. Derived |
@@ -41,6 +42,7 @@ pub type LogValue<'a> = (u64, [u8; HASH_LEN], &'a [u8]);
 
 pub const META: TableDefinition<&str, &[u8]> = TableDefinition::new("meta");
 pub const COMMITS: TableDefinition<u64, &[u8]> = TableDefinition::new("commits");
+pub const REMOVALS: TableDefinition<(u8, u64), u64> = TableDefinition::new("removals");
 pub const RECORDS: TableDefinition<(u8, u64), &[u8]> = TableDefinition::new("records");
 pub const ORGANIZATIONS: TableDefinition<u64, &[u8]> = TableDefinition::new("organizations");
 pub const TAGS: TableDefinition<u64, &[u8]> = TableDefinition::new("tags");

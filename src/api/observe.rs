@@ -1,0 +1,78 @@
+//! What the server tells of its work: one call per answer, for logs, metrics and the record of who uses what.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use crate::model::{Dataset, KeyRecord};
+
+use super::problem::Code;
+
+/// An answered request. It holds no key, token, query or record.
+#[derive(Debug)]
+pub struct Answered<'a> {
+    /// The id on the answer.
+    pub request_id: &'a str,
+    /// The method.
+    pub method: &'a http::Method,
+    /// The route's pattern.
+    pub route: &'static str,
+    /// The status.
+    pub status: u16,
+    /// The kind of error, of a problem.
+    pub problem: Option<Code>,
+    /// The key, where it is usable.
+    pub key: Option<&'a KeyRecord>,
+    /// The caller's address.
+    pub address: IpAddr,
+    /// The length of the body, in bytes.
+    pub bytes: usize,
+    /// How long the answer took to make.
+    pub duration: Duration,
+    /// Where the caller stands in a change feed, of a request with a sync token.
+    pub feed: Option<FeedUse>,
+}
+
+/// Where a caller stands in a change feed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FeedUse {
+    /// The feed's dataset.
+    pub dataset: Dataset,
+    /// The position of the token that was sent.
+    pub position: u64,
+    /// By how many seconds the newest entry of the feed is later than that position; 0 where nothing is new.
+    pub behind_s: u64,
+}
+
+/// Hears of every answer and connection.
+pub trait Observer: Send + Sync {
+    /// A request was answered.
+    fn answered(&self, answered: &Answered<'_>);
+
+    /// A connection was opened.
+    fn connected(&self) {}
+
+    /// A connection was closed.
+    fn disconnected(&self) {}
+}
+
+/// Writes one log line per request.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RequestLog;
+
+impl Observer for RequestLog {
+    fn answered(&self, answered: &Answered<'_>) {
+        tracing::info!(
+            request_id = answered.request_id,
+            method = %answered.method,
+            route = answered.route,
+            status = answered.status,
+            problem = answered.problem.map(Code::as_str),
+            key = answered.key.map(|key| key.id.as_str()),
+            license = answered.key.map(|key| key.license_name.as_str()),
+            address = %answered.address,
+            bytes = answered.bytes,
+            duration_us = u64::try_from(answered.duration.as_micros()).unwrap_or(u64::MAX),
+            "answered"
+        );
+    }
+}

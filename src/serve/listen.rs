@@ -1,0 +1,57 @@
+//! Where the listener comes from: an address, an address shared with an older server, or systemd's socket activation.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+/// Connections that wait in the listener's queue at most.
+const BACKLOG: i32 = 1024;
+
+/// Files that are kept free for the database, logs and the like when connections are limited by the system's limit.
+const RESERVED_FILES: u64 = 64;
+
+/// Listens on an address. With `share`, an older server on the same address may go on until it is stopped
+/// (`SO_REUSEPORT`); without, a second start by mistake is refused.
+///
+/// # Errors
+/// What the operating system says.
+pub fn bind(address: SocketAddr, share: bool) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    // Connections of a server that just ended do not block the address.
+    socket.set_reuse_address(true)?;
+    if share {
+        socket.set_reuse_port(true)?;
+    }
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket.into())
+}
+
+/// The listener that systemd opened for this process (`sd_listen_fds(3)`), if it did.
+///
+/// # Errors
+/// When what it passed is no listening TCP socket.
+pub fn activated() -> io::Result<Option<TcpListener>> {
+    let listener = listenfd::ListenFd::from_env().take_tcp_listener(0)?;
+    if let Some(listener) = &listener {
+        listener.set_nonblocking(true)?;
+    }
+    Ok(listener)
+}
+
+/// Raises the soft limit of open files to the hard one, and returns how many connections fit under it.
+pub fn raise_file_limit(wanted: usize) -> usize {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let files = match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => limit.maximum,
+        Err(_) => limit.current,
+    };
+    let Some(files) = files else { return wanted };
+    // A limit below the reserve still leaves some room for connections.
+    let room = files.saturating_sub(RESERVED_FILES).max(files / 2);
+    usize::try_from(room).unwrap_or(usize::MAX).min(wanted)
+}

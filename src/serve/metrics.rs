@@ -1,0 +1,195 @@
+//! What an operator's monitoring sees (Prometheus / OpenMetrics text).
+
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+
+use super::exports::Exports;
+use super::follow::Follow;
+use crate::api::observe::{Answered, Observer, RequestLog};
+use crate::api::{Code, Source};
+use crate::model::time::now;
+
+type Number = Gauge<i64>;
+type Unsigned = Gauge<u64, AtomicU64>;
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct RequestLabels {
+    route: &'static str,
+    status: u16,
+    license: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct RouteLabels {
+    route: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct CodeLabels {
+    code: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct FeedLabels {
+    license: String,
+    key: String,
+    dataset: &'static str,
+}
+
+/// The metrics of a server.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    requests: Family<RequestLabels, Counter>,
+    durations: Family<RouteLabels, Histogram, fn() -> Histogram>,
+    refused_keys: Family<CodeLabels, Counter>,
+    rate_limited: Counter,
+    internal_errors: Counter,
+    connections: Number,
+    connections_opened: Counter,
+    feed_position: Family<FeedLabels, Unsigned>,
+    feed_behind: Family<FeedLabels, Unsigned>,
+    snapshot_seq: Unsigned,
+    snapshot_age: Number,
+    held_back: Number,
+    database_followed: Number,
+    export_cache_bytes: Unsigned,
+    export_cache_files: Unsigned,
+}
+
+fn new_duration_histogram() -> Histogram {
+    Histogram::new([0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0])
+}
+
+impl Default for Metrics {
+    fn default() -> Metrics {
+        let mut registry = Registry::with_prefix("medfeed");
+        let metrics = Metrics {
+            requests: Family::default(),
+            durations: Family::new_with_constructor(new_duration_histogram),
+            refused_keys: Family::default(),
+            rate_limited: Counter::default(),
+            internal_errors: Counter::default(),
+            connections: Number::default(),
+            connections_opened: Counter::default(),
+            feed_position: Family::default(),
+            feed_behind: Family::default(),
+            snapshot_seq: Unsigned::default(),
+            snapshot_age: Number::default(),
+            held_back: Number::default(),
+            database_followed: Number::default(),
+            export_cache_bytes: Unsigned::default(),
+            export_cache_files: Unsigned::default(),
+            registry: Registry::default(),
+        };
+        registry.register("requests", "Answered requests", metrics.requests.clone());
+        registry.register_with_unit(
+            "request_duration",
+            "Time to make an answer, without sending it",
+            Unit::Seconds,
+            metrics.durations.clone(),
+        );
+        registry.register("refused_keys", "Requests with a key that cannot be used", metrics.refused_keys.clone());
+        registry.register("rate_limited", "Requests answered with 429", metrics.rate_limited.clone());
+        registry.register(
+            "internal_errors",
+            "Requests answered with 500: a damaged database, or a bug; the log tells which",
+            metrics.internal_errors.clone(),
+        );
+        registry.register("connections", "Open connections", metrics.connections.clone());
+        registry.register("connections_opened", "Connections accepted", metrics.connections_opened.clone());
+        registry.register(
+            "feed_position",
+            "The position of the last sync token that a key sent",
+            metrics.feed_position.clone(),
+        );
+        registry.register_with_unit(
+            "feed_behind",
+            "By how much the feed's newest entry is later than the last sync token that a key sent",
+            Unit::Seconds,
+            metrics.feed_behind.clone(),
+        );
+        registry.register("snapshot_seq", "The last seq of the state that is served", metrics.snapshot_seq.clone());
+        registry.register_with_unit(
+            "snapshot_age",
+            "Time since the commit that is served was made",
+            Unit::Seconds,
+            metrics.snapshot_age.clone(),
+        );
+        registry.register("held_back", "1 while a commit waits for the change delay", metrics.held_back.clone());
+        registry.register(
+            "database_followed",
+            "1 while the database file is there and can be read; 0 means that an old state is served",
+            metrics.database_followed.clone(),
+        );
+        registry.register_with_unit(
+            "export_cache",
+            "Size of the finished exports that are kept",
+            Unit::Bytes,
+            metrics.export_cache_bytes.clone(),
+        );
+        registry.register("export_cache_files", "Finished exports that are kept", metrics.export_cache_files.clone());
+        Metrics { registry, ..metrics }
+    }
+}
+
+impl Metrics {
+    /// The text for a scrape.
+    pub fn render(&self, follow: &Follow, exports: &Exports) -> String {
+        let published = follow.published().commit();
+        self.snapshot_seq.set(published.seq);
+        self.snapshot_age.set(now().unix_s() - published.time.unix_s());
+        self.held_back.set(i64::from(follow.newest().commit() != published));
+        self.database_followed.set(i64::from(follow.is_followed()));
+        let (files, bytes) = exports.kept();
+        self.export_cache_files.set(u64::try_from(files).unwrap_or(u64::MAX));
+        self.export_cache_bytes.set(u64::try_from(bytes).unwrap_or(u64::MAX));
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        let _ = prometheus_client::encoding::text::encode(&mut text, &self.registry);
+        text
+    }
+}
+
+impl Observer for Metrics {
+    fn answered(&self, answered: &Answered<'_>) {
+        RequestLog.answered(answered);
+        let license = answered.key.map(|key| key.license_name.clone()).unwrap_or_default();
+        let labels = RequestLabels { route: answered.route, status: answered.status, license: license.clone() };
+        self.requests.get_or_create(&labels).inc();
+        let route = RouteLabels { route: answered.route };
+        self.durations.get_or_create(&route).observe(answered.duration.as_secs_f64());
+        match answered.problem {
+            Some(code @ (Code::InvalidApiKey | Code::RevokedApiKey | Code::ExpiredApiKey | Code::IpNotAllowed)) => {
+                self.refused_keys.get_or_create(&CodeLabels { code: code.as_str() }).inc();
+            }
+            Some(Code::RateLimited) => {
+                self.rate_limited.inc();
+            }
+            Some(Code::InternalError) => {
+                self.internal_errors.inc();
+            }
+            _ => {}
+        }
+        if let (Some(key), Some(feed)) = (answered.key, answered.feed) {
+            let labels = FeedLabels { license, key: key.id.clone(), dataset: feed.dataset.as_str() };
+            self.feed_position.get_or_create(&labels).set(feed.position);
+            self.feed_behind.get_or_create(&labels).set(feed.behind_s);
+        }
+    }
+
+    fn connected(&self) {
+        self.connections.inc();
+        self.connections_opened.inc();
+    }
+
+    fn disconnected(&self) {
+        self.connections.dec();
+    }
+}

@@ -1,0 +1,145 @@
+//! HTTPS: TLS 1.2 and 1.3, with the certificate and key reloaded when their files change.
+
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::{self, ServerConfig};
+
+/// Why a certificate and key cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// The certificate file holds no certificate.
+    #[error("{}: {reason}; it must hold the certificate chain in PEM, the server's own first", path.display())]
+    Certificate {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
+    /// The key file holds no private key.
+    #[error("{}: {reason}; it must hold one private key in PEM", path.display())]
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
+    /// They do not fit each other, or the library takes neither.
+    #[error("the certificate {} and the key {} cannot be used together: {source}", certificate.display(), key.display())]
+    Pair {
+        /// The certificate file.
+        certificate: PathBuf,
+        /// The key file.
+        key: PathBuf,
+        /// Why not.
+        source: rustls::Error,
+    },
+}
+
+/// The certificate and key in use.
+#[derive(Debug)]
+pub struct Tls {
+    certificate: PathBuf,
+    key: PathBuf,
+    config: ArcSwap<ServerConfig>,
+    stamp: Mutex<Stamp>,
+}
+
+/// What tells that a file was written anew: of both files, device, inode, size and time of change.
+type Stamp = [Option<(u64, u64, u64, i64, i64)>; 2];
+
+impl Tls {
+    /// Loads a certificate chain and its key.
+    ///
+    /// # Errors
+    /// [`TlsError`], naming the file and what it must hold.
+    pub fn load(certificate: PathBuf, key: PathBuf) -> Result<Tls, TlsError> {
+        let stamp = stamp(&certificate, &key);
+        let config = load_config(&certificate, &key)?;
+        Ok(Tls { certificate, key, config: ArcSwap::from_pointee(config), stamp: Mutex::new(stamp) })
+    }
+
+    /// Accepts connections with the pair now in use.
+    pub fn acceptor(&self) -> TlsAcceptor {
+        TlsAcceptor::from(self.config.load_full())
+    }
+
+    /// Loads the pair again if a file changed. A broken pair leaves the old one in use.
+    pub fn reload_if_changed(&self) {
+        // Taken before reading: a change in between is seen at the next look.
+        let found = stamp(&self.certificate, &self.key);
+        let changed = {
+            let mut stamp = self.stamp.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *stamp, found) != found
+        };
+        if changed {
+            self.reload();
+        }
+    }
+
+    /// Loads the pair again. A broken pair leaves the old one in use.
+    pub fn reload(&self) {
+        match load_config(&self.certificate, &self.key) {
+            Ok(config) => {
+                self.config.store(Arc::new(config));
+                tracing::info!(certificate = %self.certificate.display(), "the certificate was reloaded");
+            }
+            Err(error) => {
+                tracing::error!(%error, "the new certificate or key cannot be used; the old pair stays in use");
+            }
+        }
+    }
+}
+
+fn stamp(certificate: &Path, key: &Path) -> Stamp {
+    [certificate, key].map(|path| {
+        let found = std::fs::metadata(path).ok()?;
+        Some((found.dev(), found.ino(), found.size(), found.mtime(), found.mtime_nsec()))
+    })
+}
+
+fn load_config(certificate: &Path, key: &Path) -> Result<ServerConfig, TlsError> {
+    let of_certificate = |reason: String| TlsError::Certificate { path: certificate.to_owned(), reason };
+    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(certificate)
+        .and_then(Iterator::collect)
+        .map_err(|error| of_certificate(error.to_string()))?;
+    if chain.is_empty() {
+        return Err(of_certificate("it holds no certificate".to_owned()));
+    }
+    let private = PrivateKeyDer::from_pem_file(key)
+        .map_err(|error| TlsError::Key { path: key.to_owned(), reason: error.to_string() })?;
+    let of_pair = |source| TlsError::Pair { certificate: certificate.to_owned(), key: key.to_owned(), source };
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
+        .map_err(of_pair)?
+        .with_no_client_auth()
+        .with_single_cert(chain, private)
+        .map_err(of_pair)?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+/// Shakes hands with a caller.
+///
+/// # Errors
+/// When the caller breaks off, speaks no TLS, or takes too long.
+pub async fn handshake<S>(
+    tls: &Tls,
+    stream: S,
+    timeout: std::time::Duration,
+) -> io::Result<tokio_rustls::server::TlsStream<S>>
+where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+{
+    match tokio::time::timeout(timeout, tls.acceptor().accept(stream)).await {
+        Ok(accepted) => accepted,
+        Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "the TLS handshake took too long")),
+    }
+}
