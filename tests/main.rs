@@ -1,12 +1,17 @@
-//! The contract, tested through the library: no sockets, no sleeps, no clock but the tests' own.
+//! The contract, tested. Most of it through the library, without sockets, sleeps or a clock but the tests' own; what users
+//! run through the real program, with a real file and real sockets.
 //!
 //! In reading order:
 //! - `harness`: a database in a temporary folder with a service over it; every answer passes one central check.
 //! - `routes`: laid out as the URL tree, then what goes across it.
+//! - `properties`: what must hold for any world and any sequence of edits.
+//! - `process`: the program itself: commands, servers, signals, killed imports.
 //! - `layers`: which module may use which.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod harness;
 mod layers;
+mod process;
+mod properties;
 mod routes;

@@ -1,0 +1,160 @@
+//! A small HTTP/1.1 client: keep-alive, bodies of a known length, and raw requests.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use flate2::read::MultiGzDecoder;
+use serde_json::Value;
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(40);
+
+/// An answer.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    /// The value of a header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    }
+
+    pub fn json(&self) -> Value {
+        let text = String::from_utf8_lossy(&self.body);
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("no JSON ({error}): {} {text}", self.status))
+    }
+
+    /// The records of a page.
+    pub fn items(&self) -> Vec<Value> {
+        assert_eq!(self.status, 200, "{}", String::from_utf8_lossy(&self.body));
+        match self.json()["data"].take() {
+            Value::Array(items) => items,
+            other => panic!("no page: {other}"),
+        }
+    }
+
+    /// The content of a file that was sent compressed.
+    pub fn gunzip(&self) -> Vec<u8> {
+        assert_eq!(self.status, 200, "{}", String::from_utf8_lossy(&self.body));
+        let mut content = Vec::new();
+        MultiGzDecoder::new(self.body.as_slice()).read_to_end(&mut content).expect("a whole gzip file");
+        content
+    }
+
+    /// The records of a JSONL export; their number is the one that the answer tells.
+    pub fn lines(&self) -> Vec<Value> {
+        let content = String::from_utf8(self.gunzip()).expect("UTF-8");
+        let lines: Vec<Value> = content.lines().map(|line| serde_json::from_str(line).expect("JSON lines")).collect();
+        assert_eq!(self.header("x-record-count"), Some(lines.len().to_string().as_str()));
+        lines
+    }
+
+    /// The error code, after a look at what every problem carries.
+    pub fn problem(&self) -> String {
+        assert!(self.status >= 400, "{} is no error", self.status);
+        assert_eq!(self.header("content-type"), Some("application/problem+json"), "{self:?}");
+        let problem = self.json();
+        assert_eq!(problem["status"], self.status, "{problem}");
+        let id = self.header("x-request-id").unwrap_or_default();
+        assert!(!id.is_empty() && problem["request_id"] == id, "{problem} {:?}", self.headers);
+        assert!(problem["title"].is_string() && problem["detail"].is_string(), "{problem}");
+        let (_, code) = problem["type"].as_str().and_then(|url| url.rsplit_once("/errors/")).expect("a type");
+        code.to_owned()
+    }
+}
+
+/// A caller with one connection.
+#[derive(Debug)]
+pub struct Client {
+    address: SocketAddr,
+    key: Option<String>,
+    connection: Option<BufReader<TcpStream>>,
+}
+
+impl Client {
+    pub fn new(address: SocketAddr, key: Option<&str>) -> Client {
+        Client { address, key: key.map(str::to_owned), connection: None }
+    }
+
+    /// Asks for a path and query.
+    pub fn get(&mut self, target: &str) -> Answer {
+        self.try_get(target).unwrap_or_else(|error| panic!("GET {target}: {error}"))
+    }
+
+    /// Asks for a path and query, over the connection that is open if it still is.
+    pub fn try_get(&mut self, target: &str) -> io::Result<Answer> {
+        if let Some(mut connection) = self.connection.take()
+            && let Ok(answer) = self.exchange(&mut connection, target)
+        {
+            self.keep(connection, &answer);
+            return Ok(answer);
+        }
+        let mut connection = BufReader::new(connect(self.address)?);
+        let answer = self.exchange(&mut connection, target)?;
+        self.keep(connection, &answer);
+        Ok(answer)
+    }
+
+    fn keep(&mut self, connection: BufReader<TcpStream>, answer: &Answer) {
+        self.connection = (answer.header("connection") != Some("close")).then_some(connection);
+    }
+
+    fn exchange(&self, connection: &mut BufReader<TcpStream>, target: &str) -> io::Result<Answer> {
+        connection.get_mut().write_all(self.request(target).as_bytes())?;
+        read_answer(connection, false)
+    }
+
+    /// The text of a request.
+    pub fn request(&self, target: &str) -> String {
+        let key = self.key.as_ref().map(|key| format!("authorization: Bearer {key}\r\n")).unwrap_or_default();
+        format!("GET {target} HTTP/1.1\r\nhost: {}\r\n{key}\r\n", self.address)
+    }
+}
+
+/// A connection that does not wait for ever.
+pub fn connect(address: SocketAddr) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+/// Reads one answer. `headless` answers (to HEAD) have no body, whatever their length says.
+pub fn read_answer(reader: &mut impl BufRead, to_head: bool) -> io::Result<Answer> {
+    let (status, headers) = read_head(reader)?;
+    let mut answer = Answer { status, headers, body: Vec::new() };
+    if !to_head && status != 304 {
+        let length = answer.header("content-length").and_then(|length| length.parse().ok());
+        answer.body = vec![0; length.ok_or_else(|| malformed("no content-length"))?];
+        reader.read_exact(&mut answer.body)?;
+    }
+    Ok(answer)
+}
+
+/// Reads an answer's status and headers.
+pub fn read_head(reader: &mut impl BufRead) -> io::Result<(u16, Vec<(String, String)>)> {
+    let mut line = String::new();
+    if reader.read_line(&mut line)? == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    let status = line.strip_prefix("HTTP/1.1 ").or_else(|| line.strip_prefix("HTTP/1.0 "));
+    let status = status.and_then(|rest| rest.get(..3)?.parse().ok()).ok_or_else(|| malformed(&line))?;
+    let mut headers = Vec::new();
+    loop {
+        line.clear();
+        reader.read_line(&mut line)?;
+        let Some((name, value)) = line.trim_end().split_once(':') else { break };
+        headers.push((name.to_owned(), value.trim().to_owned()));
+    }
+    if line == "\r\n" { Ok((status, headers)) } else { Err(malformed(&line)) }
+}
+
+fn malformed(line: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("not an answer: {line:?}"))
+}

@@ -1,0 +1,297 @@
+//! The command line: exit codes and what is printed.
+
+use std::io::Write;
+use std::process::Stdio;
+
+use super::site::{STATUSES, Site, conferences_of_version};
+
+/// Where the text is expected.
+#[derive(Clone, Copy, Debug)]
+enum On {
+    Out,
+    Err,
+}
+use On::{Err as OnErr, Out};
+
+/// A line of a table: the arguments, the exit code, and a piece of what is printed.
+type Case<'a> = (&'a str, i32, On, &'a str);
+
+/// Runs the lines one after the other on one database; `_` in an argument stands for a blank.
+fn check_cases(site: &Site, cases: &[Case<'_>]) {
+    for (line, code, place, expected) in cases {
+        let args: Vec<String> = line.split_whitespace().map(|word| word.replace('_', " ")).collect();
+        let done = site.run(&args);
+        let told = match place {
+            Out => &done.stdout,
+            OnErr => &done.stderr,
+        };
+        assert_eq!(done.code, Some(*code), "{line}: {done:?}");
+        assert!(told.contains(expected), "{line}: expected {expected:?} in {place:?}: {done:?}");
+        if args.iter().any(|arg| arg == "--json") {
+            let object = done.json();
+            assert!(object.is_object() && done.stdout.lines().count() == 1, "{line}: one JSON object: {done:?}");
+        }
+    }
+}
+
+#[test]
+fn without_a_database() {
+    let site = Site::new();
+    let missing = "create one with `medfeed import`";
+    check_cases(
+        &site,
+        &[
+            ("serve --listen 127.0.0.1:0", 1, OnErr, missing),
+            ("export out", 1, OnErr, missing),
+            ("check", 1, OnErr, missing),
+            ("license list", 1, OnErr, missing),
+            ("license show x", 1, OnErr, missing),
+            ("license remove x --yes", 1, OnErr, missing),
+            ("license explain x journals 1", 1, OnErr, missing),
+            ("key list", 1, OnErr, missing),
+            ("key create --license x", 1, OnErr, missing),
+            ("key revoke x", 1, OnErr, missing),
+            ("check --json", 1, Out, "{\"error\":\"there is no database at "),
+            ("--json key list", 1, Out, "{\"error\":\"there is no database at "),
+            ("license set x --dataset journals --dry-run", 0, Out, "would be created"),
+            ("import nowhere.jsonl", 1, OnErr, "nowhere.jsonl"),
+        ],
+    );
+    let rows = site.write("conferences.jsonl", conferences_of_version(3, 0));
+    let done = site.run(["import".as_ref(), rows.as_os_str(), "--dry-run".as_ref(), "--json".as_ref()]);
+    assert_eq!((done.code, &done.json()["committed"]), (Some(0), &false.into()), "{done:?}");
+    assert_eq!(done.json()["datasets"]["conferences"]["added"], 3);
+    assert!(!site.db().exists(), "a dry run leaves no file");
+    assert!(!site.path("out").exists(), "a refused export leaves no folder");
+}
+
+#[test]
+fn usage_is_told() {
+    let site = Site::new();
+    check_cases(
+        &site,
+        &[
+            ("", 2, OnErr, "Usage: medfeed"),
+            ("--help", 0, Out, "Usage: medfeed"),
+            ("--version", 0, Out, "medfeed 0."),
+            ("serve --help", 0, Out, "--change-delay"),
+            ("import", 2, OnErr, "<PATH>"),
+            ("frobnicate", 2, OnErr, "frobnicate"),
+            ("frobnicate --json", 2, Out, "{\"error\":"),
+            ("license set x", 2, OnErr, "--dataset"),
+            ("license set x --dataset journal", 2, OnErr, "`conferences` and `journals`"),
+            ("license set x --dataset journals --year 26", 2, OnErr, "1900 to 2100"),
+            ("license set x --dataset journals --year 2027..2024", 2, OnErr, "ends before it begins"),
+            ("license set x --dataset journals --rate-limit 0", 2, OnErr, "--rate-limit"),
+            ("license set x --dataset conferences,journals", 2, OnErr, "is not a dataset"),
+            ("license explain x journals 0", 2, OnErr, "an id is a whole number"),
+            ("key create --license x --expires tomorrow", 2, OnErr, "write a date"),
+            ("key create --license x --allow-ip 1.2.3", 2, OnErr, "CIDR"),
+            ("key replace x --overlap 24", 2, OnErr, "90s"),
+            ("check --wait soon", 2, OnErr, "90s"),
+            ("serve --listen nowhere", 2, OnErr, "--listen"),
+            ("serve --public-url example.org", 2, OnErr, "absolute URL"),
+            ("completions tcsh", 2, OnErr, "bash"),
+            ("serve --log-format xml", 2, OnErr, "pretty"),
+        ],
+    );
+    assert!(!site.db().exists());
+}
+
+#[test]
+fn licenses_and_keys() {
+    let site = Site::new();
+    let rows = format!(
+        "{{\"id\":1,\"name\":\"A\",\"year\":2026,\"country\":\"South Korea\",\"therapy_areas\":[\"Oncology\"],{STATUSES}}}\n\
+         {{\"id\":2,\"name\":\"B\",{STATUSES}}}\n"
+    );
+    site.import("conferences.jsonl", rows);
+    check_cases(
+        &site,
+        &[
+            ("license list", 0, Out, "There are no licenses yet"),
+            ("key list", 0, Out, "There are no keys yet"),
+            ("license set x --dataset conferences --dry-run", 0, Out, "would be created"),
+            ("license show x", 1, OnErr, "there is no license `x`"),
+            ("license set x --dataset conferences --country South_Korea --year 2025..2027", 0, Out, "1 record enter"),
+            (
+                "license set x --dataset conferences --country South_Korea --year 2025..2027",
+                0,
+                Out,
+                "nothing to change",
+            ),
+            ("license set x --dataset conferences --year 2025..2027", 1, OnErr, "--country"),
+            (
+                "license set x --dataset conferences --json",
+                1,
+                Out,
+                "\"error\":\"the license is restricted by --country and --year",
+            ),
+            (
+                "license show x --json",
+                0,
+                Out,
+                "\"countries\":[\"South Korea\"],\"years\":[2025,2026,2027],\"rate_limit\":600",
+            ),
+            ("license explain x conferences 1", 0, Out, "is visible"),
+            ("license explain x conferences 2", 0, Out, "the license allows South Korea"),
+            ("license explain x conferences 2 --json", 0, Out, "\"exists\":true,\"visible\":false"),
+            ("license explain x conferences 3", 0, Out, "there is no such record"),
+            ("license explain x journals 1", 0, Out, "does not include the dataset `journals`"),
+            ("license explain y journals 1", 1, OnErr, "there is no license `y`"),
+            (
+                "license set x --dataset conferences --dataset journals --country South_Korea --country Narnia --year 2026",
+                0,
+                OnErr,
+                "no conference is in the country `Narnia`",
+            ),
+            ("license set x --dataset conferences --widen", 0, Out, "Older sync tokens get 410"),
+            ("license set x --dataset conferences --rate-limit 5", 0, Out, "Sync tokens stay alive"),
+            ("license list --json", 0, Out, "\"rate_limit\":5"),
+            ("key create --license y", 1, OnErr, "there is no license `y`"),
+            ("key create --license x --label Ann's_key", 0, Out, "mfk_"),
+            ("key list", 0, Out, "Ann's key"),
+            ("key list --json", 0, Out, "\"status\":\"active\""),
+            ("key revoke nokey", 1, OnErr, "there is no key `nokey`"),
+            ("key replace nokey --json", 1, Out, "{\"error\":\"there is no key `nokey`"),
+            ("license remove y --yes", 1, OnErr, "there is no license `y`"),
+            ("license remove x --json", 0, Out, "\"revoked_keys\":1"),
+            ("license list --json", 0, Out, "{\"licenses\":[]}"),
+            ("check --json", 0, Out, "\"ok\":true"),
+            ("check", 0, Out, "is sound"),
+        ],
+    );
+    let listed = site.json(["key", "list"]).to_string();
+    assert!(!listed.contains("mfk_"), "keys are not shown again: {listed}");
+}
+
+#[test]
+#[ignore = "bug: remove_license leaves expired keys unrevoked, which check then calls damage"]
+fn a_license_goes_with_its_expired_keys() {
+    let site = Site::new();
+    check_cases(
+        &site,
+        &[
+            ("license set x --dataset journals", 0, Out, "is created"),
+            ("key create --license x --expires 2020-01-01", 0, OnErr, "in the past"),
+            ("key list --json", 0, Out, "\"status\":\"expired\""),
+            ("license remove x --yes --json", 0, Out, "\"revoked_keys\":0"),
+            ("check", 0, Out, "is sound"),
+        ],
+    );
+}
+
+#[test]
+fn imports_and_exports() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(40, 0));
+    let broken = "id,name,start_date,nmae\n41,X,2026-13-01,x\n,,,\n";
+    site.write("broken/conferences.csv", broken);
+    site.write("few/conferences.jsonl", conferences_of_version(3, 0));
+    site.write("unknown/rows.jsonl", "{}\n");
+    site.write("same/conferences.jsonl", conferences_of_version(40, 0));
+    check_cases(
+        &site,
+        &[
+            ("import broken", 1, OnErr, "broken/conferences.csv:1: nmae: unknown column `nmae`; did you mean `name`?"),
+            (
+                "import broken",
+                1,
+                OnErr,
+                "broken/conferences.csv:2: start_date: `2026-13-01` - write a date as YYYY-MM-DD",
+            ),
+            ("import broken", 1, OnErr, "nothing was changed"),
+            ("import broken --json", 1, Out, "\"line\":2,\"field\":\"start_date\""),
+            ("import same", 0, Out, "Nothing is new"),
+            ("import same --json", 0, Out, "\"committed\":true"),
+            ("import few --replace", 1, OnErr, "--allow-removals 37"),
+            (
+                "import few --replace --json",
+                1,
+                Out,
+                "\"committed\":false,\"error\":\"the run would remove 37 of 40 conferences",
+            ),
+            ("import few --replace --allow-removals 36", 1, OnErr, "--allow-removals 37"),
+            ("import few --replace --allow-removals 37 --dry-run", 0, Out, "37 removed"),
+            ("import few --replace --allow-removals 37", 0, Out, "Committed"),
+            ("import same", 0, Out, "37 added"),
+            ("import unknown", 1, OnErr, "holds nothing to import"),
+            ("import unknown/rows.jsonl", 1, OnErr, "the name does not tell"),
+            ("import -", 1, OnErr, "needs --dataset and --format"),
+            ("import - --dataset journals", 1, OnErr, "needs both"),
+            ("import - --dataset papers --format csv", 2, OnErr, "papers"),
+            ("import - --dataset journals --format csv", 0, OnErr, "holds no rows"),
+            ("export out", 0, Out, "conferences.jsonl: 40 rows"),
+            ("export out", 0, Out, "journals.jsonl: 0 rows"),
+            ("export out --format csv", 1, OnErr, "would import every row twice"),
+            ("export out --format csv --json", 1, Out, "{\"error\":"),
+            ("export table --format csv --json", 0, Out, "\"rows\":40"),
+            ("export conferences.jsonl", 1, OnErr, "conferences.jsonl"),
+            ("import out --json", 0, Out, "\"unchanged\":40"),
+            ("import table --json", 0, Out, "\"unchanged\":40"),
+        ],
+    );
+    let names: Vec<String> =
+        ["conferences", "journals", "organizations", "tags"].map(|stem| format!("{stem}.csv")).into();
+    let mut written: Vec<String> = std::fs::read_dir(site.path("table"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    written.sort();
+    assert_eq!(written, names, "the four files and no drafts");
+    site.check();
+}
+
+#[test]
+fn standard_input_is_read() {
+    let site = Site::new();
+    let mut command = site.command(["import", "-", "--dataset", "journals", "--format", "jsonl", "--json"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all("{\"id\":1,\"name\":\"Ängstrom\"}\nnonsense\n".as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let refused: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{refused}");
+    assert_eq!((&refused["errors"][0]["file"], &refused["errors"][0]["line"]), (&"-".into(), &2.into()), "{refused}");
+}
+
+#[test]
+fn an_open_server_is_refused() {
+    let site = Site::new();
+    site.import("journals.jsonl", "{\"id\":1,\"name\":\"J\"}\n");
+    let done = site.run(["serve", "--listen", "0.0.0.0:0"]);
+    assert_eq!(done.code, Some(1), "{done:?}");
+    assert!(done.stderr.contains("--plain-http"), "{done:?}");
+    site.start(site.command(["serve", "--listen", "127.0.0.1:0", "--log-format", "json"])).stop();
+}
+
+#[test]
+fn options_have_variables() {
+    let site = Site::new();
+    site.import("journals.jsonl", "{\"id\":1,\"name\":\"J\"}\n");
+    let run = |args: &[&str], variables: &[(&str, &str)]| {
+        site.command(args).envs(variables.iter().copied()).output().unwrap()
+    };
+    let output = run(&["license", "set", "x"], &[("MEDFEED_DATASET", "journals"), ("MEDFEED_JSON", "1")]);
+    assert!(output.stdout.starts_with(b"{\"committed\":true"), "{output:?}");
+    let output = run(&["license", "list"], &[("MEDFEED_JSON", "false")]);
+    assert!(output.stdout.starts_with(b"x\n"), "{output:?}");
+    let output = run(&["license", "list"], &[("MEDFEED_DB", "elsewhere.redb"), ("MEDFEED_JSON", "true")]);
+    assert!(output.stdout.starts_with(b"{\"error\":\"there is no database at elsewhere.redb"), "{output:?}");
+    let output = run(&["key", "create"], &[("MEDFEED_LICENSE", "x"), ("MEDFEED_EXPIRES", "2099-01-01")]);
+    assert!(output.stdout.starts_with(b"mfk_"), "{output:?}");
+}
+
+#[test]
+fn scripts_and_pages_are_printed() {
+    let site = Site::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let done = site.run(["completions", shell]);
+        assert!(done.code == Some(0) && done.stdout.contains("allow-removals"), "{shell}");
+    }
+    let manual = site.run(["man"]);
+    assert_eq!(manual.code, Some(0));
+    for page in ["medfeed", "medfeed-serve", "medfeed-license-set", "medfeed-key-replace"] {
+        assert!(manual.stdout.contains(&format!(".TH {page} ")), "{page}");
+    }
+    assert!(!site.db().exists());
+}

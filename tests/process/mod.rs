@@ -1,0 +1,18 @@
+//! The real program: its file, its sockets, its signals.
+//!
+//! In reading order: `site` (a folder with a database, and commands on it), `client` (a small HTTP client), then the
+//! tests, one file per theme.
+
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "what goes wrong in a test is told by a panic")]
+
+mod client;
+mod commands;
+mod demo;
+mod foreign_files;
+mod killed;
+mod malformed;
+mod real_lists;
+mod serving;
+pub mod site;
+mod stopping;
+mod waiting;

@@ -1,0 +1,276 @@
+//! A temporary folder with a database, commands on it, and servers of it.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::client::Client;
+
+/// What a test waits for at most, when it should come at once.
+pub const SOON: Duration = Duration::from_secs(20);
+
+/// Asks again and again until there is something.
+pub fn wait_until<T>(what: &str, within: Duration, ask: impl FnMut() -> Option<T>) -> T {
+    wait_until_every(Duration::from_millis(2), what, within, ask)
+}
+
+/// Asks at intervals until there is something.
+pub fn wait_until_every<T>(interval: Duration, what: &str, within: Duration, mut ask: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = ask() {
+            return found;
+        }
+        assert!(begun.elapsed() < within, "not within {within:?}: {what}");
+        std::thread::sleep(interval);
+    }
+}
+
+/// A child process that never outlives its test.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+}
+
+impl Process {
+    pub fn spawn(command: &mut Command) -> Process {
+        Process { child: command.spawn().expect("the program starts") }
+    }
+
+    pub fn child(&mut self) -> &mut Child {
+        &mut self.child
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The exit status, if the process ends within the time.
+    pub fn ended_within(&mut self, time: Duration) -> Option<ExitStatus> {
+        let begun = Instant::now();
+        loop {
+            match self.child.try_wait().expect("the child can be asked") {
+                Some(status) => return Some(status),
+                None if begun.elapsed() >= time => return None,
+                None => std::thread::sleep(Duration::from_micros(500)),
+            }
+        }
+    }
+
+    /// Sends a signal by its name.
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("kill").arg(format!("-{name}")).arg(self.id().to_string()).status();
+        assert!(sent.expect("kill is there").success(), "the signal was not sent");
+    }
+
+    /// Ends the process at once, as `kill -9` does.
+    pub fn kill(&mut self) {
+        // It may have ended by itself a moment ago.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// What a command did.
+#[derive(Debug)]
+pub struct Done {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Done {
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("no JSON ({error}): {self:?}"))
+    }
+}
+
+/// A folder with a database.
+#[derive(Debug)]
+pub struct Site {
+    folder: TempDir,
+}
+
+impl Site {
+    pub fn new() -> Site {
+        Site { folder: tempfile::Builder::new().prefix("medfeed-test-").tempdir().expect("a temporary folder") }
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder().join(name)
+    }
+
+    pub fn db(&self) -> PathBuf {
+        self.path("feed.redb")
+    }
+
+    /// Writes a file, and the folders that it stands in.
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().expect("a file has a folder")).expect("a folder");
+        fs::write(&path, content).expect("the file can be written");
+        path
+    }
+
+    /// A command on the database, run in the folder.
+    pub fn command(&self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_medfeed"));
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("MEDFEED_")) {
+            command.env_remove(name);
+        }
+        command.env("MEDFEED_DB", self.db()).args(args).current_dir(self.folder()).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a command to its end.
+    pub fn run(&self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Done {
+        let output = self.command(args).output().expect("the program starts");
+        Done {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).expect("UTF-8"),
+            stderr: String::from_utf8(output.stderr).expect("UTF-8"),
+        }
+    }
+
+    /// Runs a command that succeeds, with `--json`.
+    pub fn json(&self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Value {
+        let mut args: Vec<_> = args.into_iter().map(|arg| arg.as_ref().to_owned()).collect();
+        args.push("--json".into());
+        let done = self.run(&args);
+        assert_eq!(done.code, Some(0), "{args:?}: {done:?}");
+        done.json()
+    }
+
+    /// Imports a file.
+    pub fn import(&self, name: &str, content: impl AsRef<[u8]>) -> Value {
+        let file = self.write(name, content);
+        self.json([OsStr::new("import"), file.as_os_str()])
+    }
+
+    /// States a license: `--dataset conferences --year 2026` and the like.
+    pub fn license(&self, name: &str, scope: &str) -> Value {
+        let mut args = vec!["license", "set", name, "--rate-limit", "1000000"];
+        args.extend(scope.split_whitespace());
+        self.json(args)
+    }
+
+    /// Makes a key; returns its id and its text.
+    pub fn key(&self, license: &str, settings: &[&str]) -> (String, String) {
+        let made = self.json([&["key", "create", "--license", license], settings].concat());
+        let text = |name: &str| made[name].as_str().expect("a text").to_owned();
+        (text("id"), text("key"))
+    }
+
+    /// A license that sees all conferences, and a key for it.
+    pub fn open_key(&self) -> String {
+        self.license("all", "--dataset conferences --dataset journals");
+        self.key("all", &[]).1
+    }
+
+    /// Serves the database on a free port.
+    pub fn serve(&self) -> Server {
+        self.start(self.command(["serve", "--listen", "127.0.0.1:0", "--log", "warn"]))
+    }
+
+    /// Starts a server by a command of its own and waits until it is ready.
+    pub fn start(&self, mut command: Command) -> Server {
+        let log = tempfile::NamedTempFile::new_in(self.folder()).expect("a log file").into_temp_path();
+        let stderr = File::create(&log).expect("the log can be written");
+        let mut process = Process::spawn(command.stdout(Stdio::piped()).stderr(stderr));
+        let mut stdout = BufReader::new(process.child().stdout.take().expect("a pipe"));
+        let mut first = String::new();
+        stdout.read_line(&mut first).expect("UTF-8");
+        let told = first.trim_end().strip_prefix("listening on http://").map(|address| address.parse());
+        let Some(Ok(address)) = told else {
+            panic!("the server did not start: {first:?} {}", fs::read_to_string(&log).unwrap_or_default());
+        };
+        Server { process, address, stdout, log }
+    }
+
+    /// The full check finds nothing.
+    pub fn check(&self) {
+        let report = self.json(["check"]);
+        assert_eq!(report["ok"], json!(true), "{report}");
+    }
+}
+
+/// A running server.
+#[derive(Debug)]
+pub struct Server {
+    pub process: Process,
+    pub address: SocketAddr,
+    pub stdout: BufReader<std::process::ChildStdout>,
+    log: tempfile::TempPath,
+}
+
+impl Server {
+    /// A client with a key.
+    pub fn client(&self, key: &str) -> Client {
+        Client::new(self.address, Some(key))
+    }
+
+    /// Ends the server as an operator does.
+    pub fn stop(mut self) {
+        self.process.signal("TERM");
+        let status = self.process.ended_within(SOON).expect("the server ends");
+        assert_eq!(status.code(), Some(0), "the server's exit");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the server's log:\n{}", fs::read_to_string(&self.log).unwrap_or_default());
+        }
+    }
+}
+
+/// The statuses that a conference without dates needs.
+pub const STATUSES: &str =
+    r#""start_date_status":"check","abstract_due_date_status":"check","late_breaking_due_date_status":"check""#;
+
+/// Conferences whose venue is `version n`: a change of the version changes them all.
+pub fn conferences_of_version(count: u64, version: u64) -> String {
+    let areas = ["Oncology", "Cardiology", "Neurology"];
+    let countries = ["Japan", "France", "Chile"];
+    (1..=count)
+        .map(|id| {
+            let turn = usize::try_from(id).expect("small");
+            let (area, country) = (areas[turn % 3], countries[turn / 3 % 3]);
+            format!(
+                "{{\"id\":{id},\"name\":\"Conference {id}\",\"year\":{},\"country\":\"{country}\",\
+                 \"therapy_areas\":[\"{area}\"],\"venue\":\"version {version}\",{STATUSES}}}\n",
+                2024 + id % 4
+            )
+        })
+        .collect()
+}
+
+/// The one version that some records are of.
+pub fn version_of<'a>(records: impl IntoIterator<Item = &'a Value>) -> u64 {
+    let mut found = None;
+    for record in records {
+        let venue = record["venue"].as_str().unwrap_or_else(|| panic!("no venue: {record}"));
+        let version = venue.strip_prefix("version ").and_then(|number| number.parse().ok());
+        let version: u64 = version.unwrap_or_else(|| panic!("no version: {record}"));
+        assert_eq!(*found.get_or_insert(version), version, "two states in one answer");
+    }
+    found.expect("an answer with records")
+}

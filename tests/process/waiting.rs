@@ -1,0 +1,54 @@
+//! A second writer waits for the first, as long as it was told to.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use medfeed::store::Writer;
+
+use super::site::{Process, SOON, Site, conferences_of_version};
+
+#[test]
+fn a_second_writer_waits_or_says_who_writes() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    site.open_key();
+    let file = site.write("conferences.jsonl", conferences_of_version(3, 1));
+    let file = file.to_str().unwrap();
+    let writer = Writer::open(&site.db(), Duration::ZERO).unwrap();
+    let edit = writer.begin().unwrap();
+
+    let holder = format!("process {}", std::process::id());
+    let commands = [
+        &["import", file][..],
+        &["license", "set", "new", "--dataset", "journals"],
+        &["license", "remove", "all", "--yes"],
+        &["key", "create", "--license", "all"],
+        &["check"],
+    ];
+    for command in commands {
+        for (json, wait) in [(false, "0s"), (true, "100ms")] {
+            let args = [command, &["--wait", wait], if json { &["--json"] } else { &[] }].concat();
+            let done = site.run(&args);
+            assert_eq!(done.code, Some(1), "{args:?}: {done:?}");
+            let told = if json { done.json()["error"].to_string() } else { done.stderr.clone() };
+            assert!(told.contains(&holder) && told.contains("--wait"), "{args:?}: {told}");
+        }
+    }
+
+    // What only reads does not wait.
+    for command in [&["license", "list"][..], &["key", "list"], &["export", "out"]] {
+        site.json([command, &["--wait", "0s"]].concat());
+    }
+    let server = site.serve();
+
+    let mut waiting = Process::spawn(site.command(["import", file, "--wait", "30s"]).stdout(Stdio::null()));
+    assert_eq!(waiting.ended_within(Duration::from_millis(500)), None, "it waits");
+    drop(edit);
+    drop(writer);
+    let status = waiting.ended_within(SOON).expect("it goes on");
+    assert!(status.success());
+    server.stop();
+    let note = site.path("feed.redb.writer");
+    assert!(!note.exists(), "the note of who writes goes with the writer");
+    assert_eq!(site.json(["import", file])["datasets"]["conferences"]["unchanged"], 3);
+}

@@ -1,0 +1,98 @@
+//! The full check finds nothing, whatever happened; and hidden changes change no answer.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+use medfeed::model::Dataset;
+
+use super::edits::{Change, first_imports, imports};
+use super::holds;
+use super::system::System;
+use super::world::{Scope, scopes};
+
+#[test]
+fn the_check_finds_nothing() {
+    let edits = vec((imports(), any::<Index>(), proptest::option::weighted(0.3, scopes())), 1..30);
+    holds(48, (first_imports(), vec(scopes(), 0..5), edits), |(first, scopes, edits)| {
+        let mut system = System::with(&first, &scopes);
+        for (changes, license, scope) in edits {
+            system.import(&changes);
+            if let Some(scope) = scope {
+                let license = license.index(system.world.licenses.len() + 1);
+                system.set_license(license, &scope);
+            }
+        }
+        system.check();
+    });
+}
+
+/// All that a license can ask, byte by byte.
+fn answers(system: &System, license: usize) -> Vec<Vec<u8>> {
+    let mut targets = Vec::new();
+    for dataset in Dataset::ALL {
+        let since = "updated_since=2000-01-01";
+        for query in ["", "?limit=2", "?q=ca", "?updated_since=2000-01-01&limit=1"] {
+            targets.push(format!("/v1/{dataset}{query}"));
+        }
+        targets.extend((1..10).map(|id| format!("/v1/{dataset}/{id}")));
+        targets.extend(
+            ["".to_owned(), format!("?{since}"), format!("?{since}&limit=2")]
+                .map(|query| format!("/v1/{dataset}/changes{query}")),
+        );
+        targets.extend(["jsonl", "csv"].map(|format| format!("/v1/exports/{dataset}?format={format}")));
+        targets.extend(["tags", "organizations"].map(|list| format!("/v1/reference/{list}?dataset={dataset}")));
+    }
+    targets.push("/v1/conferences?therapy_area=Oncology&limit=1".to_owned());
+    targets.push("/v1/conferences?country=Japan&year=2025".to_owned());
+    targets.push("/v1/reference/therapy-areas".to_owned());
+    let bytes = |target: &String| {
+        let reply = system.get(license, target);
+        let mut bytes = format!("{target} {}\n", reply.status).into_bytes();
+        for (name, value) in &reply.headers {
+            // What tells requests apart, and the caller's own rate window.
+            if name != "x-request-id" && !name.as_str().starts_with("ratelimit-") {
+                bytes.extend(name.as_str().bytes().chain(*b": ").chain(value.as_bytes().iter().copied()).chain(*b"\n"));
+            }
+        }
+        if reply.headers.get("content-type").is_none_or(|kind| kind != "application/problem+json") {
+            bytes.extend(&reply.body);
+        }
+        bytes
+    };
+    targets.iter().map(bytes).collect()
+}
+
+#[test]
+fn what_is_hidden_changes_no_byte() {
+    let hidden_edits = vec(imports(), 1..8);
+    let strategy = (first_imports(), scopes(), scopes(), hidden_edits);
+    holds(48, strategy, |(first, scope, other, edits): (Vec<Change>, Scope, Scope, Vec<Vec<Change>>)| {
+        let mut system = System::with(&first, &[scope.clone(), other]);
+        for changes in edits {
+            // Of an import only what the license sees neither before nor after is kept.
+            let hidden: Vec<Change> = changes
+                .into_iter()
+                .filter(|change| match change {
+                    Change::Put(dataset, id, record) => {
+                        !scope.sees(*dataset, record) && !system.world.visible(0, *dataset).contains(id)
+                    }
+                    Change::Remove(dataset, id) => !system.world.visible(0, *dataset).contains(id),
+                    Change::Organization(..) | Change::Tag(..) | Change::DropOrganization(_) | Change::DropTag(_) => {
+                        false
+                    }
+                })
+                .collect();
+            let before = answers(&system, 0);
+            system.import(&hidden);
+            for (before, after) in before.iter().zip(answers(&system, 0)) {
+                assert!(
+                    *before == after,
+                    "{hidden:?} changed an answer:\n{}\nto\n{}",
+                    String::from_utf8_lossy(before),
+                    String::from_utf8_lossy(&after)
+                );
+            }
+        }
+    });
+}

@@ -1,0 +1,224 @@
+//! The real thing beside the model: a database, its API without sockets, and keys for all licenses.
+
+use std::io::Read;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use flate2::read::MultiGzDecoder;
+use http::{HeaderMap, HeaderValue, Method};
+use medfeed::api::{Answer, Request, Response, Service, Settings, Source};
+use medfeed::model::time::now;
+use medfeed::model::{Dataset, Scope as RealScope};
+use medfeed::store::check::check;
+use medfeed::store::licensing::KeySettings;
+use medfeed::store::{Batch, Follower, Snapshot, Writer};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::edits::{self, Change};
+use super::world::{Scope, World};
+
+/// Always the newest state.
+struct Newest(Mutex<Follower>);
+
+impl Source for Newest {
+    fn published(&self) -> Arc<Snapshot> {
+        let mut follower = self.0.lock().expect("no panic while it is held");
+        Arc::clone(follower.refresh().expect("the database can be read"))
+    }
+
+    fn newest(&self) -> Arc<Snapshot> {
+        self.published()
+    }
+
+    fn catch_up(&self, _accept: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
+        self.published()
+    }
+}
+
+/// An answer.
+#[derive(Debug)]
+pub struct Reply {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub body: Vec<u8>,
+}
+
+impl Reply {
+    fn of(response: Response) -> Reply {
+        Reply { status: response.status.as_u16(), headers: response.headers, body: response.body.to_vec() }
+    }
+
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).expect("UTF-8")
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("no JSON ({error}): {self:?}"))
+    }
+
+    /// The page's records and tombstones.
+    pub fn items(&self) -> Vec<Value> {
+        assert_eq!(self.status, 200, "{}", self.text());
+        match self.json()["data"].take() {
+            Value::Array(items) => items,
+            other => panic!("no page: {other}"),
+        }
+    }
+}
+
+/// A whole export.
+#[derive(Debug)]
+pub struct Export {
+    pub lines: Vec<String>,
+    pub token: String,
+}
+
+/// A database that follows a model.
+pub struct System {
+    pub world: World,
+    keys: Vec<String>,
+    service: Option<Service>,
+    writer: Option<Writer>,
+    folder: TempDir,
+}
+
+impl System {
+    /// An empty database.
+    pub fn new() -> System {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut system = System { world: World::default(), keys: Vec::new(), service: None, writer: None, folder };
+        system.restart();
+        system
+    }
+
+    /// A database with a first import and licenses.
+    pub fn with(first: &[Change], scopes: &[Scope]) -> System {
+        let mut system = System::new();
+        system.import(first);
+        for (license, scope) in scopes.iter().enumerate() {
+            system.set_license(license, scope);
+        }
+        system
+    }
+
+    /// Closes the file and opens it again.
+    pub fn restart(&mut self) {
+        self.service = None;
+        self.writer = None;
+        let path = self.folder.path().join("feed.redb");
+        let writer = Writer::open_or_create(&path, Duration::ZERO).expect("the database opens");
+        let follower = Follower::open(&path).expect("the database opens for reading");
+        let source = Arc::new(Newest(Mutex::new(follower)));
+        self.service = Some(Service::new(Settings::of("http://feed.test"), source));
+        self.writer = Some(writer);
+    }
+
+    fn writer(&self) -> &Writer {
+        self.writer.as_ref().expect("an open database")
+    }
+
+    /// Brings a batch in.
+    pub fn apply(&self, batch: Batch) -> medfeed::model::Timestamp {
+        let mut edit = self.writer().begin().expect("a transaction");
+        edit.apply(batch).expect("the batch is taken");
+        let time = edit.time();
+        edit.commit().expect("the commit");
+        time
+    }
+
+    pub fn import(&mut self, changes: &[Change]) {
+        let (after, batch) = edits::import(&self.world, changes);
+        let time = self.apply(batch);
+        self.world = edits::imported(&self.world, after, time);
+    }
+
+    /// States the scope of a license; makes it, with a key, if it is not there yet.
+    pub fn set_license(&mut self, license: usize, scope: &Scope) {
+        let name = format!("license {license}");
+        let texts = |set: &std::collections::BTreeSet<&str>| set.iter().map(|text| (*text).to_owned()).collect();
+        let real = RealScope {
+            datasets: scope.datasets.clone(),
+            therapy_areas: scope.areas.as_ref().map(texts),
+            countries: scope.countries.as_ref().map(texts),
+            years: scope.years.clone(),
+        };
+        let is_new = license == self.keys.len();
+        let mut edit = self.writer().begin().expect("a transaction");
+        edit.set_license(&name, real, is_new.then_some(1_000_000_000)).expect("the license is taken");
+        let key = is_new.then(|| edit.create_key(&name, KeySettings::default()).expect("a key"));
+        let time = edit.time();
+        edit.commit().expect("the commit");
+        self.keys.extend(key.map(|(key, _)| key.reveal().to_owned()));
+        self.world = edits::rescoped(self.world.clone(), license, scope, time);
+    }
+
+    /// Changes a license's rate limit, which no token may notice.
+    pub fn set_rate(&mut self, license: usize, rate: u32) {
+        let mut edit = self.writer().begin().expect("a transaction");
+        let name = format!("license {license}");
+        let scope = edit.find_license(&name).expect("the license").scope.clone();
+        let change = edit.set_license(&name, scope, Some(1_000_000_000 + rate)).expect("the license is taken");
+        assert!(!change.scope_changed);
+        edit.commit().expect("the commit");
+    }
+
+    fn answer(&self, license: usize, target: &str) -> Answer {
+        let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+        let mut headers = HeaderMap::new();
+        headers.insert("x-api-key", HeaderValue::from_str(&self.keys[license]).expect("a key"));
+        self.service.as_ref().expect("an open database").answer(Request {
+            method: Method::GET,
+            path: path.to_owned(),
+            query: query.map(str::to_owned),
+            headers,
+            has_body: false,
+            address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            at: Instant::now(),
+            wall: now(),
+        })
+    }
+
+    /// Asks as a license.
+    pub fn get(&self, license: usize, target: &str) -> Reply {
+        match self.answer(license, target) {
+            Answer::Ready(response) => Reply::of(response),
+            Answer::Export(pending) => {
+                let built = pending.call.build().map(|file| pending.call.respond(&file));
+                Reply::of(pending.finish(built))
+            }
+        }
+    }
+
+    /// Loads an export; `None` where the license does not include the dataset.
+    pub fn export(&self, license: usize, dataset: Dataset) -> Option<Export> {
+        let reply = self.get(license, &format!("/v1/exports/{dataset}"));
+        if reply.status == 403 {
+            return None;
+        }
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        let mut content = String::new();
+        MultiGzDecoder::new(reply.body.as_slice()).read_to_string(&mut content).expect("a gzip file of text");
+        let lines: Vec<String> = content.lines().map(str::to_owned).collect();
+        assert_eq!(reply.headers["x-record-count"], lines.len().to_string());
+        let token = reply.headers["x-sync-token"].to_str().expect("a token").to_owned();
+        Some(Export { lines, token })
+    }
+
+    /// Closes the file and checks it: nothing may be found.
+    pub fn check(mut self) {
+        self.service = None;
+        let mut writer = self.writer.take().expect("an open database");
+        let report = check(&mut writer).expect("the check runs");
+        assert_eq!(report.damages, 0, "{:?}", report.findings);
+        let counts: Vec<u64> = Dataset::ALL.iter().map(|dataset| report.records[dataset]).collect();
+        let modelled = self.world.records.iter().map(|records| records.len() as u64);
+        assert_eq!(counts, modelled.collect::<Vec<_>>(), "the records checked");
+    }
+}
+
+/// A text as a query's value.
+pub fn encoded(text: &str) -> String {
+    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
+}
