@@ -128,7 +128,14 @@ pub fn run() -> ExitCode {
     match done {
         Ok(code) => code,
         Err(error) => {
-            common.output().error(&format!("{error:#}"));
+            // Deep within the engine nobody knows the file's name.
+            let message = match error.downcast_ref::<StoreError>() {
+                Some(StoreError::Damaged { .. } | StoreError::Engine(_)) => {
+                    format!("{}: {error:#}", common.db.display())
+                }
+                _ => format!("{error:#}"),
+            };
+            common.output().error(&message);
             ExitCode::FAILURE
         }
     }

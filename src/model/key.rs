@@ -115,7 +115,12 @@ impl KeyStatus {
 }
 
 impl KeyRecord {
-    /// Whether the key can be used at this instant. A revocation outweighs an expiry.
+    /// Whether the key can be used at this instant.
+    pub fn is_usable(&self, now: Timestamp) -> bool {
+        matches!(self.status(now), KeyStatus::Active | KeyStatus::Replaced)
+    }
+
+    /// The key's status at this instant. A revocation outweighs an expiry.
     pub fn status(&self, now: Timestamp) -> KeyStatus {
         match (self.revoked_at, self.expires_at) {
             (Some(revoked), _) if revoked <= now => KeyStatus::Revoked,

@@ -97,12 +97,25 @@ pub enum StoreError {
     Engine(Box<redb::Error>),
 }
 
+impl StoreError {
+    /// An error of the engine, told apart by what the operator can do about it.
+    pub(super) fn of_engine(error: redb::Error) -> StoreError {
+        match error {
+            redb::Error::Corrupted(detail) => StoreError::Damaged { table: "(pages)", detail },
+            redb::Error::Io(source) if source.kind() == std::io::ErrorKind::UnexpectedEof => {
+                StoreError::Damaged { table: "(pages)", detail: "the file is cut short".to_owned() }
+            }
+            other => StoreError::Engine(Box::new(other)),
+        }
+    }
+}
+
 /// Every error of the engine becomes its one general form.
 macro_rules! from_engine {
     ($($error:ty),*) => {$(
         impl From<$error> for StoreError {
             fn from(error: $error) -> StoreError {
-                StoreError::Engine(Box::new(error.into()))
+                StoreError::of_engine(error.into())
             }
         }
     )*};

@@ -64,7 +64,7 @@ fn open_error(path: &Path, error: DatabaseError) -> StoreError {
         DatabaseError::Storage(StorageError::Io(source)) => return io_error(path, source),
         DatabaseError::Storage(StorageError::Corrupted(reason)) => reason,
         DatabaseError::UpgradeRequired(version) => format!("it is in the old redb format {version}"),
-        other => return StoreError::Engine(Box::new(other.into())),
+        other => return StoreError::of_engine(other.into()),
     };
     StoreError::NotADatabase { path: path.to_owned(), reason }
 }

@@ -164,10 +164,11 @@ impl Edit<'_> {
         self.licenses.retain(|other| other.id != license.id);
         let mut revoked = 0;
         for (hash, mut key) in self.load_keys()? {
-            if key.license == license.id && usable(&key, self.time) {
+            // Expired keys too: none may be left that opens a license that is not there.
+            if key.license == license.id && key.revoked_at.is_none_or(|revoked| revoked > self.time) {
+                revoked += usize::from(key.is_usable(self.time));
                 key.revoked_at = Some(self.time);
                 self.put_key(&hash, &key)?;
-                revoked += 1;
             }
         }
         self.take_seq();
@@ -251,8 +252,4 @@ impl Edit<'_> {
         self.transaction.open_table(tables::KEYS)?.insert(hash.0, seal(key)?.as_slice())?;
         Ok(())
     }
-}
-
-fn usable(key: &KeyRecord, now: Timestamp) -> bool {
-    matches!(key.status(now), KeyStatus::Active | KeyStatus::Replaced)
 }

@@ -20,9 +20,8 @@ use super::copy::{check_file, copy_checked};
 use super::file::{Follower, Writer, folder_of};
 use super::snapshot::{Snapshot, load_rows};
 use super::{StoreError, tables};
-use crate::model::key::KeyStatus;
 use crate::model::time::now;
-use crate::model::{Dataset, KeyRecord, License, Timestamp};
+use crate::model::{Dataset, KeyRecord, License};
 
 /// The bytes that redb's writers lock, far beyond any file's end (its design document, "Lock bytes"). Used only for
 /// files that are too damaged to be opened.
@@ -288,21 +287,17 @@ fn compare(transaction: &ReadTransaction, kept: &Kept, differences: &mut Differe
     }
     for (hash, key) in &kept.keys {
         let restored = snapshot.find_key(&crate::model::KeyHash(*hash));
-        let works = is_usable(key, at);
+        let works = key.is_usable(at);
         match restored {
-            Some(restored) if works && !is_usable(restored, at) => differences.keys_that_stop.push(key.id.clone()),
+            Some(restored) if works && !restored.is_usable(at) => differences.keys_that_stop.push(key.id.clone()),
             None if works => differences.keys_that_stop.push(key.id.clone()),
-            Some(restored) if !works && is_usable(restored, at) && key.revoked_at.is_some() => {
+            Some(restored) if !works && restored.is_usable(at) && key.revoked_at.is_some() => {
                 differences.keys_that_stay_revoked.push(key.id.clone());
             }
             _ => {}
         }
     }
     Ok(())
-}
-
-fn is_usable(key: &KeyRecord, at: Timestamp) -> bool {
-    matches!(key.status(at), KeyStatus::Active | KeyStatus::Replaced)
 }
 
 /// A restore goes back in time, so no token of the lost time may find its lineage again.

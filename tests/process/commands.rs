@@ -166,7 +166,6 @@ fn licenses_and_keys() {
 }
 
 #[test]
-#[ignore = "bug: remove_license leaves expired keys unrevoked, which check then calls damage"]
 fn a_license_goes_with_its_expired_keys() {
     let site = Site::new();
     check_cases(

@@ -108,7 +108,6 @@ fn a_database_cut_short_is_refused() {
 }
 
 #[test]
-#[ignore = "bug: of a file cut short the error tells neither its name nor what to do"]
 fn a_database_cut_short_is_told() {
     is_refused(&cut_short(2), "half", &[FILE, "cut short"]);
 }
