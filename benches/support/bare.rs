@@ -5,15 +5,20 @@ use std::path::Path;
 
 use redb::{Builder, ConcurrencyMode, Database, ReadableDatabase, ReadableTable, TableDefinition};
 
+type LogKey = (u8, u64);
+type FeedKey = (u64, u8, u64);
+type FeedValue = (u64, u64);
+type Hash = [u8; 16];
+
 // The shapes of the tables that an import writes, as the file format has them.
 const COMMITS: TableDefinition<u64, &[u8]> = TableDefinition::new("commits");
 const RECORDS: TableDefinition<(u8, u64), &[u8]> = TableDefinition::new("records");
 const ORGANIZATIONS: TableDefinition<u64, &[u8]> = TableDefinition::new("organizations");
 const TAGS: TableDefinition<u64, &[u8]> = TableDefinition::new("tags");
 const LINKS: TableDefinition<(u8, u64, u8, u64), ()> = TableDefinition::new("links");
-const LOG: TableDefinition<(u8, u64), (u64, [u8; 16], &[u8])> = TableDefinition::new("log");
-const LICENSE_FEED: TableDefinition<(u64, u8, u64), (u64, u64)> = TableDefinition::new("license_feed");
-const LICENSE_RECORDS: TableDefinition<(u64, u8, u64), (u64, u64)> = TableDefinition::new("license_records");
+const LOG: TableDefinition<LogKey, (u64, Hash, &[u8])> = TableDefinition::new("log");
+const LICENSE_FEED: TableDefinition<FeedKey, FeedValue> = TableDefinition::new("license_feed");
+const LICENSE_RECORDS: TableDefinition<FeedKey, FeedValue> = TableDefinition::new("license_records");
 
 /// The page cache of the bare file, in bytes: that of a writing command.
 const CACHE_BYTES: usize = 256 << 20;
@@ -26,20 +31,20 @@ pub struct FinishedRows {
     organizations: Vec<(u64, Vec<u8>)>,
     tags: Vec<(u64, Vec<u8>)>,
     links: Vec<((u8, u64, u8, u64), ())>,
-    log: Vec<((u8, u64), LogRow)>,
-    license_feed: Vec<((u64, u8, u64), (u64, u64))>,
-    license_records: Vec<((u64, u8, u64), (u64, u64))>,
+    log: Vec<(LogKey, LogRow)>,
+    license_feed: Vec<(FeedKey, FeedValue)>,
+    license_records: Vec<(FeedKey, FeedValue)>,
 }
 
 #[derive(Debug)]
 struct LogRow {
     id: u64,
-    hash: [u8; 16],
+    hash: Hash,
     json: Vec<u8>,
 }
 
 impl LogRow {
-    fn value(&self) -> (u64, [u8; 16], &[u8]) {
+    fn value(&self) -> (u64, Hash, &[u8]) {
         (self.id, self.hash, &self.json)
     }
 }
@@ -89,7 +94,7 @@ impl FinishedRows {
             organizations: read!(transaction, ORGANIZATIONS, <[u8]>::to_vec),
             tags: read!(transaction, TAGS, <[u8]>::to_vec),
             links: read!(transaction, LINKS, |()| ()),
-            log: read!(transaction, LOG, |(id, hash, json): (u64, [u8; 16], &[u8])| LogRow {
+            log: read!(transaction, LOG, |(id, hash, json): (u64, Hash, &[u8])| LogRow {
                 id,
                 hash,
                 json: json.to_vec()
@@ -116,8 +121,8 @@ impl FinishedRows {
         append!(transaction, TAGS, &self.tags, Vec::as_slice);
         append!(transaction, LINKS, &self.links, |value: &()| *value);
         append!(transaction, LOG, &self.log, LogRow::value);
-        append!(transaction, LICENSE_FEED, &self.license_feed, |value: &(u64, u64)| *value);
-        append!(transaction, LICENSE_RECORDS, &self.license_records, |value: &(u64, u64)| *value);
+        append!(transaction, LICENSE_FEED, &self.license_feed, |value: &FeedValue| *value);
+        append!(transaction, LICENSE_RECORDS, &self.license_records, |value: &FeedValue| *value);
         transaction.commit().expect("the rows are committed");
     }
 }
