@@ -320,7 +320,7 @@ fn records(criterion: &mut Criterion, usual: &Lazy<impl Fn() -> Served>) {
         let served = usual.get();
         (served, unchanged((served, served.request(0, "/v1/conferences", ""))))
     });
-    measure(&mut group, "unknown key, 401", StatusCode::TOO_MANY_REQUESTS, || {
+    measure(&mut group, "unusable key, refused", StatusCode::TOO_MANY_REQUESTS, || {
         let served = usual.get();
         let mut request = served.request(0, "/v1/conferences", "");
         request.headers.insert("x-api-key", HeaderValue::from_static("mfk_wrong"));

@@ -76,7 +76,7 @@ fn compare_imports(rounds: usize) {
         }
         let ms = |of: fn(&(Duration, Duration)) -> f64| median(times.iter().map(of));
         table.add(&[
-            &format!("{licenses} licenses"),
+            &format!("licenses: {licenses}"),
             &rows.count(),
             &format!("{:.0}", ms(|(own, _)| own.as_secs_f64() * 1e3)),
             &format!("{:.0}", ms(|(_, bare)| bare.as_secs_f64() * 1e3)),
@@ -93,7 +93,7 @@ fn imports(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("import");
     for licenses in LICENSES {
         let shares = vec![Share::All; licenses];
-        group.bench_function(format!("all, {licenses} licenses"), |bencher| {
+        group.bench_function(format!("all, licenses: {licenses}"), |bencher| {
             bencher.iter_batched(
                 || {
                     let world = World::empty(&shares);
@@ -138,7 +138,7 @@ fn changes(criterion: &mut Criterion) {
         let world = || world.get_or_init(|| World::build(Size::USUAL, &vec![Share::All; licenses]));
         let revisions = Revisions::new();
         for count in [1, SOME] {
-            group.bench_function(format!("of {count}, {licenses} licenses"), |bencher| {
+            group.bench_function(format!("of {count}, licenses: {licenses}"), |bencher| {
                 let writer = world().writer();
                 bencher.iter_batched(|| revisions.next(count), |batch| commit(&writer, batch), BatchSize::PerIteration);
             });
@@ -180,18 +180,18 @@ fn followers(criterion: &mut Criterion) {
     for licenses in LICENSES {
         let world = std::cell::OnceCell::new();
         let world = || world.get_or_init(|| World::build(Size::USUAL, &vec![Share::All; licenses]));
-        group.bench_function(format!("open, {licenses} licenses"), |bencher| {
+        group.bench_function(format!("open, licenses: {licenses}"), |bencher| {
             bencher.iter(|| Follower::open(world().path()).expect("the database opens"));
         });
-        group.bench_function(format!("open with columns, {licenses} licenses"), |bencher| {
+        group.bench_function(format!("open with columns, licenses: {licenses}"), |bencher| {
             bencher.iter(|| open_with_columns(world()));
         });
-        group.bench_function(format!("nothing new, {licenses} licenses"), |bencher| {
+        group.bench_function(format!("nothing new, licenses: {licenses}"), |bencher| {
             let mut follower = open_with_columns(world());
             bencher.iter(|| follower.refresh().expect("the database can be read").commit());
         });
         for count in [1, SOME] {
-            group.bench_function(format!("after a change of {count}, {licenses} licenses"), |bencher| {
+            group.bench_function(format!("after a change of {count}, licenses: {licenses}"), |bencher| {
                 let writer: Writer = world().writer();
                 let mut follower = open_with_columns(world());
                 let revisions = Revisions::new();

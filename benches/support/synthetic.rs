@@ -241,18 +241,14 @@ fn organization(number: u64) -> Organization {
 }
 
 fn tag(number: u64) -> Tag {
-    let kinds = TAG_KINDS.len() as u64;
-    let kind = TAG_KINDS.iter().zip(0..).find(|(_, place)| *place == number % kinds).map_or("", |(kind, _)| kind);
+    // One kind after the other; numbered by the row, so that each stands once.
+    let kind = TAG_KINDS.into_iter().cycle().nth(usize::try_from(number).expect("tags are few"));
     let fields = TagFields {
-        kind: Some(kind.to_owned()),
-        name: Some(format!("Choice {}", number / kinds + 1)),
-        category: random_category(number),
+        kind: kind.map(str::to_owned),
+        name: Some(format!("Choice {}", number + 1)),
+        category: number.is_multiple_of(2).then(|| "Content".to_owned()),
     };
     curated(id(number + 1), fields)
-}
-
-fn random_category(number: u64) -> Option<String> {
-    number.is_multiple_of(2).then(|| "Content".to_owned())
 }
 
 /// The organizations and tags that all records link to.
