@@ -1,0 +1,166 @@
+//! The client that drives both servers: raw sockets that are kept open, prebuilt requests, answers counted and dropped.
+//!
+//! It does as little as can be done, since it shares the processor with the server that it drives.
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use memchr::memmem;
+use tokio::net::TcpStream;
+
+use crate::exchange::{HEAD_END, Recorded, parse_head};
+
+/// Bytes taken from a socket at once.
+const READ_BYTES: usize = 256 << 10;
+
+/// What some connections measured together.
+#[derive(Clone, Debug, Default)]
+pub struct Load {
+    /// How long each request took, in microseconds, ascending.
+    pub latencies_us: Vec<f64>,
+    /// How long all of it took.
+    pub elapsed: Duration,
+}
+
+impl Load {
+    /// Requests per second.
+    pub fn per_s(&self) -> f64 {
+        self.count() / self.elapsed.as_secs_f64()
+    }
+
+    /// How many requests were answered.
+    pub fn count(&self) -> f64 {
+        self.latencies_us.len() as f64
+    }
+
+    /// The latency below which a share of the requests stayed, in microseconds.
+    pub fn quantile_us(&self, hundredths: usize) -> f64 {
+        let place = self.latencies_us.len() * hundredths / 100;
+        self.latencies_us.get(place).or(self.latencies_us.last()).copied().unwrap_or(f64::NAN)
+    }
+}
+
+/// Sends a request again and again over some connections for some time.
+pub async fn drive(
+    address: SocketAddr,
+    request: &[u8],
+    expected: &Recorded,
+    connections: usize,
+    time: Duration,
+) -> Load {
+    let mut opened = Vec::with_capacity(connections);
+    for _ in 0..connections {
+        opened.push(Connection::open(address).await);
+    }
+    let began = Instant::now();
+    let tasks: Vec<_> = opened
+        .into_iter()
+        .map(|mut connection| {
+            let request = request.to_vec();
+            let (status, _) = parse_head(&expected.head);
+            let body_bytes = expected.body.len();
+            tokio::spawn(async move {
+                let mut latencies_us = Vec::new();
+                while began.elapsed() < time {
+                    let sent = Instant::now();
+                    connection.send(&request).await;
+                    let (head, length) = connection.receive(|_| {}).await;
+                    // The limits, the id and the date differ, the status and the body's length must not.
+                    let same = head.get(9..12) == Some(status.as_str().as_bytes()) && length == body_bytes;
+                    assert!(same, "another answer than before: {}", String::from_utf8_lossy(&head));
+                    latencies_us.push(sent.elapsed().as_secs_f64() * 1e6);
+                }
+                latencies_us
+            })
+        })
+        .collect();
+    let mut load = Load::default();
+    for task in tasks {
+        load.latencies_us.extend(task.await.expect("the connection works to the end"));
+    }
+    load.elapsed = began.elapsed();
+    load.latencies_us.sort_unstable_by(f64::total_cmp);
+    load
+}
+
+/// Sends a request once and keeps its answer.
+pub async fn fetch(address: SocketAddr, request: &[u8]) -> Recorded {
+    let mut connection = Connection::open(address).await;
+    connection.send(request).await;
+    let mut body = Vec::new();
+    let (head, _) = connection.receive(|piece| body.extend_from_slice(piece)).await;
+    Recorded { head, body }
+}
+
+struct Connection {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+}
+
+impl Connection {
+    async fn open(address: SocketAddr) -> Connection {
+        let stream = TcpStream::connect(address).await.expect("the server takes the connection");
+        stream.set_nodelay(true).expect("TCP_NODELAY can be set");
+        Connection { stream, buffer: vec![0; READ_BYTES] }
+    }
+
+    async fn send(&mut self, mut request: &[u8]) {
+        while !request.is_empty() {
+            match self.stream.try_write(request) {
+                Ok(written) => request = &request[written..],
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.stream.writable().await.expect("the connection stays open");
+                }
+                Err(error) => panic!("the request cannot be sent: {error}"),
+            }
+        }
+    }
+
+    /// Reads some bytes into the buffer from a place on; returns how many.
+    async fn read(&mut self, from: usize) -> usize {
+        loop {
+            match self.stream.try_read(&mut self.buffer[from..]) {
+                Ok(0) => panic!("the server closed the connection before the answer's end"),
+                Ok(read) => return read,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.stream.readable().await.expect("the connection stays open");
+                }
+                Err(error) => panic!("the answer cannot be read: {error}"),
+            }
+        }
+    }
+
+    /// Reads an answer, handing over its body piece by piece. Returns the head and the body's length.
+    async fn receive(&mut self, mut take: impl FnMut(&[u8])) -> (Vec<u8>, usize) {
+        let mut filled = 0;
+        let end = loop {
+            filled += self.read(filled).await;
+            if let Some(at) = memmem::find(&self.buffer[..filled], HEAD_END) {
+                break at + HEAD_END.len();
+            }
+        };
+        let head = self.buffer[..end].to_vec();
+        let length = content_length(&head);
+        let mut received = filled - end;
+        take(&self.buffer[end..filled]);
+        while received < length {
+            let read = self.read(0).await;
+            take(&self.buffer[..read]);
+            received += read;
+        }
+        assert_eq!(received, length, "the answer is longer than its head says");
+        (head, length)
+    }
+}
+
+/// The length of the body that follows a head; none follows a 304, whatever its head says.
+fn content_length(head: &[u8]) -> usize {
+    const NAME: &[u8] = b"\r\ncontent-length: ";
+    if head.get(9..12) == Some(b"304") {
+        return 0;
+    }
+    let after = memmem::find(head, NAME).map_or(&head[..0], |at| &head[at + NAME.len()..]);
+    let digits = after.iter().take_while(|byte| byte.is_ascii_digit());
+    digits.fold(0, |length, digit| length * 10 + usize::from(digit - b'0'))
+}

@@ -1,0 +1,133 @@
+//! The finished rows of a database, and their insertion into an empty redb file: what an import cannot be faster than.
+
+use std::ops::Bound;
+use std::path::Path;
+
+use redb::{Builder, ConcurrencyMode, Database, ReadableDatabase, ReadableTable, TableDefinition};
+
+type LogKey = (u8, u64);
+type FeedKey = (u64, u8, u64);
+type FeedValue = (u64, u64);
+type Hash = [u8; 16];
+
+// The shapes of the tables that an import writes, as the file format has them.
+const COMMITS: TableDefinition<u64, &[u8]> = TableDefinition::new("commits");
+const RECORDS: TableDefinition<(u8, u64), &[u8]> = TableDefinition::new("records");
+const ORGANIZATIONS: TableDefinition<u64, &[u8]> = TableDefinition::new("organizations");
+const TAGS: TableDefinition<u64, &[u8]> = TableDefinition::new("tags");
+const LINKS: TableDefinition<(u8, u64, u8, u64), ()> = TableDefinition::new("links");
+const LOG: TableDefinition<LogKey, (u64, Hash, &[u8])> = TableDefinition::new("log");
+const LICENSE_FEED: TableDefinition<FeedKey, FeedValue> = TableDefinition::new("license_feed");
+const LICENSE_RECORDS: TableDefinition<FeedKey, FeedValue> = TableDefinition::new("license_records");
+
+/// The page cache of the bare file, in bytes: that of a writing command.
+const CACHE_BYTES: usize = 256 << 20;
+
+/// The rows of every table that an import writes, sorted.
+#[derive(Debug)]
+pub struct FinishedRows {
+    commits: Vec<(u64, Vec<u8>)>,
+    records: Vec<((u8, u64), Vec<u8>)>,
+    organizations: Vec<(u64, Vec<u8>)>,
+    tags: Vec<(u64, Vec<u8>)>,
+    links: Vec<((u8, u64, u8, u64), ())>,
+    log: Vec<(LogKey, LogRow)>,
+    license_feed: Vec<(FeedKey, FeedValue)>,
+    license_records: Vec<(FeedKey, FeedValue)>,
+}
+
+#[derive(Debug)]
+struct LogRow {
+    id: u64,
+    hash: Hash,
+    json: Vec<u8>,
+}
+
+impl LogRow {
+    fn value(&self) -> (u64, Hash, &[u8]) {
+        (self.id, self.hash, &self.json)
+    }
+}
+
+fn builder() -> Builder {
+    let mut builder = Database::builder();
+    builder.set_concurrency_mode(ConcurrencyMode::SingleWriter);
+    builder.set_cache_size(CACHE_BYTES);
+    builder
+}
+
+// Macros, since functions over any table's types would be longer than what they replace.
+
+/// All rows of a table, each value turned into what is kept of it.
+macro_rules! read {
+    ($transaction:ident, $table:ident, $keep:expr) => {{
+        let table = $transaction.open_table($table).expect("the finished table opens");
+        let rows = table.iter().expect("the finished table can be read");
+        rows.map(|row| {
+            let (key, value) = row.expect("the finished row can be read");
+            (key.value(), $keep(value.value()))
+        })
+        .collect()
+    }};
+}
+
+/// Appends rows to an empty table.
+macro_rules! append {
+    ($transaction:ident, $table:ident, $rows:expr, $value:expr) => {{
+        let mut table = $transaction.open_table($table).expect("the table opens");
+        let mut cursor = table.upper_bound_mut(Bound::Unbounded::<&_>).expect("the table has an end");
+        for (key, value) in $rows {
+            cursor.insert_before(*key, $value(value)).expect("the row is inserted");
+        }
+        cursor.close().expect("the rows are in their order");
+    }};
+}
+
+impl FinishedRows {
+    /// Takes the rows out of a database.
+    pub fn of(path: &Path) -> FinishedRows {
+        let database = builder().open_read_only(path).expect("the finished database opens");
+        let transaction = database.begin_read().expect("the finished database can be read");
+        FinishedRows {
+            commits: read!(transaction, COMMITS, <[u8]>::to_vec),
+            records: read!(transaction, RECORDS, <[u8]>::to_vec),
+            organizations: read!(transaction, ORGANIZATIONS, <[u8]>::to_vec),
+            tags: read!(transaction, TAGS, <[u8]>::to_vec),
+            links: read!(transaction, LINKS, |()| ()),
+            log: read!(transaction, LOG, |(id, hash, json): (u64, Hash, &[u8])| LogRow {
+                id,
+                hash,
+                json: json.to_vec()
+            }),
+            license_feed: read!(transaction, LICENSE_FEED, |value| value),
+            license_records: read!(transaction, LICENSE_RECORDS, |value| value),
+        }
+    }
+
+    /// How many rows there are.
+    pub fn count(&self) -> usize {
+        let FinishedRows { commits, records, organizations, tags, links, log, license_feed, license_records } = self;
+        let small = commits.len() + organizations.len() + tags.len() + links.len();
+        small + records.len() + log.len() + license_feed.len() + license_records.len()
+    }
+
+    /// Inserts the rows into an empty database, each table in its order, and commits as the store commits.
+    pub fn insert_into(&self, database: &Database) {
+        let mut transaction = database.begin_write().expect("the write transaction begins");
+        transaction.set_quick_repair(true);
+        append!(transaction, COMMITS, &self.commits, Vec::as_slice);
+        append!(transaction, RECORDS, &self.records, Vec::as_slice);
+        append!(transaction, ORGANIZATIONS, &self.organizations, Vec::as_slice);
+        append!(transaction, TAGS, &self.tags, Vec::as_slice);
+        append!(transaction, LINKS, &self.links, |value: &()| *value);
+        append!(transaction, LOG, &self.log, LogRow::value);
+        append!(transaction, LICENSE_FEED, &self.license_feed, |value: &FeedValue| *value);
+        append!(transaction, LICENSE_RECORDS, &self.license_records, |value: &FeedValue| *value);
+        transaction.commit().expect("the rows are committed");
+    }
+}
+
+/// An empty redb database.
+pub fn create(path: &Path) -> Database {
+    builder().create(path).expect("the bare database is created")
+}
