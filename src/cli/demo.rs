@@ -73,6 +73,7 @@ pub(super) fn run(common: &Common, args: DemoArgs) -> anyhow::Result<ExitCode> {
             limits: Limits::default(),
             admin: None,
             usage: None,
+            shares_address: false,
         };
         serve(setup, || {
             print_line(&format!("listening on {url}"));

@@ -213,6 +213,8 @@ pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> 
     let follow = Arc::new(Follow::open(&common.db, args.change_delay)?);
     let usage = Arc::new(Usage::open(&common.db));
     runtime()?.block_on(async {
+        // A socket passed by systemd goes on to listen for the next server.
+        let own_socket = activated.is_none();
         let listener = match activated {
             Some(listener) => listener,
             None => listen::bind(args.listen, args.reuse_port).with_context(|| cannot_listen(args.listen))?,
@@ -244,6 +246,7 @@ pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> 
             limits,
             admin,
             usage: Some(usage),
+            shares_address: own_socket && args.reuse_port,
         };
         serve(setup, || print_line(&format!("listening on {url}"))).await
     })
@@ -267,6 +270,8 @@ pub(super) struct Setup {
     pub limits: Limits,
     pub admin: Option<TcpListener>,
     pub usage: Option<Arc<Usage>>,
+    /// Whether another server may listen on the same address.
+    pub shares_address: bool,
 }
 
 /// Hears of answers for the metrics and for the record of who uses what.
@@ -311,7 +316,8 @@ pub(super) async fn serve(setup: Setup, ready: impl FnOnce()) -> anyhow::Result<
         tokio::spawn(Admin { metrics, follow, exports, stopping }.run(listener));
     }
     tokio::spawn(reload(setup.tls.clone(), signal(SignalKind::hangup())?));
-    let server = Server::new(setup.listener, service, exports, setup.proxies, setup.tls, setup.limits);
+    let server = Server::new(setup.listener, service, exports, setup.proxies, setup.tls, setup.limits)
+        .sharing_address(setup.shares_address);
     ready();
     notify(&[NotifyState::Ready]);
     let cut_off = server

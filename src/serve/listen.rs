@@ -2,8 +2,9 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::os::fd::AsFd;
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockFilter, SockRef, Socket, Type};
 
 /// Connections that wait in the listener's queue at most.
 const BACKLOG: i32 = 1024;
@@ -27,6 +28,18 @@ pub fn bind(address: SocketAddr, share: bool) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)?;
     socket.set_nonblocking(true)?;
     Ok(socket.into())
+}
+
+/// Makes the kernel drop what asks for a new connection on this listener, so that its queue can be emptied before it is
+/// closed: whoever is still in the queue then is turned away. Callers ask again within a second, and reach the server
+/// that shares the address. A listener that other processes hold too must not be treated so.
+///
+/// # Errors
+/// What the operating system says.
+pub fn drop_new(listener: &impl AsFd) -> io::Result<()> {
+    // A packet filter of one instruction: keep 0 bytes of every packet (BPF_RET | BPF_K).
+    let drop_all = SockFilter::new(0x06, 0, 0, 0);
+    SockRef::from(listener).attach_filter(&[drop_all])
 }
 
 /// The listener that systemd opened for this process (`sd_listen_fds(3)`), if it did.

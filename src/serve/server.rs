@@ -15,6 +15,7 @@ use super::address::TrustedProxies;
 use super::connection::{ConnectionLimits, Shared, serve_connection};
 use super::exports::Exports;
 use super::guard::Timeouts;
+use super::listen::drop_new;
 use super::tls::{self, Tls};
 use crate::api::Service;
 
@@ -72,6 +73,7 @@ pub struct Server {
     shared: Arc<Shared>,
     tls: Option<Arc<Tls>>,
     limits: Limits,
+    shares_address: bool,
 }
 
 impl Server {
@@ -86,13 +88,19 @@ impl Server {
     ) -> Server {
         let strict_transport = tls.is_some();
         let shared = Shared { service, exports, limits: limits.connection, proxies, strict_transport };
-        Server { listener, shared: Arc::new(shared), tls, limits }
+        Server { listener, shared: Arc::new(shared), tls, limits, shares_address: false }
+    }
+
+    /// Says that a newer server listens on the same address when this one stops.
+    pub fn sharing_address(mut self, shares_address: bool) -> Server {
+        self.shares_address = shares_address;
+        self
     }
 
     /// Serves until `stop` resolves, then takes what is queued, closes the listener and lets what is in flight finish.
     /// Returns how many connections were cut off at the end of the drain time.
     pub async fn run(self, stop: impl Future<Output = ()>) -> usize {
-        let Server { listener, shared, tls, limits } = self;
+        let Server { listener, shared, tls, limits, shares_address } = self;
         let (close, closing) = watch::channel(false);
         let places = Arc::new(Semaphore::new(limits.connections));
         let addresses = Arc::new(Addresses { most: limits.connections_per_address, counts: Mutex::default() });
@@ -121,6 +129,9 @@ impl Server {
             while connections.try_join_next().is_some() {}
         }
         // Whoever is in the listener's queue would be turned away by its closing.
+        if shares_address && let Err(error) = drop_new(&listener) {
+            tracing::warn!(%error, "connections may be turned away while the listener closes");
+        }
         while let Some((stream, peer)) = accept_queued(&listener).await {
             take(&mut connections, stream, peer, None);
         }

@@ -92,6 +92,9 @@ pub enum StoreError {
     /// No random bytes from the operating system.
     #[error("the operating system gave no random bytes: {0}")]
     Random(#[from] getrandom::Error),
+    /// No room left.
+    #[error("there is no room left on the disk; nothing was changed. Free some, and run the command again: {0}")]
+    DiskFull(std::io::Error),
     /// The storage engine failed.
     #[error("the database could not be read or written: {0}")]
     Engine(Box<redb::Error>),
@@ -104,6 +107,11 @@ impl StoreError {
             redb::Error::Corrupted(detail) => StoreError::Damaged { table: "(pages)", detail },
             redb::Error::Io(source) if source.kind() == std::io::ErrorKind::UnexpectedEof => {
                 StoreError::Damaged { table: "(pages)", detail: "the file is cut short".to_owned() }
+            }
+            redb::Error::Io(source)
+                if matches!(source.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded) =>
+            {
+                StoreError::DiskFull(source)
             }
             other => StoreError::Engine(Box::new(other)),
         }
