@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use super::caller::Caller;
 use super::observe::FeedUse;
 use super::params::Params;
 use super::problem::{Code, Problem};
 use super::records::updated_since;
 use super::response::Response;
-use super::service::{Caller, Source};
+use super::source::Source;
 use crate::model::json::push_str;
 use crate::model::{Dataset, License};
 use crate::query::feed::{self, Start};

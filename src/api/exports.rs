@@ -6,10 +6,10 @@ use bytes::Bytes;
 use http::header::{CONTENT_DISPOSITION, CONTENT_ENCODING};
 use http::{HeaderValue, StatusCode};
 
+use super::caller::Caller;
 use super::params::Params;
 use super::problem::Problem;
 use super::response::{Response, X_RECORD_COUNT, X_SYNC_TOKEN};
-use super::service::Caller;
 use crate::model::{Dataset, License, LicenseId, Timestamp};
 use crate::query::export::{self, Format};
 use crate::query::feed;

@@ -2,12 +2,14 @@
 //!
 //! In reading order:
 //! - [`request`] and [`response`]: what comes in and what goes out; [`problem`]: every error.
+//! - [`source`]: where snapshots come from; `caller`: who passed the first checks.
 //! - [`service`]: the order of checks, from the body to the record (decisions, "Requests").
 //! - [`observe`]: what is told of each answer.
 //! - [`route`], [`auth`], [`rate`], [`params`], [`etag`]: its steps.
 //! - [`records`] (lists and single records), [`changes`], [`exports`], [`reference`], [`status`]: one file per resource.
 
 pub mod auth;
+mod caller;
 pub mod changes;
 pub mod etag;
 pub mod exports;
@@ -21,9 +23,11 @@ pub mod request;
 pub mod response;
 pub mod route;
 pub mod service;
+pub mod source;
 pub mod status;
 
 pub use problem::{Code, Problem};
 pub use request::Request;
 pub use response::Response;
-pub use service::{Answer, Pending, Service, Settings, Source};
+pub use service::{Answer, Pending, Service, Settings};
+pub use source::Source;

@@ -1,10 +1,10 @@
 //! `GET /{dataset}` and `GET /{dataset}/{id}`.
 
+use super::caller::Caller;
 use super::etag::ETag;
 use super::params::Params;
 use super::problem::{Code, Problem};
 use super::response::Response;
-use super::service::Caller;
 use crate::model::json::push_str;
 use crate::model::time::{parse_date, parse_time};
 use crate::model::{Dataset, Id, Timestamp};

@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
+use super::caller::Caller;
 use super::etag::ETag;
 use super::params::Params;
 use super::problem::Problem;
 use super::response::Response;
-use super::service::Caller;
 use crate::model::Dataset;
 use crate::query::reference::{list_organizations, list_tags, list_therapy_areas};
 use crate::view::View;

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use http::header::CONTENT_SECURITY_POLICY;
 use http::{HeaderValue, Method, StatusCode};
 
+use super::caller::Caller;
 use super::exports::ExportCall;
 use super::observe::{Answered, Observer, RequestLog};
 use super::params::Params;
@@ -19,11 +20,10 @@ use super::rate::{RateLimiter, Window};
 use super::request::Request;
 use super::response::Response;
 use super::route::{Route, find_route, is_under_v1};
+use super::source::Source;
 use super::{auth, changes, exports, records, reference, status};
 use crate::docs;
-use crate::model::{Dataset, KeyRecord, License};
-use crate::store::Snapshot;
-use crate::view::View;
+use crate::model::KeyRecord;
 
 /// What a service is configured with.
 #[derive(Clone, Debug)]
@@ -42,24 +42,6 @@ impl Settings {
         let public_url = public_url.trim_end_matches('/').to_owned();
         Settings { docs_url: format!("{public_url}/docs"), public_url, max_uri_bytes: 4096 }
     }
-}
-
-/// Where snapshots come from.
-pub trait Source: Send + Sync {
-    /// The state that answers are made from.
-    fn published(&self) -> Arc<Snapshot>;
-
-    /// The newest state, from which keys are taken at once. It is `published` unless commits are held back for a while.
-    fn newest(&self) -> Arc<Snapshot>;
-
-    /// Whether the state can still be read.
-    fn is_readable(&self) -> bool {
-        true
-    }
-
-    /// Looks for newer commits, or a newer file, right now. Publishes the newest state if `accept` takes it. Returns what
-    /// is published then.
-    fn catch_up(&self, accept: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot>;
 }
 
 /// The API over a source of snapshots.
@@ -113,25 +95,6 @@ impl Pending {
         let route = Route::EXPORT_PATTERN;
         tell(self.observer.as_ref(), &self.request, route, &self.request_id, Some(&self.key), &response);
         response
-    }
-}
-
-/// A caller whose key, address and rate have passed.
-#[derive(Debug)]
-pub(super) struct Caller {
-    pub snapshot: Arc<Snapshot>,
-    pub license: Arc<License>,
-}
-
-impl Caller {
-    /// The caller's view of a dataset.
-    pub fn view(&self, dataset: Dataset) -> Result<View<'_>, Problem> {
-        View::open(&self.snapshot, &self.license, dataset).map_err(|_| {
-            Problem::new(
-                Code::DatasetNotLicensed,
-                format!("The license of this API key does not include the dataset `{dataset}`. Ask the operator for a license that does."),
-            )
-        })
     }
 }
 

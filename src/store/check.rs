@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use redb::{ReadTransaction, ReadableDatabase, ReadableTable};
 use serde::Serialize;
 
+use super::StoreError;
 use super::codec::{CommitRow, RecordRow, hash, unseal};
-use super::edit::load_references;
 use super::file::Writer;
+use super::load::{load_references, load_rows};
 use super::tables::{self, GONE};
-use super::{StoreError, snapshot};
 use crate::model::{
     ConferenceFields, Dataset, JournalFields, KeyRecord, License, RecordFields, ReferenceKind, References, json,
 };
@@ -106,7 +106,7 @@ fn check_rows(transaction: &ReadTransaction, report: &mut Report) {
     let journals = check_records::<JournalFields>(transaction, &references, totals, &mut links, report);
     let checked = check_links(transaction, &links, report);
     report.note("links", checked);
-    let licenses = (|| snapshot::load_rows::<License>("licenses", &transaction.open_table(tables::LICENSES)?))();
+    let licenses = (|| load_rows::<License>("licenses", &transaction.open_table(tables::LICENSES)?))();
     let licenses = report.note("licenses", licenses).unwrap_or_default();
     report.licenses = u64::try_from(licenses.len()).unwrap_or(u64::MAX);
     let checked = check_feeds::<ConferenceFields>(transaction, &licenses, &conferences, report);

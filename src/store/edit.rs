@@ -1,16 +1,16 @@
 //! The one write transaction: what a command changes between taking the writer's lock and its commit.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use redb::{ReadableTable, WriteTransaction};
 
 use super::batch::Curation;
 use super::codec::{CommitRow, RecordRow, seal, unseal};
 use super::file::Writer;
-use super::snapshot::{CommitPoint, last_commit, load_rows};
+use super::load::{load_references, load_rows, read_id};
+use super::snapshot::{CommitPoint, last_commit};
 use super::tables;
 use super::{Snapshot, StoreError};
-use crate::model::reference::{ReferenceFields, Referenced};
 use crate::model::time::now;
 use crate::model::{
     ConferenceFields, Curated, Dataset, Id, License, RecordFields, ReferenceKind, References, Timestamp,
@@ -127,7 +127,7 @@ impl Curation for Edit<'_> {
         let records = self.transaction.open_table(tables::RECORDS)?;
         let mut ids = BTreeSet::new();
         for entry in records.range((code, 0)..=(code, u64::MAX))? {
-            ids.insert(key_id("records", entry?.0.value().1)?);
+            ids.insert(read_id("records", entry?.0.value().1)?);
         }
         Ok(ids)
     }
@@ -140,7 +140,7 @@ impl Curation for Edit<'_> {
             let (_, _, dataset, record) = entry?.0.value();
             let dataset = Dataset::from_code(dataset)
                 .ok_or_else(|| StoreError::Damaged { table: "links", detail: format!("dataset {dataset}") })?;
-            linked.push((dataset, key_id("links", record)?));
+            linked.push((dataset, read_id("links", record)?));
         }
         Ok(linked)
     }
@@ -157,25 +157,6 @@ impl Curation for Edit<'_> {
         }
         Ok(countries)
     }
-}
-
-pub(super) fn key_id(table: &'static str, id: u64) -> Result<Id, StoreError> {
-    Id::try_from(id).map_err(|error| StoreError::Damaged { table, detail: format!("id {id}: {error}") })
-}
-
-/// All organizations and tags, rendered.
-pub(super) fn load_references(
-    organizations: &impl ReadableTable<u64, &'static [u8]>,
-    tags: &impl ReadableTable<u64, &'static [u8]>,
-) -> Result<References, StoreError> {
-    fn load<F: ReferenceFields>(
-        name: &'static str,
-        table: &impl ReadableTable<u64, &'static [u8]>,
-    ) -> Result<BTreeMap<Id, Referenced<F>>, StoreError> {
-        let rows: Vec<Curated<F>> = load_rows(name, table)?;
-        Ok(rows.into_iter().map(|row| (row.id(), Referenced::new(row))).collect())
-    }
-    Ok(References { organizations: load("organizations", organizations)?, tags: load("tags", tags)? })
 }
 
 /// A writer's own view of the last commit, for commands that look and then change.

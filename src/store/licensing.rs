@@ -9,8 +9,9 @@ use serde::Serialize;
 use super::StoreError;
 use super::batch::LicenseEffect;
 use super::codec::{RecordRow, seal, unseal};
-use super::edit::{Edit, key_id};
+use super::edit::Edit;
 use super::license_feed::{self, Entry};
+use super::load::read_id;
 use super::tables::{self, GONE};
 use crate::model::key::{KeyStatus, new_key_id};
 use crate::model::license::DEFAULT_RATE_LIMIT;
@@ -111,7 +112,7 @@ impl Edit<'_> {
             for entry in rows.range((license.id.0, code, 0)..=(license.id.0, code, u64::MAX))? {
                 let (key, value) = entry?;
                 if value.value().1 != GONE {
-                    live.insert(key_id("license_records", key.value().2)?, ());
+                    live.insert(read_id("license_records", key.value().2)?, ());
                 }
             }
         }

@@ -21,6 +21,7 @@ pub mod error;
 pub mod file;
 pub mod license_feed;
 pub mod licensing;
+mod load;
 pub mod records;
 pub mod replace;
 pub mod snapshot;

@@ -9,7 +9,7 @@ use redb::{ReadOnlyTable, ReadTransaction, ReadableTable};
 use super::StoreError;
 use super::codec::{CommitRow, Hash, RecordRow, hash, unseal};
 use super::columns::Columns;
-use super::edit::load_references;
+use super::load::{load_references, load_rows, read_id};
 use super::tables::{self, GONE, LogValue};
 use crate::model::{
     Curated, Dataset, Id, KeyHash, KeyRecord, License, LicenseId, Organization, RecordFields, References, Tag,
@@ -339,14 +339,14 @@ impl Snapshot {
         let code = dataset.code();
         let range = (Bound::Excluded((code, after)), Bound::Included((code, u64::MAX)));
         let rows = self.log.range(range)?;
-        rows.map(|entry| stored_id("log", entry?.1.value().0)).collect()
+        rows.map(|entry| read_id("log", entry?.1.value().0)).collect()
     }
 
     /// The ids of records that commits after a seq removed.
     pub(super) fn removed_after(&self, dataset: Dataset, after: u64) -> Result<Vec<Id>, StoreError> {
         let code = dataset.code();
         let range = (Bound::Excluded((code, after)), Bound::Included((code, u64::MAX)));
-        self.removals.range(range)?.map(|entry| stored_id("removals", entry?.1.value())).collect()
+        self.removals.range(range)?.map(|entry| read_id("removals", entry?.1.value())).collect()
     }
 
     /// The commit that took a seq; `None` beyond the last one.
@@ -388,12 +388,8 @@ fn damaged_secret() -> StoreError {
     StoreError::Damaged { table: "meta", detail: "the token secret is missing".to_owned() }
 }
 
-fn stored_id(table: &'static str, id: u64) -> Result<Id, StoreError> {
-    Id::try_from(id).map_err(|error| StoreError::Damaged { table, detail: format!("id {id}: {error}") })
-}
-
 fn feed_row(seq: u64, id: u64, log_seq: u64) -> Result<FeedRow, StoreError> {
-    Ok(FeedRow { seq, id: stored_id("license_feed", id)?, log_seq: (log_seq != GONE).then_some(log_seq) })
+    Ok(FeedRow { seq, id: read_id("license_feed", id)?, log_seq: (log_seq != GONE).then_some(log_seq) })
 }
 
 /// The last commit, with its row.
@@ -414,14 +410,6 @@ fn dataset_states(row: &CommitRow) -> [DatasetState; 2] {
         records: row.records[dataset.index()],
         last_change_at: row.changed_at[dataset.index()],
     })
-}
-
-/// All rows of a table of organizations or tags.
-pub(super) fn load_rows<T: serde::de::DeserializeOwned>(
-    name: &'static str,
-    table: &impl ReadableTable<u64, &'static [u8]>,
-) -> Result<Vec<T>, StoreError> {
-    table.iter()?.map(|entry| unseal(name, entry?.1.value())).collect()
 }
 
 /// The rows that `export` writes besides the records.

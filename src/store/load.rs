@@ -1,0 +1,38 @@
+//! Small pieces of reading that several parts of the store share.
+
+use std::collections::BTreeMap;
+
+use redb::ReadableTable;
+
+use super::StoreError;
+use super::codec::unseal;
+use crate::model::reference::{ReferenceFields, Referenced};
+use crate::model::{Curated, Id, References};
+
+/// An id that a row holds.
+pub(super) fn read_id(table: &'static str, id: u64) -> Result<Id, StoreError> {
+    Id::try_from(id).map_err(|error| StoreError::Damaged { table, detail: format!("id {id}: {error}") })
+}
+
+/// All rows of a table of organizations or tags.
+pub(super) fn load_rows<T: serde::de::DeserializeOwned>(
+    name: &'static str,
+    table: &impl ReadableTable<u64, &'static [u8]>,
+) -> Result<Vec<T>, StoreError> {
+    table.iter()?.map(|entry| unseal(name, entry?.1.value())).collect()
+}
+
+/// All organizations and tags, rendered.
+pub(super) fn load_references(
+    organizations: &impl ReadableTable<u64, &'static [u8]>,
+    tags: &impl ReadableTable<u64, &'static [u8]>,
+) -> Result<References, StoreError> {
+    fn load<F: ReferenceFields>(
+        name: &'static str,
+        table: &impl ReadableTable<u64, &'static [u8]>,
+    ) -> Result<BTreeMap<Id, Referenced<F>>, StoreError> {
+        let rows: Vec<Curated<F>> = load_rows(name, table)?;
+        Ok(rows.into_iter().map(|row| (row.id(), Referenced::new(row))).collect())
+    }
+    Ok(References { organizations: load("organizations", organizations)?, tags: load("tags", tags)? })
+}
