@@ -15,7 +15,6 @@ use super::Common;
 use super::output::{counted, note};
 use crate::import::{self, BadRow, Format, Options, Refusal, RowKind, Source, Warning};
 use crate::model::Dataset;
-use crate::store::Writer;
 use crate::store::batch::{Counts, LicenseEffect, Outcome};
 
 /// Arguments of `medfeed import`.
@@ -68,13 +67,7 @@ pub(super) fn run(common: &Common, args: ImportArgs) -> anyhow::Result<ExitCode>
     let rows = import::read_sources(&sources, &mut |bytes| progress.bar.inc(bytes))?;
 
     progress.step("waiting for the writer's lock");
-    // A dry run must not leave a file behind.
-    let scratch = tempfile::tempdir()?;
-    let writer = if args.dry_run && !common.db.exists() {
-        Writer::open_or_create(&scratch.path().join("empty.redb"), common.wait)?
-    } else {
-        common.open_or_create_writer()?
-    };
+    let writer = common.open_or_create_writer()?;
     progress.step("checking the rows");
     let mut edit = writer.begin()?;
     let options = Options { replace: args.replace, allow_removals: args.allow_removals };

@@ -154,13 +154,7 @@ fn set(common: &Common, args: SetArgs) -> anyhow::Result<ExitCode> {
         countries: given(args.country),
         years: given(args.year.into_iter().flatten().collect()),
     };
-    // A dry run must not leave a file behind.
-    let scratch = tempfile::tempdir()?;
-    let writer = if args.dry_run && !common.db.exists() {
-        crate::store::Writer::open_or_create(&scratch.path().join("empty.redb"), common.wait)?
-    } else {
-        common.open_or_create_writer()?
-    };
+    let writer = common.open_or_create_writer()?;
     let mut edit = writer.begin()?;
     if let Some(license) = edit.find_license(&args.name) {
         check_widening(&license.scope, &scope, args.widen)?;

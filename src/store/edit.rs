@@ -89,7 +89,8 @@ impl<'w> Edit<'w> {
     /// changed then.
     pub fn commit(self) -> Result<(), StoreError> {
         if self.is_empty() {
-            return Ok(self.transaction.abort()?);
+            self.transaction.abort()?;
+            return self.writer.take_name();
         }
         let mut lineage = [0_u8; 16];
         getrandom::fill(&mut lineage)?;
@@ -103,7 +104,8 @@ impl<'w> Edit<'w> {
         self.transaction.open_table(tables::COMMITS)?.insert(self.next_seq - 1, seal(&row)?.as_slice())?;
         self.writer.check_in_place()?;
         self.transaction.commit()?;
-        self.writer.check_in_place()
+        self.writer.check_in_place()?;
+        self.writer.take_name()
     }
 
     pub(super) fn find_row<F: RecordFields>(&self, id: Id) -> Result<Option<RecordRow<F>>, StoreError> {

@@ -1,16 +1,17 @@
 //! Opening the database file: who may write, who follows, and what a killed writer leaves behind.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use redb::{
     Builder, ConcurrencyMode, Database, DatabaseError, ReadOnlyDatabase, ReadTransaction, ReadableDatabase,
     ReadableTable, TableError, WriteTransaction,
 };
+use tempfile::TempPath;
 
 use super::edit::Edit;
 use super::tables::{self, META, META_SCHEMA, META_SECRET, SCHEMA};
@@ -74,13 +75,36 @@ pub struct Writer {
     // Dropped first: once the lock is free, the note is the next writer's.
     _note: WriterNote,
     database: Database,
-    path: PathBuf,
     identity: Identity,
+    place: Mutex<Place>,
+}
+
+/// Where a writer's file stands.
+#[derive(Debug)]
+enum Place {
+    /// Under its name.
+    Named(PathBuf),
+    /// A new database, which takes its name with its first commit. It is removed if that never comes.
+    Draft {
+        draft: TempPath,
+        name: PathBuf,
+        /// The folder's lock: another process that is to make the same database waits.
+        creating: File,
+    },
+}
+
+impl Place {
+    fn path(&self) -> &Path {
+        match self {
+            Place::Named(path) => path,
+            Place::Draft { draft, .. } => draft,
+        }
+    }
 }
 
 impl std::fmt::Debug for Writer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Writer").field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("Writer").field("place", &self.place).finish_non_exhaustive()
     }
 }
 
@@ -106,7 +130,8 @@ impl Writer {
                 Ok(database) if Identity::of_path(path).is_ok_and(|now| now == identity) => {
                     check_schema(path, &database)?;
                     let note = WriterNote::leave(path);
-                    return Ok(Writer { database, path: path.to_owned(), identity, _note: note });
+                    let place = Mutex::new(Place::Named(path.to_owned()));
+                    return Ok(Writer { database, identity, place, _note: note });
                 }
                 Ok(_) => {}
                 Err(DatabaseError::DatabaseAlreadyOpen) => {
@@ -121,15 +146,61 @@ impl Writer {
         }
     }
 
-    /// Opens a database for writing; creates an empty one where there is none.
+    /// Opens a database for writing; begins a new one where there is none. A new one stands under its name from its first
+    /// commit on, even an empty commit: whatever is refused, or killed, before that leaves no file behind.
     ///
     /// # Errors
     /// As [`Writer::open`], and what the file system says of the folder.
     pub fn open_or_create(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
-        if !path.exists() {
-            create(path)?;
+        let deadline = Instant::now() + wait;
+        let folder = folder_of(path);
+        let creating = File::open(folder).map_err(|source| StoreError::Io { path: folder.to_owned(), source })?;
+        let made_meanwhile = loop {
+            if path.exists() {
+                break true;
+            }
+            match creating.try_lock() {
+                Ok(()) => break path.exists(),
+                Err(TryLockError::WouldBlock) if Instant::now() < deadline => std::thread::sleep(RETRY_EVERY),
+                Err(TryLockError::WouldBlock) => {
+                    let holder = "another process, which makes it".to_owned();
+                    return Err(StoreError::Busy { path: path.to_owned(), holder });
+                }
+                // Where folders cannot be locked, the first to finish makes the database, and the others are told.
+                Err(TryLockError::Error(_)) => break false,
+            }
+        };
+        if made_meanwhile {
+            return Writer::open(path, deadline.saturating_duration_since(Instant::now()));
         }
-        Writer::open(path, wait)
+        let draft = create_draft(path)?;
+        let writer = Writer::open(&draft, Duration::ZERO)?;
+        let place = Place::Draft { draft, name: path.to_owned(), creating };
+        Ok(Writer { place: Mutex::new(place), ..writer })
+    }
+
+    /// A new database takes its name.
+    ///
+    /// # Errors
+    /// [`StoreError::Replaced`] when another process made a database of that name meanwhile.
+    pub(super) fn take_name(&self) -> Result<(), StoreError> {
+        let mut place = self.lock_place();
+        let Place::Draft { name, .. } = &*place else { return Ok(()) };
+        let named = Place::Named(name.clone());
+        let Place::Draft { draft, name, creating } = std::mem::replace(&mut *place, named) else { return Ok(()) };
+        draft.persist_noclobber(&name).map_err(|error| {
+            if error.error.kind() == io::ErrorKind::AlreadyExists {
+                StoreError::Replaced { path: name.clone() }
+            } else {
+                io_error(&name, error.error)
+            }
+        })?;
+        // Making the name durable; closing the folder gives its lock back.
+        creating.sync_all().map_err(|error| io_error(folder_of(&name), error))
+    }
+
+    fn lock_place(&self) -> std::sync::MutexGuard<'_, Place> {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins the one write transaction. Dropping it without a commit changes nothing.
@@ -155,10 +226,11 @@ impl Writer {
 
     /// Whether the path still leads to the file that is being written.
     pub(super) fn check_in_place(&self) -> Result<(), StoreError> {
-        if Identity::of_path(&self.path).is_ok_and(|now| now == self.identity) {
+        let place = self.lock_place();
+        if Identity::of_path(place.path()).is_ok_and(|now| now == self.identity) {
             Ok(())
         } else {
-            Err(StoreError::Replaced { path: self.path.clone() })
+            Err(StoreError::Replaced { path: place.path().to_owned() })
         }
     }
 
@@ -176,8 +248,8 @@ impl Writer {
     }
 }
 
-/// A new, empty database appears at the path in one step, so that a killed process leaves none or a whole one.
-fn create(path: &Path) -> Result<(), StoreError> {
+/// A new, empty database beside the path whose name it is to take.
+fn create_draft(path: &Path) -> Result<TempPath, StoreError> {
     let folder = folder_of(path);
     let draft = tempfile::Builder::new().prefix(".medfeed-new-").tempfile_in(folder);
     let draft = draft.map_err(|source| StoreError::Io { path: folder.to_owned(), source })?.into_temp_path();
@@ -200,12 +272,7 @@ fn create(path: &Path) -> Result<(), StoreError> {
         transaction.open_table(tables::KEYS)?;
         Ok(())
     })?;
-    // Another process may have been faster: then its database stands, and this draft goes.
-    match draft.persist_noclobber(path) {
-        Ok(()) => Ok(()),
-        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(io_error(path, error.error)),
-    }
+    Ok(draft)
 }
 
 /// Makes a database of an empty file, with what one transaction writes.

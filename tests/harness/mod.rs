@@ -60,7 +60,9 @@ impl World {
     /// Without a row, a license or a key.
     pub fn empty() -> World {
         let folder = tempfile::tempdir().unwrap();
-        Writer::open_or_create(&folder.path().join("medfeed.redb"), Duration::ZERO).unwrap();
+        // A new database takes its name with its first commit, even an empty one.
+        let writer = Writer::open_or_create(&folder.path().join("medfeed.redb"), Duration::ZERO).unwrap();
+        writer.begin().unwrap().commit().unwrap();
         World::over(Arc::new(folder), Keys::new(), Duration::ZERO)
     }
 

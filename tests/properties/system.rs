@@ -109,6 +109,8 @@ impl System {
         self.writer = None;
         let path = self.folder.path().join("feed.redb");
         let writer = Writer::open_or_create(&path, Duration::ZERO).expect("the database opens");
+        // A new one takes its name with its first commit, even an empty one.
+        writer.begin().and_then(medfeed::store::Edit::commit).expect("an empty commit");
         let follower = Follower::open(&path).expect("the database opens for reading");
         let source = Arc::new(Newest(Mutex::new(follower)));
         self.service = Some(Service::new(Settings::of("http://feed.test"), source));
