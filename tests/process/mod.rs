@@ -8,6 +8,7 @@
 mod client;
 mod commands;
 mod demo;
+mod first_import;
 mod foreign_files;
 mod killed;
 mod malformed;
