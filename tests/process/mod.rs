@@ -8,10 +8,14 @@
 mod client;
 mod commands;
 mod demo;
+mod faults;
 mod foreign_files;
+mod https;
 mod killed;
+mod limits;
 mod malformed;
 mod real_lists;
+mod restarts;
 mod serving;
 pub mod site;
 mod stopping;
