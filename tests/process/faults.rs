@@ -173,7 +173,6 @@ fn a_rotten_row_fails_alone() {
             |id| format!("{{\"id\":{id},\"name\":\"C{id}\",\"venue\":\"the venue of {id} stands\",{STATUSES}}}\n");
         ids.map(line).collect()
     };
-    // More than a server keeps in memory, so that it reads the row from the file.
     site.import("conferences.jsonl", lines(1..=50));
     let key = site.open_key();
     let running = site.serve();
@@ -193,8 +192,11 @@ fn a_rotten_row_fails_alone() {
         let answer = client.get(target);
         assert_eq!((answer.status, answer.problem().as_str()), (500, "internal_error"), "{target}");
         let id = answer.header("x-request-id").unwrap().to_owned();
-        wait_until("a log line", SOON, || {
-            fresh.logged().lines().any(|line| line.contains("ERROR") && line.contains(&id)).then_some(())
+        wait_until("log lines", SOON, || {
+            let logged = fresh.logged();
+            let request = logged.lines().any(|line| line.contains(&id) && line.contains("internal_error"));
+            let reason = logged.lines().any(|line| line.contains("ERROR") && line.contains("table `log`"));
+            (request && reason).then_some(())
         });
         let told = answer.json().to_string();
         assert!(!told.contains("venue") && !told.contains("redb"), "{told}");
