@@ -60,7 +60,6 @@ fn a_head_comes_in_time_or_not_at_all() {
 }
 
 #[test]
-#[ignore = "bug: after an answer no timer runs for the idle time, and the connection stays open"]
 fn who_asks_no_more_is_closed() {
     let site = small_site();
     // A header timeout that closes nothing in the time of the test.
@@ -79,7 +78,6 @@ fn who_asks_no_more_is_closed() {
 }
 
 #[test]
-#[ignore = "bug: an idle time below the write time cuts off a caller that pauses in its answer"]
 fn who_still_takes_an_answer_is_not_idle() {
     let site = Site::new();
     site.import("conferences.jsonl", large_conferences());
