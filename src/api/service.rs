@@ -88,6 +88,11 @@ impl std::fmt::Debug for Pending {
 }
 
 impl Pending {
+    /// What log lines about the building of the file stand in.
+    pub fn span(&self) -> tracing::Span {
+        span(&self.request_id)
+    }
+
     /// The answer, once the file is there or has failed to be.
     pub fn finish(self, built: Result<Response, Problem>) -> Response {
         let response = built.unwrap_or_else(|problem| problem.into_response(&self.docs_url, &self.request_id));
@@ -135,10 +140,12 @@ impl Service {
     /// Answers a request. A panic on the way is a 500 for this request alone.
     pub fn answer(&self, request: Request) -> Answer {
         let request_id = new_request_id();
+        let span = span(&request_id).entered();
         let window = is_under_v1(&request.path).then(|| self.rate.address_window(request.address, request.at));
         let mut progress = Progress { window, key: None, pattern: "(none)" };
         let outcome = catch_unwind(AssertUnwindSafe(|| self.handle(&request, &mut progress)))
             .unwrap_or_else(|_| Err(Problem::internal()));
+        drop(span);
         let Progress { window, key, pattern } = progress;
         let response = match (outcome, key.as_ref(), window) {
             (Ok(Outcome::Export(call)), Some(key), Some(window)) => {
@@ -279,6 +286,11 @@ impl Service {
         let policy = HeaderValue::from_static(docs::CONTENT_SECURITY_POLICY);
         Ok(Response::new(StatusCode::OK, content_type, body).compressible().with(CONTENT_SECURITY_POLICY, policy))
     }
+}
+
+/// What log lines about a request stand in, so that the id on its answer leads to the cause.
+fn span(request_id: &str) -> tracing::Span {
+    tracing::error_span!("request", id = request_id)
 }
 
 /// A new id: unique across processes, and in the order of time for those who search logs.

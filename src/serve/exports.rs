@@ -76,9 +76,9 @@ impl Exports {
                 "Too many exports are being built at once. Wait, then ask again; one export after the other is fastest.",
             ));
         };
-        let call = Arc::clone(&pending.call);
+        let (call, span) = (Arc::clone(&pending.call), pending.span());
         let built = tokio::task::spawn_blocking(move || {
-            let built = call.build();
+            let built = span.in_scope(|| call.build());
             drop((own, place));
             built
         });

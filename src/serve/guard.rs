@@ -77,6 +77,10 @@ impl<S> GuardedStream<S> {
 
     /// Until when something must come.
     fn read_deadline(&self) -> Option<Instant> {
+        // Who still has to take the last answer is held to the time for that.
+        if self.stalled_since.is_some() {
+            return None;
+        }
         match (self.answering.get(), self.head_since) {
             (true, _) => None,
             (false, Some(since)) => Some(since + self.timeouts.header),
@@ -160,7 +164,16 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for GuardedStream<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_flush(cx)
+        let this = &mut *self;
+        let flushed = Pin::new(&mut this.inner).poll_flush(cx);
+        // hyper does not read again after an answer when it has read in vain before: the idle time is set here.
+        if flushed.is_ready()
+            && let Some(deadline) = this.read_deadline()
+            && expire(&mut this.read_timer, deadline, cx).is_ready()
+        {
+            cx.waker().wake_by_ref();
+        }
+        flushed
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -1,11 +1,12 @@
 //! A small HTTP/1.1 client: keep-alive, bodies of a known length, and raw requests.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
 
 use flate2::read::MultiGzDecoder;
 use serde_json::Value;
+use socket2::{Domain, Socket, Type};
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(40);
@@ -118,7 +119,21 @@ impl Client {
 
 /// A connection that does not wait for ever.
 pub fn connect(address: SocketAddr) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect(address)?;
+    prepared(TcpStream::connect(address)?)
+}
+
+/// A connection from one of this machine's addresses, with a receive buffer of a size where one is given.
+pub fn connect_from(source: IpAddr, address: SocketAddr, buffer: Option<usize>) -> io::Result<TcpStream> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    if let Some(bytes) = buffer {
+        socket.set_recv_buffer_size(bytes)?;
+    }
+    socket.bind(&SocketAddr::new(source, 0).into())?;
+    socket.connect(&address.into())?;
+    prepared(socket.into())
+}
+
+fn prepared(stream: TcpStream) -> io::Result<TcpStream> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     stream.set_nodelay(true)?;
@@ -153,6 +168,31 @@ pub fn read_head(reader: &mut impl BufRead) -> io::Result<(u16, Vec<(String, Str
         headers.push((name.to_owned(), value.trim().to_owned()));
     }
     if line == "\r\n" { Ok((status, headers)) } else { Err(malformed(&line)) }
+}
+
+/// Sends a request over a connection and reads its answer.
+pub fn ask(connection: &mut BufReader<TcpStream>, request: &str) -> io::Result<Answer> {
+    connection.get_mut().write_all(request.as_bytes())?;
+    read_answer(connection, false)
+}
+
+/// Whether the other side ends the connection, whatever it sends before.
+pub fn is_closed(stream: &mut impl Read, within: Duration) -> bool {
+    let begun = Instant::now();
+    let mut piece = [0; 4096];
+    loop {
+        match stream.read(&mut piece) {
+            Ok(0) => return true,
+            Ok(_) => {}
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => return false,
+                _ => return true,
+            },
+        }
+        if begun.elapsed() >= within {
+            return false;
+        }
+    }
 }
 
 fn malformed(line: &str) -> io::Error {

@@ -8,11 +8,15 @@
 mod client;
 mod commands;
 mod demo;
+mod faults;
 mod first_import;
 mod foreign_files;
+mod https;
 mod killed;
+mod limits;
 mod malformed;
 mod real_lists;
+mod restarts;
 mod serving;
 pub mod site;
 mod stopping;

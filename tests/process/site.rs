@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -189,6 +189,46 @@ impl Site {
         self.start(self.command(["serve", "--listen", "127.0.0.1:0", "--log", "warn"]))
     }
 
+    /// Serves the database on a free port with further options, separated by blanks.
+    pub fn serve_with(&self, options: &str) -> Server {
+        self.start(self.serve_command(options))
+    }
+
+    /// The command that serves the database on a free port with further options, separated by blanks.
+    pub fn serve_command(&self, options: &str) -> Command {
+        let mut args = vec!["serve", "--listen", "127.0.0.1:0"];
+        if !options.contains("--log ") {
+            args.extend(["--log", "warn"]);
+        }
+        args.extend(options.split_whitespace());
+        self.command(args)
+    }
+
+    /// Runs a command in a shell that prepares for it: the script ends with `exec "$@"`.
+    pub fn in_shell(&self, script: &str, inner: &Command) -> Command {
+        let mut command = Command::new("/bin/sh");
+        for (name, value) in inner.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.args(["-c", script, "sh"]).arg(inner.get_program()).args(inner.get_args());
+        command.current_dir(self.folder()).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a command that is expected to end by itself; one that goes on is an error.
+    pub fn ends(&self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Done {
+        let mut command = self.command(args);
+        let mut process = Process::spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
+        let status = process.ended_within(SOON).unwrap_or_else(|| panic!("{command:?} goes on"));
+        let mut done = Done { code: status.code(), stdout: String::new(), stderr: String::new() };
+        process.child().stdout.take().expect("a pipe").read_to_string(&mut done.stdout).expect("UTF-8");
+        process.child().stderr.take().expect("a pipe").read_to_string(&mut done.stderr).expect("UTF-8");
+        done
+    }
+
     /// Starts a server by a command of its own and waits until it is ready.
     pub fn start(&self, mut command: Command) -> Server {
         let log = tempfile::NamedTempFile::new_in(self.folder()).expect("a log file").into_temp_path();
@@ -197,11 +237,11 @@ impl Site {
         let mut stdout = BufReader::new(process.child().stdout.take().expect("a pipe"));
         let mut first = String::new();
         stdout.read_line(&mut first).expect("UTF-8");
-        let told = first.trim_end().strip_prefix("listening on http://").map(|address| address.parse());
-        let Some(Ok(address)) = told else {
+        let told = first.trim_end().strip_prefix("listening on ").and_then(|url| url.split_once("://"));
+        let Some((scheme, Ok(address))) = told.map(|(scheme, address)| (scheme.to_owned(), address.parse())) else {
             panic!("the server did not start: {first:?} {}", fs::read_to_string(&log).unwrap_or_default());
         };
-        Server { process, address, stdout, log }
+        Server { process, scheme, address, stdout, log }
     }
 
     /// The full check finds nothing.
@@ -215,6 +255,8 @@ impl Site {
 #[derive(Debug)]
 pub struct Server {
     pub process: Process,
+    /// `http` or `https`.
+    pub scheme: String,
     pub address: SocketAddr,
     pub stdout: BufReader<std::process::ChildStdout>,
     log: tempfile::TempPath,
@@ -224,6 +266,16 @@ impl Server {
     /// A client with a key.
     pub fn client(&self, key: &str) -> Client {
         Client::new(self.address, Some(key))
+    }
+
+    /// What was logged so far.
+    pub fn logged(&self) -> String {
+        fs::read_to_string(&self.log).expect("a log")
+    }
+
+    /// Waits until something is logged.
+    pub fn wait_for_log(&self, text: &str) {
+        wait_until(text, SOON, || self.logged().contains(text).then_some(()));
     }
 
     /// Ends the server as an operator does.

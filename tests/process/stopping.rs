@@ -9,7 +9,7 @@ use super::client::{Answer, connect, read_head};
 use super::site::{Process, SOON, STATUSES, Site, wait_until};
 
 /// Conferences whose export is too large for the buffers of sockets: their venues hardly compress.
-fn large_conferences() -> String {
+pub fn large_conferences() -> String {
     const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-";
     let mut state = 1_u64;
     let mut noise = |length: usize| -> String {

@@ -1,0 +1,224 @@
+//! The ground gives way: a full disk, a file that goes, bytes that rot.
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use memchr::memmem;
+use serde_json::json;
+
+use super::site::{SOON, STATUSES, Server, Site, conferences_of_version, version_of, wait_until};
+
+/// A small disk of its own over a folder.
+struct Disk(PathBuf);
+
+impl Disk {
+    /// `None` where that is not permitted.
+    fn mount(folder: &Path, bytes: u64) -> Option<Disk> {
+        let size = format!("size={bytes}");
+        let mut command = Command::new("mount");
+        command.args(["-t", "tmpfs", "-o", &size, "medfeed-test"]).arg(folder).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success()).then(|| Disk(folder.to_owned()))
+    }
+
+    /// Fills the disk up to some bytes.
+    fn fill(&self, free: u64) {
+        let filler = self.0.join("filler");
+        let mut file = OpenOptions::new().create(true).append(true).open(&filler).unwrap();
+        for piece in [1 << 20, 4096] {
+            let piece = vec![1; piece];
+            while file.write_all(&piece).is_ok() {}
+        }
+        let length = file.metadata().unwrap().len();
+        file.set_len(length.saturating_sub(free)).unwrap();
+    }
+
+    fn free_all(&self) {
+        fs::remove_file(self.0.join("filler")).unwrap();
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // Lazily, since a server may still have files there when a test fails.
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+/// Conferences that need much room.
+fn roomy_conferences(count: u64, version: u64) -> String {
+    let lines = conferences_of_version(count, version);
+    let name = "n".repeat(4000);
+    lines.replace("\"name\":\"Conference", &format!("\"name\":\"{name} Conference"))
+}
+
+#[test]
+fn a_full_disk_refuses_the_import_and_nothing_else() {
+    const COUNT: u64 = 1000;
+    let (site, inputs) = (Site::new(), Site::new());
+    let Some(disk) = Disk::mount(site.folder(), 48 << 20) else {
+        println!("skipped: no file system can be mounted here");
+        return;
+    };
+    let import = |content: String| {
+        let file = inputs.write("conferences.jsonl", content);
+        site.ends(["import".as_ref(), file.as_os_str(), "--json".as_ref()])
+    };
+    assert_eq!(import(conferences_of_version(COUNT, 0)).code, Some(0));
+    let key = site.open_key();
+    let server = site.serve();
+    let served = |server: &Server| {
+        let records = server.client(&key).get("/v1/exports/conferences").lines();
+        assert_eq!(records.len(), 1000);
+        version_of(&records)
+    };
+    for free in [0, 64 << 10, 1 << 20, 3 << 20] {
+        disk.fill(free);
+        let done = import(roomy_conferences(COUNT, 1));
+        assert_eq!(done.code, Some(1), "{free} bytes free: {done:?}");
+        let told = done.json()["error"].as_str().unwrap_or_default().to_owned();
+        assert!(told.contains("no room left on the disk") && told.contains("nothing was changed"), "{free}: {told}");
+        assert_eq!(served(&server), 0, "{free} bytes free: the old state is served");
+        assert_eq!(server.client(&key).get("/v1/status").json()["status"], "ok");
+    }
+    disk.free_all();
+    site.check();
+    let done = import(roomy_conferences(COUNT, 1));
+    assert_eq!(done.code, Some(0), "with room again: {done:?}");
+    wait_until("the import is served", SOON, || (served(&server) == 1).then_some(()));
+    site.check();
+    server.stop();
+    assert_eq!(served(&site.serve()), 1);
+}
+
+#[test]
+fn a_file_that_goes_is_served_on_until_another_comes() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(5, 7));
+    let key = site.open_key();
+    let server = site.serve();
+    let away = site.path("away.redb");
+    fs::rename(site.db(), &away).unwrap();
+    server.wait_for_log("the database cannot be followed");
+    let mut client = server.client(&key);
+    assert_eq!(version_of(&client.get("/v1/conferences").items()), 7);
+    assert_eq!(version_of(&client.get("/v1/exports/conferences").lines()), 7);
+    let status = client.get("/v1/status");
+    assert_eq!((status.status, &status.json()["status"]), (200, &json!("ok")));
+    let done = site.run(["license", "list"]);
+    assert_eq!(done.code, Some(1), "{done:?}");
+    assert!(done.stderr.contains("there is no database"), "{done:?}");
+
+    // Back again.
+    fs::rename(&away, site.db()).unwrap();
+    site.import("conferences.jsonl", conferences_of_version(5, 8));
+    wait_until("the file is followed again", SOON, || {
+        (version_of(&client.get("/v1/conferences").items()) == 8).then_some(())
+    });
+
+    // An import without a file makes a new one, with other content and without this key.
+    fs::rename(site.db(), &away).unwrap();
+    site.import("conferences.jsonl", conferences_of_version(2, 9));
+    wait_until("the new file is followed", SOON, || {
+        let status = client.get("/v1/status").json();
+        (status["datasets"]["conferences"]["records"] == 2).then_some(())
+    });
+    let refused = client.get("/v1/conferences");
+    assert_eq!((refused.status, refused.problem().as_str()), (401, "invalid_api_key"));
+    let new_key = site.open_key();
+    wait_until("the new key", SOON, || {
+        let answer = server.client(&new_key).get("/v1/conferences");
+        (answer.status == 200).then(|| assert_eq!(version_of(&answer.items()), 9))
+    });
+    server.stop();
+    site.check();
+}
+
+#[test]
+fn a_file_that_may_not_be_read_is_told() {
+    let site = Site::new();
+    site.import("journals.jsonl", "{\"id\":1,\"name\":\"J\"}\n");
+    fs::set_permissions(site.db(), Permissions::from_mode(0o000)).unwrap();
+    if File::open(site.db()).is_ok() {
+        println!("skipped: this user may read everything");
+        return;
+    }
+    for command in [&["check"][..], &["license", "list"], &["serve", "--listen", "127.0.0.1:0"]] {
+        let done = site.ends(command);
+        assert_eq!(done.code, Some(1), "{done:?}");
+        let told = done.stderr.contains("feed.redb") && done.stderr.contains("ermission denied");
+        assert!(told, "{command:?}: {done:?}");
+    }
+}
+
+/// Flips a bit of every place where a text stands in a file; returns how many there were.
+fn rot(path: &Path, text: &str) -> io::Result<usize> {
+    let content = fs::read(path)?;
+    let file = OpenOptions::new().write(true).open(path)?;
+    let places: Vec<usize> = memmem::find_iter(&content, text).collect();
+    for place in &places {
+        let inside = place + text.len() - 3;
+        file.write_all_at(&[content[inside] ^ 0x01], u64::try_from(inside).expect("small"))?;
+    }
+    Ok(places.len())
+}
+
+#[test]
+fn a_rotten_row_fails_alone() {
+    let site = Site::new();
+    let lines = |ids: std::ops::RangeInclusive<u64>| -> String {
+        let line =
+            |id| format!("{{\"id\":{id},\"name\":\"C{id}\",\"venue\":\"the venue of {id} stands\",{STATUSES}}}\n");
+        ids.map(line).collect()
+    };
+    site.import("conferences.jsonl", lines(1..=50));
+    let key = site.open_key();
+    let running = site.serve();
+    let intact = running.client(&key).get("/v1/conferences/8");
+    assert_eq!(intact.status, 200);
+
+    assert!(rot(&site.db(), "\"venue\":\"the venue of 7 stands\"").unwrap() > 0, "the row is in the file");
+    // The running server may have the sound bytes in memory; a wrong record it never gives out.
+    let answer = running.client(&key).get("/v1/conferences/7");
+    match answer.status {
+        200 => assert_eq!(answer.json()["data"]["venue"], "the venue of 7 stands"),
+        _ => assert_eq!(answer.problem(), "internal_error"),
+    }
+    let fresh = site.serve_with("--log info");
+    let mut client = fresh.client(&key);
+    for target in ["/v1/conferences/7", "/v1/conferences", "/v1/exports/conferences"] {
+        let answer = client.get(target);
+        assert_eq!((answer.status, answer.problem().as_str()), (500, "internal_error"), "{target}");
+        let id = answer.header("x-request-id").unwrap().to_owned();
+        wait_until("log lines", SOON, || {
+            let logged = fresh.logged();
+            let request = logged.lines().any(|line| line.contains(&id) && line.contains("internal_error"));
+            let reason = logged.lines().any(|line| line.contains("ERROR") && line.contains("table `log`"));
+            (request && reason).then_some(())
+        });
+        let told = answer.json().to_string();
+        assert!(!told.contains("venue") && !told.contains("redb"), "{told}");
+    }
+    for id in [1, 6, 8, 50] {
+        let answer = client.get(&format!("/v1/conferences/{id}"));
+        assert_eq!(answer.status, 200, "record {id}");
+        assert_eq!(answer.json()["data"]["venue"], format!("the venue of {id} stands"));
+    }
+    assert_eq!(client.get("/v1/status").status, 200);
+
+    // A commit elsewhere makes the running server look at the file again.
+    site.import("journals.jsonl", "{\"id\":1,\"name\":\"J\"}\n");
+    for server in [&running, &fresh] {
+        wait_until("the commit is served", SOON, || {
+            (server.client(&key).get("/v1/journals/1").status == 200).then_some(())
+        });
+        assert_eq!(server.client(&key).get("/v1/conferences/8").status, 200);
+    }
+    fresh.stop();
+    running.stop();
+    let done = site.run(["check"]);
+    assert_eq!(done.code, Some(1), "{done:?}");
+    assert!(done.stdout.contains("DAMAGED") && done.stdout.contains("log"), "{done:?}");
+}

@@ -1,0 +1,273 @@
+//! HTTPS: who is served, and what becomes of certificates that change, well or badly.
+
+use std::io::{self, BufReader, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls_pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{
+    ClientConfig, ClientConnection, ProtocolVersion, RootCertStore, StreamOwned, SupportedProtocolVersion, crypto,
+    version,
+};
+
+use super::client::{Answer, connect, is_closed, read_answer};
+use super::site::{SOON, Server, Site, wait_until};
+
+/// Who signs the test's certificates.
+struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+/// A certificate and its key.
+struct Pair {
+    der: CertificateDer<'static>,
+    certificate: String,
+    key: String,
+}
+
+impl Authority {
+    fn new() -> Authority {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        Authority(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+    }
+
+    /// A certificate for the loopback address.
+    fn pair(&self) -> Pair {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+        let certificate = params.signed_by(&key, &self.0).unwrap();
+        Pair { der: certificate.der().clone(), certificate: certificate.pem(), key: key.serialize_pem() }
+    }
+
+    /// A caller that trusts this authority alone and speaks one version.
+    fn caller(&self, version: &'static SupportedProtocolVersion) -> Arc<ClientConfig> {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.0.der().clone()).unwrap();
+        let builder = ClientConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()));
+        let builder = builder.with_protocol_versions(&[version]).unwrap();
+        Arc::new(builder.with_root_certificates(roots).with_no_client_auth())
+    }
+}
+
+type TlsConnection = StreamOwned<ClientConnection, TcpStream>;
+
+fn shake_hands(address: SocketAddr, caller: &Arc<ClientConfig>) -> io::Result<TlsConnection> {
+    let mut stream = connect(address)?;
+    let name = ServerName::try_from("127.0.0.1").unwrap();
+    let mut connection = ClientConnection::new(Arc::clone(caller), name).map_err(io::Error::other)?;
+    while connection.is_handshaking() {
+        connection.complete_io(&mut stream)?;
+    }
+    Ok(StreamOwned::new(connection, stream))
+}
+
+fn get(connection: TlsConnection, target: &str) -> Answer {
+    let mut connection = BufReader::new(connection);
+    let request = format!("GET {target} HTTP/1.1\r\nhost: feed.example.org\r\n\r\n");
+    connection.get_mut().write_all(request.as_bytes()).unwrap();
+    read_answer(&mut connection, false).unwrap()
+}
+
+/// A site with something to serve and the files `cert.pem` and `key.pem`.
+fn site_with(pair: &Pair) -> Site {
+    let site = Site::new();
+    site.import("journals.jsonl", "{\"id\":1,\"name\":\"J\"}\n");
+    write(&site, pair);
+    site
+}
+
+fn write(site: &Site, pair: &Pair) {
+    site.write("cert.pem", &pair.certificate);
+    site.write("key.pem", &pair.key);
+}
+
+const FILES: &str = "--tls-cert cert.pem --tls-key key.pem";
+
+/// Whether a new connection is shown this certificate.
+fn shows(server: &Server, caller: &Arc<ClientConfig>, pair: &Pair) -> bool {
+    let connection = shake_hands(server.address, caller).expect("HTTPS is served");
+    let shown = connection.conn.peer_certificates().and_then(|chain| chain.first().cloned());
+    shown.as_ref() == Some(&pair.der)
+}
+
+#[test]
+fn both_versions_are_served() {
+    let authority = Authority::new();
+    let site = site_with(&authority.pair());
+    let server = site.serve_with(FILES);
+    assert_eq!(server.scheme, "https");
+    for (version, expected) in
+        [(&version::TLS12, ProtocolVersion::TLSv1_2), (&version::TLS13, ProtocolVersion::TLSv1_3)]
+    {
+        let connection = shake_hands(server.address, &authority.caller(version)).unwrap();
+        assert_eq!(connection.conn.protocol_version(), Some(expected));
+        for (target, status) in [("/v1/status", 200), ("/v1/journals", 401), ("/nowhere", 404)] {
+            let connection = shake_hands(server.address, &authority.caller(version)).unwrap();
+            let answer = get(connection, target);
+            assert_eq!(answer.status, status, "{target}");
+            let told = answer.header("strict-transport-security").unwrap_or_default();
+            assert!(told.contains("max-age="), "{expected:?} {target}: {:?}", answer.headers);
+        }
+    }
+    let stranger = Authority::new().caller(&version::TLS13);
+    assert!(shake_hands(server.address, &stranger).is_err(), "the callers of this test do verify");
+
+    let plain = site.serve();
+    assert_eq!(plain.scheme, "http");
+    let answer = plain.client("none").get("/v1/status");
+    assert_eq!((answer.status, answer.header("strict-transport-security")), (200, None));
+    plain.stop();
+    server.stop();
+}
+
+#[test]
+fn a_new_pair_is_taken() {
+    let authority = Authority::new();
+    let caller = authority.caller(&version::TLS13);
+    let first = authority.pair();
+    let site = site_with(&first);
+    let server = site.serve_with(FILES);
+    assert!(shows(&server, &caller, &first));
+    let mut stays = shake_hands(server.address, &caller).unwrap();
+    for (way, hangup) in [("on SIGHUP", true), ("by itself", false)] {
+        let next = authority.pair();
+        write(&site, &next);
+        if hangup {
+            server.process.signal("HUP");
+        }
+        wait_until(way, SOON, || shows(&server, &caller, &next).then_some(()));
+    }
+    stays.flush().unwrap();
+    assert_eq!(get(stays, "/v1/status").status, 200, "connections outlive the certificate that they began with");
+    server.stop();
+}
+
+#[test]
+fn a_broken_pair_leaves_the_old_one_in_use() {
+    let authority = Authority::new();
+    let caller = authority.caller(&version::TLS13);
+    let (first, other) = (authority.pair(), authority.pair());
+    let site = site_with(&first);
+    let server = site.serve_with(FILES);
+    let (certificate, key) = (Some(first.certificate.as_str()), Some(first.key.as_str()));
+    let cases = [
+        (
+            "a broken certificate",
+            Some("-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n"),
+            key,
+            "cert.pem: ",
+        ),
+        ("half a certificate", Some(&first.certificate[..80]), key, "cert.pem: "),
+        ("an empty certificate", Some(""), key, "cert.pem: "),
+        ("a key for a certificate", key, key, "cert.pem: "),
+        ("no certificate file", None, key, "cert.pem: "),
+        ("another's key", certificate, Some(other.key.as_str()), "cert.pem and the key key.pem"),
+        ("an empty key", certificate, Some(""), "key.pem: "),
+        ("no key file", certificate, None, "key.pem: "),
+    ];
+    let complaint = "the old pair stays in use";
+    for (case, certificate, key, named) in cases {
+        let before = server.logged().len();
+        for (name, content) in [("cert.pem", certificate), ("key.pem", key)] {
+            match content {
+                Some(content) => drop(site.write(name, content)),
+                None => std::fs::remove_file(site.path(name)).unwrap(),
+            }
+        }
+        server.process.signal("HUP");
+        let told = wait_until(case, SOON, || {
+            let lines: Vec<String> = server.logged()[before..].lines().map(str::to_owned).collect();
+            lines.into_iter().find(|line| line.contains(complaint) && line.contains(named))
+        });
+        assert!(told.contains("ERROR"), "{case}: {told}");
+        assert!(shows(&server, &caller, &first), "{case}");
+        write(&site, &first);
+    }
+    let last = authority.pair();
+    write(&site, &last);
+    server.process.signal("HUP");
+    wait_until("a sound pair after broken ones", SOON, || shows(&server, &caller, &last).then_some(()));
+    server.stop();
+}
+
+#[test]
+fn who_speaks_no_tls_is_closed() {
+    let authority = Authority::new();
+    let site = site_with(&authority.pair());
+    let server = site.serve_with(&format!("{FILES} --handshake-timeout 300ms"));
+    let mut plain = connect(server.address).unwrap();
+    plain.write_all(b"GET /v1/status HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+    let mut told = Vec::new();
+    // The connection may be reset while there is something to be read.
+    let _ = io::Read::read_to_end(&mut plain, &mut told);
+    assert!(!told.starts_with(b"HTTP"), "an answer in plain text");
+
+    // A record header that promises more than comes.
+    for begun in [&b""[..], b"\x16", b"\x16\x03\x01\x02\x00\x01"] {
+        let mut stalled = connect(server.address).unwrap();
+        let since = Instant::now();
+        stalled.write_all(begun).unwrap();
+        assert!(is_closed(&mut stalled, SOON), "{begun:?}");
+        let took = since.elapsed();
+        assert!((250..3000).contains(&took.as_millis()), "{begun:?}: closed after {took:?}");
+    }
+    let mut connection = shake_hands(server.address, &authority.caller(&version::TLS13)).unwrap();
+    std::thread::sleep(Duration::from_millis(400));
+    connection.flush().unwrap();
+    assert_eq!(get(connection, "/v1/status").status, 200, "the time is that of the handshake alone");
+    server.stop();
+}
+
+#[test]
+fn wrong_files_are_told_at_the_start() {
+    let authority = Authority::new();
+    let (first, other) = (authority.pair(), authority.pair());
+    let site = site_with(&first);
+    site.write("empty.pem", "");
+    site.write("text.pem", "a letter\n");
+    site.write("other.pem", &other.key);
+    let cases = [
+        ("missing.pem", "key.pem", "missing.pem: "),
+        ("empty.pem", "key.pem", "empty.pem: "),
+        ("text.pem", "key.pem", "text.pem: "),
+        ("key.pem", "key.pem", "key.pem: it holds no certificate"),
+        ("cert.pem", "missing.pem", "missing.pem: "),
+        ("cert.pem", "empty.pem", "empty.pem: "),
+        ("cert.pem", "cert.pem", "cert.pem: "),
+        ("cert.pem", "other.pem", "the certificate cert.pem and the key other.pem cannot be used together"),
+        ("cert.pem", ".", ".: "),
+    ];
+    for (certificate, key, expected) in cases {
+        let done = site.ends(["serve", "--listen", "127.0.0.1:0", "--tls-cert", certificate, "--tls-key", key]);
+        assert_eq!((done.code, done.stdout.as_str()), (Some(1), ""), "{certificate} {key}: {done:?}");
+        assert!(done.stderr.contains(expected) && done.stderr.contains("PEM") || key == "other.pem", "{done:?}");
+    }
+    for (option, needed) in [("--tls-cert", "--tls-key"), ("--tls-key", "--tls-cert")] {
+        let done = site.ends(["serve", "--listen", "127.0.0.1:0", option, "cert.pem"]);
+        assert_eq!(done.code, Some(2), "{done:?}");
+        assert!(done.stderr.contains(needed), "{done:?}");
+    }
+}
+
+#[test]
+fn plain_text_stays_on_this_machine() {
+    let authority = Authority::new();
+    let site = site_with(&authority.pair());
+    for (option, address) in [("--listen", "0.0.0.0:0"), ("--listen", "[::]:0"), ("--admin-listen", "0.0.0.0:0")] {
+        let mut args = vec!["serve", option, address];
+        if option != "--listen" {
+            args.extend(["--listen", "127.0.0.1:0"]);
+        }
+        let done = site.ends(&args);
+        assert_eq!((done.code, done.stdout.as_str()), (Some(1), ""), "{args:?}: {done:?}");
+        assert!(done.stderr.contains("--plain-http") && done.stderr.contains("--tls-cert"), "{args:?}: {done:?}");
+    }
+    for (allowed, scheme) in [("--plain-http", "http"), (FILES, "https")] {
+        let mut command = site.command(["serve", "--listen", "0.0.0.0:0", "--log", "warn"]);
+        command.args(allowed.split_whitespace());
+        let server = site.start(command);
+        assert_eq!(server.scheme, scheme);
+        server.stop();
+    }
+}

@@ -1,0 +1,212 @@
+//! One server after another, without a request lost between them.
+
+use std::io::{BufReader, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixDatagram;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use super::client::{ask, connect, connect_from, read_answer, read_head};
+use super::site::{SOON, Server, Site, wait_until};
+use super::stopping::large_conferences;
+
+const STATUS: &str = "GET /v1/status HTTP/1.1\r\nhost: x\r\n\r\n";
+
+/// A site with one record.
+fn small_site() -> Site {
+    let site = Site::new();
+    site.import("journals.jsonl", "{\"id\":1,\"name\":\"J\"}\n");
+    site
+}
+
+#[test]
+fn no_request_fails_while_servers_take_turns() {
+    const CALLERS: usize = 3;
+    let site = small_site();
+    let mut server = site.serve_with("--reuse-port");
+    let address = server.address;
+    let stop = AtomicBool::new(false);
+    let answers: [AtomicUsize; CALLERS] = Default::default();
+    std::thread::scope(|scope| {
+        // A caller keeps its connection until it is told that the server closes it. Nothing else may end it.
+        let callers = answers.each_ref().map(|answers| {
+            let stop = &stop;
+            scope.spawn(move || {
+                let mut connection = None;
+                while !stop.load(Ordering::Relaxed) {
+                    let open = connection.get_or_insert_with(|| BufReader::new(connect(address).expect("connected")));
+                    let answer = ask(open, STATUS).expect("an answer");
+                    assert_eq!(answer.status, 200);
+                    if answer.header("connection") == Some("close") {
+                        connection = None;
+                    }
+                    answers.fetch_add(1, Ordering::Relaxed);
+                }
+            })
+        });
+        for round in 0..10 {
+            let mut command = site.command(["serve", "--reuse-port", "--log", "warn", "--listen"]);
+            command.arg(address.to_string());
+            let next = site.start(command);
+            std::mem::replace(&mut server, next).stop();
+            let counts = answers.each_ref().map(|answers| answers.load(Ordering::Relaxed));
+            wait_until("all callers get answers", SOON, || {
+                let now = answers.each_ref().map(|answers| answers.load(Ordering::Relaxed));
+                let failed = callers.iter().any(|caller| caller.is_finished());
+                (failed || now.iter().zip(counts).all(|(now, before)| *now > before)).then_some(())
+            });
+            if callers.iter().any(|caller| caller.is_finished()) {
+                eprintln!("a caller failed in round {round}");
+                break;
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        for caller in callers {
+            caller.join().expect("no request failed");
+        }
+    });
+    server.stop();
+}
+
+#[test]
+fn sharing_an_address_needs_the_consent_of_both() {
+    let site = small_site();
+    for (first, second) in [("", "--reuse-port"), ("--reuse-port", ""), ("", "")] {
+        let server = site.serve_with(first);
+        let address = server.address.to_string();
+        let mut args = vec!["serve", "--listen", &address];
+        args.extend(Some(second).filter(|option| !option.is_empty()));
+        let done = site.ends(&args);
+        assert_eq!((done.code, done.stdout.as_str()), (Some(1), ""), "{first} {second}: {done:?}");
+        assert!(done.stderr.contains(&address) && done.stderr.contains("another server"), "{done:?}");
+        server.stop();
+    }
+}
+
+#[test]
+fn a_closing_server_says_so() {
+    let site = small_site();
+    let mut server = site.serve();
+    let mut kept = BufReader::new(connect(server.address).unwrap());
+    assert_eq!(ask(&mut kept, STATUS).unwrap().header("connection"), None);
+    let asked = Instant::now();
+    server.process.signal("TERM");
+    wait_until("the listener closes", SOON, || TcpStream::connect(server.address).is_err().then_some(()));
+    wait_until("connection: close", SOON, || {
+        let answer = ask(&mut kept, STATUS).expect("a last request is answered");
+        assert_eq!(answer.status, 200);
+        (answer.header("connection") == Some("close")).then_some(())
+    });
+    assert_eq!(kept.read(&mut [0; 1]).unwrap_or(0), 0, "and then it is closed");
+    let status = server.process.ended_within(SOON).expect("the server ends");
+    assert_eq!(status.code(), Some(0));
+    assert!(asked.elapsed() < Duration::from_secs(5), "it took {:?}", asked.elapsed());
+}
+
+#[test]
+fn the_drain_time_ends_what_stalls() {
+    let site = Site::new();
+    site.import("conferences.jsonl", large_conferences());
+    let key = site.open_key();
+    let mut server = site.serve_with("--drain-timeout 300ms");
+    let stalled = connect_from(Ipv4Addr::LOCALHOST.into(), server.address, Some(16 << 10)).unwrap();
+    let mut stalled = BufReader::new(stalled);
+    let request = server.client(&key).request("/v1/exports/conferences");
+    stalled.get_mut().write_all(request.as_bytes()).unwrap();
+    let (status, _) = read_head(&mut stalled).unwrap();
+    assert_eq!(status, 200);
+    let asked = Instant::now();
+    server.process.signal("TERM");
+    let status = server.process.ended_within(SOON).expect("the server ends");
+    assert_eq!(status.code(), Some(0));
+    let took = asked.elapsed();
+    assert!((250..5000).contains(&took.as_millis()), "it took {took:?}");
+    assert!(server.logged().contains("connections were cut off"), "{}", server.logged());
+}
+
+/// Starts a server on a listener that it inherits, as systemd does it.
+fn activate(site: &Site, listener: &TcpListener) -> Server {
+    let script = r#"exec 3<&0 0</dev/null; export LISTEN_PID=$$ LISTEN_FDS=1; exec "$@""#;
+    // The address given is another's: it must not be listened on.
+    let mut command = site.in_shell(script, &site.command(["serve", "--listen", "192.0.2.1:1", "--log", "warn"]));
+    command.stdin(Stdio::from(OwnedFd::from(listener.try_clone().unwrap())));
+    site.start(command)
+}
+
+#[test]
+fn a_socket_that_was_passed_is_served() {
+    let site = small_site();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    for round in 0..3 {
+        // These come while no server runs, and wait in the socket's queue.
+        let mut queued: Vec<_> = (0..5).map(|_| BufReader::new(connect(address).unwrap())).collect();
+        for connection in &mut queued {
+            connection.get_mut().write_all(STATUS.as_bytes()).unwrap();
+        }
+        let server = activate(&site, &listener);
+        assert_eq!(server.address, address);
+        for connection in &mut queued {
+            let answer = read_answer(connection, false).unwrap_or_else(|error| panic!("round {round}: {error}"));
+            assert_eq!(answer.status, 200);
+        }
+        let mut later = BufReader::new(connect(address).unwrap());
+        assert_eq!(ask(&mut later, STATUS).unwrap().status, 200);
+        drop((queued, later));
+        server.stop();
+    }
+}
+
+#[test]
+fn a_passed_socket_must_be_one_and_may_be_reachable_only_with_consent() {
+    let site = small_site();
+    let script = r#"exec 3</dev/null; export LISTEN_PID=$$ LISTEN_FDS=1; exec "$@""#;
+    let serve = site.command(["serve", "--listen", "127.0.0.1:0"]);
+    let done = site.in_shell(script, &serve).output().unwrap();
+    let told = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(1), "{told}");
+    assert!(told.contains("socket passed by systemd"), "{told}");
+
+    let everywhere = TcpListener::bind("0.0.0.0:0").unwrap();
+    let script = r#"exec 3<&0 0</dev/null; export LISTEN_PID=$$ LISTEN_FDS=1; exec "$@""#;
+    let mut command = site.in_shell(script, &serve);
+    let done = command.stdin(Stdio::from(OwnedFd::from(everywhere))).output().unwrap();
+    let told = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(1), "{told}");
+    assert!(told.contains("--plain-http"), "{told}");
+
+    // What was meant for another process is left alone.
+    let script = r#"exec 3</dev/null; export LISTEN_PID=1 LISTEN_FDS=1; exec "$@""#;
+    site.start(site.in_shell(script, &site.serve_command(""))).stop();
+}
+
+#[test]
+fn systemd_is_told() {
+    let site = small_site();
+    let socket = UnixDatagram::bind(site.path("notify")).unwrap();
+    socket.set_read_timeout(Some(SOON)).unwrap();
+    let told = || {
+        let mut buffer = [0; 512];
+        let length = socket.recv(&mut buffer).expect("a message");
+        let text = String::from_utf8(buffer[..length].to_vec()).unwrap();
+        text.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let mut command = site.serve_command("");
+    let server = site.start({
+        command.env("NOTIFY_SOCKET", site.path("notify"));
+        command
+    });
+    assert_eq!(told(), ["READY=1"]);
+    for _ in 0..2 {
+        server.process.signal("HUP");
+        let reloading = told();
+        assert_eq!((reloading.len(), reloading[0].as_str()), (2, "RELOADING=1"), "{reloading:?}");
+        let since = reloading[1].strip_prefix("MONOTONIC_USEC=").and_then(|time| time.parse::<u64>().ok());
+        assert!(since.is_some_and(|since| since > 0), "{reloading:?}");
+        assert_eq!(told(), ["READY=1"]);
+    }
+    server.stop();
+    assert_eq!(told(), ["STOPPING=1"]);
+}
