@@ -1,4 +1,4 @@
-//! Sync tokens and cursors: opaque, of fixed length, deterministic, unforgeable (decisions, "Requests").
+//! Sync tokens and cursors: opaque, of fixed length, deterministic, unforgeable.
 //!
 //! Both are fixed-size records sealed with AES-SIV (RFC 5297), which encrypts and authenticates deterministically, then
 //! written in unpadded base64url (RFC 4648, section 5). The decoder refuses other spellings of the same bytes.

@@ -3,7 +3,7 @@
 //! In reading order:
 //! - [`request`] and [`response`]: what comes in and what goes out; [`problem`]: every error.
 //! - [`source`]: where snapshots come from; `caller`: who passed the first checks.
-//! - [`service`]: the order of checks, from the body to the record (decisions, "Requests").
+//! - [`service`]: the order of checks, from the body to the record.
 //! - [`observe`]: what is told of each answer.
 //! - [`route`], [`auth`], [`rate`], [`params`], [`etag`]: its steps.
 //! - [`records`] (lists and single records), [`changes`], [`exports`], [`reference`], [`status`]: one file per resource.

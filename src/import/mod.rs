@@ -9,7 +9,7 @@
 //! - [`rows`]: rows as the files state them, before they meet what is stored.
 //! - [`read`]: phase 1, files to rows; `jsonl` and `csv` are the two formats, `cells` the values of both, `json` a
 //!   JSON reader that sees duplicate keys.
-//! - [`mod@merge`]: phase 2, rows to a batch, by the rules of decisions, section 5.
+//! - [`mod@merge`]: phase 2, rows to a batch, by the rules that the README tells under "Import".
 //! - [`report`]: what a run says about rows.
 //! - `names`: the nearest known name.
 

@@ -1,4 +1,4 @@
-//! Conferences: the fields of the contract and of decisions, section 1.
+//! Conferences: their fields and rules (README, "Import").
 
 use std::sync::OnceLock;
 

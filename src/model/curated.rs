@@ -62,7 +62,7 @@ pub trait RecordFields: Fields {
     /// The linked tags, by id.
     fn tags(&self) -> &[Id];
 
-    /// Whether a license of this scope shows the record (decisions, "License, visibility, keys").
+    /// Whether a license of this scope shows the record (README, "Licenses").
     fn is_in(&self, scope: &Scope) -> bool;
 }
 

@@ -1,4 +1,4 @@
-//! Journals: the fields of the contract and of decisions, section 1.
+//! Journals: their fields and rules (README, "Import").
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! Licenses: which datasets, and which conferences, a caller sees (decisions, "License, visibility, keys").
+//! Licenses: which datasets, and which conferences, a caller sees (README, "Licenses").
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Phase 2: rows to a batch, judged on the state after the run, under the writer's lock (decisions, section 5).
+//! Phase 2: rows to a batch, judged on the state after the run, under the writer's lock (README, "Import").
 //!
 //! What is linked is settled first, since a linked name means its final bearer (`references`); then each record is
 //! merged with its stored values (`records`); last, what is removed is checked against what still links it.
