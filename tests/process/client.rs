@@ -1,11 +1,12 @@
 //! A small HTTP/1.1 client: keep-alive, bodies of a known length, and raw requests.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use flate2::read::MultiGzDecoder;
 use serde_json::Value;
+use socket2::{Domain, Socket, Type};
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(40);
@@ -73,12 +74,33 @@ impl Answer {
 pub struct Client {
     address: SocketAddr,
     key: Option<String>,
+    /// More header lines, each with its end.
+    headers: String,
+    /// The address that connections come from, where it matters.
+    from: Option<IpAddr>,
     connection: Option<BufReader<TcpStream>>,
 }
 
 impl Client {
     pub fn new(address: SocketAddr, key: Option<&str>) -> Client {
-        Client { address, key: key.map(str::to_owned), connection: None }
+        Client { address, key: key.map(str::to_owned), headers: String::new(), from: None, connection: None }
+    }
+
+    /// The server's address.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Sends a header with every request.
+    pub fn with_header(mut self, name: &str, value: &str) -> Client {
+        self.headers.push_str(&format!("{name}: {value}\r\n"));
+        self
+    }
+
+    /// Connects from an address of its own.
+    pub fn coming_from(mut self, address: IpAddr) -> Client {
+        self.from = Some(address);
+        self
     }
 
     /// Asks for a path and query.
@@ -94,7 +116,10 @@ impl Client {
             self.keep(connection, &answer);
             return Ok(answer);
         }
-        let mut connection = BufReader::new(connect(self.address)?);
+        let mut connection = BufReader::new(match self.from {
+            Some(from) => connect_from(from, self.address)?,
+            None => connect(self.address)?,
+        });
         let answer = self.exchange(&mut connection, target)?;
         self.keep(connection, &answer);
         Ok(answer)
@@ -112,13 +137,24 @@ impl Client {
     /// The text of a request.
     pub fn request(&self, target: &str) -> String {
         let key = self.key.as_ref().map(|key| format!("authorization: Bearer {key}\r\n")).unwrap_or_default();
-        format!("GET {target} HTTP/1.1\r\nhost: {}\r\n{key}\r\n", self.address)
+        format!("GET {target} HTTP/1.1\r\nhost: {}\r\n{key}{}\r\n", self.address, self.headers)
     }
 }
 
 /// A connection that does not wait for ever.
 pub fn connect(address: SocketAddr) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect(address)?;
+    set_up(TcpStream::connect(address)?)
+}
+
+/// A connection whose own end has a given address.
+fn connect_from(from: IpAddr, address: SocketAddr) -> io::Result<TcpStream> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    socket.bind(&SocketAddr::new(from, 0).into())?;
+    socket.connect(&address.into())?;
+    set_up(socket.into())
+}
+
+fn set_up(stream: TcpStream) -> io::Result<TcpStream> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     stream.set_nodelay(true)?;

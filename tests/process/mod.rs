@@ -5,15 +5,21 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "what goes wrong in a test is told by a panic")]
 
+mod backups;
 mod client;
 mod commands;
+mod compaction;
 mod demo;
 mod first_import;
 mod foreign_files;
 mod killed;
 mod malformed;
+mod monitoring;
+mod proxies;
 mod real_lists;
+mod restores;
 mod serving;
 pub mod site;
 mod stopping;
+mod usage;
 mod waiting;
