@@ -61,7 +61,9 @@ fn a_restore_goes_back_and_ends_every_older_token() {
 
     let told = restore(&site, "backup.redb");
     assert_eq!(told["records"], json!({"conferences": [15, 12], "journals": [0, 0]}));
-    assert!(told["restored_to"].as_str() < told["replaced_from"].as_str(), "{told}");
+    assert!(told["restored_to"].is_string() && told["replaced_from"].is_string(), "{told}");
+    // Times are whole seconds: both commits may have the same.
+    assert!(told["restored_to"].as_str() <= told["replaced_from"].as_str(), "{told}");
     for member in ["licenses", "keys_that_stop", "keys_that_stay_revoked"] {
         assert_eq!(told[member], json!([]), "{member}: {told}");
     }

@@ -96,7 +96,7 @@ fn what_a_killed_server_left_is_taken_in() {
     let known = use_of(&site, &id);
     server.process.kill();
     drop(server);
-    assert_eq!(use_files(&site), [left.clone()]);
+    assert_eq!(use_files(&site), std::slice::from_ref(&left));
     assert_eq!(use_of(&site, &id), known, "what a dead server left counts");
 
     let next = site.serve();
