@@ -74,12 +74,33 @@ impl Answer {
 pub struct Client {
     address: SocketAddr,
     key: Option<String>,
+    /// More header lines, each with its end.
+    headers: String,
+    /// The address that connections come from, where it matters.
+    from: Option<IpAddr>,
     connection: Option<BufReader<TcpStream>>,
 }
 
 impl Client {
     pub fn new(address: SocketAddr, key: Option<&str>) -> Client {
-        Client { address, key: key.map(str::to_owned), connection: None }
+        Client { address, key: key.map(str::to_owned), headers: String::new(), from: None, connection: None }
+    }
+
+    /// The server's address.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Sends a header with every request.
+    pub fn with_header(mut self, name: &str, value: &str) -> Client {
+        self.headers.push_str(&format!("{name}: {value}\r\n"));
+        self
+    }
+
+    /// Connects from an address of its own.
+    pub fn coming_from(mut self, address: IpAddr) -> Client {
+        self.from = Some(address);
+        self
     }
 
     /// Asks for a path and query.
@@ -95,7 +116,10 @@ impl Client {
             self.keep(connection, &answer);
             return Ok(answer);
         }
-        let mut connection = BufReader::new(connect(self.address)?);
+        let mut connection = BufReader::new(match self.from {
+            Some(from) => connect_from(from, self.address, None)?,
+            None => connect(self.address)?,
+        });
         let answer = self.exchange(&mut connection, target)?;
         self.keep(connection, &answer);
         Ok(answer)
@@ -113,7 +137,7 @@ impl Client {
     /// The text of a request.
     pub fn request(&self, target: &str) -> String {
         let key = self.key.as_ref().map(|key| format!("authorization: Bearer {key}\r\n")).unwrap_or_default();
-        format!("GET {target} HTTP/1.1\r\nhost: {}\r\n{key}\r\n", self.address)
+        format!("GET {target} HTTP/1.1\r\nhost: {}\r\n{key}{}\r\n", self.address, self.headers)
     }
 }
 

@@ -12,10 +12,27 @@ const FILE: &str = "feed.redb";
 
 const META: TableDefinition<&str, &[u8]> = TableDefinition::new("meta");
 
-fn open(path: &Path) -> Database {
+/// Opens a file as a writer does.
+pub fn open(path: &Path) -> Database {
     let mut builder = Database::builder();
     builder.set_concurrency_mode(ConcurrencyMode::SingleWriter);
     builder.create(path).unwrap()
+}
+
+/// Makes a database look like one of a newer program; returns its format and the one known.
+pub fn make_newer(path: &Path) -> (u32, u32) {
+    let known = {
+        let database = open(path);
+        let meta = database.begin_read().unwrap().open_table(META).unwrap();
+        u32::from_le_bytes(meta.get("schema").unwrap().unwrap().value().try_into().unwrap())
+    };
+    let newer = known + 1;
+    let database = open(path);
+    let transaction = database.begin_write().unwrap();
+    transaction.open_table(META).unwrap().insert("schema", newer.to_le_bytes().as_slice()).unwrap();
+    transaction.commit().unwrap();
+    drop(database);
+    (newer, known)
 }
 
 /// Every command on the file is refused with the texts, and changes neither the file nor its folder.
@@ -49,17 +66,7 @@ fn is_refused(site: &Site, what: &str, expected: &[&str]) {
 fn a_newer_format_is_refused() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(2, 0));
-    let known = {
-        let database = open(&site.db());
-        let meta = database.begin_read().unwrap().open_table(META).unwrap();
-        u32::from_le_bytes(meta.get("schema").unwrap().unwrap().value().try_into().unwrap())
-    };
-    let newer = known + 1;
-    let database = open(&site.db());
-    let transaction = database.begin_write().unwrap();
-    transaction.open_table(META).unwrap().insert("schema", newer.to_le_bytes().as_slice()).unwrap();
-    transaction.commit().unwrap();
-    drop(database);
+    let (newer, known) = make_newer(&site.db());
     let expected = format!("{FILE} was written by a newer medfeed (format {newer}, this one knows {known})");
     is_refused(&site, "newer format", &[&expected]);
 }

@@ -5,8 +5,10 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "what goes wrong in a test is told by a panic")]
 
+mod backups;
 mod client;
 mod commands;
+mod compaction;
 mod demo;
 mod faults;
 mod first_import;
@@ -15,9 +17,13 @@ mod https;
 mod killed;
 mod limits;
 mod malformed;
+mod monitoring;
+mod proxies;
 mod real_lists;
 mod restarts;
+mod restores;
 mod serving;
 pub mod site;
 mod stopping;
+mod usage;
 mod waiting;

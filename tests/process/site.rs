@@ -184,6 +184,30 @@ impl Site {
         self.key("all", &[]).1
     }
 
+    /// Writes a backup.
+    pub fn backup(&self, name: &str) -> PathBuf {
+        let file = self.path(name);
+        self.json(["backup".as_ref(), file.as_os_str()]);
+        file
+    }
+
+    /// The names of the files in the folder, sorted.
+    pub fn files(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.folder()).expect("a folder");
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    /// The curated conferences of a database file.
+    pub fn conferences_in(&self, file: &Path) -> Vec<Value> {
+        let out = self.path("exported");
+        self.json(["export".as_ref(), out.as_os_str(), "--db".as_ref(), file.as_os_str()]);
+        let text = fs::read_to_string(out.join("conferences.jsonl")).expect("an exported file");
+        text.lines().map(|line| serde_json::from_str(line).expect("JSON lines")).collect()
+    }
+
     /// Serves the database on a free port.
     pub fn serve(&self) -> Server {
         self.start(self.command(["serve", "--listen", "127.0.0.1:0", "--log", "warn"]))
@@ -246,7 +270,12 @@ impl Site {
 
     /// The full check finds nothing.
     pub fn check(&self) {
-        let report = self.json(["check"]);
+        self.check_file(&self.db());
+    }
+
+    /// The full check finds nothing in a file.
+    pub fn check_file(&self, file: &Path) {
+        let report = self.json(["check".as_ref(), "--db".as_ref(), file.as_os_str()]);
         assert_eq!(report["ok"], json!(true), "{report}");
     }
 }

@@ -1,0 +1,117 @@
+//! Backups: consistent copies made while others write, which are databases themselves.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::site::{Site, conferences_of_version, version_of};
+
+#[test]
+fn each_backup_is_one_state_while_imports_run() {
+    const COUNT: u64 = 200;
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(COUNT, 0));
+    site.open_key();
+    let stop = AtomicBool::new(false);
+    let (versions, imported) = std::thread::scope(|scope| {
+        let importer = scope.spawn(|| {
+            let mut version = 0;
+            while !stop.load(Ordering::Relaxed) {
+                version += 1;
+                site.import("conferences.jsonl", conferences_of_version(COUNT, version));
+            }
+            version
+        });
+        let mut versions = Vec::new();
+        for number in 0..10 {
+            let file = site.path(&format!("backup-{number}.redb"));
+            let report = site.json(["backup".as_ref(), file.as_os_str()]);
+            assert_eq!(report["records"]["conferences"], COUNT, "{report}");
+            assert_eq!(report["bytes"], fs::metadata(&file).unwrap().len(), "{report}");
+            assert_eq!(report["file"], file.to_str().unwrap());
+            site.check_file(&file);
+            let records = site.conferences_in(&file);
+            assert_eq!(records.len(), 200);
+            versions.push(version_of(&records));
+        }
+        stop.store(true, Ordering::Relaxed);
+        (versions, importer.join().expect("no import was disturbed"))
+    });
+    assert!(versions.is_sorted(), "{versions:?}");
+    assert!(versions[9] > versions[0] && versions[9] <= imported, "{versions:?}, {imported} imports");
+    assert!(site.files().iter().all(|name| !name.starts_with(".medfeed")), "{:?}", site.files());
+    site.check();
+}
+
+#[test]
+fn a_backup_is_a_database() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(20, 0));
+    let key = site.open_key();
+    let server = site.serve();
+    let mut client = server.client(&key);
+    let token = client.get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();
+    let page = client.get("/v1/conferences?limit=5").json();
+    let cursor = page["next_cursor"].as_str().expect("a cursor").to_owned();
+    server.stop();
+    site.import("conferences.jsonl", conferences_of_version(20, 1));
+
+    let elsewhere = Site::new();
+    fs::rename(site.backup("backup.redb"), elsewhere.db()).unwrap();
+    let server = elsewhere.serve();
+    let mut client = server.client(&key);
+    let feed = client.get(&format!("/v1/conferences/changes?since={token}"));
+    assert_eq!(feed.items().len(), 20, "an old token goes on");
+    assert_eq!(version_of(&feed.items()), 1);
+    let next = client.get(&format!("/v1/conferences?limit=5&cursor={cursor}")).items();
+    assert_eq!(next.iter().map(|item| item["id"].as_u64().unwrap()).collect::<Vec<_>>(), [6, 7, 8, 9, 10]);
+    elsewhere.import("conferences.jsonl", conferences_of_version(21, 1));
+    let newest = feed.json()["next_sync_token"].as_str().unwrap().to_owned();
+    super::site::wait_until("the next import in the feed", super::site::SOON, || {
+        let items = client.get(&format!("/v1/conferences/changes?since={newest}")).items();
+        (items.len() == 1 && items[0]["id"] == 21).then_some(())
+    });
+    server.stop();
+    elsewhere.check();
+}
+
+#[test]
+fn a_backup_takes_no_place_that_is_not_its_own() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(5, 0));
+    symlink(site.db(), site.path("link")).unwrap();
+    fs::hard_link(site.db(), site.path("second name")).unwrap();
+    site.write("notes.txt", "what is dear to somebody");
+    site.write("empty", "");
+    fs::create_dir(site.path("folder")).unwrap();
+    let whole = fs::read(site.db()).unwrap();
+    site.write("cut short", &whole[..whole.len() / 2]);
+    let files = site.files();
+    let contents = |names: &[String]| -> Vec<Option<Vec<u8>>> {
+        names.iter().map(|name| fs::read(site.path(name)).ok()).collect()
+    };
+    let before = contents(&files);
+    let cases = [
+        ("feed.redb", "it is the database itself"),
+        ("./feed.redb", "it is the database itself"),
+        ("link", "it is the database itself"),
+        ("second name", "it is the database itself"),
+        ("notes.txt", "is no backup"),
+        ("empty", "is no backup"),
+        ("folder", "is no backup"),
+        ("cut short", "is no backup"),
+        ("missing/backup.redb", "missing"),
+    ];
+    for (target, expected) in cases {
+        let done = site.run(["backup", target, "--json"]);
+        assert_eq!(done.code, Some(1), "{target}: {done:?}");
+        assert!(done.json()["error"].as_str().unwrap().contains(expected), "{target}: {done:?}");
+        assert_eq!(site.files(), files, "{target}");
+        assert!(contents(&files) == before, "{target}: a file changed");
+    }
+    let first = site.backup("backup.redb");
+    site.import("conferences.jsonl", conferences_of_version(5, 1));
+    assert_eq!(version_of(&site.conferences_in(&first)), 0);
+    site.backup("backup.redb");
+    assert_eq!(version_of(&site.conferences_in(&first)), 1, "an older backup is replaced");
+}

@@ -1,0 +1,296 @@
+//! What an operator's monitoring sees, and what no log, metric or file ever holds.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufReader, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::time::Duration;
+
+use super::client::{Client, connect, read_answer};
+use super::site::{SOON, Server, Site, conferences_of_version, wait_until, wait_until_every};
+
+/// An address that nobody listens on. Other servers stand on other addresses, so it stays free until it is used.
+fn free_address() -> SocketAddr {
+    TcpListener::bind("127.0.1.1:0").unwrap().local_addr().unwrap()
+}
+
+/// Serves with an admin listener; returns a client of it too.
+fn serve(site: &Site, more: &[&str]) -> (Server, Client) {
+    let admin = free_address();
+    let text = admin.to_string();
+    let args = ["serve", "--listen", "127.0.0.1:0", "--admin-listen", &text];
+    let server = site.start(site.command([&args, more].concat()));
+    (server, Client::new(admin, None))
+}
+
+/// The samples of a scrape, after a look at the form of every line.
+fn scrape(admin: &mut Client) -> BTreeMap<String, f64> {
+    let answer = admin.get("/metrics");
+    assert_eq!(answer.status, 200);
+    let kind = answer.header("content-type").unwrap();
+    assert!(kind.starts_with("application/openmetrics-text; version=1.0.0"), "{kind}");
+    let text = String::from_utf8(answer.body).unwrap();
+    assert!(text.ends_with("\n# EOF\n") && text.matches("# EOF").count() == 1, "{text}");
+    let (mut samples, mut family) = (BTreeMap::new(), "");
+    for line in text.lines() {
+        if let Some(comment) = line.strip_prefix("# ") {
+            let words: Vec<&str> = comment.splitn(3, ' ').collect();
+            match words[..] {
+                ["HELP", name, help] => {
+                    assert!(name.starts_with("medfeed_") && !help.is_empty(), "{line}");
+                    family = name;
+                }
+                ["TYPE", name, "counter" | "gauge" | "histogram"] => assert_eq!(name, family, "{line}"),
+                ["UNIT", name, unit] => assert!(name == family && name.ends_with(unit), "{line}"),
+                ["EOF"] => {}
+                _ => panic!("{line}"),
+            }
+            continue;
+        }
+        let (name, value) = line.rsplit_once(' ').unwrap_or_else(|| panic!("{line}"));
+        assert!(!family.is_empty() && name.starts_with(family), "{line} in {family}");
+        if let Some((_, labels)) = name.split_once('{') {
+            assert!(labels.ends_with("\"}"), "{line}");
+        }
+        let value: f64 = value.parse().unwrap_or_else(|error| panic!("{line}: {error}"));
+        assert_eq!(samples.insert(name.to_owned(), value), None, "{line} comes twice");
+    }
+    samples
+}
+
+/// The value of a sample; what was never counted is 0.
+fn value(samples: &BTreeMap<String, f64>, name: &str) -> f64 {
+    samples.get(name).copied().unwrap_or_default()
+}
+
+fn requests(route: &str, status: u16, license: &str) -> String {
+    format!("medfeed_requests_total{{route=\"{route}\",status=\"{status}\",license=\"{license}\"}}")
+}
+
+#[test]
+fn counters_rise_by_what_was_asked() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(10, 0));
+    let key = site.open_key();
+    site.json(["license", "set", "tight", "--dataset", "conferences", "--rate-limit", "3"]);
+    let tight = site.key("tight", &[]).1;
+    let elsewhere = site.key("all", &["--allow-ip", "192.0.2.1"]).1;
+    let ended = site.key("all", &["--expires", "2020-01-01"]).1;
+    let (id, revoked) = site.key("all", &[]);
+    site.json(["key", "revoke", &id]);
+    let (server, mut admin) = serve(&site, &["--log", "warn"]);
+    let before = scrape(&mut admin);
+
+    // Who asks, for what, how often, and the status.
+    let asked: [(&str, &str, u32, u16); 12] = [
+        (&key, "/v1/conferences", 3, 200),
+        (&key, "/v1/conferences?year=2025", 2, 200),
+        (&key, "/v1/conferences?nothing=1", 2, 400),
+        (&key, "/v1/conferences/4", 4, 200),
+        (&key, "/v1/conferences/99", 1, 404),
+        (&key, "/v1/exports/conferences", 2, 200),
+        (&tight, "/v1/conferences", 3, 200),
+        (&tight, "/v1/conferences", 5, 429),
+        ("mfk_nonsense", "/v1/conferences", 2, 401),
+        (&ended, "/v1/conferences", 1, 401),
+        (&revoked, "/v1/conferences", 3, 401),
+        (&elsewhere, "/v1/conferences", 2, 403),
+    ];
+    for (key, target, times, status) in asked {
+        let mut client = server.client(key);
+        for _ in 0..times {
+            assert_eq!(client.get(target).status, status, "{target}");
+        }
+    }
+    let after = scrape(&mut admin);
+    let rise = |name: &str| value(&after, name) - value(&before, name);
+    let expected = [
+        (requests("/v1/conferences", 200, "all"), 5.0),
+        (requests("/v1/conferences", 400, "all"), 2.0),
+        (requests("/v1/conferences/{id}", 200, "all"), 4.0),
+        (requests("/v1/conferences/{id}", 404, "all"), 1.0),
+        (requests("/v1/exports/{dataset}", 200, "all"), 2.0),
+        (requests("/v1/conferences", 200, "tight"), 3.0),
+        (requests("/v1/conferences", 429, "tight"), 5.0),
+        ("medfeed_rate_limited_total".to_owned(), 5.0),
+        ("medfeed_internal_errors_total".to_owned(), 0.0),
+        ("medfeed_refused_keys_total{code=\"invalid_api_key\"}".to_owned(), 2.0),
+        ("medfeed_refused_keys_total{code=\"expired_api_key\"}".to_owned(), 1.0),
+        ("medfeed_refused_keys_total{code=\"revoked_api_key\"}".to_owned(), 3.0),
+        ("medfeed_refused_keys_total{code=\"ip_not_allowed\"}".to_owned(), 2.0),
+        ("medfeed_connections_opened_total".to_owned(), 12.0),
+        ("medfeed_request_duration_seconds_count{route=\"/v1/conferences/{id}\"}".to_owned(), 5.0),
+    ];
+    for (name, by) in expected {
+        assert_eq!(rise(&name), by, "{name}: {after:#?}");
+    }
+    let all: f64 = after.keys().filter(|name| name.starts_with("medfeed_requests_total")).map(|name| rise(name)).sum();
+    assert_eq!(all, 30.0, "{after:#?}");
+    server.stop();
+}
+
+#[test]
+fn connections_are_gauged() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(2, 0));
+    let key = site.open_key();
+    let (server, mut admin) = serve(&site, &["--log", "warn"]);
+    let mut open = |expected: f64| {
+        wait_until(&format!("{expected} connections"), SOON, || {
+            (scrape(&mut admin)["medfeed_connections"] == expected).then_some(())
+        });
+    };
+    open(0.0);
+    let mut clients: Vec<Client> = (0..3).map(|_| server.client(&key)).collect();
+    for client in &mut clients {
+        assert_eq!(client.get("/v1/status").status, 200);
+    }
+    open(3.0);
+    clients.pop();
+    open(2.0);
+    drop(clients);
+    open(0.0);
+    server.stop();
+}
+
+#[test]
+fn a_feed_that_falls_behind_is_seen() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    site.license("all", "--dataset conferences");
+    let (id, key) = site.key("all", &[]);
+    let (server, mut admin) = serve(&site, &["--log", "warn"]);
+    let mut client = server.client(&key);
+    let token = client.get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();
+    let since = |token: &str| format!("/v1/conferences/changes?since={token}");
+    let labels = format!("{{license=\"all\",key=\"{id}\",dataset=\"conferences\"}}");
+    let (position, behind) = (format!("medfeed_feed_position{labels}"), format!("medfeed_feed_behind_seconds{labels}"));
+    let samples = scrape(&mut admin);
+    assert!(!samples.contains_key(&position) && !samples.contains_key(&behind), "before a feed call: {samples:#?}");
+
+    assert!(client.get(&since(&token)).items().is_empty());
+    let samples = scrape(&mut admin);
+    assert_eq!((samples[&position] > 0.0, samples[&behind]), (true, 0.0));
+    let stood = samples[&position];
+    let mut version = 0;
+    let newest = wait_until_every(Duration::from_millis(300), "a token that is behind", SOON, || {
+        version += 1;
+        site.import("conferences.jsonl", conferences_of_version(3, version));
+        let page = client.get(&since(&token)).json();
+        let samples = scrape(&mut admin);
+        assert_eq!(samples[&position], stood, "the token is the same");
+        (samples[&behind] >= 1.0).then(|| page["next_sync_token"].as_str().unwrap().to_owned())
+    });
+    client.get(&since(&newest));
+    wait_until("up to date", SOON, || {
+        let token = client.get(&since(&newest)).json()["next_sync_token"].as_str().unwrap().to_owned();
+        client.get(&since(&token));
+        let samples = scrape(&mut admin);
+        (samples[&position] > stood && samples[&behind] == 0.0).then_some(())
+    });
+    assert_eq!(scrape(&mut admin)["medfeed_database_followed"], 1.0);
+    server.stop();
+}
+
+#[test]
+fn readiness_follows_the_database_file() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    let key = site.open_key();
+    let (server, mut admin) = serve(&site, &["--log", "off"]);
+    let mut client = server.client(&key);
+    let ready = |admin: &mut Client, status: u16, followed: f64| {
+        wait_until(&format!("/readyz {status}"), SOON, || (admin.get("/readyz").status == status).then_some(()));
+        assert_eq!(admin.get("/livez").status, 200);
+        assert_eq!(scrape(admin)["medfeed_database_followed"], followed);
+    };
+    for _ in 0..3 {
+        ready(&mut admin, 200, 1.0);
+        fs::rename(site.db(), site.path("away")).unwrap();
+        ready(&mut admin, 503, 0.0);
+        for target in ["/v1/conferences", "/v1/conferences/2", "/v1/exports/conferences"] {
+            assert_eq!(client.get(target).status, 200, "{target} while the file is away");
+        }
+        fs::rename(site.path("away"), site.db()).unwrap();
+    }
+    ready(&mut admin, 200, 1.0);
+
+    for (target, status) in [("/", 404), ("/metric", 404), ("/metrics/", 404), ("/v1/status", 404), ("/livez", 200)] {
+        assert_eq!(admin.get(target).status, status, "{target}");
+    }
+    let address: SocketAddr = admin.address();
+    for target in ["/metrics", "/livez", "/readyz", "/nothing"] {
+        let mut connection = BufReader::new(connect(address).unwrap());
+        let request = format!("POST {target} HTTP/1.1\r\nhost: {address}\r\ncontent-length: 0\r\n\r\n");
+        connection.get_mut().write_all(request.as_bytes()).unwrap();
+        assert_eq!(read_answer(&mut connection, false).unwrap().status, 405, "POST {target}");
+    }
+    assert_eq!(server.client(&key).get("/metrics").status, 404, "callers see no metrics");
+    server.stop();
+}
+
+#[test]
+fn nothing_secret_is_written_anywhere() {
+    for format in ["pretty", "json"] {
+        let site = Site::new();
+        site.import("conferences.jsonl", conferences_of_version(10, 0));
+        site.license("all", "--dataset conferences");
+        let keys: Vec<String> = (0..5).map(|_| site.key("all", &[]).1).collect();
+        let (server, mut admin) = serve(&site, &["--log", "trace", "--log-format", format]);
+        let mut secrets: Vec<String> = Vec::new();
+        for (number, key) in keys.iter().enumerate() {
+            let mut client = server.client(key);
+            let query = format!("Zyzzyva{number}q");
+            assert!(client.get(&format!("/v1/conferences?q={query}")).items().is_empty());
+            client.get(&format!("/v1/conferences?q={query}&nothing={query}"));
+            client.get(&format!("/v1/{query}"));
+            let page = client.get(&format!("/v1/conferences?limit=2&year=202{number}")).json();
+            secrets.extend(page["next_cursor"].as_str().map(str::to_owned));
+            let token = client.get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();
+            assert_eq!(client.get(&format!("/v1/conferences/changes?since={token}")).status, 200);
+            assert_eq!(client.get(&format!("/v1/journals/changes?since={token}")).status, 403);
+            // A key with one letter changed, and one in the other header.
+            let wrong = format!("{}x", &key[..key.len() - 1]);
+            server.client(&wrong).get("/v1/conferences");
+            Client::new(server.address, None).with_header("x-api-key", key).get("/v1/conferences");
+            secrets.extend([query, token, wrong, key.clone(), key["mfk_".len()..].to_owned()]);
+        }
+        let metrics = String::from_utf8(admin.get("/metrics").body).unwrap();
+        let backup = site.backup("backup.redb");
+        let used = wait_until("the record of use", SOON, || {
+            site.files()
+                .into_iter()
+                .find(|name| name.starts_with("feed.redb.usage-"))
+                .filter(|name| fs::read(site.path(name)).is_ok_and(|text| !text.is_empty()))
+        });
+        let log = server.logged();
+        assert!(log.matches("answered").count() >= 40, "{log}");
+        let places = [
+            ("log", log.into_bytes()),
+            ("metrics", metrics.into_bytes()),
+            ("database", fs::read(site.db()).unwrap()),
+            ("backup", fs::read(backup).unwrap()),
+            ("record of use", fs::read(site.path(&used)).unwrap_or_default()),
+        ];
+        for (place, content) in &places {
+            for secret in &secrets {
+                let found = content.windows(secret.len()).any(|bytes| bytes == secret.as_bytes());
+                assert!(!found, "{format}: {secret} is in the {place}");
+            }
+        }
+        server.stop();
+    }
+}
+
+#[test]
+fn monitoring_stays_on_this_machine_unless_told() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(2, 0));
+    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
+        let done = site.run(["serve", "--listen", "127.0.0.1:0", "--admin-listen", address]);
+        assert_eq!(done.code, Some(1), "{address}: {done:?}");
+        assert!(done.stderr.contains("--plain-http") && done.stdout.is_empty(), "{address}: {done:?}");
+    }
+    let args = ["serve", "--listen", "127.0.0.1:0", "--admin-listen", "0.0.0.0:0", "--plain-http", "--log", "warn"];
+    site.start(site.command(args)).stop();
+}

@@ -1,0 +1,361 @@
+//! Restores: back to a backup in one step, with no token of the lost time alive and nothing revoked at work again.
+
+use std::fs;
+use std::process::Stdio;
+use std::time::Duration;
+
+use medfeed::store::replace::Restoration;
+use redb::TableDefinition;
+use serde_json::{Value, json};
+
+use super::client::Client;
+use super::foreign_files::{make_newer, open};
+use super::site::{Process, SOON, Site, conferences_of_version, version_of, wait_until};
+
+fn token(client: &mut Client) -> String {
+    client.get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned()
+}
+
+fn since(token: &str) -> String {
+    format!("/v1/conferences/changes?since={token}")
+}
+
+fn seen(client: &mut Client) -> u64 {
+    version_of(&client.get("/v1/exports/conferences").lines())
+}
+
+/// Waits until a running server has taken a version over.
+fn shows(client: &mut Client, version: u64) {
+    wait_until(&format!("version {version}"), SOON, || (seen(client) == version).then_some(()));
+}
+
+fn status_of(site: &Site, id: &str) -> String {
+    let listed = site.json(["key", "list"]);
+    let found = listed["keys"].as_array().unwrap().iter().find(|key| key["id"] == id);
+    found.map_or("missing".to_owned(), |key| key["status"].as_str().unwrap().to_owned())
+}
+
+/// Restores and returns what is told of it.
+fn restore(site: &Site, backup: &str) -> Value {
+    let told = site.json(["restore", backup, "--yes"]);
+    assert_eq!(told["restored"], true, "{told}");
+    told
+}
+
+#[test]
+fn a_restore_goes_back_and_ends_every_older_token() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(12, 0));
+    let key = site.open_key();
+    let server = site.serve();
+    let mut client = server.client(&key);
+    let mut tokens = vec![token(&mut client)];
+    site.import("conferences.jsonl", conferences_of_version(12, 1));
+    shows(&mut client, 1);
+    tokens.push(token(&mut client));
+    site.backup("backup.redb");
+    let backup = fs::read(site.path("backup.redb")).unwrap();
+    site.import("conferences.jsonl", conferences_of_version(15, 2));
+    shows(&mut client, 2);
+    tokens.push(token(&mut client));
+
+    let told = restore(&site, "backup.redb");
+    assert_eq!(told["records"], json!({"conferences": [15, 12], "journals": [0, 0]}));
+    assert!(told["restored_to"].is_string() && told["replaced_from"].is_string(), "{told}");
+    // Times are whole seconds: both commits may have the same.
+    assert!(told["restored_to"].as_str() <= told["replaced_from"].as_str(), "{told}");
+    for member in ["licenses", "keys_that_stop", "keys_that_stay_revoked"] {
+        assert_eq!(told[member], json!([]), "{member}: {told}");
+    }
+    assert!(fs::read(site.path("backup.redb")).unwrap() == backup, "the backup stays as it is");
+    site.check();
+
+    shows(&mut client, 1);
+    for old in &tokens {
+        let answer = client.get(&since(old));
+        assert_eq!((answer.status, answer.problem().as_str()), (410, "resync_required"));
+    }
+    let fresh = token(&mut client);
+    assert!(client.get(&since(&fresh)).items().is_empty());
+    for version in 3..8 {
+        site.import("conferences.jsonl", conferences_of_version(13, version));
+        shows(&mut client, version);
+        for old in &tokens {
+            assert_eq!(client.get(&since(old)).status, 410, "version {version}: the same numbers come again");
+        }
+    }
+    assert_eq!(client.get(&since(&fresh)).items().len(), 13, "a caller that loaded anew goes on");
+    server.stop();
+    site.check();
+}
+
+#[test]
+fn what_is_revoked_in_either_stays_revoked() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    for name in ["kept", "scope", "rate", "removed", "again"] {
+        site.license(name, "--dataset conferences");
+    }
+    let (kept, kept_key) = site.key("kept", &[]);
+    let (before, _) = site.key("kept", &[]);
+    let (after, after_key) = site.key("kept", &[]);
+    let (swapped, _) = site.key("kept", &[]);
+    let (orphan, orphan_key) = site.key("removed", &[]);
+    site.json(["key", "revoke", &before]);
+    site.backup("backup.redb");
+
+    site.json(["key", "revoke", &after]);
+    let replaced = site.json(["key", "replace", &swapped]);
+    let (late, late_key) = site.key("kept", &[]);
+    site.license("scope", "--dataset conferences --year 2026");
+    site.json(["license", "set", "rate", "--dataset", "conferences", "--rate-limit", "7"]);
+    for name in ["removed", "again"] {
+        site.json(["license", "remove", name]);
+    }
+    site.license("again", "--dataset conferences");
+    site.license("new", "--dataset conferences");
+    let server = site.serve();
+
+    let told = restore(&site, "backup.redb");
+    let mut changes: Vec<(&str, &str)> = told["licenses"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|change| (change["license"].as_str().unwrap(), change["change"].as_str().unwrap()))
+        .collect();
+    changes.sort_unstable();
+    assert_eq!(
+        changes,
+        [
+            ("again", "is another license of the same name in the backup"),
+            ("new", "is not in the backup"),
+            ("rate", "has another rate limit in the backup"),
+            ("removed", "comes back with the backup"),
+            ("scope", "has another scope in the backup"),
+        ]
+    );
+    let sorted = |member: &str| {
+        let mut ids: Vec<&str> = told[member].as_array().unwrap().iter().map(|id| id.as_str().unwrap()).collect();
+        ids.sort_unstable();
+        ids
+    };
+    let expected = |ids: &[&'_ str]| {
+        let mut ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
+        ids.sort_unstable();
+        ids
+    };
+    assert_eq!(sorted("keys_that_stop"), expected(&[&late, replaced["id"].as_str().unwrap()]));
+    assert_eq!(sorted("keys_that_stay_revoked"), expected(&[&after, &swapped, &orphan]));
+    for (id, status) in [
+        (&kept, "active"),
+        (&before, "revoked"),
+        (&after, "revoked"),
+        (&swapped, "revoked"),
+        (&orphan, "revoked"),
+        (&late, "missing"),
+    ] {
+        assert_eq!(status_of(&site, id), status, "{id}");
+    }
+    wait_until("the restored keys", SOON, || {
+        (server.client(&late_key).get("/v1/conferences").status == 401).then_some(())
+    });
+    for (key, code) in
+        [(&late_key, "invalid_api_key"), (&after_key, "revoked_api_key"), (&orphan_key, "revoked_api_key")]
+    {
+        assert_eq!(server.client(key).get("/v1/conferences").problem(), code);
+    }
+    assert_eq!(server.client(&kept_key).get("/v1/conferences").status, 200);
+    server.stop();
+    site.check();
+}
+
+#[test]
+fn a_key_revoked_in_the_backup_alone_stops() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    site.license("all", "--dataset conferences");
+    let (id, _) = site.key("all", &[]);
+    let earlier = site.backup("earlier.redb");
+    site.json(["key", "revoke", &id]);
+    site.backup("later.redb");
+    fs::rename(earlier, site.db()).unwrap();
+    assert_eq!(status_of(&site, &id), "active");
+    assert_eq!(restore(&site, "later.redb")["keys_that_stop"], json!([id]));
+    assert_eq!(status_of(&site, &id), "revoked");
+}
+
+#[test]
+fn a_damaged_backup_is_refused() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(40, 0));
+    site.open_key();
+    let backup = fs::read(site.backup("backup.redb")).unwrap();
+    site.import("conferences.jsonl", conferences_of_version(40, 1));
+    let before = fs::read(site.db()).unwrap();
+    let needle = b"Conference 17";
+    let places = backup.windows(needle.len()).enumerate().filter(|(_, bytes)| bytes == needle).map(|(at, _)| at);
+    let copy = site.path("damaged.redb");
+    let mut tables = Vec::new();
+    for at in places {
+        let mut bytes = backup.clone();
+        bytes[at] ^= 0x20;
+        fs::write(&copy, &bytes).unwrap();
+        // Pages out of use may hold the text too.
+        if site.run(["check", "--db", "damaged.redb"]).code == Some(0) {
+            continue;
+        }
+        fs::write(&copy, &bytes).unwrap();
+        let files = site.files();
+        let done = site.run(["restore", "damaged.redb", "--yes", "--json"]);
+        assert_eq!(done.code, Some(1), "{done:?}");
+        let told = done.json()["error"].as_str().unwrap().to_owned();
+        assert!(told.contains("damaged.redb is damaged: table `"), "{told}");
+        assert!(told.contains("nothing was changed"), "{told}");
+        tables.push(told.split('`').nth(1).unwrap().to_owned());
+        assert_eq!(site.files(), files);
+        assert!(fs::read(site.db()).unwrap() == before, "the database changed");
+    }
+    tables.sort();
+    assert!(tables.iter().any(|table| table == "log") && tables.iter().any(|table| table == "records"), "{tables:?}");
+}
+
+#[test]
+fn what_is_no_backup_is_refused() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(5, 0));
+    let before = fs::read(site.db()).unwrap();
+    site.write("text", "no backup");
+    site.write("empty", "");
+    site.write("cut short", &before[..before.len() / 2]);
+    let newer = site.backup("newer");
+    let (format, known) = make_newer(&newer);
+    let newer = format!("was written by a newer medfeed (format {format}, this one knows {known})");
+    let cases = [
+        ("text", "text"),
+        ("empty", "empty"),
+        ("cut short", "cut short"),
+        ("missing", "missing"),
+        ("newer", &newer),
+        ("feed.redb", "it is the database itself"),
+    ];
+    let files = site.files();
+    for (backup, expected) in cases {
+        let done = site.run(["restore", backup, "--yes", "--json"]);
+        assert_eq!(done.code, Some(1), "{backup}: {done:?}");
+        assert!(done.json()["error"].as_str().unwrap().contains(expected), "{backup}: {done:?}");
+        assert_eq!(site.files(), files, "{backup}");
+        assert!(fs::read(site.db()).unwrap() == before, "{backup}: the database changed");
+    }
+}
+
+#[test]
+fn a_database_that_cannot_be_read_is_replaced_only_with_yes() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(500, 0));
+    let key = site.open_key();
+    site.backup("backup.redb");
+    let whole = fs::read(site.db()).unwrap();
+    let another = site.path("another.redb");
+    let database = open(&another);
+    let transaction = database.begin_write().unwrap();
+    transaction.open_table(TableDefinition::<u64, u64>::new("other")).unwrap().insert(1, 2).unwrap();
+    transaction.commit().unwrap();
+    drop(database);
+    let cases: [(&str, Vec<u8>); 5] = [
+        ("text", b"garbage".repeat(1000)),
+        ("empty", Vec::new()),
+        ("zeros", vec![0; whole.len()]),
+        ("half", whole[..whole.len() / 2].to_vec()),
+        ("another program's", fs::read(another).unwrap()),
+    ];
+    for (what, content) in cases {
+        fs::write(site.db(), &content).unwrap();
+        let files = site.files();
+        let done = site.run(["restore", "backup.redb", "--json"]);
+        assert_eq!(done.code, Some(1), "{what}: {done:?}");
+        let told = done.json()["error"].as_str().unwrap().to_owned();
+        assert!(
+            told.contains("cannot be read") && told.contains("--yes") && told.contains("revoked"),
+            "{what}: {told}"
+        );
+        assert_eq!(site.files(), files, "{what}");
+        assert!(fs::read(site.db()).unwrap() == content, "{what}: the file changed");
+        let told = restore(&site, "backup.redb");
+        assert!(told["unreadable"].is_string() && told["replaced_from"].is_null(), "{what}: {told}");
+        site.check();
+        let server = site.serve();
+        assert_eq!(seen(&mut server.client(&key)), 0, "{what}");
+        server.stop();
+    }
+    // A newer program's database is no damage: not even --yes replaces it.
+    make_newer(&site.db());
+    let done = site.run(["restore", "backup.redb", "--yes"]);
+    assert!(done.code == Some(1) && done.stderr.contains("was written by a newer medfeed"), "{done:?}");
+}
+
+#[test]
+fn a_restore_makes_a_database_where_there_is_none() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(9, 4));
+    let key = site.open_key();
+    let server = site.serve();
+    let old = token(&mut server.client(&key));
+    server.stop();
+    let elsewhere = Site::new();
+    fs::rename(site.backup("backup.redb"), elsewhere.path("backup.redb")).unwrap();
+    let told = restore(&elsewhere, "backup.redb");
+    assert_eq!(told["records"]["conferences"], json!([0, 9]));
+    assert_eq!(elsewhere.files(), ["backup.redb", "feed.redb"]);
+    elsewhere.check();
+    let server = elsewhere.serve();
+    let mut client = server.client(&key);
+    assert_eq!(seen(&mut client), 4);
+    assert_eq!(client.get(&since(&old)).problem(), "resync_required");
+    server.stop();
+}
+
+#[test]
+fn an_import_that_waits_for_a_restore_writes_to_the_new_file() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(9, 0));
+    let backup = site.backup("backup.redb");
+    site.import("conferences.jsonl", conferences_of_version(9, 1));
+    let file = site.write("conferences.jsonl", conferences_of_version(9, 2));
+    let restoration = Restoration::prepare(&site.db(), &backup, Duration::ZERO).unwrap();
+    let mut import = Process::spawn(site.command(["import"]).arg(&file).stdout(Stdio::null()));
+    assert_eq!(import.ended_within(Duration::from_millis(500)), None, "it waits");
+    restoration.finish().unwrap();
+    assert!(import.ended_within(SOON).expect("it goes on").success());
+    assert_eq!(version_of(&site.conferences_in(&site.db())), 2);
+    site.check();
+}
+
+#[test]
+fn tokens_of_a_lost_time_end_after_a_rollback_by_rename() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(12, 0));
+    let key = site.open_key();
+    let server = site.serve();
+    let mut client = server.client(&key);
+    let before = token(&mut client);
+    let older = site.backup("older.redb");
+    let mut lost = Vec::new();
+    for version in 1..=3 {
+        site.import("conferences.jsonl", conferences_of_version(12, version));
+        shows(&mut client, version);
+        lost.push(token(&mut client));
+    }
+    fs::rename(older, site.db()).unwrap();
+    shows(&mut client, 0);
+    for version in 11..=14 {
+        site.import("conferences.jsonl", conferences_of_version(12, version));
+        shows(&mut client, version);
+        for token in &lost {
+            assert_eq!(client.get(&since(token)).problem(), "resync_required", "version {version}");
+        }
+        let feed = client.get(&since(&before));
+        assert_eq!(version_of(&feed.items()), version, "what both times have stays alive");
+    }
+    server.stop();
+    site.check();
+}

@@ -1,0 +1,173 @@
+//! Who uses which key, and who is behind: the small files beside the database.
+
+use std::fs;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::client::Client;
+use super::site::{SOON, Site, conferences_of_version, wait_until, wait_until_every};
+
+/// How often the record is looked for: servers write it every few seconds.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+fn use_files(site: &Site) -> Vec<String> {
+    site.files().into_iter().filter(|name| name.starts_with("feed.redb.usage-")).collect()
+}
+
+fn use_of(site: &Site, id: &str) -> Value {
+    let listed = site.json(["key", "list"]);
+    let keys = listed["keys"].as_array().unwrap();
+    keys.iter().find(|key| key["id"] == id).unwrap_or_else(|| panic!("no key {id}: {listed}"))["usage"].clone()
+}
+
+fn token(client: &mut Client) -> String {
+    client.get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned()
+}
+
+fn ask_since(client: &mut Client, token: &str) {
+    assert_eq!(client.get(&format!("/v1/conferences/changes?since={token}")).status, 200);
+}
+
+/// A site with a license and keys for it: their ids and texts.
+fn with_keys<const N: usize>() -> (Site, [(String, String); N]) {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(5, 0));
+    site.license("all", "--dataset conferences");
+    let keys = std::array::from_fn(|_| site.key("all", &[]));
+    (site, keys)
+}
+
+#[test]
+fn the_use_of_keys_is_listed() {
+    let (site, [(first, first_key), (second, second_key), (unused, _)]) = with_keys();
+    let never = json!({"last_used_at": null, "feeds": {}});
+    let server = site.serve();
+    assert_eq!(use_of(&site, &first), never);
+    let mut client = server.client(&first_key);
+    let old = token(&mut client);
+    ask_since(&mut client, &old);
+    server.client(&second_key).get("/v1/conferences");
+    let used = wait_until_every(LOOK_EVERY, "the first key's use", SOON, || {
+        Some(use_of(&site, &first)).filter(|used| *used != never)
+    });
+    assert!(used["last_used_at"].is_string(), "{used}");
+    let feed = &used["feeds"]["conferences"];
+    assert_eq!(feed["behind_s"], 0, "{used}");
+    assert!(feed["position"].as_u64().unwrap() > 0 && feed["at"].as_str() <= used["last_used_at"].as_str(), "{used}");
+    let used = wait_until_every(LOOK_EVERY, "the second key's use", SOON, || {
+        Some(use_of(&site, &second)).filter(|used| *used != never)
+    });
+    assert!(used["last_used_at"].is_string() && used["feeds"] == json!({}), "{used}");
+    assert_eq!(use_of(&site, &unused), never);
+
+    // The old token falls behind the newest commit by whole seconds.
+    let mut version = 0;
+    wait_until_every(Duration::from_millis(300), "a token that is behind", SOON, || {
+        version += 1;
+        site.import("conferences.jsonl", conferences_of_version(5, version));
+        ask_since(&mut client, &old);
+        let behind = use_of(&site, &first)["feeds"]["conferences"]["behind_s"].as_u64().unwrap();
+        (behind > 0).then_some(())
+    });
+    let text = site.run(["key", "list"]).stdout;
+    let line = text.lines().find(|line| line.contains(&first)).unwrap();
+    assert!(line.contains("s behind at"), "{line}");
+    assert!(text.lines().any(|line| line.contains(&unused) && line.contains("never used")), "{text}");
+    let newest = wait_until("the newest token", SOON, || {
+        let newest = token(&mut client);
+        let page = client.get(&format!("/v1/conferences/changes?since={newest}")).json();
+        (page["data"] == json!([])).then_some(newest)
+    });
+    ask_since(&mut client, &newest);
+    server.stop();
+    let feed = use_of(&site, &first)["feeds"]["conferences"].clone();
+    assert_eq!(feed["behind_s"], 0, "a server that ends writes once more: {feed}");
+}
+
+#[test]
+fn what_a_killed_server_left_is_taken_in() {
+    let (site, [(id, key)]) = with_keys();
+    let mut server = site.serve();
+    let mut client = server.client(&key);
+    let old = token(&mut client);
+    ask_since(&mut client, &old);
+    let left = wait_until_every(LOOK_EVERY, "the record", SOON, || use_files(&site).pop());
+    let known = use_of(&site, &id);
+    server.process.kill();
+    drop(server);
+    assert_eq!(use_files(&site), std::slice::from_ref(&left));
+    assert_eq!(use_of(&site, &id), known, "what a dead server left counts");
+
+    let next = site.serve();
+    wait_until_every(LOOK_EVERY, "the old record is taken in", SOON, || {
+        let files = use_files(&site);
+        (files.len() == 1 && files[0] != left).then_some(())
+    });
+    assert_eq!(use_of(&site, &id), known);
+    next.stop();
+    assert_eq!(use_of(&site, &id), known);
+    assert!(site.files().iter().all(|name| !name.starts_with(".medfeed")), "{:?}", site.files());
+}
+
+#[test]
+fn living_servers_keep_a_file_each() {
+    let (site, [(first, first_key), (second, second_key)]) = with_keys();
+    let mut servers = vec![site.serve(), site.serve()];
+    let keys = [&first_key, &second_key];
+    for (server, key) in servers.iter().zip(keys) {
+        assert_eq!(server.client(key).get("/v1/conferences").status, 200);
+    }
+    let both =
+        wait_until_every(LOOK_EVERY, "two files", SOON, || Some(use_files(&site)).filter(|files| files.len() == 2));
+    for id in [&first, &second] {
+        assert!(use_of(&site, id)["last_used_at"].is_string(), "both are listed");
+    }
+    // A third takes nothing from the living.
+    let third = site.serve();
+    assert_eq!(third.client(&first_key).get("/v1/conferences").status, 200);
+    third.stop();
+    assert!(both.iter().all(|name| use_files(&site).contains(name)), "{both:?} {:?}", use_files(&site));
+
+    let backup = site.backup("backup.redb");
+    assert!(backup.exists() && site.files().iter().all(|name| !name.starts_with("backup.redb.")));
+    let known = [use_of(&site, &first), use_of(&site, &second)];
+    for server in &mut servers {
+        server.process.kill();
+    }
+    servers.clear();
+    let last = site.serve();
+    wait_until_every(LOOK_EVERY, "one file", SOON, || {
+        let files = use_files(&site);
+        (files.len() == 1 && !both.contains(&files[0])).then_some(())
+    });
+    assert_eq!([use_of(&site, &first), use_of(&site, &second)], known);
+    last.stop();
+}
+
+#[test]
+fn where_it_cannot_be_written_a_warning_says_so_once() {
+    let (site, [(id, key)]) = with_keys();
+    let folder = site.path("folder");
+    fs::create_dir(&folder).unwrap();
+    fs::rename(site.db(), folder.join("feed.redb")).unwrap();
+    let mut command = site.command(["serve", "--listen", "127.0.0.1:0", "--log", "warn"]);
+    command.env("MEDFEED_DB", folder.join("feed.redb"));
+    let server = site.start(command);
+    fs::rename(&folder, site.path("away")).unwrap();
+    let mut client = server.client(&key);
+    let warning = "the use of keys cannot be recorded beside the database";
+    wait_until_every(LOOK_EVERY, "the warning", SOON, || {
+        assert_eq!(client.get("/v1/conferences").status, 200);
+        server.logged().contains(warning).then_some(())
+    });
+    fs::rename(site.path("away"), &folder).unwrap();
+    let listed = wait_until_every(LOOK_EVERY, "the record", SOON, || {
+        assert_eq!(client.get("/v1/conferences").status, 200);
+        let listed = site.json(["key", "list", "--db", "folder/feed.redb"]);
+        listed["keys"][0]["usage"]["last_used_at"].is_string().then_some(listed)
+    });
+    assert_eq!(listed["keys"][0]["id"], id.as_str());
+    assert_eq!(server.logged().matches(warning).count(), 1, "{}", server.logged());
+    server.stop();
+}
