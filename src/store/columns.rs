@@ -163,16 +163,6 @@ impl Columns {
     pub fn cursor(&self) -> ColumnCursor<'_> {
         ColumnCursor { chunks: &self.chunks, rows: &[] }
     }
-
-    /// How many rows there are.
-    pub fn len(&self) -> usize {
-        self.chunks.iter().map(|chunk| chunk.len()).sum()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.chunks.is_empty()
-    }
 }
 
 /// Walks the rows beside another list of ascending ids, so that each look-up is a step and not a search.

@@ -77,11 +77,6 @@ impl<'w> Edit<'w> {
         self.licenses.iter().find(|license| license.name == name)
     }
 
-    /// How many records a dataset holds at this point of the edit.
-    pub fn record_count(&self, dataset: Dataset) -> u64 {
-        self.totals[dataset.index()]
-    }
-
     /// Makes the changes durable and visible. Without changes nothing is written, and no reader sees a commit.
     ///
     /// # Errors

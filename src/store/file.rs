@@ -316,7 +316,6 @@ fn check_schema(path: &Path, database: &impl ReadableDatabase) -> Result<(), Sto
 }
 
 fn open_follower(path: &Path) -> Result<ReadOnlyDatabase, DatabaseError> {
-    // redb calls an empty file damaged; for us it is no database.
     builder(READER_CACHE_BYTES).open_read_only(path)
 }
 
