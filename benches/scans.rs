@@ -87,10 +87,8 @@ impl Served {
     fn build(size: Size, licenses: &[Share]) -> Served {
         let world = World::build(size, licenses);
         let follow = Arc::new(Follow::open(world.path(), Duration::ZERO).expect("the database opens"));
-        // A server builds these before most first requests.
-        for dataset in Dataset::ALL {
-            follow.published().columns(dataset).expect("the columns are built");
-        }
+        // A server reads these before most requests.
+        follow.published().warm(&|| true).expect("the records are read");
         let source: Arc<dyn Source> = Arc::<Follow>::clone(&follow);
         let service = Service::new(Settings::of("http://bench.example.org"), source);
         Served { service, follow, world }
@@ -208,7 +206,13 @@ fn measure<'s>(group: &mut Group<'_>, name: &str, expected: StatusCode, prepare:
     group.bench_function(name, |bencher| {
         let (served, request) = prepare();
         let response = served.respond(&request);
-        assert_eq!(response.status, expected, "{}: {}", request.path, String::from_utf8_lossy(&response.body));
+        assert_eq!(
+            response.status,
+            expected,
+            "{}: {}",
+            request.path,
+            String::from_utf8_lossy(&response.body.to_bytes())
+        );
         bencher.iter(|| served.respond(&request));
     });
 }
@@ -368,7 +372,7 @@ fn exports(criterion: &mut Criterion, usual: &Lazy<impl Fn() -> Served>) {
             let request = served.request(0, path, &query);
             bencher.iter(|| {
                 let pending = served.pending(&request);
-                let built: Result<BuiltExport, _> = pending.call.build();
+                let built: Result<BuiltExport, _> = pending.call.build(&pending.packer);
                 let response = built.map(|file| pending.call.respond(&file));
                 let response = pending.finish(response);
                 assert_eq!(response.status, StatusCode::OK);

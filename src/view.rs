@@ -2,12 +2,13 @@
 //!
 //! Queries take a [`View`] and never see a table, so an answer that forgets the license does not compile.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::model::{Curated, Dataset, Id, License, RecordFields, References, Timestamp};
-use crate::store::codec::Hash;
-use crate::store::columns::Columns;
-use crate::store::snapshot::{Body, FeedRow};
+use crate::store::bodies::{Texts, Wanted};
+use crate::store::columns::Condition;
+use crate::store::snapshot::FeedRow;
 use crate::store::{CommitPoint, Snapshot, StoreError};
 
 /// The dataset is not in the license.
@@ -60,10 +61,8 @@ impl<'s> View<'s> {
     /// # Errors
     /// When the database cannot be read.
     pub fn witness(&self) -> Result<Witness, StoreError> {
-        let newest = self.snapshot.newest_feed_seq(self.license.id, self.dataset)?;
-        let seq = newest.max(self.license.scope_seq);
-        let commit = self.commit_of(seq)?;
-        Ok(Witness { seq, lineage: commit.lineage })
+        let CommitPoint { seq, time: _, lineage } = self.snapshot.witness(self.license, self.dataset)?;
+        Ok(Witness { seq, lineage })
     }
 
     /// Whether an earlier answer's witness is part of this history.
@@ -71,27 +70,26 @@ impl<'s> View<'s> {
     /// # Errors
     /// When the database cannot be read.
     pub fn holds(&self, witness: &Witness) -> Result<bool, StoreError> {
-        self.snapshot.holds(witness.seq, &witness.lineage)
+        Ok(self.witness()? == *witness || self.snapshot.holds(witness.seq, &witness.lineage)?)
     }
 
-    /// The row of a visible record.
+    /// The newest entry of a record that is or was visible.
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn find(&self, id: Id) -> Result<Option<LiveRow>, StoreError> {
-        Ok(self.snapshot.license_record(self.license.id, self.dataset, id)?.and_then(LiveRow::of))
+    pub fn find(&self, id: Id) -> Result<Option<FeedRow>, StoreError> {
+        self.snapshot.license_record(self.license.id, self.dataset, id)
     }
 
-    /// The rows of visible records with larger ids, in their order.
+    /// The newest entries of records that are or were visible, with larger ids, in the order of the ids.
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn list_after(
+    pub fn entries_after(
         &self,
         id: u64,
-    ) -> Result<impl Iterator<Item = Result<LiveRow, StoreError>> + use<'_, 's>, StoreError> {
-        let rows = self.snapshot.license_records_after(self.license.id, self.dataset, id)?;
-        Ok(rows.filter_map(|row| row.map(LiveRow::of).transpose()))
+    ) -> Result<impl Iterator<Item = Result<FeedRow, StoreError>> + use<'_, 's>, StoreError> {
+        self.snapshot.license_records_after(self.license.id, self.dataset, id)
     }
 
     /// The entries of the feed with larger seqs, oldest first.
@@ -120,20 +118,13 @@ impl<'s> View<'s> {
         Ok(())
     }
 
-    /// A visible record's JSON and its hash.
+    /// The finished JSON of visible records, in the order of the rows.
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn body(&self, row: &LiveRow) -> Result<Body, StoreError> {
-        self.snapshot.body(self.dataset, row.id, row.log_seq)
-    }
-
-    /// Appends a visible record's JSON and returns its hash.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub fn push_body(&self, row: &LiveRow, out: &mut Vec<u8>) -> Result<Hash, StoreError> {
-        self.snapshot.push_body(self.dataset, row.id, row.log_seq, out)
+    pub fn texts(&self, rows: impl IntoIterator<Item = LiveRow>) -> Result<Texts, StoreError> {
+        let wanted: Vec<Wanted> = rows.into_iter().map(|row| Wanted { seq: row.log_seq, id: row.id }).collect();
+        self.snapshot.texts(self.dataset, &wanted)
     }
 
     /// A visible record's fields and `updated_at`, for the CSV export.
@@ -147,13 +138,51 @@ impl<'s> View<'s> {
         })
     }
 
-    /// What filters and reference lists run over. It holds records of other licenses too: rows must be chosen through
-    /// [`View::list_after`] first.
+    /// Calls `each` with visible records that match a condition and have larger ids, in their order, until it says
+    /// [`ControlFlow::Break`].
+    ///
+    /// # Errors
+    /// When the database cannot be read, and what `each` returns.
+    pub fn for_each_matching(
+        &self,
+        after: u64,
+        condition: &Condition,
+        mut each: impl FnMut(LiveRow) -> Result<ControlFlow<()>, StoreError>,
+    ) -> Result<(), StoreError> {
+        let shown = self.snapshot.shown(self.license, self.dataset)?;
+        for (id, log_seq) in self.snapshot.columns(self.dataset)?.find(shown, after, condition) {
+            if each(LiveRow { id, log_seq })?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// How many visible records have each therapy area.
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn columns(&self) -> Result<&Arc<Columns>, StoreError> {
-        self.snapshot.columns(self.dataset)
+    pub fn count_therapy_areas(&self) -> Result<Vec<(&str, u64)>, StoreError> {
+        let shown = self.snapshot.shown(self.license, self.dataset)?;
+        Ok(self.snapshot.columns(self.dataset)?.count_therapy_areas(&shown))
+    }
+
+    /// How many visible records are linked to each organization.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn count_organizations(&self) -> Result<Vec<(Id, u64)>, StoreError> {
+        let shown = self.snapshot.shown(self.license, self.dataset)?;
+        Ok(self.snapshot.columns(self.dataset)?.count_organizations(&shown))
+    }
+
+    /// How many visible records carry each tag.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn count_tags(&self) -> Result<Vec<(Id, u64)>, StoreError> {
+        let shown = self.snapshot.shown(self.license, self.dataset)?;
+        Ok(self.snapshot.columns(self.dataset)?.count_tags(&shown))
     }
 
     /// The organizations and tags that records link to.
@@ -188,14 +217,12 @@ impl<'s> View<'s> {
 pub struct LiveRow {
     /// The record.
     pub id: Id,
-    /// The seq at which it last changed or entered the license.
-    pub seq: u64,
     log_seq: u64,
 }
 
 impl LiveRow {
     /// The row, unless the record is gone.
-    pub fn of(row: FeedRow) -> Option<LiveRow> {
-        row.log_seq.map(|log_seq| LiveRow { id: row.id, seq: row.seq, log_seq })
+    pub fn of(row: &FeedRow) -> Option<LiveRow> {
+        row.log_seq.map(|log_seq| LiveRow { id: row.id, log_seq })
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::caller::Caller;
+use super::content::{Content, Page};
 use super::observe::FeedUse;
 use super::params::Params;
 use super::problem::{Code, Problem};
@@ -54,15 +55,14 @@ pub(super) fn changes(
         Start::After(position) => Some(feed_use(&view, position, page.next.witness.seq)?),
         Start::Since(_) | Start::Now => None,
     };
-    let mut body = Vec::with_capacity(page.items.len() + 160);
-    body.extend_from_slice(b"{\"data\":[");
-    body.extend_from_slice(&page.items);
-    body.extend_from_slice(b"],\"has_more\":");
-    body.extend_from_slice(if page.has_more { b"true" } else { b"false" });
-    body.extend_from_slice(b",\"next_sync_token\":");
-    push_str(&mut body, &Sealer::new(caller.snapshot.secret()).seal_sync_token(&page.next));
-    body.push(b'}');
-    let mut response = Response::json(body);
+    let mut tail = Vec::with_capacity(160);
+    tail.extend_from_slice(b"],\"has_more\":");
+    tail.extend_from_slice(if page.has_more { b"true" } else { b"false" });
+    tail.extend_from_slice(b",\"next_sync_token\":");
+    push_str(&mut tail, &Sealer::new(caller.snapshot.secret()).seal_sync_token(&page.next));
+    tail.push(b'}');
+    let page = Page { license: caller.license, dataset, head: "{\"data\":[", texts: page.texts, tail };
+    let mut response = Response::json(Content::Page(Box::new(page)));
     response.feed = feed;
     Ok(response)
 }

@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::header::{CONTENT_DISPOSITION, CONTENT_ENCODING};
 use http::{HeaderValue, StatusCode};
 
 use super::caller::Caller;
+use super::content::Content;
 use super::params::Params;
 use super::problem::Problem;
 use super::response::{Response, X_RECORD_COUNT, X_SYNC_TOKEN};
 use crate::model::{Dataset, License, LicenseId, Timestamp};
 use crate::query::export::{self, Format};
 use crate::query::feed;
-use crate::store::Snapshot;
+use crate::query::packed::Packer;
+use crate::store::{Rope, Snapshot};
 use crate::token::Sealer;
 use crate::view::Witness;
 
@@ -38,9 +39,9 @@ impl ExportKey {
 #[derive(Clone, Debug)]
 pub struct BuiltExport {
     /// The gzip member.
-    pub gzip: Bytes,
+    pub gzip: Rope,
     /// How many records it holds.
-    pub records: u64,
+    pub records: usize,
 }
 
 /// An export that passed all checks and is to be built, or found built.
@@ -95,15 +96,15 @@ impl ExportCall {
         }
     }
 
-    /// Builds the whole file in memory.
+    /// Builds the whole file in memory, with what the packer has of it.
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn build(&self) -> Result<BuiltExport, Problem> {
+    pub fn build(&self, packer: &Packer) -> Result<BuiltExport, Problem> {
         let view =
             crate::view::View::open(&self.snapshot, &self.license, self.dataset).map_err(|_| Problem::internal())?;
-        let file = export::export(&view, self.format)?;
-        Ok(BuiltExport { gzip: file.gzip.into(), records: file.records })
+        let file = export::export(&view, self.format, packer)?;
+        Ok(BuiltExport { gzip: file.gzip, records: file.records })
     }
 
     /// The answer with a built file.
@@ -112,7 +113,7 @@ impl ExportCall {
             Format::Jsonl => ("application/gzip", "jsonl.gz"),
             Format::Csv => ("text/csv; charset=utf-8", "csv"),
         };
-        let mut response = Response::new(StatusCode::OK, content_type, file.gzip.clone());
+        let mut response = Response::new(StatusCode::OK, content_type, Content::Bytes(file.gzip.clone()));
         if self.format == Format::Csv {
             response = response.with(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }

@@ -4,13 +4,14 @@
 //! - [`request`] and [`response`]: what comes in and what goes out; [`problem`]: every error.
 //! - [`source`]: where snapshots come from; `caller`: who passed the first checks.
 //! - [`service`]: the order of checks, from the body to the record.
-//! - [`observe`]: what is told of each answer.
+//! - [`observe`]: what is told of each answer; `content`: what it says, before it is known in which form.
 //! - [`route`], [`auth`], [`rate`], [`params`], [`etag`]: its steps.
-//! - [`records`] (lists and single records), [`changes`], [`exports`], [`reference`], [`status`]: one file per resource.
+//! - [`records`] (lists and single records), [`changes`], [`exports`], `reference`, [`status`]: one file per resource.
 
 pub mod auth;
 mod caller;
 pub mod changes;
+mod content;
 pub mod etag;
 pub mod exports;
 pub mod observe;
@@ -18,7 +19,7 @@ pub mod params;
 pub mod problem;
 pub mod rate;
 pub mod records;
-pub mod reference;
+mod reference;
 pub mod request;
 pub mod response;
 pub mod route;

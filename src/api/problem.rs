@@ -6,6 +6,7 @@ use http::header::{ALLOW, CONNECTION, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE}
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 
+use super::content::Content;
 use super::response::Response;
 use crate::store::StoreError;
 
@@ -189,8 +190,8 @@ impl Problem {
         self
     }
 
-    /// The answer's body and own headers.
-    pub fn into_response(self, docs_url: &str, request_id: &str) -> Response {
+    /// The JSON of the problem.
+    pub fn body(&self, docs_url: &str, request_id: &str) -> Vec<u8> {
         let body = Body {
             r#type: format!("{docs_url}/errors/{}", self.code),
             title: self.status.canonical_reason().unwrap_or("Error"),
@@ -199,7 +200,12 @@ impl Problem {
             request_id,
         };
         // A struct of texts always becomes JSON.
-        let body = serde_json::to_vec(&body).unwrap_or_default();
+        serde_json::to_vec(&body).unwrap_or_default()
+    }
+
+    /// The answer's body and own headers.
+    pub fn into_response(self, docs_url: &str, request_id: &str) -> Response {
+        let body = Content::Bytes(self.body(docs_url, request_id).into());
         let mut response = Response::new(self.status, "application/problem+json", body);
         response.problem = Some(self.code);
         for (name, value) in self.headers {

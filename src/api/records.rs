@@ -1,6 +1,9 @@
 //! `GET /{dataset}` and `GET /{dataset}/{id}`.
 
+use std::sync::Arc;
+
 use super::caller::Caller;
+use super::content::{Content, Page};
 use super::etag::ETag;
 use super::params::Params;
 use super::problem::{Code, Problem};
@@ -10,6 +13,7 @@ use crate::model::time::{parse_date, parse_time};
 use crate::model::{Dataset, Id, Timestamp};
 use crate::query::list::{self, Filter};
 use crate::token::{Cursor, Sealer};
+use crate::view::LiveRow;
 
 const LIMIT_DEFAULT: u16 = 100;
 const LIMIT_MOST: u16 = 500;
@@ -45,24 +49,24 @@ pub(super) fn list(caller: &Caller, dataset: Dataset, params: &Params<'_>) -> Re
     };
     let page = list::list(&view, &filter, after, usize::from(limit))?;
 
-    let mut body = Vec::with_capacity(page.items.len() + 160);
-    body.extend_from_slice(b"{\"data\":[");
-    body.extend_from_slice(&page.items);
-    body.extend_from_slice(b"],\"has_more\":");
+    let mut tail = Vec::with_capacity(160);
+    tail.extend_from_slice(b"],\"has_more\":");
     match page.next_after {
-        None => body.extend_from_slice(b"false,\"next_cursor\":null}"),
+        None => tail.extend_from_slice(b"false,\"next_cursor\":null}"),
         Some(last_id) => {
-            body.extend_from_slice(b"true,\"next_cursor\":");
-            push_str(&mut body, &sealer.seal_cursor(&position(last_id.get())));
-            body.push(b'}');
+            tail.extend_from_slice(b"true,\"next_cursor\":");
+            push_str(&mut tail, &sealer.seal_cursor(&position(last_id.get())));
+            tail.push(b'}');
         }
     }
     // Of a cursor the tag takes the meaning: where it leads, and in which list.
-    let hashes = page.hashes.concat();
+    let hashes = page.texts.hashes(0..page.texts.len());
     let next = page.next_after.map(|last_id| last_id.get().to_be_bytes());
     let cursor = next.as_ref().map(|last_id| [last_id.as_slice(), &filter.hash()].concat()).unwrap_or_default();
     let etag = ETag::of("list", [hashes.as_slice(), &cursor]);
-    Ok(Response::revalidatable(body, etag))
+    let license = Arc::clone(&caller.license);
+    let page = Page { license, dataset, head: "{\"data\":[", texts: page.texts, tail };
+    Ok(Response::revalidatable(Content::Page(Box::new(page)), etag))
 }
 
 fn filter(params: &Params<'_>) -> Result<Filter, Problem> {
@@ -100,7 +104,7 @@ pub(super) fn single(
     let view = caller.view(dataset)?;
     params.allow(&[])?;
     let row = match id {
-        Some(id) => view.find(id)?,
+        Some(id) => view.find(id)?.as_ref().and_then(LiveRow::of),
         None => None,
     };
     let row = row.ok_or_else(|| {
@@ -109,10 +113,9 @@ pub(super) fn single(
             format!("There is no record with this id in the dataset `{dataset}` of your license."),
         )
     })?;
-    let record = view.body(&row)?;
-    let mut body = Vec::with_capacity(record.json.len() + 10);
-    body.extend_from_slice(b"{\"data\":");
-    body.extend_from_slice(&record.json);
-    body.push(b'}');
-    Ok(Response::revalidatable(body, ETag::of("record", [record.hash.as_slice()])))
+    let texts = view.texts([row])?;
+    let etag = ETag::of("record", [texts.hash(0).as_slice()]);
+    let license = Arc::clone(&caller.license);
+    let page = Page { license, dataset, head: "{\"data\":", texts, tail: b"}".to_vec() };
+    Ok(Response::revalidatable(Content::Page(Box::new(page)), etag))
 }

@@ -1,20 +1,19 @@
 //! What goes out. Every answer passes through [`Response::finish`], which puts on it what every answer carries.
 
-use std::io::Write;
-
-use bytes::Bytes;
-use flate2::{Compression, GzBuilder};
 use http::header::{
     ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH,
     VARY, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderValue, StatusCode};
 
+use super::content::Content;
 use super::etag::{self, ETag};
 use super::observe::FeedUse;
 use super::problem::Code;
 use super::rate::Window;
 use super::request::Request;
+use crate::query::packed::Packer;
+use crate::store::Rope;
 
 /// The id that every answer carries.
 pub static X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -26,9 +25,6 @@ static RATELIMIT_LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
 static RATELIMIT_REMAINING: HeaderName = HeaderName::from_static("ratelimit-remaining");
 static RATELIMIT_RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
 
-/// The smallest JSON body that is compressed, in bytes: one that fits a network packet gains nothing.
-const COMPRESS_FROM_BYTES: usize = 1400;
-
 /// An answer in the making.
 #[must_use = "an answer that is not sent leaves its caller waiting"]
 #[derive(Clone, Debug)]
@@ -37,42 +33,32 @@ pub struct Response {
     pub status: StatusCode,
     /// The headers so far.
     pub headers: HeaderMap,
-    /// The body. It is kept for HEAD until the answer is finished, since its length is told.
-    pub body: Bytes,
+    /// The body, once the answer is finished.
+    pub body: Rope,
     /// The kind of error, of a problem.
     pub problem: Option<Code>,
     /// Where the caller stands in a change feed.
     pub feed: Option<FeedUse>,
+    content: Content,
     etag: Option<ETag>,
-    compressible: bool,
 }
 
 impl Response {
     /// An answer that must not be stored.
-    pub fn new(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Response {
+    pub fn new(status: StatusCode, content_type: &'static str, content: Content) -> Response {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-        Response { status, headers, body: body.into(), problem: None, feed: None, etag: None, compressible: false }
+        Response { status, headers, body: Rope::default(), problem: None, feed: None, content, etag: None }
     }
 
     /// A JSON answer that must not be stored.
-    pub fn json(body: Vec<u8>) -> Response {
-        let mut response = Response::new(StatusCode::OK, "application/json", body);
-        response.compressible = true;
-        response
+    pub fn json(content: Content) -> Response {
+        Response::new(StatusCode::OK, "application/json", content)
     }
 
     /// A JSON answer that may be revalidated.
-    pub fn revalidatable(body: Vec<u8>, etag: ETag) -> Response {
-        let mut response = Response::json(body);
-        response.etag = Some(etag);
-        response
-    }
-
-    /// Lets the body be compressed where the caller takes it.
-    pub fn compressible(mut self) -> Response {
-        self.compressible = true;
-        self
+    pub fn revalidatable(content: Content, etag: ETag) -> Response {
+        Response { etag: Some(etag), ..Response::json(content) }
     }
 
     /// Puts a header on.
@@ -83,7 +69,7 @@ impl Response {
 
     /// What every answer carries: its id, the rate window under `/v1`, how it may be stored, its length; 304 where the
     /// caller has the content already; no body for HEAD.
-    pub fn finish(mut self, request: &Request, request_id: &str, window: Option<&Window>) -> Response {
+    pub fn finish(mut self, request: &Request, request_id: &str, window: Option<&Window>, packer: &Packer) -> Response {
         let headers = &mut self.headers;
         if let Ok(id) = HeaderValue::from_str(request_id) {
             headers.insert(X_REQUEST_ID.clone(), id);
@@ -104,35 +90,25 @@ impl Response {
                 headers.insert(ETAG, etag.header());
                 if etag::matches(request.headers.get_all(IF_NONE_MATCH).iter(), etag) {
                     self.status = StatusCode::NOT_MODIFIED;
-                    self.body = Bytes::new();
                     headers.remove(CONTENT_TYPE);
                     headers.remove(X_CONTENT_TYPE_OPTIONS);
                     return self;
                 }
             }
         }
-        if self.compressible && self.body.len() >= COMPRESS_FROM_BYTES && accepts_gzip(&request.headers) {
-            let packed = gzip(&self.body);
-            if packed.len() < self.body.len() {
-                self.body = packed.into();
+        let packed = if accepts_gzip(&request.headers) { self.content.packed(packer) } else { None };
+        let body = match packed {
+            Some(packed) => {
                 headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+                packed
             }
-        }
-        headers.insert(CONTENT_LENGTH, self.body.len().into());
-        if request.is_head() {
-            self.body = Bytes::new();
+            None => std::mem::replace(&mut self.content, Content::Bytes(Rope::default())).plain(),
+        };
+        headers.insert(CONTENT_LENGTH, body.len().into());
+        if !request.is_head() {
+            self.body = body;
         }
         self
-    }
-}
-
-fn gzip(body: &[u8]) -> Vec<u8> {
-    // Made for one answer alone: speed counts for more than the last per cent.
-    let mut encoder = GzBuilder::new().mtime(0).write(Vec::with_capacity(body.len() / 4), Compression::fast());
-    // Writing to memory cannot fail; were it to, the longer body would be sent as it is.
-    match encoder.write_all(body).and_then(|()| encoder.finish()) {
-        Ok(packed) => packed,
-        Err(_) => body.to_vec(),
     }
 }
 

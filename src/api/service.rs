@@ -7,23 +7,25 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bytes::Bytes;
 use http::header::CONTENT_SECURITY_POLICY;
 use http::{HeaderValue, Method, StatusCode};
 
 use super::caller::Caller;
+use super::content::{Content, Document};
 use super::exports::ExportCall;
 use super::observe::{Answered, Observer, RequestLog};
 use super::params::Params;
 use super::problem::{Code, Problem};
 use super::rate::{RateLimiter, Window};
+use super::reference::ReferenceLists;
 use super::request::Request;
 use super::response::Response;
 use super::route::{Route, find_route, is_under_v1};
 use super::source::Source;
-use super::{auth, changes, exports, records, reference, status};
+use super::{auth, changes, exports, records, status};
 use crate::docs;
 use crate::model::KeyRecord;
+use crate::query::packed::Packer;
 
 /// What a service is configured with.
 #[derive(Clone, Debug)]
@@ -34,13 +36,16 @@ pub struct Settings {
     pub docs_url: String,
     /// The longest path and query, in bytes.
     pub max_uri_bytes: usize,
+    /// What compressed parts of answers may take in memory, in bytes.
+    pub packed_bytes: usize,
 }
 
 impl Settings {
     /// The defaults for a public URL: this server's own documentation.
     pub fn of(public_url: &str) -> Settings {
         let public_url = public_url.trim_end_matches('/').to_owned();
-        Settings { docs_url: format!("{public_url}/docs"), public_url, max_uri_bytes: 4096 }
+        let docs_url = format!("{public_url}/docs");
+        Settings { docs_url, public_url, max_uri_bytes: 4096, packed_bytes: 64 << 20 }
     }
 }
 
@@ -50,7 +55,9 @@ pub struct Service {
     source: Arc<dyn Source>,
     observer: Arc<dyn Observer>,
     rate: RateLimiter,
-    pages: Mutex<HashMap<String, (&'static str, Bytes)>>,
+    packer: Arc<Packer>,
+    reference_lists: ReferenceLists,
+    pages: Mutex<HashMap<String, (&'static str, Arc<Document>)>>,
 }
 
 impl std::fmt::Debug for Service {
@@ -74,6 +81,8 @@ pub struct Pending {
     pub call: Arc<ExportCall>,
     /// Whom it counts for.
     pub key: Arc<KeyRecord>,
+    /// What parts of it are compressed with.
+    pub packer: Arc<Packer>,
     request: Request,
     request_id: String,
     window: Window,
@@ -96,7 +105,7 @@ impl Pending {
     /// The answer, once the file is there or has failed to be.
     pub fn finish(self, built: Result<Response, Problem>) -> Response {
         let response = built.unwrap_or_else(|problem| problem.into_response(&self.docs_url, &self.request_id));
-        let response = response.finish(&self.request, &self.request_id, Some(&self.window));
+        let response = response.finish(&self.request, &self.request_id, Some(&self.window), &self.packer);
         let route = Route::EXPORT_PATTERN;
         tell(self.observer.as_ref(), &self.request, route, &self.request_id, Some(&self.key), &response);
         response
@@ -124,7 +133,9 @@ impl Service {
 
     /// A service with fresh rate windows, whose answers an observer hears of.
     pub fn observed(settings: Settings, source: Arc<dyn Source>, observer: Arc<dyn Observer>) -> Service {
-        Service { settings, source, observer, rate: RateLimiter::default(), pages: Mutex::default() }
+        let packer = Arc::new(Packer::new(settings.packed_bytes));
+        let (rate, reference_lists, pages) = Default::default();
+        Service { settings, source, observer, rate, packer, reference_lists, pages }
     }
 
     /// Who hears of answers and connections.
@@ -152,6 +163,7 @@ impl Service {
                 return Answer::Export(Box::new(Pending {
                     call: Arc::new(call),
                     key: Arc::clone(key),
+                    packer: Arc::clone(&self.packer),
                     request,
                     request_id,
                     window,
@@ -163,7 +175,7 @@ impl Service {
             (Ok(Outcome::Response(response)), _, _) => response,
             (Err(problem), _, _) => problem.into_response(&self.settings.docs_url, &request_id),
         };
-        let response = response.finish(&request, &request_id, window.as_ref());
+        let response = response.finish(&request, &request_id, window.as_ref(), &self.packer);
         tell(self.observer.as_ref(), &request, pattern, &request_id, key.as_deref(), &response);
         Answer::Ready(response)
     }
@@ -221,9 +233,9 @@ impl Service {
             Route::Changes(dataset) => {
                 changes::changes(caller, self.source.as_ref(), dataset, &params).map(Outcome::Response)
             }
-            Route::TherapyAreas => reference::therapy_areas(&caller, &params).map(Outcome::Response),
-            Route::Tags => reference::tags(&caller, &params).map(Outcome::Response),
-            Route::Organizations => reference::organizations(&caller, &params).map(Outcome::Response),
+            Route::TherapyAreas => self.reference_lists.therapy_areas(&caller, &params).map(Outcome::Response),
+            Route::Tags => self.reference_lists.tags(&caller, &params).map(Outcome::Response),
+            Route::Organizations => self.reference_lists.organizations(&caller, &params).map(Outcome::Response),
             Route::Docs | Route::Status => Err(Problem::internal()),
         }
     }
@@ -278,13 +290,13 @@ impl Service {
                     let start = format!("There is no such page. Start at {}/docs.", self.settings.public_url);
                     Problem::new(Code::NotFound, start)
                 })?;
-                let page = (page.content_type, Bytes::from(page.body));
+                let page = (page.content_type, Arc::new(Document::new(page.body)));
                 pages.insert(request.path.clone(), page.clone());
                 page
             }
         };
         let policy = HeaderValue::from_static(docs::CONTENT_SECURITY_POLICY);
-        Ok(Response::new(StatusCode::OK, content_type, body).compressible().with(CONTENT_SECURITY_POLICY, policy))
+        Ok(Response::new(StatusCode::OK, content_type, Content::Document(body)).with(CONTENT_SECURITY_POLICY, policy))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::content::Content;
 use super::params::Params;
 use super::problem::{Code, Problem};
 use super::response::Response;
@@ -50,5 +51,6 @@ pub(super) fn status(
         datasets: Datasets { conferences: of(Dataset::Conferences), journals: of(Dataset::Journals) },
     };
     // A struct of texts and numbers always becomes JSON.
-    Ok(Response::json(serde_json::to_vec(&status).unwrap_or_default()))
+    let body = serde_json::to_vec(&status).unwrap_or_default();
+    Ok(Response::json(Content::Bytes(body.into())))
 }

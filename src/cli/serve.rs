@@ -123,6 +123,12 @@ struct LimitArgs {
     /// Exports built at once for one key
     #[arg(long, env = "MEDFEED_MAX_EXPORTS_PER_KEY", value_name = "N", default_value = "2")]
     max_exports_per_key: NonZeroUsize,
+    /// Records' JSON that is kept in memory, in bytes; further records are read from the file
+    #[arg(long, env = "MEDFEED_RECORD_CACHE_BYTES", value_name = "N", default_value = "268435456")]
+    record_cache_bytes: usize,
+    /// Compressed parts of exports and pages that are kept, in bytes
+    #[arg(long, env = "MEDFEED_PACKED_CACHE_BYTES", value_name = "N", default_value = "67108864")]
+    packed_cache_bytes: usize,
     /// Finished exports that are kept, in bytes
     #[arg(long, env = "MEDFEED_EXPORT_CACHE_BYTES", value_name = "N", default_value = "67108864")]
     export_cache_bytes: usize,
@@ -211,6 +217,7 @@ pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> 
         }
     }
     let follow = Arc::new(Follow::open(&common.db, args.change_delay)?);
+    follow.limit_record_cache(args.limits.record_cache_bytes);
     let usage = Arc::new(Usage::open(&common.db));
     runtime()?.block_on(async {
         // A socket passed by systemd goes on to listen for the next server.
@@ -223,6 +230,7 @@ pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> 
         let url = format!("{scheme}://{}", listener.local_addr()?);
         let mut settings = Settings::of(args.public_url.as_deref().unwrap_or(&url));
         settings.max_uri_bytes = args.limits.max_uri_bytes.get();
+        settings.packed_bytes = args.limits.packed_cache_bytes;
         if let Some(docs_url) = args.docs_url {
             settings.docs_url = docs_url;
         }

@@ -1,12 +1,14 @@
 //! Exports: all visible records as one gzip-compressed file (the contract, "GET /exports/{dataset}").
 
-use std::io::Write;
-
-use flate2::{Compression, GzBuilder};
-
 use crate::model::{ConferenceFields, Dataset, JournalFields, RecordFields, flat};
-use crate::store::StoreError;
+use crate::query::packed::{Member, Packer, Segments, Shape, cut, in_memory};
+use crate::store::bodies::Texts;
+use crate::store::columns::Condition;
+use crate::store::{Rope, StoreError};
 use crate::view::{LiveRow, View};
+
+/// How many records are held at once: a bound on memory, not seen in the file.
+const BATCH_RECORDS: usize = 4096;
 
 /// The two formats of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,61 +33,76 @@ impl Format {
 #[derive(Debug)]
 pub struct ExportFile {
     /// The gzip member. Its header carries no time, so the same content gives the same bytes.
-    pub gzip: Vec<u8>,
+    pub gzip: Rope,
     /// How many records it holds.
-    pub records: u64,
+    pub records: usize,
 }
 
-/// Builds the file.
+/// Builds the file. What earlier exports of the same scope compressed is taken from the packer.
 ///
 /// # Errors
 /// When the database cannot be read.
-pub fn export(view: &View<'_>, format: Format) -> Result<ExportFile, StoreError> {
-    let gzip = GzBuilder::new().mtime(0).write(Vec::new(), Compression::default());
+pub fn export(view: &View<'_>, format: Format, packer: &Packer) -> Result<ExportFile, StoreError> {
     match (format, view.dataset()) {
-        (Format::Jsonl, _) => write_jsonl(view, gzip),
-        (Format::Csv, Dataset::Conferences) => write_csv::<ConferenceFields>(view, gzip),
-        (Format::Csv, Dataset::Journals) => write_csv::<JournalFields>(view, gzip),
+        (Format::Jsonl, _) => write(view, packer, Shape::Lines, Member::default(), |_, text, out| {
+            out.extend_from_slice(text);
+            out.push(b'\n');
+            Ok(())
+        }),
+        (Format::Csv, Dataset::Conferences) => write_csv::<ConferenceFields>(view, packer),
+        (Format::Csv, Dataset::Journals) => write_csv::<JournalFields>(view, packer),
     }
 }
 
-type Gzip = flate2::write::GzEncoder<Vec<u8>>;
-
-fn write_jsonl(view: &View<'_>, mut gzip: Gzip) -> Result<ExportFile, StoreError> {
-    let mut records = 0;
-    let mut line = Vec::new();
-    for row in view.list_after(0)? {
-        line.clear();
-        view.push_body(&row?, &mut line)?;
-        line.push(b'\n');
-        gzip.write_all(&line).map_err(in_memory)?;
-        records += 1;
-    }
-    Ok(ExportFile { gzip: gzip.finish().map_err(in_memory)?, records })
-}
-
-fn write_csv<F: RecordFields>(view: &View<'_>, mut gzip: Gzip) -> Result<ExportFile, StoreError> {
-    gzip.write_all(flat::BYTE_ORDER_MARK).map_err(in_memory)?;
+fn write_csv<F: RecordFields>(view: &View<'_>, packer: &Packer) -> Result<ExportFile, StoreError> {
+    let mut head = flat::BYTE_ORDER_MARK.to_vec();
+    push_row(&mut head, flat::record_columns::<F>())?;
+    let mut member = Member::default();
+    member.store(&head);
     let references = view.references()?;
-    let mut table = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(gzip);
-    table.write_record(flat::record_columns::<F>()).map_err(csv_in_memory)?;
-    let mut records = 0;
-    for row in view.list_after(0)? {
-        let row: LiveRow = row?;
-        let (record, updated_at) = view.record::<F>(&row)?;
+    write(view, packer, Shape::Csv, member, |row, _, out| {
+        let (record, updated_at) = view.record::<F>(row)?;
         let cells = flat::record_cells(&record, updated_at, references);
-        table.write_record(cells.iter().map(|cell| cell.as_bytes())).map_err(csv_in_memory)?;
-        records += 1;
+        push_row(out, cells.iter().map(|cell| cell.as_bytes()))
+    })
+}
+
+fn push_row(out: &mut Vec<u8>, cells: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Result<(), StoreError> {
+    let mut table = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(out);
+    table.write_record(cells).map_err(|error| in_memory(std::io::Error::other(error)))?;
+    table.flush().map_err(in_memory)
+}
+
+/// Appends all visible records to a member.
+fn write(
+    view: &View<'_>,
+    packer: &Packer,
+    shape: Shape,
+    mut member: Member,
+    mut write_row: impl FnMut(&LiveRow, &[u8], &mut Vec<u8>) -> Result<(), StoreError>,
+) -> Result<ExportFile, StoreError> {
+    let mut rows = Vec::new();
+    view.for_each_matching(0, &Condition::default(), |row| {
+        rows.push(row);
+        Ok(std::ops::ControlFlow::Continue(()))
+    })?;
+    let segments = Segments::of(&view.license().scope, view.dataset(), packer);
+    let mut first = 0;
+    while first < rows.len() {
+        let batch = &rows[first..rows.len().min(first + BATCH_RECORDS)];
+        let texts: Texts = view.texts(batch.iter().copied())?;
+        let mut ranges = cut(&texts);
+        if first + batch.len() < rows.len() {
+            // The last segment may go on in the next batch.
+            ranges.pop();
+        }
+        let end = ranges.last().map_or(batch.len(), |range| range.end);
+        for range in ranges {
+            segments.add(&mut member, &texts, range, shape, |range, out| {
+                range.into_iter().try_for_each(|place| write_row(&batch[place], texts.text(place), out))
+            })?;
+        }
+        first += end;
     }
-    let gzip = table.into_inner().map_err(|error| in_memory(error.into_error()))?;
-    Ok(ExportFile { gzip: gzip.finish().map_err(in_memory)?, records })
-}
-
-/// Writing to memory fails only when memory does.
-fn in_memory(source: std::io::Error) -> StoreError {
-    StoreError::Io { path: "(export in memory)".into(), source }
-}
-
-fn csv_in_memory(error: csv::Error) -> StoreError {
-    in_memory(std::io::Error::other(error))
+    Ok(ExportFile { gzip: member.finish(), records: rows.len() })
 }

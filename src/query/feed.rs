@@ -1,16 +1,20 @@
 //! The change feed: a range scan of the license's own index from the token's position.
 
-use crate::model::Timestamp;
 use crate::model::json::{push_display, push_str};
+use crate::model::{Id, Timestamp};
+use crate::store::bodies::Texts;
 use crate::store::{CommitPoint, StoreError};
 use crate::token::SyncToken;
 use crate::view::{LiveRow, View};
 
+/// Room for so many entries is made at once: a full page has as many, most polls have none.
+const ENTRIES_EXPECTED: usize = 500;
+
 /// A page of the feed.
 #[derive(Debug)]
 pub struct Page {
-    /// Records and tombstones as JSON objects, separated by commas.
-    pub items: Vec<u8>,
+    /// Records and tombstones.
+    pub texts: Texts,
     /// Whether the caller should come back at once.
     pub has_more: bool,
     /// Where to go on.
@@ -39,41 +43,40 @@ pub fn feed(view: &View<'_>, start: Start, limit: usize) -> Result<Page, StoreEr
         Start::Since(time) => view.seq_before(time)?,
         Start::Now => witness.seq,
     };
-    let mut items = Vec::new();
-    let mut last = after;
+    let mut entries = Vec::with_capacity(limit.min(ENTRIES_EXPECTED));
     let mut has_more = false;
-    // Tombstones of one commit stand together, so it is looked up once.
-    let mut commit: Option<CommitPoint> = None;
-    for (count, entry) in view.feed_after(after)?.enumerate() {
-        let entry = entry?;
-        if count == limit {
+    for entry in view.feed_after(after)? {
+        if entries.len() == limit {
             has_more = true;
             break;
         }
-        if count > 0 {
-            items.push(b',');
-        }
-        last = entry.seq;
-        match LiveRow::of(entry) {
-            Some(row) => {
-                view.push_body(&row, &mut items)?;
-            }
-            None => {
-                view.check_gone(&entry)?;
-                let of = match commit {
-                    Some(commit) if entry.seq <= commit.seq => commit,
-                    _ => view.commit_of(entry.seq)?,
-                };
-                commit = Some(of);
-                items.extend_from_slice(b"{\"id\":");
-                push_display(&mut items, entry.id);
-                items.extend_from_slice(b",\"deleted\":true,\"changed_at\":");
-                push_str(&mut items, &of.time.to_string());
-                items.push(b'}');
-            }
-        }
+        entries.push(entry?);
     }
-    Ok(Page { items, has_more, next: token(view, if has_more { last } else { witness.seq }, witness) })
+    let mut texts = view.texts(entries.iter().filter_map(LiveRow::of))?;
+    // Tombstones of one commit stand together, so it is looked up once.
+    let mut commit: Option<CommitPoint> = None;
+    for (place, entry) in entries.iter().enumerate().filter(|(_, entry)| entry.log_seq.is_none()) {
+        view.check_gone(entry)?;
+        let of = match commit {
+            Some(commit) if entry.seq <= commit.seq => commit,
+            _ => view.commit_of(entry.seq)?,
+        };
+        commit = Some(of);
+        texts.insert(place, tombstone(entry.id, of.time));
+    }
+    let last = entries.last().map_or(after, |entry| entry.seq);
+    Ok(Page { texts, has_more, next: token(view, if has_more { last } else { witness.seq }, witness) })
+}
+
+/// The JSON of a tombstone (the contract, "Tombstone").
+fn tombstone(id: Id, changed_at: Timestamp) -> Vec<u8> {
+    let mut text = Vec::with_capacity(80);
+    text.extend_from_slice(b"{\"id\":");
+    push_display(&mut text, id);
+    text.extend_from_slice(b",\"deleted\":true,\"changed_at\":");
+    push_str(&mut text, &changed_at.to_string());
+    text.push(b'}');
+    text
 }
 
 /// The token of the present moment: what an export and an empty page carry.

@@ -1,13 +1,15 @@
 //! Lists: the visible records in the order of their ids, filtered, a page at a time.
 
+use std::ops::ControlFlow;
+
 use jiff::civil::Date;
-use memchr::memmem::Finder;
 
 use crate::model::fold::fold;
 use crate::model::{Id, Timestamp};
 use crate::store::StoreError;
-use crate::store::codec::Hash;
-use crate::store::columns::ColumnRow;
+use crate::store::bodies::Texts;
+use crate::store::columns::Condition;
+use crate::store::snapshot::FeedRow;
 use crate::view::{LiveRow, View};
 
 /// What a record must match; every given condition must hold.
@@ -54,56 +56,20 @@ impl Filter {
         short
     }
 
-    /// Whether some condition needs the packed columns.
-    fn needs_columns(&self) -> bool {
-        let Filter { updated_since: _, text, year, start_date_from, start_date_to, country, therapy_area } = self;
-        text.is_some()
-            || year.is_some()
-            || start_date_from.is_some()
-            || start_date_to.is_some()
-            || country.is_some()
-            || therapy_area.is_some()
-    }
-}
-
-/// The conditions on packed columns, prepared for many rows.
-struct Matcher<'a> {
-    filter: &'a Filter,
-    folded: Option<String>,
-}
-
-impl<'a> Matcher<'a> {
-    fn new(filter: &'a Filter) -> Matcher<'a> {
-        Matcher { filter, folded: filter.text.as_deref().map(fold) }
-    }
-
-    fn finder(&self) -> Option<Finder<'_>> {
-        self.folded.as_ref().map(|text| Finder::new(text.as_bytes()))
-    }
-
-    fn matches(&self, row: &ColumnRow, finder: Option<&Finder<'_>>) -> bool {
-        let Filter { updated_since: _, text: _, year, start_date_from, start_date_to, country, therapy_area } =
-            self.filter;
-        year.is_none_or(|year| row.year == Some(year))
-            && start_date_from.is_none_or(|from| row.start_date.is_some_and(|date| date >= from))
-            && start_date_to.is_none_or(|to| row.start_date.is_some_and(|date| date <= to))
-            && country.as_deref().is_none_or(|country| row.country.as_deref() == Some(country))
-            && therapy_area.as_deref().is_none_or(|wanted| row.therapy_areas.iter().any(|area| area.as_ref() == wanted))
-            && finder.is_none_or(|finder| {
-                // A text of diacritics alone folds to nothing, and nothing is found nowhere.
-                !finder.needle().is_empty()
-                    && [&row.folded_name, &row.folded_abbv].iter().any(|text| finder.find(text.as_bytes()).is_some())
-            })
+    /// What is asked of the packed columns; nothing where no column is concerned.
+    fn condition(&self) -> Condition {
+        let Filter { updated_since: _, text, year, start_date_from, start_date_to, country, therapy_area } =
+            self.clone();
+        let folded_text = text.as_deref().map(fold);
+        Condition { year, start_date_from, start_date_to, country, therapy_area, folded_text }
     }
 }
 
 /// A page of a list.
 #[derive(Debug)]
 pub struct Page {
-    /// The records' JSON objects, separated by commas.
-    pub items: Vec<u8>,
-    /// The hash of each record's JSON, in the same order.
-    pub hashes: Vec<Hash>,
+    /// The records.
+    pub texts: Texts,
     /// The last record's id where another page follows.
     pub next_after: Option<Id>,
 }
@@ -114,39 +80,29 @@ pub struct Page {
 /// When the database cannot be read.
 pub fn list(view: &View<'_>, filter: &Filter, after: u64, limit: usize) -> Result<Page, StoreError> {
     let since = filter.updated_since.map(|time| view.seq_before(time)).transpose()?;
-    let matcher = Matcher::new(filter);
-    let finder = matcher.finder();
-    let mut columns = if filter.needs_columns() { Some(view.columns()?.cursor()) } else { None };
+    let is_new = |entry: &FeedRow| since.is_none_or(|since| entry.seq > since);
+    let condition = filter.condition();
     let mut found: Vec<LiveRow> = Vec::with_capacity(limit + 1);
-    for row in view.list_after(after)? {
-        let row = row?;
-        if since.is_some_and(|since| row.seq <= since) {
-            continue;
-        }
-        let matching = match &mut columns {
-            None => true,
-            Some(columns) => columns.seek(row.id).is_some_and(|packed| matcher.matches(packed, finder.as_ref())),
-        };
-        if matching {
-            found.push(row);
+    if condition == Condition::default() {
+        // The license's own index holds just what is asked for, and is there before the columns are.
+        for entry in view.entries_after(after)? {
+            let entry = entry?;
+            found.extend(LiveRow::of(&entry).filter(|_| is_new(&entry)));
             // One more than the page holds tells whether another follows.
             if found.len() > limit {
                 break;
             }
         }
+    } else {
+        view.for_each_matching(after, &condition, |row| {
+            if since.is_none() || view.find(row.id)?.is_some_and(|entry| is_new(&entry)) {
+                found.push(row);
+            }
+            Ok(if found.len() > limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        })?;
     }
     let has_more = found.len() > limit;
     found.truncate(limit);
-    let mut page = Page {
-        items: Vec::with_capacity(found.len() * 1024),
-        hashes: Vec::with_capacity(found.len()),
-        next_after: found.last().map(|row| row.id).filter(|_| has_more),
-    };
-    for row in &found {
-        if !page.items.is_empty() {
-            page.items.push(b',');
-        }
-        page.hashes.push(view.push_body(row, &mut page.items)?);
-    }
-    Ok(page)
+    let next_after = found.last().map(|row| row.id).filter(|_| has_more);
+    Ok(Page { texts: view.texts(found)?, next_after })
 }

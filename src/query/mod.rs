@@ -3,9 +3,10 @@
 //! - [`list`]: a page of records by id, filtered.
 //! - [`feed`]: a page of the change feed.
 //! - [`reference`]: what the visible records carry, counted.
-//! - [`export`]: everything as one file.
+//! - [`export`]: everything as one file; [`packed`] compresses it, and pages too, from parts that are kept.
 
 pub mod export;
 pub mod feed;
 pub mod list;
+pub mod packed;
 pub mod reference;

@@ -1,14 +1,10 @@
 //! Reference lists: what the visible records carry, counted, in alphabetical order.
 
-use std::collections::HashMap;
-use std::hash::Hash;
-
 use serde::Serialize;
 
 use crate::model::Id;
 use crate::model::fold::fold;
 use crate::store::StoreError;
-use crate::store::columns::ColumnRow;
 use crate::view::View;
 
 /// A therapy area with the number of visible conferences that have it.
@@ -44,21 +40,6 @@ pub struct OrganizationItem {
     pub records: u64,
 }
 
-/// Counts what the visible records carry.
-fn count<'v, K: Hash + Eq>(
-    view: &'v View<'_>,
-    mut each: impl FnMut(&'v ColumnRow, &mut dyn FnMut(K)),
-) -> Result<HashMap<K, u64>, StoreError> {
-    let mut counts = HashMap::new();
-    let mut columns = view.columns()?.cursor();
-    for row in view.list_after(0)? {
-        if let Some(packed) = columns.seek(row?.id) {
-            each(packed, &mut |key| *counts.entry(key).or_insert(0) += 1);
-        }
-    }
-    Ok(counts)
-}
-
 /// Alphabetical means: by the folding of `q`, then by code points. What is still equal goes by id.
 type SortKey = (String, String);
 
@@ -71,11 +52,9 @@ fn sort_key(text: &str) -> SortKey {
 /// # Errors
 /// When the database cannot be read.
 pub fn list_therapy_areas(view: &View<'_>) -> Result<Vec<TherapyAreaItem>, StoreError> {
-    let counts = count(view, |row, add| row.therapy_areas.iter().for_each(|area| add(area.as_ref())))?;
-    let mut items: Vec<TherapyAreaItem> = counts
-        .into_iter()
-        .map(|(name, conferences): (&str, u64)| TherapyAreaItem { name: name.to_owned(), conferences })
-        .collect();
+    let counts = view.count_therapy_areas()?.into_iter();
+    let mut items: Vec<TherapyAreaItem> =
+        counts.map(|(name, conferences)| TherapyAreaItem { name: name.to_owned(), conferences }).collect();
     items.sort_by_cached_key(|item| sort_key(&item.name));
     Ok(items)
 }
@@ -85,7 +64,7 @@ pub fn list_therapy_areas(view: &View<'_>) -> Result<Vec<TherapyAreaItem>, Store
 /// # Errors
 /// When the database cannot be read.
 pub fn list_tags(view: &View<'_>, kind: Option<&str>) -> Result<Vec<TagItem>, StoreError> {
-    let counts = count(view, |row, add| row.tags.iter().for_each(|id| add(*id)))?;
+    let counts = view.count_tags()?;
     let tags = &view.references()?.tags;
     let mut items: Vec<TagItem> = Vec::with_capacity(counts.len());
     for (id, records) in counts {
@@ -110,7 +89,7 @@ pub fn list_tags(view: &View<'_>, kind: Option<&str>) -> Result<Vec<TagItem>, St
 /// # Errors
 /// When the database cannot be read.
 pub fn list_organizations(view: &View<'_>) -> Result<Vec<OrganizationItem>, StoreError> {
-    let counts = count(view, |row, add| row.organizations.iter().for_each(|id| add(*id)))?;
+    let counts = view.count_organizations()?;
     let organizations = &view.references()?.organizations;
     let mut items: Vec<OrganizationItem> = Vec::with_capacity(counts.len());
     for (id, records) in counts {

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
+use bytes::Buf;
 use http::HeaderValue;
 use http::header::{CONNECTION, STRICT_TRANSPORT_SECURITY};
 use http_body_util::Full;
@@ -22,6 +22,7 @@ use super::guard::{Answering, GuardedStream, Timeouts};
 use super::refusal::ProblemStream;
 use crate::api::{Answer, Request, Service};
 use crate::model::time::now;
+use crate::store::Rope;
 
 /// How long a connection that was told to close may stay for a last request, which then gets its answer: a caller that
 /// is just sending one would otherwise see the connection break.
@@ -112,9 +113,10 @@ pub(super) trait GracefulConnection: Future<Output = hyper::Result<()>> {
     fn shut_down(self: std::pin::Pin<&mut Self>);
 }
 
-impl<I, S> GracefulConnection for http1::Connection<I, S>
+impl<I, S, B> GracefulConnection for http1::Connection<I, S>
 where
-    S: hyper::service::HttpService<Incoming, ResBody = Full<Bytes>>,
+    S: hyper::service::HttpService<Incoming, ResBody = Full<B>>,
+    B: Buf + Send + 'static,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     I: hyper::rt::Read + hyper::rt::Write + Unpin,
 {
@@ -123,7 +125,7 @@ where
     }
 }
 
-async fn answer(request: http::Request<Incoming>, peer: IpAddr, shared: &Shared) -> http::Response<Full<Bytes>> {
+async fn answer(request: http::Request<Incoming>, peer: IpAddr, shared: &Shared) -> http::Response<Full<Rope>> {
     let has_body = !request.body().is_end_stream();
     let (head, _) = request.into_parts();
     let request = Request {

@@ -76,9 +76,9 @@ impl Exports {
                 "Too many exports are being built at once. Wait, then ask again; one export after the other is fastest.",
             ));
         };
-        let (call, span) = (Arc::clone(&pending.call), pending.span());
+        let (call, packer, span) = (Arc::clone(&pending.call), Arc::clone(&pending.packer), pending.span());
         let built = tokio::task::spawn_blocking(move || {
-            let built = span.in_scope(|| call.build());
+            let built = span.in_scope(|| call.build(&packer));
             drop((own, place));
             built
         });

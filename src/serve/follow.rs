@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{RecvTimeoutError, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 
 use crate::api::Source;
-use crate::model::Dataset;
 use crate::store::{Follower, Snapshot, StoreError};
 
 /// How often the file is looked at.
@@ -66,8 +65,8 @@ impl Follow {
         })
     }
 
-    /// Looks at the file in a thread of its own until the returned handle is dropped. The thread also builds what
-    /// filters run over, so that the first filtered list need not.
+    /// Looks at the file in a thread of its own until the returned handle is dropped. Another reads what requests will
+    /// ask for into memory, so that the first ones need not; they do not wait for it.
     ///
     /// # Errors
     /// When the operating system gives no thread.
@@ -75,18 +74,37 @@ impl Follow {
         let (stop, stopped) = channel::<()>();
         let follow = Arc::clone(self);
         let thread = std::thread::Builder::new().name("follow".to_owned()).spawn(move || {
-            let snapshot = follow.published.load_full();
-            for dataset in Dataset::ALL {
-                if let Err(error) = snapshot.columns(dataset) {
-                    tracing::error!(%error, %dataset, "the records could not be read");
-                }
-            }
-            drop(snapshot);
             while stopped.recv_timeout(POLL_EVERY) == Err(RecvTimeoutError::Timeout) {
                 follow.poll(Instant::now());
             }
         })?;
-        Ok(Following::of(stop, thread))
+        let mut following = Following::of(stop, thread);
+        let (stop, stopped) = channel::<()>();
+        let follow = Arc::clone(self);
+        let thread = std::thread::Builder::new().name("warm".to_owned()).spawn(move || {
+            follow.warm(&|| stopped.try_recv() != Err(TryRecvError::Disconnected));
+        })?;
+        following.also(stop, thread);
+        Ok(following)
+    }
+
+    /// Reads the newest state into memory, as far as there is room.
+    fn warm(&self, go_on: &dyn Fn() -> bool) {
+        loop {
+            let snapshot = self.newest.load_full();
+            if let Err(error) = snapshot.warm(go_on) {
+                tracing::error!(%error, "the records could not be read");
+            }
+            // What was read into an older state was not brought forward to the newer one.
+            if !go_on() || Arc::ptr_eq(&snapshot, &*self.newest.load()) {
+                return;
+            }
+        }
+    }
+
+    /// Says how many bytes of records' texts may be kept in memory.
+    pub fn limit_record_cache(&self, bytes: usize) {
+        self.newest.load().bodies().limit_to(bytes);
     }
 
     fn poll(&self, now: Instant) {
@@ -159,24 +177,29 @@ impl Source for Follow {
     }
 }
 
-/// The running thread; it ends when this is dropped.
+/// Running threads; they end when this is dropped.
 #[derive(Debug)]
 pub struct Following {
-    stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    threads: Vec<(Sender<()>, JoinHandle<()>)>,
 }
 
 impl Following {
     /// A thread that ends when the sender of `stop` is dropped.
     pub(super) fn of(stop: Sender<()>, thread: JoinHandle<()>) -> Following {
-        Following { stop: Some(stop), thread: Some(thread) }
+        Following { threads: vec![(stop, thread)] }
+    }
+
+    /// Another such thread.
+    fn also(&mut self, stop: Sender<()>, thread: JoinHandle<()>) {
+        self.threads.push((stop, thread));
     }
 }
 
 impl Drop for Following {
     fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
+        let (stops, threads): (Vec<_>, Vec<_>) = self.threads.drain(..).unzip();
+        drop(stops);
+        for thread in threads {
             // A panic of the thread was logged when it happened.
             let _ = thread.join();
         }

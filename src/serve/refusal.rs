@@ -40,7 +40,7 @@ impl<S> ProblemStream<S> {
             _ => "The request is not valid HTTP/1.1. Check the request line and the headers.",
         };
         let (problem, request_id) = self.service.refuse(status, detail);
-        let response = problem.into_response(&self.service.settings().docs_url, &request_id);
+        let body = problem.body(&self.service.settings().docs_url, &request_id);
         tracing::info!(request_id, status = status.as_u16(), "refused a malformed request");
         let reason = status.canonical_reason().unwrap_or("Error");
         let mut bytes = format!(
@@ -48,10 +48,10 @@ impl<S> ProblemStream<S> {
              cache-control: no-store\r\nx-content-type-options: nosniff\r\ncontent-length: {}\r\n\
              connection: close\r\n\r\n",
             status.as_u16(),
-            response.body.len(),
+            body.len(),
         )
         .into_bytes();
-        bytes.extend_from_slice(&response.body);
+        bytes.extend_from_slice(&body);
         bytes
     }
 }

@@ -1,190 +1,559 @@
-//! What filters and `q` run over: a packed row per record, in memory, sorted by id.
+//! What filters, `q` and reference lists run over: records in packed columns, in memory, sorted by id.
 //!
-//! Rows lie in chunks that newer states share with older ones, so bringing them forward costs what changed.
+//! Rows lie in chunks that newer states share with older ones, so bringing them forward costs what changed. Names are
+//! kept once, and stand as small numbers in the rows.
 
+use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
 use std::sync::Arc;
 
 use jiff::civil::Date;
+use memchr::memmem::Finder;
 
 use super::{Snapshot, StoreError};
 use crate::model::fold::fold;
-use crate::model::{ConferenceFields, Curated, Dataset, Id, JournalFields, RecordFields};
+use crate::model::{ConferenceFields, Curated, Dataset, Id, JournalFields, RecordFields, Scope};
 
-/// Rows per chunk when chunks are built; one grows to twice that before it is split.
+/// Rows per chunk when chunks are built.
 const CHUNK_ROWS: usize = 256;
+/// The rows to which a chunk may grow before it is split.
+const CHUNK_ROWS_MOST: usize = 2 * CHUNK_ROWS;
+/// Words of a mask with a bit per row of a chunk.
+const MASK_WORDS: usize = CHUNK_ROWS_MOST / 64;
+/// With fewer rows left to look at, texts are searched one by one and not in one run.
+const SEARCH_RUN_FROM: u32 = 16;
+/// Ends each folded text. No `q` holds it, so that none is found across an end.
+const TEXT_END: char = '\0';
+/// Stands for a country that is null.
+const NO_CODE: u32 = u32::MAX;
+/// Stands for a year that is null.
+const NO_YEAR: u16 = 0;
+/// Stands for a date that is null; before all others.
+const NO_DAY: i32 = i32::MIN;
 
-/// What filters and reference lists ask of a record.
-#[derive(Clone, Debug)]
-pub struct ColumnRow {
-    /// The record.
-    pub id: Id,
-    /// Edition year.
-    pub year: Option<u16>,
-    /// Start of the meeting.
-    pub start_date: Option<Date>,
-    /// Host country.
-    pub country: Option<Box<str>>,
-    /// Therapy areas.
-    pub therapy_areas: Box<[Box<str>]>,
-    /// Linked organizations.
-    pub organizations: Box<[Id]>,
-    /// Linked tags.
-    pub tags: Box<[Id]>,
-    /// The name, folded.
-    pub folded_name: Box<str>,
-    /// The abbreviation, folded.
-    pub folded_abbv: Box<str>,
+/// A bit per row of a chunk.
+type Mask = [u64; MASK_WORDS];
+
+/// A date as a number in the order of dates.
+fn day(date: Date) -> i32 {
+    i32::from(date.year()) * 10_000 + i32::from(date.month()) * 100 + i32::from(date.day())
 }
 
-impl ColumnRow {
-    fn of<F: RecordFields>(record: &Curated<F>) -> ColumnRow {
-        let fields = record.fields();
-        ColumnRow {
-            id: record.id(),
-            year: None,
-            start_date: None,
-            country: None,
-            therapy_areas: Box::default(),
-            organizations: fields.organizations().into(),
-            tags: fields.tags().into(),
-            folded_name: fold(fields.name()).into(),
-            folded_abbv: fold(fields.abbv().unwrap_or_default()).into(),
-        }
-    }
+/// Values, each with a small number.
+#[derive(Clone, Debug)]
+struct Interned<T> {
+    values: Vec<T>,
+    codes: HashMap<T, u32>,
+}
 
-    fn of_conference(record: &Curated<ConferenceFields>) -> ColumnRow {
-        let fields = record.fields();
-        ColumnRow {
-            year: fields.year,
-            start_date: fields.start_date,
-            country: fields.country.as_deref().map(Box::from),
-            therapy_areas: fields.therapy_areas.iter().map(|area| Box::from(area.as_str())).collect(),
-            ..ColumnRow::of(record)
-        }
+impl<T> Default for Interned<T> {
+    fn default() -> Interned<T> {
+        Interned { values: Vec::new(), codes: HashMap::new() }
     }
+}
 
-    fn find(snapshot: &Snapshot, dataset: Dataset, id: Id) -> Result<Option<ColumnRow>, StoreError> {
-        Ok(match dataset {
-            Dataset::Conferences => {
-                snapshot.find_record::<ConferenceFields>(id)?.map(|(record, _)| ColumnRow::of_conference(&record))
-            }
-            Dataset::Journals => snapshot.find_record::<JournalFields>(id)?.map(|(record, _)| ColumnRow::of(&record)),
+impl<T: Hash + Eq + Clone> Interned<T> {
+    fn add(&mut self, value: T) -> u32 {
+        let next = u32::try_from(self.values.len()).unwrap_or(NO_CODE);
+        *self.codes.entry(value).or_insert_with_key(|value| {
+            self.values.push(value.clone());
+            next
         })
     }
 }
 
-/// The packed rows of a dataset.
+/// The names that rows hold as numbers.
 #[derive(Clone, Debug, Default)]
-pub struct Columns {
-    /// Chunks in the order of ids, none empty.
-    chunks: Vec<Arc<Vec<ColumnRow>>>,
+struct Names {
+    countries: Interned<Box<str>>,
+    therapy_areas: Interned<Box<str>>,
+    organizations: Interned<Id>,
+    tags: Interned<Id>,
 }
 
-impl Columns {
-    /// Reads all records of a dataset.
-    pub(super) fn build(snapshot: &Snapshot, dataset: Dataset) -> Result<Columns, StoreError> {
-        let mut rows = Vec::new();
-        match dataset {
-            Dataset::Conferences => snapshot.for_each_record::<ConferenceFields, StoreError>(|record, _, _| {
-                rows.push(ColumnRow::of_conference(&record));
-                Ok(())
-            })?,
-            Dataset::Journals => snapshot.for_each_record::<JournalFields, StoreError>(|record, _, _| {
-                rows.push(ColumnRow::of(&record));
-                Ok(())
-            })?,
+/// What is kept of a record.
+#[derive(Clone, Debug)]
+struct Row {
+    id: Id,
+    log_seq: u64,
+    year: u16,
+    start_day: i32,
+    country: u32,
+    therapy_areas: Vec<u32>,
+    organizations: Vec<u32>,
+    tags: Vec<u32>,
+    /// Name and abbreviation, folded, each with [`TEXT_END`] behind it.
+    text: String,
+}
+
+impl Row {
+    fn of<F: RecordFields>(record: &Curated<F>, log_seq: u64, names: &mut Names) -> Row {
+        let fields = record.fields();
+        let mut text = fold(fields.name());
+        text.push(TEXT_END);
+        text.push_str(&fold(fields.abbv().unwrap_or_default()));
+        text.push(TEXT_END);
+        Row {
+            id: record.id(),
+            log_seq,
+            year: NO_YEAR,
+            start_day: NO_DAY,
+            country: NO_CODE,
+            therapy_areas: Vec::new(),
+            organizations: fields.organizations().iter().map(|id| names.organizations.add(*id)).collect(),
+            tags: fields.tags().iter().map(|id| names.tags.add(*id)).collect(),
+            text,
         }
-        let mut chunks = Vec::with_capacity(rows.len().div_ceil(CHUNK_ROWS));
-        let mut rows = rows.into_iter();
-        loop {
-            let chunk: Vec<ColumnRow> = rows.by_ref().take(CHUNK_ROWS).collect();
-            if chunk.is_empty() {
-                return Ok(Columns { chunks });
+    }
+
+    fn of_conference(record: &Curated<ConferenceFields>, log_seq: u64, names: &mut Names) -> Row {
+        let fields = record.fields();
+        Row {
+            year: fields.year.unwrap_or(NO_YEAR),
+            start_day: fields.start_date.map_or(NO_DAY, day),
+            country: fields.country.as_deref().map_or(NO_CODE, |country| names.countries.add(country.into())),
+            therapy_areas: fields
+                .therapy_areas
+                .iter()
+                .map(|area| names.therapy_areas.add(area.as_str().into()))
+                .collect(),
+            ..Row::of(record, log_seq, names)
+        }
+    }
+
+    fn find(snapshot: &Snapshot, dataset: Dataset, id: Id, names: &mut Names) -> Result<Option<Row>, StoreError> {
+        Ok(match dataset {
+            Dataset::Conferences => {
+                snapshot.find_row::<ConferenceFields>(id)?.map(|row| Row::of_conference(&row.record, row.seq, names))
             }
-            chunks.push(Arc::new(chunk));
-        }
-    }
-
-    /// The rows as of a newer state: first without what was removed since, then with what was changed.
-    pub(super) fn brought_forward(
-        &self,
-        newer: &Snapshot,
-        dataset: Dataset,
-        since: u64,
-    ) -> Result<Columns, StoreError> {
-        let mut columns = self.clone();
-        for id in newer.removed_after(dataset, since)? {
-            columns.remove(id);
-        }
-        for id in newer.changed_after(dataset, since)? {
-            if let Some(row) = ColumnRow::find(newer, dataset, id)? {
-                columns.put(row);
+            Dataset::Journals => {
+                snapshot.find_row::<JournalFields>(id)?.map(|row| Row::of(&row.record, row.seq, names))
             }
+        })
+    }
+}
+
+/// A list per row, one after the other.
+#[derive(Debug, Default)]
+struct Lists {
+    ends: Vec<u32>,
+    values: Vec<u32>,
+}
+
+impl Lists {
+    fn push(&mut self, list: &[u32]) {
+        self.values.extend_from_slice(list);
+        self.ends.push(u32::try_from(self.values.len()).unwrap_or(u32::MAX));
+    }
+
+    fn get(&self, place: usize) -> &[u32] {
+        let start = if place == 0 { 0 } else { self.ends[place - 1] };
+        &self.values[start as usize..self.ends[place] as usize]
+    }
+}
+
+/// Neighbouring rows, column by column.
+#[derive(Debug, Default)]
+struct Chunk {
+    ids: Vec<Id>,
+    log_seqs: Vec<u64>,
+    years: Vec<u16>,
+    start_days: Vec<i32>,
+    countries: Vec<u32>,
+    therapy_areas: Lists,
+    organizations: Lists,
+    tags: Lists,
+    text: String,
+    text_ends: Vec<usize>,
+}
+
+impl Chunk {
+    fn of(rows: &[Row]) -> Chunk {
+        let mut chunk = Chunk::default();
+        for row in rows {
+            chunk.ids.push(row.id);
+            chunk.log_seqs.push(row.log_seq);
+            chunk.years.push(row.year);
+            chunk.start_days.push(row.start_day);
+            chunk.countries.push(row.country);
+            chunk.therapy_areas.push(&row.therapy_areas);
+            chunk.organizations.push(&row.organizations);
+            chunk.tags.push(&row.tags);
+            chunk.text.push_str(&row.text);
+            chunk.text_ends.push(chunk.text.len());
         }
-        Ok(columns)
+        chunk.text.shrink_to_fit();
+        chunk
     }
 
-    /// The chunk in which an id stands or would stand.
-    fn chunk_of(&self, id: Id) -> usize {
-        self.chunks.partition_point(|chunk| chunk.first().is_some_and(|first| first.id <= id)).saturating_sub(1)
+    fn row(&self, place: usize) -> Row {
+        Row {
+            id: self.ids[place],
+            log_seq: self.log_seqs[place],
+            year: self.years[place],
+            start_day: self.start_days[place],
+            country: self.countries[place],
+            therapy_areas: self.therapy_areas.get(place).to_vec(),
+            organizations: self.organizations.get(place).to_vec(),
+            tags: self.tags.get(place).to_vec(),
+            text: self.text(place).to_owned(),
+        }
     }
 
-    fn put(&mut self, row: ColumnRow) {
-        let at = self.chunk_of(row.id);
-        let Some(chunk) = self.chunks.get_mut(at) else {
-            self.chunks.push(Arc::new(vec![row]));
-            return;
-        };
-        let rows = Arc::make_mut(chunk);
-        match rows.binary_search_by_key(&row.id, |stored| stored.id) {
-            Ok(place) => rows[place] = row,
-            Err(place) => {
-                rows.insert(place, row);
-                if rows.len() > 2 * CHUNK_ROWS {
-                    let upper = rows.split_off(CHUNK_ROWS);
-                    self.chunks.insert(at + 1, Arc::new(upper));
+    fn text(&self, place: usize) -> &str {
+        let start = if place == 0 { 0 } else { self.text_ends[place - 1] };
+        &self.text[start..self.text_ends[place]]
+    }
+
+    /// A bit for each row.
+    fn all(&self) -> Mask {
+        let mut mask = Mask::default();
+        for (place, word) in mask.iter_mut().enumerate() {
+            let rows = self.ids.len().saturating_sub(place * 64).min(64);
+            *word = if rows == 64 { u64::MAX } else { (1 << rows) - 1 };
+        }
+        mask
+    }
+
+    /// Takes the bits of rows away that do not match.
+    fn keep(mask: &mut Mask, matches: impl Fn(usize) -> bool) {
+        for (place, word) in mask.iter_mut().enumerate() {
+            let mut left = *word;
+            while left != 0 {
+                let bit = left.trailing_zeros();
+                left &= left - 1;
+                if !matches(place * 64 + bit as usize) {
+                    *word &= !(1 << bit);
                 }
             }
         }
     }
 
-    fn remove(&mut self, id: Id) {
-        let at = self.chunk_of(id);
-        let Some(chunk) = self.chunks.get_mut(at) else { return };
-        let Ok(place) = chunk.binary_search_by_key(&id, |stored| stored.id) else { return };
-        let rows = Arc::make_mut(chunk);
-        rows.remove(place);
-        if rows.is_empty() {
-            self.chunks.remove(at);
+    /// As [`Chunk::keep`] for a plain column, whose every value is compared: without branches, many at a time.
+    fn keep_equal<T: Copy + PartialEq>(mask: &mut Mask, column: &[T], wanted: T) {
+        for (word, values) in mask.iter_mut().zip(column.chunks(64)) {
+            if *word != 0 {
+                let equal = values.iter().rev().fold(0, |bits, value| (bits << 1) | u64::from(*value == wanted));
+                *word &= equal;
+            }
         }
     }
 
-    /// A reader that is asked for ascending ids.
-    pub fn cursor(&self) -> ColumnCursor<'_> {
-        ColumnCursor { chunks: &self.chunks, rows: &[] }
+    /// Takes the bits of rows away in whose texts a text is not found.
+    fn keep_found(&self, mask: &mut Mask, finder: &Finder<'_>) {
+        if mask.iter().map(|word| word.count_ones()).sum::<u32>() < SEARCH_RUN_FROM {
+            return Chunk::keep(mask, |place| finder.find(self.text(place).as_bytes()).is_some());
+        }
+        let mut found = Mask::default();
+        let text = self.text.as_bytes();
+        let mut from = 0;
+        while let Some(at) = finder.find(&text[from..]) {
+            let place = self.text_ends.partition_point(|end| *end <= from + at);
+            let Some(end) = self.text_ends.get(place) else { break };
+            found[place / 64] |= 1 << (place % 64);
+            from = *end;
+        }
+        for (word, found) in mask.iter_mut().zip(found) {
+            *word &= found;
+        }
     }
 }
 
-/// Walks the rows beside another list of ascending ids, so that each look-up is a step and not a search.
+/// The packed records of a dataset.
+#[derive(Clone, Debug, Default)]
+pub struct Columns {
+    /// Chunks in the order of ids, none empty.
+    chunks: Vec<Arc<Chunk>>,
+    names: Arc<Names>,
+}
+
+impl Columns {
+    /// Reads all records of a dataset.
+    pub(super) fn build(snapshot: &Snapshot, dataset: Dataset) -> Result<Columns, StoreError> {
+        let mut names = Names::default();
+        let mut chunks = Vec::new();
+        let mut rows = Vec::with_capacity(CHUNK_ROWS);
+        let mut put = |row: Row| {
+            rows.push(row);
+            if rows.len() == CHUNK_ROWS {
+                chunks.push(Arc::new(Chunk::of(&rows)));
+                rows.clear();
+            }
+            Ok(())
+        };
+        match dataset {
+            Dataset::Conferences => snapshot.for_each_record::<ConferenceFields, StoreError>(|record, _, seq| {
+                put(Row::of_conference(&record, seq, &mut names))
+            })?,
+            Dataset::Journals => snapshot.for_each_record::<JournalFields, StoreError>(|record, _, seq| {
+                put(Row::of(&record, seq, &mut names))
+            })?,
+        }
+        if !rows.is_empty() {
+            chunks.push(Arc::new(Chunk::of(&rows)));
+        }
+        Ok(Columns { chunks, names: Arc::new(names) })
+    }
+
+    /// The columns as of a newer state, which was changed in the records named; and the log seqs that no record has any
+    /// longer.
+    pub(super) fn brought_forward(
+        &self,
+        newer: &Snapshot,
+        dataset: Dataset,
+        changed: impl IntoIterator<Item = Id>,
+    ) -> Result<(Columns, Vec<u64>), StoreError> {
+        let mut names = Names::clone(&self.names);
+        let mut changes = BTreeMap::new();
+        for id in changed {
+            changes.insert(id, Row::find(newer, dataset, id, &mut names)?);
+        }
+        let mut chunks = Vec::with_capacity(self.chunks.len());
+        let mut retired = Vec::new();
+        let mut old = self.chunks.iter().peekable();
+        if old.peek().is_none() {
+            split(changes.into_values().flatten().collect(), &mut chunks);
+            return Ok((Columns { chunks, names: Arc::new(names) }, retired));
+        }
+        while let Some(chunk) = old.next() {
+            // What stands before the first chunk goes into the first.
+            let later = match old.peek().and_then(|next| next.ids.first()) {
+                Some(next) => changes.split_off(next),
+                None => BTreeMap::new(),
+            };
+            let own = std::mem::replace(&mut changes, later);
+            if own.is_empty() {
+                chunks.push(Arc::clone(chunk));
+                continue;
+            }
+            let mut rows: BTreeMap<Id, Row> =
+                (0..chunk.ids.len()).map(|place| (chunk.ids[place], chunk.row(place))).collect();
+            for (id, row) in own {
+                let before = match row {
+                    Some(row) => rows.insert(id, row),
+                    None => rows.remove(&id),
+                };
+                retired.extend(before.map(|row| row.log_seq));
+            }
+            split(rows.into_values().collect(), &mut chunks);
+        }
+        Ok((Columns { chunks, names: Arc::new(names) }, retired))
+    }
+
+    /// The rows that a scope shows.
+    pub(crate) fn shown(&self, scope: &Scope, dataset: Dataset) -> Shown {
+        let Scope { datasets: _, therapy_areas, countries, years } = scope;
+        let has_rule =
+            dataset == Dataset::Conferences && (therapy_areas.is_some() || countries.is_some() || years.is_some());
+        if !has_rule {
+            return Shown { masks: self.chunks.iter().map(|chunk| chunk.all()).collect() };
+        }
+        let codes = |names: &Interned<Box<str>>, wanted: &std::collections::BTreeSet<String>| -> Vec<bool> {
+            names.values.iter().map(|name| wanted.contains(name.as_ref())).collect()
+        };
+        let areas = therapy_areas.as_ref().map(|areas| codes(&self.names.therapy_areas, areas));
+        let countries = countries.as_ref().map(|countries| codes(&self.names.countries, countries));
+        let is_in = |set: &[bool], code: u32| set.get(code as usize).copied().unwrap_or(false);
+        let masks = self.chunks.iter().map(|chunk| {
+            let mut mask = chunk.all();
+            if let Some(years) = years {
+                Chunk::keep(&mut mask, |place| chunk.years[place] != NO_YEAR && years.contains(&chunk.years[place]));
+            }
+            if let Some(countries) = &countries {
+                Chunk::keep(&mut mask, |place| is_in(countries, chunk.countries[place]));
+            }
+            if let Some(areas) = &areas {
+                Chunk::keep(&mut mask, |place| chunk.therapy_areas.get(place).iter().any(|area| is_in(areas, *area)));
+            }
+            mask
+        });
+        Shown { masks: masks.collect() }
+    }
+
+    /// The shown rows with larger ids that match a condition, in the order of their ids.
+    pub(crate) fn find<'c>(&'c self, shown: Arc<Shown>, after: u64, condition: &'c Condition) -> Matches<'c> {
+        let country = condition.country.as_deref().map(|name| self.names.countries.codes.get(name).copied());
+        let area = condition.therapy_area.as_deref().map(|name| self.names.therapy_areas.codes.get(name).copied());
+        // A name that no record has matches none; a text of diacritics alone folds to nothing, which is found nowhere.
+        let none =
+            country == Some(None) || area == Some(None) || condition.folded_text.as_deref().is_some_and(str::is_empty);
+        let first = if none {
+            self.chunks.len()
+        } else {
+            self.chunks.partition_point(|chunk| chunk.ids.last().is_some_and(|last| last.get() <= after))
+        };
+        Matches {
+            columns: self,
+            shown,
+            condition,
+            country: country.flatten(),
+            area: area.flatten(),
+            finder: condition.folded_text.as_ref().map(|text| Finder::new(text.as_bytes())),
+            after,
+            next_chunk: first,
+            word: MASK_WORDS,
+            mask: Mask::default(),
+        }
+    }
+
+    /// How many shown rows have each therapy area.
+    pub(crate) fn count_therapy_areas(&self, shown: &Shown) -> Vec<(&str, u64)> {
+        let names = &self.names.therapy_areas.values;
+        let counts = self.count(shown, names.len(), |chunk| &chunk.therapy_areas);
+        names.iter().map(AsRef::as_ref).zip(counts).filter(|(_, count)| *count > 0).collect()
+    }
+
+    /// How many shown rows are linked to each organization.
+    pub(crate) fn count_organizations(&self, shown: &Shown) -> Vec<(Id, u64)> {
+        let ids = &self.names.organizations.values;
+        let counts = self.count(shown, ids.len(), |chunk| &chunk.organizations);
+        ids.iter().copied().zip(counts).filter(|(_, count)| *count > 0).collect()
+    }
+
+    /// How many shown rows carry each tag.
+    pub(crate) fn count_tags(&self, shown: &Shown) -> Vec<(Id, u64)> {
+        let ids = &self.names.tags.values;
+        let counts = self.count(shown, ids.len(), |chunk| &chunk.tags);
+        ids.iter().copied().zip(counts).filter(|(_, count)| *count > 0).collect()
+    }
+
+    fn count(&self, shown: &Shown, codes: usize, of: impl Fn(&Chunk) -> &Lists) -> Vec<u64> {
+        let mut counts = vec![0; codes];
+        for (chunk, mask) in self.chunks.iter().zip(&shown.masks) {
+            let lists = of(chunk);
+            for place in bits(mask) {
+                for code in lists.get(place) {
+                    if let Some(count) = counts.get_mut(*code as usize) {
+                        *count += 1;
+                    }
+                }
+            }
+        }
+        counts
+    }
+}
+
+/// Rows as chunks, halved where they have grown too many.
+fn split(rows: Vec<Row>, chunks: &mut Vec<Arc<Chunk>>) {
+    if rows.len() > CHUNK_ROWS_MOST {
+        rows.chunks(CHUNK_ROWS).for_each(|rows| chunks.push(Arc::new(Chunk::of(rows))));
+    } else if !rows.is_empty() {
+        chunks.push(Arc::new(Chunk::of(&rows)));
+    }
+}
+
+/// The places of a mask's bits.
+fn bits(mask: &Mask) -> impl Iterator<Item = usize> + '_ {
+    mask.iter().enumerate().flat_map(|(place, word)| {
+        let mut left = *word;
+        std::iter::from_fn(move || {
+            let bit = (left != 0).then(|| left.trailing_zeros())?;
+            left &= left - 1;
+            Some(place * 64 + bit as usize)
+        })
+    })
+}
+
+/// The rows of columns that a scope shows: a bit for each.
 #[derive(Debug)]
-pub struct ColumnCursor<'a> {
-    chunks: &'a [Arc<Vec<ColumnRow>>],
-    rows: &'a [ColumnRow],
+pub struct Shown {
+    masks: Vec<Mask>,
 }
 
-impl<'a> ColumnCursor<'a> {
-    /// The row of an id, which must be larger than those asked for before.
-    pub fn seek(&mut self, id: Id) -> Option<&'a ColumnRow> {
-        if self.rows.last().is_none_or(|last| last.id < id) {
-            let skipped = self.chunks.partition_point(|chunk| chunk.last().is_some_and(|last| last.id < id));
-            let (chunk, rest) = self.chunks.get(skipped..)?.split_first()?;
-            self.rows = chunk;
-            self.chunks = rest;
+impl Shown {
+    /// What it takes in memory.
+    pub(super) fn bytes(&self) -> usize {
+        std::mem::size_of_val(self.masks.as_slice())
+    }
+}
+
+/// What rows must match; every given part must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Condition {
+    /// Edition year.
+    pub year: Option<u16>,
+    /// Starts on or after this day.
+    pub start_date_from: Option<Date>,
+    /// Starts on or before this day.
+    pub start_date_to: Option<Date>,
+    /// Host country, exactly.
+    pub country: Option<String>,
+    /// One therapy area, exactly.
+    pub therapy_area: Option<String>,
+    /// Text found anywhere in the folded name or abbreviation; folded itself.
+    pub folded_text: Option<String>,
+}
+
+/// Walks the rows that match.
+#[derive(Debug)]
+pub struct Matches<'c> {
+    columns: &'c Columns,
+    shown: Arc<Shown>,
+    condition: &'c Condition,
+    country: Option<u32>,
+    area: Option<u32>,
+    finder: Option<Finder<'c>>,
+    after: u64,
+    /// The chunk after the one that `mask` is of.
+    next_chunk: usize,
+    word: usize,
+    mask: Mask,
+}
+
+impl Matches<'_> {
+    fn enter(&mut self, chunk: &Chunk, shown: &Mask) {
+        let mut mask = *shown;
+        let Condition { year, start_date_from, start_date_to, .. } = self.condition;
+        if chunk.ids.first().is_some_and(|first| first.get() <= self.after) {
+            let after = self.after;
+            Chunk::keep(&mut mask, |place| chunk.ids[place].get() > after);
         }
-        // Most often the next row is the one.
-        let near = self.rows.iter().take(4).position(|row| row.id >= id);
-        let at = near.unwrap_or_else(|| self.rows.partition_point(|row| row.id < id));
-        self.rows = &self.rows[at..];
-        self.rows.first().filter(|row| row.id == id)
+        if let Some(year) = year {
+            Chunk::keep_equal(&mut mask, &chunk.years, *year);
+        }
+        if let Some(country) = self.country {
+            Chunk::keep_equal(&mut mask, &chunk.countries, country);
+        }
+        if let Some(from) = start_date_from.map(day) {
+            Chunk::keep(&mut mask, |place| chunk.start_days[place] >= from);
+        }
+        if let Some(to) = start_date_to.map(day) {
+            Chunk::keep(&mut mask, |place| chunk.start_days[place] != NO_DAY && chunk.start_days[place] <= to);
+        }
+        if let Some(area) = self.area {
+            Chunk::keep(&mut mask, |place| chunk.therapy_areas.get(place).contains(&area));
+        }
+        if let Some(finder) = &self.finder
+            && mask != Mask::default()
+        {
+            chunk.keep_found(&mut mask, finder);
+        }
+        self.mask = mask;
+        self.word = 0;
+    }
+}
+
+impl Iterator for Matches<'_> {
+    /// The record, and the seq of its `log` row.
+    type Item = (Id, u64);
+
+    fn next(&mut self) -> Option<(Id, u64)> {
+        loop {
+            while let Some(word) = self.mask.get_mut(self.word) {
+                if *word == 0 {
+                    self.word += 1;
+                    continue;
+                }
+                let place = self.word * 64 + word.trailing_zeros() as usize;
+                *word &= *word - 1;
+                let chunk = &self.columns.chunks[self.next_chunk - 1];
+                return Some((chunk.ids[place], chunk.log_seqs[place]));
+            }
+            let columns = self.columns;
+            let chunk = columns.chunks.get(self.next_chunk)?;
+            let shown = self.shown.masks[self.next_chunk];
+            self.next_chunk += 1;
+            self.enter(chunk, &shown);
+        }
     }
 }

@@ -370,7 +370,7 @@ impl Follower {
         if Identity::of_path(&self.path).map_err(|error| io_error(&self.path, error))? != self.identity {
             let (database, identity) = open_and_repair(&self.path)?;
             check_schema(&self.path, &database)?;
-            let newest = Arc::new(Snapshot::open(&database.begin_read()?)?);
+            let newest = Arc::new(Snapshot::open_after(&self.newest, &database.begin_read()?)?);
             self.database = database;
             self.identity = identity;
             self.newest = newest;

@@ -4,15 +4,16 @@
 //! - [`tables`]: the file format, in one page.
 //! - [`codec`]: how rows become bytes, each with a hash that is checked when it is read.
 //! - [`file`]: opening for reading and writing, waiting for another writer, repair after a killed one.
-//! - [`snapshot`]: one committed state, for readers; [`columns`] is what filters run over.
+//! - [`snapshot`]: one committed state, for readers; [`columns`] is what filters run over, [`bodies`] what answers are
+//!   put together from, as [`rope`]s.
 //! - [`batch`]: what an import hands over; [`edit`]: the one write transaction; [`records`] brings a batch in,
 //!   [`license_feed`] keeps each license's own index, [`licensing`] changes licenses and keys.
 //! - [`check`]: every index, hash and count compared with the records.
 //! - [`replace`]: backup, restore and compaction; `copy` writes a database anew, row by row.
 
 pub mod batch;
+pub mod bodies;
 pub mod check;
-
 pub mod codec;
 pub mod columns;
 mod copy;
@@ -24,6 +25,7 @@ pub mod licensing;
 mod load;
 pub mod records;
 pub mod replace;
+pub mod rope;
 pub mod snapshot;
 mod tables;
 
@@ -31,4 +33,5 @@ pub use batch::{Batch, Curation};
 pub use edit::Edit;
 pub use error::StoreError;
 pub use file::{Follower, Writer};
+pub use rope::{Rope, RopeWriter};
 pub use snapshot::{CommitPoint, Snapshot};

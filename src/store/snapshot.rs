@@ -2,15 +2,17 @@
 
 use std::collections::HashMap;
 use std::ops::Bound;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTable};
 
 use super::StoreError;
-use super::codec::{CommitRow, Hash, RecordRow, hash, unseal};
-use super::columns::Columns;
+use super::bodies::{Bodies, Log, Texts, Wanted};
+use super::codec::{CommitRow, RecordRow, unseal};
+use super::columns::{Columns, Shown};
 use super::load::{load_references, load_rows, read_id};
-use super::tables::{self, GONE, LogValue};
+use super::tables::{self, GONE};
 use crate::model::{
     Curated, Dataset, Id, KeyHash, KeyRecord, License, LicenseId, Organization, RecordFields, References, Tag,
     Timestamp,
@@ -52,13 +54,15 @@ pub struct FeedRow {
     pub log_seq: Option<u64>,
 }
 
-/// A live record's finished JSON.
-#[derive(Clone, Debug)]
-pub struct Body {
-    /// The hash of the JSON bytes.
-    pub hash: Hash,
-    /// The JSON object.
-    pub json: Vec<u8>,
+/// What the bits of all licenses' visible rows may take in memory; beyond it they are made for each request.
+const SHOWN_BYTES_MOST: usize = 64 << 20;
+
+/// A license, with what answers ask of it time and again.
+struct Licensed {
+    license: Arc<License>,
+    /// The newest entry of its feed or its scope change, per dataset.
+    witnesses: [OnceLock<CommitPoint>; 2],
+    shown: [OnceLock<Arc<Shown>>; 2],
 }
 
 type Table<K, V> = ReadOnlyTable<K, V>;
@@ -69,16 +73,18 @@ pub struct Snapshot {
     commit: CommitPoint,
     datasets: [DatasetState; 2],
     secret: [u8; 32],
-    licenses: HashMap<LicenseId, Arc<License>>,
+    licenses: HashMap<LicenseId, Licensed>,
     keys: HashMap<KeyHash, Arc<KeyRecord>>,
     references: OnceLock<Arc<References>>,
     columns: [OnceLock<Arc<Columns>>; 2],
+    shown_bytes: AtomicUsize,
+    bodies: Arc<Bodies>,
     commits: Table<u64, &'static [u8]>,
     removals: Table<(u8, u64), u64>,
     records: Table<(u8, u64), &'static [u8]>,
     organizations: Table<u64, &'static [u8]>,
     tags: Table<u64, &'static [u8]>,
-    log: Table<(u8, u64), LogValue<'static>>,
+    log: Log,
     license_feed: Table<(u64, u8, u64), (u64, u64)>,
     license_records: Table<(u64, u8, u64), (u64, u64)>,
 }
@@ -97,6 +103,10 @@ impl Snapshot {
 
     /// Opens the state that a transaction sees.
     pub(super) fn open(transaction: &ReadTransaction) -> Result<Snapshot, StoreError> {
+        Snapshot::open_with(transaction, Arc::default())
+    }
+
+    fn open_with(transaction: &ReadTransaction, bodies: Arc<Bodies>) -> Result<Snapshot, StoreError> {
         let commits = transaction.open_table(tables::COMMITS)?;
         let (commit, datasets) = match last_commit(&commits)? {
             None => (CommitPoint::EMPTY, [DatasetState::default(); 2]),
@@ -105,7 +115,8 @@ impl Snapshot {
         let mut licenses = HashMap::new();
         for entry in transaction.open_table(tables::LICENSES)?.iter()? {
             let license: License = unseal("licenses", entry?.1.value())?;
-            licenses.insert(license.id, Arc::new(license));
+            let (witnesses, shown) = Default::default();
+            licenses.insert(license.id, Licensed { license: Arc::new(license), witnesses, shown });
         }
         let mut keys = HashMap::new();
         for entry in transaction.open_table(tables::KEYS)?.iter()? {
@@ -124,6 +135,8 @@ impl Snapshot {
             keys,
             references: OnceLock::new(),
             columns: [OnceLock::new(), OnceLock::new()],
+            shown_bytes: AtomicUsize::new(0),
+            bodies,
             commits,
             removals: transaction.open_table(tables::REMOVALS)?,
             records: transaction.open_table(tables::RECORDS)?,
@@ -135,16 +148,24 @@ impl Snapshot {
         })
     }
 
-    /// Opens a newer state of the same file, and brings the earlier state's columns forward where they had been built.
+    /// Opens a newer state. What is in memory is brought forward, if the new state's history holds the earlier one.
     pub(super) fn open_after(earlier: &Snapshot, transaction: &ReadTransaction) -> Result<Snapshot, StoreError> {
-        let newer = Snapshot::open(transaction)?;
-        if newer.holds(earlier.commit.seq, &earlier.commit.lineage)? {
-            for dataset in Dataset::ALL {
-                let place = dataset.index();
-                if let Some(columns) = earlier.columns[place].get() {
-                    let forward = columns.brought_forward(&newer, dataset, earlier.commit.seq)?;
-                    let _ = newer.columns[place].set(Arc::new(forward));
-                }
+        let newer = Snapshot::open_with(transaction, Arc::clone(&earlier.bodies))?;
+        let since = earlier.commit.seq;
+        if !newer.holds(since, &earlier.commit.lineage)? {
+            // After a rollback the same seqs come again, with other rows.
+            let bodies = Arc::<Bodies>::default();
+            bodies.limit_to(earlier.bodies.most_bytes());
+            return Ok(Snapshot { bodies, ..newer });
+        }
+        for dataset in Dataset::ALL {
+            let place = dataset.index();
+            if let Some(columns) = earlier.columns[place].get() {
+                let mut changed = newer.removed_after(dataset, since)?;
+                changed.extend(newer.changed_after(dataset, since)?);
+                let (forward, retired) = columns.brought_forward(&newer, dataset, changed)?;
+                newer.bodies.retire(dataset, retired.into_iter());
+                let _ = newer.columns[place].set(Arc::new(forward));
             }
         }
         Ok(newer)
@@ -167,17 +188,17 @@ impl Snapshot {
 
     /// A license by its number.
     pub fn find_license(&self, id: LicenseId) -> Option<&Arc<License>> {
-        self.licenses.get(&id)
+        self.licenses.get(&id).map(|licensed| &licensed.license)
     }
 
     /// A license by its name.
     pub fn find_license_named(&self, name: &str) -> Option<&Arc<License>> {
-        self.licenses.values().find(|license| license.name == name)
+        self.licenses.values().map(|licensed| &licensed.license).find(|license| license.name == name)
     }
 
     /// All licenses, by name.
     pub fn list_licenses(&self) -> Vec<&Arc<License>> {
-        let mut licenses: Vec<_> = self.licenses.values().collect();
+        let mut licenses: Vec<_> = self.licenses.values().map(|licensed| &licensed.license).collect();
         licenses.sort_by(|one, other| one.name.cmp(&other.name));
         licenses
     }
@@ -219,18 +240,34 @@ impl Snapshot {
         Ok(place.get_or_init(|| built))
     }
 
+    /// The rows of the columns that a license shows.
+    pub(crate) fn shown(&self, license: &License, dataset: Dataset) -> Result<Arc<Shown>, StoreError> {
+        let place = dataset.index();
+        let kept = self.licenses.get(&license.id).map(|licensed| &licensed.shown[place]);
+        if let Some(shown) = kept.and_then(OnceLock::get) {
+            return Ok(Arc::clone(shown));
+        }
+        let shown = Arc::new(self.columns(dataset)?.shown(&license.scope, dataset));
+        match kept {
+            Some(kept) if self.shown_bytes.fetch_add(shown.bytes(), Ordering::Relaxed) < SHOWN_BYTES_MOST => {
+                Ok(Arc::clone(kept.get_or_init(|| shown)))
+            }
+            _ => Ok(shown),
+        }
+    }
+
     /// A curated record with its `updated_at`, whatever any license shows: for commands and columns, not for answers.
     ///
     /// # Errors
     /// When the database cannot be read.
     pub fn find_record<F: RecordFields>(&self, id: Id) -> Result<Option<(Curated<F>, Timestamp)>, StoreError> {
-        Ok(match self.records.get((F::DATASET.code(), id.get()))? {
-            None => None,
-            Some(bytes) => {
-                let row: RecordRow<F> = unseal("records", bytes.value())?;
-                Some((row.record, row.updated_at))
-            }
-        })
+        Ok(self.find_row(id)?.map(|row: RecordRow<F>| (row.record, row.updated_at)))
+    }
+
+    /// A record's row.
+    pub(super) fn find_row<F: RecordFields>(&self, id: Id) -> Result<Option<RecordRow<F>>, StoreError> {
+        let found = self.records.get((F::DATASET.code(), id.get()))?;
+        found.map(|bytes| unseal("records", bytes.value())).transpose()
     }
 
     /// Calls `each` with every curated record of a dataset, in the order of their ids.
@@ -250,11 +287,22 @@ impl Snapshot {
         Ok(())
     }
 
-    /// The seq of the newest entry in a license's feed; 0 where it has none.
-    pub(crate) fn newest_feed_seq(&self, license: LicenseId, dataset: Dataset) -> Result<u64, StoreError> {
-        let (license, code) = (license.0, dataset.code());
-        let newest = self.license_feed.range((license, code, 0)..=(license, code, u64::MAX))?.next_back();
-        Ok(newest.transpose()?.map_or(0, |(key, _)| key.value().2))
+    /// The commit of the newest entry in a license's feed, or of its scope change if that is later; with the seq of that
+    /// entry or change.
+    pub(crate) fn witness(&self, license: &License, dataset: Dataset) -> Result<CommitPoint, StoreError> {
+        let kept = self.licenses.get(&license.id).map(|licensed| &licensed.witnesses[dataset.index()]);
+        if let Some(witness) = kept.and_then(OnceLock::get) {
+            return Ok(*witness);
+        }
+        let (number, code) = (license.id.0, dataset.code());
+        let newest = self.license_feed.range((number, code, 0)..=(number, code, u64::MAX))?.next_back();
+        let newest = newest.transpose()?.map_or(0, |(key, _)| key.value().2);
+        let seq = newest.max(license.scope_seq);
+        let commit = self.commit_of(seq)?;
+        let commit = commit
+            .ok_or_else(|| StoreError::Damaged { table: "commits", detail: format!("no commit holds seq {seq}") })?;
+        let witness = CommitPoint { seq, ..commit };
+        Ok(kept.map_or(witness, |kept| *kept.get_or_init(|| witness)))
     }
 
     /// The entries of a license's feed after a seq, oldest first.
@@ -305,33 +353,28 @@ impl Snapshot {
             .transpose()
     }
 
-    /// A record's finished JSON, checked against its hash.
-    pub(crate) fn body(&self, dataset: Dataset, id: Id, log_seq: u64) -> Result<Body, StoreError> {
-        let mut json = Vec::new();
-        let hash = self.push_body(dataset, id, log_seq, &mut json)?;
-        Ok(Body { hash, json })
+    /// The finished JSON of rows of the log.
+    pub(crate) fn texts(&self, dataset: Dataset, wanted: &[Wanted]) -> Result<Texts, StoreError> {
+        self.bodies.texts(&self.log, dataset, wanted)
     }
 
-    /// Appends a record's finished JSON, checked against its hash, and returns the hash. That the row is the record's
-    /// own is checked too: the index that led to it carries no hash.
-    pub(crate) fn push_body(
-        &self,
-        dataset: Dataset,
-        id: Id,
-        log_seq: u64,
-        out: &mut Vec<u8>,
-    ) -> Result<Hash, StoreError> {
-        let damaged = |what: &str| StoreError::Damaged {
-            table: "log",
-            detail: format!("{what} of {dataset} {id} at seq {log_seq}"),
-        };
-        let row = self.log.get((dataset.code(), log_seq))?.ok_or_else(|| damaged("there is no row"))?;
-        let (of, stored, json) = row.value();
-        if of != id.get() || hash(json) != stored {
-            return Err(damaged("the row is not that"));
+    /// The finished JSON that is in memory.
+    pub fn bodies(&self) -> &Arc<Bodies> {
+        &self.bodies
+    }
+
+    /// Reads what requests will ask for while there is room, newest first, as long as `go_on` says so.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn warm(&self, go_on: &dyn Fn() -> bool) -> Result<(), StoreError> {
+        for dataset in Dataset::ALL {
+            self.columns(dataset)?;
         }
-        out.extend_from_slice(json);
-        Ok(stored)
+        for dataset in Dataset::ALL {
+            self.bodies.warm(&self.log, dataset, self.commit.seq, go_on)?;
+        }
+        Ok(())
     }
 
     /// The ids of records whose `log` row stands after a seq.

@@ -25,7 +25,7 @@ impl Answer {
             asked: format!("{} {}{query}", request.method, request.path),
             status: response.status.as_u16(),
             headers: response.headers,
-            body: response.body.to_vec(),
+            body: response.body.to_bytes().to_vec(),
         }
     }
 

@@ -290,7 +290,7 @@ fn finished(answer: api::Answer) -> api::Response {
     match answer {
         api::Answer::Ready(response) => response,
         api::Answer::Export(pending) => {
-            let built = pending.call.build().map(|file| pending.call.respond(&file));
+            let built = pending.call.build(&pending.packer).map(|file| pending.call.respond(&file));
             pending.finish(built)
         }
     }

@@ -47,7 +47,7 @@ pub struct Reply {
 
 impl Reply {
     fn of(response: Response) -> Reply {
-        Reply { status: response.status.as_u16(), headers: response.headers, body: response.body.to_vec() }
+        Reply { status: response.status.as_u16(), headers: response.headers, body: response.body.to_bytes().to_vec() }
     }
 
     pub fn text(&self) -> &str {
@@ -187,7 +187,7 @@ impl System {
         match self.answer(license, target) {
             Answer::Ready(response) => Reply::of(response),
             Answer::Export(pending) => {
-                let built = pending.call.build().map(|file| pending.call.respond(&file));
+                let built = pending.call.build(&pending.packer).map(|file| pending.call.respond(&file));
                 Reply::of(pending.finish(built))
             }
         }

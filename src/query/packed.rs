@@ -1,0 +1,327 @@
+//! Gzip members stitched from parts that are compressed once (RFC 1951, RFC 1952).
+//!
+//! The records of an answer are cut into *segments*, and each is compressed by itself up to a full flush: it ends on a
+//! byte and refers to nothing before it, so segments can follow each other in any member. They are kept by what they
+//! hold, so what did not change is not compressed again: an export after a commit costs what the commit changed, and
+//! pages that overlap share most of their work.
+//!
+//! Where segments end depends on the license's own records alone, and segments are shared among licenses of the same
+//! scope alone: what a license does not see changes neither a length nor whether a segment is found.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use flate2::{Compress, Compression, Crc, FlushCompress};
+
+use crate::model::{Dataset, Scope};
+use crate::store::bodies::Texts;
+use crate::store::{Rope, StoreError};
+
+/// A segment ends after a record whose hash says so: one in this many.
+const END_ONE_IN: u8 = 64;
+/// The most records of a segment.
+pub const SEGMENT_RECORDS_MOST: usize = 128;
+/// Compressed parts that are this long are shared; shorter ones are copied together.
+const SHARE_FROM_BYTES: usize = 4096;
+/// The most bytes of a stored block.
+const STORED_BYTES_MOST: usize = 0xffff;
+/// ID1, ID2, deflate, no flags, no time, nothing said of the effort, an unknown system.
+const MEMBER_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
+/// What is kept after much had to be dropped: this part of what may be.
+const KEEP_PART: (usize, usize) = (3, 4);
+
+/// How records are written in a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// JSON objects with commas between them, one behind the last too unless it ends the list.
+    Items {
+        /// Whether nothing follows.
+        ends: bool,
+    },
+    /// JSON objects, each with a line feed behind it.
+    Lines,
+    /// Rows of a CSV file.
+    Csv,
+}
+
+impl Shape {
+    const fn tag(self) -> u8 {
+        match self {
+            Shape::Items { ends: false } => 0,
+            Shape::Items { ends: true } => 1,
+            Shape::Lines => 2,
+            Shape::Csv => 3,
+        }
+    }
+
+    /// Pages are made while their caller waits; exports are made once for many.
+    fn effort(self) -> Compression {
+        match self {
+            Shape::Items { .. } => Compression::fast(),
+            Shape::Lines | Shape::Csv => Compression::default(),
+        }
+    }
+}
+
+/// Compressed bytes up to a full flush, with the checksum and length of what they hold.
+#[derive(Debug)]
+struct Segment {
+    deflated: Bytes,
+    crc: Crc,
+}
+
+/// What a segment holds, and for whom.
+type Key = [u8; 32];
+
+/// The segments that are kept.
+#[derive(Debug)]
+pub struct Packer {
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    segments: HashMap<Key, (Arc<Segment>, u64)>,
+    bytes: usize,
+    most_bytes: usize,
+    clock: u64,
+}
+
+impl Packer {
+    /// Room for so many compressed bytes.
+    pub fn new(most_bytes: usize) -> Packer {
+        Packer { kept: Mutex::new(Kept { segments: HashMap::new(), bytes: 0, most_bytes, clock: 0 }) }
+    }
+
+    /// How many compressed bytes are kept.
+    pub fn bytes(&self) -> usize {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).bytes
+    }
+
+    /// A list of JSON objects between other bytes, as a whole gzip member.
+    ///
+    /// # Errors
+    /// When the compressor fails.
+    pub fn pack_page(
+        &self,
+        scope: &Scope,
+        dataset: Dataset,
+        head: &[u8],
+        texts: &Texts,
+        tail: &[u8],
+    ) -> Result<Rope, StoreError> {
+        let segments = Segments::of(scope, dataset, self);
+        let mut member = Member::default();
+        member.store(head);
+        for range in cut(texts) {
+            let shape = Shape::Items { ends: range.end == texts.len() };
+            segments.add(&mut member, texts, range, shape, |range, out| {
+                for place in range {
+                    out.extend_from_slice(texts.text(place));
+                    if place + 1 < texts.len() {
+                        out.push(b',');
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        member.store(tail);
+        Ok(member.finish())
+    }
+
+    fn find(&self, key: &Key) -> Option<Arc<Segment>> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.clock += 1;
+        let clock = kept.clock;
+        let (segment, used_at) = kept.segments.get_mut(key)?;
+        *used_at = clock;
+        Some(Arc::clone(segment))
+    }
+
+    fn keep(&self, key: Key, segment: Arc<Segment>) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let clock = kept.clock;
+        let bytes = segment.bytes();
+        match kept.segments.insert(key, (segment, clock)) {
+            // Two built the same at once.
+            Some(_) => {}
+            None => kept.bytes += bytes,
+        }
+        if kept.bytes > kept.most_bytes {
+            kept.drop_unused();
+        }
+    }
+}
+
+impl Segment {
+    /// What it takes in memory.
+    fn bytes(&self) -> usize {
+        self.deflated.len() + size_of::<(Key, Segment, u64)>()
+    }
+}
+
+impl Kept {
+    /// Drops segments, those unused for longest first, so that many more can come before it is called again.
+    fn drop_unused(&mut self) {
+        let mut oldest: Vec<(u64, Key)> = self.segments.iter().map(|(key, (_, used_at))| (*used_at, *key)).collect();
+        oldest.sort_unstable();
+        for (_, key) in oldest {
+            if self.bytes <= self.most_bytes / KEEP_PART.1 * KEEP_PART.0 {
+                return;
+            }
+            self.bytes -= self.segments.remove(&key).map_or(0, |(segment, _)| segment.bytes());
+        }
+    }
+}
+
+/// The runs of texts that are compressed together.
+pub fn cut(texts: &Texts) -> Vec<Range<usize>> {
+    let mut ranges = Vec::new();
+    let mut start = 0;
+    for place in 0..texts.len() {
+        let ends = texts.hash(place)[0] % END_ONE_IN == 0;
+        if ends || place + 1 - start == SEGMENT_RECORDS_MOST || place + 1 == texts.len() {
+            ranges.push(start..place + 1);
+            start = place + 1;
+        }
+    }
+    ranges
+}
+
+/// The segments of one scope and dataset.
+#[derive(Debug)]
+pub struct Segments<'p> {
+    packer: &'p Packer,
+    hasher: blake3::Hasher,
+}
+
+impl<'p> Segments<'p> {
+    /// Segments that licenses of the scope share.
+    pub fn of(scope: &Scope, dataset: Dataset, packer: &'p Packer) -> Segments<'p> {
+        let mut hasher = blake3::Hasher::new_derive_key("medfeed 2026-11 compressed segments");
+        // A scope of sets of texts and numbers always becomes MessagePack.
+        hasher.update(&rmp_serde::to_vec(scope).unwrap_or_default());
+        hasher.update(&[dataset.code()]);
+        Segments { packer, hasher }
+    }
+
+    /// Appends the segment of a run of texts to a member. `write` gives its plain bytes, unless it is kept; they must
+    /// follow from the texts and the shape.
+    ///
+    /// # Errors
+    /// What `write` returns, and when the compressor fails.
+    pub fn add(
+        &self,
+        member: &mut Member,
+        texts: &Texts,
+        range: Range<usize>,
+        shape: Shape,
+        write: impl FnOnce(Range<usize>, &mut Vec<u8>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let mut hasher = self.hasher.clone();
+        hasher.update(&[shape.tag()]);
+        hasher.update(&texts.hashes(range.clone()));
+        let key = *hasher.finalize().as_bytes();
+        let segment = match self.packer.find(&key) {
+            Some(segment) => segment,
+            None => {
+                member.plain.clear();
+                write(range, &mut member.plain)?;
+                let segment = Arc::new(member.deflate(shape.effort())?);
+                self.packer.keep(key, Arc::clone(&segment));
+                segment
+            }
+        };
+        member.append(&segment);
+        Ok(())
+    }
+}
+
+/// A gzip member that is put together.
+#[derive(Debug)]
+pub struct Member {
+    rope: Rope,
+    tail: Vec<u8>,
+    crc: Crc,
+    plain: Vec<u8>,
+    compress: Option<(Compression, Compress)>,
+}
+
+impl Default for Member {
+    fn default() -> Member {
+        let (rope, plain, compress) = Default::default();
+        Member { rope, tail: MEMBER_HEADER.to_vec(), crc: Crc::new(), plain, compress }
+    }
+}
+
+impl Member {
+    /// Appends bytes as they are.
+    pub fn store(&mut self, bytes: &[u8]) {
+        for block in bytes.chunks(STORED_BYTES_MOST) {
+            self.store_block(block, false);
+        }
+    }
+
+    fn store_block(&mut self, bytes: &[u8], last: bool) {
+        // Never more than 65,535 bytes.
+        let len = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
+        self.tail.push(u8::from(last));
+        self.tail.extend_from_slice(&len.to_le_bytes());
+        self.tail.extend_from_slice(&(!len).to_le_bytes());
+        self.tail.extend_from_slice(bytes);
+        self.crc.update(bytes);
+    }
+
+    /// Compresses what stands in `plain`.
+    fn deflate(&mut self, effort: Compression) -> Result<Segment, StoreError> {
+        let compress = match &mut self.compress {
+            Some((of, compress)) if *of == effort => {
+                compress.reset();
+                compress
+            }
+            other => &mut other.insert((effort, Compress::new(effort, false))).1,
+        };
+        let mut deflated = Vec::with_capacity(self.plain.len() / 4 + 64);
+        loop {
+            let done = usize::try_from(compress.total_in()).unwrap_or(usize::MAX).min(self.plain.len());
+            compress
+                .compress_vec(&self.plain[done..], &mut deflated, FlushCompress::Full)
+                .map_err(|error| in_memory(std::io::Error::other(error)))?;
+            // Room that is left says that the flush is complete (zlib.h, "deflate").
+            if deflated.len() < deflated.capacity() {
+                break;
+            }
+            deflated.reserve(deflated.capacity());
+        }
+        deflated.shrink_to_fit();
+        let mut crc = Crc::new();
+        crc.update(&self.plain);
+        Ok(Segment { deflated: deflated.into(), crc })
+    }
+
+    fn append(&mut self, segment: &Segment) {
+        self.crc.combine(&segment.crc);
+        if segment.deflated.len() < SHARE_FROM_BYTES {
+            self.tail.extend_from_slice(&segment.deflated);
+        } else {
+            self.rope.push(std::mem::take(&mut self.tail).into());
+            self.rope.push(segment.deflated.clone());
+        }
+    }
+
+    /// The whole member.
+    pub fn finish(mut self) -> Rope {
+        self.store_block(&[], true);
+        self.tail.extend_from_slice(&self.crc.sum().to_le_bytes());
+        self.tail.extend_from_slice(&self.crc.amount().to_le_bytes());
+        self.rope.push(self.tail.into());
+        self.rope
+    }
+}
+
+/// Writing to memory fails only when memory does.
+pub(super) fn in_memory(source: std::io::Error) -> StoreError {
+    StoreError::Io { path: "(compressed in memory)".into(), source }
+}
