@@ -3,17 +3,19 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use http::Method;
+
 use crate::model::{Dataset, KeyRecord};
 
 use super::problem::Code;
 
-/// An answered request. It holds no key, token, query or record.
+/// An answered request. It holds no token, query or record.
 #[derive(Debug)]
 pub struct Answered<'a> {
     /// The id on the answer.
     pub request_id: &'a str,
-    /// The method.
-    pub method: &'a http::Method,
+    /// The method, which may be any word.
+    pub method: &'a Method,
     /// The route's pattern.
     pub route: &'static str,
     /// The status.
@@ -55,6 +57,22 @@ pub trait Observer: Send + Sync {
     fn disconnected(&self) {}
 }
 
+/// Anything may stand in the place of the method, even a key by mistake: only what is known is told.
+fn name_of(method: &Method) -> &str {
+    let known = [
+        Method::GET,
+        Method::HEAD,
+        Method::POST,
+        Method::PUT,
+        Method::PATCH,
+        Method::DELETE,
+        Method::OPTIONS,
+        Method::TRACE,
+        Method::CONNECT,
+    ];
+    if known.contains(method) { method.as_str() } else { "(other)" }
+}
+
 /// Writes one log line per request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RequestLog;
@@ -63,7 +81,7 @@ impl Observer for RequestLog {
     fn answered(&self, answered: &Answered<'_>) {
         tracing::info!(
             request_id = answered.request_id,
-            method = %answered.method,
+            method = name_of(answered.method),
             route = answered.route,
             status = answered.status,
             problem = answered.problem.map(Code::as_str),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use anyhow::bail;
 use clap::{Args, Subcommand};
 use ipnet::IpNet;
 use serde::Serialize;
@@ -192,7 +193,16 @@ fn list(common: &Common) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// A key given for its id is told so without being shown: what goes wrong in a script ends in logs.
+fn refuse_key(id: &str) -> anyhow::Result<()> {
+    if ApiKey::parse(id).is_ok() {
+        bail!("this is a key itself; give its id, which `medfeed key list` shows");
+    }
+    Ok(())
+}
+
 fn revoke(common: &Common, args: &RevokeArgs) -> anyhow::Result<ExitCode> {
+    refuse_key(&args.id)?;
     let writer = common.open_writer()?;
     let mut edit = writer.begin()?;
     let record = edit.revoke_key(&args.id)?;
@@ -203,6 +213,7 @@ fn revoke(common: &Common, args: &RevokeArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn replace(common: &Common, args: &ReplaceArgs) -> anyhow::Result<ExitCode> {
+    refuse_key(&args.id)?;
     let writer = common.open_writer()?;
     let mut edit = writer.begin()?;
     let overlap_s = i64::try_from(args.overlap.as_secs()).unwrap_or(i64::MAX);

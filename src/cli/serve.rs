@@ -1,5 +1,6 @@
 //! `medfeed serve`.
 
+use std::io::{IsTerminal, stderr};
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -181,7 +182,10 @@ impl LogArgs {
     /// Sends log lines to standard error from now on.
     pub(super) fn start(&self, default: &str) -> anyhow::Result<()> {
         let filter = EnvFilter::try_new(self.log.as_deref().unwrap_or(default)).context("--log is no filter")?;
-        let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+        let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr).with_target(false);
+        // Colors are for eyes, not for a file or a pipe.
+        let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let lines = lines.with_ansi(stderr().is_terminal() && !plain);
         match self.log_format {
             LogFormat::Pretty => lines.init(),
             LogFormat::Json => lines.json().flatten_event(true).init(),

@@ -22,6 +22,7 @@ mod proxies;
 mod real_lists;
 mod restarts;
 mod restores;
+mod secrets;
 mod serving;
 pub mod site;
 mod stopping;
