@@ -19,6 +19,7 @@ mod limits;
 mod malformed;
 mod monitoring;
 mod proxies;
+mod races;
 mod real_lists;
 mod restarts;
 mod restores;
