@@ -1,0 +1,111 @@
+#!/bin/sh
+# Builds medfeed as one static binary, target/static/medfeed, and tries it:
+#
+#   deploy/build-static.sh            # as it is shipped
+#   deploy/build-static.sh --quick    # not optimized, to see that it builds and runs
+#
+# It is linked with musl where Rust's libraries and a C compiler for musl are there (on Alpine they are), and with the
+# static glibc otherwise; MEDFEED_STATIC_TARGET names another target. Linked with either it needs nothing from the
+# system that it runs on.
+set -eu
+cd "$(dirname "$0")/.."
+
+profile=release folder=release
+case "${1:-}" in
+    "") ;;
+    --quick) profile=dev folder=debug ;;
+    *) echo "usage: deploy/build-static.sh [--quick]" >&2 && exit 2 ;;
+esac
+
+fail() {
+    echo "build-static: $*" >&2
+    exit 1
+}
+
+host="$(rustc -vV | sed -n 's/^host: //p')"
+machine="${host%%-*}"
+musl="$machine-unknown-linux-musl"
+if [ -n "${MEDFEED_STATIC_TARGET:-}" ]; then
+    target="$MEDFEED_STATIC_TARGET"
+elif [ "$host" = "$musl" ]; then
+    target="$musl"
+elif [ -d "$(rustc --print sysroot)/lib/rustlib/$musl" ] && command -v "$machine-linux-musl-gcc" musl-gcc >/dev/null; then
+    target="$musl"
+else
+    target="$machine-unknown-linux-gnu"
+fi
+
+# A target that is named, be it the host's own, keeps the flags away from build scripts and macros.
+RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static" \
+    cargo build --locked --bin medfeed --profile "$profile" --target "$target"
+binary="${CARGO_TARGET_DIR:-target}/$target/$folder/medfeed"
+
+# A number in the file: where it stands, and how many bytes it has.
+number() {
+    od -An -v -t "u$2" -j "$1" -N "$2" "$binary" | tr -d ' '
+}
+
+# A dynamic program names its loader in a program header of type 3 (PT_INTERP). Read from the file itself, it does not
+# matter which tools there are, nor how they word it.
+[ "$(number 0 4)" = 1179403647 ] && [ "$(number 4 1)" = 2 ] || fail "$binary is no 64-bit ELF file"
+headers="$(number 32 8)" size="$(number 54 2)" count="$(number 56 2)" loads=0
+while [ "$count" -gt 0 ]; do
+    count=$((count - 1))
+    case "$(number $((headers + count * size)) 4)" in
+        1) loads=$((loads + 1)) ;;
+        3) fail "$binary asks for a loader: it is not static" ;;
+    esac
+done
+[ "$loads" -gt 0 ] || fail "$binary has nothing to load"
+
+# Whoever may tries it in a root folder with nothing else but the devices that every container has.
+root="$(mktemp -d)" server=""
+trap '[ -z "$server" ] || kill "$server" 2>/dev/null; rm -rf "$root"' EXIT
+mkdir "$root/tmp" "$root/data" "$root/dev"
+cp "$binary" "$root/medfeed"
+cp data/*.csv data/*.jsonl "$root/data"
+inside=""
+if [ "$(id -u)" = 0 ] && mknod "$root/dev/random" c 1 8 && mknod "$root/dev/urandom" c 1 9; then
+    inside="chroot ."
+fi
+try() {
+    (cd "$root" && TMPDIR=tmp MEDFEED_DB=feed.redb exec $inside ./medfeed "$@") || fail "medfeed $* does not work"
+}
+{
+    try --version
+    try import data
+    try license set acme --dataset conferences --dataset journals
+    try backup backup.redb
+    try restore backup.redb --yes
+    try compact
+    try check
+} >&2
+try key create --license acme > "$root/key"
+
+(cd "$root" && MEDFEED_DB=feed.redb exec $inside ./medfeed serve --listen 127.0.0.1:0) > "$root/told" 2> "$root/log" &
+server=$!
+waited=0
+until grep -q '^listening on ' "$root/told"; do
+    kill -0 "$server" 2>/dev/null && [ "$waited" -lt 20 ] || fail "it does not serve: $(cat "$root/log")"
+    waited=$((waited + 1))
+    sleep 1
+done
+url="$(sed -n 's/^listening on //p' "$root/told")/v1/conferences?limit=1" key="X-API-Key: $(cat "$root/key")"
+if command -v curl >/dev/null; then
+    answer="$(curl -sS --noproxy '*' -H "$key" "$url")"
+elif command -v wget >/dev/null; then
+    answer="$(wget -q -Y off -O - --header "$key" "$url")"
+else
+    answer='"next_cursor"'
+fi
+case "$answer" in
+    *'"next_cursor"'*) ;;
+    *) fail "it answers: $answer" ;;
+esac
+kill "$server"
+wait "$server" || fail "it does not end as it should: $(cat "$root/log")"
+server=""
+
+mkdir -p target/static
+cp "$binary" target/static/medfeed
+echo "target/static/medfeed: $target, static, $(($(wc -c < target/static/medfeed) / 1024)) KiB${inside:+, tried in an empty root folder}"
