@@ -28,6 +28,9 @@ use crate::store::Rope;
 /// is just sending one would otherwise see the connection break.
 const LAST_REQUEST_GRACE: Duration = Duration::from_secs(2);
 
+/// What callers over HTTPS are told: to come by HTTPS only, for a year.
+pub(super) const STRICT_TRANSPORT: &str = "max-age=31536000";
+
 /// What a connection may use.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionLimits {
@@ -62,7 +65,7 @@ where
     let limits = shared.limits;
     let answering = Answering::default();
     let stream = GuardedStream::new(stream, limits.timeouts, answering.clone());
-    let stream = ProblemStream::new(stream, Arc::clone(&shared.service));
+    let stream = ProblemStream::new(stream, Arc::clone(&shared.service), shared.strict_transport);
     let told = closing.clone();
     let service = service_fn(move |request| {
         let (shared, answering, told) = (Arc::clone(&shared), answering.clone(), told.clone());
@@ -146,8 +149,7 @@ async fn answer(request: http::Request<Incoming>, peer: IpAddr, shared: &Shared)
     *response.status_mut() = answered.status;
     *response.headers_mut() = answered.headers;
     if shared.strict_transport {
-        let year = HeaderValue::from_static("max-age=31536000");
-        response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, year);
+        response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, HeaderValue::from_static(STRICT_TRANSPORT));
     }
     response
 }
