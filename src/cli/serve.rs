@@ -62,7 +62,7 @@ pub(super) struct ServeArgs {
     /// The header in which trusted proxies name the caller; the other kind is ignored
     #[arg(long, env = "MEDFEED_FORWARDED_HEADER", value_name = "HEADER", default_value = "x-forwarded-for")]
     forwarded_header: HeaderChoice,
-    /// Where to serve /metrics, /livez and /readyz for monitoring [default: nowhere]
+    /// Where to serve /metrics, /livez and /readyz for monitoring; the log tells a port picked by 0 [default: nowhere]
     #[arg(long, env = "MEDFEED_ADMIN_LISTEN", value_name = "ADDRESS:PORT")]
     admin_listen: Option<SocketAddr>,
     /// Hold new commits back until none has come for this long, so that a mistake can be corrected first
@@ -236,7 +236,12 @@ pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> 
         }
         let admin = match args.admin_listen {
             None => None,
-            Some(address) => Some(TcpListener::bind(address).await.with_context(|| cannot_listen(address))?),
+            Some(address) => {
+                let admin = TcpListener::bind(address).await.with_context(|| cannot_listen(address))?;
+                // The real one: port 0 picks a free port, and the first line of standard output is the API's.
+                tracing::info!("listening for monitoring on http://{}", admin.local_addr()?);
+                Some(admin)
+            }
         };
         let _recording = usage.start()?;
         let setup = Setup {
