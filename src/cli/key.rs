@@ -9,8 +9,9 @@ use ipnet::IpNet;
 use serde::Serialize;
 
 use super::Common;
-use super::arguments::{parse_duration, parse_network, parse_text, parse_timestamp};
+use super::arguments::{parse_duration, parse_text, parse_timestamp};
 use super::output::note;
+use crate::model::network::parse_network;
 use crate::model::time::now;
 use crate::model::{ApiKey, Dataset, KeyRecord, Timestamp};
 use crate::serve::usage::{self, KeyUse};

@@ -18,10 +18,11 @@ use tokio::sync::watch;
 use tracing_subscriber::EnvFilter;
 
 use super::Common;
-use super::arguments::{parse_duration, parse_network, parse_text};
+use super::arguments::{parse_duration, parse_text};
 use super::output::print_line;
 use crate::api::observe::{Answered, Observer};
 use crate::api::{Service, Settings, Source};
+use crate::model::network::parse_network;
 use crate::serve::address::{ForwardedHeader, TrustedProxies};
 use crate::serve::admin::Admin;
 use crate::serve::connection::ConnectionLimits;

@@ -1,5 +1,6 @@
 //! The URL tree, then what goes across it.
 
+mod addresses;
 mod auth;
 mod changes;
 mod conferences;
