@@ -3,6 +3,7 @@
 mod addresses;
 mod auth;
 mod changes;
+mod clock;
 mod conferences;
 mod docs;
 mod exports;
