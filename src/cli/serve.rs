@@ -87,7 +87,7 @@ enum HeaderChoice {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Limits")]
 struct LimitArgs {
-    /// Connections at once; further ones wait
+    /// Connections at once; a further one takes the place of who idles longest, or waits
     #[arg(long, env = "MEDFEED_MAX_CONNECTIONS", value_name = "N", default_value = "1024")]
     max_connections: NonZeroUsize,
     /// Connections at once from one address; further ones are closed. Trusted proxies may have any number
