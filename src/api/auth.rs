@@ -57,7 +57,7 @@ pub fn authenticate(request: &Request, snapshot: &Snapshot) -> Result<Arc<KeyRec
         || invalid("The API key is not recognised. Check that it was copied whole: `mfk_` and 38 characters.");
     let key = std::str::from_utf8(&text).ok().and_then(|text| ApiKey::parse(text).ok()).ok_or_else(unknown)?;
     let record = snapshot.find_key(&key.hash()).ok_or_else(unknown)?;
-    match record.status(request.wall) {
+    match record.status_after(request.wall, snapshot.commit().time) {
         KeyStatus::Active | KeyStatus::Replaced => Ok(Arc::clone(record)),
         KeyStatus::Revoked => Err(Problem::unauthorized(
             Code::RevokedApiKey,

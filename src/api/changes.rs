@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::caller::Caller;
 use super::content::{Content, Page};
 use super::observe::FeedUse;
+use super::pages::Pages;
 use super::params::Params;
 use super::problem::{Code, Problem};
 use super::records::updated_since;
@@ -26,6 +27,7 @@ pub(super) fn changes(
     source: &dyn Source,
     dataset: Dataset,
     params: &Params<'_>,
+    pages: &Pages,
 ) -> Result<Response, Problem> {
     caller.view(dataset)?;
     params.allow(&["since", "updated_since", "limit"])?;
@@ -50,18 +52,21 @@ pub(super) fn changes(
         }
     };
     let view = caller.view(dataset)?;
-    let page = feed::feed(&view, start, usize::from(limit))?;
+    let after = start.after(&view)?;
+    let rows = pages.feed(&view, (after, usize::from(limit)), |(after, limit)| feed::feed(&view, *after, *limit))?;
+    let next = feed::token_after(&view, &rows)?;
     let feed = match start {
-        Start::After(position) => Some(feed_use(&view, position, page.next.witness.seq)?),
+        Start::After(position) => Some(feed_use(&view, position, next.witness.seq)?),
         Start::Since(_) | Start::Now => None,
     };
     let mut tail = Vec::with_capacity(160);
     tail.extend_from_slice(b"],\"has_more\":");
-    tail.extend_from_slice(if page.has_more { b"true" } else { b"false" });
+    tail.extend_from_slice(if rows.has_more { b"true" } else { b"false" });
     tail.extend_from_slice(b",\"next_sync_token\":");
-    push_str(&mut tail, &Sealer::new(caller.snapshot.secret()).seal_sync_token(&page.next));
+    push_str(&mut tail, &Sealer::new(caller.snapshot.secret()).seal_sync_token(&next));
     tail.push(b'}');
-    let page = Page { license: caller.license, dataset, head: "{\"data\":[", texts: page.texts, tail };
+    let texts = feed::texts(&view, &rows)?;
+    let page = Page { license: caller.license, dataset, head: "{\"data\":[", texts, tail };
     let mut response = Response::json(Content::Page(Box::new(page)));
     response.feed = feed;
     Ok(response)

@@ -93,11 +93,6 @@ impl Document {
         Document { body: body.into(), gzip: OnceLock::new() }
     }
 
-    /// The text.
-    pub fn body(&self) -> &Bytes {
-        &self.body
-    }
-
     fn packed(&self) -> Option<Rope> {
         if self.body.len() < COMPRESS_FROM_BYTES {
             return None;

@@ -101,8 +101,8 @@ impl ExportCall {
     /// # Errors
     /// When the database cannot be read.
     pub fn build(&self, packer: &Packer) -> Result<BuiltExport, Problem> {
-        let view =
-            crate::view::View::open(&self.snapshot, &self.license, self.dataset).map_err(|_| Problem::internal())?;
+        let view = crate::view::View::open(&self.snapshot, &self.license, self.dataset)
+            .map_err(|_| Problem::internal("the dataset of an export is not licensed"))?;
         let file = export::export(&view, self.format, packer)?;
         Ok(BuiltExport { gzip: file.gzip, records: file.records })
     }

@@ -4,7 +4,8 @@
 //! - [`request`] and [`response`]: what comes in and what goes out; [`problem`]: every error.
 //! - [`source`]: where snapshots come from; `caller`: who passed the first checks.
 //! - [`service`]: the order of checks, from the body to the record.
-//! - [`observe`]: what is told of each answer; `content`: what it says, before it is known in which form.
+//! - [`observe`]: what is told of each answer; `content`: what it says, before it is known in which form;
+//!   `pages`: what is kept of it.
 //! - [`route`], [`auth`], [`rate`], [`params`], [`etag`]: its steps.
 //! - [`records`] (lists and single records), [`changes`], [`exports`], `reference`, [`status`]: one file per resource.
 
@@ -15,6 +16,7 @@ mod content;
 pub mod etag;
 pub mod exports;
 pub mod observe;
+mod pages;
 pub mod params;
 pub mod problem;
 pub mod rate;

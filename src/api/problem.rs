@@ -118,6 +118,8 @@ pub struct Problem {
     pub status: StatusCode,
     /// The cause, and what to send instead.
     pub detail: String,
+    /// What went wrong on our side: for the log alone.
+    cause: Option<String>,
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 
@@ -133,7 +135,7 @@ struct Body<'a> {
 impl Problem {
     /// A problem with the code's own status.
     pub fn new(code: Code, detail: impl Into<String>) -> Problem {
-        Problem { code, status: code.status(), detail: detail.into(), headers: Vec::new() }
+        Problem { code, status: code.status(), detail: detail.into(), cause: None, headers: Vec::new() }
     }
 
     /// A request that HTTP itself forbids; the connection is closed after it.
@@ -172,12 +174,13 @@ impl Problem {
         Problem::new(Code::InvalidParameter, format!("Parameter `{name}`: {rule}."))
     }
 
-    /// A failure of ours. The caller is told nothing but that.
-    pub fn internal() -> Problem {
-        Problem::new(
+    /// A failure of ours. The caller is told nothing but that; the cause goes to the log, with the request's id.
+    pub fn internal(cause: impl fmt::Display) -> Problem {
+        let problem = Problem::new(
             Code::InternalError,
             "The server failed to answer this request. Try again later; if it persists, give the request id to the operator.",
-        )
+        );
+        Problem { cause: Some(cause.to_string()), ..problem }
     }
 
     /// Ends the connection after the answer.
@@ -205,6 +208,9 @@ impl Problem {
 
     /// The answer's body and own headers.
     pub fn into_response(self, docs_url: &str, request_id: &str) -> Response {
+        if let Some(cause) = &self.cause {
+            tracing::error!(request_id, error = cause, "a request could not be answered");
+        }
         let body = Content::Bytes(self.body(docs_url, request_id).into());
         let mut response = Response::new(self.status, "application/problem+json", body);
         response.problem = Some(self.code);
@@ -218,7 +224,6 @@ impl Problem {
 /// A failure of the store is told to the operator alone.
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Problem {
-        tracing::error!(%error, "a request could not be answered");
-        Problem::internal()
+        Problem::internal(error)
     }
 }

@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
+use http::HeaderMap;
+use http::header::IF_NONE_MATCH;
+
 use super::caller::Caller;
 use super::content::{Content, Page};
-use super::etag::ETag;
+use super::etag::{self, ETag};
+use super::pages::Pages;
 use super::params::Params;
 use super::problem::{Code, Problem};
 use super::response::Response;
@@ -12,6 +16,7 @@ use crate::model::json::push_str;
 use crate::model::time::{parse_date, parse_time};
 use crate::model::{Dataset, Id, Timestamp};
 use crate::query::list::{self, Filter};
+use crate::store::Rope;
 use crate::token::{Cursor, Sealer};
 use crate::view::LiveRow;
 
@@ -23,7 +28,13 @@ const CONFERENCE_PARAMETERS: [&str; 9] =
     ["limit", "cursor", "updated_since", "q", "year", "start_date_from", "start_date_to", "country", "therapy_area"];
 
 /// A page of a list.
-pub(super) fn list(caller: &Caller, dataset: Dataset, params: &Params<'_>) -> Result<Response, Problem> {
+pub(super) fn list(
+    caller: &Caller,
+    dataset: Dataset,
+    params: &Params<'_>,
+    headers: &HeaderMap,
+    pages: &Pages,
+) -> Result<Response, Problem> {
     let view = caller.view(dataset)?;
     params.allow(match dataset {
         Dataset::Conferences => &CONFERENCE_PARAMETERS,
@@ -32,7 +43,8 @@ pub(super) fn list(caller: &Caller, dataset: Dataset, params: &Params<'_>) -> Re
     let limit = params.whole("limit", 1, LIMIT_MOST)?.unwrap_or(LIMIT_DEFAULT);
     let filter = filter(params)?;
     let sealer = Sealer::new(caller.snapshot.secret());
-    let position = |last_id| Cursor { dataset, license: caller.license.id, filters: filter.hash(), last_id };
+    let filters = filter.hash();
+    let position = |last_id| Cursor { dataset, license: caller.license.id, filters, last_id };
     let after = match params.opaque("cursor")? {
         None => 0,
         Some(text) => sealer
@@ -47,11 +59,24 @@ pub(super) fn list(caller: &Caller, dataset: Dataset, params: &Params<'_>) -> Re
             })?
             .last_id,
     };
-    let page = list::list(&view, &filter, after, usize::from(limit))?;
-
+    let page = pages.list(&view, (filter, after, usize::from(limit)), |(filter, after, limit)| {
+        let rows = list::list(&view, filter, *after, *limit)?;
+        // Of a cursor the tag takes the meaning: where it leads, and in which list.
+        let texts = view.texts(rows.rows.iter().copied())?;
+        let hashes = texts.hashes(0..texts.len());
+        let next = rows.next_after.map(|last_id| last_id.get().to_be_bytes());
+        let cursor = next.as_ref().map(|last_id| [last_id.as_slice(), &filters].concat()).unwrap_or_default();
+        let etag = ETag::of("list", [hashes.as_slice(), &cursor]);
+        Ok((rows, etag))
+    })?;
+    let (rows, etag) = page.as_ref();
+    if etag::matches(headers.get_all(IF_NONE_MATCH).iter(), etag) {
+        // The caller has it all: nothing is put together.
+        return Ok(Response::revalidatable(Content::Bytes(Rope::default()), etag.clone()));
+    }
     let mut tail = Vec::with_capacity(160);
     tail.extend_from_slice(b"],\"has_more\":");
-    match page.next_after {
+    match rows.next_after {
         None => tail.extend_from_slice(b"false,\"next_cursor\":null}"),
         Some(last_id) => {
             tail.extend_from_slice(b"true,\"next_cursor\":");
@@ -59,14 +84,9 @@ pub(super) fn list(caller: &Caller, dataset: Dataset, params: &Params<'_>) -> Re
             tail.push(b'}');
         }
     }
-    // Of a cursor the tag takes the meaning: where it leads, and in which list.
-    let hashes = page.texts.hashes(0..page.texts.len());
-    let next = page.next_after.map(|last_id| last_id.get().to_be_bytes());
-    let cursor = next.as_ref().map(|last_id| [last_id.as_slice(), &filter.hash()].concat()).unwrap_or_default();
-    let etag = ETag::of("list", [hashes.as_slice(), &cursor]);
-    let license = Arc::clone(&caller.license);
-    let page = Page { license, dataset, head: "{\"data\":[", texts: page.texts, tail };
-    Ok(Response::revalidatable(Content::Page(Box::new(page)), etag))
+    let texts = view.texts(rows.rows.iter().copied())?;
+    let page = Page { license: Arc::clone(&caller.license), dataset, head: "{\"data\":[", texts, tail };
+    Ok(Response::revalidatable(Content::Page(Box::new(page)), etag.clone()))
 }
 
 fn filter(params: &Params<'_>) -> Result<Filter, Problem> {

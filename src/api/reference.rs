@@ -1,7 +1,6 @@
 //! `GET /reference/therapy-areas`, `/reference/tags` and `/reference/organizations`.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -12,11 +11,12 @@ use super::params::Params;
 use super::problem::Problem;
 use super::response::Response;
 use crate::model::{Dataset, LicenseId};
+use crate::query::recent::Recent;
 use crate::query::reference::{list_organizations, list_tags, list_therapy_areas};
 use crate::store::StoreError;
 use crate::view::{View, Witness};
 
-/// What the lists that are kept may take, in bytes of JSON; then all are dropped, and made again when asked for.
+/// What the lists that are kept may take, in bytes of JSON.
 const KEPT_BYTES_MOST: usize = 32 << 20;
 
 /// One of the lists.
@@ -36,15 +36,15 @@ struct Made {
 }
 
 /// The lists that were made.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct ReferenceLists {
-    kept: Mutex<Kept>,
+    kept: Recent<(LicenseId, Dataset, List), Made>,
 }
 
-#[derive(Debug, Default)]
-struct Kept {
-    lists: HashMap<(LicenseId, Dataset, List), Made>,
-    bytes: usize,
+impl Default for ReferenceLists {
+    fn default() -> ReferenceLists {
+        ReferenceLists { kept: Recent::new(KEPT_BYTES_MOST) }
+    }
 }
 
 #[derive(Serialize)]
@@ -85,8 +85,8 @@ impl ReferenceLists {
     fn find(&self, view: &View<'_>, list: List) -> Result<Made, StoreError> {
         let witness = view.witness()?;
         let key = (view.license().id, view.dataset(), list);
-        if let Some(made) = self.lock().lists.get(&key).filter(|made| made.witness == witness) {
-            return Ok(made.clone());
+        if let Some(made) = self.kept.get(&key).filter(|made| made.witness == witness) {
+            return Ok(made);
         }
         let body = match &key.2 {
             List::TherapyAreas => json(list_therapy_areas(view)?),
@@ -94,27 +94,11 @@ impl ReferenceLists {
             List::Organizations => json(list_organizations(view)?),
         };
         let etag = ETag::of("reference", [body.as_slice()]);
+        // What a key and its row take counts too: tag types are the caller's own words.
+        let bytes = body.len() + 512;
         let made = Made { witness, document: Arc::new(Document::new(body)), etag };
-        self.lock().keep(key, made.clone());
+        self.kept.put(key, made.clone(), bytes);
         Ok(made)
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Kept {
-    fn keep(&mut self, key: (LicenseId, Dataset, List), made: Made) {
-        // What a key and a row of the table take counts too: tag types are the caller's own words.
-        let bytes = |made: &Made| made.document.body().len() + 512;
-        self.bytes += bytes(&made);
-        if let Some(before) = self.lists.insert(key, made) {
-            self.bytes -= bytes(&before);
-        }
-        if self.bytes > KEPT_BYTES_MOST {
-            *self = Kept::default();
-        }
     }
 }
 

@@ -14,6 +14,7 @@ use super::caller::Caller;
 use super::content::{Content, Document};
 use super::exports::ExportCall;
 use super::observe::{Answered, Observer, RequestLog};
+use super::pages::Pages;
 use super::params::Params;
 use super::problem::{Code, Problem};
 use super::rate::{RateLimiter, Window};
@@ -57,7 +58,8 @@ pub struct Service {
     rate: RateLimiter,
     packer: Arc<Packer>,
     reference_lists: ReferenceLists,
-    pages: Mutex<HashMap<String, (&'static str, Arc<Document>)>>,
+    pages: Pages,
+    documents: Mutex<HashMap<String, (&'static str, Arc<Document>)>>,
 }
 
 impl std::fmt::Debug for Service {
@@ -68,6 +70,7 @@ impl std::fmt::Debug for Service {
 
 /// What becomes of a request.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "nearly all answers are ready, and are moved on at once")]
 pub enum Answer {
     /// The whole answer.
     Ready(Response),
@@ -97,11 +100,6 @@ impl std::fmt::Debug for Pending {
 }
 
 impl Pending {
-    /// What log lines about the building of the file stand in.
-    pub fn span(&self) -> tracing::Span {
-        span(&self.request_id)
-    }
-
     /// The answer, once the file is there or has failed to be.
     pub fn finish(self, built: Result<Response, Problem>) -> Response {
         let response = built.unwrap_or_else(|problem| problem.into_response(&self.docs_url, &self.request_id));
@@ -134,8 +132,8 @@ impl Service {
     /// A service with fresh rate windows, whose answers an observer hears of.
     pub fn observed(settings: Settings, source: Arc<dyn Source>, observer: Arc<dyn Observer>) -> Service {
         let packer = Arc::new(Packer::new(settings.packed_bytes));
-        let (rate, reference_lists, pages) = Default::default();
-        Service { settings, source, observer, rate, packer, reference_lists, pages }
+        let (rate, reference_lists, pages, documents) = Default::default();
+        Service { settings, source, observer, rate, packer, reference_lists, pages, documents }
     }
 
     /// Who hears of answers and connections.
@@ -151,12 +149,10 @@ impl Service {
     /// Answers a request. A panic on the way is a 500 for this request alone.
     pub fn answer(&self, request: Request) -> Answer {
         let request_id = new_request_id();
-        let span = span(&request_id).entered();
         let window = is_under_v1(&request.path).then(|| self.rate.address_window(request.address, request.at));
         let mut progress = Progress { window, key: None, pattern: "(none)" };
         let outcome = catch_unwind(AssertUnwindSafe(|| self.handle(&request, &mut progress)))
-            .unwrap_or_else(|_| Err(Problem::internal()));
-        drop(span);
+            .unwrap_or_else(|_| Err(Problem::internal("the request's handler panicked")));
         let Progress { window, key, pattern } = progress;
         let response = match (outcome, key.as_ref(), window) {
             (Ok(Outcome::Export(call)), Some(key), Some(window)) => {
@@ -171,7 +167,9 @@ impl Service {
                     observer: Arc::clone(&self.observer),
                 }));
             }
-            (Ok(Outcome::Export(_)), _, _) => Problem::internal().into_response(&self.settings.docs_url, &request_id),
+            (Ok(Outcome::Export(_)), _, _) => {
+                Problem::internal("an export without a key").into_response(&self.settings.docs_url, &request_id)
+            }
             (Ok(Outcome::Response(response)), _, _) => response,
             (Err(problem), _, _) => problem.into_response(&self.settings.docs_url, &request_id),
         };
@@ -228,15 +226,17 @@ impl Service {
         let caller = self.identify(request, progress)?;
         match route {
             Route::Export(dataset) => exports::export(caller, &dataset, &params, request.wall).map(Outcome::Export),
-            Route::List(dataset) => records::list(&caller, dataset, &params).map(Outcome::Response),
+            Route::List(dataset) => {
+                records::list(&caller, dataset, &params, &request.headers, &self.pages).map(Outcome::Response)
+            }
             Route::Record(dataset, id) => records::single(&caller, dataset, id, &params).map(Outcome::Response),
             Route::Changes(dataset) => {
-                changes::changes(caller, self.source.as_ref(), dataset, &params).map(Outcome::Response)
+                changes::changes(caller, self.source.as_ref(), dataset, &params, &self.pages).map(Outcome::Response)
             }
             Route::TherapyAreas => self.reference_lists.therapy_areas(&caller, &params).map(Outcome::Response),
             Route::Tags => self.reference_lists.tags(&caller, &params).map(Outcome::Response),
             Route::Organizations => self.reference_lists.organizations(&caller, &params).map(Outcome::Response),
-            Route::Docs | Route::Status => Err(Problem::internal()),
+            Route::Docs | Route::Status => Err(Problem::internal("a route was not taken")),
         }
     }
 
@@ -282,7 +282,7 @@ impl Service {
 
     /// A page of the documentation, made at its first call and kept: there are as many as the documentation has.
     fn docs(&self, request: &Request) -> Result<Response, Problem> {
-        let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pages = self.documents.lock().unwrap_or_else(PoisonError::into_inner);
         let (content_type, body) = match pages.get(&request.path) {
             Some(page) => page.clone(),
             None => {
@@ -298,11 +298,6 @@ impl Service {
         let policy = HeaderValue::from_static(docs::CONTENT_SECURITY_POLICY);
         Ok(Response::new(StatusCode::OK, content_type, Content::Document(body)).with(CONTENT_SECURITY_POLICY, policy))
     }
-}
-
-/// What log lines about a request stand in, so that the id on its answer leads to the cause.
-fn span(request_id: &str) -> tracing::Span {
-    tracing::error_span!("request", id = request_id)
 }
 
 /// A new id: unique across processes, and in the order of time for those who search logs.

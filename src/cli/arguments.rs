@@ -1,8 +1,6 @@
-//! How arguments are read: durations, times, years, addresses.
+//! How arguments are read: durations, times, years.
 
 use std::time::Duration;
-
-use ipnet::IpNet;
 
 use crate::model::Timestamp;
 use crate::model::time::parse_time;
@@ -26,27 +24,6 @@ pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
 /// RFC 3339 or a date.
 pub(super) fn parse_timestamp(text: &str) -> Result<Timestamp, String> {
     parse_time(text).map_err(|rule| rule.to_string())
-}
-
-/// A CIDR, or an address as a CIDR of one. IPv4 mapped to IPv6 becomes IPv4, as callers' addresses do.
-pub(super) fn parse_network(text: &str) -> Result<IpNet, String> {
-    let network = match text.parse::<IpNet>() {
-        Ok(network) => network,
-        Err(_) => IpNet::from(
-            text.parse::<std::net::IpAddr>()
-                .map_err(|_| "write an address or a CIDR: 192.0.2.7, 192.0.2.0/24, 2001:db8::/32".to_owned())?,
-        ),
-    };
-    let IpNet::V6(v6) = network else { return Ok(network.trunc()) };
-    match v6.addr().to_ipv4_mapped() {
-        None => Ok(network.trunc()),
-        Some(v4) => match v6.prefix_len().checked_sub(96) {
-            Some(prefix) => {
-                ipnet::Ipv4Net::new(v4, prefix).map(|net| IpNet::V4(net.trunc())).map_err(|error| error.to_string())
-            }
-            None => Err("a CIDR of mapped IPv4 addresses must be /96 or longer; write it as IPv4".to_owned()),
-        },
-    }
 }
 
 /// A year, or a range of years that includes its end.
@@ -98,27 +75,6 @@ mod tests {
         for (text, expected) in cases {
             let read = parse_duration(text).ok().map(|read| read.as_millis());
             assert_eq!(read, expected, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn networks_are_read() {
-        let cases = [
-            ("192.0.2.7", Some("192.0.2.7/32")),
-            ("192.0.2.7/24", Some("192.0.2.0/24")),
-            ("2001:db8::1", Some("2001:db8::1/128")),
-            ("2001:db8::1/32", Some("2001:db8::/32")),
-            ("::ffff:192.0.2.7", Some("192.0.2.7/32")),
-            ("::ffff:192.0.2.0/120", Some("192.0.2.0/24")),
-            ("::ffff:192.0.2.0/95", None),
-            ("::/0", Some("::/0")),
-            ("192.0.2", None),
-            ("192.0.2.0/33", None),
-            ("", None),
-        ];
-        for (text, expected) in cases {
-            let read = parse_network(text).ok().map(|network| network.to_string());
-            assert_eq!(read.as_deref(), expected, "{text:?}");
         }
     }
 

@@ -105,7 +105,9 @@ fn find_sources(args: &ImportArgs) -> anyhow::Result<Vec<Source>> {
     let standard_input = match (args.dataset, args.format) {
         (Some(kind), Some(format)) => Some((kind, format)),
         (None, None) => None,
-        _ => bail!("standard input needs both --dataset and --format"),
+        _ => bail!(
+            "--dataset and --format go together, and say what standard input (`-`) holds; a file's name says it itself"
+        ),
     };
     Ok(Source::find(&args.paths, standard_input)?)
 }

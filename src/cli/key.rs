@@ -10,8 +10,10 @@ use ipnet::IpNet;
 use serde::Serialize;
 
 use super::Common;
-use super::arguments::{parse_duration, parse_network, parse_text, parse_timestamp};
+use super::arguments::{parse_duration, parse_text, parse_timestamp};
 use super::output::note;
+use crate::model::key::KeyStatus;
+use crate::model::network::parse_network;
 use crate::model::time::now;
 use crate::model::{ApiKey, Dataset, KeyRecord, Timestamp};
 use crate::serve::usage::{self, KeyUse};
@@ -114,13 +116,13 @@ impl UsageJson {
 }
 
 impl KeyJson {
-    fn of(record: &KeyRecord, key: Option<&ApiKey>, at: Timestamp) -> KeyJson {
+    fn of(record: &KeyRecord, key: Option<&ApiKey>, status: KeyStatus) -> KeyJson {
         KeyJson {
             id: record.id.clone(),
             key: key.map(|key| key.reveal().to_owned()),
             label: record.label.clone(),
             license: record.license_name.clone(),
-            status: record.status(at).as_str(),
+            status: status.as_str(),
             created_at: record.created_at.to_string(),
             expires_at: record.expires_at.map(|time| time.to_string()),
             allowed_ips: record.allowed_ips.clone(),
@@ -154,7 +156,7 @@ fn create(common: &Common, args: CreateArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn show_new(common: &Common, key: &ApiKey, record: &KeyRecord) {
-    common.output().result(&KeyJson::of(record, Some(key), now()), key.reveal());
+    common.output().result(&KeyJson::of(record, Some(key), record.status(now())), key.reveal());
     if !common.json {
         note(&format!(
             "{} for license `{}`. Store the key now: only its hash is kept, it cannot be shown again.",
@@ -169,11 +171,11 @@ fn list(common: &Common) -> anyhow::Result<ExitCode> {
         keys: Vec<KeyJson>,
     }
     let follower = common.open_follower()?;
-    let at = now();
+    let (at, committed) = (now(), follower.newest().commit().time);
     let mut uses = usage::read_all(&common.db);
     let listed = follower.newest().list_keys().into_iter().map(|record| KeyJson {
         usage: Some(UsageJson::of(uses.remove(&record.id).unwrap_or_default())),
-        ..KeyJson::of(record, None, at)
+        ..KeyJson::of(record, None, record.status_after(at, committed))
     });
     let keys: Vec<KeyJson> = listed.collect();
     let mut text = String::new();
@@ -208,7 +210,7 @@ fn revoke(common: &Common, args: &RevokeArgs) -> anyhow::Result<ExitCode> {
     let record = edit.revoke_key(&args.id)?;
     edit.commit()?;
     let text = format!("{} of license `{}` is revoked.", record.id, record.license_name);
-    common.output().result(&KeyJson::of(&record, None, now()), text);
+    common.output().result(&KeyJson::of(&record, None, KeyStatus::Revoked), text);
     Ok(ExitCode::SUCCESS)
 }
 

@@ -19,10 +19,11 @@ use tokio::sync::watch;
 use tracing_subscriber::EnvFilter;
 
 use super::Common;
-use super::arguments::{parse_duration, parse_network, parse_text};
+use super::arguments::{parse_duration, parse_text};
 use super::output::print_line;
 use crate::api::observe::{Answered, Observer};
 use crate::api::{Service, Settings, Source};
+use crate::model::network::parse_network;
 use crate::serve::address::{ForwardedHeader, TrustedProxies};
 use crate::serve::admin::Admin;
 use crate::serve::connection::ConnectionLimits;
@@ -63,7 +64,7 @@ pub(super) struct ServeArgs {
     /// The header in which trusted proxies name the caller; the other kind is ignored
     #[arg(long, env = "MEDFEED_FORWARDED_HEADER", value_name = "HEADER", default_value = "x-forwarded-for")]
     forwarded_header: HeaderChoice,
-    /// Where to serve /metrics, /livez and /readyz for monitoring [default: nowhere]
+    /// Where to serve /metrics, /livez and /readyz for monitoring; the log tells a port picked by 0 [default: nowhere]
     #[arg(long, env = "MEDFEED_ADMIN_LISTEN", value_name = "ADDRESS:PORT")]
     admin_listen: Option<SocketAddr>,
     /// Hold new commits back until none has come for this long, so that a mistake can be corrected first
@@ -87,7 +88,7 @@ enum HeaderChoice {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Limits")]
 struct LimitArgs {
-    /// Connections at once; further ones wait
+    /// Connections at once; a further one takes the place of who idles longest, or waits
     #[arg(long, env = "MEDFEED_MAX_CONNECTIONS", value_name = "N", default_value = "1024")]
     max_connections: NonZeroUsize,
     /// Connections at once from one address; further ones are closed. Trusted proxies may have any number
@@ -240,7 +241,12 @@ pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> 
         }
         let admin = match args.admin_listen {
             None => None,
-            Some(address) => Some(TcpListener::bind(address).await.with_context(|| cannot_listen(address))?),
+            Some(address) => {
+                let admin = TcpListener::bind(address).await.with_context(|| cannot_listen(address))?;
+                // The real one: port 0 picks a free port, and the first line of standard output is the API's.
+                tracing::info!("listening for monitoring on http://{}", admin.local_addr()?);
+                Some(admin)
+            }
         };
         let _recording = usage.start()?;
         let setup = Setup {

@@ -103,6 +103,11 @@ pub enum KeyStatus {
 }
 
 impl KeyStatus {
+    /// Whether the key can be used.
+    pub const fn is_usable(self) -> bool {
+        matches!(self, KeyStatus::Active | KeyStatus::Replaced)
+    }
+
     /// The word in `key list`.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -117,13 +122,19 @@ impl KeyStatus {
 impl KeyRecord {
     /// Whether the key can be used at this instant.
     pub fn is_usable(&self, now: Timestamp) -> bool {
-        matches!(self.status(now), KeyStatus::Active | KeyStatus::Replaced)
+        self.status(now).is_usable()
     }
 
     /// The key's status at this instant. A revocation outweighs an expiry.
     pub fn status(&self, now: Timestamp) -> KeyStatus {
+        self.status_after(now, now)
+    }
+
+    /// The key's status at this instant, after a commit of that time. A revocation carries the time of its commit, which
+    /// is ahead of a clock that was set back: it holds all the same.
+    pub fn status_after(&self, now: Timestamp, committed: Timestamp) -> KeyStatus {
         match (self.revoked_at, self.expires_at) {
-            (Some(revoked), _) if revoked <= now => KeyStatus::Revoked,
+            (Some(revoked), _) if revoked <= now.max(committed) => KeyStatus::Revoked,
             (_, Some(expires)) if expires <= now => KeyStatus::Expired,
             (Some(_), _) => KeyStatus::Replaced,
             (None, _) => KeyStatus::Active,

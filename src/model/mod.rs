@@ -7,7 +7,7 @@
 //!   of a row (JSON, CSV, import, documentation) goes over these tables.
 //! - [`curated`]: a row whose rules hold; [`conference`], [`journal`], [`mod@reference`] are the four kinds.
 //! - [`json`] and [`flat`]: the two shapes that a row takes outside.
-//! - [`license`] and [`key`]: who may see what.
+//! - [`license`] and [`key`]: who may see what; [`network`]: from where.
 //! - [`fold`]: the text comparison of `q` and of alphabetical order.
 
 pub mod conference;
@@ -21,6 +21,7 @@ pub mod journal;
 pub mod json;
 pub mod key;
 pub mod license;
+pub mod network;
 pub mod number;
 pub mod reference;
 pub mod status;

@@ -3,6 +3,7 @@
 use crate::model::json::{push_display, push_str};
 use crate::model::{Id, Timestamp};
 use crate::store::bodies::Texts;
+use crate::store::snapshot::FeedRow;
 use crate::store::{CommitPoint, StoreError};
 use crate::token::SyncToken;
 use crate::view::{LiveRow, View};
@@ -10,15 +11,13 @@ use crate::view::{LiveRow, View};
 /// Room for so many entries is made at once: a full page has as many, most polls have none.
 const ENTRIES_EXPECTED: usize = 500;
 
-/// A page of the feed.
+/// The rows of a page.
 #[derive(Debug)]
-pub struct Page {
-    /// Records and tombstones.
-    pub texts: Texts,
+pub struct Rows {
+    /// Records and tombstones, oldest change first.
+    pub entries: Vec<FeedRow>,
     /// Whether the caller should come back at once.
     pub has_more: bool,
-    /// Where to go on.
-    pub next: SyncToken,
 }
 
 /// Where a page begins.
@@ -32,17 +31,25 @@ pub enum Start {
     Now,
 }
 
-/// Up to `limit` entries from the start on, oldest change first.
+impl Start {
+    /// The seq that the page begins after.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn after(self, view: &View<'_>) -> Result<u64, StoreError> {
+        match self {
+            Start::After(position) => Ok(position),
+            Start::Since(time) => view.seq_before(time),
+            Start::Now => Ok(view.witness()?.seq),
+        }
+    }
+}
+
+/// Up to `limit` entries after a seq, oldest change first.
 ///
 /// # Errors
 /// When the database cannot be read.
-pub fn feed(view: &View<'_>, start: Start, limit: usize) -> Result<Page, StoreError> {
-    let witness = view.witness()?;
-    let after = match start {
-        Start::After(position) => position,
-        Start::Since(time) => view.seq_before(time)?,
-        Start::Now => witness.seq,
-    };
+pub fn feed(view: &View<'_>, after: u64, limit: usize) -> Result<Rows, StoreError> {
     let mut entries = Vec::with_capacity(limit.min(ENTRIES_EXPECTED));
     let mut has_more = false;
     for entry in view.feed_after(after)? {
@@ -52,10 +59,18 @@ pub fn feed(view: &View<'_>, start: Start, limit: usize) -> Result<Page, StoreEr
         }
         entries.push(entry?);
     }
-    let mut texts = view.texts(entries.iter().filter_map(LiveRow::of))?;
+    Ok(Rows { entries, has_more })
+}
+
+/// The JSON of a page's records and tombstones.
+///
+/// # Errors
+/// When the database cannot be read.
+pub fn texts(view: &View<'_>, rows: &Rows) -> Result<Texts, StoreError> {
+    let mut texts = view.texts(rows.entries.iter().filter_map(LiveRow::of))?;
     // Tombstones of one commit stand together, so it is looked up once.
     let mut commit: Option<CommitPoint> = None;
-    for (place, entry) in entries.iter().enumerate().filter(|(_, entry)| entry.log_seq.is_none()) {
+    for (place, entry) in rows.entries.iter().enumerate().filter(|(_, entry)| entry.log_seq.is_none()) {
         view.check_gone(entry)?;
         let of = match commit {
             Some(commit) if entry.seq <= commit.seq => commit,
@@ -64,8 +79,17 @@ pub fn feed(view: &View<'_>, start: Start, limit: usize) -> Result<Page, StoreEr
         commit = Some(of);
         texts.insert(place, tombstone(entry.id, of.time));
     }
-    let last = entries.last().map_or(after, |entry| entry.seq);
-    Ok(Page { texts, has_more, next: token(view, if has_more { last } else { witness.seq }, witness) })
+    Ok(texts)
+}
+
+/// The token with which the caller goes on after a page.
+///
+/// # Errors
+/// When the database cannot be read.
+pub fn token_after(view: &View<'_>, rows: &Rows) -> Result<SyncToken, StoreError> {
+    let witness = view.witness()?;
+    let last = rows.entries.last().map(|entry| entry.seq);
+    Ok(token(view, last.filter(|_| rows.has_more).unwrap_or(witness.seq), witness))
 }
 
 /// The JSON of a tombstone (the contract, "Tombstone").

@@ -7,13 +7,12 @@ use jiff::civil::Date;
 use crate::model::fold::fold;
 use crate::model::{Id, Timestamp};
 use crate::store::StoreError;
-use crate::store::bodies::Texts;
 use crate::store::columns::Condition;
 use crate::store::snapshot::FeedRow;
 use crate::view::{LiveRow, View};
 
 /// What a record must match; every given condition must hold.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Filter {
     /// Last changed, or entered the license, at or after this instant.
     pub updated_since: Option<Timestamp>,
@@ -65,11 +64,11 @@ impl Filter {
     }
 }
 
-/// A page of a list.
+/// The rows of a page.
 #[derive(Debug)]
-pub struct Page {
+pub struct Rows {
     /// The records.
-    pub texts: Texts,
+    pub rows: Vec<LiveRow>,
     /// The last record's id where another page follows.
     pub next_after: Option<Id>,
 }
@@ -78,7 +77,7 @@ pub struct Page {
 ///
 /// # Errors
 /// When the database cannot be read.
-pub fn list(view: &View<'_>, filter: &Filter, after: u64, limit: usize) -> Result<Page, StoreError> {
+pub fn list(view: &View<'_>, filter: &Filter, after: u64, limit: usize) -> Result<Rows, StoreError> {
     let since = filter.updated_since.map(|time| view.seq_before(time)).transpose()?;
     let is_new = |entry: &FeedRow| since.is_none_or(|since| entry.seq > since);
     let condition = filter.condition();
@@ -104,5 +103,5 @@ pub fn list(view: &View<'_>, filter: &Filter, after: u64, limit: usize) -> Resul
     let has_more = found.len() > limit;
     found.truncate(limit);
     let next_after = found.last().map(|row| row.id).filter(|_| has_more);
-    Ok(Page { texts: view.texts(found)?, next_after })
+    Ok(Rows { rows: found, next_after })
 }

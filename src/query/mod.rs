@@ -4,9 +4,11 @@
 //! - [`feed`]: a page of the change feed.
 //! - [`reference`]: what the visible records carry, counted.
 //! - [`export`]: everything as one file; [`packed`] compresses it, and pages too, from parts that are kept.
+//! - [`recent`]: how results are kept.
 
 pub mod export;
 pub mod feed;
 pub mod list;
 pub mod packed;
+pub mod recent;
 pub mod reference;

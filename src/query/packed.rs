@@ -8,13 +8,13 @@
 //! Where segments end depends on the license's own records alone, and segments are shared among licenses of the same
 //! scope alone: what a license does not see changes neither a length nor whether a segment is found.
 
-use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use flate2::{Compress, Compression, Crc, FlushCompress};
 
+use super::recent::Recent;
 use crate::model::{Dataset, Scope};
 use crate::store::bodies::Texts;
 use crate::store::{Rope, StoreError};
@@ -24,13 +24,11 @@ const END_ONE_IN: u8 = 64;
 /// The most records of a segment.
 pub const SEGMENT_RECORDS_MOST: usize = 128;
 /// Compressed parts that are this long are shared; shorter ones are copied together.
-const SHARE_FROM_BYTES: usize = 4096;
+const SHARE_FROM_BYTES: usize = 64 * 1024;
 /// The most bytes of a stored block.
 const STORED_BYTES_MOST: usize = 0xffff;
 /// ID1, ID2, deflate, no flags, no time, nothing said of the effort, an unknown system.
 const MEMBER_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
-/// What is kept after much had to be dropped: this part of what may be.
-const KEEP_PART: (usize, usize) = (3, 4);
 
 /// How records are written in a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,26 +76,18 @@ type Key = [u8; 32];
 /// The segments that are kept.
 #[derive(Debug)]
 pub struct Packer {
-    kept: Mutex<Kept>,
-}
-
-#[derive(Debug)]
-struct Kept {
-    segments: HashMap<Key, (Arc<Segment>, u64)>,
-    bytes: usize,
-    most_bytes: usize,
-    clock: u64,
+    kept: Recent<Key, Arc<Segment>>,
 }
 
 impl Packer {
     /// Room for so many compressed bytes.
     pub fn new(most_bytes: usize) -> Packer {
-        Packer { kept: Mutex::new(Kept { segments: HashMap::new(), bytes: 0, most_bytes, clock: 0 }) }
+        Packer { kept: Recent::new(most_bytes) }
     }
 
     /// How many compressed bytes are kept.
     pub fn bytes(&self) -> usize {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).bytes
+        self.kept.bytes()
     }
 
     /// A list of JSON objects between other bytes, as a whole gzip member.
@@ -130,49 +120,12 @@ impl Packer {
         member.store(tail);
         Ok(member.finish())
     }
-
-    fn find(&self, key: &Key) -> Option<Arc<Segment>> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.clock += 1;
-        let clock = kept.clock;
-        let (segment, used_at) = kept.segments.get_mut(key)?;
-        *used_at = clock;
-        Some(Arc::clone(segment))
-    }
-
-    fn keep(&self, key: Key, segment: Arc<Segment>) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let clock = kept.clock;
-        let bytes = segment.bytes();
-        match kept.segments.insert(key, (segment, clock)) {
-            // Two built the same at once.
-            Some(_) => {}
-            None => kept.bytes += bytes,
-        }
-        if kept.bytes > kept.most_bytes {
-            kept.drop_unused();
-        }
-    }
 }
 
 impl Segment {
     /// What it takes in memory.
     fn bytes(&self) -> usize {
-        self.deflated.len() + size_of::<(Key, Segment, u64)>()
-    }
-}
-
-impl Kept {
-    /// Drops segments, those unused for longest first, so that many more can come before it is called again.
-    fn drop_unused(&mut self) {
-        let mut oldest: Vec<(u64, Key)> = self.segments.iter().map(|(key, (_, used_at))| (*used_at, *key)).collect();
-        oldest.sort_unstable();
-        for (_, key) in oldest {
-            if self.bytes <= self.most_bytes / KEEP_PART.1 * KEEP_PART.0 {
-                return;
-            }
-            self.bytes -= self.segments.remove(&key).map_or(0, |(segment, _)| segment.bytes());
-        }
+        self.deflated.len() + size_of::<(Key, Segment)>()
     }
 }
 
@@ -181,7 +134,7 @@ pub fn cut(texts: &Texts) -> Vec<Range<usize>> {
     let mut ranges = Vec::new();
     let mut start = 0;
     for place in 0..texts.len() {
-        let ends = texts.hash(place)[0] % END_ONE_IN == 0;
+        let ends = texts.hash(place)[0].is_multiple_of(END_ONE_IN);
         if ends || place + 1 - start == SEGMENT_RECORDS_MOST || place + 1 == texts.len() {
             ranges.push(start..place + 1);
             start = place + 1;
@@ -224,13 +177,13 @@ impl<'p> Segments<'p> {
         hasher.update(&[shape.tag()]);
         hasher.update(&texts.hashes(range.clone()));
         let key = *hasher.finalize().as_bytes();
-        let segment = match self.packer.find(&key) {
+        let segment = match self.packer.kept.get(&key) {
             Some(segment) => segment,
             None => {
                 member.plain.clear();
                 write(range, &mut member.plain)?;
                 let segment = Arc::new(member.deflate(shape.effort())?);
-                self.packer.keep(key, Arc::clone(&segment));
+                self.packer.kept.put(key, Arc::clone(&segment), segment.bytes());
                 segment
             }
         };

@@ -18,7 +18,8 @@ use tokio::sync::watch;
 
 use super::address::TrustedProxies;
 use super::exports::Exports;
-use super::guard::{Answering, GuardedStream, Timeouts};
+use super::guard::{GuardedStream, Timeouts};
+use super::places::Activity;
 use super::refusal::ProblemStream;
 use crate::api::{Answer, Request, Service};
 use crate::model::time::now;
@@ -27,6 +28,9 @@ use crate::store::Rope;
 /// How long a connection that was told to close may stay for a last request, which then gets its answer: a caller that
 /// is just sending one would otherwise see the connection break.
 const LAST_REQUEST_GRACE: Duration = Duration::from_secs(2);
+
+/// What callers over HTTPS are told: to come by HTTPS only, for a year.
+pub(super) const STRICT_TRANSPORT: &str = "max-age=31536000";
 
 /// What a connection may use.
 #[derive(Clone, Copy, Debug)]
@@ -55,24 +59,32 @@ pub struct Shared {
 }
 
 /// Serves a connection until its caller leaves, or until `closing` turns true and what is in flight is done.
-pub async fn serve_connection<S>(stream: S, peer: IpAddr, shared: Arc<Shared>, closing: watch::Receiver<bool>)
-where
+pub async fn serve_connection<S>(
+    stream: S,
+    peer: IpAddr,
+    shared: Arc<Shared>,
+    activity: Activity,
+    closing: watch::Receiver<bool>,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let limits = shared.limits;
-    let answering = Answering::default();
-    let stream = GuardedStream::new(stream, limits.timeouts, answering.clone());
-    let stream = ProblemStream::new(stream, Arc::clone(&shared.service));
+    let stream = GuardedStream::new(stream, limits.timeouts, activity.clone());
+    let stream = ProblemStream::new(stream, Arc::clone(&shared.service), shared.strict_transport);
     let told = closing.clone();
     let service = service_fn(move |request| {
-        let (shared, answering, told) = (Arc::clone(&shared), answering.clone(), told.clone());
-        answering.begin();
+        let (shared, activity, told) = (Arc::clone(&shared), activity.clone(), told.clone());
+        let begun = activity.begin();
         async move {
+            if !begun {
+                // The connection is about to be dropped.
+                std::future::pending::<()>().await;
+            }
             let mut response = answer(request, peer, &shared).await;
             if *told.borrow() {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
-            answering.end();
+            activity.end();
             Ok::<_, Infallible>(response)
         }
     });
@@ -146,8 +158,7 @@ async fn answer(request: http::Request<Incoming>, peer: IpAddr, shared: &Shared)
     *response.status_mut() = answered.status;
     *response.headers_mut() = answered.headers;
     if shared.strict_transport {
-        let year = HeaderValue::from_static("max-age=31536000");
-        response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, year);
+        response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, HeaderValue::from_static(STRICT_TRANSPORT));
     }
     response
 }

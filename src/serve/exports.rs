@@ -76,13 +76,13 @@ impl Exports {
                 "Too many exports are being built at once. Wait, then ask again; one export after the other is fastest.",
             ));
         };
-        let (call, packer, span) = (Arc::clone(&pending.call), Arc::clone(&pending.packer), pending.span());
+        let (call, packer) = (Arc::clone(&pending.call), Arc::clone(&pending.packer));
         let built = tokio::task::spawn_blocking(move || {
-            let built = span.in_scope(|| call.build(&packer));
+            let built = call.build(&packer);
             drop((own, place));
             built
         });
-        built.await.unwrap_or_else(|_| Err(Problem::internal()))
+        built.await.unwrap_or_else(|_| Err(Problem::internal("the building of an export panicked")))
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Kept> {

@@ -4,13 +4,13 @@
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::places::Activity;
 
 /// The time limits.
 #[derive(Clone, Copy, Debug)]
@@ -23,32 +23,12 @@ pub struct Timeouts {
     pub stalled_write: Duration,
 }
 
-/// Told by the connection's service: while a request is being answered, nothing is expected to come.
-#[derive(Clone, Debug, Default)]
-pub struct Answering(Arc<AtomicBool>);
-
-impl Answering {
-    /// A request came whole.
-    pub fn begin(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    /// Its answer is ready to be sent.
-    pub fn end(&self) {
-        self.0.store(false, Ordering::Relaxed);
-    }
-
-    fn get(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
 /// A stream that fails with [`io::ErrorKind::TimedOut`] when its caller takes too long.
 #[derive(Debug)]
 pub struct GuardedStream<S> {
     inner: S,
     timeouts: Timeouts,
-    answering: Answering,
+    activity: Activity,
     /// Since when the head of a request is being read; `None` between requests.
     head_since: Option<Instant>,
     /// When the last byte went out.
@@ -61,12 +41,12 @@ pub struct GuardedStream<S> {
 
 impl<S> GuardedStream<S> {
     /// Guards a stream from now on.
-    pub fn new(inner: S, timeouts: Timeouts, answering: Answering) -> GuardedStream<S> {
+    pub fn new(inner: S, timeouts: Timeouts, activity: Activity) -> GuardedStream<S> {
         let now = Instant::now();
         GuardedStream {
             inner,
             timeouts,
-            answering,
+            activity,
             head_since: Some(now),
             idle_since: now,
             stalled_since: None,
@@ -81,7 +61,7 @@ impl<S> GuardedStream<S> {
         if self.stalled_since.is_some() {
             return None;
         }
-        match (self.answering.get(), self.head_since) {
+        match (self.activity.is_answering(), self.head_since) {
             (true, _) => None,
             (false, Some(since)) => Some(since + self.timeouts.header),
             (false, None) => Some(self.idle_since + self.timeouts.idle),
@@ -116,13 +96,13 @@ impl<S: AsyncRead + Unpin> AsyncRead for GuardedStream<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
         let before = buffer.filled().len();
-        if this.answering.get() {
+        if this.activity.is_answering() {
             // The head came whole; what comes now belongs to the next one.
             this.head_since = None;
         }
         match Pin::new(&mut this.inner).poll_read(cx, buffer) {
             Poll::Ready(read) => {
-                if buffer.filled().len() > before && this.head_since.is_none() && !this.answering.get() {
+                if buffer.filled().len() > before && this.head_since.is_none() && !this.activity.is_answering() {
                     this.head_since = Some(Instant::now());
                 }
                 Poll::Ready(read)
@@ -142,6 +122,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for GuardedStream<S> {
         let this = &mut *self;
         // Writing means that the head was read.
         this.head_since = None;
+        this.activity.send();
         let written = Pin::new(&mut this.inner).poll_write(cx, bytes);
         let expired = this.wrote(&written, cx);
         if expired.is_ready() { expired } else { written }
@@ -154,6 +135,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for GuardedStream<S> {
     ) -> Poll<io::Result<usize>> {
         let this = &mut *self;
         this.head_since = None;
+        this.activity.send();
         let written = Pin::new(&mut this.inner).poll_write_vectored(cx, slices);
         let expired = this.wrote(&written, cx);
         if expired.is_ready() { expired } else { written }
@@ -166,6 +148,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for GuardedStream<S> {
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
         let flushed = Pin::new(&mut this.inner).poll_flush(cx);
+        if flushed.is_ready() {
+            this.activity.sent();
+        }
         // hyper does not read again after an answer when it has read in vain before: the idle time is set here.
         if flushed.is_ready()
             && let Some(deadline) = this.read_deadline()
@@ -203,7 +188,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_head_has_ten_seconds_from_the_beginning() {
         let (mut caller, server) = duplex(64);
-        let mut server = GuardedStream::new(server, TIMEOUTS, Answering::default());
+        let mut server = GuardedStream::new(server, TIMEOUTS, Activity::default());
         tokio::spawn(async move {
             // A byte a second keeps nothing alive.
             while caller.write_all(b"x").await.is_ok() {
@@ -217,14 +202,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_idle_caller_has_a_minute_after_its_answer() {
         let (mut caller, server) = duplex(64);
-        let answering = Answering::default();
-        let mut server = GuardedStream::new(server, TIMEOUTS, answering.clone());
+        let activity = Activity::default();
+        let mut server = GuardedStream::new(server, TIMEOUTS, activity.clone());
         caller.write_all(b"request").await.unwrap();
         let mut buffer = [0; 64];
         assert_eq!(server.read(&mut buffer).await.unwrap(), 7);
-        answering.begin();
+        assert!(activity.begin());
         tokio::time::sleep(Duration::from_secs(25)).await;
-        answering.end();
+        activity.end();
         server.write_all(b"answer").await.unwrap();
         assert_eq!(seconds_until_error(server.read(&mut buffer)).await, 60);
     }
@@ -232,9 +217,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_request_that_is_being_answered_has_no_limit() {
         let (_caller, server) = duplex(64);
-        let answering = Answering::default();
-        let mut server = GuardedStream::new(server, TIMEOUTS, answering.clone());
-        answering.begin();
+        let activity = Activity::default();
+        let mut server = GuardedStream::new(server, TIMEOUTS, activity.clone());
+        assert!(activity.begin());
         let mut buffer = [0; 64];
         let read = tokio::time::timeout(Duration::from_secs(3600), server.read(&mut buffer)).await;
         assert!(read.is_err(), "nothing came, and nothing failed");
@@ -243,7 +228,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_write_may_stall_for_half_a_minute() {
         let (_caller, server) = duplex(64);
-        let mut server = GuardedStream::new(server, TIMEOUTS, Answering::default());
+        let mut server = GuardedStream::new(server, TIMEOUTS, Activity::default());
         assert_eq!(seconds_until_error(server.write_all(&[0; 100])).await, 30);
     }
 }

@@ -5,7 +5,7 @@
 //! - [`exports`]: exports built once for all who ask, within limits.
 //! - [`connection`]: one connection, from its bytes to the API and back.
 //! - [`address`]: whose request it is, behind trusted proxies.
-//! - [`guard`]: time limits of a connection; [`tls`]: HTTPS.
+//! - [`places`]: how many connections there may be; [`guard`]: time limits of a connection; [`tls`]: HTTPS.
 //! - [`refusal`]: what hyper itself answers becomes a problem too.
 //! - [`server`]: the listener and its end; [`listen`]: where the listener comes from.
 //! - [`metrics`], [`usage`] and [`admin`]: what the operator sees.
@@ -18,6 +18,7 @@ pub mod follow;
 pub mod guard;
 pub mod listen;
 pub mod metrics;
+pub mod places;
 pub mod refusal;
 pub mod server;
 pub mod tls;

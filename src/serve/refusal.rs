@@ -9,8 +9,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use http::StatusCode;
+use http::header::STRICT_TRANSPORT_SECURITY;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::connection::STRICT_TRANSPORT;
 use crate::api::Service;
 
 /// The longest head that hyper writes for an error of its own, in bytes.
@@ -21,14 +23,16 @@ const LONGEST_OWN_HEAD: usize = 512;
 pub struct ProblemStream<S> {
     inner: S,
     service: Arc<Service>,
+    /// Whether callers are told to come by HTTPS only, as every answer tells them.
+    strict_transport: bool,
     /// What is left to write of a replacement, and how many bytes of hyper's it stands for.
     replacement: Option<(Vec<u8>, usize, usize)>,
 }
 
 impl<S> ProblemStream<S> {
     /// Wraps a stream.
-    pub fn new(inner: S, service: Arc<Service>) -> ProblemStream<S> {
-        ProblemStream { inner, service, replacement: None }
+    pub fn new(inner: S, service: Arc<Service>, strict_transport: bool) -> ProblemStream<S> {
+        ProblemStream { inner, service, strict_transport, replacement: None }
     }
 
     fn render(&self, status: StatusCode) -> Vec<u8> {
@@ -43,9 +47,14 @@ impl<S> ProblemStream<S> {
         let body = problem.body(&self.service.settings().docs_url, &request_id);
         tracing::info!(request_id, status = status.as_u16(), "refused a malformed request");
         let reason = status.canonical_reason().unwrap_or("Error");
+        let strict = if self.strict_transport {
+            format!("{STRICT_TRANSPORT_SECURITY}: {STRICT_TRANSPORT}\r\n")
+        } else {
+            String::new()
+        };
         let mut bytes = format!(
             "HTTP/1.1 {} {reason}\r\ncontent-type: application/problem+json\r\nx-request-id: {request_id}\r\n\
-             cache-control: no-store\r\nx-content-type-options: nosniff\r\ncontent-length: {}\r\n\
+             cache-control: no-store\r\nx-content-type-options: nosniff\r\n{strict}content-length: {}\r\n\
              connection: close\r\n\r\n",
             status.as_u16(),
             body.len(),

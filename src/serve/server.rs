@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::address::TrustedProxies;
@@ -16,13 +16,14 @@ use super::connection::{ConnectionLimits, Shared, serve_connection};
 use super::exports::Exports;
 use super::guard::Timeouts;
 use super::listen::drop_new;
+use super::places::{Activity, Place, Places};
 use super::tls::{self, Tls};
 use crate::api::Service;
 
 /// What a server may use.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Connections at once; further ones wait in the listener's queue.
+    /// Connections at once; a further one takes the place of who idles longest, or waits.
     pub connections: usize,
     /// Connections at once from one address; further ones are closed. Trusted proxies may have any number.
     pub connections_per_address: usize,
@@ -102,38 +103,58 @@ impl Server {
     pub async fn run(self, stop: impl Future<Output = ()>) -> usize {
         let Server { listener, shared, tls, limits, shares_address } = self;
         let (close, closing) = watch::channel(false);
-        let places = Arc::new(Semaphore::new(limits.connections));
+        let places = Places::new(limits.connections);
         let addresses = Arc::new(Addresses { most: limits.connections_per_address, counts: Mutex::default() });
         let mut connections = JoinSet::new();
-        let take = |connections: &mut JoinSet<()>, stream: TcpStream, peer: SocketAddr, place| {
+        let enter = |peer: SocketAddr| {
             let address = peer.ip().to_canonical();
-            let Some(counted) = addresses.enter(address, shared.proxies.trusts(address)) else {
+            let counted = addresses.enter(address, shared.proxies.trusts(address));
+            if counted.is_none() {
                 tracing::debug!(%address, "refused a connection: too many from this address");
-                return;
-            };
+            }
+            counted
+        };
+        let serve = |connections: &mut JoinSet<()>, stream: TcpStream, counted: Counted, place: Option<Place>| {
             let (shared, tls, closing) = (Arc::clone(&shared), tls.clone(), closing.clone());
             connections.spawn(async move {
+                let peer = counted.address;
+                let activity = place.as_ref().map_or_else(Activity::default, Place::activity);
                 shared.service.observer().connected();
-                serve_stream(stream, address, &shared, tls.as_deref(), limits.handshake, closing).await;
+                tokio::select! {
+                    () = serve_stream(stream, peer, &shared, tls.as_deref(), limits.handshake, &activity, closing) => {}
+                    () = activity.closed() => tracing::debug!(%peer, "closed an idle connection: its place was needed"),
+                }
                 shared.service.observer().disconnected();
                 drop((counted, place));
             });
         };
         let mut stop = std::pin::pin!(stop);
         loop {
-            let (stream, peer, place) = tokio::select! {
+            let (stream, peer) = tokio::select! {
                 () = stop.as_mut() => break,
-                accepted = accept(&listener, &places) => accepted,
+                accepted = accept(&listener) => accepted,
             };
-            take(&mut connections, stream, peer, place);
+            // Who is refused costs nobody a place.
+            let Some(counted) = enter(peer) else { continue };
+            let place = tokio::select! {
+                () = stop.as_mut() => None,
+                place = places.take() => Some(place),
+            };
+            let stopping = place.is_none();
+            serve(&mut connections, stream, counted, place);
             while connections.try_join_next().is_some() {}
+            if stopping {
+                break;
+            }
         }
         // Whoever is in the listener's queue would be turned away by its closing.
         if shares_address && let Err(error) = drop_new(&listener) {
             tracing::warn!(%error, "connections may be turned away while the listener closes");
         }
         while let Some((stream, peer)) = accept_queued(&listener).await {
-            take(&mut connections, stream, peer, None);
+            if let Some(counted) = enter(peer) {
+                serve(&mut connections, stream, counted, None);
+            }
         }
         drop(listener);
         // Every connection may be gone already.
@@ -149,32 +170,28 @@ async fn serve_stream(
     shared: &Arc<Shared>,
     tls: Option<&Tls>,
     handshake: Duration,
+    activity: &Activity,
     closing: watch::Receiver<bool>,
 ) {
     // Answers are written whole: waiting for more to send only delays them.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY was refused");
     }
-    let shared = Arc::clone(shared);
+    let (shared, activity) = (Arc::clone(shared), activity.clone());
     match tls {
-        None => serve_connection(stream, peer, shared, closing).await,
+        None => serve_connection(stream, peer, shared, activity, closing).await,
         Some(tls) => match tls::handshake(tls, stream, handshake).await {
-            Ok(stream) => serve_connection(stream, peer, shared, closing).await,
+            Ok(stream) => serve_connection(stream, peer, shared, activity, closing).await,
             Err(error) => tracing::debug!(%peer, %error, "a TLS handshake failed"),
         },
     }
 }
 
-/// The next connection, once there is a place for it.
-async fn accept(
-    listener: &TcpListener,
-    places: &Arc<Semaphore>,
-) -> (TcpStream, SocketAddr, Option<OwnedSemaphorePermit>) {
-    // The semaphore is never closed.
-    let place = Arc::clone(places).acquire_owned().await.ok();
+/// The next connection.
+async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
-            Ok((stream, peer)) => return (stream, peer, place),
+            Ok(accepted) => return accepted,
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
                 tokio::time::sleep(ACCEPT_REST).await;

@@ -402,7 +402,9 @@ impl Texts {
 
     /// The hashes of a run of texts, one after the other.
     pub fn hashes(&self, range: Range<usize>) -> Vec<u8> {
-        range.flat_map(|place| *self.hash(place)).collect()
+        let mut hashes = Vec::with_capacity(range.len() * size_of::<Hash>());
+        range.for_each(|place| hashes.extend_from_slice(self.hash(place)));
+        hashes
     }
 
     /// A text.

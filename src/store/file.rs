@@ -426,7 +426,9 @@ impl WriterNote {
 
     fn leave(database: &Path) -> WriterNote {
         let path = WriterNote::path_of(database);
-        let command = std::env::args().take(3).skip(1).collect::<Vec<_>>().join(" ");
+        let words: Vec<String> =
+            std::env::args_os().take(3).skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+        let command = words.join(" ");
         let text = format!("process {} (`medfeed {command}`, since {})", std::process::id(), crate::model::time::now());
         WriterNote(std::fs::write(&path, text).is_ok().then_some(path))
     }

@@ -19,10 +19,10 @@ use super::codec::{CommitRow, seal, unseal};
 use super::copy::{check_file, copy_checked};
 use super::file::{Follower, Writer, folder_of};
 use super::load::load_rows;
-use super::snapshot::Snapshot;
+use super::snapshot::{Snapshot, last_commit};
 use super::{StoreError, tables};
 use crate::model::time::now;
-use crate::model::{Dataset, KeyRecord, License};
+use crate::model::{Dataset, KeyRecord, License, Timestamp};
 
 /// The bytes that redb's writers lock, far beyond any file's end (its design document, "Lock bytes"). Used only for
 /// files that are too damaged to be opened.
@@ -148,6 +148,8 @@ enum OldFile {
 #[derive(Default)]
 struct Kept {
     secret: Option<Vec<u8>>,
+    /// When its last commit was made.
+    committed: Timestamp,
     keys: BTreeMap<[u8; 32], KeyRecord>,
     licenses: Vec<License>,
 }
@@ -259,7 +261,7 @@ fn read_kept(transaction: &ReadTransaction, differences: &mut Differences) -> Re
         keys.insert(hash.value(), unseal("keys", bytes.value())?);
     }
     let licenses = load_rows("licenses", &transaction.open_table(tables::LICENSES)?)?;
-    Ok(Kept { secret: Some(snapshot.secret().to_vec()), keys, licenses })
+    Ok(Kept { secret: Some(snapshot.secret().to_vec()), committed: commit.time, keys, licenses })
 }
 
 /// Notes what the backup has otherwise.
@@ -288,11 +290,12 @@ fn compare(transaction: &ReadTransaction, kept: &Kept, differences: &mut Differe
     }
     for (hash, key) in &kept.keys {
         let restored = snapshot.find_key(&crate::model::KeyHash(*hash));
-        let works = key.is_usable(at);
+        let works = key.status_after(at, kept.committed).is_usable();
+        let restored_works = restored.is_some_and(|restored| restored.status_after(at, commit.time).is_usable());
         match restored {
-            Some(restored) if works && !restored.is_usable(at) => differences.keys_that_stop.push(key.id.clone()),
+            Some(_) if works && !restored_works => differences.keys_that_stop.push(key.id.clone()),
             None if works => differences.keys_that_stop.push(key.id.clone()),
-            Some(restored) if !works && restored.is_usable(at) && key.revoked_at.is_some() => {
+            Some(_) if !works && restored_works && key.revoked_at.is_some() => {
                 differences.keys_that_stay_revoked.push(key.id.clone());
             }
             _ => {}
@@ -323,13 +326,18 @@ fn keep_revocations(transaction: &WriteTransaction, kept: &Kept) -> Result<(), S
     if let Some(secret) = &kept.secret {
         transaction.open_table(tables::META)?.insert(tables::META_SECRET, secret.as_slice())?;
     }
+    let restored_to =
+        last_commit(&transaction.open_table(tables::COMMITS)?)?.map_or(Timestamp::EPOCH, |(point, _)| point.time);
+    let judged_at = now().max(kept.committed);
     let mut keys = transaction.open_table(tables::KEYS)?;
     let mut changed: Vec<([u8; 32], KeyRecord)> = Vec::new();
     for entry in keys.iter()? {
         let (hash, bytes) = entry?;
         let mut key: KeyRecord = unseal("keys", bytes.value())?;
         let Some(old) = kept.keys.get(&hash.value()) else { continue };
-        let earliest = [key.revoked_at, old.revoked_at].into_iter().flatten().min();
+        // What holds now holds from the restored state on, whatever the clock says later.
+        let revoked_at = old.revoked_at.map(|at| if at <= judged_at { at.min(restored_to) } else { at });
+        let earliest = [key.revoked_at, revoked_at].into_iter().flatten().min();
         if earliest != key.revoked_at {
             key.revoked_at = earliest;
             key.replaced_by = old.replaced_by.clone();

@@ -217,7 +217,7 @@ fn imports_and_exports() {
             ("import unknown", 1, OnErr, "holds nothing to import"),
             ("import unknown/rows.jsonl", 1, OnErr, "the name does not tell"),
             ("import -", 1, OnErr, "needs --dataset and --format"),
-            ("import - --dataset journals", 1, OnErr, "needs both"),
+            ("import - --dataset journals", 1, OnErr, "go together"),
             ("import - --dataset papers --format csv", 2, OnErr, "papers"),
             ("import - --dataset journals --format csv", 0, OnErr, "holds no rows"),
             ("export out", 0, Out, "conferences.jsonl: 40 rows"),

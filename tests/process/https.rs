@@ -122,6 +122,45 @@ fn both_versions_are_served() {
 }
 
 #[test]
+fn malformed_requests_are_told_to_come_by_https_too() {
+    let authority = Authority::new();
+    let site = site_with(&authority.pair());
+    let server = site.serve_with(FILES);
+    let told = {
+        let connection = shake_hands(server.address, &authority.caller(&version::TLS13)).unwrap();
+        get(connection, "/v1/status").header("strict-transport-security").map(str::to_owned)
+    };
+    assert!(told.is_some());
+    let long = "a".repeat(20_000);
+    let cases = [
+        ("garbage", "\u{1}\u{2} nonsense\r\n\r\n".to_owned(), 400),
+        ("a bad version", "GET /v1/status HTTP/9.9\r\nhost: x\r\n\r\n".to_owned(), 400),
+        ("a header without colon", "GET /v1/status HTTP/1.1\r\nhost x\r\n\r\n".to_owned(), 400),
+        ("a long header", format!("GET /v1/status HTTP/1.1\r\nhost: {long}\r\n\r\n"), 431),
+        ("many headers", format!("GET /v1/status HTTP/1.1\r\n{}\r\n", "x: 1\r\n".repeat(65)), 431),
+        ("a long query", format!("GET /v1/status?{} HTTP/1.1\r\nhost: x\r\n\r\n", &long[..5000]), 414),
+        ("a body", "GET /v1/status HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}".to_owned(), 400),
+    ];
+    for version in [&version::TLS12, &version::TLS13] {
+        for (what, request, status) in &cases {
+            let connection = shake_hands(server.address, &authority.caller(version)).unwrap();
+            let mut connection = BufReader::new(connection);
+            connection.get_mut().write_all(request.as_bytes()).unwrap();
+            let answer = read_answer(&mut connection, false).unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert_eq!((answer.status, answer.problem().as_str()), (*status, "invalid_request"), "{what}");
+            let found: Vec<_> = answer
+                .headers
+                .iter()
+                .filter(|(name, _)| name.eq_ignore_ascii_case("strict-transport-security"))
+                .collect();
+            assert_eq!(found.len(), 1, "{what}: {:?}", answer.headers);
+            assert_eq!(Some(&found[0].1), told.as_ref(), "{what}");
+        }
+    }
+    server.stop();
+}
+
+#[test]
 fn a_new_pair_is_taken() {
     let authority = Authority::new();
     let caller = authority.caller(&version::TLS13);

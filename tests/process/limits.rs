@@ -175,18 +175,76 @@ fn one_address_has_so_many_connections() {
 }
 
 #[test]
-fn who_finds_no_place_waits() {
+fn who_idles_longest_makes_room() {
     let site = small_site();
+    let server = site.serve_with("--max-connections 3");
+    let mut held = Vec::new();
+    for number in 0..3 {
+        held.push(served_from(&server, [127, 0, 0, 1 + number]).unwrap());
+    }
+    // The first one asks again: the second one is idle for longest now.
+    assert_eq!(ask(&mut held[0], STATUS).unwrap().status, 200);
+    let _fourth = served_from(&server, [127, 0, 0, 9]).expect("a place is made");
+    assert!(is_closed(&mut held[1], SOON), "who idled longest");
+    for number in [0, 2] {
+        assert_eq!(ask(&mut held[number], STATUS).expect("the others stay").status, 200, "{number}");
+    }
+    server.stop();
+}
+
+#[test]
+fn held_places_shut_nobody_out() {
+    let site = small_site();
+    let key = site.open_key();
+    // No time limit of a connection is over before the test is.
+    let server = site.serve_with("--max-connections 4 --header-timeout 300s --idle-timeout 300s");
+    let begun = ["", "G", "GET /v1/status HTTP/1.1\r\n", "GET /v1/status HTTP/1.1\r\nhost: x\r\n"];
+    for round in 0..3 {
+        let crowd: Vec<_> = (0_u8..12)
+            .map(|number| {
+                let source = IpAddr::from([127, 0, 1, 1 + number]);
+                let mut stream = connect_from(source, server.address, None).unwrap();
+                stream.write_all(begun[usize::from(number) % 4].as_bytes()).unwrap();
+                stream
+            })
+            .collect();
+        let answer = server.client(&key).get("/v1/conferences/1");
+        assert_eq!(answer.status, 200, "round {round}");
+        drop(crowd);
+    }
+    server.stop();
+}
+
+#[test]
+fn who_is_served_keeps_its_place() {
+    let site = Site::new();
+    site.import("conferences.jsonl", large_conferences());
+    let key = site.open_key();
     let server = site.serve_with("--max-connections 2");
-    let first = served_from(&server, [127, 0, 0, 1]).unwrap();
-    let _second = served_from(&server, [127, 0, 0, 1]).unwrap();
+    let request = server.client(&key).request("/v1/exports/conferences");
+    let mut taking: Vec<_> = (0..2)
+        .map(|_| {
+            let stream = connect_from(Ipv4Addr::LOCALHOST.into(), server.address, Some(16 << 10)).unwrap();
+            let mut stream = BufReader::new(stream);
+            stream.get_mut().write_all(request.as_bytes()).unwrap();
+            let (status, headers) = read_head(&mut stream).unwrap();
+            assert_eq!(status, 200);
+            (stream, length_of(&headers))
+        })
+        .collect();
     let mut third = BufReader::new(connect(server.address).unwrap());
-    third.get_ref().set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    // Longer than an idle connection keeps its place.
+    third.get_ref().set_read_timeout(Some(Duration::from_millis(1500))).unwrap();
     let waits = ask(&mut third, STATUS).expect_err("no place");
     assert!(matches!(waits.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut), "{waits}");
-    drop(first);
+    for (stream, length) in &mut taking {
+        stream.read_exact(&mut vec![0; *length]).expect("the answer comes whole");
+    }
     third.get_ref().set_read_timeout(Some(SOON)).unwrap();
     assert_eq!(read_answer(&mut third, false).expect("its turn").status, 200);
+    let (first, second) = (taking.remove(0).0, taking.remove(0).0);
+    let open = [first, second].map(|mut stream| ask(&mut stream, STATUS).is_ok());
+    assert_ne!(open, [true, true], "two places for three");
     server.stop();
 }
 
@@ -235,12 +293,11 @@ fn connections_take_no_file_that_the_database_needs() {
     let crowd: Vec<_> = (0..120)
         .map(|number| connect_from(IpAddr::from([127, 0, 1, 1 + number % 4]), server.address, None).unwrap())
         .collect();
-    let mut served = BufReader::new(crowd[0].try_clone().unwrap());
-    let request = server.client(&key).request("/v1/conferences/1");
+    let mut served = server.client(&key);
     for version in 1..=3 {
         site.import("conferences.jsonl", conferences_of_version(3, version));
         wait_until("the import is served", SOON, || {
-            let answer = ask(&mut served, &request).expect("who is in is served");
+            let answer = served.get("/v1/conferences/1");
             (version_of([&answer.json()["data"]]) == version).then_some(())
         });
     }

@@ -193,6 +193,7 @@ fn malformed_requests_are_problems() {
         assert_eq!(answer.problem(), code, "{what}");
         let closing = answer.header("connection") == Some("close");
         assert_eq!(closing, after == Closed, "{what}: {:?}", answer.headers);
+        assert_eq!(answer.header("strict-transport-security"), None, "{what}: plain HTTP promises nothing");
     }
     server.stop();
 }

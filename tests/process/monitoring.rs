@@ -3,24 +3,28 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufReader, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::client::{Client, connect, read_answer};
 use super::site::{SOON, Server, Site, conferences_of_version, wait_until, wait_until_every};
 
-/// An address that nobody listens on. Other servers stand on other addresses, so it stays free until it is used.
-fn free_address() -> SocketAddr {
-    TcpListener::bind("127.0.1.1:0").unwrap().local_addr().unwrap()
+/// Serves with an admin listener, whose address the log tells; returns a client of it too.
+pub fn serve_watched(site: &Site, more: &[&str]) -> (Server, Client) {
+    serve_on(site, "127.0.0.1:0", more)
 }
 
-/// Serves with an admin listener; returns a client of it too.
-pub fn serve_watched(site: &Site, more: &[&str]) -> (Server, Client) {
-    let admin = free_address();
-    let text = admin.to_string();
-    let args = ["serve", "--listen", "127.0.0.1:0", "--admin-listen", &text];
+fn serve_on(site: &Site, address: &str, more: &[&str]) -> (Server, Client) {
+    let args = ["serve", "--listen", "127.0.0.1:0", "--admin-listen", address];
     let server = site.start(site.command([&args, more].concat()));
+    let admin = admin_address(&server).expect("the log tells where monitoring is");
     (server, Client::new(admin, None))
+}
+
+fn admin_address(server: &Server) -> Option<SocketAddr> {
+    let log = server.logged();
+    let (_, told) = log.split_once("listening for monitoring on http://")?;
+    told.split(|letter: char| !letter.is_ascii_digit() && !".:[]".contains(letter)).next()?.parse().ok()
 }
 
 /// The samples of a scrape, after a look at the form of every line.
@@ -78,7 +82,7 @@ fn counters_rise_by_what_was_asked() {
     let ended = site.key("all", &["--expires", "2020-01-01"]).1;
     let (id, revoked) = site.key("all", &[]);
     site.json(["key", "revoke", &id]);
-    let (server, mut admin) = serve_watched(&site, &["--log", "warn"]);
+    let (server, mut admin) = serve_watched(&site, &[]);
     let before = scrape(&mut admin);
 
     // Who asks, for what, how often, and the status.
@@ -134,7 +138,7 @@ fn connections_are_gauged() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(2, 0));
     let key = site.open_key();
-    let (server, mut admin) = serve_watched(&site, &["--log", "warn"]);
+    let (server, mut admin) = serve_watched(&site, &[]);
     let mut open = |expected: f64| {
         wait_until(&format!("{expected} connections"), SOON, || {
             (scrape(&mut admin)["medfeed_connections"] == expected).then_some(())
@@ -159,7 +163,7 @@ fn a_feed_that_falls_behind_is_seen() {
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     site.license("all", "--dataset conferences");
     let (id, key) = site.key("all", &[]);
-    let (server, mut admin) = serve_watched(&site, &["--log", "warn"]);
+    let (server, mut admin) = serve_watched(&site, &[]);
     let mut client = server.client(&key);
     let token = client.get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();
     let since = |token: &str| format!("/v1/conferences/changes?since={token}");
@@ -197,7 +201,7 @@ fn readiness_follows_the_database_file() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     let key = site.open_key();
-    let (server, mut admin) = serve_watched(&site, &["--log", "off"]);
+    let (server, mut admin) = serve_watched(&site, &[]);
     let mut client = server.client(&key);
     let ready = |admin: &mut Client, status: u16, followed: f64| {
         wait_until(&format!("/readyz {status}"), SOON, || (admin.get("/readyz").status == status).then_some(()));
@@ -238,6 +242,25 @@ fn monitoring_stays_on_this_machine_unless_told() {
         assert_eq!(done.code, Some(1), "{address}: {done:?}");
         assert!(done.stderr.contains("--plain-http") && done.stdout.is_empty(), "{address}: {done:?}");
     }
-    let args = ["serve", "--listen", "127.0.0.1:0", "--admin-listen", "0.0.0.0:0", "--plain-http", "--log", "warn"];
-    site.start(site.command(args)).stop();
+    let (server, _) = serve_on(&site, "0.0.0.0:0", &["--plain-http"]);
+    server.stop();
+}
+
+#[test]
+fn the_log_tells_where_monitoring_is() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(2, 0));
+    for (address, format) in [("127.0.0.1:0", "pretty"), ("127.0.0.1:0", "json"), ("127.0.0.2:0", "pretty")] {
+        let (server, mut admin) = serve_on(&site, address, &["--log-format", format]);
+        let told = admin.address();
+        assert_eq!(told.ip().to_string(), address.trim_end_matches(":0"));
+        assert!(told.port() != 0 && told != server.address, "{told}");
+        assert_eq!(admin.get("/livez").status, 200, "{told}");
+        let line = server.logged().lines().find(|line| line.contains("monitoring")).unwrap().to_owned();
+        assert!(line.contains("INFO"), "{line}");
+        server.stop();
+    }
+    let server = site.serve_with("--log info");
+    assert_eq!(admin_address(&server), None, "nothing listens for monitoring");
+    server.stop();
 }

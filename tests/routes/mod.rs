@@ -1,7 +1,9 @@
 //! The URL tree, then what goes across it.
 
+mod addresses;
 mod auth;
 mod changes;
+mod clock;
 mod conferences;
 mod docs;
 mod exports;

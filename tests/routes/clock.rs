@@ -1,0 +1,162 @@
+//! The system's clock is set back: times of commits never descend, so nothing that works by time misses a change.
+
+use medfeed::model::Timestamp;
+use medfeed::model::time::{now, parse_time};
+use medfeed::store::licensing::KeySettings;
+use serde_json::{Value, json};
+
+use crate::harness::{World, patch, removal};
+
+/// The small world, whose commits are later than the clock: the same as a clock that was set back.
+fn set_back(seconds: i64) -> World {
+    let world = World::small();
+    world.pass_s(-seconds);
+    world
+}
+
+fn time_in(item: &Value) -> Timestamp {
+    let time = item.get("changed_at").or(item.get("updated_at")).unwrap();
+    parse_time(time.as_str().unwrap()).unwrap()
+}
+
+/// When a dataset last changed, as everybody sees it.
+fn last_change(world: &World, dataset: &str) -> Timestamp {
+    let status = world.get("", "/v1/status").expect(200).json();
+    parse_time(status["datasets"][dataset]["last_change_at"].as_str().unwrap()).unwrap()
+}
+
+#[test]
+fn times_do_not_descend_and_nothing_is_missed() {
+    for seconds in [1, 90, 3_600, 400 * 86_400] {
+        let world = set_back(seconds);
+        let before = last_change(&world, "conferences");
+        assert!(before.unix_s() > now().unix_s() - 60 + seconds, "the clock of this test is behind");
+        let mut token = world.get("full", "/v1/exports/conferences").token();
+        // Each edit, and what the feed then tells a caller who works by token.
+        let edits: [(&[String], &str); 4] = [
+            (&[patch(4, json!({"venue": "V"})), removal(2)], "-2 4"),
+            (&[patch(1, json!({"venue": "V"}))], "1"),
+            (&[removal(3), patch(5, json!({"venue": "V"}))], "-3 5"),
+            (&[patch(4, json!({"venue": "W"}))], "4"),
+        ];
+        let mut latest = before;
+        for (rows, entries) in edits {
+            world.conferences(rows);
+            let page = world.get("full", &format!("/v1/conferences/changes?since={token}")).expect(200);
+            assert_eq!(page.entries(), entries, "{seconds} s back");
+            for item in page.items() {
+                assert!(time_in(&item) >= latest, "{seconds} s back: {item} after {latest}");
+                latest = time_in(&item);
+            }
+            assert_eq!(last_change(&world, "conferences"), latest, "{seconds} s back");
+            token = page.token();
+            // Again a bit back, between the imports.
+            world.pass_s(-2);
+        }
+        // Who works by time has all of it, from the last change that was known before.
+        let feed = format!("/v1/conferences/changes?limit=1000&updated_since={before}");
+        let page = world.get("full", &feed).expect(200);
+        assert!(page.entries().ends_with("-2 1 -3 5 4"), "{seconds} s back: {}", page.entries());
+        let listed = world.get("full", &format!("/v1/conferences?limit=500&updated_since={before}")).expect(200).ids();
+        assert!([1, 4, 5].iter().all(|id| listed.contains(id)), "{seconds} s back: {listed:?}");
+        // From the time of the last commit on, and by the caller's own clock.
+        let last = latest.plus_s(2);
+        for path in ["conferences", "conferences/changes"] {
+            let found = world.get("full", &format!("/v1/{path}?limit=500&updated_since={last}")).expect(200);
+            assert!(found.ids().contains(&4), "{seconds} s back: {path} since {last}: {:?}", found.ids());
+            let later = world.get("full", &format!("/v1/{path}?updated_since={}", last.plus_s(1))).expect(200);
+            assert_eq!(later.ids(), Vec::<u64>::new(), "{seconds} s back: {path}");
+            let by_clock = world.get("full", &format!("/v1/{path}?limit=500&updated_since={}", now())).expect(200);
+            assert!(by_clock.ids().contains(&4), "{seconds} s back: {path} by the caller's clock");
+        }
+    }
+}
+
+#[test]
+fn a_change_of_a_license_is_not_missed() {
+    let world = set_back(3_600);
+    let before = last_change(&world, "conferences");
+    world.license("onco", "conferences; areas: Oncology, Neurology");
+    world.license("spain", "conferences; countries: Spain; years: 2025");
+    world.license("new", "journals");
+    // (key, path, how many entries at least, of which gone)
+    let cases = [("onco", "conferences", 1, 0), ("spain", "conferences", 3, 3), ("new", "journals", 12, 0)];
+    for (key, dataset, least, gone) in cases {
+        let page = world.get(key, &format!("/v1/{dataset}/changes?limit=1000&updated_since={before}")).expect(200);
+        let tombstones: Vec<Value> = page.items().into_iter().filter(|item| item["deleted"] == true).collect();
+        assert!(page.items().len() >= least, "{key}: {}", page.entries());
+        assert_eq!(tombstones.len(), gone, "{key}: {}", page.entries());
+        assert!(tombstones.iter().all(|item| time_in(item) >= before), "{key}: {tombstones:?}");
+    }
+}
+
+#[test]
+fn status_goes_by_the_clock() {
+    let world = set_back(3_600);
+    let before = last_change(&world, "journals");
+    for ahead_s in [0, -86_400, 7_200] {
+        world.wall_ahead_s.set(ahead_s);
+        let status = world.get("", "/v1/status").expect(200).json();
+        let told = parse_time(status["time"].as_str().unwrap()).unwrap();
+        assert!((told.unix_s() - now().unix_s() - ahead_s).abs() < 60, "{status}");
+        assert_eq!(status["status"], "ok");
+        assert_eq!(last_change(&world, "journals"), before);
+    }
+}
+
+#[test]
+fn windows_run_on_another_clock() {
+    let world = set_back(3_600);
+    for (asked, ahead_s) in [0, -86_400, 86_400, -1, 0].into_iter().enumerate() {
+        world.wall_ahead_s.set(ahead_s);
+        let answer = world.get("full", "/v1/conferences?limit=1").expect(200);
+        let asked = u64::try_from(asked).unwrap();
+        assert_eq!(answer.number("ratelimit-remaining"), 600 - 1 - asked, "{ahead_s} s ahead");
+        assert!((1..=60).contains(&answer.number("ratelimit-reset")), "{ahead_s} s ahead");
+    }
+}
+
+#[test]
+fn an_end_of_a_key_goes_by_the_clock() {
+    let world = World::small();
+    let expires_at = Some(now().plus_s(1_000));
+    world.new_key("ending", "full", KeySettings { expires_at, ..KeySettings::default() });
+    // (by how much the commits are ahead of the clock, and the clock of the present one, is the key usable)
+    let cases = [(0, 0, true), (0, 1_100, false), (0, -5_000, true), (5_000, 0, true), (0, 1_100, false)];
+    for (ahead_s, wall_ahead_s, usable) in cases {
+        world.pass_s(-ahead_s);
+        world.wall_ahead_s.set(wall_ahead_s);
+        let answer = world.get("ending", "/v1/conferences?limit=1");
+        match usable {
+            true => drop(answer.expect(200)),
+            false => answer.expect_problem("expired_api_key", ""),
+        }
+    }
+}
+
+#[test]
+fn a_revocation_holds_whatever_the_clock_says() {
+    let asked = |world: &World, key: &str| world.get(key, "/v1/conferences?limit=1");
+    for back_s in [0, 1, 3_600] {
+        let world = set_back(back_s);
+        let [revoked, replaced, _, overlapped] = ["revoked", "replaced", "orphaned", "overlapped"].map(|name| {
+            world.license(&format!("license {name}"), "conferences");
+            world.new_key(name, &format!("license {name}"), KeySettings::default())
+        });
+        world.edit(|edit| edit.revoke_key(&revoked.id).unwrap());
+        world.edit(|edit| edit.replace_key(&replaced.id, 0).unwrap());
+        world.edit(|edit| edit.remove_license("license orphaned").unwrap());
+        world.edit(|edit| edit.replace_key(&overlapped.id, 600).unwrap());
+        // At once, after the clock is set back once more, and when it is right again.
+        for wall_ahead_s in [0, -1, -86_400, 2 * back_s] {
+            world.wall_ahead_s.set(wall_ahead_s);
+            for name in ["revoked", "replaced", "orphaned"] {
+                asked(&world, name).expect_problem("revoked_api_key", "");
+            }
+        }
+        world.wall_ahead_s.set(0);
+        asked(&world, "overlapped").expect(200);
+        world.wall_ahead_s.set(back_s + 700);
+        asked(&world, "overlapped").expect_problem("revoked_api_key", "");
+    }
+}
