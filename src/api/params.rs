@@ -116,6 +116,9 @@ impl<'a> Params<'a> {
 
 /// Decodes percent-escapes, and `+` as a blank where `form` says so. `None` for a broken escape or invalid UTF-8.
 pub fn percent_decode(text: &str, form: bool) -> Option<String> {
+    if !text.bytes().any(|byte| matches!(byte, b'%' | b'+')) {
+        return Some(text.to_owned());
+    }
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, after @ ..] = rest {

@@ -25,6 +25,9 @@ static RATELIMIT_LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
 static RATELIMIT_REMAINING: HeaderName = HeaderName::from_static("ratelimit-remaining");
 static RATELIMIT_RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
 
+/// Room for so many headers is made at once.
+const HEADERS_EXPECTED: usize = 12;
+
 /// An answer in the making.
 #[must_use = "an answer that is not sent leaves its caller waiting"]
 #[derive(Clone, Debug)]
@@ -46,7 +49,7 @@ pub struct Response {
 impl Response {
     /// An answer that must not be stored.
     pub fn new(status: StatusCode, content_type: &'static str, content: Content) -> Response {
-        let mut headers = HeaderMap::new();
+        let mut headers = HeaderMap::with_capacity(HEADERS_EXPECTED);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
         Response { status, headers, body: Rope::default(), problem: None, feed: None, content, etag: None }
     }

@@ -38,7 +38,8 @@ impl ApiKey {
     /// [`NotAKey`] when form or checksum are wrong.
     pub fn parse(text: &str) -> Result<ApiKey, NotAKey> {
         let body = text.strip_prefix(PREFIX).ok_or(NotAKey)?;
-        let shaped = body.len() == RANDOM_CHARS + CHECKSUM_CHARS && body.bytes().all(|byte| BASE62.contains(&byte));
+        let shaped =
+            body.len() == RANDOM_CHARS + CHECKSUM_CHARS && body.bytes().all(|byte| byte.is_ascii_alphanumeric());
         if !shaped || checksum(&body[..RANDOM_CHARS]) != body[RANDOM_CHARS..] {
             return Err(NotAKey);
         }
