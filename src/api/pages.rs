@@ -29,11 +29,14 @@ type ListPage = (Filter, u64, usize);
 /// A feed page: the seq that it begins after, its limit.
 type FeedPage = (u64, usize);
 
-/// The pages that are kept, each with what it rests on.
+/// Pages, each with what it rests on.
+type Kept<P, R> = Recent<Key<P>, (Witness, Arc<R>)>;
+
+/// The pages that are kept.
 #[derive(Debug)]
 pub(super) struct Pages {
-    lists: Recent<Key<ListPage>, (Witness, Arc<(ListRows, ETag)>)>,
-    feeds: Recent<Key<FeedPage>, (Witness, Arc<FeedRows>)>,
+    lists: Kept<ListPage, (ListRows, ETag)>,
+    feeds: Kept<FeedPage, FeedRows>,
 }
 
 impl Default for Pages {
@@ -69,7 +72,7 @@ impl Pages {
 const PAGE_BYTES: usize = 512;
 
 fn find<P: Eq + std::hash::Hash + Clone, R>(
-    kept: &Recent<Key<P>, (Witness, Arc<R>)>,
+    kept: &Kept<P, R>,
     view: &View<'_>,
     page: P,
     make: impl FnOnce(&P) -> Result<R, StoreError>,

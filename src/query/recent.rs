@@ -109,7 +109,7 @@ mod tests {
         recent.put("b", 2, 5);
         recent.put("c", 1, 60);
         recent.put("c", 2, 1);
-        assert_eq!((recent.get("c"), recent.get("a")), (Some(2), Some(2)));
+        assert_eq!((recent.get("c"), recent.get("b"), recent.get("a")), (Some(2), Some(2), None));
         recent.put("large", 1, 1_000);
         assert_eq!((recent.get("large"), recent.bytes() <= 100), (None, true));
     }
