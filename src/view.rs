@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::model::{Curated, Dataset, Id, License, RecordFields, References, Timestamp};
 use crate::store::bodies::{Texts, Wanted};
 use crate::store::columns::Condition;
-use crate::store::snapshot::FeedRow;
+use crate::store::entries::FeedRow;
 use crate::store::{CommitPoint, Snapshot, StoreError};
 
 /// The dataset is not in the license.
@@ -78,18 +78,27 @@ impl<'s> View<'s> {
     /// # Errors
     /// When the database cannot be read.
     pub fn find(&self, id: Id) -> Result<Option<FeedRow>, StoreError> {
-        self.snapshot.license_record(self.license.id, self.dataset, id)
+        self.snapshot.entries(self.license, self.dataset).find(id)
     }
 
-    /// The newest entries of records that are or were visible, with larger ids, in the order of the ids.
+    /// The visible records with larger ids, in their order.
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn entries_after(
+    pub fn list_after(
         &self,
         id: u64,
-    ) -> Result<impl Iterator<Item = Result<FeedRow, StoreError>> + use<'_, 's>, StoreError> {
-        self.snapshot.license_records_after(self.license.id, self.dataset, id)
+    ) -> Result<impl Iterator<Item = Result<LiveRow, StoreError>> + use<'s>, StoreError> {
+        let rows = self.snapshot.entries(self.license, self.dataset).visible_after(id)?;
+        Ok(rows.map(|row| row.map(|(id, log_seq)| LiveRow { id, log_seq })))
+    }
+
+    /// Whether a visible record changed, or entered the license, after a seq.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn is_after(&self, row: &LiveRow, seq: u64) -> Result<bool, StoreError> {
+        self.snapshot.entries(self.license, self.dataset).is_after(row.id, row.log_seq, seq)
     }
 
     /// The entries of the feed with larger seqs, oldest first.
@@ -99,8 +108,8 @@ impl<'s> View<'s> {
     pub fn feed_after(
         &self,
         seq: u64,
-    ) -> Result<impl Iterator<Item = Result<FeedRow, StoreError>> + use<'_, 's>, StoreError> {
-        self.snapshot.feed_after(self.license.id, self.dataset, seq)
+    ) -> Result<impl Iterator<Item = Result<FeedRow, StoreError>> + use<'s>, StoreError> {
+        self.snapshot.entries(self.license, self.dataset).after(seq)
     }
 
     /// Compares an entry of a gone record with its twin in the index by id: a tombstone has no body whose hash would tell
@@ -109,9 +118,9 @@ impl<'s> View<'s> {
     /// # Errors
     /// When the database cannot be read, or the two differ.
     pub fn check_gone(&self, entry: &FeedRow) -> Result<(), StoreError> {
-        if self.snapshot.license_record(self.license.id, self.dataset, entry.id)? != Some(*entry) {
+        if self.find(entry.id)? != Some(*entry) {
             return Err(StoreError::Damaged {
-                table: "license_feed",
+                table: "feed",
                 detail: format!("the entry of {} {} at seq {} is in no index", self.dataset, entry.id, entry.seq),
             });
         }

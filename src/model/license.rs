@@ -15,6 +15,21 @@ pub const DEFAULT_RATE_LIMIT: u32 = 600;
 #[serde(transparent)]
 pub struct LicenseId(pub u64);
 
+/// The number of a feed that licenses share: a seq of the commit that made it, which no row stands at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct FeedId(pub u64);
+
+/// The feed of a dataset that a license follows, together with all licenses that show the same records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Follows {
+    /// The feed.
+    pub feed: FeedId,
+    /// The last seq before the license came to it. What the feed holds up to there is not this license's: its own rows
+    /// tell how it stood then.
+    pub since: u64,
+}
+
 /// What a license shows. An absent set means all; a given set never matches a null country or year.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scope {
@@ -32,6 +47,18 @@ impl Scope {
     /// The scope before a license exists and after it is gone.
     pub fn nothing() -> Scope {
         Scope { datasets: BTreeSet::new(), therapy_areas: None, countries: None, years: None }
+    }
+
+    /// Whether the other scope shows the same records of a dataset, whatever they are.
+    pub fn shows_same(&self, other: &Scope, dataset: Dataset) -> bool {
+        match (self.datasets.contains(&dataset), other.datasets.contains(&dataset)) {
+            (true, true) => {
+                dataset == Dataset::Journals
+                    || (&self.therapy_areas, &self.countries, &self.years)
+                        == (&other.therapy_areas, &other.countries, &other.years)
+            }
+            (one, two) => one == two,
+        }
     }
 
     /// Whether every given set matches the conference. The dataset is not asked for here.
@@ -95,6 +122,8 @@ pub struct License {
     pub rate_limit: u32,
     /// The last seq of the commit that made its present scope: older sync tokens get 410.
     pub scope_seq: u64,
+    /// The feed that it follows, per dataset in the order of [`Dataset::ALL`]; `None` where the dataset is not licensed.
+    pub follows: [Option<Follows>; 2],
     /// When it was made.
     pub created_at: Timestamp,
 }

@@ -3,7 +3,7 @@
 use crate::model::json::{push_display, push_str};
 use crate::model::{Id, Timestamp};
 use crate::store::bodies::Texts;
-use crate::store::snapshot::FeedRow;
+use crate::store::entries::FeedRow;
 use crate::store::{CommitPoint, StoreError};
 use crate::token::SyncToken;
 use crate::view::{LiveRow, View};

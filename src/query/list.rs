@@ -8,7 +8,6 @@ use crate::model::fold::fold;
 use crate::model::{Id, Timestamp};
 use crate::store::StoreError;
 use crate::store::columns::Condition;
-use crate::store::snapshot::FeedRow;
 use crate::view::{LiveRow, View};
 
 /// What a record must match; every given condition must hold.
@@ -79,14 +78,16 @@ pub struct Rows {
 /// When the database cannot be read.
 pub fn list(view: &View<'_>, filter: &Filter, after: u64, limit: usize) -> Result<Rows, StoreError> {
     let since = filter.updated_since.map(|time| view.seq_before(time)).transpose()?;
-    let is_new = |entry: &FeedRow| since.is_none_or(|since| entry.seq > since);
+    let is_new = |row: &LiveRow| since.map_or(Ok(true), |since| view.is_after(row, since));
     let condition = filter.condition();
     let mut found: Vec<LiveRow> = Vec::with_capacity(limit + 1);
     if condition == Condition::default() {
-        // The license's own index holds just what is asked for, and is there before the columns are.
-        for entry in view.entries_after(after)? {
-            let entry = entry?;
-            found.extend(LiveRow::of(&entry).filter(|_| is_new(&entry)));
+        // The feed's index holds just what is asked for, and is there before the columns are.
+        for row in view.list_after(after)? {
+            let row = row?;
+            if is_new(&row)? {
+                found.push(row);
+            }
             // One more than the page holds tells whether another follows.
             if found.len() > limit {
                 break;
@@ -94,7 +95,7 @@ pub fn list(view: &View<'_>, filter: &Filter, after: u64, limit: usize) -> Resul
         }
     } else {
         view.for_each_matching(after, &condition, |row| {
-            if since.is_none() || view.find(row.id)?.is_some_and(|entry| is_new(&entry)) {
+            if is_new(&row)? {
                 found.push(row);
             }
             Ok(if found.len() > limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })

@@ -11,7 +11,8 @@ use super::file::Writer;
 use super::load::{load_references, load_rows};
 use super::tables::{self, GONE};
 use crate::model::{
-    ConferenceFields, Dataset, JournalFields, KeyRecord, License, RecordFields, ReferenceKind, References, json,
+    ConferenceFields, Dataset, FeedId, Follows, JournalFields, KeyRecord, License, RecordFields, ReferenceKind,
+    References, json,
 };
 
 /// Findings listed at most; more are counted.
@@ -109,10 +110,8 @@ fn check_rows(transaction: &ReadTransaction, report: &mut Report) {
     let licenses = (|| load_rows::<License>("licenses", &transaction.open_table(tables::LICENSES)?))();
     let licenses = report.note("licenses", licenses).unwrap_or_default();
     report.licenses = u64::try_from(licenses.len()).unwrap_or(u64::MAX);
-    let checked = check_feeds::<ConferenceFields>(transaction, &licenses, &conferences, report);
-    report.note("license_feed", checked);
-    let checked = check_feeds::<JournalFields>(transaction, &licenses, &journals, report);
-    report.note("license_feed", checked);
+    check_entries(transaction, &licenses, &conferences, report);
+    check_entries(transaction, &licenses, &journals, report);
     let checked = check_owners(transaction, &licenses, report);
     report.note("keys", checked);
 }
@@ -250,35 +249,138 @@ fn check_links(
     Ok(())
 }
 
-/// Live rows are the visible records at their log seqs; every row stands once by id and once by seq.
+fn check_entries<F: RecordFields>(
+    transaction: &ReadTransaction,
+    licenses: &[License],
+    rows: &BTreeMap<u64, RecordRow<F>>,
+    report: &mut Report,
+) {
+    let feeds = check_feeds(transaction, licenses, rows, report);
+    let feeds = report.note("feed", feeds).unwrap_or_default();
+    let checked = check_standings(transaction, licenses, rows, &feeds, report);
+    report.note("license_feed", checked);
+}
+
+/// Of each feed, live rows are the visible records at their log seqs; every row stands once by id and once by seq.
+/// Returns the feeds' rows by id.
 fn check_feeds<F: RecordFields>(
     transaction: &ReadTransaction,
     licenses: &[License],
     rows: &BTreeMap<u64, RecordRow<F>>,
+    report: &mut Report,
+) -> Result<BTreeMap<FeedId, FeedRows>, StoreError> {
+    let dataset = F::DATASET;
+    let code = dataset.code();
+    let by_id = transaction.open_table(tables::FEED_RECORDS)?;
+    let by_seq = transaction.open_table(tables::FEED)?;
+    let last_seq = last_seq(transaction)?;
+    let mut feeds: BTreeMap<FeedId, FeedRows> = BTreeMap::new();
+    for license in licenses {
+        let Some(Follows { feed, .. }) = license.follows[dataset.index()] else { continue };
+        if feeds.contains_key(&feed) {
+            let shared =
+                licenses.iter().filter(|other| other.follows[dataset.index()].is_some_and(|of| of.feed == feed));
+            report.expect(
+                shared.into_iter().all(|other| other.scope.shows_same(&license.scope, dataset)),
+                "licenses",
+                || {
+                    format!(
+                        "license `{}` follows feed {} of {dataset}, which is of another scope",
+                        license.name, feed.0
+                    )
+                },
+            );
+            continue;
+        }
+        let number = feed.0;
+        let mut live: BTreeSet<u64> =
+            rows.iter().filter(|(_, row)| row.record.fields().is_in(&license.scope)).map(|(id, _)| *id).collect();
+        let mut found = FeedRows::new();
+        let mut by_seq_expected = HashMap::new();
+        for entry in by_id.range((number, code, 0)..=(number, code, u64::MAX))? {
+            let (key, value) = entry?;
+            let (id, (seq, is_live)) = (key.value().2, value.value());
+            report.feed_rows += 1;
+            found.insert(id, (seq, is_live));
+            by_seq_expected.insert(seq, (id, is_live));
+            if !is_live {
+                continue;
+            }
+            report.expect(live.remove(&id), "feed_records", || {
+                format!("{dataset} {id} is live in feed {number}, whose licenses must not see it")
+            });
+            report.expect(rows.get(&id).is_some_and(|row| row.seq == seq), "feed_records", || {
+                format!("{dataset} {id} stands at another seq in feed {number} than in its record")
+            });
+        }
+        for id in live {
+            report.add(
+                "feed_records",
+                format!("{dataset} {id} is not live in feed {number}, whose licenses must see it"),
+            );
+        }
+        for entry in by_seq.range((number, code, 0)..=(number, code, u64::MAX))? {
+            let (key, value) = entry?;
+            let seq = key.value().2;
+            let fits = by_seq_expected.remove(&seq) == Some(value.value()) && seq <= last_seq;
+            report.expect(fits, "feed", || {
+                format!("the entry of feed {number} of {dataset} at seq {seq} does not match its index by id")
+            });
+        }
+        for seq in by_seq_expected.into_keys() {
+            report.add("feed", format!("feed {number} of {dataset} has no entry at seq {seq}"));
+        }
+        feeds.insert(feed, found);
+    }
+    Ok(feeds)
+}
+
+/// A feed's rows: id to seq, and whether the record is live.
+type FeedRows = BTreeMap<u64, (u64, bool)>;
+
+/// With its own rows under those of the feed that it follows, each license has one entry per record that it sees, and none
+/// of others but tombstones.
+fn check_standings<F: RecordFields>(
+    transaction: &ReadTransaction,
+    licenses: &[License],
+    rows: &BTreeMap<u64, RecordRow<F>>,
+    feeds: &BTreeMap<FeedId, FeedRows>,
     report: &mut Report,
 ) -> Result<(), StoreError> {
     let dataset = F::DATASET;
     let code = dataset.code();
     let by_id = transaction.open_table(tables::LICENSE_RECORDS)?;
     let by_seq = transaction.open_table(tables::LICENSE_FEED)?;
-    let last_seq = transaction.open_table(tables::COMMITS)?.last()?.map_or(0, |(seq, _)| seq.value());
+    let last_seq = last_seq(transaction)?;
+    let nothing = FeedRows::new();
     for license in licenses {
         let (name, number) = (&license.name, license.id.0);
-        let mut live: BTreeSet<u64> = if license.scope.datasets.contains(&dataset) {
-            rows.iter().filter(|(_, row)| row.record.fields().is_in(&license.scope)).map(|(id, _)| *id).collect()
-        } else {
-            BTreeSet::new()
-        };
+        let follows = license.follows[dataset.index()];
+        report.expect(follows.is_some() == license.scope.datasets.contains(&dataset), "licenses", || {
+            format!("license `{name}` follows no feed of a dataset that it shows, or one of another")
+        });
         report.expect(license.scope_seq <= last_seq, "licenses", || {
             format!("license `{name}` was changed at seq {}, beyond the last commit", license.scope_seq)
         });
+        let since = follows.map_or(license.scope_seq, |follows| follows.since);
+        report.expect(since <= license.scope_seq, "licenses", || {
+            format!("license `{name}` came to its feed of {dataset} at seq {since}, after it was changed last")
+        });
+        let feed = follows.and_then(|follows| feeds.get(&follows.feed)).unwrap_or(&nothing);
+        let is_later = |id: &u64| feed.get(id).is_some_and(|(seq, _)| *seq > since);
+        // What the feed said before the license came, its own rows must say.
+        let mut live: BTreeSet<u64> =
+            feed.iter().filter(|(_, (seq, live))| *live && *seq <= since).map(|(id, _)| *id).collect();
         let mut by_seq_expected = HashMap::new();
         for entry in by_id.range((number, code, 0)..=(number, code, u64::MAX))? {
             let (key, value) = entry?;
             let (id, (seq, log_seq)) = (key.value().2, value.value());
             report.feed_rows += 1;
             by_seq_expected.insert(seq, (id, log_seq));
-            if log_seq == GONE {
+            report.expect(seq <= since, "license_records", || {
+                format!("{dataset} {id} stands at seq {seq} for license `{name}`, which follows a feed since {since}")
+            });
+            if log_seq == GONE || is_later(&id) {
                 continue;
             }
             report.expect(live.remove(&id), "license_records", || {
@@ -295,8 +397,7 @@ fn check_feeds<F: RecordFields>(
         for entry in by_seq.range((number, code, 0)..=(number, code, u64::MAX))? {
             let (key, value) = entry?;
             let seq = key.value().2;
-            let fits = by_seq_expected.remove(&seq) == Some(value.value()) && seq <= last_seq;
-            report.expect(fits, "license_feed", || {
+            report.expect(by_seq_expected.remove(&seq) == Some(value.value()), "license_feed", || {
                 format!("the entry of license `{name}` in {dataset} at seq {seq} does not match its index by id")
             });
         }
@@ -305,6 +406,10 @@ fn check_feeds<F: RecordFields>(
         }
     }
     Ok(())
+}
+
+fn last_seq(transaction: &ReadTransaction) -> Result<u64, StoreError> {
+    Ok(transaction.open_table(tables::COMMITS)?.last()?.map_or(0, |(seq, _)| seq.value()))
 }
 
 /// Rows of licenses belong to a license, and keys that can be used do too.
@@ -318,6 +423,26 @@ fn check_owners(transaction: &ReadTransaction, licenses: &[License], report: &mu
             let owner = entry?.0.value().0;
             report.expect(known.contains(&owner), name, || "rows of a license that is not there".to_owned());
             next = owner.checked_add(1);
+        }
+    }
+    let followed: BTreeSet<(u64, u8)> = licenses
+        .iter()
+        .flat_map(|license| Dataset::ALL.map(|dataset| (license.follows[dataset.index()], dataset.code())))
+        .filter_map(|(follows, dataset)| Some((follows?.feed.0, dataset)))
+        .collect();
+    for (name, definition) in [("feed", tables::FEED), ("feed_records", tables::FEED_RECORDS)] {
+        let table = transaction.open_table(definition)?;
+        let mut next = Some((0, 0, 0));
+        while let Some(from) = next {
+            let Some(entry) = table.range(from..)?.next() else { break };
+            let (feed, dataset, _) = entry?.0.value();
+            report.expect(followed.contains(&(feed, dataset)), name, || {
+                "rows of a feed that no license follows".to_owned()
+            });
+            next = dataset
+                .checked_add(1)
+                .map(|dataset| (feed, dataset, 0))
+                .or(feed.checked_add(1).map(|feed| (feed, 0, 0)));
         }
     }
     for entry in transaction.open_table(tables::KEYS)?.iter()? {

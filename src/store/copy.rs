@@ -35,6 +35,8 @@ fn copy_rows(from: &ReadTransaction, to: &WriteTransaction) -> Result<(), StoreE
     copy_table(from, to, tables::TAGS)?;
     copy_table(from, to, tables::LINKS)?;
     copy_table(from, to, tables::LOG)?;
+    copy_table(from, to, tables::FEED)?;
+    copy_table(from, to, tables::FEED_RECORDS)?;
     copy_table(from, to, tables::LICENSE_FEED)?;
     copy_table(from, to, tables::LICENSE_RECORDS)?;
     copy_table(from, to, tables::LICENSES)?;

@@ -266,6 +266,8 @@ fn create_draft(path: &Path) -> Result<TempPath, StoreError> {
         transaction.open_table(tables::TAGS)?;
         transaction.open_table(tables::LINKS)?;
         transaction.open_table(tables::LOG)?;
+        transaction.open_table(tables::FEED)?;
+        transaction.open_table(tables::FEED_RECORDS)?;
         transaction.open_table(tables::LICENSE_FEED)?;
         transaction.open_table(tables::LICENSE_RECORDS)?;
         transaction.open_table(tables::LICENSES)?;

@@ -10,14 +10,13 @@ use super::StoreError;
 use super::batch::LicenseEffect;
 use super::codec::{RecordRow, seal, unseal};
 use super::edit::Edit;
-use super::license_feed::{self, Entry};
-use super::load::read_id;
+use super::feeds::{self, Standing};
 use super::tables::{self, GONE};
 use crate::model::key::{KeyStatus, new_key_id};
 use crate::model::license::DEFAULT_RATE_LIMIT;
 use crate::model::{
-    ApiKey, ConferenceFields, Dataset, Id, JournalFields, KeyHash, KeyRecord, License, LicenseId, RecordFields, Scope,
-    Timestamp,
+    ApiKey, ConferenceFields, Dataset, FeedId, Follows, Id, JournalFields, KeyHash, KeyRecord, License, LicenseId,
+    RecordFields, Scope, Timestamp,
 };
 
 /// What a change of a license did.
@@ -65,6 +64,7 @@ impl Edit<'_> {
                 scope: Scope::nothing(),
                 rate_limit: DEFAULT_RATE_LIMIT,
                 scope_seq: 0,
+                follows: [None; 2],
                 created_at: self.time,
             },
         };
@@ -84,8 +84,8 @@ impl Edit<'_> {
             for dataset in Dataset::ALL {
                 let concerned = license.scope.datasets.contains(&dataset) || scope.datasets.contains(&dataset);
                 let effect = match dataset {
-                    Dataset::Conferences => self.rescope::<ConferenceFields>(&license, &scope)?,
-                    Dataset::Journals => self.rescope::<JournalFields>(&license, &scope)?,
+                    Dataset::Conferences => self.rescope::<ConferenceFields>(&mut license, &scope)?,
+                    Dataset::Journals => self.rescope::<JournalFields>(&mut license, &scope)?,
                 };
                 change.effects.extend(concerned.then_some(effect));
             }
@@ -101,48 +101,83 @@ impl Edit<'_> {
         Ok(change)
     }
 
-    /// Moves the license's rows of a dataset from its present scope to another.
-    fn rescope<F: RecordFields>(&mut self, license: &License, scope: &Scope) -> Result<LicenseEffect, StoreError> {
+    /// Moves a license from the feed of its present scope to that of another, and writes down how it stands then.
+    fn rescope<F: RecordFields>(&mut self, license: &mut License, scope: &Scope) -> Result<LicenseEffect, StoreError> {
         let dataset = F::DATASET;
-        let code = dataset.code();
-        let licensed = scope.datasets.contains(&dataset);
-        let mut live: BTreeMap<Id, ()> = BTreeMap::new();
-        {
-            let rows = self.transaction.open_table(tables::LICENSE_RECORDS)?;
-            for entry in rows.range((license.id.0, code, 0)..=(license.id.0, code, u64::MAX))? {
-                let (key, value) = entry?;
-                if value.value().1 != GONE {
-                    live.insert(read_id("license_records", key.value().2)?, ());
-                }
-            }
+        let place = dataset.index();
+        let mut effect = LicenseEffect { license: license.name.clone(), dataset, entering: 0, changed: 0, leaving: 0 };
+        if license.scope.shows_same(scope, dataset) {
+            return Ok(effect);
         }
-        let mut entering: Vec<(Timestamp, Id, u64)> = Vec::new();
-        if licensed {
-            let records = self.transaction.open_table(tables::RECORDS)?;
-            for entry in records.range((code, 0)..=(code, u64::MAX))? {
-                let row: RecordRow<F> = unseal("records", entry?.1.value())?;
-                if row.record.fields().is_in(scope) && live.remove(&row.record.id()).is_none() {
-                    entering.push((row.updated_at, row.record.id(), row.seq));
-                }
-                // A live row that stays visible was taken out of `live`; what is left in it at the end leaves.
-            }
-        }
+        let visible: BTreeMap<Id, (Timestamp, u64)> =
+            if scope.datasets.contains(&dataset) { self.visible_records::<F>(scope)? } else { BTreeMap::new() };
+        let before = license.follows[place];
+        let mut standing = feeds::standing(&self.transaction, license.id, dataset, before)?;
+        let is_live = |id: &Id| standing.get(id).is_some_and(|stands| stands.log_seq != GONE);
+        let mut entering: Vec<(Timestamp, Id, u64)> = visible
+            .iter()
+            .filter(|(id, _)| !is_live(id))
+            .map(|(id, (updated_at, log_seq))| (*updated_at, *id, *log_seq))
+            .collect();
         entering.sort_unstable();
-        let mut entries = Vec::with_capacity(entering.len() + live.len());
+        let leaving: Vec<Id> = standing
+            .iter()
+            .filter(|(id, stands)| stands.log_seq != GONE && !visible.contains_key(id))
+            .map(|(id, _)| *id)
+            .collect();
         for (_, id, log_seq) in entering {
-            entries.push(Entry { id, seq: self.take_seq(), log_seq: Some(log_seq) });
+            effect.entering += 1;
+            standing.insert(id, Standing { seq: self.take_seq(), log_seq });
         }
-        for id in live.into_keys() {
-            entries.push(Entry { id, seq: self.take_seq(), log_seq: None });
+        for id in leaving {
+            effect.leaving += 1;
+            standing.insert(id, Standing { seq: self.take_seq(), log_seq: GONE });
         }
-        let written = license_feed::write(&self.transaction, license.id, dataset, entries.into_iter())?;
-        Ok(LicenseEffect {
-            license: license.name.clone(),
-            dataset,
-            entering: written.entering,
-            changed: written.changed,
-            leaving: written.leaving,
-        })
+        feeds::put_standing(&self.transaction, license.id, dataset, &standing)?;
+        self.leave_feed(license, dataset)?;
+        if scope.datasets.contains(&dataset) {
+            let others = self.licenses.iter().filter(|other| other.id != license.id);
+            let shared = others
+                .filter(|other| other.scope.shows_same(scope, dataset))
+                .find_map(|other| other.follows[place])
+                .map(|follows| follows.feed);
+            let feed = match shared {
+                Some(feed) => feed,
+                None => {
+                    let feed = FeedId(self.take_seq());
+                    let rows = visible.into_iter().map(|(id, (_, log_seq))| (id, log_seq)).collect();
+                    feeds::create(&self.transaction, feed, dataset, &rows)?;
+                    feed
+                }
+            };
+            license.follows[place] = Some(Follows { feed, since: self.next_seq - 1 });
+        }
+        Ok(effect)
+    }
+
+    /// The records that a scope shows, with the time of their last change and the seqs of their `log` rows.
+    fn visible_records<F: RecordFields>(&self, scope: &Scope) -> Result<BTreeMap<Id, (Timestamp, u64)>, StoreError> {
+        let code = F::DATASET.code();
+        let records = self.transaction.open_table(tables::RECORDS)?;
+        let mut visible = BTreeMap::new();
+        for entry in records.range((code, 0)..=(code, u64::MAX))? {
+            let row: RecordRow<F> = unseal("records", entry?.1.value())?;
+            if row.record.fields().is_in(scope) {
+                visible.insert(row.record.id(), (row.updated_at, row.seq));
+            }
+        }
+        Ok(visible)
+    }
+
+    /// Takes a license from the feed that it follows, which goes with its last license.
+    fn leave_feed(&mut self, license: &mut License, dataset: Dataset) -> Result<(), StoreError> {
+        let Some(left) = license.follows[dataset.index()].take() else { return Ok(()) };
+        let is_followed = self
+            .licenses
+            .iter()
+            .filter(|other| other.id != license.id)
+            .any(|other| other.follows[dataset.index()].is_some_and(|follows| follows.feed == left.feed));
+        if is_followed { Ok(()) } else { feeds::erase(&self.transaction, left.feed, dataset) }
     }
 
     fn put_license(&mut self, license: License) -> Result<(), StoreError> {
@@ -159,8 +194,12 @@ impl Edit<'_> {
     /// # Errors
     /// [`StoreError::NoSuchLicense`], and when the database cannot be written.
     pub fn remove_license(&mut self, name: &str) -> Result<usize, StoreError> {
-        let license = self.find_license(name).cloned().ok_or_else(|| StoreError::NoSuchLicense(name.to_owned()))?;
-        license_feed::erase(&self.transaction, license.id)?;
+        let found = self.find_license(name).cloned();
+        let mut license = found.ok_or_else(|| StoreError::NoSuchLicense(name.to_owned()))?;
+        feeds::erase_license(&self.transaction, license.id)?;
+        for dataset in Dataset::ALL {
+            self.leave_feed(&mut license, dataset)?;
+        }
         self.transaction.open_table(tables::LICENSES)?.remove(license.id.0)?;
         self.licenses.retain(|other| other.id != license.id);
         let mut revoked = 0;

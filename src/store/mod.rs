@@ -4,10 +4,10 @@
 //! - [`tables`]: the file format, in one page.
 //! - [`codec`]: how rows become bytes, each with a hash that is checked when it is read.
 //! - [`file`]: opening for reading and writing, waiting for another writer, repair after a killed one.
-//! - [`snapshot`]: one committed state, for readers; [`columns`] is what filters run over, [`bodies`] what answers are
+//! - [`snapshot`]: one committed state, for readers; [`entries`] are a license's in it; [`columns`] is what filters run over, [`bodies`] what answers are
 //!   put together from, as [`rope`]s.
 //! - [`batch`]: what an import hands over; [`edit`]: the one write transaction; [`records`] brings a batch in,
-//!   [`license_feed`] keeps each license's own index, [`licensing`] changes licenses and keys.
+//!   [`feeds`] keeps what licenses learn, [`licensing`] changes licenses and keys.
 //! - [`check`]: every index, hash and count compared with the records.
 //! - [`replace`]: backup, restore and compaction; `copy` writes a database anew, row by row.
 
@@ -18,9 +18,10 @@ pub mod codec;
 pub mod columns;
 mod copy;
 pub mod edit;
+pub mod entries;
 pub mod error;
+pub mod feeds;
 pub mod file;
-pub mod license_feed;
 pub mod licensing;
 mod load;
 pub mod records;

@@ -9,11 +9,12 @@ use super::StoreError;
 use super::batch::{Batch, Counts, Curation, LicenseEffect, Outcome};
 use super::codec::{RecordRow, hash, seal, unseal};
 use super::edit::Edit;
-use super::license_feed::{Entry, FeedChange};
+use super::feeds::{self, Entry, FeedChange};
 use super::tables;
 use crate::model::reference::{ReferenceFields, Referenced};
 use crate::model::{
-    ConferenceFields, Curated, Dataset, Id, JournalFields, RecordFields, ReferenceKind, References, Timestamp, json,
+    ConferenceFields, Curated, Dataset, FeedId, Id, JournalFields, RecordFields, ReferenceKind, References, Timestamp,
+    json,
 };
 
 /// A record that a commit changes: it takes one seq, whatever happens to it.
@@ -143,7 +144,7 @@ impl Edit<'_> {
         }
         self.write_removals(&changes)?;
         outcome.datasets[dataset.index()] = counts;
-        outcome.licenses.extend(self.write_license_feeds(&changes)?);
+        outcome.licenses.extend(self.write_feeds(&changes)?);
         Ok(())
     }
 
@@ -236,20 +237,26 @@ impl Edit<'_> {
         Ok(())
     }
 
-    /// Tells every license with the dataset what it now sees otherwise.
-    fn write_license_feeds<F: RecordFields>(
-        &mut self,
-        changes: &[Change<F>],
-    ) -> Result<Vec<LicenseEffect>, StoreError> {
+    /// Tells every license with the dataset what it now sees otherwise: once for all that follow the same feed.
+    fn write_feeds<F: RecordFields>(&mut self, changes: &[Change<F>]) -> Result<Vec<LicenseEffect>, StoreError> {
         let dataset = F::DATASET;
+        let mut written: BTreeMap<FeedId, FeedChange> = BTreeMap::new();
         let mut effects = Vec::new();
-        for license in self.licenses.iter().filter(|license| license.scope.datasets.contains(&dataset)) {
-            let entries = changes.iter().map(|change| {
-                let visible = change.after.as_ref().is_some_and(|record| record.fields().is_in(&license.scope));
-                Entry { id: change.id, seq: change.seq, log_seq: visible.then_some(change.seq) }
-            });
-            let FeedChange { entering, changed, leaving } =
-                super::license_feed::write(&self.transaction, license.id, dataset, entries)?;
+        for license in &self.licenses {
+            let Some(follows) = license.follows[dataset.index()] else { continue };
+            let change = match written.get(&follows.feed) {
+                Some(change) => *change,
+                None => {
+                    let entries = changes.iter().map(|change| {
+                        let visible = change.after.as_ref().is_some_and(|record| record.fields().is_in(&license.scope));
+                        Entry { id: change.id, seq: change.seq, visible }
+                    });
+                    let change = feeds::write(&self.transaction, follows.feed, dataset, entries)?;
+                    written.insert(follows.feed, change);
+                    change
+                }
+            };
+            let FeedChange { entering, changed, leaving } = change;
             effects.push(LicenseEffect { license: license.name.clone(), dataset, entering, changed, leaving });
         }
         Ok(effects)

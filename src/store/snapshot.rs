@@ -11,8 +11,9 @@ use super::StoreError;
 use super::bodies::{Bodies, Log, Texts, Wanted};
 use super::codec::{CommitRow, RecordRow, unseal};
 use super::columns::{Columns, Shown};
+use super::entries::{Entries, EntryTables};
 use super::load::{load_references, load_rows, read_id};
-use super::tables::{self, GONE};
+use super::tables;
 use crate::model::{
     Curated, Dataset, Id, KeyHash, KeyRecord, License, LicenseId, Organization, RecordFields, References, Tag,
     Timestamp,
@@ -41,17 +42,6 @@ pub struct DatasetState {
     pub records: u64,
     /// When its content last changed.
     pub last_change_at: Option<Timestamp>,
-}
-
-/// A license's row of one record: its newest entry in the license's feed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FeedRow {
-    /// The seq of the entry.
-    pub seq: u64,
-    /// The record.
-    pub id: Id,
-    /// The seq of the record's `log` row, or `None` where the record is gone from the license.
-    pub log_seq: Option<u64>,
 }
 
 /// What the bits of all licenses' visible rows may take in memory; beyond it they are made for each request.
@@ -85,8 +75,7 @@ pub struct Snapshot {
     organizations: Table<u64, &'static [u8]>,
     tags: Table<u64, &'static [u8]>,
     log: Log,
-    license_feed: Table<(u64, u8, u64), (u64, u64)>,
-    license_records: Table<(u64, u8, u64), (u64, u64)>,
+    entries: EntryTables,
 }
 
 impl std::fmt::Debug for Snapshot {
@@ -143,8 +132,12 @@ impl Snapshot {
             organizations: transaction.open_table(tables::ORGANIZATIONS)?,
             tags: transaction.open_table(tables::TAGS)?,
             log: transaction.open_table(tables::LOG)?,
-            license_feed: transaction.open_table(tables::LICENSE_FEED)?,
-            license_records: transaction.open_table(tables::LICENSE_RECORDS)?,
+            entries: EntryTables {
+                feed: transaction.open_table(tables::FEED)?,
+                feed_records: transaction.open_table(tables::FEED_RECORDS)?,
+                license_feed: transaction.open_table(tables::LICENSE_FEED)?,
+                license_records: transaction.open_table(tables::LICENSE_RECORDS)?,
+            },
         })
     }
 
@@ -294,10 +287,7 @@ impl Snapshot {
         if let Some(witness) = kept.and_then(OnceLock::get) {
             return Ok(*witness);
         }
-        let (number, code) = (license.id.0, dataset.code());
-        let newest = self.license_feed.range((number, code, 0)..=(number, code, u64::MAX))?.next_back();
-        let newest = newest.transpose()?.map_or(0, |(key, _)| key.value().2);
-        let seq = newest.max(license.scope_seq);
+        let seq = self.entries(license, dataset).newest_seq()?.max(license.scope_seq);
         let commit = self.commit_of(seq)?;
         let commit = commit
             .ok_or_else(|| StoreError::Damaged { table: "commits", detail: format!("no commit holds seq {seq}") })?;
@@ -305,52 +295,9 @@ impl Snapshot {
         Ok(kept.map_or(witness, |kept| *kept.get_or_init(|| witness)))
     }
 
-    /// The entries of a license's feed after a seq, oldest first.
-    pub(crate) fn feed_after(
-        &self,
-        license: LicenseId,
-        dataset: Dataset,
-        after: u64,
-    ) -> Result<impl Iterator<Item = Result<FeedRow, StoreError>> + '_, StoreError> {
-        let (license, code) = (license.0, dataset.code());
-        let range = (Bound::Excluded((license, code, after)), Bound::Included((license, code, u64::MAX)));
-        Ok(self.license_feed.range(range)?.map(|entry| {
-            let (key, value) = entry?;
-            let (id, log_seq) = value.value();
-            feed_row(key.value().2, id, log_seq)
-        }))
-    }
-
-    /// The rows of a license by id, those of gone records included, from after an id on.
-    pub(crate) fn license_records_after(
-        &self,
-        license: LicenseId,
-        dataset: Dataset,
-        after: u64,
-    ) -> Result<impl Iterator<Item = Result<FeedRow, StoreError>> + '_, StoreError> {
-        let (license, code) = (license.0, dataset.code());
-        let range = (Bound::Excluded((license, code, after)), Bound::Included((license, code, u64::MAX)));
-        Ok(self.license_records.range(range)?.map(|entry| {
-            let (key, value) = entry?;
-            let (seq, log_seq) = value.value();
-            feed_row(seq, key.value().2, log_seq)
-        }))
-    }
-
-    /// A license's row of one record.
-    pub(crate) fn license_record(
-        &self,
-        license: LicenseId,
-        dataset: Dataset,
-        id: Id,
-    ) -> Result<Option<FeedRow>, StoreError> {
-        let found = self.license_records.get((license.0, dataset.code(), id.get()))?;
-        found
-            .map(|value| {
-                let (seq, log_seq) = value.value();
-                feed_row(seq, id.get(), log_seq)
-            })
-            .transpose()
+    /// A license's entries in a dataset.
+    pub(crate) fn entries(&self, license: &License, dataset: Dataset) -> Entries<'_> {
+        self.entries.of(license, dataset)
     }
 
     /// The finished JSON of rows of the log.
@@ -429,10 +376,6 @@ impl Snapshot {
 
 fn damaged_secret() -> StoreError {
     StoreError::Damaged { table: "meta", detail: "the token secret is missing".to_owned() }
-}
-
-fn feed_row(seq: u64, id: u64, log_seq: u64) -> Result<FeedRow, StoreError> {
-    Ok(FeedRow { seq, id: read_id("license_feed", id)?, log_seq: (log_seq != GONE).then_some(log_seq) })
 }
 
 /// The last commit, with its row.

@@ -14,10 +14,15 @@
 //! | `organizations`, `tags` | id | sealed row. The truth |
 //! | `links` | (kind, ref id, dataset, id) | nothing: which records a change of one touches. Derived |
 //! | `log` | (dataset, seq) | id, hash of the JSON bytes, the finished JSON: one row per live record. Derived |
-//! | `license_feed` | (license, dataset, seq) | id, the record's log seq or [`GONE`]: one row per record the license ever saw, at its newest entry. History |
-//! | `license_records` | (license, dataset, id) | feed seq, log seq or [`GONE`]: the index of `license_feed` by id |
-//! | `licenses` | license | sealed `License` |
+//! | `feed` | (feed, dataset, seq) | id, whether it is live: one row per record that licenses of one rule can see, at its log seq, or could since one of them came, at the seq at which it left. History |
+//! | `feed_records` | (feed, dataset, id) | seq, whether it is live: the index of `feed` by id |
+//! | `license_feed` | (license, dataset, seq) | id, the record's log seq or [`GONE`]: how a license stood when it came to the feed that it follows. History |
+//! | `license_records` | (license, dataset, id) | seq, log seq or [`GONE`]: the index of `license_feed` by id |
+//! | `licenses` | license | sealed `License`, with the feeds that it follows |
 //! | `keys` | hash of the key | sealed `KeyRecord` |
+//!
+//! A license's entry of a record is the row of the feed that it follows, if its seq is later than when the license came;
+//! else its own row (`entries`).
 //!
 //! What is derived can be rebuilt from the truth. Gone rows and the seqs at which records entered a license are
 //! history: nothing else holds them.
@@ -48,6 +53,8 @@ pub const ORGANIZATIONS: TableDefinition<u64, &[u8]> = TableDefinition::new("org
 pub const TAGS: TableDefinition<u64, &[u8]> = TableDefinition::new("tags");
 pub const LINKS: TableDefinition<(u8, u64, u8, u64), ()> = TableDefinition::new("links");
 pub const LOG: TableDefinition<(u8, u64), LogValue<'static>> = TableDefinition::new("log");
+pub const FEED: TableDefinition<(u64, u8, u64), (u64, bool)> = TableDefinition::new("feed");
+pub const FEED_RECORDS: TableDefinition<(u64, u8, u64), (u64, bool)> = TableDefinition::new("feed_records");
 pub const LICENSE_FEED: TableDefinition<(u64, u8, u64), (u64, u64)> = TableDefinition::new("license_feed");
 pub const LICENSE_RECORDS: TableDefinition<(u64, u8, u64), (u64, u64)> = TableDefinition::new("license_records");
 pub const LICENSES: TableDefinition<u64, &[u8]> = TableDefinition::new("licenses");
