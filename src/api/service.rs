@@ -146,6 +146,12 @@ impl Service {
         &self.settings
     }
 
+    /// Whether every request but an export is answered at once. While it is not, filtered lists wait for the records to be
+    /// read, and requests should not be answered where others wait.
+    pub fn is_warm(&self) -> bool {
+        self.source.published().is_warm()
+    }
+
     /// Answers a request. A panic on the way is a 500 for this request alone.
     pub fn answer(&self, request: Request) -> Answer {
         let request_id = new_request_id();

@@ -44,7 +44,7 @@ pub struct ExportFile {
 /// When the database cannot be read.
 pub fn export(view: &View<'_>, format: Format, packer: &Packer) -> Result<ExportFile, StoreError> {
     match (format, view.dataset()) {
-        (Format::Jsonl, _) => write(view, packer, Shape::Lines, Member::default(), |_, text, out| {
+        (Format::Jsonl, _) => write(view, packer, Shape::Lines, Member::in_one_piece(), |_, text, out| {
             out.extend_from_slice(text);
             out.push(b'\n');
             Ok(())
@@ -57,7 +57,7 @@ pub fn export(view: &View<'_>, format: Format, packer: &Packer) -> Result<Export
 fn write_csv<F: RecordFields>(view: &View<'_>, packer: &Packer) -> Result<ExportFile, StoreError> {
     let mut head = flat::BYTE_ORDER_MARK.to_vec();
     push_row(&mut head, flat::record_columns::<F>())?;
-    let mut member = Member::default();
+    let mut member = Member::in_one_piece();
     member.store(&head);
     let references = view.references()?;
     write(view, packer, Shape::Csv, member, |row, _, out| {

@@ -23,8 +23,8 @@ use crate::store::{Rope, StoreError};
 const END_ONE_IN: u8 = 64;
 /// The most records of a segment.
 pub const SEGMENT_RECORDS_MOST: usize = 128;
-/// Compressed parts that are this long are shared; shorter ones are copied together.
-const SHARE_FROM_BYTES: usize = 64 * 1024;
+/// Compressed parts of pages that are this long are shared; shorter ones are copied together.
+const SHARE_FROM_BYTES: usize = 4096;
 /// The most bytes of a stored block.
 const STORED_BYTES_MOST: usize = 0xffff;
 /// ID1, ID2, deflate, no flags, no time, nothing said of the effort, an unknown system.
@@ -198,6 +198,7 @@ pub struct Member {
     rope: Rope,
     tail: Vec<u8>,
     crc: Crc,
+    share_from_bytes: usize,
     plain: Vec<u8>,
     compress: Option<(Compression, Compress)>,
 }
@@ -205,11 +206,17 @@ pub struct Member {
 impl Default for Member {
     fn default() -> Member {
         let (rope, plain, compress) = Default::default();
-        Member { rope, tail: MEMBER_HEADER.to_vec(), crc: Crc::new(), plain, compress }
+        let share_from_bytes = SHARE_FROM_BYTES;
+        Member { rope, tail: MEMBER_HEADER.to_vec(), crc: Crc::new(), share_from_bytes, plain, compress }
     }
 }
 
 impl Member {
+    /// A member in one piece: what is sent many times is sent faster so.
+    pub fn in_one_piece() -> Member {
+        Member { share_from_bytes: usize::MAX, ..Member::default() }
+    }
+
     /// Appends bytes as they are.
     pub fn store(&mut self, bytes: &[u8]) {
         for block in bytes.chunks(STORED_BYTES_MOST) {
@@ -256,7 +263,7 @@ impl Member {
 
     fn append(&mut self, segment: &Segment) {
         self.crc.combine(&segment.crc);
-        if segment.deflated.len() < SHARE_FROM_BYTES {
+        if segment.deflated.len() < self.share_from_bytes {
             self.tail.extend_from_slice(&segment.deflated);
         } else {
             self.rope.push(std::mem::take(&mut self.tail).into());

@@ -150,7 +150,7 @@ async fn answer(request: http::Request<Incoming>, peer: IpAddr, shared: &Shared)
         at: Instant::now(),
         wall: now(),
     };
-    let answered = match shared.service.answer(request) {
+    let answered = match answer_in_place(request, shared).await {
         Answer::Ready(response) => response,
         Answer::Export(pending) => shared.exports.answer(pending).await,
     };
@@ -161,4 +161,17 @@ async fn answer(request: http::Request<Incoming>, peer: IpAddr, shared: &Shared)
         response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, HeaderValue::from_static(STRICT_TRANSPORT));
     }
     response
+}
+
+/// Answers a request where it came in, or in a thread of its own while requests may have to wait.
+async fn answer_in_place(request: Request, shared: &Shared) -> Answer {
+    if shared.service.is_warm() {
+        return shared.service.answer(request);
+    }
+    let service = Arc::clone(&shared.service);
+    match tokio::task::spawn_blocking(move || service.answer(request)).await {
+        Ok(answer) => answer,
+        // The runtime is ending, and with it this connection.
+        Err(_) => std::future::pending().await,
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTable};
 
@@ -67,6 +67,8 @@ pub struct Snapshot {
     keys: HashMap<KeyHash, Arc<KeyRecord>>,
     references: OnceLock<Arc<References>>,
     columns: [OnceLock<Arc<Columns>>; 2],
+    /// Held while columns are built, so that many who wait for them build them once.
+    building: Mutex<()>,
     shown_bytes: AtomicUsize,
     bodies: Arc<Bodies>,
     commits: Table<u64, &'static [u8]>,
@@ -124,6 +126,7 @@ impl Snapshot {
             keys,
             references: OnceLock::new(),
             columns: [OnceLock::new(), OnceLock::new()],
+            building: Mutex::new(()),
             shown_bytes: AtomicUsize::new(0),
             bodies,
             commits,
@@ -220,12 +223,21 @@ impl Snapshot {
         Ok(self.references.get_or_init(|| loaded))
     }
 
+    /// Whether what filters run over is there, so that no request has to wait for it.
+    pub fn is_warm(&self) -> bool {
+        self.columns.iter().all(|columns| columns.get().is_some())
+    }
+
     /// What filters run over, built at the first call.
     ///
     /// # Errors
     /// When the database cannot be read.
     pub fn columns(&self, dataset: Dataset) -> Result<&Arc<Columns>, StoreError> {
         let place = &self.columns[dataset.index()];
+        if let Some(columns) = place.get() {
+            return Ok(columns);
+        }
+        let _building = self.building.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(columns) = place.get() {
             return Ok(columns);
         }

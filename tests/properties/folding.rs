@@ -85,7 +85,10 @@ fn a_text_is_found_where_the_folded_name_holds_it() {
         for typed in typed {
             let found = system.get(0, &format!("/v1/journals?q={}", encoded(&typed))).items();
             let found: BTreeSet<u64> = found.iter().map(|record| record["id"].as_u64().unwrap()).collect();
-            let due = (1..).zip(&names).filter(|(_, name)| fold(name).contains(&fold(&typed)));
+            // Marks alone fold to nothing, which is found nowhere.
+            let typed_folded = fold(&typed);
+            let due = (1..).zip(&names).filter(|(_, name)| fold(name).contains(&typed_folded));
+            let due = due.filter(|_| !typed_folded.is_empty());
             assert_eq!(found, due.map(|(id, _)| id).collect(), "{typed:?} in {names:?}");
         }
     });
