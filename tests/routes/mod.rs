@@ -11,6 +11,7 @@ mod hidden;
 mod history;
 mod http;
 mod journals;
+mod memory;
 mod order;
 mod rate;
 mod reference;

@@ -1,0 +1,116 @@
+//! What is kept in memory changes no answer: servers that may keep everything, little and nothing answer alike, whatever
+//! they were asked before and however the records change meanwhile.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::harness::{World, conference, patch, removal};
+
+/// More than a few blocks of texts, so that small servers have to drop some.
+const RECORDS: u64 = 400;
+/// Room for a few blocks.
+const LITTLE: usize = 60_000;
+
+const PATHS: [&str; 16] = [
+    "conferences/changes?updated_since=2000-01-01",
+    "conferences/changes?updated_since=2000-01-01&limit=1",
+    "conferences/changes?updated_since=2000-01-01&limit=9",
+    "conferences/changes?updated_since=2000-01-01&limit=1000",
+    "conferences",
+    "conferences?limit=500",
+    "conferences?limit=3",
+    "conferences?year=2026",
+    "conferences?country=France&year=2025",
+    "conferences?q=conference%2011",
+    "conferences?q=number&limit=500",
+    "conferences?therapy_area=Oncology&updated_since=2000-01-01",
+    "conferences?start_date_from=2025-06-01&start_date_to=2026-03-01",
+    "exports/conferences",
+    "exports/conferences?format=csv",
+    "reference/therapy-areas",
+];
+
+fn numbered(id: u64) -> String {
+    let year = 2024 + id % 4;
+    let month = 1 + id % 12;
+    let country = ["France", "Japan", "Chile"][usize::try_from(id % 3).unwrap()];
+    conference(
+        id,
+        json!({
+            "name": format!("Conference {id} {}", if id % 5 == 0 { "by number" } else { "" }),
+            "year": year,
+            "start_date": format!("{year}-{month:02}-10"),
+            "country": country,
+            "therapy_areas": if id % 7 == 0 { vec!["Oncology"] } else { vec!["Cardiology", "Surgery"] },
+            "venue": "x".repeat(usize::try_from(id % 400).unwrap()),
+        }),
+    )
+}
+
+/// Follows a feed to its end. Returns every page.
+fn walk(server: &World, key: &str, limit: usize) -> Vec<String> {
+    let mut pages = Vec::new();
+    let mut query = format!("updated_since=2000-01-01&limit={limit}");
+    loop {
+        let answer = server.get(key, &format!("/v1/conferences/changes?{query}")).expect(200);
+        let page = answer.json();
+        pages.push(page["data"].to_string());
+        if page["has_more"] == false {
+            return pages;
+        }
+        query = format!("since={}&limit={limit}", answer.token());
+    }
+}
+
+#[test]
+fn what_is_kept_in_memory_changes_no_answer() {
+    let world = World::empty();
+    world.license("all", "conferences");
+    world.license("some", "conferences; areas: Oncology");
+    world.conferences(&(1..=RECORDS).map(numbered).collect::<Vec<_>>());
+    let servers = [usize::MAX, LITTLE, 0].map(|most_bytes| {
+        let server = world.second_server(Duration::ZERO);
+        server.published().bodies().limit_to(most_bytes);
+        (server, most_bytes)
+    });
+    servers[0].0.published().warm(&|| true).unwrap();
+
+    for step in 0..6 {
+        match step {
+            1 => world.conferences(&(1..40).map(|id| patch(id * 9, json!({"venue": "Changed"}))).collect::<Vec<_>>()),
+            2 => world.conferences(&(1..=30).map(|id| removal(id * 11)).collect::<Vec<_>>()),
+            3 => world.conferences(&[numbered(RECORDS + 1), patch(1, json!({"therapy_areas": ["Oncology"]}))]),
+            4 => world.license("some", "conferences; areas: Cardiology; years: 2026"),
+            5 => world.conferences(&(100..=RECORDS).map(|id| conference(id, json!({}))).collect::<Vec<_>>()),
+            _ => {}
+        }
+        for (server, _) in &servers {
+            server.catch_up();
+        }
+        for key in ["all", "some"] {
+            for limit in [7, 64, 333] {
+                let [full, little, nothing] = servers.each_ref().map(|(server, _)| walk(server, key, limit));
+                assert!(full == little && full == nothing, "step {step}: the feed of {key} by {limit}");
+            }
+            for path in PATHS {
+                let [full, little, nothing] =
+                    servers.each_ref().map(|(server, _)| server.get(key, &format!("/v1/{path}")).expect(200));
+                assert_eq!(full.text(), little.text(), "step {step}: {path} of {key}");
+                assert_eq!(full.text(), nothing.text(), "step {step}: {path} of {key}");
+                assert_eq!(full.header("etag"), nothing.header("etag"), "step {step}: {path} of {key}");
+                let packed = servers.each_ref().map(|(server, _)| {
+                    server.get_with(key, &format!("/v1/{path}"), &[("accept-encoding", "gzip")]).expect(200)
+                });
+                for answer in packed {
+                    assert_eq!(answer.content(), full.content(), "step {step}: {path} of {key}, compressed");
+                }
+            }
+        }
+        for (server, most_bytes) in &servers {
+            let bytes = server.published().bodies().bytes();
+            assert!(bytes <= *most_bytes, "step {step}: {bytes} bytes are kept, {most_bytes} may be");
+        }
+    }
+    assert!(servers[0].0.published().bodies().bytes() > LITTLE, "there is more than the small servers may keep");
+}
