@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::caller::Caller;
 use super::content::{Content, Page};
 use super::observe::FeedUse;
-use super::pages::Pages;
+use super::pages::{PackedPlace, Pages};
 use super::params::Params;
 use super::problem::{Code, Problem};
 use super::records::updated_since;
@@ -27,7 +27,7 @@ pub(super) fn changes(
     source: &dyn Source,
     dataset: Dataset,
     params: &Params<'_>,
-    pages: &Pages,
+    pages: &Arc<Pages>,
 ) -> Result<Response, Problem> {
     caller.view(dataset)?;
     params.allow(&["since", "updated_since", "limit"])?;
@@ -73,7 +73,8 @@ pub(super) fn changes(
     }
     tail.push(b'}');
     let texts = feed::texts(&view, &rows)?;
-    let page = Page { license: caller.license, dataset, head: "{\"data\":[", texts, tail };
+    let packed_place = Some(PackedPlace::of(pages, &rows));
+    let page = Page { license: caller.license, dataset, head: "{\"data\":[", texts, tail, packed_place };
     let mut response = Response::json(Content::Page(Box::new(page)));
     response.feed = feed;
     Ok(response)

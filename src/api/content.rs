@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use flate2::{Compression, GzBuilder};
 
+use super::pages::PackedPlace;
 use crate::model::{Dataset, License};
 use crate::query::packed::Packer;
 use crate::store::bodies::Texts;
@@ -39,7 +40,10 @@ impl Content {
     pub fn packed(&self, packer: &Packer) -> Option<Rope> {
         match self {
             Content::Bytes(_) => None,
-            Content::Page(page) => page.packed(packer),
+            Content::Page(page) => match &page.packed_place {
+                Some(place) => place.find(|| page.packed(packer)),
+                None => page.packed(packer),
+            },
             Content::Document(document) => document.packed(),
         }
     }
@@ -58,6 +62,8 @@ pub struct Page {
     pub texts: Texts,
     /// What stands behind the records.
     pub tail: Vec<u8>,
+    /// Where its compressed form is kept, of a page that is asked for again.
+    pub packed_place: Option<PackedPlace>,
 }
 
 impl Page {

@@ -3,6 +3,7 @@
 //! A page rests on its license's witness: while that is the same, so is the page. What the license does not see moves no
 //! witness, so it empties nothing here.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use super::etag::ETag;
@@ -10,11 +11,11 @@ use crate::model::{Dataset, LicenseId};
 use crate::query::feed::Rows as FeedRows;
 use crate::query::list::{Filter, Rows as ListRows};
 use crate::query::recent::Recent;
-use crate::store::StoreError;
+use crate::store::{Rope, StoreError};
 use crate::view::{View, Witness};
 
 /// What pages may take in memory, in bytes.
-const MOST_BYTES: usize = 16 << 20;
+const MOST_BYTES: usize = 32 << 20;
 
 /// A page of a license.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -34,14 +35,46 @@ type Kept<P, R> = Recent<Key<P>, (Witness, Arc<R>)>;
 
 /// The pages that are kept.
 #[derive(Debug)]
-pub(super) struct Pages {
+pub struct Pages {
     lists: Kept<ListPage, (ListRows, ETag)>,
     feeds: Kept<FeedPage, FeedRows>,
+    /// Compressed pages, by the place of their rows in memory; the rows are held, so that no others come to that place.
+    packed: Recent<usize, (KeptRows, Rope)>,
+}
+
+/// The rows of a page that is kept.
+type KeptRows = Arc<dyn Any + Send + Sync>;
+
+/// Where the compressed form of a page is kept.
+#[derive(Clone, Debug)]
+pub struct PackedPlace {
+    pages: Arc<Pages>,
+    rows: KeptRows,
+}
+
+impl PackedPlace {
+    /// The place that goes with the rows of a page.
+    pub(super) fn of<R: Any + Send + Sync>(pages: &Arc<Pages>, rows: &Arc<R>) -> PackedPlace {
+        let rows: KeptRows = Arc::<R>::clone(rows);
+        PackedPlace { pages: Arc::clone(pages), rows }
+    }
+
+    /// The compressed page; made by `make` unless it is kept.
+    pub fn find(&self, make: impl FnOnce() -> Option<Rope>) -> Option<Rope> {
+        let place = Arc::as_ptr(&self.rows).addr();
+        if let Some((_, packed)) = self.pages.packed.get(&place) {
+            return Some(packed);
+        }
+        let packed = make()?;
+        self.pages.packed.put(place, (Arc::clone(&self.rows), packed.clone()), PAGE_BYTES + packed.len());
+        Some(packed)
+    }
 }
 
 impl Default for Pages {
     fn default() -> Pages {
-        Pages { lists: Recent::new(MOST_BYTES / 2), feeds: Recent::new(MOST_BYTES / 2) }
+        let (lists, feeds) = (Recent::new(MOST_BYTES / 4), Recent::new(MOST_BYTES / 4));
+        Pages { lists, feeds, packed: Recent::new(MOST_BYTES / 2) }
     }
 }
 

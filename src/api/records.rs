@@ -8,7 +8,7 @@ use http::header::IF_NONE_MATCH;
 use super::caller::Caller;
 use super::content::{Content, Page};
 use super::etag::{self, ETag};
-use super::pages::Pages;
+use super::pages::{PackedPlace, Pages};
 use super::params::Params;
 use super::problem::{Code, Problem};
 use super::response::Response;
@@ -33,7 +33,7 @@ pub(super) fn list(
     dataset: Dataset,
     params: &Params<'_>,
     headers: &HeaderMap,
-    pages: &Pages,
+    pages: &Arc<Pages>,
 ) -> Result<Response, Problem> {
     let view = caller.view(dataset)?;
     params.allow(match dataset {
@@ -85,8 +85,10 @@ pub(super) fn list(
         }
     }
     let texts = view.texts(rows.rows.iter().copied())?;
-    let page = Page { license: Arc::clone(&caller.license), dataset, head: "{\"data\":[", texts, tail };
-    Ok(Response::revalidatable(Content::Page(Box::new(page)), etag.clone()))
+    let packed_place = Some(PackedPlace::of(pages, &page));
+    let license = Arc::clone(&caller.license);
+    let content = Page { license, dataset, head: "{\"data\":[", texts, tail, packed_place };
+    Ok(Response::revalidatable(Content::Page(Box::new(content)), etag.clone()))
 }
 
 fn filter(params: &Params<'_>) -> Result<Filter, Problem> {
@@ -136,6 +138,6 @@ pub(super) fn single(
     let texts = view.texts([row])?;
     let etag = ETag::of("record", [texts.hash(0).as_slice()]);
     let license = Arc::clone(&caller.license);
-    let page = Page { license, dataset, head: "{\"data\":", texts, tail: b"}".to_vec() };
+    let page = Page { license, dataset, head: "{\"data\":", texts, tail: b"}".to_vec(), packed_place: None };
     Ok(Response::revalidatable(Content::Page(Box::new(page)), etag))
 }

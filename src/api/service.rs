@@ -58,7 +58,7 @@ pub struct Service {
     rate: RateLimiter,
     packer: Arc<Packer>,
     reference_lists: ReferenceLists,
-    pages: Pages,
+    pages: Arc<Pages>,
     documents: Mutex<HashMap<String, (&'static str, Arc<Document>)>>,
 }
 

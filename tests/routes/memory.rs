@@ -38,11 +38,11 @@ fn numbered(id: u64) -> String {
     conference(
         id,
         json!({
-            "name": format!("Conference {id} {}", if id % 5 == 0 { "by number" } else { "" }),
+            "name": format!("Conference {id} {}", if id.is_multiple_of(5) { "by number" } else { "" }),
             "year": year,
             "start_date": format!("{year}-{month:02}-10"),
             "country": country,
-            "therapy_areas": if id % 7 == 0 { vec!["Oncology"] } else { vec!["Cardiology", "Surgery"] },
+            "therapy_areas": if id.is_multiple_of(7) { vec!["Oncology"] } else { vec!["Cardiology", "Surgery"] },
             "venue": "x".repeat(usize::try_from(id % 400).unwrap()),
         }),
     )
