@@ -61,6 +61,7 @@ pub struct Metrics {
     database_followed: Number,
     export_cache_bytes: Unsigned,
     export_cache_files: Unsigned,
+    record_cache_bytes: Unsigned,
 }
 
 fn new_duration_histogram() -> Histogram {
@@ -86,6 +87,7 @@ impl Default for Metrics {
             database_followed: Number::default(),
             export_cache_bytes: Unsigned::default(),
             export_cache_files: Unsigned::default(),
+            record_cache_bytes: Unsigned::default(),
             registry: Registry::default(),
         };
         registry.register("requests", "Answered requests", metrics.requests.clone());
@@ -134,6 +136,12 @@ impl Default for Metrics {
             Unit::Bytes,
             metrics.export_cache_bytes.clone(),
         );
+        registry.register_with_unit(
+            "record_cache",
+            "Size of the records' texts that are kept in memory",
+            Unit::Bytes,
+            metrics.record_cache_bytes.clone(),
+        );
         registry.register("export_cache_files", "Finished exports that are kept", metrics.export_cache_files.clone());
         Metrics { registry, ..metrics }
     }
@@ -147,6 +155,7 @@ impl Metrics {
         self.snapshot_age.set(now().unix_s() - published.time.unix_s());
         self.held_back.set(i64::from(follow.newest().commit() != published));
         self.database_followed.set(i64::from(follow.is_followed()));
+        self.record_cache_bytes.set(u64::try_from(follow.published().bodies().bytes()).unwrap_or(u64::MAX));
         let (files, bytes) = exports.kept();
         self.export_cache_files.set(u64::try_from(files).unwrap_or(u64::MAX));
         self.export_cache_bytes.set(u64::try_from(bytes).unwrap_or(u64::MAX));
