@@ -16,5 +16,6 @@ mod order;
 mod rate;
 mod reference;
 mod servers;
+mod shared_feeds;
 mod status;
 mod updated_since;
