@@ -98,7 +98,7 @@ fn write(
         }
         let end = ranges.last().map_or(batch.len(), |range| range.end);
         for range in ranges {
-            segments.add(&mut member, &texts, range, shape, |range, out| {
+            segments.add(&mut member, &texts, range, shape, true, |range, out| {
                 range.into_iter().try_for_each(|place| write_row(&batch[place], texts.text(place), out))
             })?;
         }

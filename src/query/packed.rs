@@ -107,7 +107,9 @@ impl Packer {
         member.store(head);
         for range in cut(texts) {
             let shape = Shape::Items { ends: range.end == texts.len() };
-            segments.add(&mut member, texts, range, shape, |range, out| {
+            // Where a page begins and ends differs from page to page: such segments are seldom met again.
+            let keep = range.start > 0 && range.end < texts.len();
+            segments.add(&mut member, texts, range, shape, keep, |range, out| {
                 for place in range {
                     out.extend_from_slice(texts.text(place));
                     if place + 1 < texts.len() {
@@ -160,8 +162,8 @@ impl<'p> Segments<'p> {
         Segments { packer, hasher }
     }
 
-    /// Appends the segment of a run of texts to a member. `write` gives its plain bytes, unless it is kept; they must
-    /// follow from the texts and the shape.
+    /// Appends the segment of a run of texts to a member. `write` gives its plain bytes, unless it is kept from before;
+    /// they must follow from the texts and the shape.
     ///
     /// # Errors
     /// What `write` returns, and when the compressor fails.
@@ -171,8 +173,16 @@ impl<'p> Segments<'p> {
         texts: &Texts,
         range: Range<usize>,
         shape: Shape,
+        keep: bool,
         write: impl FnOnce(Range<usize>, &mut Vec<u8>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
+        if !keep {
+            member.plain.clear();
+            write(range, &mut member.plain)?;
+            let segment = member.deflate(shape.effort())?;
+            member.append(&segment);
+            return Ok(());
+        }
         let mut hasher = self.hasher.clone();
         hasher.update(&[shape.tag()]);
         hasher.update(&texts.hashes(range.clone()));
