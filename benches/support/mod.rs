@@ -41,7 +41,7 @@ impl Arguments {
             // Without cargo's mark this is a test run.
             is_test: !has("--bench") || has("--test"),
             is_list: has("--list"),
-            filters: given.iter().filter(|argument| !argument.starts_with('-')).cloned().collect(),
+            filters: filters(&given),
         }
     }
 
@@ -49,4 +49,17 @@ impl Arguments {
     pub fn asks_for(&self, name: &str) -> bool {
         !self.is_list && (self.filters.is_empty() || self.filters.iter().any(|filter| name.contains(filter.as_str())))
     }
+}
+
+/// Options of criterion that take no value: what follows them may be a filter.
+const FLAGS: [&str; 7] = ["--bench", "--test", "--exact", "--noplot", "--quiet", "--verbose", "--discard-baseline"];
+
+/// The arguments that are neither options nor their values.
+fn filters(given: &[String]) -> Vec<String> {
+    let is_value = |place: usize| {
+        let before = place.checked_sub(1).map_or("", |before| given[before].as_str());
+        before.starts_with('-') && !FLAGS.contains(&before) && !before.contains('=')
+    };
+    let places = (0..given.len()).filter(|place| !given[*place].starts_with('-') && !is_value(*place));
+    places.map(|place| given[place].clone()).collect()
 }
