@@ -1,38 +1,51 @@
 //! What a request costs without sockets: feed scans, lists, single records, reference lists and exports.
 //!
 //! Each request goes through [`Service::answer`] over a followed database file, as a connection of the server sends
-//! it. `MEDFEED_BENCH_LARGE=1` adds the log of a million records and the database with 1,000 licenses.
+//! it. The records' texts and the columns that filters run over lie in memory, as in a server that has run for a while.
+//!
+//! A service keeps which rows stand on the pages that it was asked for. So pages and reference lists are measured twice:
+//! *again*, by a service that answered the same request before, and *first*, by a new service over the same snapshot,
+//! made outside the measured time, which has kept nothing: no rows, no lists, no compressed parts.
+//!
+//! Bodies are handed on as pieces that lie in memory anyway. So that they are not free, each body is copied once into a
+//! buffer, as the kernel copies it when a socket takes it. One benchmark, *made only*, leaves that out.
+//!
+//! Exports after a commit of one changed record are timed in turn with the joining of their finished parts and the
+//! compression of one part anew, and the ratio is printed.
+//!
+//! `MEDFEED_BENCH_LARGE=1` adds the log of a million records and the database with 1,000 licenses.
 //!
 //!     cargo bench --bench scans
 //!     cargo bench --bench scans -- feed
 
+#![allow(clippy::print_stdout, reason = "the figures are the output")]
+
 mod support;
 
 use std::cell::OnceCell;
+use std::hint::black_box;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use criterion::measurement::WallTime;
-use criterion::{BenchmarkGroup, Criterion, Throughput};
+use criterion::{BatchSize, BenchmarkGroup, Criterion, Throughput};
 use http::header::{ETAG, HeaderName, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use medfeed::api::exports::BuiltExport;
 use medfeed::api::{Answer, Pending, Request, Response, Service, Settings, Source};
 use medfeed::model::time::now;
-use medfeed::model::{Dataset, License};
 use medfeed::serve::{Exports, Follow};
-use medfeed::store::Snapshot;
-use medfeed::token::{Sealer, SyncToken};
-use medfeed::view::View;
+use medfeed::store::Rope;
 
+use support::assembly::Assembly;
+use support::feed::{self, PAGE, Place};
+use support::machine::{Table, median};
 use support::synthetic::{
-    ABSENT_TEXT, AREA_OF_HALF, COMMON_TEXT, CONFERENCE_JSON_BYTES, COUNTRY, RARE_TEXT, YEAR, id_of,
+    self, ABSENT_TEXT, AREA_OF_HALF, COMMON_TEXT, CONFERENCE_JSON_BYTES, COUNTRY, RARE_TEXT, YEAR, id_of,
 };
-use support::world::{Share, Size, World, license_name, mixed_licenses};
+use support::world::{self, Share, Size, World, mixed_licenses};
 
-/// Entries of a feed page; also the default of the API.
-const PAGE: usize = 500;
 /// Log lengths that feed scans are measured on.
 const LOGS: [u64; 2] = [10_000, 100_000];
 /// The log length that is measured on request.
@@ -41,16 +54,29 @@ const LARGE_LOG: u64 = 1_000_000;
 const LICENSES: [usize; 2] = [1, 100];
 /// The number of licenses that is measured on request.
 const MANY_LICENSES: usize = 1_000;
+/// Times that an export after a commit and its bare assembly are run in turn.
+const ROUNDS: usize = 25;
+/// Every export: its path and format.
+const EXPORTS: [(&str, &str); 4] = [
+    ("/v1/exports/conferences", "jsonl"),
+    ("/v1/exports/conferences", "csv"),
+    ("/v1/exports/journals", "jsonl"),
+    ("/v1/exports/journals", "csv"),
+];
 
 fn main() {
     let mut criterion = Criterion::default()
-        .warm_up_time(Duration::from_millis(300))
-        .measurement_time(Duration::from_secs(2))
+        .warm_up_time(Duration::from_millis(200))
+        .measurement_time(Duration::from_secs(1))
         .sample_size(20)
         .configure_from_args();
     support::machine::print_machine("cargo bench --bench scans");
+    let arguments = support::Arguments::read();
+    if arguments.asks_for("export after a commit") {
+        compare_exports(if arguments.is_test { 1 } else { ROUNDS });
+    }
     let usual = Lazy::new(|| Served::build(Size::USUAL, &Share::EACH));
-    feed(&mut criterion, &usual);
+    feeds(&mut criterion, &usual);
     feed_of_long_logs(&mut criterion);
     feed_among_licenses(&mut criterion);
     lists(&mut criterion, &usual);
@@ -89,8 +115,7 @@ impl Served {
         let follow = Arc::new(Follow::open(world.path(), Duration::ZERO).expect("the database opens"));
         // A server reads these before most requests.
         follow.published().warm(&|| true).expect("the records are read");
-        let source: Arc<dyn Source> = Arc::<Follow>::clone(&follow);
-        let service = Service::new(Settings::of("http://bench.example.org"), source);
+        let service = new_service(&follow);
         Served { service, follow, world }
     }
 
@@ -112,62 +137,19 @@ impl Served {
         }
     }
 
-    fn answer(&self, request: &Request) -> Answer {
-        // A connection copies path, query and headers for each request too.
-        let request = Request { at: Instant::now(), wall: now(), ..request.clone() };
-        self.service.answer(request)
-    }
-
     fn respond(&self, request: &Request) -> Response {
-        match self.answer(request) {
-            Answer::Ready(response) => response,
-            Answer::Export(_) => panic!("{} answers with an export", request.path),
-        }
-    }
-
-    fn pending(&self, request: &Request) -> Box<Pending> {
-        match self.answer(request) {
-            Answer::Export(pending) => pending,
-            Answer::Ready(response) => panic!("{} answers {} without an export", request.path, response.status),
-        }
-    }
-
-    fn view<'s>(&self, snapshot: &'s Snapshot, license: usize) -> View<'s> {
-        let license: &License =
-            snapshot.find_license_named(&license_name(license)).expect("the license of the place is there");
-        View::open(snapshot, license, Dataset::Conferences).expect("every license shows conferences")
+        respond(&self.service, request)
     }
 
     /// A request for the feed page at a place of the feed.
     fn feed_page(&self, license: usize, place: Place) -> Request {
         let snapshot = self.follow.published();
-        let view = self.view(&snapshot, license);
-        let seqs: Vec<u64> = view
-            .feed_after(0)
-            .expect("the feed can be read")
-            .map(|entry| entry.expect("the entry can be read").seq)
-            .collect();
-        let after = |place: usize| place.checked_sub(1).and_then(|place| seqs.get(place)).copied().unwrap_or(0);
-        let position = match place {
-            Place::Start => 0,
-            Place::Middle => after(seqs.len() / 2),
-            Place::Head => after(seqs.len().saturating_sub(PAGE)),
-            Place::NothingNew => after(seqs.len()),
-        };
-        let token = SyncToken {
-            dataset: view.dataset(),
-            license: view.license().id,
-            scope_seq: view.license().scope_seq,
-            position,
-            witness: view.witness().expect("the feed can be read"),
-        };
-        let since = Sealer::new(snapshot.secret()).seal_sync_token(&token);
+        let view = feed::view(&snapshot, license);
+        let seqs = feed::seqs(&view);
+        let before = feed::before(place, seqs.len());
+        let since = feed::token(&snapshot, &view, &seqs, before);
         let request = self.request(license, "/v1/conferences/changes", &format!("since={since}&limit={PAGE}"));
-        let entries = match place {
-            Place::Start | Place::Head => seqs.len().min(PAGE),
-            Place::Middle => (seqs.len() - seqs.len() / 2).min(PAGE),
-            Place::NothingNew => 0,
-        };
+        let entries = (seqs.len() - before).min(PAGE);
         let body = self.respond(&request).body;
         // Tombstones are short, so only pages known to hold few of them can be judged by their length.
         let least = if place == Place::Start { entries * CONFERENCE_JSON_BYTES * 8 / 10 } else { entries * 30 };
@@ -177,57 +159,103 @@ impl Served {
     }
 }
 
-/// Where in the feed a page lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    Start,
-    Middle,
-    Head,
-    NothingNew,
+/// A service that has answered nothing yet.
+fn new_service(follow: &Arc<Follow>) -> Service {
+    let source: Arc<dyn Source> = Arc::<Follow>::clone(follow);
+    Service::new(Settings::of("http://bench.example.org"), source)
 }
 
-impl Place {
-    const EACH: [Place; 4] = [Place::Head, Place::Middle, Place::Start, Place::NothingNew];
+fn answer(service: &Service, request: &Request) -> Answer {
+    // A connection copies path, query and headers for each request too.
+    service.answer(Request { at: Instant::now(), wall: now(), ..request.clone() })
+}
 
-    const fn name(self) -> &'static str {
-        match self {
-            Place::Start => "from the start",
-            Place::Middle => "in the middle",
-            Place::Head => "at the head",
-            Place::NothingNew => "nothing new",
-        }
+fn respond(service: &Service, request: &Request) -> Response {
+    match answer(service, request) {
+        Answer::Ready(response) => response,
+        Answer::Export(_) => panic!("{} answers with an export", request.path),
     }
+}
+
+fn pending(service: &Service, request: &Request) -> Box<Pending> {
+    match answer(service, request) {
+        Answer::Export(pending) => pending,
+        Answer::Ready(response) => panic!("{} answers {} without an export", request.path, response.status),
+    }
+}
+
+/// Builds an export, as the server does for the first who asks.
+fn build(service: &Service, request: &Request) -> Response {
+    let pending = pending(service, request);
+    let built: Result<BuiltExport, _> = pending.call.build(&pending.packer);
+    let response = built.map(|file| pending.call.respond(&file));
+    let response = pending.finish(response);
+    assert_eq!(response.status, StatusCode::OK);
+    response
+}
+
+/// Copies a body into a buffer that is used again and again, as the kernel does when a socket takes it.
+fn send(body: &Rope, buffer: &mut Vec<u8>) {
+    buffer.clear();
+    body.pieces().for_each(|piece| buffer.extend_from_slice(piece));
+    black_box(buffer.as_slice());
 }
 
 type Group<'c> = BenchmarkGroup<'c, WallTime>;
 
+/// Whether a service has answered the request before.
+#[derive(Clone, Copy, Debug)]
+enum Asked {
+    Again,
+    First,
+}
+
 /// Measures a request, whose answer must have the status. `prepare` runs only when the benchmark is not filtered out.
-fn measure<'s>(group: &mut Group<'_>, name: &str, expected: StatusCode, prepare: impl Fn() -> (&'s Served, Request)) {
+fn measure<'s>(
+    group: &mut Group<'_>,
+    name: &str,
+    asked: Asked,
+    expected: StatusCode,
+    prepare: impl Fn() -> (&'s Served, Request),
+) {
     group.bench_function(name, |bencher| {
         let (served, request) = prepare();
         let response = served.respond(&request);
-        assert_eq!(
-            response.status,
-            expected,
-            "{}: {}",
-            request.path,
-            String::from_utf8_lossy(&response.body.to_bytes())
-        );
-        bencher.iter(|| served.respond(&request));
+        let body = String::from_utf8_lossy(&response.body.to_bytes()).into_owned();
+        assert_eq!(response.status, expected, "{}: {body}", request.path);
+        let mut buffer = Vec::with_capacity(response.body.len());
+        match asked {
+            Asked::Again => bencher.iter(|| send(&served.respond(&request).body, &mut buffer)),
+            Asked::First => bencher.iter_batched_ref(
+                || new_service(&served.follow),
+                |service| send(&respond(service, &request).body, &mut buffer),
+                BatchSize::SmallInput,
+            ),
+        }
     });
 }
 
+/// Measures a request both ways.
+fn measure_both<'s>(group: &mut Group<'_>, name: &str, prepare: impl Fn() -> (&'s Served, Request)) {
+    measure(group, &format!("{name}, again"), Asked::Again, StatusCode::OK, &prepare);
+    measure(group, &format!("{name}, first"), Asked::First, StatusCode::OK, &prepare);
+}
+
 /// Feed pages by place and by how much the license shows.
-fn feed(criterion: &mut Criterion, usual: &Lazy<impl Fn() -> Served>) {
+fn feeds(criterion: &mut Criterion, usual: &Lazy<impl Fn() -> Served>) {
     let mut group = criterion.benchmark_group("feed");
     group.throughput(Throughput::Elements(1));
     for (license, share) in Share::EACH.into_iter().enumerate() {
         for place in Place::EACH {
-            measure(&mut group, &format!("{} of {}", place.name(), share.name()), StatusCode::OK, || {
+            measure_both(&mut group, &format!("{} of {}", place.name(), share.name()), || {
                 (usual.get(), usual.get().feed_page(license, place))
             });
         }
     }
+    group.bench_function("in the middle of all, made only, again", |bencher| {
+        let request = usual.get().feed_page(0, Place::Middle);
+        bencher.iter(|| usual.get().respond(&request));
+    });
 }
 
 /// Feed pages of longer logs: a page must cost the same.
@@ -239,10 +267,10 @@ fn feed_of_long_logs(criterion: &mut Criterion) {
         for place in Place::EACH {
             for (license, share) in Share::EACH.into_iter().enumerate() {
                 let name = format!("of {records}, {} of {}", place.name(), share.name());
-                measure(&mut group, &name, StatusCode::OK, || (served.get(), served.get().feed_page(license, place)));
+                measure_both(&mut group, &name, || (served.get(), served.get().feed_page(license, place)));
             }
         }
-        measure(&mut group, &format!("of {records}, list with q absent"), StatusCode::OK, || {
+        measure_both(&mut group, &format!("of {records}, list with q absent"), || {
             (served.get(), served.get().request(0, "/v1/conferences", &format!("q={ABSENT_TEXT}")))
         });
     }
@@ -255,7 +283,7 @@ fn feed_among_licenses(criterion: &mut Criterion) {
     for licenses in LICENSES.into_iter().chain(support::is_large().then_some(MANY_LICENSES)) {
         let served = Lazy::new(|| Served::build(Size::USUAL, &mixed_licenses(licenses)));
         for place in [Place::Head, Place::NothingNew] {
-            measure(&mut group, &format!("of {licenses}, {}", place.name()), StatusCode::OK, || {
+            measure_both(&mut group, &format!("of {licenses}, {}", place.name()), || {
                 (served.get(), served.get().feed_page(0, place))
             });
         }
@@ -287,13 +315,13 @@ fn lists(criterion: &mut Criterion, usual: &Lazy<impl Fn() -> Served>) {
         ("by every filter", every),
     ];
     for (name, query) in &filters {
-        measure(&mut group, name, StatusCode::OK, || (usual.get(), usual.get().request(0, "/v1/conferences", query)));
+        measure_both(&mut group, name, || (usual.get(), usual.get().request(0, "/v1/conferences", query)));
     }
-    measure(&mut group, "of journals with q absent", StatusCode::OK, || {
+    measure_both(&mut group, "of journals with q absent", || {
         (usual.get(), usual.get().request(0, "/v1/journals", &format!("q={ABSENT_TEXT}")))
     });
     for (license, share) in Share::EACH.into_iter().enumerate().skip(1) {
-        measure(&mut group, &format!("without a filter of {}", share.name()), StatusCode::OK, || {
+        measure_both(&mut group, &format!("without a filter of {}", share.name()), || {
             (usual.get(), usual.get().request(license, "/v1/conferences", ""))
         });
     }
@@ -310,8 +338,8 @@ fn records(criterion: &mut Criterion, usual: &Lazy<impl Fn() -> Served>) {
         let request = requests.into_iter().find(|request| served.respond(request).status == StatusCode::OK);
         (served, request.expect("most records are there"))
     };
-    measure(&mut group, "single", StatusCode::OK, single);
-    measure(&mut group, "not found", StatusCode::NOT_FOUND, || {
+    measure(&mut group, "single", Asked::Again, StatusCode::OK, single);
+    measure(&mut group, "not found", Asked::Again, StatusCode::NOT_FOUND, || {
         (usual.get(), usual.get().request(0, "/v1/conferences/9007199254740991", ""))
     });
     let unchanged = |(served, mut request): (&'_ Served, Request)| -> Request {
@@ -319,12 +347,12 @@ fn records(criterion: &mut Criterion, usual: &Lazy<impl Fn() -> Served>) {
         request.headers.insert(IF_NONE_MATCH, etag);
         request
     };
-    measure(&mut group, "single, 304", StatusCode::NOT_MODIFIED, || (usual.get(), unchanged(single())));
-    measure(&mut group, "list of 100, 304", StatusCode::NOT_MODIFIED, || {
+    measure(&mut group, "single, 304", Asked::Again, StatusCode::NOT_MODIFIED, || (usual.get(), unchanged(single())));
+    measure(&mut group, "list of 100, 304", Asked::Again, StatusCode::NOT_MODIFIED, || {
         let served = usual.get();
         (served, unchanged((served, served.request(0, "/v1/conferences", ""))))
     });
-    measure(&mut group, "unusable key, refused", StatusCode::TOO_MANY_REQUESTS, || {
+    measure(&mut group, "unusable key, refused", Asked::Again, StatusCode::TOO_MANY_REQUESTS, || {
         let served = usual.get();
         let mut request = served.request(0, "/v1/conferences", "");
         request.headers.insert("x-api-key", HeaderValue::from_static("mfk_wrong"));
@@ -346,47 +374,85 @@ fn reference_lists(criterion: &mut Criterion, usual: &Lazy<impl Fn() -> Served>)
     ];
     for (name, path, query) in lists {
         for (license, share) in [(0, Share::All), (3, Share::Thousandth)] {
-            measure(&mut group, &format!("{name} of {}", share.name()), StatusCode::OK, || {
+            measure_both(&mut group, &format!("{name} of {}", share.name()), || {
                 (usual.get(), usual.get().request(license, path, query))
             });
         }
     }
 }
 
-/// Exports: built for the first who asks, and found built by the next.
+/// Exports: built for the first who asks, built again after a commit, and found built by the next.
 fn exports(criterion: &mut Criterion, usual: &Lazy<impl Fn() -> Served>) {
     let mut group = criterion.benchmark_group("export");
     group.throughput(Throughput::Elements(1));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("the runtime starts");
-    for (path, format) in [
-        ("/v1/exports/conferences", "jsonl"),
-        ("/v1/exports/conferences", "csv"),
-        ("/v1/exports/journals", "jsonl"),
-        ("/v1/exports/journals", "csv"),
-    ] {
+    for (path, format) in EXPORTS {
         let dataset = path.trim_start_matches("/v1/exports/");
         let query = format!("format={format}");
         group.sample_size(10);
         group.bench_function(format!("{dataset} as {format}, first"), |bencher| {
             let served = usual.get();
             let request = served.request(0, path, &query);
-            bencher.iter(|| {
-                let pending = served.pending(&request);
-                let built: Result<BuiltExport, _> = pending.call.build(&pending.packer);
-                let response = built.map(|file| pending.call.respond(&file));
-                let response = pending.finish(response);
-                assert_eq!(response.status, StatusCode::OK);
-                response
-            });
+            bencher.iter_batched_ref(
+                || new_service(&served.follow),
+                |service| build(service, &request),
+                BatchSize::PerIteration,
+            );
         });
         group.sample_size(20);
         group.bench_function(format!("{dataset} as {format}, again"), |bencher| {
             let served = usual.get();
             let request = served.request(0, path, &query);
             let exports = Exports::new(1, 1, usize::MAX);
-            let ask = || runtime.block_on(exports.answer(served.pending(&request)));
+            let ask = || runtime.block_on(exports.answer(pending(&served.service, &request)));
             assert_eq!(ask().status, StatusCode::OK);
-            bencher.iter(ask);
+            let mut buffer = Vec::new();
+            bencher.iter(|| send(&ask().body, &mut buffer));
         });
     }
+}
+
+/// Times the first export after a commit of one changed record in turn with the bare assembly of its parts.
+fn compare_exports(rounds: usize) {
+    let served = Served::build(Size::USUAL, &[Share::All]);
+    let writer = served.world.writer();
+    let mut table =
+        Table::new(&["export after a commit of one record", "KB", "parts", "medfeed us", "bare us", "ratio"]);
+    let mut revision = 1_000;
+    for (path, format) in EXPORTS {
+        let request = served.request(0, path, &format!("format={format}"));
+        let first = build(&served.service, &request).body.to_bytes();
+        let assembly = Assembly::of(&first);
+        let mut times = Vec::new();
+        for _ in 0..rounds {
+            revision += 1;
+            let number = revision * 37 % synthetic::JOURNALS;
+            let batch = match path.ends_with("conferences") {
+                true => synthetic::records([number], [], revision),
+                false => synthetic::records([], [number], revision),
+            };
+            world::commit(&writer, batch);
+            let before = served.follow.published().commit();
+            assert_ne!(served.follow.catch_up(&|_| true).commit(), before, "the commit is followed");
+
+            let began = Instant::now();
+            let response = build(&served.service, &request);
+            let own = began.elapsed();
+            let began = Instant::now();
+            black_box(assembly.assemble());
+            times.push((own.as_secs_f64() * 1e6, began.elapsed().as_secs_f64() * 1e6));
+            assert_ne!(response.body.to_bytes(), first, "the export holds the change");
+        }
+        table.add(&[
+            &format!("{} as {format}", path.trim_start_matches("/v1/exports/")),
+            &(first.len() / 1_000),
+            &assembly.count(),
+            &format!("{:.0}", median(times.iter().map(|(own, _)| *own))),
+            &format!("{:.0}", median(times.iter().map(|(_, bare)| *bare))),
+            &format!("{:.2}", median(times.iter().map(|(own, bare)| own / bare))),
+        ]);
+    }
+    println!("medians of {rounds} rounds, in turn:");
+    table.print();
+    println!();
 }

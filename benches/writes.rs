@@ -2,6 +2,8 @@
 //!
 //! The import of a whole database is also timed in turn with the insertion of its finished rows into a bare redb file,
 //! and the ratio is printed: what validation, rendering, hashing and the feeds of licenses cost on top of the engine.
+//! So is the import of one changed record with one license timed in turn with the same among many of the same scope.
+//! `MEDFEED_BENCH_LARGE=1` adds 1,000 licenses.
 //!
 //!     cargo bench --bench writes
 //!     cargo bench --bench writes -- change
@@ -17,6 +19,7 @@ use criterion::{BatchSize, Criterion};
 use medfeed::model::Dataset;
 use medfeed::store::{Batch, Follower, Writer};
 
+use support::Arguments;
 use support::bare::{self, FinishedRows};
 use support::machine::{Table, median, print_machine};
 use support::synthetic::{self, CONFERENCES, everything};
@@ -25,11 +28,15 @@ use support::world::{Share, Size, World, begin, commit, license_name};
 /// Numbers of licenses that imports are measured with. All show everything, so that none saves work.
 const LICENSES: [usize; 2] = [1, 100];
 /// Numbers of licenses that a single change is measured with.
-const CHANGE_LICENSES: [usize; 3] = [1, 100, 1_000];
+const CHANGE_LICENSES: [usize; 2] = [1, 100];
+/// The number of licenses that is measured on request.
+const MANY_LICENSES: usize = 1_000;
 /// Records of a change that is not a single one.
 const SOME: u64 = 100;
 /// Times that an import and the bare insertion are run in turn.
 const ROUNDS: usize = 7;
+/// Times that changes among few and many licenses are run in turn.
+const CHANGE_ROUNDS: usize = 25;
 
 fn main() {
     let mut criterion = Criterion::default()
@@ -38,11 +45,13 @@ fn main() {
         .sample_size(10)
         .configure_from_args();
     print_machine("cargo bench --bench writes");
-    let asked: Vec<String> = std::env::args().skip(1).collect();
-    let is_test = !asked.iter().any(|argument| argument == "--bench") || asked.iter().any(|one| one == "--test");
-    let is_filtered = asked.iter().any(|argument| !argument.starts_with('-') && !"import".contains(argument.as_str()));
-    if !is_filtered && !asked.iter().any(|argument| argument == "--list") {
-        compare_imports(if is_test { 1 } else { ROUNDS });
+    let arguments = Arguments::read();
+    let rounds = |usual| if arguments.is_test { 1 } else { usual };
+    if arguments.asks_for("import") {
+        compare_imports(rounds(ROUNDS));
+    }
+    if arguments.asks_for("change") {
+        compare_changes(rounds(CHANGE_ROUNDS));
     }
     imports(&mut criterion);
     changes(&mut criterion);
@@ -86,6 +95,50 @@ fn compare_imports(rounds: usize) {
     println!("medians of {rounds} rounds, in turn:");
     table.print();
     println!();
+}
+
+/// Times a change of one record with one license in turn with the same among many.
+fn compare_changes(rounds: usize) {
+    let mut table =
+        Table::new(&["import of one changed record", "one license us", "change seen by all us", "ratio", "follow us"]);
+    let single = World::build(Size::USUAL, &[Share::All]);
+    let writer = single.writer();
+    // One for all rounds: a revision that comes again is no change.
+    let revisions = Revisions::new();
+    for licenses in change_licenses().skip(1) {
+        let world = World::build(Size::USUAL, &vec![Share::All; licenses]);
+        let among = world.writer();
+        let mut follower = open_with_columns(&world);
+        let mut times = Vec::new();
+        for _ in 0..rounds {
+            let batch = || synthetic::records([revisions.0.get() * 37 % CONFERENCES], [], revisions.0.get());
+            let _ = revisions.next(1);
+            let time = |writer: &Writer, batch: Batch| {
+                let began = Instant::now();
+                commit(writer, batch);
+                began.elapsed().as_secs_f64() * 1e6
+            };
+            let one = time(&writer, batch());
+            let many = time(&among, batch());
+            let began = Instant::now();
+            follower.refresh().expect("the database can be read");
+            times.push((one, many, began.elapsed().as_secs_f64() * 1e6));
+        }
+        table.add(&[
+            &format!("licenses: {licenses}"),
+            &format!("{:.0}", median(times.iter().map(|(one, ..)| *one))),
+            &format!("{:.0}", median(times.iter().map(|(_, many, _)| *many))),
+            &format!("{:.2}", median(times.iter().map(|(one, many, _)| many / one))),
+            &format!("{:.0}", median(times.iter().map(|(.., follow)| *follow))),
+        ]);
+    }
+    println!("medians of {rounds} rounds, in turn:");
+    table.print();
+    println!();
+}
+
+fn change_licenses() -> impl Iterator<Item = usize> {
+    CHANGE_LICENSES.into_iter().chain(support::is_large().then_some(MANY_LICENSES))
 }
 
 /// Imports of everything into an empty database.
@@ -133,7 +186,7 @@ impl Revisions {
 /// Small changes of a database of usual size.
 fn changes(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("change");
-    for licenses in CHANGE_LICENSES {
+    for licenses in change_licenses() {
         let world = std::cell::OnceCell::new();
         let world = || world.get_or_init(|| World::build(Size::USUAL, &vec![Share::All; licenses]));
         let revisions = Revisions::new();
@@ -180,6 +233,8 @@ fn followers(criterion: &mut Criterion) {
     for licenses in LICENSES {
         let world = std::cell::OnceCell::new();
         let world = || world.get_or_init(|| World::build(Size::USUAL, &vec![Share::All; licenses]));
+        // Outside of what criterion calls for each sample: a revision that comes again is no change.
+        let revisions = Revisions::new();
         group.bench_function(format!("open, licenses: {licenses}"), |bencher| {
             bencher.iter(|| Follower::open(world().path()).expect("the database opens"));
         });
@@ -194,7 +249,6 @@ fn followers(criterion: &mut Criterion) {
             group.bench_function(format!("after a change of {count}, licenses: {licenses}"), |bencher| {
                 let writer: Writer = world().writer();
                 let mut follower = open_with_columns(world());
-                let revisions = Revisions::new();
                 bencher.iter_batched(
                     || commit(&writer, revisions.next(count)),
                     |()| follower.refresh().expect("the database can be read").commit(),

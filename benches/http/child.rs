@@ -3,11 +3,14 @@
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 /// What every server prints first.
 const READY: &str = "listening on http://";
 /// Clock ticks per second in `/proc`: 100 on every Linux that Rust runs on.
 const TICKS_PER_S: f64 = 100.0;
+/// A server that uses no time for so long does nothing but wait.
+const SETTLED: Duration = Duration::from_millis(500);
 
 /// A running server; it is ended when this is dropped.
 #[derive(Debug)]
@@ -37,6 +40,15 @@ impl Server {
         let ticks: f64 =
             after_name.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<f64>().ok()).sum();
         ticks / TICKS_PER_S
+    }
+
+    /// Waits until the server does nothing: what it reads into memory after its start would trouble what is measured.
+    pub fn settle(&self) {
+        let mut before = f64::NAN;
+        while self.cpu_s() != before {
+            before = self.cpu_s();
+            std::thread::sleep(SETTLED);
+        }
     }
 
     /// Memory in MiB: now, and at the most so far.

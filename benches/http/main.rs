@@ -5,6 +5,9 @@
 //! both alike. The ratio says which part of what hyper and the kernel can do is left after finding, checking and
 //! putting together the answer. All share the processor, so the time that each server spent on a request is given too.
 //!
+//! Two further tables: how long a process takes from its start to its first answer, beside the bare server; and, with
+//! `MEDFEED_BENCH_LARGE=1`, what answers of large databases cost over those of small ones.
+//!
 //!     cargo bench --bench http
 //!     cargo bench --bench http -- --rounds 9 --seconds 1 --rows feed
 
@@ -13,6 +16,8 @@
 mod child;
 mod client;
 mod exchange;
+mod scale;
+mod start;
 mod static_server;
 #[path = "../support/mod.rs"]
 mod support;
@@ -20,21 +25,28 @@ mod support;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Parser;
 use http::StatusCode;
 use http::header::ETAG;
+use medfeed::store::Follower;
 
 use child::Server;
 use client::{Load, drive, fetch};
 use exchange::{ROW_HEADER, Recorded, parse_head};
+use support::feed::{self, Place};
 use support::machine::{Table, median, print_machine};
 use support::synthetic::{COMMON_TEXT, COUNTRY, YEAR, id_of};
 use support::world::{Share, Size, World, mixed_licenses};
 
 /// Licenses of the second database.
 const LICENSES: usize = 100;
+/// Distinct pages of a row that asks for none a second time soon: a server keeps the rows of about 500.
+const ROTATED: usize = 2_000;
+/// The feed that is measured.
+const FEED: &str = "/v1/conferences/changes";
 /// Before each server's first round it is driven for this part of a round's time, unmeasured.
 const WARM_UP: f64 = 0.5;
 
@@ -101,10 +113,14 @@ struct Real {
 
 impl Real {
     fn start(world: World, log: &str) -> Real {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_medfeed"));
-        command.arg("--db").arg(world.path()).args(["serve", "--listen", "127.0.0.1:0", "--log", log]);
-        Real { server: Server::start(command.stderr(Stdio::null())), world }
+        Real { server: start_real(world.path(), log), world }
     }
+}
+
+fn start_real(database: &Path, log: &str) -> Server {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_medfeed"));
+    command.arg("--db").arg(database).args(["serve", "--listen", "127.0.0.1:0", "--log", log]);
+    Server::start(command.stderr(Stdio::null()))
 }
 
 fn start_static(folder: &Path) -> Server {
@@ -116,7 +132,9 @@ fn start_static(folder: &Path) -> Server {
 struct Row {
     name: &'static str,
     address: SocketAddr,
-    request: Vec<u8>,
+    /// One, or several that are sent one after the other and answered alike.
+    requests: Arc<[Vec<u8>]>,
+    /// The answer to the first.
     recorded: Recorded,
 }
 
@@ -125,6 +143,9 @@ async fn compare(args: &Args) {
         usual: Real::start(World::build(Size::USUAL, &Share::EACH), &args.log),
         many: Real::start(World::build(Size::USUAL, &mixed_licenses(LICENSES)), &args.log),
     };
+    for server in [&servers.usual.server, &servers.many.server] {
+        server.settle();
+    }
     let rows = rows(&servers, &args.rows).await;
     let folder = tempfile::tempdir().expect("a temporary folder");
     for (place, row) in rows.iter().enumerate() {
@@ -153,7 +174,8 @@ async fn compare(args: &Args) {
         for row in &rows {
             let server =
                 if row.address == servers.many.server.address { &servers.many.server } else { &servers.usual.server };
-            let (ours, theirs) = in_turn(args, row, *connections, server, &bare).await;
+            let driven = |server| Driven { server, requests: &row.requests, recorded: &row.recorded };
+            let (ours, theirs) = in_turn(args, *connections, driven(server), driven(&bare)).await;
             let ratio = median(ours.iter().zip(&theirs).map(|(one, other)| one.load.per_s() / other.load.per_s()));
             let bytes = (row.recorded.head.len() + row.recorded.body.len()) as f64;
             let of =
@@ -186,6 +208,25 @@ async fn compare(args: &Args) {
         memory.add(&[&name, &format!("{now:.0}"), &format!("{most:.0}")]);
     }
     memory.print();
+    drop(servers);
+    start::compare(args).await;
+    if support::is_large() {
+        scale::compare(args).await;
+    }
+}
+
+/// A server and what it is asked.
+#[derive(Clone, Copy)]
+struct Driven<'a> {
+    server: &'a Server,
+    requests: &'a Arc<[Vec<u8>]>,
+    recorded: &'a Recorded,
+}
+
+impl Driven<'_> {
+    async fn drive(self, connections: usize, time: Duration) -> Load {
+        drive(self.server.address, self.requests, self.recorded, connections, time).await
+    }
 }
 
 /// What one server did in one round.
@@ -200,23 +241,17 @@ fn cpu_us(rounds: &[Round]) -> f64 {
     rounds.iter().map(|round| round.cpu_s).sum::<f64>() * 1e6 / requests
 }
 
-async fn in_turn(
-    args: &Args,
-    row: &Row,
-    connections: usize,
-    ours: &Server,
-    theirs: &Server,
-) -> (Vec<Round>, Vec<Round>) {
+async fn in_turn(args: &Args, connections: usize, one: Driven<'_>, other: Driven<'_>) -> (Vec<Round>, Vec<Round>) {
     let time = Duration::from_secs_f64(args.seconds);
-    for server in [ours, theirs] {
-        drive(server.address, &row.request, &row.recorded, connections, time.mul_f64(WARM_UP)).await;
+    for driven in [one, other] {
+        driven.drive(connections, time.mul_f64(WARM_UP)).await;
     }
     let mut rounds = (Vec::new(), Vec::new());
     for _ in 0..args.rounds {
-        for (server, rounds) in [(ours, &mut rounds.0), (theirs, &mut rounds.1)] {
-            let before = server.cpu_s();
-            let load = drive(server.address, &row.request, &row.recorded, connections, time).await;
-            rounds.push(Round { load, cpu_s: server.cpu_s() - before });
+        for (driven, rounds) in [(one, &mut rounds.0), (other, &mut rounds.1)] {
+            let before = driven.server.cpu_s();
+            let load = driven.drive(connections, time).await;
+            rounds.push(Round { load, cpu_s: driven.server.cpu_s() - before });
         }
     }
     rounds
@@ -226,7 +261,7 @@ async fn in_turn(
 async fn rows(servers: &Servers, filter: &str) -> Vec<Row> {
     let usual = Caller { address: servers.usual.server.address, key: &servers.usual.world.keys[0] };
     let many = Caller { address: servers.many.server.address, key: &servers.many.world.keys[0] };
-    let feed = "/v1/conferences/changes";
+    let feed = FEED;
     // Halfway through the feed, at its last page, and at its end.
     let middle = format!("{feed}?since={}", usual.token_after_pages("updated_since=2000-01-01&limit=1000", 4).await);
     let end = format!("{feed}?since={}", usual.token_after_pages("updated_since=2000-01-01&limit=1000", 1_000).await);
@@ -234,6 +269,7 @@ async fn rows(servers: &Servers, filter: &str) -> Vec<Row> {
     let list = "/v1/conferences";
     let etag = usual.etag(list).await;
     let record = usual.existing_record().await;
+    let record_etag = usual.etag(&record).await;
     let narrow = format!("{list}?year={YEAR}&country={COUNTRY}");
     let by_text = format!("{list}?q={COMMON_TEXT}");
 
@@ -246,7 +282,8 @@ async fn rows(servers: &Servers, filter: &str) -> Vec<Row> {
         ("list by year and country", usual, narrow, String::new()),
         ("list by q", usual, by_text, String::new()),
         ("list of 100, 304", usual, list.to_owned(), format!("if-none-match: {etag}\r\n")),
-        ("single record", usual, record, String::new()),
+        ("single record", usual, record.clone(), String::new()),
+        ("single record, 304", usual, record, format!("if-none-match: {record_etag}\r\n")),
         ("therapy areas", usual, "/v1/reference/therapy-areas".to_owned(), String::new()),
         ("tags", usual, "/v1/reference/tags?dataset=conferences".to_owned(), String::new()),
         ("organizations", usual, "/v1/reference/organizations?dataset=conferences".to_owned(), String::new()),
@@ -255,21 +292,44 @@ async fn rows(servers: &Servers, filter: &str) -> Vec<Row> {
     let mut rows = Vec::new();
     for (name, caller, target, headers) in wanted {
         if name.contains(filter) {
-            let request = caller.request(&target, &format!("{headers}{ROW_HEADER}: {}\r\n", rows.len()));
-            let recorded = fetch(caller.address, &request).await;
+            let headers = format!("{headers}{ROW_HEADER}: {}\r\n", rows.len());
+            let requests: Arc<[Vec<u8>]> = [caller.request(&target, &headers)].into();
+            let recorded = fetch(caller.address, &requests[0]).await;
             let (status, _) = parse_head(&recorded.head);
             let expected = if name.ends_with("304") { StatusCode::NOT_MODIFIED } else { StatusCode::OK };
             assert_eq!(status, expected, "{name}: {}", String::from_utf8_lossy(&recorded.body));
-            rows.push(Row { name, address: caller.address, request, recorded });
+            rows.push(Row { name, address: caller.address, requests, recorded });
+        }
+    }
+    for (name, encoding) in
+        [("feed page, not asked before", ""), ("feed page, gzip, not asked before", "accept-encoding: gzip\r\n")]
+    {
+        if name.contains(filter) {
+            let headers = format!("{encoding}{ROW_HEADER}: {}\r\n", rows.len());
+            let tokens = feed_tokens(&servers.usual.world, 0, Place::Middle, ROTATED);
+            let requests: Arc<[Vec<u8>]> =
+                tokens.iter().map(|token| usual.request(&format!("{feed}?since={token}"), &headers)).collect();
+            let recorded = fetch(usual.address, &requests[0]).await;
+            rows.push(Row { name, address: usual.address, requests, recorded });
         }
     }
     rows
 }
 
+/// Tokens that lead to a place of a license's feed, each further one an entry earlier: so all pages are full.
+fn feed_tokens(world: &World, license: usize, place: Place, count: usize) -> Vec<String> {
+    let follower = Follower::open(world.path()).expect("the database opens");
+    let snapshot = follower.newest();
+    let view = feed::view(snapshot, license);
+    let seqs = feed::seqs(&view);
+    let before = feed::before(place, seqs.len());
+    (0..count).map(|earlier| feed::token(snapshot, &view, &seqs, before.saturating_sub(earlier))).collect()
+}
+
 /// The static server must send what was recorded, head and body, but for the date.
 async fn check_same(rows: &[Row], address: SocketAddr) {
     for row in rows {
-        let answer = fetch(address, &row.request).await;
+        let answer = fetch(address, &row.requests[0]).await;
         let of = |recorded: &Recorded| {
             let (status, mut headers) = parse_head(&recorded.head);
             headers.remove(http::header::DATE);

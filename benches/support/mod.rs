@@ -2,13 +2,17 @@
 //!
 //! - [`random`] and [`synthetic`]: rows made of a seed and their number.
 //! - [`world`]: databases of them, with licenses that show all or a share.
+//! - [`feed`]: places in a license's feed, and tokens that lead there.
 //! - [`bare`]: the rows of a database, inserted by the engine alone.
+//! - [`assembly`]: the parts of an export, joined by hand.
 //! - [`machine`]: the machine's name, and tables.
 
 #![allow(dead_code, reason = "each benchmark uses its part")]
 #![allow(clippy::print_stdout, reason = "the figures are the output")]
 
+pub mod assembly;
 pub mod bare;
+pub mod feed;
 pub mod machine;
 pub mod random;
 pub mod synthetic;
@@ -17,4 +21,45 @@ pub mod world;
 /// Whether the benchmarks that need minutes and gigabytes are asked for.
 pub fn is_large() -> bool {
     std::env::var_os("MEDFEED_BENCH_LARGE").is_some_and(|value| !value.is_empty() && value != "0")
+}
+
+/// What a criterion benchmark was asked for.
+#[derive(Debug)]
+pub struct Arguments {
+    filters: Vec<String>,
+    is_list: bool,
+    /// Whether this only tries that all works.
+    pub is_test: bool,
+}
+
+impl Arguments {
+    /// Those of this process.
+    pub fn read() -> Arguments {
+        let given: Vec<String> = std::env::args().skip(1).collect();
+        let has = |wanted: &str| given.iter().any(|argument| argument == wanted);
+        Arguments {
+            // Without cargo's mark this is a test run.
+            is_test: !has("--bench") || has("--test"),
+            is_list: has("--list"),
+            filters: filters(&given),
+        }
+    }
+
+    /// Whether a comparison that is no benchmark of criterion's is asked for.
+    pub fn asks_for(&self, name: &str) -> bool {
+        !self.is_list && (self.filters.is_empty() || self.filters.iter().any(|filter| name.contains(filter.as_str())))
+    }
+}
+
+/// Options of criterion that take no value: what follows them may be a filter.
+const FLAGS: [&str; 7] = ["--bench", "--test", "--exact", "--noplot", "--quiet", "--verbose", "--discard-baseline"];
+
+/// The arguments that are neither options nor their values.
+fn filters(given: &[String]) -> Vec<String> {
+    let is_value = |place: usize| {
+        let before = place.checked_sub(1).map_or("", |before| given[before].as_str());
+        before.starts_with('-') && !FLAGS.contains(&before) && !before.contains('=')
+    };
+    let places = (0..given.len()).filter(|place| !given[*place].starts_with('-') && !is_value(*place));
+    places.map(|place| given[place].clone()).collect()
 }

@@ -130,8 +130,9 @@ impl World {
             };
             let changed = some(CHANGED_ONE_IN);
             let removed = some(REMOVED_ONE_IN);
-            commit(&writer, synthetic::records(changed, [], revision));
+            // Changes come last, so that at the head of a long log there are records, as at that of a short one.
             commit(&writer, synthetic::removals(removed));
+            commit(&writer, synthetic::records(changed, [], revision));
         }
         drop(writer);
         world

@@ -1,0 +1,109 @@
+//! Answers of large databases beside the same ones of small databases: longer logs, more licenses, narrower licenses.
+//!
+//! Both logs have a few licenses that see all and more that see one record in 1,000: as many as are built within two
+//! minutes. What many licenses cost, the database of usual size with 1,000 of them shows.
+
+use std::sync::Arc;
+
+use crate::client::{Load, fetch};
+use crate::exchange::Recorded;
+use crate::support::feed::{PAGE, Place};
+use crate::support::machine::{Table, median};
+use crate::support::world::{Share, Size, World, mixed_licenses};
+use crate::{Args, Caller, Driven, FEED, ROTATED, Real, feed_tokens, in_turn};
+
+/// Lengths of the logs.
+const LOGS: (u64, u64) = (10_000, 1_000_000);
+/// Licenses of both logs that see all; the first one is measured.
+const FULL: usize = 2;
+/// Licenses of both logs that see one record in 1,000.
+const NARROW: usize = 20;
+/// Numbers of licenses at the usual size.
+const LICENSES: (usize, usize) = (1, 1_000);
+/// Entries of a page of a narrow license: fewer than half of its feed, which the middle page has at the most.
+const NARROW_LIMIT: usize = 400;
+
+/// A page of a database.
+#[derive(Clone, Copy)]
+struct Page<'w> {
+    real: &'w Real,
+    license: usize,
+    place: Place,
+    /// How many distinct pages are asked for in turn.
+    distinct: usize,
+    limit: usize,
+}
+
+/// Prints the ratios.
+pub async fn compare(args: &Args) {
+    let shares = [vec![Share::All; FULL], vec![Share::Thousandth; NARROW]].concat();
+    let [short, long] = [LOGS.0, LOGS.1].map(|log| Real::start(World::build(Size::of_log(log), &shares), &args.log));
+    let [few, many] =
+        [LICENSES.0, LICENSES.1].map(|count| Real::start(World::build(Size::USUAL, &mixed_licenses(count)), &args.log));
+    for real in [&short, &long, &few, &many] {
+        real.server.settle();
+    }
+    let full = |real, place, distinct| Page { real, license: 0, place, distinct, limit: PAGE };
+    let pairs = [
+        ("head page, log of 1M over 10k", full(&long, Place::Head, 1), full(&short, Place::Head, 1)),
+        ("head page, not asked before", full(&long, Place::Head, ROTATED), full(&short, Place::Head, ROTATED)),
+        ("nothing new, 1M over 10k", full(&long, Place::NothingNew, 1), full(&short, Place::NothingNew, 1)),
+        ("middle page, 1M over 10k", full(&long, Place::Middle, 1), full(&short, Place::Middle, 1)),
+        ("middle page, not asked before", full(&long, Place::Middle, ROTATED), full(&short, Place::Middle, ROTATED)),
+        (
+            "middle page of 1M, license of 1 in 1,000 over full",
+            Page { license: FULL, limit: NARROW_LIMIT, ..full(&long, Place::Middle, 1) },
+            Page { limit: NARROW_LIMIT, ..full(&long, Place::Middle, 1) },
+        ),
+        ("head page, 1,000 licenses over 1", full(&many, Place::Head, 1), full(&few, Place::Head, 1)),
+        ("nothing new, 1,000 licenses over 1", full(&many, Place::NothingNew, 1), full(&few, Place::NothingNew, 1)),
+    ];
+    let mut table =
+        Table::new(&["time of an answer, large over small", "conns", "KB", "KB", "per s", "per s", "ratio"]);
+    for (name, large, small) in pairs {
+        let (large_requests, large_answer) = large.requests().await;
+        let (small_requests, small_answer) = small.requests().await;
+        let connections = args.connections[0];
+        let (slow, fast) = in_turn(
+            args,
+            connections,
+            Driven { server: &large.real.server, requests: &large_requests, recorded: &large_answer },
+            Driven { server: &small.real.server, requests: &small_requests, recorded: &small_answer },
+        )
+        .await;
+        table.add(&[
+            &name,
+            &connections,
+            &(large_answer.body.len() / 1_000),
+            &(small_answer.body.len() / 1_000),
+            &format!("{:.0}", median(slow.iter().map(|round| round.load.per_s()))),
+            &format!("{:.0}", median(fast.iter().map(|round| round.load.per_s()))),
+            &format!("{:.2}", median(slow.iter().zip(&fast).map(|(slow, fast)| ratio(&slow.load, &fast.load)))),
+        ]);
+    }
+    println!();
+    table.print();
+    println!();
+    let mut memory = Table::new(&["memory", "now MiB", "at most MiB"]);
+    for (name, real) in [("a log of 1M", &long), ("a log of 10k", &short), ("1,000 licenses", &many)] {
+        let (now, most) = real.server.memory_mib();
+        memory.add(&[&name, &format!("{now:.0}"), &format!("{most:.0}")]);
+    }
+    memory.print();
+}
+
+fn ratio(slow: &Load, fast: &Load) -> f64 {
+    fast.per_s() / slow.per_s()
+}
+
+impl Page<'_> {
+    async fn requests(self) -> (Arc<[Vec<u8>]>, Recorded) {
+        let Page { real, license, place, distinct, limit } = self;
+        let caller = Caller { address: real.server.address, key: &real.world.keys[license] };
+        let tokens = feed_tokens(&real.world, license, place, distinct);
+        let requests: Arc<[Vec<u8>]> =
+            tokens.iter().map(|token| caller.request(&format!("{FEED}?since={token}&limit={limit}"), "")).collect();
+        let answer = fetch(caller.address, &requests[0]).await;
+        (requests, answer)
+    }
+}

@@ -1,0 +1,60 @@
+//! What an export after a small commit cannot be made faster than: its unchanged parts joined, one part compressed.
+
+use std::io::Read;
+
+use flate2::read::GzDecoder;
+use flate2::{Compress, Compression, Crc, FlushCompress};
+
+/// Records of a part.
+const PART_RECORDS: usize = 64;
+
+/// An export cut into parts of as many lines each, all but one of them compressed already.
+#[derive(Debug)]
+pub struct Assembly {
+    parts: Vec<Vec<u8>>,
+    /// The plain text of the part that changed; it goes in the middle.
+    changed: Vec<u8>,
+}
+
+impl Assembly {
+    /// Takes a finished export apart.
+    pub fn of(gzip: &[u8]) -> Assembly {
+        let mut text = Vec::new();
+        GzDecoder::new(gzip).read_to_end(&mut text).expect("an export is a gzip member");
+        let lines: Vec<&[u8]> = text.split_inclusive(|byte| *byte == b'\n').collect();
+        let texts: Vec<Vec<u8>> = lines.chunks(PART_RECORDS).map(|lines| lines.concat()).collect();
+        let parts = texts.iter().map(|text| deflate(text)).collect();
+        let changed = texts[texts.len() / 2].clone();
+        Assembly { parts, changed }
+    }
+
+    /// How many parts there are.
+    pub fn count(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// Compresses the changed part, at the level of exports, and joins all.
+    pub fn assemble(&self) -> Vec<u8> {
+        let mut crc = Crc::new();
+        crc.update(&self.changed);
+        let changed = deflate(&self.changed);
+        let mut whole = Vec::with_capacity(self.parts.iter().map(Vec::len).sum::<usize>() + changed.len());
+        let middle = self.parts.len() / 2;
+        self.parts[..middle].iter().for_each(|part| whole.extend_from_slice(part));
+        whole.extend_from_slice(&changed);
+        self.parts[middle + 1..].iter().for_each(|part| whole.extend_from_slice(part));
+        whole.extend_from_slice(&crc.sum().to_le_bytes());
+        whole
+    }
+}
+
+/// A text compressed up to a full flush.
+fn deflate(text: &[u8]) -> Vec<u8> {
+    let mut compress = Compress::new(Compression::default(), false);
+    // Not even an incompressible text needs more room.
+    let mut deflated = Vec::with_capacity(text.len() + 1024);
+    compress.compress_vec(text, &mut deflated, FlushCompress::Full).expect("texts can be compressed");
+    assert_eq!(compress.total_in(), text.len() as u64, "the room is enough for all");
+    deflated.shrink_to_fit();
+    deflated
+}

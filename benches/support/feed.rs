@@ -1,0 +1,70 @@
+//! Places in a license's feed, and the tokens that lead there.
+
+use medfeed::model::Dataset;
+use medfeed::store::Snapshot;
+use medfeed::token::{Sealer, SyncToken};
+use medfeed::view::View;
+
+use super::world::license_name;
+
+/// Entries of a feed page; also the default of the API.
+pub const PAGE: usize = 500;
+
+/// Where in the feed a page lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "they say what they are")]
+pub enum Place {
+    Start,
+    Middle,
+    Head,
+    NothingNew,
+}
+
+impl Place {
+    /// Every place.
+    pub const EACH: [Place; 4] = [Place::Head, Place::Middle, Place::Start, Place::NothingNew];
+
+    /// The place in the names of benchmarks.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Place::Start => "from the start",
+            Place::Middle => "in the middle",
+            Place::Head => "at the head",
+            Place::NothingNew => "nothing new",
+        }
+    }
+}
+
+/// The conferences of a license by its place among the world's.
+pub fn view(snapshot: &Snapshot, license: usize) -> View<'_> {
+    let license = snapshot.find_license_named(&license_name(license)).expect("the license of the place is there");
+    View::open(snapshot, license, Dataset::Conferences).expect("every license shows conferences")
+}
+
+/// The seqs of all entries of a feed.
+pub fn seqs(view: &View<'_>) -> Vec<u64> {
+    let entries = view.feed_after(0).expect("the feed can be read");
+    entries.map(|entry| entry.expect("the entry can be read").seq).collect()
+}
+
+/// How many entries of a feed stand before a place.
+pub fn before(place: Place, entries: usize) -> usize {
+    match place {
+        Place::Start => 0,
+        Place::Middle => entries / 2,
+        Place::Head => entries.saturating_sub(PAGE),
+        Place::NothingNew => entries,
+    }
+}
+
+/// The token of a caller that has so many of the feed's entries.
+pub fn token(snapshot: &Snapshot, view: &View<'_>, seqs: &[u64], taken: usize) -> String {
+    let token = SyncToken {
+        dataset: view.dataset(),
+        license: view.license().id,
+        scope_seq: view.license().scope_seq,
+        position: taken.checked_sub(1).map_or(0, |last| seqs[last]),
+        witness: view.witness().expect("the feed can be read"),
+    };
+    Sealer::new(snapshot.secret()).seal_sync_token(&token)
+}
