@@ -44,8 +44,8 @@ pub struct ExportFile {
 /// When the database cannot be read.
 pub fn export(view: &View<'_>, format: Format, packer: &Packer) -> Result<ExportFile, StoreError> {
     match (format, view.dataset()) {
-        (Format::Jsonl, _) => write(view, packer, Shape::Lines, Member::in_one_piece(), |_, text, out| {
-            out.extend_from_slice(text);
+        (Format::Jsonl, _) => write(view, packer, Shape::Lines, Member::in_one_piece(), |_, texts, place, out| {
+            out.extend_from_slice(texts.text(place));
             out.push(b'\n');
             Ok(())
         }),
@@ -60,10 +60,12 @@ fn write_csv<F: RecordFields>(view: &View<'_>, packer: &Packer) -> Result<Export
     let mut member = Member::in_one_piece();
     member.store(&head);
     let references = view.references()?;
-    write(view, packer, Shape::Csv, member, |row, _, out| {
-        let (record, updated_at) = view.record::<F>(row)?;
-        let cells = flat::record_cells(&record, updated_at, references);
-        push_row(out, cells.iter().map(|cell| cell.as_bytes()))
+    write(view, packer, Shape::Csv, member, |row, texts, place, out| {
+        packer.csv_row(texts.hash(place), out, |out| {
+            let (record, updated_at) = view.record::<F>(row)?;
+            let cells = flat::record_cells(&record, updated_at, references);
+            push_row(out, cells.iter().map(|cell| cell.as_bytes()))
+        })
     })
 }
 
@@ -79,7 +81,7 @@ fn write(
     packer: &Packer,
     shape: Shape,
     mut member: Member,
-    mut write_row: impl FnMut(&LiveRow, &[u8], &mut Vec<u8>) -> Result<(), StoreError>,
+    mut write_row: impl FnMut(&LiveRow, &Texts, usize, &mut Vec<u8>) -> Result<(), StoreError>,
 ) -> Result<ExportFile, StoreError> {
     let mut rows = Vec::new();
     view.for_each_matching(0, &Condition::default(), |row| {
@@ -99,7 +101,7 @@ fn write(
         let end = ranges.last().map_or(batch.len(), |range| range.end);
         for range in ranges {
             segments.add(&mut member, &texts, range, shape, true, |range, out| {
-                range.into_iter().try_for_each(|place| write_row(&batch[place], texts.text(place), out))
+                range.into_iter().try_for_each(|place| write_row(&batch[place], &texts, place, out))
             })?;
         }
         first += end;

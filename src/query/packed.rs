@@ -9,7 +9,7 @@
 //! scope alone: what a license does not see changes neither a length nor whether a segment is found.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use flate2::{Compress, Compression, Crc, FlushCompress};
@@ -17,12 +17,13 @@ use flate2::{Compress, Compression, Crc, FlushCompress};
 use super::recent::Recent;
 use crate::model::{Dataset, Scope};
 use crate::store::bodies::Texts;
+use crate::store::codec::Hash;
 use crate::store::{Rope, StoreError};
 
 /// A segment ends after a record whose hash says so: one in this many.
-const END_ONE_IN: u8 = 64;
+const END_ONE_IN: u8 = 32;
 /// The most records of a segment.
-pub const SEGMENT_RECORDS_MOST: usize = 128;
+pub const SEGMENT_RECORDS_MOST: usize = 64;
 /// Compressed parts of pages that are this long are shared; shorter ones are copied together.
 const SHARE_FROM_BYTES: usize = 4096;
 /// The most bytes of a stored block.
@@ -77,17 +78,59 @@ type Key = [u8; 32];
 #[derive(Debug)]
 pub struct Packer {
     kept: Recent<Key, Arc<Segment>>,
+    /// Rows of CSV files, by the hash of the record's JSON: where one record of a segment changed, the others are here.
+    csv_rows: Recent<Hash, Arc<[u8]>>,
+    /// Compressors at rest: making one costs as much as compressing some records.
+    idle: Mutex<Vec<(Compression, Compress)>>,
 }
+
+/// The part of the kept bytes that CSV rows may take.
+const CSV_PART: usize = 4;
+/// Compressors that are kept at rest.
+const IDLE_MOST: usize = 8;
 
 impl Packer {
     /// Room for so many compressed bytes.
     pub fn new(most_bytes: usize) -> Packer {
-        Packer { kept: Recent::new(most_bytes) }
+        let csv_bytes = most_bytes / CSV_PART;
+        Packer { kept: Recent::new(most_bytes - csv_bytes), csv_rows: Recent::new(csv_bytes), idle: Mutex::default() }
     }
 
-    /// How many compressed bytes are kept.
-    pub fn bytes(&self) -> usize {
-        self.kept.bytes()
+    /// Appends the CSV row of a record; made by `make` unless it is kept.
+    ///
+    /// # Errors
+    /// What `make` returns.
+    pub fn csv_row(
+        &self,
+        hash: &Hash,
+        out: &mut Vec<u8>,
+        make: impl FnOnce(&mut Vec<u8>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        if let Some(row) = self.csv_rows.get(hash) {
+            out.extend_from_slice(&row);
+            return Ok(());
+        }
+        let start = out.len();
+        make(out)?;
+        let row: Arc<[u8]> = out[start..].into();
+        self.csv_rows.put(*hash, row, out.len() - start + size_of::<(Hash, Arc<[u8]>)>());
+        Ok(())
+    }
+
+    fn lend(&self, effort: Compression) -> Compress {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        match idle.iter().position(|(of, _)| *of == effort) {
+            Some(place) => idle.swap_remove(place).1,
+            None => Compress::new(effort, false),
+        }
+    }
+
+    fn take_back(&self, effort: Compression, mut compress: Compress) {
+        compress.reset();
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < IDLE_MOST {
+            idle.push((effort, compress));
+        }
     }
 
     /// A list of JSON objects between other bytes, as a whole gzip member.
@@ -179,7 +222,7 @@ impl<'p> Segments<'p> {
         if !keep {
             member.plain.clear();
             write(range, &mut member.plain)?;
-            let segment = member.deflate(shape.effort())?;
+            let segment = self.deflate(&member.plain, shape.effort())?;
             member.append(&segment);
             return Ok(());
         }
@@ -192,13 +235,34 @@ impl<'p> Segments<'p> {
             None => {
                 member.plain.clear();
                 write(range, &mut member.plain)?;
-                let segment = Arc::new(member.deflate(shape.effort())?);
+                let segment = Arc::new(self.deflate(&member.plain, shape.effort())?);
                 self.packer.kept.put(key, Arc::clone(&segment), segment.bytes());
                 segment
             }
         };
         member.append(&segment);
         Ok(())
+    }
+
+    fn deflate(&self, plain: &[u8], effort: Compression) -> Result<Segment, StoreError> {
+        let mut compress = self.packer.lend(effort);
+        let mut deflated = Vec::with_capacity(plain.len() / 4 + 64);
+        loop {
+            let done = usize::try_from(compress.total_in()).unwrap_or(usize::MAX).min(plain.len());
+            compress
+                .compress_vec(&plain[done..], &mut deflated, FlushCompress::Full)
+                .map_err(|error| in_memory(std::io::Error::other(error)))?;
+            // Room that is left says that the flush is complete (zlib.h, "deflate").
+            if deflated.len() < deflated.capacity() {
+                break;
+            }
+            deflated.reserve(deflated.capacity());
+        }
+        self.packer.take_back(effort, compress);
+        deflated.shrink_to_fit();
+        let mut crc = Crc::new();
+        crc.update(plain);
+        Ok(Segment { deflated: deflated.into(), crc })
     }
 }
 
@@ -209,15 +273,15 @@ pub struct Member {
     tail: Vec<u8>,
     crc: Crc,
     share_from_bytes: usize,
+    /// What is to be compressed next.
     plain: Vec<u8>,
-    compress: Option<(Compression, Compress)>,
 }
 
 impl Default for Member {
     fn default() -> Member {
-        let (rope, plain, compress) = Default::default();
+        let (rope, plain) = Default::default();
         let share_from_bytes = SHARE_FROM_BYTES;
-        Member { rope, tail: MEMBER_HEADER.to_vec(), crc: Crc::new(), share_from_bytes, plain, compress }
+        Member { rope, tail: MEMBER_HEADER.to_vec(), crc: Crc::new(), share_from_bytes, plain }
     }
 }
 
@@ -242,33 +306,6 @@ impl Member {
         self.tail.extend_from_slice(&(!len).to_le_bytes());
         self.tail.extend_from_slice(bytes);
         self.crc.update(bytes);
-    }
-
-    /// Compresses what stands in `plain`.
-    fn deflate(&mut self, effort: Compression) -> Result<Segment, StoreError> {
-        let compress = match &mut self.compress {
-            Some((of, compress)) if *of == effort => {
-                compress.reset();
-                compress
-            }
-            other => &mut other.insert((effort, Compress::new(effort, false))).1,
-        };
-        let mut deflated = Vec::with_capacity(self.plain.len() / 4 + 64);
-        loop {
-            let done = usize::try_from(compress.total_in()).unwrap_or(usize::MAX).min(self.plain.len());
-            compress
-                .compress_vec(&self.plain[done..], &mut deflated, FlushCompress::Full)
-                .map_err(|error| in_memory(std::io::Error::other(error)))?;
-            // Room that is left says that the flush is complete (zlib.h, "deflate").
-            if deflated.len() < deflated.capacity() {
-                break;
-            }
-            deflated.reserve(deflated.capacity());
-        }
-        deflated.shrink_to_fit();
-        let mut crc = Crc::new();
-        crc.update(&self.plain);
-        Ok(Segment { deflated: deflated.into(), crc })
     }
 
     fn append(&mut self, segment: &Segment) {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use redb::ReadableTable;
+use redb::{ReadableTable, ReadableTableMetadata};
 
 use super::StoreError;
 use super::batch::{Batch, Counts, Curation, LicenseEffect, Outcome};
@@ -231,8 +231,17 @@ impl Edit<'_> {
                 added.insert((*kind, id.get(), code, change.id.get()));
             }
         }
-        for key in added {
-            table.insert(key, ())?;
+        // A first load comes in one sorted run, which a cursor takes several times faster.
+        if table.is_empty()? {
+            let mut cursor = table.upper_bound_mut(Bound::Unbounded::<(u8, u64, u8, u64)>)?;
+            for key in added {
+                cursor.insert_before(key, ())?;
+            }
+            cursor.close()?;
+        } else {
+            for key in added {
+                table.insert(key, ())?;
+            }
         }
         Ok(())
     }
