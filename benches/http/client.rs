@@ -44,7 +44,7 @@ impl Load {
 }
 
 /// An answer to one of several requests may be longer or shorter than the recorded one by this part of it.
-const LENGTHS_DIFFER: usize = 10;
+const LENGTHS_DIFFER: usize = 5;
 
 /// Sends requests over some connections for some time: one again and again, or several, one after the other.
 pub async fn drive(

@@ -44,7 +44,7 @@ pub struct ExportFile {
 /// When the database cannot be read.
 pub fn export(view: &View<'_>, format: Format, packer: &Packer) -> Result<ExportFile, StoreError> {
     match (format, view.dataset()) {
-        (Format::Jsonl, _) => write(view, packer, Shape::Lines, Member::in_one_piece(), |_, texts, place, out| {
+        (Format::Jsonl, _) => write(view, packer, Shape::Lines, &[], |_, texts, place, out| {
             out.extend_from_slice(texts.text(place));
             out.push(b'\n');
             Ok(())
@@ -57,10 +57,8 @@ pub fn export(view: &View<'_>, format: Format, packer: &Packer) -> Result<Export
 fn write_csv<F: RecordFields>(view: &View<'_>, packer: &Packer) -> Result<ExportFile, StoreError> {
     let mut head = flat::BYTE_ORDER_MARK.to_vec();
     push_row(&mut head, flat::record_columns::<F>())?;
-    let mut member = Member::in_one_piece();
-    member.store(&head);
     let references = view.references()?;
-    write(view, packer, Shape::Csv, member, |row, texts, place, out| {
+    write(view, packer, Shape::Csv, &head, |row, texts, place, out| {
         packer.csv_row(texts.hash(place), out, |out| {
             let (record, updated_at) = view.record::<F>(row)?;
             let cells = flat::record_cells(&record, updated_at, references);
@@ -75,12 +73,12 @@ fn push_row(out: &mut Vec<u8>, cells: impl IntoIterator<Item = impl AsRef<[u8]>>
     table.flush().map_err(in_memory)
 }
 
-/// Appends all visible records to a member.
+/// All visible records behind a head.
 fn write(
     view: &View<'_>,
     packer: &Packer,
     shape: Shape,
-    mut member: Member,
+    head: &[u8],
     mut write_row: impl FnMut(&LiveRow, &Texts, usize, &mut Vec<u8>) -> Result<(), StoreError>,
 ) -> Result<ExportFile, StoreError> {
     let mut rows = Vec::new();
@@ -88,6 +86,8 @@ fn write(
         rows.push(row);
         Ok(std::ops::ControlFlow::Continue(()))
     })?;
+    let mut member = Member::in_one_piece(rows.len());
+    member.store(head);
     let segments = Segments::of(&view.license().scope, view.dataset(), packer);
     let mut first = 0;
     while first < rows.len() {

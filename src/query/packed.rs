@@ -21,11 +21,13 @@ use crate::store::codec::Hash;
 use crate::store::{Rope, StoreError};
 
 /// A segment ends after a record whose hash says so: one in this many.
-const END_ONE_IN: u8 = 32;
+const END_ONE_IN: u8 = 64;
 /// The most records of a segment.
-pub const SEGMENT_RECORDS_MOST: usize = 64;
+pub const SEGMENT_RECORDS_MOST: usize = 128;
 /// Compressed parts of pages that are this long are shared; shorter ones are copied together.
 const SHARE_FROM_BYTES: usize = 4096;
+/// What a record comes to, about, when it is compressed among others.
+const RECORD_BYTES_EXPECTED: usize = 128;
 /// The most bytes of a stored block.
 const STORED_BYTES_MOST: usize = 0xffff;
 /// ID1, ID2, deflate, no flags, no time, nothing said of the effort, an unknown system.
@@ -286,9 +288,11 @@ impl Default for Member {
 }
 
 impl Member {
-    /// A member in one piece: what is sent many times is sent faster so.
-    pub fn in_one_piece() -> Member {
-        Member { share_from_bytes: usize::MAX, ..Member::default() }
+    /// A member of so many records, in one piece: what is sent many times is sent faster so.
+    pub fn in_one_piece(records: usize) -> Member {
+        let mut member = Member { share_from_bytes: usize::MAX, ..Member::default() };
+        member.tail.reserve(records * RECORD_BYTES_EXPECTED);
+        member
     }
 
     /// Appends bytes as they are.
@@ -331,4 +335,60 @@ impl Member {
 /// Writing to memory fails only when memory does.
 pub(super) fn in_memory(source: std::io::Error) -> StoreError {
     StoreError::Io { path: "(compressed in memory)".into(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    /// A text that depends on a number, neither constant nor random.
+    fn text(number: usize, length: usize) -> Vec<u8> {
+        let word =
+            |at: usize| format!("{{\"id\":{},\"name\":\"Congress {}\"}}", number * 7 + at, (at * at + number) % 97);
+        let mut text: Vec<u8> = (0..).flat_map(|at| word(at).into_bytes()).take(length).collect();
+        text.push(b'\n');
+        text
+    }
+
+    #[test]
+    fn a_segment_does_not_depend_on_what_was_compressed_before() {
+        let scope = Scope::nothing();
+        let deflate = |packer: &Packer, plain: &[u8], effort| {
+            Segments::of(&scope, Dataset::Journals, packer).deflate(plain, effort).unwrap().deflated
+        };
+        let used = Packer::new(0);
+        for number in 0..60 {
+            for effort in [Compression::fast(), Compression::default()] {
+                let plain = text(number, number * number * 40);
+                let expected = deflate(&Packer::new(0), &plain, effort);
+                assert_eq!(deflate(&used, &plain, effort), expected, "text {number}");
+            }
+        }
+    }
+
+    #[test]
+    fn stitched_members_are_whole() {
+        let scope = Scope::nothing();
+        let packer = Packer::new(1 << 20);
+        let segments = Segments::of(&scope, Dataset::Journals, &packer);
+        for lengths in [&[][..], &[0], &[1], &[70_000, 3, 200_000], &[5; 100]] {
+            let mut member = Member::default();
+            let mut plain = Vec::new();
+            for (number, length) in lengths.iter().enumerate() {
+                let text = text(number, *length);
+                member.append(&segments.deflate(&text, Compression::fast()).unwrap());
+                member.store(&text);
+                plain.extend_from_slice(&text);
+                plain.extend_from_slice(&text);
+            }
+            let mut read = Vec::new();
+            let member = member.finish().to_bytes();
+            // A reader that takes one member alone, and checks its length and checksum.
+            let mut reader = flate2::bufread::GzDecoder::new(member.as_ref());
+            reader.read_to_end(&mut read).unwrap();
+            assert!(read == plain && reader.into_inner().is_empty(), "{lengths:?}");
+        }
+    }
 }

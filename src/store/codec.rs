@@ -32,6 +32,8 @@ pub(super) struct CommitRow {
     pub records: [u64; 2],
     /// When each dataset's content last changed.
     pub changed_at: [Option<Timestamp>; 2],
+    /// The last seq of the commit that last changed an organization or tag; 0 before the first.
+    pub references_seq: u64,
 }
 
 /// A record, in table `records`.

@@ -26,6 +26,9 @@ pub struct Edit<'w> {
     pub(super) time: Timestamp,
     pub(super) totals: [u64; 2],
     pub(super) changed_at: [Option<Timestamp>; 2],
+    references_seq: u64,
+    /// Whether an organization or tag was changed.
+    pub(super) references_changed: bool,
     first_seq: u64,
     pub(super) next_seq: u64,
 }
@@ -39,9 +42,9 @@ impl std::fmt::Debug for Edit<'_> {
 impl<'w> Edit<'w> {
     pub(super) fn new(writer: &'w Writer, transaction: WriteTransaction) -> Result<Edit<'w>, StoreError> {
         let last = last_commit(&transaction.open_table(tables::COMMITS)?)?;
-        let (point, totals, changed_at) = match last {
-            None => (CommitPoint::EMPTY, [0; 2], [None; 2]),
-            Some((point, row)) => (point, row.records, row.changed_at),
+        let (point, totals, changed_at, references_seq) = match last {
+            None => (CommitPoint::EMPTY, [0; 2], [None; 2], 0),
+            Some((point, row)) => (point, row.records, row.changed_at, row.references_seq),
         };
         let references =
             load_references(&transaction.open_table(tables::ORGANIZATIONS)?, &transaction.open_table(tables::TAGS)?)?;
@@ -55,6 +58,8 @@ impl<'w> Edit<'w> {
             time: now().max(point.time),
             totals,
             changed_at,
+            references_seq,
+            references_changed: false,
             first_seq: point.seq + 1,
             next_seq: point.seq + 1,
         })
@@ -95,6 +100,7 @@ impl<'w> Edit<'w> {
             first_seq: self.first_seq,
             records: self.totals,
             changed_at: self.changed_at,
+            references_seq: if self.references_changed { self.next_seq - 1 } else { self.references_seq },
         };
         self.transaction.open_table(tables::COMMITS)?.insert(self.next_seq - 1, seal(&row)?.as_slice())?;
         self.writer.check_in_place()?;

@@ -49,6 +49,7 @@ impl Edit<'_> {
         let references_changed = [outcome.organizations, outcome.tags]
             .iter()
             .any(|counts| counts.added + counts.changed + counts.removed > 0);
+        self.references_changed |= references_changed;
         if self.next_seq == first_seq && references_changed {
             // No record shows the change, but the commit needs a seq of its own.
             self.take_seq();

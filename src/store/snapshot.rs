@@ -62,6 +62,8 @@ type Table<K, V> = ReadOnlyTable<K, V>;
 pub struct Snapshot {
     commit: CommitPoint,
     datasets: [DatasetState; 2],
+    /// When organizations and tags were changed last.
+    references_seq: u64,
     secret: [u8; 32],
     licenses: HashMap<LicenseId, Licensed>,
     keys: HashMap<KeyHash, Arc<KeyRecord>>,
@@ -99,9 +101,9 @@ impl Snapshot {
 
     fn open_with(transaction: &ReadTransaction, bodies: Arc<Bodies>) -> Result<Snapshot, StoreError> {
         let commits = transaction.open_table(tables::COMMITS)?;
-        let (commit, datasets) = match last_commit(&commits)? {
-            None => (CommitPoint::EMPTY, [DatasetState::default(); 2]),
-            Some((point, row)) => (point, dataset_states(&row)),
+        let (commit, datasets, references_seq) = match last_commit(&commits)? {
+            None => (CommitPoint::EMPTY, [DatasetState::default(); 2], 0),
+            Some((point, row)) => (point, dataset_states(&row), row.references_seq),
         };
         let mut licenses = HashMap::new();
         for entry in transaction.open_table(tables::LICENSES)?.iter()? {
@@ -121,6 +123,7 @@ impl Snapshot {
         Ok(Snapshot {
             commit,
             datasets,
+            references_seq,
             secret,
             licenses,
             keys,
@@ -153,6 +156,11 @@ impl Snapshot {
             let bodies = Arc::<Bodies>::default();
             bodies.limit_to(earlier.bodies.most_bytes());
             return Ok(Snapshot { bodies, ..newer });
+        }
+        if let Some(references) = earlier.references.get()
+            && newer.references_seq == earlier.references_seq
+        {
+            let _ = newer.references.set(Arc::clone(references));
         }
         for dataset in Dataset::ALL {
             let place = dataset.index();

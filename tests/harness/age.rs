@@ -12,8 +12,8 @@ use super::World;
 const COMMITS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("commits");
 const HASH_LEN: usize = 16;
 
-/// A commit: time, lineage, first seq, totals and times of the datasets' last changes.
-type Commit = (Timestamp, [u8; 16], u64, [u64; 2], [Option<Timestamp>; 2]);
+/// A commit: time, lineage, first seq, totals and times of the datasets' last changes, seq of the references' last one.
+type Commit = (Timestamp, [u8; 16], u64, [u64; 2], [Option<Timestamp>; 2], u64);
 
 impl World {
     /// Lets so many seconds pass since everything that was committed.
