@@ -8,7 +8,7 @@
 //! | table | key | value |
 //! | --- | --- | --- |
 //! | `meta` | name | `schema`: u32 LE; `secret`: the 32 bytes that tokens and cursors are sealed with |
-//! | `commits` | last seq of the commit | sealed `CommitRow`: time, lineage, first seq, totals. Never trimmed |
+//! | `commits` | last seq of the commit | sealed `CommitRow`: time, lineage, first seq, totals, last changes. Never trimmed |
 //! | `removals` | (dataset, seq) | id: the records that commits removed. Never trimmed |
 //! | `records` | (dataset, id) | sealed `RecordRow`: the curated record with links by id, seq, updated_at. The truth |
 //! | `organizations`, `tags` | id | sealed row. The truth |
