@@ -37,7 +37,7 @@ pub struct Settings {
     pub docs_url: String,
     /// The longest path and query, in bytes.
     pub max_uri_bytes: usize,
-    /// What compressed parts of answers may take in memory, in bytes.
+    /// What the parts that compressed answers are put together from may take in memory, in bytes.
     pub packed_bytes: usize,
 }
 
@@ -146,8 +146,8 @@ impl Service {
         &self.settings
     }
 
-    /// Whether every request but an export is answered at once. While it is not, filtered lists wait for the records to be
-    /// read, and requests should not be answered where others wait.
+    /// Whether every request but an export is answered at once. While it is not, filtered lists and reference lists wait for
+    /// the records to be read, and requests should not be answered where others wait.
     pub fn is_warm(&self) -> bool {
         self.source.published().is_warm()
     }

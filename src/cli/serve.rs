@@ -128,7 +128,7 @@ struct LimitArgs {
     /// Records' JSON that is kept in memory, in bytes; further records are read from the file
     #[arg(long, env = "MEDFEED_RECORD_CACHE_BYTES", value_name = "N", default_value = "268435456")]
     record_cache_bytes: usize,
-    /// Compressed parts of exports and pages that are kept, in bytes
+    /// Parts that compressed exports and pages are put together from and that are kept, in bytes
     #[arg(long, env = "MEDFEED_PACKED_CACHE_BYTES", value_name = "N", default_value = "67108864")]
     packed_cache_bytes: usize,
     /// Finished exports that are kept, in bytes

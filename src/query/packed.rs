@@ -92,7 +92,7 @@ const CSV_PART: usize = 4;
 const IDLE_MOST: usize = 8;
 
 impl Packer {
-    /// Room for so many compressed bytes.
+    /// Room for so many bytes.
     pub fn new(most_bytes: usize) -> Packer {
         let csv_bytes = most_bytes / CSV_PART;
         Packer { kept: Recent::new(most_bytes - csv_bytes), csv_rows: Recent::new(csv_bytes), idle: Mutex::default() }
@@ -207,8 +207,8 @@ impl<'p> Segments<'p> {
         Segments { packer, hasher }
     }
 
-    /// Appends the segment of a run of texts to a member. `write` gives its plain bytes, unless it is kept from before;
-    /// they must follow from the texts and the shape.
+    /// Appends the segment of a run of texts to a member; it is looked for, and kept, where `keep` says so. `write` gives its
+    /// plain bytes, unless it is found; they must follow from the texts and the shape.
     ///
     /// # Errors
     /// What `write` returns, and when the compressor fails.
@@ -221,29 +221,27 @@ impl<'p> Segments<'p> {
         keep: bool,
         write: impl FnOnce(Range<usize>, &mut Vec<u8>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
-        if !keep {
-            member.plain.clear();
-            write(range, &mut member.plain)?;
-            let segment = self.deflate(&member.plain, shape.effort())?;
+        let key = keep.then(|| self.key(shape, &texts.hashes(range.clone())));
+        if let Some(segment) = key.and_then(|key| self.packer.kept.get(&key)) {
             member.append(&segment);
             return Ok(());
         }
+        member.plain.clear();
+        write(range, &mut member.plain)?;
+        let segment = Arc::new(self.deflate(&member.plain, shape.effort())?);
+        member.append(&segment);
+        if let Some(key) = key {
+            let bytes = segment.bytes();
+            self.packer.kept.put(key, segment, bytes);
+        }
+        Ok(())
+    }
+
+    fn key(&self, shape: Shape, hashes: &[u8]) -> Key {
         let mut hasher = self.hasher.clone();
         hasher.update(&[shape.tag()]);
-        hasher.update(&texts.hashes(range.clone()));
-        let key = *hasher.finalize().as_bytes();
-        let segment = match self.packer.kept.get(&key) {
-            Some(segment) => segment,
-            None => {
-                member.plain.clear();
-                write(range, &mut member.plain)?;
-                let segment = Arc::new(self.deflate(&member.plain, shape.effort())?);
-                self.packer.kept.put(key, Arc::clone(&segment), segment.bytes());
-                segment
-            }
-        };
-        member.append(&segment);
-        Ok(())
+        hasher.update(hashes);
+        *hasher.finalize().as_bytes()
     }
 
     fn deflate(&self, plain: &[u8], effort: Compression) -> Result<Segment, StoreError> {

@@ -53,7 +53,8 @@ impl<K: Hash + Eq, V: Clone> Recent<K, V> {
     }
 
     /// How many bytes are kept.
-    pub fn bytes(&self) -> usize {
+    #[cfg(test)]
+    fn bytes(&self) -> usize {
         let kept = self.lock();
         kept.young_bytes + kept.old_bytes
     }
