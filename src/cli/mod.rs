@@ -8,6 +8,7 @@ mod export;
 mod import;
 mod key;
 mod license;
+mod log;
 mod output;
 mod replace;
 mod serve;
@@ -81,6 +82,8 @@ enum Command {
     /// API keys of licenses
     #[command(subcommand)]
     Key(key::KeyCommand),
+    /// Show who changed what, commit by commit
+    Log(log::LogArgs),
     /// Compare every index, hash and count of the database with its records
     Check(check::CheckArgs),
     /// Write a consistent copy of the database, also while others read and write it
@@ -118,6 +121,7 @@ pub fn run() -> ExitCode {
         Command::Export(args) => export::run(&common, args),
         Command::License(command) => license::run(&common, command),
         Command::Key(command) => key::run(&common, command),
+        Command::Log(args) => log::run(&common, &args),
         Command::Check(args) => check::run(&common, &args),
         Command::Backup(args) => replace::backup(&common, &args),
         Command::Restore(args) => replace::restore(&common, &args),

@@ -22,6 +22,8 @@ pub struct Edit<'w> {
     pub(super) transaction: WriteTransaction,
     pub(super) references: References,
     pub(super) licenses: Vec<License>,
+    /// What the clock said when the writing began.
+    began_at: Timestamp,
     /// When the writing began: never before the last commit, so that times do not descend along the commits.
     pub(super) time: Timestamp,
     pub(super) totals: [u64; 2],
@@ -52,12 +54,14 @@ impl<'w> Edit<'w> {
             load_references(&transaction.open_table(tables::ORGANIZATIONS)?, &transaction.open_table(tables::TAGS)?)?;
         let mut licenses: Vec<License> = load_rows("licenses", &transaction.open_table(tables::LICENSES)?)?;
         licenses.sort_by(|one, other| one.name.cmp(&other.name));
+        let began_at = now();
         Ok(Edit {
             writer,
             transaction,
             references,
             licenses,
-            time: now().max(point.time),
+            began_at,
+            time: began_at.max(point.time),
             totals,
             changed_at,
             references_seq,
@@ -71,6 +75,12 @@ impl<'w> Edit<'w> {
     /// Whether anything was changed so far.
     pub fn is_empty(&self) -> bool {
         self.next_seq == self.first_seq
+    }
+
+    /// By how many seconds the clock is behind the last commit, so that this edit carries that commit's time; 0 where it is
+    /// not. A clock that was ahead once fixes all later times until it is that late.
+    pub fn clock_behind_s(&self) -> i64 {
+        self.time.unix_s() - self.began_at.unix_s()
     }
 
     /// Says in words what this edit does. Whoever looks at the history later finds it there, with who did it.

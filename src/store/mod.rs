@@ -40,4 +40,4 @@ pub use edit::Edit;
 pub use error::StoreError;
 pub use file::{Follower, Writer};
 pub use rope::{Rope, RopeWriter};
-pub use snapshot::{CommitPoint, Patience, Snapshot};
+pub use snapshot::{CommitEntry, CommitPoint, Patience, Snapshot};
