@@ -10,6 +10,7 @@ mod client;
 mod commands;
 mod compaction;
 mod demo;
+mod exports;
 mod faults;
 mod first_import;
 mod foreign_files;
