@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "what goes wrong in a test is told by a panic")]
 
 mod backups;
+mod bounds;
 mod client;
 mod commands;
 mod compaction;
