@@ -29,5 +29,6 @@ mod secrets;
 mod serving;
 pub mod site;
 mod stopping;
+mod terminals;
 mod usage;
 mod waiting;
