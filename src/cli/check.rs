@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::Common;
 use super::output::counted;
+use crate::model::printable::Printable;
 use crate::store::check::{Report, check};
 
 /// Arguments of `medfeed check`.
@@ -43,7 +44,7 @@ fn describe(common: &Common, report: &Report) -> String {
     }
     let mut text = format!("{} is DAMAGED, checked {looked_at}:", common.db.display());
     for finding in &report.findings {
-        text.push_str(&format!("\n  {}: {}", finding.table, finding.detail));
+        text.push_str(&format!("\n  {}: {}", finding.table, Printable(&finding.detail)));
     }
     let listed = u64::try_from(report.findings.len()).unwrap_or(u64::MAX);
     if report.damages > listed {

@@ -20,7 +20,8 @@ use std::time::Duration;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 
-use self::output::Output;
+use self::output::{Output, note};
+use crate::model::printable::steers;
 use crate::store::{Follower, StoreError, Writer};
 
 /// Licensed, read-only access to curated medical conference and journal records.
@@ -98,6 +99,13 @@ enum Command {
     Man,
 }
 
+/// Whether an argument or a variable holds what would steer the terminal on which clap repeats it.
+fn given_text_steers() -> bool {
+    let variables = std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("MEDFEED_"));
+    let given = std::env::args_os().chain(variables.map(|(_, value)| value));
+    given.into_iter().any(|text| text.to_string_lossy().contains(steers))
+}
+
 /// Parses the arguments, runs the command, and returns the exit code: 0 done, 1 refused or failed with nothing changed,
 /// 2 usage.
 pub fn run() -> ExitCode {
@@ -108,8 +116,12 @@ pub fn run() -> ExitCode {
             if !asked && std::env::args().any(|argument| argument == "--json") {
                 Output::new(true).error(&error.render().to_string());
             }
-            // Nothing is left to do when the terminal is gone.
-            let _ = error.print();
+            if given_text_steers() {
+                note(&error.render().to_string());
+            } else {
+                // Nothing is left to do when the terminal is gone.
+                let _ = error.print();
+            }
             return if asked { ExitCode::SUCCESS } else { ExitCode::from(2) };
         }
     };

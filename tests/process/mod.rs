@@ -6,12 +6,14 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "what goes wrong in a test is told by a panic")]
 
 mod backups;
+mod bounds;
 mod caches;
 mod client;
 mod commands;
 mod compaction;
 mod damage;
 mod demo;
+mod exports;
 mod faults;
 mod first_import;
 mod foreign_files;
@@ -29,5 +31,6 @@ mod secrets;
 mod serving;
 pub mod site;
 mod stopping;
+mod terminals;
 mod usage;
 mod waiting;
