@@ -40,7 +40,8 @@ fn describe(common: &Common, report: &Report) -> String {
         counted(report.keys, "key"),
     );
     if report.damages == 0 {
-        return format!("{} is sound: {looked_at}.", common.db.display());
+        let warnings: String = report.warnings.iter().map(|warning| format!("\nwarning: {warning}")).collect();
+        return format!("{} is sound: {looked_at}.{warnings}", common.db.display());
     }
     let mut text = format!("{} is DAMAGED, checked {looked_at}:", common.db.display());
     for finding in &report.findings {

@@ -105,6 +105,7 @@ fn load(folder: &Path, database: &Path, wait: Duration) -> anyhow::Result<Sample
     let mut edit = writer.begin()?;
     let merged = import::merge(rows, &edit, &Options::default())?;
     edit.apply(merged.batch)?;
+    edit.describe("the sample data");
     edit.commit()?;
 
     let mut edit = writer.begin()?;
@@ -120,6 +121,7 @@ fn load(folder: &Path, database: &Path, wait: Duration) -> anyhow::Result<Sample
     edit.set_license("demo-oncology", narrow, None)?;
     let (full_key, _) = edit.create_key("demo", KeySettings::default())?;
     let (narrow_key, _) = edit.create_key("demo-oncology", KeySettings::default())?;
+    edit.describe("the licenses and keys of the demo");
     edit.commit()?;
 
     let snapshot = writer.snapshot()?;

@@ -120,10 +120,12 @@ pub(super) fn run(common: &Common, args: ImportArgs) -> anyhow::Result<ExitCode>
             return refuse(common, refusal);
         }
     };
+    let names: Vec<&str> = sources.iter().map(|source| source.name().as_ref()).collect();
+    let what = format!("import {}{}", names.join(" "), if args.replace { " --replace" } else { "" });
     progress.step("writing");
     let outcome = edit.apply(merged.batch)?;
     if !args.dry_run {
-        edit.commit()?;
+        common.commit(edit, what)?;
     }
     progress.end();
 

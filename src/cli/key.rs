@@ -151,7 +151,7 @@ fn create(common: &Common, args: CreateArgs) -> anyhow::Result<ExitCode> {
     let mut edit = writer.begin()?;
     let settings = KeySettings { label: args.label, expires_at: args.expires, allowed_ips: args.allow_ip };
     let (key, record) = edit.create_key(&args.license, settings)?;
-    edit.commit()?;
+    common.commit(edit, format!("key create {} --license {}", record.id, record.license_name))?;
     show_new(common, &key, &record);
     Ok(ExitCode::SUCCESS)
 }
@@ -208,7 +208,7 @@ fn revoke(common: &Common, args: &RevokeArgs) -> anyhow::Result<ExitCode> {
     let writer = common.open_writer()?;
     let mut edit = writer.begin()?;
     let record = edit.revoke_key(&args.id)?;
-    edit.commit()?;
+    common.commit(edit, format!("key revoke {} of license {}", record.id, record.license_name))?;
     let text = format!("{} of license `{}` is revoked.", record.id, Printable(&record.license_name));
     common.output().result(&KeyJson::of(&record, None, KeyStatus::Revoked), text);
     Ok(ExitCode::SUCCESS)
@@ -220,7 +220,7 @@ fn replace(common: &Common, args: &ReplaceArgs) -> anyhow::Result<ExitCode> {
     let mut edit = writer.begin()?;
     let overlap_s = i64::try_from(args.overlap.as_secs()).unwrap_or(i64::MAX);
     let (key, record) = edit.replace_key(&args.id, overlap_s)?;
-    edit.commit()?;
+    common.commit(edit, format!("key replace {} by {} of license {}", args.id, record.id, record.license_name))?;
     show_new(common, &key, &record);
     Ok(ExitCode::SUCCESS)
 }

@@ -169,16 +169,33 @@ fn set(common: &Common, args: SetArgs) -> anyhow::Result<ExitCode> {
     for warning in &warnings {
         common.output().warning(warning);
     }
+    let what = format!("license set {}: {}", args.name, scope_in_words(&scope));
     let change = edit.set_license(&args.name, scope, args.rate_limit)?;
     let license = edit.find_license(&args.name).map(LicenseJson::of);
     let tokens_end = change.scope_changed && !change.created;
     let text = describe(&args.name, &change, args.dry_run);
     if !args.dry_run {
-        edit.commit()?;
+        common.commit(edit, what)?;
     }
     let json = SetJson { committed: !args.dry_run, change, tokens_end, license, warnings };
     common.output().result(&json, text);
     Ok(ExitCode::SUCCESS)
+}
+
+/// The scope as the history tells of it.
+fn scope_in_words(scope: &Scope) -> String {
+    fn set<T: ToString>(name: &str, set: Option<&BTreeSet<T>>) -> Option<String> {
+        let values: Vec<String> = set?.iter().map(T::to_string).collect();
+        Some(format!("{name} {}", values.join(", ")))
+    }
+    let Scope { datasets, therapy_areas, countries, years } = scope;
+    let sets = [
+        set("datasets", Some(datasets)),
+        set("therapy areas", therapy_areas.as_ref()),
+        set("countries", countries.as_ref()),
+        set("years", years.as_ref()),
+    ];
+    sets.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// Refuses to drop a set that the license had: most often it was merely forgotten on the command line.
@@ -292,7 +309,7 @@ fn remove(common: &Common, args: &RemoveArgs) -> anyhow::Result<ExitCode> {
     let writer = common.open_writer()?;
     let mut edit = writer.begin()?;
     let revoked_keys = edit.remove_license(&args.name)?;
-    edit.commit()?;
+    common.commit(edit, format!("license remove {}", args.name))?;
     let keys = counted(u64::try_from(revoked_keys).unwrap_or(u64::MAX), "key");
     let text = format!("License `{}` is removed; {keys} revoked.", Printable(&args.name));
     common.output().result(&Removed { removed: &args.name, revoked_keys }, text);

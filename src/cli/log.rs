@@ -6,6 +6,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::Common;
+use crate::model::printable::Printable;
 
 /// Arguments of `medfeed log`.
 #[derive(Debug, Args)]
@@ -35,7 +36,10 @@ pub(super) fn run(common: &Common, args: &LogArgs) -> anyhow::Result<ExitCode> {
         .into_iter()
         .map(|commit| CommitJson { seq: commit.seq, time: commit.time.to_string(), who: commit.who, what: commit.what })
         .collect();
-    let lines = commits.iter().map(|CommitJson { seq, time, who, what }| format!("{time}  seq {seq}  {who}  {what}\n"));
+    let line = |CommitJson { seq, time, who, what }: &CommitJson| {
+        format!("{time}  seq {seq}  {}  {}\n", Printable(who), Printable(what))
+    };
+    let lines = commits.iter().map(line);
     let text: String = lines.collect();
     let text = if text.is_empty() { "There are no commits yet.".to_owned() } else { text };
     common.output().result(&Commits { commits }, text);

@@ -22,7 +22,7 @@ use clap::{Args, Parser, Subcommand};
 
 use self::output::{Output, note};
 use crate::model::printable::steers;
-use crate::store::{Follower, StoreError, Writer};
+use crate::store::{CLOCK_TOLERANCE_S, Edit, Follower, StoreError, Writer};
 
 /// Licensed, read-only access to curated medical conference and journal records.
 #[derive(Debug, Parser)]
@@ -64,6 +64,21 @@ impl Common {
 
     fn open_follower(&self) -> Result<Follower, StoreError> {
         Follower::open(&self.db)
+    }
+
+    /// Commits an edit; the history tells who did what.
+    fn commit(&self, mut edit: Edit<'_>, what: impl Into<String>) -> Result<(), StoreError> {
+        let behind_s = edit.clock_behind_s();
+        if behind_s > CLOCK_TOLERANCE_S {
+            self.output().warning(format!(
+                "the clock is {} behind the last commit, so this one carries that commit's time, {}; callers who work by \
+                 updated_since see both as of then. Check the clocks of machines that write",
+                output::counted(behind_s.unsigned_abs(), "second"),
+                edit.time()
+            ));
+        }
+        edit.describe(what);
+        edit.commit()
     }
 }
 

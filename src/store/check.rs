@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::StoreError;
 use super::codec::{CommitRow, RecordRow, TableCounts, expect_count, hash, unseal, unseal_commit};
+use super::edit::CLOCK_TOLERANCE_S;
 use super::feed::{FeedEntry, FeedHead};
 use super::file::Writer;
 use super::load::{load_references, load_rows};
@@ -16,8 +17,6 @@ use crate::model::{
     ConferenceFields, Dataset, FeedId, JournalFields, KeyRecord, License, RecordFields, ReferenceKind, References, json,
 };
 
-/// Clocks of machines that share a file may differ by this much, in seconds.
-const CLOCK_TOLERANCE_S: i64 = 120;
 /// Findings listed at most; more are counted.
 const MOST_LISTED: usize = 100;
 

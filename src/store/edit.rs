@@ -16,6 +16,9 @@ use crate::model::{
     ConferenceFields, Curated, Dataset, Id, License, RecordFields, ReferenceKind, References, Timestamp,
 };
 
+/// The clocks of machines that write to one file may differ by this much, in seconds, before anybody is told.
+pub const CLOCK_TOLERANCE_S: i64 = 120;
+
 /// A write transaction. All its changes become visible together with [`Edit::commit`], or not at all.
 pub struct Edit<'w> {
     writer: &'w Writer,
@@ -83,9 +86,11 @@ impl<'w> Edit<'w> {
         self.time.unix_s() - self.began_at.unix_s()
     }
 
-    /// Says in words what this edit does. Whoever looks at the history later finds it there, with who did it.
+    /// Says in words what this edit does. Whoever looks at the history later finds it there, with who did it. Very long
+    /// texts are cut.
     pub fn describe(&mut self, what: impl Into<String>) {
-        self.what = what.into();
+        const MAX_CHARS: usize = 1_000;
+        self.what = what.into().chars().take(MAX_CHARS).collect();
     }
 
     /// The next seq, taken.
