@@ -8,10 +8,10 @@ use super::serving::read_whole_states;
 use super::site::{Process, SOON, Site, conferences_of_version, version_of, wait_until};
 
 /// A small generator of random numbers (SplitMix64): the kills come at the same moments of a run again.
-struct Random(u64);
+pub struct Random(pub u64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
+    pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -20,7 +20,7 @@ impl Random {
     }
 
     /// A part of a duration, up to the whole.
-    fn part_of(&mut self, whole: Duration) -> Duration {
+    pub fn part_of(&mut self, whole: Duration) -> Duration {
         whole.mul_f64((self.next() % 1000) as f64 / 1000.0)
     }
 }
