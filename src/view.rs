@@ -2,14 +2,14 @@
 //!
 //! Queries take a [`View`] and never see a table, so an answer that forgets the license does not compile.
 
-use std::ops::ControlFlow;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use crate::model::{Curated, Dataset, Id, License, RecordFields, References, Timestamp};
 use crate::store::bodies::{Texts, Wanted};
-use crate::store::columns::Condition;
-use crate::store::entries::FeedRow;
-use crate::store::{CommitPoint, Snapshot, StoreError};
+use crate::store::columns::{Columns, Condition};
+use crate::store::feed::FeedEntry;
+use crate::store::{CommitPoint, Patience, Snapshot, StoreError};
 
 /// The dataset is not in the license.
 #[derive(Debug)]
@@ -31,6 +31,7 @@ pub struct View<'s> {
     snapshot: &'s Snapshot,
     license: &'s License,
     dataset: Dataset,
+    patience: Patience,
 }
 
 impl<'s> View<'s> {
@@ -40,10 +41,15 @@ impl<'s> View<'s> {
     /// [`NotLicensed`] when the license does not name the dataset.
     pub fn open(snapshot: &'s Snapshot, license: &'s License, dataset: Dataset) -> Result<View<'s>, NotLicensed> {
         if license.scope.datasets.contains(&dataset) {
-            Ok(View { snapshot, license, dataset })
+            Ok(View { snapshot, license, dataset, patience: Patience::Wait })
         } else {
             Err(NotLicensed)
         }
+    }
+
+    /// The same view, which waits for what is not in memory or refuses to.
+    pub fn with_patience(self, patience: Patience) -> View<'s> {
+        View { patience, ..self }
     }
 
     /// The license.
@@ -73,58 +79,45 @@ impl<'s> View<'s> {
         Ok(self.witness()? == *witness || self.snapshot.holds(witness.seq, &witness.lineage)?)
     }
 
-    /// The newest entry of a record that is or was visible.
+    /// A visible record.
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn find(&self, id: Id) -> Result<Option<FeedRow>, StoreError> {
-        self.snapshot.entries(self.license, self.dataset).find(id)
+    pub fn find(&self, id: Id) -> Result<Option<LiveRow>, StoreError> {
+        let found = self.snapshot.find_live(self.license, self.dataset, id, self.patience)?;
+        Ok(found.as_ref().and_then(LiveRow::of))
     }
 
     /// The visible records with larger ids, in their order.
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn list_after(
-        &self,
-        id: u64,
-    ) -> Result<impl Iterator<Item = Result<LiveRow, StoreError>> + use<'s>, StoreError> {
-        let rows = self.snapshot.entries(self.license, self.dataset).visible_after(id)?;
-        Ok(rows.map(|row| row.map(|(id, log_seq)| LiveRow { id, log_seq })))
+    pub fn list_after(&self, id: u64) -> Result<impl Iterator<Item = LiveRow> + use<>, StoreError> {
+        let entries = self.snapshot.entries(self.license, self.dataset, u64::MAX, self.patience)?;
+        Ok(entries.live_after(id).filter_map(|entry| LiveRow::of(&entry)))
     }
 
-    /// Whether a visible record changed, or entered the license, after a seq.
+    /// A function that tells of visible records whether they changed, or entered the license, after a seq.
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn is_after(&self, row: &LiveRow, seq: u64) -> Result<bool, StoreError> {
-        self.snapshot.entries(self.license, self.dataset).is_after(row.id, row.log_seq, seq)
+    pub fn is_after(&self, seq: u64) -> Result<impl Fn(&LiveRow) -> bool + use<>, StoreError> {
+        let entries = self.snapshot.entries(self.license, self.dataset, seq, self.patience)?;
+        Ok(move |row: &LiveRow| entries.is_after(row.id, row.log_seq.get(), seq))
     }
 
     /// The entries of the feed with larger seqs, oldest first.
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn feed_after(
-        &self,
-        seq: u64,
-    ) -> Result<impl Iterator<Item = Result<FeedRow, StoreError>> + use<'s>, StoreError> {
-        self.snapshot.entries(self.license, self.dataset).after(seq)
-    }
-
-    /// Compares an entry of a gone record with its twin in the index by id: a tombstone has no body whose hash would tell
-    /// of rotten bytes.
-    ///
-    /// # Errors
-    /// When the database cannot be read, or the two differ.
-    pub fn check_gone(&self, entry: &FeedRow) -> Result<(), StoreError> {
-        if self.find(entry.id)? != Some(*entry) {
-            return Err(StoreError::Damaged {
-                table: "feed",
-                detail: format!("the entry of {} {} at seq {} is in no index", self.dataset, entry.id, entry.seq),
-            });
-        }
-        Ok(())
+    pub fn feed_after(&self, seq: u64) -> Result<impl Iterator<Item = FeedEntry> + use<>, StoreError> {
+        // Nothing is after the newest entry: a poll with nothing new reads nothing.
+        let entries = if seq >= self.witness()?.seq {
+            None
+        } else {
+            Some(self.snapshot.entries(self.license, self.dataset, seq, self.patience)?)
+        };
+        Ok(entries.into_iter().flat_map(move |entries| entries.after(seq)))
     }
 
     /// The finished JSON of visible records, in the order of the rows.
@@ -132,7 +125,7 @@ impl<'s> View<'s> {
     /// # Errors
     /// When the database cannot be read.
     pub fn texts(&self, rows: impl IntoIterator<Item = LiveRow>) -> Result<Texts, StoreError> {
-        let wanted: Vec<Wanted> = rows.into_iter().map(|row| Wanted { seq: row.log_seq, id: row.id }).collect();
+        let wanted: Vec<Wanted> = rows.into_iter().map(|row| Wanted { seq: row.log_seq.get(), id: row.id }).collect();
         self.snapshot.texts(self.dataset, &wanted)
     }
 
@@ -147,33 +140,33 @@ impl<'s> View<'s> {
         })
     }
 
-    /// Calls `each` with visible records that match a condition and have larger ids, in their order, until it says
-    /// [`ControlFlow::Break`].
+    /// Up to `limit` visible records that match a condition and another test, with larger ids, in their order.
     ///
     /// # Errors
-    /// When the database cannot be read, and what `each` returns.
-    pub fn for_each_matching(
+    /// When the database cannot be read.
+    pub fn list_matching(
         &self,
         after: u64,
         condition: &Condition,
-        mut each: impl FnMut(LiveRow) -> Result<ControlFlow<()>, StoreError>,
-    ) -> Result<(), StoreError> {
-        let shown = self.snapshot.shown(self.license, self.dataset)?;
-        for (id, log_seq) in self.snapshot.columns(self.dataset)?.find(shown, after, condition) {
-            if each(LiveRow { id, log_seq })?.is_break() {
-                break;
-            }
-        }
-        Ok(())
+        mut test: impl FnMut(&LiveRow) -> bool,
+        limit: usize,
+    ) -> Result<Vec<LiveRow>, StoreError> {
+        let columns = self.columns()?;
+        let rows = columns.find(after, condition).filter_map(|(id, log_seq)| LiveRow::new(id, log_seq));
+        Ok(rows.filter(|row| test(row)).take(limit).collect())
+    }
+
+    fn columns(&self) -> Result<Arc<Columns>, StoreError> {
+        self.snapshot.columns_of(self.license, self.dataset, self.patience)
     }
 
     /// How many visible records have each therapy area.
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn count_therapy_areas(&self) -> Result<Vec<(&str, u64)>, StoreError> {
-        let shown = self.snapshot.shown(self.license, self.dataset)?;
-        Ok(self.snapshot.columns(self.dataset)?.count_therapy_areas(&shown))
+    pub fn count_therapy_areas(&self) -> Result<Vec<(String, u64)>, StoreError> {
+        let columns = self.columns()?;
+        Ok(columns.count_therapy_areas().into_iter().map(|(name, count)| (name.to_owned(), count)).collect())
     }
 
     /// How many visible records are linked to each organization.
@@ -181,8 +174,7 @@ impl<'s> View<'s> {
     /// # Errors
     /// When the database cannot be read.
     pub fn count_organizations(&self) -> Result<Vec<(Id, u64)>, StoreError> {
-        let shown = self.snapshot.shown(self.license, self.dataset)?;
-        Ok(self.snapshot.columns(self.dataset)?.count_organizations(&shown))
+        Ok(self.columns()?.count_organizations())
     }
 
     /// How many visible records carry each tag.
@@ -190,8 +182,7 @@ impl<'s> View<'s> {
     /// # Errors
     /// When the database cannot be read.
     pub fn count_tags(&self) -> Result<Vec<(Id, u64)>, StoreError> {
-        let shown = self.snapshot.shown(self.license, self.dataset)?;
-        Ok(self.snapshot.columns(self.dataset)?.count_tags(&shown))
+        Ok(self.columns()?.count_tags())
     }
 
     /// The organizations and tags that records link to.
@@ -226,12 +217,16 @@ impl<'s> View<'s> {
 pub struct LiveRow {
     /// The record.
     pub id: Id,
-    log_seq: u64,
+    log_seq: NonZeroU64,
 }
 
 impl LiveRow {
-    /// The row, unless the record is gone.
-    pub fn of(row: &FeedRow) -> Option<LiveRow> {
-        row.log_seq.map(|log_seq| LiveRow { id: row.id, log_seq })
+    fn new(id: Id, log_seq: u64) -> Option<LiveRow> {
+        Some(LiveRow { id, log_seq: NonZeroU64::new(log_seq)? })
+    }
+
+    /// The row, unless it is a tombstone.
+    pub fn of(entry: &FeedEntry) -> Option<LiveRow> {
+        entry.log_seq.map(|log_seq| LiveRow { id: entry.id, log_seq })
     }
 }

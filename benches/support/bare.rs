@@ -6,9 +6,8 @@ use std::path::Path;
 use redb::{Builder, ConcurrencyMode, Database, ReadableDatabase, ReadableTable, TableDefinition};
 
 type LogKey = (u8, u64);
-type FeedKey = (u64, u8, u64);
+type FeedKey = (u64, u64);
 type FeedValue = (u64, u64);
-type SharedValue = (u64, bool);
 type Hash = [u8; 16];
 
 // The shapes of the tables that an import writes, as the file format has them.
@@ -18,10 +17,9 @@ const ORGANIZATIONS: TableDefinition<u64, &[u8]> = TableDefinition::new("organiz
 const TAGS: TableDefinition<u64, &[u8]> = TableDefinition::new("tags");
 const LINKS: TableDefinition<(u8, u64, u8, u64), ()> = TableDefinition::new("links");
 const LOG: TableDefinition<LogKey, (u64, Hash, &[u8])> = TableDefinition::new("log");
-const FEED: TableDefinition<FeedKey, SharedValue> = TableDefinition::new("feed");
-const FEED_RECORDS: TableDefinition<FeedKey, SharedValue> = TableDefinition::new("feed_records");
-const LICENSE_FEED: TableDefinition<FeedKey, FeedValue> = TableDefinition::new("license_feed");
-const LICENSE_RECORDS: TableDefinition<FeedKey, FeedValue> = TableDefinition::new("license_records");
+const FEEDS: TableDefinition<u64, &[u8]> = TableDefinition::new("feeds");
+const FEED_ENTRIES: TableDefinition<FeedKey, FeedValue> = TableDefinition::new("feed_entries");
+const FEED_RECORDS: TableDefinition<FeedKey, FeedValue> = TableDefinition::new("feed_records");
 
 /// The page cache of the bare file, in bytes: that of a writing command.
 const CACHE_BYTES: usize = 256 << 20;
@@ -35,10 +33,9 @@ pub struct FinishedRows {
     tags: Vec<(u64, Vec<u8>)>,
     links: Vec<((u8, u64, u8, u64), ())>,
     log: Vec<(LogKey, LogRow)>,
-    feed: Vec<(FeedKey, SharedValue)>,
-    feed_records: Vec<(FeedKey, SharedValue)>,
-    license_feed: Vec<(FeedKey, FeedValue)>,
-    license_records: Vec<(FeedKey, FeedValue)>,
+    feeds: Vec<(u64, Vec<u8>)>,
+    feed_entries: Vec<(FeedKey, FeedValue)>,
+    feed_records: Vec<(FeedKey, FeedValue)>,
 }
 
 #[derive(Debug)]
@@ -104,19 +101,17 @@ impl FinishedRows {
                 hash,
                 json: json.to_vec()
             }),
-            feed: read!(transaction, FEED, |value| value),
+            feeds: read!(transaction, FEEDS, <[u8]>::to_vec),
+            feed_entries: read!(transaction, FEED_ENTRIES, |value| value),
             feed_records: read!(transaction, FEED_RECORDS, |value| value),
-            license_feed: read!(transaction, LICENSE_FEED, |value| value),
-            license_records: read!(transaction, LICENSE_RECORDS, |value| value),
         }
     }
 
     /// How many rows there are.
     pub fn count(&self) -> usize {
         let small = self.commits.len() + self.organizations.len() + self.tags.len() + self.links.len();
-        let feeds = self.feed.len() + self.feed_records.len();
-        let own = self.license_feed.len() + self.license_records.len();
-        small + self.records.len() + self.log.len() + feeds + own
+        let feeds = self.feeds.len() + self.feed_entries.len() + self.feed_records.len();
+        small + self.records.len() + self.log.len() + feeds
     }
 
     /// Inserts the rows into an empty database, each table in its order, and commits as the store commits.
@@ -129,10 +124,9 @@ impl FinishedRows {
         append!(transaction, TAGS, &self.tags, Vec::as_slice);
         append!(transaction, LINKS, &self.links, |value: &()| *value);
         append!(transaction, LOG, &self.log, LogRow::value);
-        append!(transaction, FEED, &self.feed, |value: &SharedValue| *value);
-        append!(transaction, FEED_RECORDS, &self.feed_records, |value: &SharedValue| *value);
-        append!(transaction, LICENSE_FEED, &self.license_feed, |value: &FeedValue| *value);
-        append!(transaction, LICENSE_RECORDS, &self.license_records, |value: &FeedValue| *value);
+        append!(transaction, FEEDS, &self.feeds, Vec::as_slice);
+        append!(transaction, FEED_ENTRIES, &self.feed_entries, |value: &FeedValue| *value);
+        append!(transaction, FEED_RECORDS, &self.feed_records, |value: &FeedValue| *value);
         transaction.commit().expect("the rows are committed");
     }
 }

@@ -43,8 +43,7 @@ pub fn view(snapshot: &Snapshot, license: usize) -> View<'_> {
 
 /// The seqs of all entries of a feed.
 pub fn seqs(view: &View<'_>) -> Vec<u64> {
-    let entries = view.feed_after(0).expect("the feed can be read");
-    entries.map(|entry| entry.expect("the entry can be read").seq).collect()
+    view.feed_after(0).expect("the feed can be read").map(|entry| entry.seq).collect()
 }
 
 /// How many entries of a feed stand before a place.

@@ -18,7 +18,6 @@ use crate::model::{Dataset, Id, Timestamp};
 use crate::query::list::{self, Filter};
 use crate::store::Rope;
 use crate::token::{Cursor, Sealer};
-use crate::view::LiveRow;
 
 const LIMIT_DEFAULT: u16 = 100;
 const LIMIT_MOST: u16 = 500;
@@ -126,7 +125,7 @@ pub(super) fn single(
     let view = caller.view(dataset)?;
     params.allow(&[])?;
     let row = match id {
-        Some(id) => view.find(id)?.as_ref().and_then(LiveRow::of),
+        Some(id) => view.find(id)?,
         None => None,
     };
     let row = row.ok_or_else(|| {

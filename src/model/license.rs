@@ -15,19 +15,22 @@ pub const DEFAULT_RATE_LIMIT: u32 = 600;
 #[serde(transparent)]
 pub struct LicenseId(pub u64);
 
-/// The number of a feed that licenses share: a seq of the commit that made it, which no row stands at.
+/// The number of a feed: a seq of the commit that made it, which no entry stands at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct FeedId(pub u64);
 
-/// The feed of a dataset that a license follows, together with all licenses that show the same records.
+/// How a license reads a dataset's changes. It stays when the dataset is dropped from the license: the tombstones of that
+/// moment are history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Follows {
-    /// The feed.
-    pub feed: FeedId,
-    /// The last seq before the license came to it. What the feed holds up to there is not this license's: its own rows
-    /// tell how it stood then.
-    pub since: u64,
+pub struct Subscription {
+    /// The feed that it shares with all licenses that show the same records; `None` where the dataset is not licensed.
+    pub feed: Option<FeedId>,
+    /// The last seq before the license came to that feed. What the feed holds up to there is not this license's: its
+    /// baseline tells how it stood then.
+    pub joined_at: u64,
+    /// The license's private feed: every record that it ever saw up to then, as it stood.
+    pub baseline: FeedId,
 }
 
 /// What a license shows. An absent set means all; a given set never matches a null country or year.
@@ -122,8 +125,20 @@ pub struct License {
     pub rate_limit: u32,
     /// The last seq of the commit that made its present scope: older sync tokens get 410.
     pub scope_seq: u64,
-    /// The feed that it follows, per dataset in the order of [`Dataset::ALL`]; `None` where the dataset is not licensed.
-    pub follows: [Option<Follows>; 2],
+    /// Its subscriptions, per dataset in the order of [`Dataset::ALL`]; `None` where it never had the dataset.
+    pub subscriptions: [Option<Subscription>; 2],
     /// When it was made.
     pub created_at: Timestamp,
+}
+
+impl License {
+    /// The feeds that it shares with others.
+    pub fn feeds(&self) -> impl Iterator<Item = FeedId> {
+        self.subscriptions.iter().flatten().filter_map(|subscription| subscription.feed)
+    }
+
+    /// The feed of a dataset that it shares with others; `None` where the dataset is not licensed.
+    pub fn feed(&self, dataset: Dataset) -> Option<FeedId> {
+        self.subscriptions[dataset.index()].and_then(|subscription| subscription.feed)
+    }
 }

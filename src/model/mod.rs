@@ -33,7 +33,7 @@ pub use dataset::Dataset;
 pub use id::Id;
 pub use journal::{Access, Journal, JournalFields};
 pub use key::{ApiKey, KeyHash, KeyRecord};
-pub use license::{FeedId, Follows, License, LicenseId, Scope};
+pub use license::{FeedId, License, LicenseId, Scope, Subscription};
 pub use number::Number;
 pub use reference::{Organization, OrganizationFields, ReferenceKind, References, Tag, TagFields};
 pub use status::DateStatus;

@@ -3,7 +3,6 @@
 use crate::model::{ConferenceFields, Dataset, JournalFields, RecordFields, flat};
 use crate::query::packed::{Member, Packer, Segments, Shape, cut, in_memory};
 use crate::store::bodies::Texts;
-use crate::store::columns::Condition;
 use crate::store::{Rope, StoreError};
 use crate::view::{LiveRow, View};
 
@@ -81,11 +80,7 @@ fn write(
     head: &[u8],
     mut write_row: impl FnMut(&LiveRow, &Texts, usize, &mut Vec<u8>) -> Result<(), StoreError>,
 ) -> Result<ExportFile, StoreError> {
-    let mut rows = Vec::new();
-    view.for_each_matching(0, &Condition::default(), |row| {
-        rows.push(row);
-        Ok(std::ops::ControlFlow::Continue(()))
-    })?;
+    let rows: Vec<LiveRow> = view.list_after(0)?.collect();
     let mut member = Member::in_one_piece(rows.len());
     member.store(head);
     let segments = Segments::of(&view.license().scope, view.dataset(), packer);

@@ -3,7 +3,7 @@
 use crate::model::json::{push_display, push_str};
 use crate::model::{Id, Timestamp};
 use crate::store::bodies::Texts;
-use crate::store::entries::FeedRow;
+use crate::store::feed::FeedEntry;
 use crate::store::{CommitPoint, StoreError};
 use crate::token::SyncToken;
 use crate::view::{LiveRow, View};
@@ -15,7 +15,7 @@ const ENTRIES_EXPECTED: usize = 500;
 #[derive(Debug)]
 pub struct Rows {
     /// Records and tombstones, oldest change first.
-    pub entries: Vec<FeedRow>,
+    pub entries: Vec<FeedEntry>,
     /// Whether the caller should come back at once.
     pub has_more: bool,
 }
@@ -57,7 +57,7 @@ pub fn feed(view: &View<'_>, after: u64, limit: usize) -> Result<Rows, StoreErro
             has_more = true;
             break;
         }
-        entries.push(entry?);
+        entries.push(entry);
     }
     Ok(Rows { entries, has_more })
 }
@@ -71,7 +71,6 @@ pub fn texts(view: &View<'_>, rows: &Rows) -> Result<Texts, StoreError> {
     // Tombstones of one commit stand together, so it is looked up once.
     let mut commit: Option<CommitPoint> = None;
     for (place, entry) in rows.entries.iter().enumerate().filter(|(_, entry)| entry.log_seq.is_none()) {
-        view.check_gone(entry)?;
         let of = match commit {
             Some(commit) if entry.seq <= commit.seq => commit,
             _ => view.commit_of(entry.seq)?,

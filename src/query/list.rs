@@ -1,7 +1,5 @@
 //! Lists: the visible records in the order of their ids, filtered, a page at a time.
 
-use std::ops::ControlFlow;
-
 use jiff::civil::Date;
 
 use crate::model::fold::fold;
@@ -78,26 +76,15 @@ pub struct Rows {
 /// When the database cannot be read.
 pub fn list(view: &View<'_>, filter: &Filter, after: u64, limit: usize) -> Result<Rows, StoreError> {
     let since = filter.updated_since.map(|time| view.seq_before(time)).transpose()?;
-    let is_new = |row: &LiveRow| since.map_or(Ok(true), |since| view.is_after(row, since));
+    let is_new = since.map(|since| view.is_after(since)).transpose()?;
+    let is_new = |row: &LiveRow| is_new.as_ref().is_none_or(|is_new| is_new(row));
     let condition = filter.condition();
-    let mut found: Vec<LiveRow> = Vec::with_capacity(limit + 1);
-    if condition == Condition::default() && since.is_none() {
-        // The feed's index holds just what is asked for, and is there before the columns are.
-        for row in view.list_after(after)? {
-            found.push(row?);
-            // One more than the page holds tells whether another follows.
-            if found.len() > limit {
-                break;
-            }
-        }
+    // One more than the page holds tells whether another follows.
+    let mut found: Vec<LiveRow> = if condition == Condition::default() {
+        view.list_after(after)?.filter(is_new).take(limit + 1).collect()
     } else {
-        view.for_each_matching(after, &condition, |row| {
-            if is_new(&row)? {
-                found.push(row);
-            }
-            Ok(if found.len() > limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-        })?;
-    }
+        view.list_matching(after, &condition, is_new, limit + 1)?
+    };
     let has_more = found.len() > limit;
     found.truncate(limit);
     let next_after = found.last().map(|row| row.id).filter(|_| has_more);

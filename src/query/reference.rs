@@ -54,9 +54,14 @@ fn sort_key(text: &str) -> SortKey {
 pub fn list_therapy_areas(view: &View<'_>) -> Result<Vec<TherapyAreaItem>, StoreError> {
     let counts = view.count_therapy_areas()?.into_iter();
     let mut items: Vec<TherapyAreaItem> =
-        counts.map(|(name, conferences)| TherapyAreaItem { name: name.to_owned(), conferences }).collect();
+        counts.map(|(name, conferences)| TherapyAreaItem { name, conferences }).collect();
     items.sort_by_cached_key(|item| sort_key(&item.name));
     Ok(items)
+}
+
+/// A record links to what is not there.
+fn missing(table: &'static str, id: Id) -> StoreError {
+    StoreError::Damaged { table, detail: format!("there is no {id}, to which a record links") }
 }
 
 /// The tags of visible records, by type then name; of one type where it is given.
@@ -68,7 +73,7 @@ pub fn list_tags(view: &View<'_>, kind: Option<&str>) -> Result<Vec<TagItem>, St
     let tags = &view.references()?.tags;
     let mut items: Vec<TagItem> = Vec::with_capacity(counts.len());
     for (id, records) in counts {
-        let Some(tag) = tags.get(&id) else { continue };
+        let tag = tags.get(&id).ok_or_else(|| missing("tags", id))?;
         let fields = tag.row.fields();
         if kind.is_none_or(|kind| fields.kind.as_deref() == Some(kind)) {
             items.push(TagItem {
@@ -93,7 +98,7 @@ pub fn list_organizations(view: &View<'_>) -> Result<Vec<OrganizationItem>, Stor
     let organizations = &view.references()?.organizations;
     let mut items: Vec<OrganizationItem> = Vec::with_capacity(counts.len());
     for (id, records) in counts {
-        let Some(organization) = organizations.get(&id) else { continue };
+        let organization = organizations.get(&id).ok_or_else(|| missing("organizations", id))?;
         let fields = organization.row.fields();
         items.push(OrganizationItem {
             id,

@@ -78,8 +78,8 @@ impl Block {
 struct Slot {
     block: Option<Arc<Block>>,
     used: AtomicBool,
-    /// How many of its rows no newer state has.
-    dead: usize,
+    /// A bit for each of its seqs whose row no newer state has.
+    dead: u64,
 }
 
 #[derive(Debug, Default)]
@@ -234,15 +234,16 @@ impl Bodies {
         slots.shrink_to(self.most_bytes());
     }
 
-    /// Rows that newer states no longer have. A block is dropped when half of it is that.
+    /// Rows that newer states no longer have; the same ones may come more than once. A block is dropped when half of it is
+    /// that.
     pub(super) fn retire(&self, dataset: Dataset, seqs: impl Iterator<Item = u64>) {
         let mut slots = self.write();
         for seq in seqs {
             let at = usize::try_from(seq / BLOCK_SEQS).unwrap_or(usize::MAX);
             let Some(slot) = slots.of[dataset.index()].get_mut(at) else { continue };
             let Some(block) = &slot.block else { continue };
-            slot.dead += 1;
-            if slot.dead * 2 > block.rows.len() {
+            slot.dead |= 1 << (seq % BLOCK_SEQS);
+            if slot.dead.count_ones() as usize * 2 > block.rows.len() {
                 let freed = slot.clear();
                 slots.bytes -= freed;
             }

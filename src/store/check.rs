@@ -1,19 +1,19 @@
 //! The full check: every index, hash and count compared with the records, then every page with its checksum.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use redb::{ReadTransaction, ReadableDatabase, ReadableTable};
 use serde::Serialize;
 
-use super::codec::{CommitRow, RecordRow, hash, unseal};
+use super::codec::{CommitRow, RecordRow, TableCounts, expect_count, hash, unseal, unseal_commit};
+use super::feed::{FeedEntry, FeedHead};
 use super::file::Writer;
 use super::load::{load_references, load_rows};
 use super::panics::guard;
-use super::tables::{self, GONE};
+use super::tables::{self, TOMBSTONE};
 use super::{StoreError, panics};
 use crate::model::{
-    ConferenceFields, Dataset, FeedId, Follows, JournalFields, KeyRecord, License, RecordFields, ReferenceKind,
-    References, json,
+    ConferenceFields, Dataset, FeedId, JournalFields, KeyRecord, License, RecordFields, ReferenceKind, References, json,
 };
 
 /// Findings listed at most; more are counted.
@@ -37,7 +37,7 @@ pub struct Report {
     pub commits: u64,
     /// Licenses checked.
     pub licenses: u64,
-    /// Rows of license feeds checked.
+    /// Feed entries checked, of shared feeds and of licenses' baselines.
     pub feed_rows: u64,
     /// Keys checked.
     pub keys: u64,
@@ -126,13 +126,13 @@ fn check_rows(transaction: &ReadTransaction, report: &mut Report) {
     });
     let references = references.unwrap_or_default();
     check_labels(&references, report);
-    let totals = report.step("commits", |report| Ok(check_commits(transaction, report))).unwrap_or_default();
+    let last = report.step("commits", |report| Ok(check_commits(transaction, report))).unwrap_or_default();
     let mut links = BTreeSet::new();
     let conferences = report.step("records", |report| {
-        Ok(check_records::<ConferenceFields>(transaction, &references, totals, &mut links, report))
+        Ok(check_records::<ConferenceFields>(transaction, &references, &last, &mut links, report))
     });
     let journals = report.step("records", |report| {
-        Ok(check_records::<JournalFields>(transaction, &references, totals, &mut links, report))
+        Ok(check_records::<JournalFields>(transaction, &references, &last, &mut links, report))
     });
     let (conferences, journals) = (conferences.unwrap_or_default(), journals.unwrap_or_default());
     report.step("links", |report| check_links(transaction, &links, report));
@@ -141,14 +141,15 @@ fn check_rows(transaction: &ReadTransaction, report: &mut Report) {
     let licenses = licenses.unwrap_or_default();
     report.licenses = u64::try_from(licenses.len()).unwrap_or(u64::MAX);
     report.step("feed", |report| {
-        check_entries(transaction, &licenses, &conferences, report);
+        check_feeds(transaction, &licenses, &conferences, last.seq, report);
         Ok(())
     });
     report.step("feed", |report| {
-        check_entries(transaction, &licenses, &journals, report);
+        check_feeds(transaction, &licenses, &journals, last.seq, report);
         Ok(())
     });
     report.step("keys", |report| check_owners(transaction, &licenses, report));
+    report.step("commits", |report| check_counts(transaction, &last.counts, report));
 }
 
 /// Names of organizations are unique, and so is a tag's type and name.
@@ -165,10 +166,17 @@ fn check_labels(references: &References, report: &mut Report) {
     }
 }
 
-/// Commits follow each other without a gap, and their times do not descend. Returns the last one's totals.
-fn check_commits(transaction: &ReadTransaction, report: &mut Report) -> [u64; 2] {
-    let mut totals = [0; 2];
-    let mut last_seq = 0;
+/// What the last commit says of the whole.
+#[derive(Default)]
+struct LastCommit {
+    seq: u64,
+    records: [u64; 2],
+    counts: TableCounts,
+}
+
+/// Commits follow each other without a gap, and their times do not descend.
+fn check_commits(transaction: &ReadTransaction, report: &mut Report) -> LastCommit {
+    let mut last = LastCommit::default();
     let mut last_time = None;
     let mut count = 0;
     let checked = (|| -> Result<(), StoreError> {
@@ -176,35 +184,40 @@ fn check_commits(transaction: &ReadTransaction, report: &mut Report) -> [u64; 2]
             let (seq, bytes) = entry?;
             let seq = seq.value();
             count += 1;
-            let Some(row) = report.note("commits", unseal::<CommitRow>("commits", bytes.value())) else {
-                last_seq = seq;
+            let Some(row) = report.note("commits", unseal_commit(seq, bytes.value())) else {
+                last.seq = seq;
                 continue;
             };
-            report.expect(row.first_seq == last_seq + 1 && seq >= row.first_seq, "commits", || {
-                format!("the commit {}..={seq} does not follow seq {last_seq}", row.first_seq)
+            let CommitRow { time, first_seq, records, counts, .. } = row;
+            report.expect(first_seq == last.seq + 1, "commits", || {
+                format!("the commit {first_seq}..={seq} does not follow seq {}", last.seq)
             });
-            report.expect(last_time.is_none_or(|time| time <= row.time), "commits", || {
+            report.expect(last_time.is_none_or(|earlier| earlier <= time), "commits", || {
                 format!("the commit at seq {seq} is earlier than the one before it")
             });
-            last_seq = seq;
-            last_time = Some(row.time);
-            totals = row.records;
+            last_time = Some(time);
+            last = LastCommit { seq, records, counts };
         }
         Ok(())
     })();
     report.note("commits", checked);
     report.commits = count;
-    let checked = (|| -> Result<(), StoreError> {
-        for entry in transaction.open_table(tables::REMOVALS)?.iter()? {
-            let (dataset, seq) = entry?.0.value();
-            report.expect(Dataset::from_code(dataset).is_some() && seq <= last_seq, "removals", || {
-                format!("dataset {dataset}, seq {seq} is of no commit")
-            });
-        }
-        Ok(())
-    })();
-    report.note("removals", checked);
-    totals
+    last
+}
+
+/// Tables whose every row is read at once hold as many rows as the last commit says.
+fn check_counts(transaction: &ReadTransaction, counted: &TableCounts, report: &mut Report) -> Result<(), StoreError> {
+    let found = [
+        ("organizations", transaction.open_table(tables::ORGANIZATIONS)?.iter()?.count(), counted.organizations),
+        ("tags", transaction.open_table(tables::TAGS)?.iter()?.count(), counted.tags),
+        ("licenses", transaction.open_table(tables::LICENSES)?.iter()?.count(), counted.licenses),
+        ("keys", transaction.open_table(tables::KEYS)?.iter()?.count(), counted.keys),
+        ("feeds", transaction.open_table(tables::FEEDS)?.iter()?.count(), counted.feeds),
+    ];
+    for (table, found, counted) in found {
+        report.note(table, expect_count(table, found, counted));
+    }
+    Ok(())
 }
 
 type Link = (u8, u64, u8, u64);
@@ -213,7 +226,7 @@ type Link = (u8, u64, u8, u64);
 fn check_records<F: RecordFields>(
     transaction: &ReadTransaction,
     references: &References,
-    totals: [u64; 2],
+    last: &LastCommit,
     links: &mut BTreeSet<Link>,
     report: &mut Report,
 ) -> BTreeMap<u64, RecordRow<F>> {
@@ -261,8 +274,9 @@ fn check_records<F: RecordFields>(
     })();
     report.note("records", checked);
     let count = u64::try_from(rows.len()).unwrap_or(u64::MAX);
-    report.expect(totals[dataset.index()] == count, "commits", || {
-        format!("the last commit counts {} {dataset}, there are {count}", totals[dataset.index()])
+    let counted = last.records[dataset.index()];
+    report.expect(counted == count, "commits", || {
+        format!("the last commit counts {counted} {dataset}, there are {count}")
     });
     report.records.insert(dataset, count);
     rows
@@ -284,202 +298,171 @@ fn check_links(
     Ok(())
 }
 
-fn check_entries<F: RecordFields>(
-    transaction: &ReadTransaction,
-    licenses: &[License],
-    rows: &BTreeMap<u64, RecordRow<F>>,
-    report: &mut Report,
-) {
-    let feeds = check_feeds(transaction, licenses, rows, report);
-    let feeds = report.note("feed", feeds).unwrap_or_default();
-    let checked = check_standings(transaction, licenses, rows, &feeds, report);
-    report.note("license_feed", checked);
-}
+/// A feed's entries by id: seq and log seq.
+type Entries = BTreeMap<u64, (u64, u64)>;
 
-/// Of each feed, live rows are the visible records at their log seqs; every row stands once by id and once by seq.
-/// Returns the feeds' rows by id.
+/// The feeds that licenses share in a dataset, and their baselines.
 fn check_feeds<F: RecordFields>(
     transaction: &ReadTransaction,
     licenses: &[License],
     rows: &BTreeMap<u64, RecordRow<F>>,
+    last_seq: u64,
     report: &mut Report,
-) -> Result<BTreeMap<FeedId, FeedRows>, StoreError> {
+) {
     let dataset = F::DATASET;
-    let code = dataset.code();
-    let by_id = transaction.open_table(tables::FEED_RECORDS)?;
-    let by_seq = transaction.open_table(tables::FEED)?;
-    let last_seq = last_seq(transaction)?;
-    let mut feeds: BTreeMap<FeedId, FeedRows> = BTreeMap::new();
+    let mut shared: BTreeMap<FeedId, (&License, Entries)> = BTreeMap::new();
     for license in licenses {
-        let Some(Follows { feed, .. }) = license.follows[dataset.index()] else { continue };
-        if feeds.contains_key(&feed) {
-            let shared =
-                licenses.iter().filter(|other| other.follows[dataset.index()].is_some_and(|of| of.feed == feed));
-            report.expect(
-                shared.into_iter().all(|other| other.scope.shows_same(&license.scope, dataset)),
-                "licenses",
-                || {
-                    format!(
-                        "license `{}` follows feed {} of {dataset}, which is of another scope",
-                        license.name, feed.0
-                    )
-                },
-            );
-            continue;
-        }
-        let number = feed.0;
-        let mut live: BTreeSet<u64> =
-            rows.iter().filter(|(_, row)| row.record.fields().is_in(&license.scope)).map(|(id, _)| *id).collect();
-        let mut found = FeedRows::new();
-        let mut by_seq_expected = HashMap::new();
-        for entry in by_id.range((number, code, 0)..=(number, code, u64::MAX))? {
-            let (key, value) = entry?;
-            let (id, (seq, is_live)) = (key.value().2, value.value());
-            report.feed_rows += 1;
-            found.insert(id, (seq, is_live));
-            by_seq_expected.insert(seq, (id, is_live));
-            if !is_live {
-                continue;
-            }
-            report.expect(live.remove(&id), "feed_records", || {
-                format!("{dataset} {id} is live in feed {number}, whose licenses must not see it")
-            });
-            report.expect(rows.get(&id).is_some_and(|row| row.seq == seq), "feed_records", || {
-                format!("{dataset} {id} stands at another seq in feed {number} than in its record")
-            });
-        }
-        for id in live {
-            report.add(
-                "feed_records",
-                format!("{dataset} {id} is not live in feed {number}, whose licenses must see it"),
-            );
-        }
-        for entry in by_seq.range((number, code, 0)..=(number, code, u64::MAX))? {
-            let (key, value) = entry?;
-            let seq = key.value().2;
-            let fits = by_seq_expected.remove(&seq) == Some(value.value()) && seq <= last_seq;
-            report.expect(fits, "feed", || {
-                format!("the entry of feed {number} of {dataset} at seq {seq} does not match its index by id")
-            });
-        }
-        for seq in by_seq_expected.into_keys() {
-            report.add("feed", format!("feed {number} of {dataset} has no entry at seq {seq}"));
-        }
-        feeds.insert(feed, found);
-    }
-    Ok(feeds)
-}
-
-/// A feed's rows: id to seq, and whether the record is live.
-type FeedRows = BTreeMap<u64, (u64, bool)>;
-
-/// With its own rows under those of the feed that it follows, each license has one entry per record that it sees, and none
-/// of others but tombstones.
-fn check_standings<F: RecordFields>(
-    transaction: &ReadTransaction,
-    licenses: &[License],
-    rows: &BTreeMap<u64, RecordRow<F>>,
-    feeds: &BTreeMap<FeedId, FeedRows>,
-    report: &mut Report,
-) -> Result<(), StoreError> {
-    let dataset = F::DATASET;
-    let code = dataset.code();
-    let by_id = transaction.open_table(tables::LICENSE_RECORDS)?;
-    let by_seq = transaction.open_table(tables::LICENSE_FEED)?;
-    let last_seq = last_seq(transaction)?;
-    let nothing = FeedRows::new();
-    for license in licenses {
-        let (name, number) = (&license.name, license.id.0);
-        let follows = license.follows[dataset.index()];
-        report.expect(follows.is_some() == license.scope.datasets.contains(&dataset), "licenses", || {
-            format!("license `{name}` follows no feed of a dataset that it shows, or one of another")
-        });
+        let name = &license.name;
         report.expect(license.scope_seq <= last_seq, "licenses", || {
             format!("license `{name}` was changed at seq {}, beyond the last commit", license.scope_seq)
         });
-        let since = follows.map_or(license.scope_seq, |follows| follows.since);
-        report.expect(since <= license.scope_seq, "licenses", || {
-            format!("license `{name}` came to its feed of {dataset} at seq {since}, after it was changed last")
+        let feed = license.feed(dataset);
+        report.expect(feed.is_some() == license.scope.datasets.contains(&dataset), "licenses", || {
+            format!("license `{name}` reads no feed of {dataset} although it shows it, or one although it does not")
         });
-        let feed = follows.and_then(|follows| feeds.get(&follows.feed)).unwrap_or(&nothing);
-        let is_later = |id: &u64| feed.get(id).is_some_and(|(seq, _)| *seq > since);
-        // What the feed said before the license came, its own rows must say.
-        let mut live: BTreeSet<u64> =
-            feed.iter().filter(|(_, (seq, live))| *live && *seq <= since).map(|(id, _)| *id).collect();
-        let mut by_seq_expected = HashMap::new();
-        for entry in by_id.range((number, code, 0)..=(number, code, u64::MAX))? {
-            let (key, value) = entry?;
-            let (id, (seq, log_seq)) = (key.value().2, value.value());
-            report.feed_rows += 1;
-            by_seq_expected.insert(seq, (id, log_seq));
-            report.expect(seq <= since, "license_records", || {
-                format!("{dataset} {id} stands at seq {seq} for license `{name}`, which follows a feed since {since}")
-            });
-            if log_seq == GONE || is_later(&id) {
+        if let Some(feed) = feed {
+            match shared.get(&feed) {
+                Some((other, _)) => {
+                    report.expect(other.scope.shows_same(&license.scope, dataset), "licenses", || {
+                        format!(
+                            "licenses `{name}` and `{}` share feed {} of {dataset}, but no scope",
+                            other.name, feed.0
+                        )
+                    });
+                }
+                None => {
+                    let read = read_feed(transaction, feed, dataset, last_seq, report);
+                    let entries = report.note("feed_entries", read).unwrap_or_default();
+                    check_live(license, feed, &entries, rows, report);
+                    shared.insert(feed, (license, entries));
+                }
+            }
+        }
+        let Some(subscription) = license.subscriptions[dataset.index()] else { continue };
+        let joined_at = subscription.joined_at;
+        report.expect(joined_at <= license.scope_seq, "licenses", || {
+            format!("license `{name}` joined its feed of {dataset} at seq {joined_at}, after it was changed last")
+        });
+        let read = read_feed(transaction, subscription.baseline, dataset, joined_at, report);
+        let baseline = report.note("feed_entries", read).unwrap_or_default();
+        let since = |id: &u64| {
+            let entry = feed.and_then(|feed| shared.get(&feed)?.1.get(id).copied());
+            entry.filter(|(seq, _)| *seq > joined_at)
+        };
+        // What the shared feed said before the license joined it, the baseline must say.
+        let before = feed.and_then(|feed| shared.get(&feed)).into_iter().flat_map(|(_, entries)| entries);
+        let mut live: BTreeSet<u64> = before
+            .filter(|(_, (seq, log_seq))| *seq <= joined_at && *log_seq != TOMBSTONE)
+            .map(|(id, _)| *id)
+            .collect();
+        for (id, (_, log_seq)) in &baseline {
+            if *log_seq == TOMBSTONE || since(id).is_some() {
                 continue;
             }
-            report.expect(live.remove(&id), "license_records", || {
-                format!("{dataset} {id} is live for license `{name}`, which must not see it")
+            report.expect(live.remove(id), "feed_records", || {
+                format!("{dataset} {id} is live in the baseline of license `{name}`, which must not see it")
             });
-            report.expect(rows.get(&id).is_some_and(|row| row.seq == log_seq), "license_records", || {
-                format!("{dataset} {id} has another log seq for license `{name}` than in its record")
+            report.expect(rows.get(id).is_some_and(|row| row.seq == *log_seq), "feed_records", || {
+                format!("{dataset} {id} has another log seq in the baseline of license `{name}` than in its record")
             });
         }
         for id in live {
-            report
-                .add("license_records", format!("{dataset} {id} is not live for license `{name}`, which must see it"));
-        }
-        for entry in by_seq.range((number, code, 0)..=(number, code, u64::MAX))? {
-            let (key, value) = entry?;
-            let seq = key.value().2;
-            report.expect(by_seq_expected.remove(&seq) == Some(value.value()), "license_feed", || {
-                format!("the entry of license `{name}` in {dataset} at seq {seq} does not match its index by id")
-            });
-        }
-        for seq in by_seq_expected.into_keys() {
-            report.add("license_feed", format!("license `{name}` has no entry in {dataset} at seq {seq}"));
+            let detail = format!("{dataset} {id} is not live in the baseline of license `{name}`, which must see it");
+            report.add("feed_records", detail);
         }
     }
-    Ok(())
 }
 
-fn last_seq(transaction: &ReadTransaction) -> Result<u64, StoreError> {
-    Ok(transaction.open_table(tables::COMMITS)?.last()?.map_or(0, |(seq, _)| seq.value()))
+/// The live entries of a shared feed are the visible records, at their log seqs.
+fn check_live<F: RecordFields>(
+    license: &License,
+    feed: FeedId,
+    entries: &Entries,
+    rows: &BTreeMap<u64, RecordRow<F>>,
+    report: &mut Report,
+) {
+    let (dataset, feed) = (F::DATASET, feed.0);
+    let visible = rows.iter().filter(|(_, row)| row.record.fields().is_in(&license.scope));
+    let mut visible: BTreeSet<u64> = visible.map(|(id, _)| *id).collect();
+    for (id, (seq, log_seq)) in entries.iter().filter(|(_, (_, log_seq))| *log_seq != TOMBSTONE) {
+        report.expect(visible.remove(id), "feed_records", || {
+            format!("{dataset} {id} is live in feed {feed}, whose licenses must not see it")
+        });
+        report.expect(seq == log_seq && rows.get(id).is_some_and(|row| row.seq == *seq), "feed_records", || {
+            format!("{dataset} {id} stands at another seq in feed {feed} than in its record")
+        });
+    }
+    for id in visible {
+        let detail = format!("{dataset} {id} is not live in feed {feed}, whose licenses must see it");
+        report.add("feed_records", detail);
+    }
 }
 
-/// Rows of licenses belong to a license, and keys that can be used do too.
+/// A feed's entries stand once by id and once by seq, and add up to its head.
+fn read_feed(
+    transaction: &ReadTransaction,
+    feed: FeedId,
+    dataset: Dataset,
+    last_seq: u64,
+    report: &mut Report,
+) -> Result<Entries, StoreError> {
+    let number = feed.0;
+    let mut head = FeedHead::empty(feed, dataset);
+    let mut entries = Entries::new();
+    let mut by_seq = BTreeMap::new();
+    for row in transaction.open_table(tables::FEED_RECORDS)?.range((number, 0)..=(number, u64::MAX))? {
+        let (key, value) = row?;
+        let (id, (seq, log_seq)) = (key.value().1, value.value());
+        report.feed_rows += 1;
+        head.add(&FeedEntry::of_row("feed_records", seq, id, log_seq)?);
+        entries.insert(id, (seq, log_seq));
+        by_seq.insert(seq, (id, log_seq));
+        report.expect(seq <= last_seq, "feed_records", || {
+            format!("{dataset} {id} stands at seq {seq} in feed {number}, which ends at {last_seq}")
+        });
+    }
+    for row in transaction.open_table(tables::FEED_ENTRIES)?.range((number, 0)..=(number, u64::MAX))? {
+        let (key, value) = row?;
+        let seq = key.value().1;
+        report.expect(by_seq.remove(&seq) == Some(value.value()), "feed_entries", || {
+            format!("the entry of feed {number} of {dataset} at seq {seq} does not match its index by id")
+        });
+    }
+    for seq in by_seq.into_keys() {
+        report.add("feed_entries", format!("feed {number} of {dataset} has no entry at seq {seq}"));
+    }
+    let feeds = transaction.open_table(tables::FEEDS)?;
+    let sealed: Option<FeedHead> = feeds.get(number)?.map(|bytes| unseal("feeds", bytes.value())).transpose()?;
+    report.expect(sealed == Some(head), "feeds", || {
+        format!("the entries of feed {number} of {dataset} do not add up to its head")
+    });
+    Ok(entries)
+}
+
+/// Feeds are read by a license, and keys that can be used open one.
 fn check_owners(transaction: &ReadTransaction, licenses: &[License], report: &mut Report) -> Result<(), StoreError> {
-    let known: BTreeSet<u64> = licenses.iter().map(|license| license.id.0).collect();
-    for (name, definition) in [("license_feed", tables::LICENSE_FEED), ("license_records", tables::LICENSE_RECORDS)] {
+    let subscriptions = licenses.iter().flat_map(|license| license.subscriptions).flatten();
+    let read: BTreeSet<u64> = subscriptions
+        .flat_map(|subscription| [subscription.feed, Some(subscription.baseline)])
+        .flatten()
+        .map(|feed| feed.0)
+        .collect();
+    for entry in transaction.open_table(tables::FEEDS)?.iter()? {
+        let feed = entry?.0.value();
+        report.expect(read.contains(&feed), "feeds", || format!("feed {feed} is read by no license"));
+    }
+    for (name, definition) in [("feed_entries", tables::FEED_ENTRIES), ("feed_records", tables::FEED_RECORDS)] {
         let table = transaction.open_table(definition)?;
         let mut next = Some(0);
         while let Some(from) = next {
-            let Some(entry) = table.range((from, 0, 0)..)?.next() else { break };
-            let owner = entry?.0.value().0;
-            report.expect(known.contains(&owner), name, || "rows of a license that is not there".to_owned());
-            next = owner.checked_add(1);
+            let Some(entry) = table.range((from, 0)..)?.next() else { break };
+            let feed = entry?.0.value().0;
+            report.expect(read.contains(&feed), name, || format!("feed {feed} is read by no license"));
+            // On a damaged page keys may stand in any order.
+            next = feed.max(from).checked_add(1);
         }
     }
-    let followed: BTreeSet<(u64, u8)> = licenses
-        .iter()
-        .flat_map(|license| Dataset::ALL.map(|dataset| (license.follows[dataset.index()], dataset.code())))
-        .filter_map(|(follows, dataset)| Some((follows?.feed.0, dataset)))
-        .collect();
-    for (name, definition) in [("feed", tables::FEED), ("feed_records", tables::FEED_RECORDS)] {
-        let table = transaction.open_table(definition)?;
-        let mut next = Some((0, 0, 0));
-        while let Some(from) = next {
-            let Some(entry) = table.range(from..)?.next() else { break };
-            let (feed, dataset, _) = entry?.0.value();
-            report.expect(followed.contains(&(feed, dataset)), name, || {
-                "rows of a feed that no license follows".to_owned()
-            });
-            next = dataset
-                .checked_add(1)
-                .map(|dataset| (feed, dataset, 0))
-                .or(feed.checked_add(1).map(|feed| (feed, 0, 0)));
-        }
-    }
+    let known: BTreeSet<u64> = licenses.iter().map(|license| license.id.0).collect();
     for entry in transaction.open_table(tables::KEYS)?.iter()? {
         report.keys += 1;
         let read = unseal::<KeyRecord>("keys", entry?.1.value());

@@ -26,14 +26,51 @@ pub(super) struct CommitRow {
     pub time: Timestamp,
     /// A random value that tells this commit from one of another history with the same seq.
     pub lineage: [u8; 16],
-    /// The first seq of the commit; its last one is the key.
+    /// The first seq of the commit.
     pub first_seq: u64,
+    /// The last seq of the commit, which is its key too.
+    pub last_seq: u64,
     /// How many records each dataset holds after it, in the order of [`Dataset::ALL`].
     pub records: [u64; 2],
     /// When each dataset's content last changed.
     pub changed_at: [Option<Timestamp>; 2],
     /// The last seq of the commit that last changed an organization or tag; 0 before the first.
     pub references_seq: u64,
+    /// How many rows other tables hold after it.
+    pub counts: TableCounts,
+    /// Who made it.
+    pub who: String,
+    /// What was done, in words.
+    pub what: String,
+}
+
+/// How many rows tables hold whose every row is read at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "named as the tables")]
+pub(super) struct TableCounts {
+    pub organizations: u64,
+    pub tags: u64,
+    pub licenses: u64,
+    pub keys: u64,
+    pub feeds: u64,
+}
+
+/// A row of `commits`, if it is of its key and the seqs in it make sense.
+pub(super) fn unseal_commit(key: u64, bytes: &[u8]) -> Result<CommitRow, StoreError> {
+    let row: CommitRow = unseal("commits", bytes)?;
+    if row.last_seq != key || !(1..=row.last_seq).contains(&row.first_seq) {
+        let detail = format!("the row of seq {key} is of {}..={}", row.first_seq, row.last_seq);
+        return Err(StoreError::Damaged { table: "commits", detail });
+    }
+    Ok(row)
+}
+
+/// Fails where a table holds another number of rows than its last commit says.
+pub(super) fn expect_count(table: &'static str, found: usize, counted: u64) -> Result<(), StoreError> {
+    if u64::try_from(found).is_ok_and(|found| found == counted) {
+        return Ok(());
+    }
+    Err(StoreError::Damaged { table, detail: format!("it holds {found} rows, the last commit counts {counted}") })
 }
 
 /// A record, in table `records`.

@@ -1,7 +1,9 @@
-//! What filters, `q` and reference lists run over: records in packed columns, in memory, sorted by id.
+//! What filters, `q` and reference lists run over: the visible records of a feed in packed columns, in memory, sorted by
+//! id.
 //!
-//! Rows lie in chunks that newer states share with older ones, so bringing them forward costs what changed. Names are
-//! kept once, and stand as small numbers in the rows.
+//! Each feed has columns of its own, with names of its own: what a filter reads depends on the records that the license
+//! sees alone, so its time does not tell of others. Rows lie in chunks that newer states share with older ones, so that
+//! bringing them forward costs what changed. Names are kept once, and stand as small numbers in the rows.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -10,9 +12,12 @@ use std::sync::Arc;
 use jiff::civil::Date;
 use memchr::memmem::Finder;
 
+use super::codec::RecordRow;
+use super::feed::{FeedEntry, FeedHead};
+use super::feed_index::FeedIndex;
 use super::{Snapshot, StoreError};
 use crate::model::fold::fold;
-use crate::model::{ConferenceFields, Curated, Dataset, Id, JournalFields, RecordFields, Scope};
+use crate::model::{ConferenceFields, Curated, Dataset, Id, JournalFields, RecordFields};
 
 /// Rows per chunk when chunks are built.
 const CHUNK_ROWS: usize = 256;
@@ -71,6 +76,16 @@ struct Names {
     tags: Interned<Id>,
 }
 
+impl Names {
+    /// What they take in memory, in bytes, about: each value stands in a list and in a hash table.
+    fn bytes(&self) -> usize {
+        const EACH_BYTES: usize = 64;
+        let texts = self.countries.values.iter().chain(&self.therapy_areas.values);
+        let ids = self.organizations.values.len() + self.tags.values.len();
+        texts.map(|text| EACH_BYTES + 2 * text.len()).sum::<usize>() + ids * EACH_BYTES
+    }
+}
+
 /// What is kept of a record.
 #[derive(Clone, Debug)]
 struct Row {
@@ -121,14 +136,18 @@ impl Row {
         }
     }
 
-    fn find(snapshot: &Snapshot, dataset: Dataset, id: Id, names: &mut Names) -> Result<Option<Row>, StoreError> {
+    /// The row of a visible record.
+    fn load(snapshot: &Snapshot, dataset: Dataset, id: Id, log_seq: u64, names: &mut Names) -> Result<Row, StoreError> {
+        fn load<F: RecordFields>(snapshot: &Snapshot, id: Id, log_seq: u64) -> Result<RecordRow<F>, StoreError> {
+            let found = snapshot.find_row::<F>(id)?.filter(|row| row.seq == log_seq);
+            found.ok_or_else(|| StoreError::Damaged {
+                table: "records",
+                detail: format!("there is no {} {id} of seq {log_seq}", F::DATASET),
+            })
+        }
         Ok(match dataset {
-            Dataset::Conferences => {
-                snapshot.find_row::<ConferenceFields>(id)?.map(|row| Row::of_conference(&row.record, row.seq, names))
-            }
-            Dataset::Journals => {
-                snapshot.find_row::<JournalFields>(id)?.map(|row| Row::of(&row.record, row.seq, names))
-            }
+            Dataset::Conferences => Row::of_conference(&load(snapshot, id, log_seq)?.record, log_seq, names),
+            Dataset::Journals => Row::of::<JournalFields>(&load(snapshot, id, log_seq)?.record, log_seq, names),
         })
     }
 }
@@ -205,6 +224,21 @@ impl Chunk {
         &self.text[start..self.text_ends[place]]
     }
 
+    /// What it takes in memory, in bytes.
+    fn bytes(&self) -> usize {
+        let lists = [&self.therapy_areas, &self.organizations, &self.tags];
+        let lists = lists.iter().map(|lists| size_of_val(lists.ends.as_slice()) + size_of_val(lists.values.as_slice()));
+        size_of::<Chunk>()
+            + size_of_val(self.ids.as_slice())
+            + size_of_val(self.log_seqs.as_slice())
+            + size_of_val(self.years.as_slice())
+            + size_of_val(self.start_days.as_slice())
+            + size_of_val(self.countries.as_slice())
+            + size_of_val(self.text_ends.as_slice())
+            + self.text.len()
+            + lists.sum::<usize>()
+    }
+
     /// A bit for each row.
     fn all(&self) -> Mask {
         let mut mask = Mask::default();
@@ -259,61 +293,60 @@ impl Chunk {
     }
 }
 
-/// The packed records of a dataset.
-#[derive(Clone, Debug, Default)]
+/// The packed records of a feed.
+#[derive(Debug)]
 pub struct Columns {
+    /// The state that they are of.
+    head: FeedHead,
     /// Chunks in the order of ids, none empty.
     chunks: Vec<Arc<Chunk>>,
     names: Arc<Names>,
+    bytes: usize,
 }
 
 impl Columns {
-    /// Reads all records of a dataset.
-    pub(super) fn build(snapshot: &Snapshot, dataset: Dataset) -> Result<Columns, StoreError> {
+    /// Reads all visible records of a feed.
+    pub(super) fn build(snapshot: &Snapshot, index: &FeedIndex) -> Result<Columns, StoreError> {
+        let dataset = index.head().dataset;
         let mut names = Names::default();
         let mut chunks = Vec::new();
         let mut rows = Vec::with_capacity(CHUNK_ROWS);
-        let mut put = |row: Row| {
-            rows.push(row);
+        for entry in (0..index.entries().len()).filter_map(|position| index.by_id(position)) {
+            let Some(log_seq) = entry.log_seq else { continue };
+            rows.push(Row::load(snapshot, dataset, entry.id, log_seq.get(), &mut names)?);
             if rows.len() == CHUNK_ROWS {
                 chunks.push(Arc::new(Chunk::of(&rows)));
                 rows.clear();
             }
-            Ok(())
-        };
-        match dataset {
-            Dataset::Conferences => snapshot.for_each_record::<ConferenceFields, StoreError>(|record, _, seq| {
-                put(Row::of_conference(&record, seq, &mut names))
-            })?,
-            Dataset::Journals => snapshot.for_each_record::<JournalFields, StoreError>(|record, _, seq| {
-                put(Row::of(&record, seq, &mut names))
-            })?,
         }
         if !rows.is_empty() {
             chunks.push(Arc::new(Chunk::of(&rows)));
         }
-        Ok(Columns { chunks, names: Arc::new(names) })
+        Ok(Columns::of(*index.head(), chunks, names))
     }
 
-    /// The columns as of a newer state, which was changed in the records named; and the log seqs that no record has any
-    /// longer.
-    pub(super) fn brought_forward(
-        &self,
-        newer: &Snapshot,
-        dataset: Dataset,
-        changed: impl IntoIterator<Item = Id>,
-    ) -> Result<(Columns, Vec<u64>), StoreError> {
+    fn of(head: FeedHead, chunks: Vec<Arc<Chunk>>, names: Names) -> Columns {
+        let bytes = size_of::<Columns>() + names.bytes() + chunks.iter().map(|chunk| chunk.bytes()).sum::<usize>();
+        Columns { head, chunks, names: Arc::new(names), bytes }
+    }
+
+    /// The columns of the feed's state that an index is of.
+    pub(super) fn advance(&self, snapshot: &Snapshot, index: &FeedIndex) -> Result<Columns, StoreError> {
+        let dataset = index.head().dataset;
         let mut names = Names::clone(&self.names);
         let mut changes = BTreeMap::new();
-        for id in changed {
-            changes.insert(id, Row::find(newer, dataset, id, &mut names)?);
+        for FeedEntry { id, log_seq, .. } in &index.entries()[index.position_after(self.head.newest_seq)..] {
+            let row = match log_seq {
+                Some(log_seq) => Some(Row::load(snapshot, dataset, *id, log_seq.get(), &mut names)?),
+                None => None,
+            };
+            changes.insert(*id, row);
         }
         let mut chunks = Vec::with_capacity(self.chunks.len());
-        let mut retired = Vec::new();
         let mut old = self.chunks.iter().peekable();
         if old.peek().is_none() {
             split(changes.into_values().flatten().collect(), &mut chunks);
-            return Ok((Columns { chunks, names: Arc::new(names) }, retired));
+            return Ok(Columns::of(*index.head(), chunks, names));
         }
         while let Some(chunk) = old.next() {
             // What stands before the first chunk goes into the first.
@@ -329,49 +362,28 @@ impl Columns {
             let mut rows: BTreeMap<Id, Row> =
                 (0..chunk.ids.len()).map(|place| (chunk.ids[place], chunk.row(place))).collect();
             for (id, row) in own {
-                let before = match row {
+                match row {
                     Some(row) => rows.insert(id, row),
                     None => rows.remove(&id),
                 };
-                retired.extend(before.map(|row| row.log_seq));
             }
             split(rows.into_values().collect(), &mut chunks);
         }
-        Ok((Columns { chunks, names: Arc::new(names) }, retired))
+        Ok(Columns::of(*index.head(), chunks, names))
     }
 
-    /// The rows that a scope shows.
-    pub(crate) fn shown(&self, scope: &Scope, dataset: Dataset) -> Shown {
-        let Scope { datasets: _, therapy_areas, countries, years } = scope;
-        let has_rule =
-            dataset == Dataset::Conferences && (therapy_areas.is_some() || countries.is_some() || years.is_some());
-        if !has_rule {
-            return Shown { masks: self.chunks.iter().map(|chunk| chunk.all()).collect() };
-        }
-        let codes = |names: &Interned<Box<str>>, wanted: &std::collections::BTreeSet<String>| -> Vec<bool> {
-            names.values.iter().map(|name| wanted.contains(name.as_ref())).collect()
-        };
-        let areas = therapy_areas.as_ref().map(|areas| codes(&self.names.therapy_areas, areas));
-        let countries = countries.as_ref().map(|countries| codes(&self.names.countries, countries));
-        let is_in = |set: &[bool], code: u32| set.get(code as usize).copied().unwrap_or(false);
-        let masks = self.chunks.iter().map(|chunk| {
-            let mut mask = chunk.all();
-            if let Some(years) = years {
-                Chunk::keep(&mut mask, |place| chunk.years[place] != NO_YEAR && years.contains(&chunk.years[place]));
-            }
-            if let Some(countries) = &countries {
-                Chunk::keep(&mut mask, |place| is_in(countries, chunk.countries[place]));
-            }
-            if let Some(areas) = &areas {
-                Chunk::keep(&mut mask, |place| chunk.therapy_areas.get(place).iter().any(|area| is_in(areas, *area)));
-            }
-            mask
-        });
-        Shown { masks: masks.collect() }
+    /// The state that they are of.
+    pub(super) fn head(&self) -> &FeedHead {
+        &self.head
     }
 
-    /// The shown rows with larger ids that match a condition, in the order of their ids.
-    pub(crate) fn find<'c>(&'c self, shown: Arc<Shown>, after: u64, condition: &'c Condition) -> Matches<'c> {
+    /// What they take in memory, in bytes. What older states share with them counts too.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The rows with larger ids that match a condition, in the order of their ids.
+    pub(crate) fn find<'c>(&'c self, after: u64, condition: &'c Condition) -> Matches<'c> {
         let country = condition.country.as_deref().map(|name| self.names.countries.codes.get(name).copied());
         let area = condition.therapy_area.as_deref().map(|name| self.names.therapy_areas.codes.get(name).copied());
         // A name that no record has matches none; a text of diacritics alone folds to nothing, which is found nowhere.
@@ -384,7 +396,6 @@ impl Columns {
         };
         Matches {
             columns: self,
-            shown,
             condition,
             country: country.flatten(),
             area: area.flatten(),
@@ -396,37 +407,32 @@ impl Columns {
         }
     }
 
-    /// How many shown rows have each therapy area.
-    pub(crate) fn count_therapy_areas(&self, shown: &Shown) -> Vec<(&str, u64)> {
+    /// How many rows have each therapy area.
+    pub(crate) fn count_therapy_areas(&self) -> Vec<(&str, u64)> {
         let names = &self.names.therapy_areas.values;
-        let counts = self.count(shown, names.len(), |chunk| &chunk.therapy_areas);
+        let counts = self.count(names.len(), |chunk| &chunk.therapy_areas);
         names.iter().map(AsRef::as_ref).zip(counts).filter(|(_, count)| *count > 0).collect()
     }
 
-    /// How many shown rows are linked to each organization.
-    pub(crate) fn count_organizations(&self, shown: &Shown) -> Vec<(Id, u64)> {
+    /// How many rows are linked to each organization.
+    pub(crate) fn count_organizations(&self) -> Vec<(Id, u64)> {
         let ids = &self.names.organizations.values;
-        let counts = self.count(shown, ids.len(), |chunk| &chunk.organizations);
+        let counts = self.count(ids.len(), |chunk| &chunk.organizations);
         ids.iter().copied().zip(counts).filter(|(_, count)| *count > 0).collect()
     }
 
-    /// How many shown rows carry each tag.
-    pub(crate) fn count_tags(&self, shown: &Shown) -> Vec<(Id, u64)> {
+    /// How many rows carry each tag.
+    pub(crate) fn count_tags(&self) -> Vec<(Id, u64)> {
         let ids = &self.names.tags.values;
-        let counts = self.count(shown, ids.len(), |chunk| &chunk.tags);
+        let counts = self.count(ids.len(), |chunk| &chunk.tags);
         ids.iter().copied().zip(counts).filter(|(_, count)| *count > 0).collect()
     }
 
-    fn count(&self, shown: &Shown, codes: usize, of: impl Fn(&Chunk) -> &Lists) -> Vec<u64> {
+    fn count(&self, codes: usize, of: impl Fn(&Chunk) -> &Lists) -> Vec<u64> {
         let mut counts = vec![0; codes];
-        for (chunk, mask) in self.chunks.iter().zip(&shown.masks) {
-            let lists = of(chunk);
-            for place in bits(mask) {
-                for code in lists.get(place) {
-                    if let Some(count) = counts.get_mut(*code as usize) {
-                        *count += 1;
-                    }
-                }
+        for code in self.chunks.iter().flat_map(|chunk| &of(chunk).values) {
+            if let Some(count) = counts.get_mut(*code as usize) {
+                *count += 1;
             }
         }
         counts
@@ -439,31 +445,6 @@ fn split(rows: Vec<Row>, chunks: &mut Vec<Arc<Chunk>>) {
         rows.chunks(CHUNK_ROWS).for_each(|rows| chunks.push(Arc::new(Chunk::of(rows))));
     } else if !rows.is_empty() {
         chunks.push(Arc::new(Chunk::of(&rows)));
-    }
-}
-
-/// The places of a mask's bits.
-fn bits(mask: &Mask) -> impl Iterator<Item = usize> + '_ {
-    mask.iter().enumerate().flat_map(|(place, word)| {
-        let mut left = *word;
-        std::iter::from_fn(move || {
-            let bit = (left != 0).then(|| left.trailing_zeros())?;
-            left &= left - 1;
-            Some(place * 64 + bit as usize)
-        })
-    })
-}
-
-/// The rows of columns that a scope shows: a bit for each.
-#[derive(Debug)]
-pub struct Shown {
-    masks: Vec<Mask>,
-}
-
-impl Shown {
-    /// What it takes in memory.
-    pub(super) fn bytes(&self) -> usize {
-        std::mem::size_of_val(self.masks.as_slice())
     }
 }
 
@@ -488,7 +469,6 @@ pub struct Condition {
 #[derive(Debug)]
 pub struct Matches<'c> {
     columns: &'c Columns,
-    shown: Arc<Shown>,
     condition: &'c Condition,
     country: Option<u32>,
     area: Option<u32>,
@@ -501,8 +481,8 @@ pub struct Matches<'c> {
 }
 
 impl Matches<'_> {
-    fn enter(&mut self, chunk: &Chunk, shown: &Mask) {
-        let mut mask = *shown;
+    fn enter(&mut self, chunk: &Chunk) {
+        let mut mask = chunk.all();
         let Condition { year, start_date_from, start_date_to, .. } = self.condition;
         if chunk.ids.first().is_some_and(|first| first.get() <= self.after) {
             let after = self.after;
@@ -551,9 +531,8 @@ impl Iterator for Matches<'_> {
             }
             let columns = self.columns;
             let chunk = columns.chunks.get(self.next_chunk)?;
-            let shown = self.shown.masks[self.next_chunk];
             self.next_chunk += 1;
-            self.enter(chunk, &shown);
+            self.enter(chunk);
         }
     }
 }

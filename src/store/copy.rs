@@ -6,9 +6,11 @@ use std::path::Path;
 
 use redb::{Key, ReadTransaction, ReadableTable, TableDefinition, Value, WriteTransaction};
 
+use super::StoreError;
 use super::check::check;
 use super::file::{self, Writer};
-use super::{StoreError, panics, tables};
+use super::panics;
+use super::tables::{self, EachTable};
 
 /// Writes all rows that a transaction sees to an empty file, and checks it.
 pub(super) fn copy_checked(from: &ReadTransaction, to: &Path) -> Result<(), StoreError> {
@@ -31,39 +33,29 @@ pub(super) fn check_file(path: &Path) -> Result<(), StoreError> {
 }
 
 fn copy_rows(from: &ReadTransaction, to: &WriteTransaction) -> Result<(), StoreError> {
-    copy_table(from, to, tables::META)?;
-    copy_table(from, to, tables::COMMITS)?;
-    copy_table(from, to, tables::REMOVALS)?;
-    copy_table(from, to, tables::RECORDS)?;
-    copy_table(from, to, tables::ORGANIZATIONS)?;
-    copy_table(from, to, tables::TAGS)?;
-    copy_table(from, to, tables::LINKS)?;
-    copy_table(from, to, tables::LOG)?;
-    copy_table(from, to, tables::FEED)?;
-    copy_table(from, to, tables::FEED_RECORDS)?;
-    copy_table(from, to, tables::LICENSE_FEED)?;
-    copy_table(from, to, tables::LICENSE_RECORDS)?;
-    copy_table(from, to, tables::LICENSES)?;
-    copy_table(from, to, tables::KEYS)
+    tables::for_each_table(&mut Copy { from, to })
 }
 
-fn copy_table<K, V>(
-    from: &ReadTransaction,
-    to: &WriteTransaction,
-    definition: TableDefinition<'_, K, V>,
-) -> Result<(), StoreError>
-where
-    K: Key + 'static,
-    V: Value + 'static,
-    for<'a> K::SelfType<'a>: Borrow<K::SelfType<'a>>,
-{
-    let source = from.open_table(definition)?;
-    let mut target = to.open_table(definition)?;
-    let mut cursor = target.upper_bound_mut(Bound::<K::SelfType<'_>>::Unbounded)?;
-    for entry in source.iter()? {
-        let (key, value) = entry?;
-        cursor.insert_before(key.value(), value.value())?;
+struct Copy<'t> {
+    from: &'t ReadTransaction,
+    to: &'t WriteTransaction,
+}
+
+impl EachTable for Copy<'_> {
+    fn table<K, V>(&mut self, definition: TableDefinition<'static, K, V>) -> Result<(), StoreError>
+    where
+        K: Key + 'static,
+        V: Value + 'static,
+        for<'a> K::SelfType<'a>: Borrow<K::SelfType<'a>>,
+    {
+        let source = self.from.open_table(definition)?;
+        let mut target = self.to.open_table(definition)?;
+        let mut cursor = target.upper_bound_mut(Bound::<K::SelfType<'_>>::Unbounded)?;
+        for entry in source.iter()? {
+            let (key, value) = entry?;
+            cursor.insert_before(key.value(), value.value())?;
+        }
+        cursor.close()?;
+        Ok(())
     }
-    cursor.close()?;
-    Ok(())
 }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use redb::{ReadableTable, WriteTransaction};
+use redb::{ReadableTable, ReadableTableMetadata, WriteTransaction};
 
 use super::batch::Curation;
-use super::codec::{CommitRow, RecordRow, seal, unseal};
+use super::codec::{CommitRow, RecordRow, TableCounts, seal, unseal};
 use super::file::Writer;
 use super::load::{load_references, load_rows, read_id};
 use super::snapshot::{CommitPoint, last_commit};
@@ -31,6 +31,8 @@ pub struct Edit<'w> {
     pub(super) references_changed: bool,
     first_seq: u64,
     pub(super) next_seq: u64,
+    /// What is done, for the commit's row.
+    what: String,
 }
 
 impl std::fmt::Debug for Edit<'_> {
@@ -62,12 +64,18 @@ impl<'w> Edit<'w> {
             references_changed: false,
             first_seq: point.seq + 1,
             next_seq: point.seq + 1,
+            what: String::new(),
         })
     }
 
     /// Whether anything was changed so far.
     pub fn is_empty(&self) -> bool {
         self.next_seq == self.first_seq
+    }
+
+    /// Says in words what this edit does. Whoever looks at the history later finds it there, with who did it.
+    pub fn describe(&mut self, what: impl Into<String>) {
+        self.what = what.into();
     }
 
     /// The next seq, taken.
@@ -98,9 +106,19 @@ impl<'w> Edit<'w> {
             time: self.time,
             lineage,
             first_seq: self.first_seq,
+            last_seq: self.next_seq - 1,
             records: self.totals,
             changed_at: self.changed_at,
             references_seq: if self.references_changed { self.next_seq - 1 } else { self.references_seq },
+            counts: TableCounts {
+                organizations: self.transaction.open_table(tables::ORGANIZATIONS)?.len()?,
+                tags: self.transaction.open_table(tables::TAGS)?.len()?,
+                licenses: self.transaction.open_table(tables::LICENSES)?.len()?,
+                keys: self.transaction.open_table(tables::KEYS)?.len()?,
+                feeds: self.transaction.open_table(tables::FEEDS)?.len()?,
+            },
+            who: who(),
+            what: self.what,
         };
         self.transaction.open_table(tables::COMMITS)?.insert(self.next_seq - 1, seal(&row)?.as_slice())?;
         self.writer.check_in_place()?;
@@ -114,6 +132,15 @@ impl<'w> Edit<'w> {
         let found = records.get((F::DATASET.code(), id.get()))?;
         found.map(|bytes| unseal("records", bytes.value())).transpose()
     }
+}
+
+/// The user of this process, as `name (uid N)`. Behind `sudo` both users are named.
+fn who() -> String {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let name = variable("USER").or_else(|| variable("LOGNAME")).unwrap_or_else(|| "-".to_owned());
+    let by = variable("SUDO_USER").map(|user| format!(", sudo by {user}")).unwrap_or_default();
+    let shown: String = format!("{name} (uid {}{by})", rustix::process::getuid().as_raw()).chars().take(120).collect();
+    shown.replace(char::is_control, "?")
 }
 
 impl Curation for Edit<'_> {

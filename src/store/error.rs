@@ -29,6 +29,16 @@ pub enum StoreError {
         /// The schema version of this program.
         known: u32,
     },
+    /// The file was written by an older medfeed.
+    #[error("{} was written by an older medfeed (format {found}, this one knows {known}); export it with that version (`medfeed export FOLDER`) and import the files with this one into a new database", path.display())]
+    OlderSchema {
+        /// The file.
+        path: PathBuf,
+        /// Its schema version.
+        found: u32,
+        /// The schema version of this program.
+        known: u32,
+    },
     /// Another process is writing.
     #[error("{} is being written by {holder}; try again when it is done, or give it more time with --wait", path.display())]
     Busy {
@@ -59,6 +69,9 @@ pub enum StoreError {
         /// What does not fit.
         detail: String,
     },
+    /// What an answer needs is not in memory, and it may not wait for it ([`Patience`](super::snapshot::Patience)).
+    #[error("the records are not in memory yet")]
+    NotInMemory,
     /// A file that a backup must not replace, or be made from.
     #[error("{} cannot be used: {reason}", path.display())]
     BadTarget {

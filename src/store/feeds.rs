@@ -1,8 +1,8 @@
-//! Feeds: what licenses that show the same records share, and what each keeps of its own.
+//! Writing feeds: what licenses that show the same records share, and each license's baseline.
 //!
-//! A feed holds one row per record, at its newest entry, for all licenses of the same rule: a changed record costs one
-//! row however many they are. A record that they do not see, and did not see before, writes nothing here: that is what
-//! keeps hidden records hidden. When a license comes to a feed, its own rows are written once: how it stands then.
+//! A shared feed holds one entry per record for all its licenses: a changed record costs one entry however many they are.
+//! A record that they do not see, and did not see before, writes nothing here: that is what keeps hidden records hidden.
+//! When a license joins a feed, its baseline is written once: how it stands then.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -10,24 +10,13 @@ use std::ops::Bound;
 use redb::{ReadableTable, Table, WriteTransaction};
 
 use super::StoreError;
-use super::load::read_id;
-use super::tables::{self, GONE};
-use crate::model::{Dataset, FeedId, Follows, Id, LicenseId};
+use super::codec::{seal, unseal};
+use super::feed::{FeedEntry, FeedHead};
+use super::tables;
+use crate::model::{Dataset, FeedId, Id, Subscription};
 
-/// With at least one changed record in so many rows of the feed, its rows are read in one run.
+/// With at least one changed record in so many entries of the feed, its index by id is read in one run.
 const SCAN_RATIO: usize = 16;
-
-/// What a commit says to a feed about one record.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
-    /// The record.
-    pub id: Id,
-    /// The seq that the entry will stand at if it is written; larger than all in use. Where the record is visible, its
-    /// `log` row stands there too.
-    pub seq: u64,
-    /// Whether the licenses of the feed now see the record.
-    pub visible: bool,
-}
 
 /// How many records entered a view, changed in it and left it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,197 +26,172 @@ pub(super) struct FeedChange {
     pub leaving: u64,
 }
 
-/// Writes the entries that licenses of the feed may learn of. They come in the order of their seqs.
+/// The head of a feed.
+fn load_head(transaction: &WriteTransaction, feed: FeedId, dataset: Dataset) -> Result<FeedHead, StoreError> {
+    let feeds = transaction.open_table(tables::FEEDS)?;
+    let found = feeds.get(feed.0)?;
+    let head: Option<FeedHead> = found.map(|bytes| unseal("feeds", bytes.value())).transpose()?;
+    head.filter(|head| (head.feed, head.dataset) == (feed, dataset)).ok_or_else(|| StoreError::Damaged {
+        table: "feeds",
+        detail: format!("feed {} of {dataset} has no head of its own", feed.0),
+    })
+}
+
+fn put_head(transaction: &WriteTransaction, head: &FeedHead) -> Result<(), StoreError> {
+    transaction.open_table(tables::FEEDS)?.insert(head.feed.0, seal(head)?.as_slice())?;
+    Ok(())
+}
+
+/// Writes the entries that licenses of a shared feed may learn of. They come in the order of their seqs, which are larger
+/// than all in use; those of visible records are live.
 ///
-/// By the feed's row of the record: visible now, then live at the new seq; live before and visible no longer, then gone
-/// at the new seq; gone or absent and still not visible, then nothing.
+/// By the feed's entry of the record: visible now, then live at the new seq; live before and visible no longer, then a
+/// tombstone at the new seq; a tombstone or nothing, and still not visible, then nothing.
 pub(super) fn write(
     transaction: &WriteTransaction,
     feed: FeedId,
     dataset: Dataset,
-    entries: impl ExactSizeIterator<Item = Entry>,
+    entries: impl ExactSizeIterator<Item = FeedEntry>,
 ) -> Result<FeedChange, StoreError> {
-    let (number, code) = (feed.0, dataset.code());
-    let mut rows = transaction.open_table(tables::FEED_RECORDS)?;
-    let mut feed = transaction.open_table(tables::FEED)?;
-    let mut known = KnownRows::load(&rows, number, code, entries.len())?;
+    let mut head = load_head(transaction, feed, dataset)?;
+    let mut by_id = transaction.open_table(tables::FEED_RECORDS)?;
+    let mut by_seq = transaction.open_table(tables::FEED_ENTRIES)?;
+    let known = KnownEntries::load(&by_id, feed, entries.len())?;
 
     let mut change = FeedChange::default();
-    let mut written: Vec<Entry> = Vec::new();
+    let mut written: Vec<FeedEntry> = Vec::new();
     for entry in entries {
-        let known_row = known.find(&rows, number, code, entry.id)?;
-        match (known_row, entry.visible) {
-            (Some((_, true)), true) => change.changed += 1,
-            (_, true) => change.entering += 1,
-            (Some((_, true)), false) => change.leaving += 1,
-            (_, false) => continue,
+        let old = known.find(&by_id, feed, entry.id)?;
+        match (old.is_some_and(|old| old.is_live()), entry.is_live()) {
+            (true, true) => change.changed += 1,
+            (false, true) => change.entering += 1,
+            (true, false) => change.leaving += 1,
+            (false, false) => continue,
         }
-        if let Some((old_seq, _)) = known_row {
-            feed.remove((number, code, old_seq))?;
+        if let Some(old) = old {
+            let removed = by_seq.remove((feed.0, old.seq))?.map(|removed| removed.value());
+            if removed != Some((old.id.get(), old.stored_log_seq())) {
+                return Err(head.damaged(format!("its indexes differ at seq {}", old.seq)));
+            }
+            head.replace(&old)?;
         }
+        head.add(&entry);
         written.push(entry);
     }
-
-    let mut cursor = feed.upper_bound_mut(Bound::Included((number, code, u64::MAX)))?;
-    for entry in &written {
-        cursor.insert_before((number, code, entry.seq), (entry.id.get(), entry.visible))?;
+    if written.is_empty() {
+        return Ok(change);
     }
-    cursor.close()?;
-
+    put_head(transaction, &head)?;
+    append_by_seq(&mut by_seq, feed, &written)?;
     written.sort_unstable_by_key(|entry| entry.id);
     if known.is_empty() {
-        let mut cursor = rows.upper_bound_mut(Bound::Included((number, code, u64::MAX)))?;
-        for entry in &written {
-            cursor.insert_before((number, code, entry.id.get()), (entry.seq, entry.visible))?;
-        }
-        cursor.close()?;
+        append_by_id(&mut by_id, feed, &written)?;
     } else {
         for entry in &written {
-            rows.insert((number, code, entry.id.get()), (entry.seq, entry.visible))?;
+            by_id.insert((feed.0, entry.id.get()), (entry.seq, entry.stored_log_seq()))?;
         }
     }
     Ok(change)
 }
 
-/// A feed's rows as they were: read in one run when most will be asked for, else looked up one by one.
-enum KnownRows {
-    Scanned(Vec<(u64, (u64, bool))>),
+type Rows<'t> = Table<'t, (u64, u64), (u64, u64)>;
+
+/// Appends entries in the order of their seqs: in one sorted run, which a cursor takes several times faster.
+fn append_by_seq(by_seq: &mut Rows<'_>, feed: FeedId, entries: &[FeedEntry]) -> Result<(), StoreError> {
+    let mut cursor = by_seq.upper_bound_mut(Bound::Included((feed.0, u64::MAX)))?;
+    for entry in entries {
+        cursor.insert_before((feed.0, entry.seq), (entry.id.get(), entry.stored_log_seq()))?;
+    }
+    Ok(cursor.close()?)
+}
+
+/// Appends entries in the order of their ids to a feed without any.
+fn append_by_id(by_id: &mut Rows<'_>, feed: FeedId, entries: &[FeedEntry]) -> Result<(), StoreError> {
+    let mut cursor = by_id.upper_bound_mut(Bound::Included((feed.0, u64::MAX)))?;
+    for entry in entries {
+        cursor.insert_before((feed.0, entry.id.get()), (entry.seq, entry.stored_log_seq()))?;
+    }
+    Ok(cursor.close()?)
+}
+
+/// A feed's entries as they were, by id: read in one run when most will be asked for, else looked up one by one.
+enum KnownEntries {
+    Scanned(Vec<FeedEntry>),
     LookedUp,
 }
 
-type Rows<'t> = Table<'t, (u64, u8, u64), (u64, bool)>;
-
-impl KnownRows {
-    fn load(rows: &Rows<'_>, feed: u64, code: u8, asked: usize) -> Result<KnownRows, StoreError> {
+impl KnownEntries {
+    fn load(by_id: &Rows<'_>, feed: FeedId, asked: usize) -> Result<KnownEntries, StoreError> {
         let most = asked.saturating_mul(SCAN_RATIO);
         let mut scanned = Vec::new();
-        for entry in rows.range((feed, code, 0)..=(feed, code, u64::MAX))? {
+        for row in by_id.range((feed.0, 0)..=(feed.0, u64::MAX))? {
             if scanned.len() >= most {
-                return Ok(KnownRows::LookedUp);
+                return Ok(KnownEntries::LookedUp);
             }
-            let (key, value) = entry?;
-            scanned.push((key.value().2, value.value()));
+            let (key, value) = row?;
+            scanned.push(FeedEntry::of_row("feed_records", value.value().0, key.value().1, value.value().1)?);
         }
-        Ok(KnownRows::Scanned(scanned))
+        Ok(KnownEntries::Scanned(scanned))
     }
 
-    fn find(&mut self, rows: &Rows<'_>, feed: u64, code: u8, id: Id) -> Result<Option<(u64, bool)>, StoreError> {
+    fn find(&self, by_id: &Rows<'_>, feed: FeedId, id: Id) -> Result<Option<FeedEntry>, StoreError> {
         match self {
-            KnownRows::Scanned(scanned) => {
-                let at = scanned.binary_search_by_key(&id.get(), |(id, _)| *id);
-                Ok(at.ok().map(|at| scanned[at].1))
+            KnownEntries::Scanned(scanned) => {
+                let at = scanned.binary_search_by_key(&id, |entry| entry.id);
+                Ok(at.ok().map(|at| scanned[at]))
             }
-            KnownRows::LookedUp => Ok(rows.get((feed, code, id.get()))?.map(|found| found.value())),
+            KnownEntries::LookedUp => {
+                let found = by_id.get((feed.0, id.get()))?.map(|found| found.value());
+                found.map(|(seq, log_seq)| FeedEntry::of_row("feed_records", seq, id.get(), log_seq)).transpose()
+            }
         }
     }
 
     fn is_empty(&self) -> bool {
-        matches!(self, KnownRows::Scanned(scanned) if scanned.is_empty())
+        matches!(self, KnownEntries::Scanned(scanned) if scanned.is_empty())
     }
 }
 
-/// Makes a feed of the records that are visible now, each at its log seq.
+/// Makes a feed of entries.
 pub(super) fn create(
     transaction: &WriteTransaction,
     feed: FeedId,
     dataset: Dataset,
-    visible: &BTreeMap<Id, u64>,
+    mut entries: Vec<FeedEntry>,
 ) -> Result<(), StoreError> {
-    let (number, code) = (feed.0, dataset.code());
-    let mut by_seq: Vec<(u64, Id)> = visible.iter().map(|(id, seq)| (*seq, *id)).collect();
-    by_seq.sort_unstable();
-    let mut table = transaction.open_table(tables::FEED)?;
-    let mut cursor = table.upper_bound_mut(Bound::Included((number, code, u64::MAX)))?;
-    for (seq, id) in by_seq {
-        cursor.insert_before((number, code, seq), (id.get(), true))?;
-    }
-    cursor.close()?;
-    let mut table = transaction.open_table(tables::FEED_RECORDS)?;
-    let mut cursor = table.upper_bound_mut(Bound::Included((number, code, u64::MAX)))?;
-    for (id, seq) in visible {
-        cursor.insert_before((number, code, id.get()), (*seq, true))?;
-    }
-    cursor.close()?;
-    Ok(())
+    let mut head = FeedHead::empty(feed, dataset);
+    entries.iter().for_each(|entry| head.add(entry));
+    put_head(transaction, &head)?;
+    entries.sort_unstable_by_key(|entry| entry.seq);
+    append_by_seq(&mut transaction.open_table(tables::FEED_ENTRIES)?, feed, &entries)?;
+    entries.sort_unstable_by_key(|entry| entry.id);
+    append_by_id(&mut transaction.open_table(tables::FEED_RECORDS)?, feed, &entries)
 }
 
-/// Removes a feed that no license follows any longer.
-pub(super) fn erase(transaction: &WriteTransaction, feed: FeedId, dataset: Dataset) -> Result<(), StoreError> {
-    let all = (feed.0, dataset.code(), 0)..=(feed.0, dataset.code(), u64::MAX);
-    transaction.open_table(tables::FEED)?.retain_in(all.clone(), |_, _| false)?;
+/// Removes a feed that no license reads any longer.
+pub(super) fn erase(transaction: &WriteTransaction, feed: FeedId) -> Result<(), StoreError> {
+    let all = (feed.0, 0)..=(feed.0, u64::MAX);
+    transaction.open_table(tables::FEED_ENTRIES)?.retain_in(all.clone(), |_, _| false)?;
     transaction.open_table(tables::FEED_RECORDS)?.retain_in(all, |_, _| false)?;
+    transaction.open_table(tables::FEEDS)?.remove(feed.0)?;
     Ok(())
 }
 
-/// A license's newest entry of a record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Standing {
-    /// The seq of the entry.
-    pub seq: u64,
-    /// The seq of the record's `log` row, or [`GONE`].
-    pub log_seq: u64,
-}
-
-/// How a license stands now: its own rows, and over them what the feed that it follows said since.
+/// How a license stands now, by record: its baseline, and over it what its shared feed said since it joined.
 pub(super) fn standing(
     transaction: &WriteTransaction,
-    license: LicenseId,
     dataset: Dataset,
-    follows: Option<Follows>,
-) -> Result<BTreeMap<Id, Standing>, StoreError> {
-    let code = dataset.code();
+    subscription: Option<Subscription>,
+) -> Result<BTreeMap<Id, FeedEntry>, StoreError> {
     let mut standing = BTreeMap::new();
-    let rows = transaction.open_table(tables::LICENSE_RECORDS)?;
-    for entry in rows.range((license.0, code, 0)..=(license.0, code, u64::MAX))? {
-        let (key, value) = entry?;
-        let (seq, log_seq) = value.value();
-        standing.insert(read_id("license_records", key.value().2)?, Standing { seq, log_seq });
-    }
-    let Some(Follows { feed, since }) = follows else { return Ok(standing) };
-    let rows = transaction.open_table(tables::FEED)?;
-    for entry in rows.range((Bound::Excluded((feed.0, code, since)), Bound::Included((feed.0, code, u64::MAX))))? {
-        let (key, value) = entry?;
-        let (seq, (id, live)) = (key.value().2, value.value());
-        let log_seq = if live { seq } else { GONE };
-        standing.insert(read_id("feed", id)?, Standing { seq, log_seq });
+    let Some(Subscription { feed, joined_at, baseline }) = subscription else { return Ok(standing) };
+    let by_seq = transaction.open_table(tables::FEED_ENTRIES)?;
+    let entries = load_head(transaction, baseline, dataset)?.read_all(&by_seq)?;
+    standing.extend(entries.into_iter().map(|entry| (entry.id, entry)));
+    if let Some(feed) = feed {
+        let entries = load_head(transaction, feed, dataset)?.read_all(&by_seq)?;
+        let since = entries.into_iter().filter(|entry| entry.seq > joined_at);
+        standing.extend(since.map(|entry| (entry.id, entry)));
     }
     Ok(standing)
-}
-
-/// Writes down how a license stands, in place of its own rows.
-pub(super) fn put_standing(
-    transaction: &WriteTransaction,
-    license: LicenseId,
-    dataset: Dataset,
-    standing: &BTreeMap<Id, Standing>,
-) -> Result<(), StoreError> {
-    let (number, code) = (license.0, dataset.code());
-    erase_own(transaction, license, (code, code))?;
-    let mut by_seq: Vec<(Standing, Id)> = standing.iter().map(|(id, stands)| (*stands, *id)).collect();
-    by_seq.sort_unstable_by_key(|(stands, _)| stands.seq);
-    let mut table = transaction.open_table(tables::LICENSE_FEED)?;
-    let mut cursor = table.upper_bound_mut(Bound::Included((number, code, u64::MAX)))?;
-    for (stands, id) in by_seq {
-        cursor.insert_before((number, code, stands.seq), (id.get(), stands.log_seq))?;
-    }
-    cursor.close()?;
-    let mut table = transaction.open_table(tables::LICENSE_RECORDS)?;
-    let mut cursor = table.upper_bound_mut(Bound::Included((number, code, u64::MAX)))?;
-    for (id, stands) in standing {
-        cursor.insert_before((number, code, id.get()), (stands.seq, stands.log_seq))?;
-    }
-    cursor.close()?;
-    Ok(())
-}
-
-/// Removes every row of a license's own.
-pub(super) fn erase_license(transaction: &WriteTransaction, license: LicenseId) -> Result<(), StoreError> {
-    erase_own(transaction, license, (0, u8::MAX))
-}
-
-fn erase_own(transaction: &WriteTransaction, license: LicenseId, datasets: (u8, u8)) -> Result<(), StoreError> {
-    let all = (license.0, datasets.0, 0)..=(license.0, datasets.1, u64::MAX);
-    transaction.open_table(tables::LICENSE_FEED)?.retain_in(all.clone(), |_, _| false)?;
-    transaction.open_table(tables::LICENSE_RECORDS)?.retain_in(all, |_, _| false)?;
-    Ok(())
 }

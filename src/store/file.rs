@@ -1,5 +1,7 @@
 //! Opening the database file: who may write, who follows, and what a killed writer leaves behind.
 
+use std::borrow::Borrow;
+use std::cmp::Ordering;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -8,15 +10,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use redb::{
-    Builder, ConcurrencyMode, Database, DatabaseError, ReadOnlyDatabase, ReadTransaction, ReadableDatabase,
-    ReadableTable, TableError, WriteTransaction,
+    Builder, ConcurrencyMode, Database, DatabaseError, Key, ReadOnlyDatabase, ReadTransaction, ReadableDatabase,
+    ReadableTable, TableDefinition, TableError, Value, WriteTransaction,
 };
 
 use super::draft::{self, Draft};
 use super::edit::Edit;
 use super::note::WriterNote;
 use super::place::{folder_of, resolve};
-use super::tables::{self, META, META_SCHEMA, META_SECRET, SCHEMA};
+use super::tables::{self, EachTable, META, META_SCHEMA, META_SECRET, SCHEMA};
 use super::{Snapshot, StoreError, panics};
 
 /// The page cache of a writing command, in bytes.
@@ -319,22 +321,25 @@ fn create_draft(path: &Path) -> Result<Draft, StoreError> {
         let mut meta = transaction.open_table(META)?;
         meta.insert(META_SCHEMA, SCHEMA.to_le_bytes().as_slice())?;
         meta.insert(META_SECRET, secret.as_slice())?;
-        transaction.open_table(tables::COMMITS)?;
-        transaction.open_table(tables::REMOVALS)?;
-        transaction.open_table(tables::RECORDS)?;
-        transaction.open_table(tables::ORGANIZATIONS)?;
-        transaction.open_table(tables::TAGS)?;
-        transaction.open_table(tables::LINKS)?;
-        transaction.open_table(tables::LOG)?;
-        transaction.open_table(tables::FEED)?;
-        transaction.open_table(tables::FEED_RECORDS)?;
-        transaction.open_table(tables::LICENSE_FEED)?;
-        transaction.open_table(tables::LICENSE_RECORDS)?;
-        transaction.open_table(tables::LICENSES)?;
-        transaction.open_table(tables::KEYS)?;
-        Ok(())
+        drop(meta);
+        tables::for_each_table(&mut Create(transaction))
     })?;
     Ok(draft)
+}
+
+/// Opens every table, which makes it.
+struct Create<'t>(&'t WriteTransaction);
+
+impl EachTable for Create<'_> {
+    fn table<K, V>(&mut self, definition: TableDefinition<'static, K, V>) -> Result<(), StoreError>
+    where
+        K: Key + 'static,
+        V: Value + 'static,
+        for<'a> K::SelfType<'a>: Borrow<K::SelfType<'a>>,
+    {
+        self.0.open_table(definition)?;
+        Ok(())
+    }
 }
 
 /// Makes a database of an empty file, with what one transaction writes.
@@ -369,10 +374,11 @@ fn check_schema(path: &Path, database: &impl ReadableDatabase) -> Result<(), Sto
     };
     let stored = meta.get(META_SCHEMA)?.ok_or_else(not_ours)?;
     let found = u32::from_le_bytes(stored.value().try_into().map_err(|_| not_ours())?);
-    if found > SCHEMA {
-        return Err(StoreError::NewerSchema { path: path.to_owned(), found, known: SCHEMA });
+    match found.cmp(&SCHEMA) {
+        Ordering::Less => Err(StoreError::OlderSchema { path: path.to_owned(), found, known: SCHEMA }),
+        Ordering::Equal => Ok(()),
+        Ordering::Greater => Err(StoreError::NewerSchema { path: path.to_owned(), found, known: SCHEMA }),
     }
-    Ok(())
 }
 
 fn open_follower(path: &Path) -> Result<ReadOnlyDatabase, DatabaseError> {

@@ -1,6 +1,7 @@
 //! Changes of licenses and keys.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 
 use ipnet::IpNet;
 use redb::ReadableTable;
@@ -10,13 +11,14 @@ use super::StoreError;
 use super::batch::LicenseEffect;
 use super::codec::{RecordRow, seal, unseal};
 use super::edit::Edit;
-use super::feeds::{self, Standing};
-use super::tables::{self, GONE};
+use super::feed::FeedEntry;
+use super::feeds;
+use super::tables;
 use crate::model::key::{KeyStatus, new_key_id};
 use crate::model::license::DEFAULT_RATE_LIMIT;
 use crate::model::{
-    ApiKey, ConferenceFields, Dataset, FeedId, Follows, Id, JournalFields, KeyHash, KeyRecord, License, LicenseId,
-    RecordFields, Scope, Timestamp,
+    ApiKey, ConferenceFields, Dataset, FeedId, Id, JournalFields, KeyHash, KeyRecord, License, LicenseId, RecordFields,
+    Scope, Subscription, Timestamp,
 };
 
 /// What a change of a license did.
@@ -64,7 +66,7 @@ impl Edit<'_> {
                 scope: Scope::nothing(),
                 rate_limit: DEFAULT_RATE_LIMIT,
                 scope_seq: 0,
-                follows: [None; 2],
+                subscriptions: [None; 2],
                 created_at: self.time,
             },
         };
@@ -101,7 +103,8 @@ impl Edit<'_> {
         Ok(change)
     }
 
-    /// Moves a license from the feed of its present scope to that of another, and writes down how it stands then.
+    /// Moves a license from the feed of its present scope to that of another, and writes down how it stands then: its
+    /// baseline.
     fn rescope<F: RecordFields>(&mut self, license: &mut License, scope: &Scope) -> Result<LicenseEffect, StoreError> {
         let dataset = F::DATASET;
         let place = dataset.index();
@@ -109,75 +112,83 @@ impl Edit<'_> {
         if license.scope.shows_same(scope, dataset) {
             return Ok(effect);
         }
-        let visible: BTreeMap<Id, (Timestamp, u64)> =
-            if scope.datasets.contains(&dataset) { self.visible_records::<F>(scope)? } else { BTreeMap::new() };
-        let before = license.follows[place];
-        let mut standing = feeds::standing(&self.transaction, license.id, dataset, before)?;
-        let is_live = |id: &Id| standing.get(id).is_some_and(|stands| stands.log_seq != GONE);
-        let mut entering: Vec<(Timestamp, Id, u64)> = visible
+        let licensed = scope.datasets.contains(&dataset);
+        let visible = if licensed { self.visible_records::<F>(scope)? } else { BTreeMap::new() };
+        let before = license.subscriptions[place];
+        let mut standing = feeds::standing(&self.transaction, dataset, before)?;
+        let is_live = |id: &Id| standing.get(id).is_some_and(FeedEntry::is_live);
+        let mut entering: Vec<(Timestamp, Id, NonZeroU64)> = visible
             .iter()
             .filter(|(id, _)| !is_live(id))
             .map(|(id, (updated_at, log_seq))| (*updated_at, *id, *log_seq))
             .collect();
         entering.sort_unstable();
         let leaving: Vec<Id> = standing
-            .iter()
-            .filter(|(id, stands)| stands.log_seq != GONE && !visible.contains_key(id))
-            .map(|(id, _)| *id)
+            .values()
+            .filter(|entry| entry.is_live() && !visible.contains_key(&entry.id))
+            .map(|entry| entry.id)
             .collect();
         for (_, id, log_seq) in entering {
             effect.entering += 1;
-            standing.insert(id, Standing { seq: self.take_seq(), log_seq });
+            standing.insert(id, FeedEntry { seq: self.take_seq(), id, log_seq: Some(log_seq) });
         }
         for id in leaving {
             effect.leaving += 1;
-            standing.insert(id, Standing { seq: self.take_seq(), log_seq: GONE });
+            standing.insert(id, FeedEntry { seq: self.take_seq(), id, log_seq: None });
         }
-        feeds::put_standing(&self.transaction, license.id, dataset, &standing)?;
+        if let Some(Subscription { baseline, .. }) = before {
+            feeds::erase(&self.transaction, baseline)?;
+        }
         self.leave_feed(license, dataset)?;
-        if scope.datasets.contains(&dataset) {
-            let others = self.licenses.iter().filter(|other| other.id != license.id);
-            let shared = others
-                .filter(|other| other.scope.shows_same(scope, dataset))
-                .find_map(|other| other.follows[place])
-                .map(|follows| follows.feed);
-            let feed = match shared {
-                Some(feed) => feed,
-                None => {
-                    let feed = FeedId(self.take_seq());
-                    let rows = visible.into_iter().map(|(id, (_, log_seq))| (id, log_seq)).collect();
-                    feeds::create(&self.transaction, feed, dataset, &rows)?;
-                    feed
-                }
-            };
-            license.follows[place] = Some(Follows { feed, since: self.next_seq - 1 });
-        }
+        let baseline = FeedId(self.take_seq());
+        feeds::create(&self.transaction, baseline, dataset, standing.into_values().collect())?;
+        let others = self.licenses.iter().filter(|other| licensed && other.id != license.id);
+        let shared =
+            others.filter(|other| other.scope.shows_same(scope, dataset)).find_map(|other| other.feed(dataset));
+        let feed = match shared {
+            None if licensed => {
+                let feed = FeedId(self.take_seq());
+                let live = |(id, (_, log_seq)): (Id, (Timestamp, NonZeroU64))| FeedEntry {
+                    seq: log_seq.get(),
+                    id,
+                    log_seq: Some(log_seq),
+                };
+                feeds::create(&self.transaction, feed, dataset, visible.into_iter().map(live).collect())?;
+                Some(feed)
+            }
+            shared => shared,
+        };
+        license.subscriptions[place] = Some(Subscription { feed, joined_at: self.next_seq - 1, baseline });
         Ok(effect)
     }
 
     /// The records that a scope shows, with the time of their last change and the seqs of their `log` rows.
-    fn visible_records<F: RecordFields>(&self, scope: &Scope) -> Result<BTreeMap<Id, (Timestamp, u64)>, StoreError> {
+    fn visible_records<F: RecordFields>(
+        &self,
+        scope: &Scope,
+    ) -> Result<BTreeMap<Id, (Timestamp, NonZeroU64)>, StoreError> {
         let code = F::DATASET.code();
         let records = self.transaction.open_table(tables::RECORDS)?;
         let mut visible = BTreeMap::new();
         for entry in records.range((code, 0)..=(code, u64::MAX))? {
             let row: RecordRow<F> = unseal("records", entry?.1.value())?;
             if row.record.fields().is_in(scope) {
-                visible.insert(row.record.id(), (row.updated_at, row.seq));
+                let log_seq = NonZeroU64::new(row.seq).ok_or_else(|| StoreError::Damaged {
+                    table: "records",
+                    detail: format!("{} {} has no seq", F::DATASET, row.record.id()),
+                })?;
+                visible.insert(row.record.id(), (row.updated_at, log_seq));
             }
         }
         Ok(visible)
     }
 
-    /// Takes a license from the feed that it follows, which goes with its last license.
-    fn leave_feed(&mut self, license: &mut License, dataset: Dataset) -> Result<(), StoreError> {
-        let Some(left) = license.follows[dataset.index()].take() else { return Ok(()) };
-        let is_followed = self
-            .licenses
-            .iter()
-            .filter(|other| other.id != license.id)
-            .any(|other| other.follows[dataset.index()].is_some_and(|follows| follows.feed == left.feed));
-        if is_followed { Ok(()) } else { feeds::erase(&self.transaction, left.feed, dataset) }
+    /// Takes a license from the feed that it shares, which goes with its last license.
+    fn leave_feed(&mut self, license: &License, dataset: Dataset) -> Result<(), StoreError> {
+        let Some(left) = license.feed(dataset) else { return Ok(()) };
+        let others = self.licenses.iter().filter(|other| other.id != license.id);
+        let is_shared = others.into_iter().any(|other| other.feed(dataset) == Some(left));
+        if is_shared { Ok(()) } else { feeds::erase(&self.transaction, left) }
     }
 
     fn put_license(&mut self, license: License) -> Result<(), StoreError> {
@@ -195,10 +206,12 @@ impl Edit<'_> {
     /// [`StoreError::NoSuchLicense`], and when the database cannot be written.
     pub fn remove_license(&mut self, name: &str) -> Result<usize, StoreError> {
         let found = self.find_license(name).cloned();
-        let mut license = found.ok_or_else(|| StoreError::NoSuchLicense(name.to_owned()))?;
-        feeds::erase_license(&self.transaction, license.id)?;
+        let license = found.ok_or_else(|| StoreError::NoSuchLicense(name.to_owned()))?;
         for dataset in Dataset::ALL {
-            self.leave_feed(&mut license, dataset)?;
+            if let Some(subscription) = license.subscriptions[dataset.index()] {
+                feeds::erase(&self.transaction, subscription.baseline)?;
+            }
+            self.leave_feed(&license, dataset)?;
         }
         self.transaction.open_table(tables::LICENSES)?.remove(license.id.0)?;
         self.licenses.retain(|other| other.id != license.id);

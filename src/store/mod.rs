@@ -6,10 +6,12 @@
 //! - [`file`]: opening for reading and writing, waiting for another writer, repair after a killed one.
 //!   [`place`]: where the file really stands; [`draft`]s: files without a name until they are whole; `note`: who writes;
 //!   [`panics`] on damaged files.
-//! - [`snapshot`]: one committed state, for readers; [`entries`] are a license's in it; [`columns`] is what filters run over, [`bodies`] what answers are
-//!   put together from, as [`rope`]s.
+//! - [`feed`]: what a feed is; [`feed_index`]: a feed in memory; [`entries`]: a license's entries; [`feed_cache`]: which feeds are in
+//!   memory.
+//! - [`snapshot`]: one committed state, for readers; [`columns`] is what filters run over, [`bodies`] what answers are put
+//!   together from, as [`rope`]s.
 //! - [`batch`]: what an import hands over; [`edit`]: the one write transaction; [`records`] brings a batch in,
-//!   [`feeds`] keeps what licenses learn, [`licensing`] changes licenses and keys.
+//!   [`feeds`] writes what licenses learn, [`licensing`] changes licenses and keys.
 //! - [`check`]: every index, hash and count compared with the records.
 //! - [`replace`]: backup, restore and compaction; `copy` writes a database anew, row by row.
 
@@ -23,6 +25,9 @@ pub mod draft;
 pub mod edit;
 pub mod entries;
 pub mod error;
+pub mod feed;
+pub mod feed_cache;
+pub mod feed_index;
 pub mod feeds;
 pub mod file;
 pub mod licensing;
@@ -41,4 +46,4 @@ pub use edit::Edit;
 pub use error::StoreError;
 pub use file::{Follower, Writer};
 pub use rope::{Rope, RopeWriter};
-pub use snapshot::{CommitPoint, Snapshot};
+pub use snapshot::{CommitPoint, Patience, Snapshot};

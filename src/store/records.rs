@@ -1,6 +1,7 @@
 //! A batch of validated rows becomes changed rows, new log rows and new entries in the feeds of licenses.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU64;
 use std::ops::Bound;
 
 use redb::{ReadableTable, ReadableTableMetadata};
@@ -9,7 +10,8 @@ use super::StoreError;
 use super::batch::{Batch, Counts, Curation, LicenseEffect, Outcome};
 use super::codec::{RecordRow, hash, seal, unseal};
 use super::edit::Edit;
-use super::feeds::{self, Entry, FeedChange};
+use super::feed::FeedEntry;
+use super::feeds::{self, FeedChange};
 use super::tables;
 use crate::model::reference::{ReferenceFields, Referenced};
 use crate::model::{
@@ -143,7 +145,6 @@ impl Edit<'_> {
         if !changes.is_empty() {
             self.changed_at[dataset.index()] = Some(self.time);
         }
-        self.write_removals(&changes)?;
         outcome.datasets[dataset.index()] = counts;
         outcome.licenses.extend(self.write_feeds(&changes)?);
         Ok(())
@@ -181,14 +182,6 @@ impl Edit<'_> {
             for (key, bytes) in &fresh {
                 records.insert(*key, bytes.as_slice())?;
             }
-        }
-        Ok(())
-    }
-
-    fn write_removals<F: RecordFields>(&mut self, changes: &[Change<F>]) -> Result<(), StoreError> {
-        let mut removals = self.transaction.open_table(tables::REMOVALS)?;
-        for change in changes.iter().filter(|change| change.after.is_none()) {
-            removals.insert((F::DATASET.code(), change.seq), change.id.get())?;
         }
         Ok(())
     }
@@ -247,22 +240,23 @@ impl Edit<'_> {
         Ok(())
     }
 
-    /// Tells every license with the dataset what it now sees otherwise: once for all that follow the same feed.
+    /// Tells every license with the dataset what it now sees otherwise: once for all that share a feed.
     fn write_feeds<F: RecordFields>(&mut self, changes: &[Change<F>]) -> Result<Vec<LicenseEffect>, StoreError> {
         let dataset = F::DATASET;
         let mut written: BTreeMap<FeedId, FeedChange> = BTreeMap::new();
         let mut effects = Vec::new();
         for license in &self.licenses {
-            let Some(follows) = license.follows[dataset.index()] else { continue };
-            let change = match written.get(&follows.feed) {
+            let Some(feed) = license.feed(dataset) else { continue };
+            let change = match written.get(&feed) {
                 Some(change) => *change,
                 None => {
                     let entries = changes.iter().map(|change| {
                         let visible = change.after.as_ref().is_some_and(|record| record.fields().is_in(&license.scope));
-                        Entry { id: change.id, seq: change.seq, visible }
+                        let log_seq = if visible { NonZeroU64::new(change.seq) } else { None };
+                        FeedEntry { seq: change.seq, id: change.id, log_seq }
                     });
-                    let change = feeds::write(&self.transaction, follows.feed, dataset, entries)?;
-                    written.insert(follows.feed, change);
+                    let change = feeds::write(&self.transaction, feed, dataset, entries)?;
+                    written.insert(feed, change);
                     change
                 }
             };

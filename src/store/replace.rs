@@ -14,7 +14,7 @@ use redb::backends::FileBackend;
 use redb::{ReadTransaction, ReadableTable, StorageBackend, WriteTransaction};
 use serde::Serialize;
 
-use super::codec::{CommitRow, seal, unseal};
+use super::codec::{CommitRow, seal, unseal, unseal_commit};
 use super::copy::{check_file, copy_checked};
 use super::draft::{self, Draft};
 use super::file::{Follower, Writer, new_draft};
@@ -324,7 +324,7 @@ fn renew_lineages(transaction: &WriteTransaction) -> Result<(), StoreError> {
     let mut renewed: Vec<(u64, CommitRow)> = Vec::new();
     for entry in commits.iter()? {
         let (seq, bytes) = entry?;
-        let mut row: CommitRow = unseal("commits", bytes.value())?;
+        let mut row = unseal_commit(seq.value(), bytes.value())?;
         getrandom::fill(&mut row.lineage)?;
         renewed.push((seq.value(), row));
     }

@@ -1,21 +1,22 @@
 //! One committed state of the database, with its tables open: what every answer is made from.
 
 use std::collections::HashMap;
-use std::ops::Bound;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTable};
 
 use super::StoreError;
 use super::bodies::{Bodies, Log, Texts, Wanted};
-use super::codec::{CommitRow, RecordRow, unseal};
-use super::columns::{Columns, Shown};
-use super::entries::{Entries, EntryTables};
-use super::load::{load_references, load_rows, read_id};
+use super::codec::{CommitRow, RecordRow, TableCounts, expect_count, unseal, unseal_commit};
+use super::columns::Columns;
+use super::entries::Entries;
+use super::feed::{FeedEntry, FeedHead};
+use super::feed_cache::{CachedFeed, FeedCache};
+use super::feed_index::FeedIndex;
+use super::load::{load_references, load_rows};
 use super::tables;
 use crate::model::{
-    Curated, Dataset, Id, KeyHash, KeyRecord, License, LicenseId, Organization, RecordFields, References, Tag,
+    Curated, Dataset, FeedId, Id, KeyHash, KeyRecord, License, LicenseId, Organization, RecordFields, References, Tag,
     Timestamp,
 };
 
@@ -44,15 +45,20 @@ pub struct DatasetState {
     pub last_change_at: Option<Timestamp>,
 }
 
-/// What the bits of all licenses' visible rows may take in memory; beyond it they are made for each request.
-const SHOWN_BYTES_MOST: usize = 64 << 20;
-
 /// A license, with what answers ask of it time and again.
 struct Licensed {
     license: Arc<License>,
     /// The newest entry of its feed or its scope change, per dataset.
     witnesses: [OnceLock<CommitPoint>; 2],
-    shown: [OnceLock<Arc<Shown>>; 2],
+}
+
+/// Whether an answer may wait for what is not in memory yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// It is read now, however long that takes.
+    Wait,
+    /// [`StoreError::NotInMemory`] is returned instead.
+    Refuse,
 }
 
 type Table<K, V> = ReadOnlyTable<K, V>;
@@ -67,19 +73,22 @@ pub struct Snapshot {
     secret: [u8; 32],
     licenses: HashMap<LicenseId, Licensed>,
     keys: HashMap<KeyHash, Arc<KeyRecord>>,
+    /// What is sealed of each feed.
+    feeds: HashMap<FeedId, FeedHead>,
+    /// How many rows other tables hold.
+    counts: TableCounts,
     references: OnceLock<Arc<References>>,
-    columns: [OnceLock<Arc<Columns>>; 2],
-    /// Held while columns are built, so that many who wait for them build them once.
+    feed_cache: Arc<FeedCache>,
+    /// Held while a feed is read into memory, so that many who wait for it read it once.
     building: Mutex<()>,
-    shown_bytes: AtomicUsize,
     bodies: Arc<Bodies>,
     commits: Table<u64, &'static [u8]>,
-    removals: Table<(u8, u64), u64>,
     records: Table<(u8, u64), &'static [u8]>,
     organizations: Table<u64, &'static [u8]>,
     tags: Table<u64, &'static [u8]>,
     log: Log,
-    entries: EntryTables,
+    feed_entries: Table<(u64, u64), (u64, u64)>,
+    feed_records: Table<(u64, u64), (u64, u64)>,
 }
 
 impl std::fmt::Debug for Snapshot {
@@ -96,26 +105,41 @@ impl Snapshot {
 
     /// Opens the state that a transaction sees.
     pub(super) fn open(transaction: &ReadTransaction) -> Result<Snapshot, StoreError> {
-        Snapshot::open_with(transaction, Arc::default())
+        Snapshot::open_with(transaction, Arc::default(), Arc::default())
     }
 
-    fn open_with(transaction: &ReadTransaction, bodies: Arc<Bodies>) -> Result<Snapshot, StoreError> {
+    /// Opens the state that a transaction sees, with what is in memory.
+    pub(super) fn open_with(
+        transaction: &ReadTransaction,
+        bodies: Arc<Bodies>,
+        feed_cache: Arc<FeedCache>,
+    ) -> Result<Snapshot, StoreError> {
         let commits = transaction.open_table(tables::COMMITS)?;
-        let (commit, datasets, references_seq) = match last_commit(&commits)? {
-            None => (CommitPoint::EMPTY, [DatasetState::default(); 2], 0),
-            Some((point, row)) => (point, dataset_states(&row), row.references_seq),
+        let (commit, datasets, references_seq, counts) = match last_commit(&commits)? {
+            None => (CommitPoint::EMPTY, [DatasetState::default(); 2], 0, TableCounts::default()),
+            Some((point, row)) => (point, dataset_states(&row), row.references_seq, row.counts),
         };
         let mut licenses = HashMap::new();
         for entry in transaction.open_table(tables::LICENSES)?.iter()? {
             let license: License = unseal("licenses", entry?.1.value())?;
-            let (witnesses, shown) = Default::default();
-            licenses.insert(license.id, Licensed { license: Arc::new(license), witnesses, shown });
+            licenses.insert(license.id, Licensed { license: Arc::new(license), witnesses: Default::default() });
         }
+        expect_count("licenses", licenses.len(), counts.licenses)?;
         let mut keys = HashMap::new();
         for entry in transaction.open_table(tables::KEYS)?.iter()? {
             let (hash, row) = entry?;
             keys.insert(KeyHash(hash.value()), Arc::new(unseal("keys", row.value())?));
         }
+        expect_count("keys", keys.len(), counts.keys)?;
+        let mut feeds = HashMap::new();
+        for entry in transaction.open_table(tables::FEEDS)?.iter()? {
+            let head: FeedHead = unseal("feeds", entry?.1.value())?;
+            if head.newest_seq > commit.seq {
+                return Err(head.damaged(format!("it is ahead of the last commit, {}", commit.seq)));
+            }
+            feeds.insert(head.feed, head);
+        }
+        expect_count("feeds", feeds.len(), counts.feeds)?;
         let secret = match transaction.open_table(tables::META)?.get(tables::META_SECRET)? {
             Some(secret) => secret.value().try_into().map_err(|_| damaged_secret())?,
             None => return Err(damaged_secret()),
@@ -127,50 +151,38 @@ impl Snapshot {
             secret,
             licenses,
             keys,
+            feeds,
+            counts,
             references: OnceLock::new(),
-            columns: [OnceLock::new(), OnceLock::new()],
+            feed_cache,
             building: Mutex::new(()),
-            shown_bytes: AtomicUsize::new(0),
             bodies,
             commits,
-            removals: transaction.open_table(tables::REMOVALS)?,
             records: transaction.open_table(tables::RECORDS)?,
             organizations: transaction.open_table(tables::ORGANIZATIONS)?,
             tags: transaction.open_table(tables::TAGS)?,
             log: transaction.open_table(tables::LOG)?,
-            entries: EntryTables {
-                feed: transaction.open_table(tables::FEED)?,
-                feed_records: transaction.open_table(tables::FEED_RECORDS)?,
-                license_feed: transaction.open_table(tables::LICENSE_FEED)?,
-                license_records: transaction.open_table(tables::LICENSE_RECORDS)?,
-            },
+            feed_entries: transaction.open_table(tables::FEED_ENTRIES)?,
+            feed_records: transaction.open_table(tables::FEED_RECORDS)?,
         })
     }
 
-    /// Opens a newer state. What is in memory is brought forward, if the new state's history holds the earlier one.
+    /// Opens a newer state. What is in memory stays, if the new state's history holds the earlier one; it is brought
+    /// forward when it is asked for.
     pub(super) fn open_after(earlier: &Snapshot, transaction: &ReadTransaction) -> Result<Snapshot, StoreError> {
-        let newer = Snapshot::open_with(transaction, Arc::clone(&earlier.bodies))?;
-        let since = earlier.commit.seq;
-        if !newer.holds(since, &earlier.commit.lineage)? {
+        let (bodies, feed_cache) = (Arc::clone(&earlier.bodies), Arc::clone(&earlier.feed_cache));
+        let newer = Snapshot::open_with(transaction, bodies, feed_cache)?;
+        if !newer.holds(earlier.commit.seq, &earlier.commit.lineage)? {
             // After a rollback the same seqs come again, with other rows.
             let bodies = Arc::<Bodies>::default();
             bodies.limit_to(earlier.bodies.most_bytes());
-            return Ok(Snapshot { bodies, ..newer });
+            let feed_cache = Arc::new(FeedCache::new(earlier.feed_cache.max_bytes()));
+            return Ok(Snapshot { bodies, feed_cache, ..newer });
         }
         if let Some(references) = earlier.references.get()
             && newer.references_seq == earlier.references_seq
         {
             let _ = newer.references.set(Arc::clone(references));
-        }
-        for dataset in Dataset::ALL {
-            let place = dataset.index();
-            if let Some(columns) = earlier.columns[place].get() {
-                let mut changed = newer.removed_after(dataset, since)?;
-                changed.extend(newer.changed_after(dataset, since)?);
-                let (forward, retired) = columns.brought_forward(&newer, dataset, changed)?;
-                newer.bodies.retire(dataset, retired.into_iter());
-                let _ = newer.columns[place].set(Arc::new(forward));
-            }
         }
         Ok(newer)
     }
@@ -228,44 +240,82 @@ impl Snapshot {
             return Ok(references);
         }
         let loaded = Arc::new(load_references(&self.organizations, &self.tags)?);
+        expect_count("organizations", loaded.organizations.len(), self.counts.organizations)?;
+        expect_count("tags", loaded.tags.len(), self.counts.tags)?;
         Ok(self.references.get_or_init(|| loaded))
     }
 
-    /// Whether what filters run over is there, so that no request has to wait for it.
-    pub fn is_warm(&self) -> bool {
-        self.columns.iter().all(|columns| columns.get().is_some())
+    /// What is sealed of a feed.
+    fn head(&self, feed: FeedId) -> Result<FeedHead, StoreError> {
+        self.feeds.get(&feed).copied().ok_or_else(|| StoreError::Damaged {
+            table: "feeds",
+            detail: format!("there is no feed {}, which a license reads", feed.0),
+        })
     }
 
-    /// What filters run over, built at the first call.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub fn columns(&self, dataset: Dataset) -> Result<&Arc<Columns>, StoreError> {
-        let place = &self.columns[dataset.index()];
-        if let Some(columns) = place.get() {
-            return Ok(columns);
+    /// What is in memory of a feed in this very state.
+    fn cached(&self, feed: FeedId) -> Result<Option<CachedFeed>, StoreError> {
+        let head = self.head(feed)?;
+        Ok(self.feed_cache.get(feed).filter(|cached| *cached.index.head() == head))
+    }
+
+    /// A feed's entries, read or brought forward where they are not in memory.
+    fn index(&self, feed: FeedId, patience: Patience) -> Result<Arc<FeedIndex>, StoreError> {
+        if let Some(cached) = self.cached(feed)? {
+            return Ok(cached.index);
         }
+        patience.check()?;
         let _building = self.building.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(columns) = place.get() {
-            return Ok(columns);
-        }
-        let built = Arc::new(Columns::build(self, dataset)?);
-        Ok(place.get_or_init(|| built))
+        self.load(feed).map(|cached| cached.index)
     }
 
-    /// The rows of the columns that a license shows.
-    pub(crate) fn shown(&self, license: &License, dataset: Dataset) -> Result<Arc<Shown>, StoreError> {
-        let place = dataset.index();
-        let kept = self.licenses.get(&license.id).map(|licensed| &licensed.shown[place]);
-        if let Some(shown) = kept.and_then(OnceLock::get) {
-            return Ok(Arc::clone(shown));
+    /// The columns of a feed, built or brought forward where they are not in memory.
+    fn columns(&self, feed: FeedId, patience: Patience) -> Result<Arc<Columns>, StoreError> {
+        let is_current =
+            |cached: &CachedFeed| cached.columns.clone().filter(|columns| columns.head() == cached.index.head());
+        if let Some(columns) = self.cached(feed)?.as_ref().and_then(is_current) {
+            return Ok(columns);
         }
-        let shown = Arc::new(self.columns(dataset)?.shown(&license.scope, dataset));
-        match kept {
-            Some(kept) if self.shown_bytes.fetch_add(shown.bytes(), Ordering::Relaxed) < SHOWN_BYTES_MOST => {
-                Ok(Arc::clone(kept.get_or_init(|| shown)))
+        patience.check()?;
+        let _building = self.building.lock().unwrap_or_else(PoisonError::into_inner);
+        let cached = self.load(feed)?;
+        if let Some(columns) = is_current(&cached) {
+            return Ok(columns);
+        }
+        let columns = Arc::new(match &cached.columns {
+            Some(earlier) => earlier.advance(self, &cached.index)?,
+            None => Columns::build(self, &cached.index)?,
+        });
+        self.keep(feed, CachedFeed { index: cached.index, columns: Some(Arc::clone(&columns)) });
+        Ok(columns)
+    }
+
+    /// What is in memory of a feed, brought to this state.
+    fn load(&self, feed: FeedId) -> Result<CachedFeed, StoreError> {
+        let head = self.head(feed)?;
+        let earlier = match self.feed_cache.get(feed) {
+            Some(cached) if *cached.index.head() == head => return Ok(cached),
+            // A newer state of the feed is of no use to this one.
+            other => other.filter(|cached| cached.index.head().newest_seq < head.newest_seq),
+        };
+        let cached = match earlier {
+            None => CachedFeed { index: Arc::new(FeedIndex::build(head, &self.feed_entries)?), columns: None },
+            Some(CachedFeed { index, columns }) => {
+                let (index, replaced) = index.advance(head, &self.feed_entries)?;
+                let retired = replaced.iter().filter_map(|entry| entry.log_seq);
+                self.bodies.retire(head.dataset, retired.map(|log_seq| log_seq.get()));
+                CachedFeed { index: Arc::new(index), columns }
             }
-            _ => Ok(shown),
+        };
+        self.keep(feed, cached.clone());
+        Ok(cached)
+    }
+
+    /// Keeps what is in memory of a feed, unless a newer state's is there.
+    fn keep(&self, feed: FeedId, cached: CachedFeed) {
+        let newest_seq = cached.index.head().newest_seq;
+        if self.feed_cache.get(feed).is_none_or(|other| other.index.head().newest_seq <= newest_seq) {
+            self.feed_cache.insert(feed, cached);
         }
     }
 
@@ -280,7 +330,14 @@ impl Snapshot {
     /// A record's row.
     pub(super) fn find_row<F: RecordFields>(&self, id: Id) -> Result<Option<RecordRow<F>>, StoreError> {
         let found = self.records.get((F::DATASET.code(), id.get()))?;
-        found.map(|bytes| unseal("records", bytes.value())).transpose()
+        let row: Option<RecordRow<F>> = found.map(|bytes| unseal("records", bytes.value())).transpose()?;
+        match row {
+            Some(row) if row.record.id() != id => Err(StoreError::Damaged {
+                table: "records",
+                detail: format!("{} {id} holds the record {}", F::DATASET, row.record.id()),
+            }),
+            row => Ok(row),
+        }
     }
 
     /// Calls `each` with every curated record of a dataset, in the order of their ids.
@@ -307,7 +364,8 @@ impl Snapshot {
         if let Some(witness) = kept.and_then(OnceLock::get) {
             return Ok(*witness);
         }
-        let seq = self.entries(license, dataset).newest_seq()?.max(license.scope_seq);
+        let newest_seq = license.feed(dataset).map_or(Ok(0), |feed| self.head(feed).map(|head| head.newest_seq))?;
+        let seq = newest_seq.max(license.scope_seq);
         let commit = self.commit_of(seq)?;
         let commit = commit
             .ok_or_else(|| StoreError::Damaged { table: "commits", detail: format!("no commit holds seq {seq}") })?;
@@ -315,13 +373,69 @@ impl Snapshot {
         Ok(kept.map_or(witness, |kept| *kept.get_or_init(|| witness)))
     }
 
-    /// A license's entries in a dataset.
-    pub(crate) fn entries(&self, license: &License, dataset: Dataset) -> Entries<'_> {
-        self.entries.of(license, dataset)
+    /// The feed that a license shares with others in a dataset.
+    fn feed_of(license: &License, dataset: Dataset) -> Result<FeedId, StoreError> {
+        license.feed(dataset).ok_or_else(|| StoreError::Damaged {
+            table: "licenses",
+            detail: format!("license `{}` reads no feed of {dataset}, which it shows", license.name),
+        })
+    }
+
+    /// A license's entries in a dataset; those of before it joined its feed only where ones after `seq` are asked for.
+    pub(crate) fn entries(
+        &self,
+        license: &License,
+        dataset: Dataset,
+        seq: u64,
+        patience: Patience,
+    ) -> Result<Entries, StoreError> {
+        let shared = self.index(Snapshot::feed_of(license, dataset)?, patience)?;
+        let (joined_at, baseline) = license.subscriptions[dataset.index()]
+            .map_or((0, None), |subscription| (subscription.joined_at, Some(subscription.baseline)));
+        let baseline =
+            baseline.filter(|_| seq < joined_at).map(|baseline| self.index(baseline, patience)).transpose()?;
+        Ok(Entries { shared, joined_at, baseline })
+    }
+
+    /// The entry of a record that a license sees.
+    pub(crate) fn find_live(
+        &self,
+        license: &License,
+        dataset: Dataset,
+        id: Id,
+        patience: Patience,
+    ) -> Result<Option<FeedEntry>, StoreError> {
+        let feed = Snapshot::feed_of(license, dataset)?;
+        if let Some(cached) = self.cached(feed)? {
+            return Ok(cached.index.find(id).filter(|entry| entry.is_live()).copied());
+        }
+        if let Some(found) = self.feed_records.get((feed.0, id.get()))? {
+            let (seq, log_seq) = found.value();
+            let entry = FeedEntry::of_row("feed_records", seq, id.get(), log_seq)?;
+            if entry.is_live() {
+                return Ok(Some(entry));
+            }
+        }
+        // What a damaged index lost must not pass for a record that is not there.
+        Ok(self.index(feed, patience)?.find(id).filter(|entry| entry.is_live()).copied())
+    }
+
+    /// The columns of a license's records in a dataset.
+    pub(crate) fn columns_of(
+        &self,
+        license: &License,
+        dataset: Dataset,
+        patience: Patience,
+    ) -> Result<Arc<Columns>, StoreError> {
+        self.columns(Snapshot::feed_of(license, dataset)?, patience)
     }
 
     /// The finished JSON of rows of the log.
     pub(crate) fn texts(&self, dataset: Dataset, wanted: &[Wanted]) -> Result<Texts, StoreError> {
+        if let Some(beyond) = wanted.iter().find(|want| want.seq > self.commit.seq) {
+            let detail = format!("{dataset} {} stands at seq {}, beyond the last commit", beyond.id, beyond.seq);
+            return Err(StoreError::Damaged { table: "feed_records", detail });
+        }
         self.bodies.texts(&self.log, dataset, wanted)
     }
 
@@ -330,33 +444,34 @@ impl Snapshot {
         &self.bodies
     }
 
+    /// The feeds that are in memory.
+    pub fn feed_cache(&self) -> &Arc<FeedCache> {
+        &self.feed_cache
+    }
+
     /// Reads what requests will ask for while there is room, newest first, as long as `go_on` says so.
     ///
     /// # Errors
     /// When the database cannot be read.
     pub fn warm(&self, go_on: &dyn Fn() -> bool) -> Result<(), StoreError> {
-        for dataset in Dataset::ALL {
-            self.columns(dataset)?;
+        let mut feeds: Vec<FeedId> = self.licenses.values().flat_map(|licensed| licensed.license.feeds()).collect();
+        feeds.sort_unstable();
+        feeds.dedup();
+        for feed in feeds {
+            // The last quarter is left to those who ask.
+            if !go_on() || self.feed_cache.bytes() > self.feed_cache.max_bytes() / 4 * 3 {
+                break;
+            }
+            match self.columns(feed, Patience::Wait) {
+                // Whoever asks hears of it.
+                Ok(_) | Err(StoreError::Damaged { .. }) => {}
+                Err(error) => return Err(error),
+            }
         }
         for dataset in Dataset::ALL {
             self.bodies.warm(&self.log, dataset, self.commit.seq, go_on)?;
         }
         Ok(())
-    }
-
-    /// The ids of records whose `log` row stands after a seq.
-    pub(super) fn changed_after(&self, dataset: Dataset, after: u64) -> Result<Vec<Id>, StoreError> {
-        let code = dataset.code();
-        let range = (Bound::Excluded((code, after)), Bound::Included((code, u64::MAX)));
-        let rows = self.log.range(range)?;
-        rows.map(|entry| read_id("log", entry?.1.value().0)).collect()
-    }
-
-    /// The ids of records that commits after a seq removed.
-    pub(super) fn removed_after(&self, dataset: Dataset, after: u64) -> Result<Vec<Id>, StoreError> {
-        let code = dataset.code();
-        let range = (Bound::Excluded((code, after)), Bound::Included((code, u64::MAX)));
-        self.removals.range(range)?.map(|entry| read_id("removals", entry?.1.value())).collect()
     }
 
     /// The commit that took a seq; `None` beyond the last one.
@@ -365,8 +480,12 @@ impl Snapshot {
             None => Ok(None),
             Some(entry) => {
                 let (last, bytes) = entry?;
-                let row: CommitRow = unseal("commits", bytes.value())?;
-                Ok(Some(CommitPoint { seq: last.value(), time: row.time, lineage: row.lineage }))
+                let row = unseal_commit(last.value(), bytes.value())?;
+                if row.first_seq > seq {
+                    let detail = format!("no commit holds seq {seq}, the next one begins at {}", row.first_seq);
+                    return Err(StoreError::Damaged { table: "commits", detail });
+                }
+                Ok(Some(CommitPoint { seq: row.last_seq, time: row.time, lineage: row.lineage }))
             }
         }
     }
@@ -394,6 +513,15 @@ impl Snapshot {
     }
 }
 
+impl Patience {
+    fn check(self) -> Result<(), StoreError> {
+        match self {
+            Patience::Wait => Ok(()),
+            Patience::Refuse => Err(StoreError::NotInMemory),
+        }
+    }
+}
+
 fn damaged_secret() -> StoreError {
     StoreError::Damaged { table: "meta", detail: "the token secret is missing".to_owned() }
 }
@@ -405,7 +533,7 @@ pub(super) fn last_commit(
     match commits.last()? {
         None => Ok(None),
         Some((seq, bytes)) => {
-            let row: CommitRow = unseal("commits", bytes.value())?;
+            let row = unseal_commit(seq.value(), bytes.value())?;
             Ok(Some((CommitPoint { seq: seq.value(), time: row.time, lineage: row.lineage }, row)))
         }
     }

@@ -12,8 +12,10 @@ use super::World;
 const COMMITS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("commits");
 const HASH_LEN: usize = 16;
 
-/// A commit: time, lineage, first seq, totals and times of the datasets' last changes, seq of the references' last one.
-type Commit = (Timestamp, [u8; 16], u64, [u64; 2], [Option<Timestamp>; 2], u64);
+/// A commit: time, lineage, first and last seq, totals and times of the datasets' last changes, seq of the references' last
+/// one, counts, who, what.
+type Commit =
+    (Timestamp, [u8; 16], u64, u64, [u64; 2], [Option<Timestamp>; 2], u64, (u64, u64, u64, u64, u64), String, String);
 
 impl World {
     /// Lets so many seconds pass since everything that was committed.
@@ -34,7 +36,7 @@ impl World {
             for (seq, bytes) in rows {
                 let mut commit: Commit = rmp_serde::from_slice(&bytes[HASH_LEN..]).unwrap();
                 commit.0 = commit.0.plus_s(-seconds);
-                commit.4 = commit.4.map(|time| time.map(|time| time.plus_s(-seconds)));
+                commit.5 = commit.5.map(|time| time.map(|time| time.plus_s(-seconds)));
                 let text = rmp_serde::to_vec(&commit).unwrap();
                 let hash = blake3::hash(&text);
                 table.insert(seq, [&hash.as_bytes()[..HASH_LEN], &text].concat().as_slice()).unwrap();

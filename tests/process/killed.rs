@@ -5,25 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::serving::read_whole_states;
-use super::site::{Process, SOON, Site, conferences_of_version, version_of, wait_until};
-
-/// A small generator of random numbers (SplitMix64): the kills come at the same moments of a run again.
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A part of a duration, up to the whole.
-    pub fn part_of(&mut self, whole: Duration) -> Duration {
-        whole.mul_f64((self.next() % 1000) as f64 / 1000.0)
-    }
-}
+use super::site::{Process, Random, SOON, Site, conferences_of_version, version_of, wait_until};
 
 #[test]
 fn a_killed_import_leaves_the_state_before_or_after() {
@@ -37,7 +19,7 @@ fn a_killed_import_leaves_the_state_before_or_after() {
     let usual = begun.elapsed();
 
     let server = site.serve();
-    let mut random = Random(SEED);
+    let mut random = Random::new(SEED);
     let stop = AtomicBool::new(false);
     let (mut killed, mut lost) = (0, 0);
     std::thread::scope(|scope| {
@@ -86,7 +68,7 @@ fn a_killed_import_leaves_the_state_before_or_after() {
 fn a_killed_first_import_leaves_no_file_or_a_whole_one() {
     let site = Site::new();
     let file = site.write("conferences.jsonl", conferences_of_version(1000, 0));
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     for _ in 0..6 {
         let mut import = Process::spawn(site.command(["import"]).arg(&file).stdout(std::process::Stdio::null()));
         import.ended_within(random.part_of(Duration::from_millis(60)));

@@ -33,6 +33,34 @@ pub fn wait_until_every<T>(interval: Duration, what: &str, within: Duration, mut
     }
 }
 
+/// A small generator of random numbers (SplitMix64): what is done at random is done again with the same seed.
+#[derive(Debug)]
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below another.
+    pub fn below(&mut self, limit: usize) -> usize {
+        usize::try_from(self.next() % u64::try_from(limit).expect("small")).expect("small")
+    }
+
+    /// A part of a duration, up to the whole.
+    pub fn part_of(&mut self, whole: Duration) -> Duration {
+        whole.mul_f64((self.next() % 1000) as f64 / 1000.0)
+    }
+}
+
 /// A child process that never outlives its test.
 #[derive(Debug)]
 pub struct Process {
@@ -254,7 +282,12 @@ impl Site {
     }
 
     /// Starts a server by a command of its own and waits until it is ready.
-    pub fn start(&self, mut command: Command) -> Server {
+    pub fn start(&self, command: Command) -> Server {
+        self.try_start(command).unwrap_or_else(|done| panic!("the server did not start: {done:?}"))
+    }
+
+    /// Starts a server by a command of its own and waits until it is ready, or has ended by itself.
+    pub fn try_start(&self, mut command: Command) -> Result<Server, Done> {
         let log = tempfile::NamedTempFile::new_in(self.folder()).expect("a log file").into_temp_path();
         let stderr = File::create(&log).expect("the log can be written");
         let mut process = Process::spawn(command.stdout(Stdio::piped()).stderr(stderr));
@@ -263,9 +296,10 @@ impl Site {
         stdout.read_line(&mut first).expect("UTF-8");
         let told = first.trim_end().strip_prefix("listening on ").and_then(|url| url.split_once("://"));
         let Some((scheme, Ok(address))) = told.map(|(scheme, address)| (scheme.to_owned(), address.parse())) else {
-            panic!("the server did not start: {first:?} {}", fs::read_to_string(&log).unwrap_or_default());
+            let status = process.ended_within(SOON).expect("what does not serve ends");
+            return Err(Done { code: status.code(), stdout: first, stderr: fs::read_to_string(&log).expect("UTF-8") });
         };
-        Server { process, scheme, address, stdout, log }
+        Ok(Server { process, scheme, address, stdout, log })
     }
 
     /// The full check finds nothing.

@@ -5,8 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::killed::Random;
-use super::site::{Process, Site, conferences_of_version};
+use super::site::{Process, Random, Site, conferences_of_version};
 
 const SEED: u64 = 20_270_314;
 
@@ -31,7 +30,7 @@ fn killed_commands_leave_nothing(rounds: u32, prepared: impl Fn(&Site, Command) 
         &["compact"],
         &["export", "out"],
     ];
-    let mut random = Random(SEED);
+    let mut random = Random::new(SEED);
     for command in commands {
         let begun = Instant::now();
         let done = prepared(&site, site.command(command)).output().unwrap();

@@ -4,8 +4,7 @@
 
 use std::fs;
 
-use super::killed::Random;
-use super::site::{Done, Site, conferences_of_version};
+use super::site::{Done, Random, Site, conferences_of_version};
 
 const PAGE: usize = 4096;
 
@@ -13,20 +12,15 @@ fn variable(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.parse().ok())
 }
 
-/// Something less than a bound.
-fn below(random: &mut Random, bound: usize) -> usize {
-    usize::try_from(random.next() % u64::try_from(bound).unwrap()).unwrap()
-}
-
 /// Damages a copy as disks and cables do, and as nobody would expect.
 fn damage(whole: &[u8], random: &mut Random) -> (&'static str, Vec<u8>) {
     let mut bytes = whole.to_vec();
     let pages = bytes.len() / PAGE;
-    let page = below(random, pages) * PAGE;
+    let page = random.below(pages) * PAGE;
     let what = match random.next() % 6 {
         0 => {
-            for _ in 0..=below(random, 20) {
-                let at = below(random, whole.len());
+            for _ in 0..=random.below(20) {
+                let at = random.below(whole.len());
                 bytes[at] ^= 1 << (random.next() % 8);
             }
             "bits"
@@ -42,19 +36,19 @@ fn damage(whole: &[u8], random: &mut Random) -> (&'static str, Vec<u8>) {
             "a page of zeros"
         }
         3 => {
-            let from = below(random, pages) * PAGE;
+            let from = random.below(pages) * PAGE;
             bytes.copy_within(from..from + PAGE, page);
             "a page of another place"
         }
         4 => {
-            for _ in 0..=below(random, 400) {
-                let at = below(random, pages) * PAGE + below(random, 40);
+            for _ in 0..=random.below(400) {
+                let at = random.below(pages) * PAGE + random.below(40);
                 bytes[at] ^= 1 << (random.next() % 8);
             }
             "bits at the beginnings of pages"
         }
         _ => {
-            let at = below(random, 2 * PAGE.min(whole.len() / 2));
+            let at = random.below(2 * PAGE.min(whole.len() / 2));
             bytes[at] ^= 1 << (random.next() % 8);
             "a bit in the first pages"
         }
@@ -91,7 +85,7 @@ fn damage_is_told() {
     let whole = fs::read(site.db()).unwrap();
     let (mut found, mut failed) = (0, 0);
     for case in 0..cases {
-        let (kind, bytes) = damage(&whole, &mut Random(seed * 1_000_003 + case));
+        let (kind, bytes) = damage(&whole, &mut Random::new(seed * 1_000_003 + case));
         let what = format!("MEDFEED_SEED={seed}, case {case} ({kind})");
         let run = |args: &[&str]| {
             fs::write(site.db(), &bytes).unwrap();

@@ -1,0 +1,168 @@
+//! What the time of an answer tells of records that its caller does not see.
+//!
+//! For each probe two filters are asked for in turn: one that only hidden records match, and one that none matches. The
+//! figure is the area under the curve (AUC) of telling the two by their times: 0.5 is a coin, 1 is certainty. Requests go
+//! straight into the handlers, without sockets: a caller measures through a network and can only tell less.
+//!
+//! `cargo bench --bench secrecy`; `MEDFEED_BENCH_SAMPLES` sets the samples of each filter.
+
+#![allow(clippy::expect_used, clippy::print_stdout, reason = "a bench prints, and ends where something is wrong")]
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use medfeed::api::{Answer, Request, Service, Settings, Source};
+use medfeed::import::{self, Options};
+use medfeed::model::time::now;
+use medfeed::model::{Dataset, Scope};
+use medfeed::serve::Follow;
+use medfeed::store::Writer;
+use medfeed::store::licensing::KeySettings;
+
+/// Samples of each filter.
+const SAMPLES: usize = 20_000;
+/// Conferences in the database.
+const CONFERENCES: u64 = 12_000;
+/// Of so many the license sees one.
+const VISIBLE_ONE_IN: u64 = 6;
+/// Hidden records that match where few do.
+const FEW: u64 = 10;
+/// Hidden records that match where many do.
+const MANY: u64 = 1_000;
+
+/// What is asked: the name, the filter that hidden records match, the one that none matches. Both are of the same letters.
+const PROBES: [(&str, &str, &str); 7] = [
+    ("nothing against nothing", "q=zqwkjv", "q=zqwvjk"),
+    ("q, 10 hidden matches", "q=zqxjkv", "q=zqxkjv"),
+    ("q, 1,000 hidden matches", "q=wjqzvk", "q=wqjzvk"),
+    ("country of 1 hidden record", "country=Zedonia", "country=Zidonea"),
+    ("country of thousands", "country=Elbonia", "country=Ibolnea"),
+    ("therapy area of 1 hidden record", "therapy_area=Oneirology", "therapy_area=Onierology"),
+    ("therapy area of thousands", "therapy_area=Horology", "therapy_area=Hylooorg"),
+];
+
+fn conferences() -> String {
+    let line = |id: u64| {
+        let visible = id.is_multiple_of(VISIBLE_ONE_IN);
+        let hidden = id - id / VISIBLE_ONE_IN;
+        let word = match hidden {
+            _ if visible => "",
+            ..=FEW => "zqxjkv",
+            _ if (FEW + 1..=FEW + MANY).contains(&hidden) => "wjqzvk",
+            _ => "",
+        };
+        let country = match (visible, hidden) {
+            (true, _) => ["Japan", "France", "Chile"][usize::try_from(id % 3).expect("small")],
+            (false, 5_000) => "Zedonia",
+            (false, _) => "Elbonia",
+        };
+        let area = match (visible, hidden) {
+            (true, _) => "Oncology",
+            (false, 5_000) => "Oneirology",
+            (false, _) => "Horology",
+        };
+        format!(
+            "{{\"id\":{id},\"name\":\"Annual Meeting {id} of the {word} Society\",\"year\":{},\"country\":\"{country}\",\
+             \"therapy_areas\":[\"{area}\"],\"start_date_status\":\"check\",\"abstract_due_date_status\":\"check\",\
+             \"late_breaking_due_date_status\":\"check\"}}\n",
+            2020 + id % 10
+        )
+    };
+    (1..=CONFERENCES).map(line).collect()
+}
+
+/// Makes the database; returns a key of a license that sees one record in six.
+fn build(folder: &Path) -> String {
+    let file = folder.join("conferences.jsonl");
+    std::fs::write(&file, conferences()).expect("the file can be written");
+    let sources = import::Source::find(&[file], None).expect("the file is found");
+    let rows = import::read_sources(&sources, &mut |_| {}).expect("the file can be read");
+    let writer = Writer::open_or_create(&folder.join("bench.redb"), Duration::ZERO).expect("a new database");
+    let mut edit = writer.begin().expect("the write transaction begins");
+    let merged = import::merge(rows, &edit, &Options::default()).expect("the rows are good");
+    edit.apply(merged.batch).expect("the rows are written");
+    let areas = Some(["Oncology".to_owned()].into());
+    let scope = Scope { datasets: [Dataset::Conferences].into(), therapy_areas: areas, countries: None, years: None };
+    edit.set_license("some", scope, Some(u32::MAX)).expect("the license is set");
+    let (key, _) = edit.create_key("some", KeySettings::default()).expect("the key is made");
+    edit.commit().expect("all is committed");
+    key.reveal().to_owned()
+}
+
+/// The request of a sample: a date that excludes nothing makes each another one, so that no kept answer is found.
+fn request(key: &str, filter: &str, sample: usize) -> Request {
+    let (year, rest) = (2100 + sample / 336, sample % 336);
+    let date = format!("{year:04}-{:02}-{:02}", 1 + rest / 28, 1 + rest % 28);
+    let mut headers = HeaderMap::new();
+    headers.insert(AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {key}")).expect("a header"));
+    Request {
+        method: Method::GET,
+        path: "/v1/conferences".to_owned(),
+        query: Some(format!("{filter}&start_date_to={date}")),
+        headers,
+        has_body: false,
+        address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        at: Instant::now(),
+        wall: now(),
+    }
+}
+
+fn time(service: &Service, request: Request) -> Duration {
+    let began = Instant::now();
+    let answer = service.answer(request);
+    let elapsed = began.elapsed();
+    match answer {
+        Answer::Ready(response) => assert_eq!(response.status, StatusCode::OK),
+        other => panic!("not answered at once: {other:?}"),
+    }
+    elapsed
+}
+
+/// The chance that a time of the first kind is longer than one of the second.
+fn auc(first: &[Duration], second: &[Duration]) -> f64 {
+    let mut all: Vec<(Duration, bool)> =
+        first.iter().map(|time| (*time, true)).chain(second.iter().map(|time| (*time, false))).collect();
+    all.sort_unstable();
+    let mut ranks = 0.0;
+    let mut at = 0;
+    while at < all.len() {
+        let equal = all[at..].iter().take_while(|(time, _)| *time == all[at].0).count();
+        let mean_rank = at as f64 + (equal as f64 + 1.0) / 2.0;
+        ranks += mean_rank * all[at..at + equal].iter().filter(|(_, is_first)| *is_first).count() as f64;
+        at += equal;
+    }
+    let (n, m) = (first.len() as f64, second.len() as f64);
+    (ranks - n * (n + 1.0) / 2.0) / (n * m)
+}
+
+fn main() {
+    let samples = std::env::var("MEDFEED_BENCH_SAMPLES").map_or(SAMPLES, |text| text.parse().expect("a number"));
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let key = build(folder.path());
+    let follow = Arc::new(Follow::open(&folder.path().join("bench.redb"), Duration::ZERO).expect("it opens"));
+    follow.published().warm(&|| true).expect("the records are read");
+    let service = Service::new(Settings::of("http://127.0.0.1"), follow);
+    println!("{samples} samples of each filter; a license that sees 1 in {VISIBLE_ONE_IN} of {CONFERENCES}\n");
+    println!("| probe | AUC | median, hidden matches | median, no match |\n| --- | ---: | ---: | ---: |");
+    for (name, hidden, none) in PROBES {
+        let (mut with, mut without) = (Vec::with_capacity(samples), Vec::with_capacity(samples));
+        for sample in 0..samples {
+            // In turn, and each first as often as the other.
+            for first in [sample % 2 == 0, sample % 2 != 0] {
+                let filter = if first { hidden } else { none };
+                let taken = time(&service, request(&key, filter, sample));
+                if first { with.push(taken) } else { without.push(taken) }
+            }
+        }
+        let area = auc(&with, &without);
+        let median = |times: &mut Vec<Duration>| {
+            times.sort_unstable();
+            times[times.len() / 2].as_nanos() as f64 / 1e3
+        };
+        println!("| {name} | {area:.3} | {:.1} us | {:.1} us |", median(&mut with), median(&mut without));
+    }
+}

@@ -1,0 +1,186 @@
+//! What a feed is: one entry per record, at the seq of the record's newest change as the feed's licenses see it; and what
+//! is sealed of all its entries together, so that none can be lost or changed unnoticed.
+
+use std::num::NonZeroU64;
+use std::ops::Bound;
+
+use redb::ReadableTable;
+use serde::{Deserialize, Serialize};
+
+use super::StoreError;
+use super::load::read_id;
+use super::tables::TOMBSTONE;
+use crate::model::{Dataset, FeedId, Id};
+
+/// An entry of a feed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FeedEntry {
+    /// Where it stands in the feed.
+    pub seq: u64,
+    /// The record.
+    pub id: Id,
+    /// The seq of the record's `log` row; `None` for a tombstone.
+    pub log_seq: Option<NonZeroU64>,
+}
+
+impl FeedEntry {
+    /// The entry that a row of `feed_entries` or `feed_records` holds.
+    pub(super) fn of_row(table: &'static str, seq: u64, id: u64, log_seq: u64) -> Result<FeedEntry, StoreError> {
+        Ok(FeedEntry { seq, id: read_id(table, id)?, log_seq: NonZeroU64::new(log_seq) })
+    }
+
+    /// Whether the record is visible.
+    pub fn is_live(&self) -> bool {
+        self.log_seq.is_some()
+    }
+
+    /// The log seq as rows hold it.
+    pub(super) fn stored_log_seq(&self) -> u64 {
+        self.log_seq.map_or(TOMBSTONE, NonZeroU64::get)
+    }
+
+    /// A number that differs for different entries.
+    fn digest(&self) -> u64 {
+        mix(self.seq ^ mix(self.id.get() ^ mix(self.stored_log_seq())))
+    }
+}
+
+/// Spreads a number's bits over all 64 (the finalizer of SplitMix64: Steele, Lea and Flood, 2014).
+fn mix(number: u64) -> u64 {
+    let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+/// What is sealed of a feed, in table `feeds`: the entries that were read add up to it, or the file is damaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct FeedHead {
+    /// The feed, so that no other feed's head passes for this one's.
+    pub feed: FeedId,
+    /// The dataset of its records.
+    pub dataset: Dataset,
+    /// How many entries it has.
+    pub entries: u64,
+    /// How many of them are live.
+    pub live: u64,
+    /// The seq of its newest entry; 0 without one.
+    pub newest_seq: u64,
+    /// The sum of the entries' digests, modulo 2^64.
+    pub digest: u64,
+}
+
+impl FeedHead {
+    /// The head of a feed without entries.
+    pub fn empty(feed: FeedId, dataset: Dataset) -> FeedHead {
+        FeedHead { feed, dataset, entries: 0, live: 0, newest_seq: 0, digest: 0 }
+    }
+
+    /// Counts an entry in.
+    pub fn add(&mut self, entry: &FeedEntry) {
+        self.entries += 1;
+        self.live += u64::from(entry.is_live());
+        self.newest_seq = self.newest_seq.max(entry.seq);
+        self.digest = self.digest.wrapping_add(entry.digest());
+    }
+
+    /// Counts an entry out that a newer one of its record replaces.
+    pub fn replace(&mut self, old: &FeedEntry) -> Result<(), StoreError> {
+        let reduced = self.entries.checked_sub(1).zip(self.live.checked_sub(u64::from(old.is_live())));
+        let (entries, live) =
+            reduced.ok_or_else(|| self.damaged("it has more entries than its head counts".to_owned()))?;
+        (self.entries, self.live) = (entries, live);
+        self.digest = self.digest.wrapping_sub(old.digest());
+        Ok(())
+    }
+
+    /// All entries of the feed, in the order of their seqs.
+    ///
+    /// # Errors
+    /// When the database cannot be read, or the entries do not add up to the head.
+    pub fn read_all(&self, table: &impl ReadableTable<(u64, u64), (u64, u64)>) -> Result<Vec<FeedEntry>, StoreError> {
+        let mut found = FeedHead::empty(self.feed, self.dataset);
+        let mut entries = Vec::new();
+        self.read_after(0, table, |entry| {
+            found.add(&entry);
+            entries.push(entry);
+            found.entries <= self.entries
+        })?;
+        if found == *self { Ok(entries) } else { Err(self.damaged("its entries do not add up".to_owned())) }
+    }
+
+    /// Calls `each` with the entries after a seq, in the order of their seqs, as long as it says so.
+    pub fn read_after(
+        &self,
+        seq: u64,
+        table: &impl ReadableTable<(u64, u64), (u64, u64)>,
+        mut each: impl FnMut(FeedEntry) -> bool,
+    ) -> Result<(), StoreError> {
+        let number = self.feed.0;
+        let mut last = seq;
+        let after = (Bound::Excluded((number, seq)), Bound::Included((number, u64::MAX)));
+        for row in table.range(after)? {
+            let (key, value) = row?;
+            let ((feed, seq), (id, log_seq)) = (key.value(), value.value());
+            // On a damaged page keys may stand in any order.
+            if feed != number || seq <= last || seq > self.newest_seq {
+                return Err(self.damaged(format!("an entry of feed {feed} at seq {seq} stands after seq {last}")));
+            }
+            last = seq;
+            if !each(FeedEntry::of_row("feed_entries", seq, id, log_seq)?) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// A finding about this feed.
+    pub fn damaged(&self, detail: String) -> StoreError {
+        StoreError::Damaged {
+            table: "feed_entries",
+            detail: format!("feed {} of {}: {detail}", self.feed.0, self.dataset),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(seq: u64, id: u64, log_seq: u64) -> FeedEntry {
+        FeedEntry::of_row("feed_entries", seq, id, log_seq).unwrap()
+    }
+
+    fn head(entries: &[FeedEntry]) -> FeedHead {
+        let mut head = FeedHead::empty(FeedId(3), Dataset::Journals);
+        entries.iter().for_each(|entry| head.add(entry));
+        head
+    }
+
+    #[test]
+    fn every_difference_is_noticed() {
+        let sound = [entry(4, 1, 4), entry(5, 2, 0), entry(6, 3, 6)];
+        let others: [&[FeedEntry]; 8] = [
+            &[],
+            &sound[..2],
+            &sound[1..],
+            &[entry(4, 1, 4), entry(5, 2, 0), entry(6, 4, 6)],
+            &[entry(4, 1, 4), entry(5, 2, 5), entry(6, 3, 6)],
+            &[entry(4, 1, 4), entry(5, 2, 0), entry(6, 3, 0)],
+            &[entry(4, 2, 4), entry(5, 1, 0), entry(6, 3, 6)],
+            &[entry(4, 1, 6), entry(5, 2, 0), entry(6, 3, 4)],
+        ];
+        for other in others {
+            assert_ne!(head(other), head(&sound), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn a_replaced_entry_leaves_no_trace() {
+        let mut moved = head(&[entry(4, 1, 4), entry(5, 2, 5)]);
+        moved.replace(&entry(4, 1, 4)).unwrap();
+        moved.add(&entry(6, 1, 0));
+        assert_eq!(moved, head(&[entry(5, 2, 5), entry(6, 1, 0)]));
+        assert!(head(&[]).replace(&entry(4, 1, 4)).is_err());
+    }
+}

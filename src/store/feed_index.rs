@@ -1,0 +1,136 @@
+//! A feed in memory: its entries in the order of their seqs and of their ids. It is read whole, compared with what is
+//! sealed of it, and brought forward by what changed; so no page can lack a row that a damaged index lost.
+//!
+//! Lists, feed pages, exports and columns walk it. It holds what the licenses of the feed see and nothing else: what a
+//! request reads, and how long that takes, does not depend on records that they do not see.
+
+use std::collections::HashMap;
+
+use redb::ReadableTable;
+
+use super::StoreError;
+use super::feed::{FeedEntry, FeedHead};
+use crate::model::Id;
+
+/// A position as it is held.
+fn position(head: &FeedHead, position: usize) -> Result<u32, StoreError> {
+    let held = u32::try_from(position).ok().filter(|held| *held < u32::MAX);
+    held.ok_or_else(|| head.damaged("it has more entries than can be read".to_owned()))
+}
+
+/// The entries of a feed in one state.
+#[derive(Debug)]
+pub struct FeedIndex {
+    head: FeedHead,
+    /// In the order of their seqs.
+    entries: Vec<FeedEntry>,
+    /// Positions in `entries`, in the order of the entries' ids.
+    by_id: Vec<u32>,
+}
+
+impl FeedIndex {
+    /// Reads a feed.
+    pub(super) fn build(
+        head: FeedHead,
+        table: &impl ReadableTable<(u64, u64), (u64, u64)>,
+    ) -> Result<FeedIndex, StoreError> {
+        let entries = head.read_all(table)?;
+        let count = position(&head, entries.len())?;
+        FeedIndex::of(head, entries, (0..count).collect())
+    }
+
+    /// `by_id` holds every position, best in an order that is nearly right.
+    fn of(head: FeedHead, entries: Vec<FeedEntry>, mut by_id: Vec<u32>) -> Result<FeedIndex, StoreError> {
+        by_id.sort_by_key(|at| entries[*at as usize].id);
+        let index = FeedIndex { head, entries, by_id };
+        if index.by_id.windows(2).any(|pair| index.at(pair[0]).id == index.at(pair[1]).id) {
+            return Err(head.damaged("a record has two entries".to_owned()));
+        }
+        Ok(index)
+    }
+
+    /// The same feed in a later state. Returns the entries that newer ones replaced, too.
+    pub(super) fn advance(
+        &self,
+        head: FeedHead,
+        table: &impl ReadableTable<(u64, u64), (u64, u64)>,
+    ) -> Result<(FeedIndex, Vec<FeedEntry>), StoreError> {
+        let mut newer: HashMap<Id, FeedEntry> = HashMap::new();
+        let mut added = Vec::new();
+        head.read_after(self.head.newest_seq, table, |entry| {
+            newer.insert(entry.id, entry);
+            added.push(entry);
+            true
+        })?;
+        let mut found = self.head;
+        let mut entries = Vec::with_capacity(self.entries.len() + added.len());
+        let mut replaced = Vec::new();
+        // Where each entry goes; u32::MAX for those that are replaced.
+        let mut moved = Vec::with_capacity(self.entries.len());
+        for entry in &self.entries {
+            if newer.contains_key(&entry.id) {
+                found.replace(entry)?;
+                replaced.push(*entry);
+                moved.push(u32::MAX);
+            } else {
+                moved.push(position(&head, entries.len())?);
+                entries.push(*entry);
+            }
+        }
+        added.iter().for_each(|entry| found.add(entry));
+        if found != head {
+            return Err(head.damaged("its new entries do not add up".to_owned()));
+        }
+        let kept = self.by_id.iter().map(|at| moved[*at as usize]).filter(|at| *at != u32::MAX);
+        let new = position(&head, entries.len())?..position(&head, entries.len() + added.len())?;
+        let by_id = kept.chain(new).collect();
+        entries.extend(added);
+        Ok((FeedIndex::of(head, entries, by_id)?, replaced))
+    }
+
+    /// What is sealed of the feed in this state.
+    pub(super) fn head(&self) -> &FeedHead {
+        &self.head
+    }
+
+    fn at(&self, position: u32) -> &FeedEntry {
+        &self.entries[position as usize]
+    }
+
+    /// How many visible records the feed has.
+    pub fn live(&self) -> usize {
+        // Counted against the entries when the index was made.
+        usize::try_from(self.head.live).unwrap_or(usize::MAX)
+    }
+
+    /// The entry of a record.
+    pub fn find(&self, id: Id) -> Option<&FeedEntry> {
+        let found = self.by_id.binary_search_by_key(&id, |at| self.at(*at).id);
+        found.ok().map(|place| self.at(self.by_id[place]))
+    }
+
+    /// The position in [`FeedIndex::entries`] of the first entry after a seq.
+    pub fn position_after(&self, seq: u64) -> usize {
+        self.entries.partition_point(|entry| entry.seq <= seq)
+    }
+
+    /// All entries, oldest change first.
+    pub fn entries(&self) -> &[FeedEntry] {
+        &self.entries
+    }
+
+    /// The position in the order of ids of the first entry of a larger id.
+    pub fn position_after_id(&self, id: u64) -> usize {
+        self.by_id.partition_point(|at| self.at(*at).id.get() <= id)
+    }
+
+    /// The entry at a position in the order of ids.
+    pub fn by_id(&self, position: usize) -> Option<&FeedEntry> {
+        self.by_id.get(position).map(|at| self.at(*at))
+    }
+
+    /// What it takes in memory, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<FeedIndex>() + size_of_val(self.entries.as_slice()) + size_of_val(self.by_id.as_slice())
+    }
+}

@@ -1,0 +1,229 @@
+//! Files whose bytes rotted: a server of one answers what a server of the sound file answers, or says that it failed.
+//! `MEDFEED_CASES` sets how many files are damaged, `MEDFEED_SEED` the first one's seed.
+
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+
+use super::client::{Answer, Client};
+use super::site::{Done, Process, Random, SOON, STATUSES, Server, Site};
+
+/// Files damaged unless something else is said.
+const CASES: u64 = 25;
+const PAGE: usize = 4096;
+const RECORDS: u64 = 700;
+
+const TARGETS: [&str; 17] = [
+    "/v1/status",
+    "/v1/conferences?limit=500",
+    "/v1/conferences?limit=500&updated_since=2020-01-01",
+    "/v1/conferences?year=2026&limit=500",
+    "/v1/conferences?country=Japan&limit=500",
+    "/v1/conferences?q=conference%203&limit=500",
+    "/v1/conferences/changes?updated_since=2020-01-01&limit=1000",
+    "/v1/conferences/changes?updated_since=2020-01-01&limit=100",
+    "/v1/conferences/1",
+    "/v1/conferences/349",
+    "/v1/conferences/700",
+    "/v1/exports/conferences",
+    "/v1/exports/conferences?format=csv",
+    "/v1/reference/therapy-areas",
+    "/v1/reference/organizations?dataset=conferences",
+    "/v1/journals?limit=500",
+    "/v1/journals/changes?updated_since=2020-01-01",
+];
+
+fn from_environment(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
+}
+
+/// A database with every kind of row, and two keys of different licenses.
+fn build() -> (Site, [String; 2]) {
+    let site = Site::new();
+    let lines = |ids: std::ops::RangeInclusive<u64>, venue: &str| -> String {
+        let line = |id: u64| {
+            let country = ["Japan", "France", "Chile"][usize::try_from(id % 3).unwrap()];
+            let area = ["Oncology", "Cardiology"][usize::try_from(id % 2).unwrap()];
+            format!(
+                "{{\"id\":{id},\"name\":\"Conference {id}\",\"year\":{},\"country\":\"{country}\",\"venue\":\"{venue}\",\
+                 \"therapy_areas\":[\"{area}\"],\"organizations\":[{}],{STATUSES}}}\n",
+                2024 + id % 4,
+                1 + id % 40,
+            )
+        };
+        ids.map(line).collect()
+    };
+    let organizations: String = (1..=40).map(|id| format!("{{\"id\":{id},\"name\":\"Society {id}\"}}\n")).collect();
+    site.import("organizations.jsonl", organizations);
+    site.import("conferences.jsonl", lines(1..=RECORDS, "a hall"));
+    site.import(
+        "journals.jsonl",
+        (1..=90).map(|id| format!("{{\"id\":{id},\"name\":\"J{id}\"}}\n")).collect::<String>(),
+    );
+    site.license("all", "--dataset conferences --dataset journals");
+    site.license("some", "--dataset conferences --dataset journals --therapy-area Oncology");
+    let keys = ["all", "some"].map(|license| site.key(license, &[]).1);
+    site.import("conferences.jsonl", lines(200..=260, "another hall"));
+    site.import(
+        "conferences.jsonl",
+        (90..=99).map(|id| format!("{{\"id\":{id},\"deleted\":true}}\n")).collect::<String>(),
+    );
+    (site, keys)
+}
+
+/// Every page of a list or feed, as far as they can be had.
+fn walk(client: &mut Client, first: &str) -> Vec<Answer> {
+    let mut target = first.to_owned();
+    let mut answers = Vec::new();
+    loop {
+        let answer = client.get(&target);
+        let next = if answer.status == 200 && !first.contains("exports") {
+            let page = answer.json();
+            let base = first.split_once('?').map_or(first, |(path, _)| path);
+            let limit = first.split('&').find(|pair| pair.contains("limit=")).unwrap_or("limit=500");
+            let limit = limit.rsplit_once('?').map_or(limit, |(_, pair)| pair);
+            let cursor = page["next_cursor"].as_str();
+            let token = page["next_sync_token"].as_str().filter(|_| page["has_more"] == true);
+            match (cursor, token) {
+                (Some(cursor), _) => Some(format!("{first}&cursor={cursor}")),
+                (_, Some(token)) => Some(format!("{base}?since={token}&{limit}")),
+                _ => None,
+            }
+        } else {
+            None
+        };
+        answers.push(answer);
+        match next {
+            Some(next) => target = next,
+            None => return answers,
+        }
+    }
+}
+
+/// What an answer tells, of all that its caller relies on.
+fn told(answer: &Answer) -> (u16, Vec<u8>, Option<String>) {
+    let body = if answer.header("content-type").is_some_and(|kind| kind.contains("json")) {
+        let mut body = answer.json();
+        if let Some(members) = body.as_object_mut() {
+            // The clock, the request's id, and the server's port in a problem's address.
+            ["time", "request_id", "type"].map(|name| members.remove(name));
+        }
+        body.to_string().into_bytes()
+    } else {
+        answer.body.clone()
+    };
+    (answer.status, body, answer.header("x-record-count").map(str::to_owned))
+}
+
+/// Damages a file in one of several ways.
+fn damage(content: &mut [u8], random: &mut Random) -> String {
+    let pages = content.len() / PAGE;
+    let is_used = |content: &[u8], page: usize| content[page * PAGE..(page + 1) * PAGE].iter().any(|byte| *byte != 0);
+    let page = loop {
+        let page = random.below(pages);
+        if is_used(content, page) {
+            break page;
+        }
+    };
+    let start = page * PAGE;
+    match random.below(6) {
+        0 => {
+            let (at, bit) = (start + random.below(PAGE), random.below(8));
+            content[at] ^= 1 << bit;
+            format!("bit {bit} of byte {at}")
+        }
+        1 => {
+            // The head of a page and its first offsets.
+            let (at, bit) = (start + random.below(64), random.below(8));
+            content[at] ^= 1 << bit;
+            format!("bit {bit} of byte {at} near the head of page {page}")
+        }
+        2 => {
+            content[start..start + PAGE].fill(0);
+            format!("page {page} zeroed")
+        }
+        3 => {
+            let other = random.below(pages);
+            content.copy_within(other * PAGE..(other + 1) * PAGE, start);
+            format!("page {other} over page {page}")
+        }
+        4 => {
+            for _ in 0..8 {
+                content[start + random.below(PAGE)] ^= 1 << random.below(8);
+            }
+            format!("8 bits of page {page}")
+        }
+        _ => {
+            let at = start + random.below(PAGE / 8) * 8;
+            content[at..at + 8].fill(0xff);
+            format!("8 bytes of ones at {at}")
+        }
+    }
+}
+
+/// Starts a server of a damaged file; `None` where it refuses it in the way that a refusal should go.
+fn serve(site: &Site, case: &str) -> Option<Server> {
+    let mut command = site.serve_command("--log error");
+    command.stdout(Stdio::piped());
+    match site.try_start(command) {
+        Ok(server) => Some(server),
+        Err(Done { code, stderr, .. }) => {
+            assert_eq!(code, Some(1), "{case}: {stderr}");
+            assert!(stderr.contains("error: ") && !stderr.contains("panicked"), "{case}: {stderr}");
+            None
+        }
+    }
+}
+
+#[test]
+fn no_answer_of_a_damaged_file_lacks_a_row() {
+    let (site, keys) = build();
+    let sound = fs::read(site.db()).unwrap();
+    let server = site.serve();
+    let expected: Vec<Vec<_>> = keys
+        .iter()
+        .flat_map(|key| TARGETS.map(|target| walk(&mut server.client(key), target).iter().map(told).collect()))
+        .collect();
+    server.stop();
+    let asked = || keys.iter().flat_map(|key| TARGETS.map(|target| (key, target))).zip(&expected);
+
+    let first = from_environment("MEDFEED_SEED", 1);
+    let (mut refused, mut failed, mut same) = (0, 0, 0);
+    for seed in first..first + from_environment("MEDFEED_CASES", CASES) {
+        let mut random = Random::new(seed);
+        let mut content = sound.clone();
+        let case = format!("MEDFEED_SEED={seed} MEDFEED_CASES=1: {}", damage(&mut content, &mut random));
+        fs::write(site.db(), &content).unwrap();
+        let Some(mut server) = serve(&site, &case) else {
+            refused += 1;
+            continue;
+        };
+        for ((key, target), pages) in asked() {
+            for (answer, expected) in walk(&mut server.client(key), target).iter().zip(pages) {
+                match answer.status {
+                    500 => {
+                        assert_eq!(answer.problem(), "internal_error", "{case}: {target}");
+                        failed += 1;
+                    }
+                    _ if told(answer) == *expected => same += 1,
+                    // The engine may have gone back to an earlier commit, which is whole: then nothing is found.
+                    _ => {
+                        assert!(is_sound(&site, &content), "{case}: {target} is answered otherwise: {}", answer.status)
+                    }
+                }
+            }
+        }
+        let ended = server.process.ended_within(std::time::Duration::ZERO);
+        assert_eq!(ended, None, "{case}: the server ended: {}", server.logged());
+        server.stop();
+    }
+    println!("{refused} files refused; of the other servers' answers {failed} failed and {same} were right");
+}
+
+/// Whether the check finds nothing in a file of this content.
+fn is_sound(site: &Site, content: &[u8]) -> bool {
+    let copy: &Path = &site.path("copy.redb");
+    fs::write(copy, content).unwrap();
+    let done = site.run(["check".as_ref(), "--db".as_ref(), copy.as_os_str()]);
+    done.code == Some(0)
+}
