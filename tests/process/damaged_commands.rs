@@ -111,6 +111,10 @@ fn damage_is_told() {
         // However damaged: a restore is the way out.
         if case % 4 == 0 {
             let done = run(&["restore", backup.to_str().unwrap(), "--yes"]);
+            // A format that was damaged may be another program's, which is never replaced.
+            if done.code == Some(1) && done.stdout.contains("was written by a") {
+                continue;
+            }
             assert_eq!(done.code, Some(0), "{what}: {done:?}");
             site.check();
         }
