@@ -9,6 +9,7 @@ use super::Common;
 use super::output::counted;
 use crate::model::printable::Printable;
 use crate::store::check::{Report, check};
+use crate::store::{StoreError, panics};
 
 /// Arguments of `medfeed check`.
 #[derive(Debug, Args)]
@@ -21,8 +22,15 @@ pub(super) fn run(common: &Common, _args: &CheckArgs) -> anyhow::Result<ExitCode
         #[serde(flatten)]
         report: Report,
     }
-    let mut writer = common.open_writer()?;
-    let report = check(&mut writer)?;
+    let mut report = match panics::guard(|| common.open_writer()) {
+        Ok(mut writer) => check(&mut writer)?,
+        Err(StoreError::Damaged { table, detail }) => Report::of_damage(table, detail),
+        Err(error) => return Err(error.into()),
+    };
+    // By now the file is closed again.
+    if let Some(StoreError::Damaged { table, detail }) = panics::take_at_close() {
+        report.add(table, detail);
+    }
     let ok = report.damages == 0;
     let text = describe(common, &report);
     common.output().result(&Checked { ok, report }, text);
@@ -43,7 +51,11 @@ fn describe(common: &Common, report: &Report) -> String {
         let warnings: String = report.warnings.iter().map(|warning| format!("\nwarning: {warning}")).collect();
         return format!("{} is sound: {looked_at}.{warnings}", common.db.display());
     }
-    let mut text = format!("{} is DAMAGED, checked {looked_at}:", common.db.display());
+    let mut text = if report.records.is_empty() {
+        format!("{} is DAMAGED, nothing in it could be checked:", common.db.display())
+    } else {
+        format!("{} is DAMAGED, checked {looked_at}:", common.db.display())
+    };
     for finding in &report.findings {
         text.push_str(&format!("\n  {}: {}", finding.table, Printable(&finding.detail)));
     }

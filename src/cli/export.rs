@@ -14,6 +14,7 @@ use super::Common;
 use crate::model::reference::ReferenceFields;
 use crate::model::{ConferenceFields, Curated, Fields, JournalFields, RecordFields, flat, json};
 use crate::store::Snapshot;
+use crate::store::draft::{self, Draft};
 
 /// Arguments of `medfeed export`.
 #[derive(Debug, Args)]
@@ -145,16 +146,13 @@ fn write_file(
     let Target { args, readers } = target;
     let file = args.folder.join(format!("{stem}.{}", args.format.ending()));
     let named = |path: &Path| path.display().to_string();
-    let draft = tempfile::Builder::new()
-        .prefix(".medfeed-export-")
-        .tempfile_in(&args.folder)
-        .with_context(|| named(&args.folder))?;
-    let mut out = BufWriter::new(draft);
+    draft::sweep(&file);
+    let draft = Draft::beside(&file).with_context(|| named(&args.folder))?;
+    let mut out = BufWriter::new(draft.file());
     let rows = write(&mut out).with_context(|| named(&file))?;
-    let draft = out.into_inner().map_err(|error| error.into_error()).with_context(|| named(&file))?;
-    readers.set_on(draft.as_file()).with_context(|| named(&file))?;
-    draft.as_file().sync_all().with_context(|| named(&file))?;
-    draft.persist(&file).with_context(|| named(&file))?;
+    out.into_inner().map_err(|error| error.into_error()).with_context(|| named(&file))?;
+    readers.set_on(draft.file()).with_context(|| named(&file))?;
+    draft.take_name(&file).with_context(|| named(&file))?;
     Ok(Written { file, rows })
 }
 

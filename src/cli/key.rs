@@ -174,7 +174,7 @@ fn list(common: &Common) -> anyhow::Result<ExitCode> {
     }
     let follower = common.open_follower()?;
     let (at, committed) = (now(), follower.newest().commit().time);
-    let mut uses = usage::read_all(&common.db);
+    let mut uses = usage::read_all(&common.resolved_db());
     let listed = follower.newest().list_keys().into_iter().map(|record| KeyJson {
         usage: Some(UsageJson::of(uses.remove(&record.id).unwrap_or_default())),
         ..KeyJson::of(record, None, record.status_after(at, committed))

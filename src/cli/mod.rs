@@ -22,7 +22,8 @@ use clap::{Args, Parser, Subcommand};
 
 use self::output::{Output, note};
 use crate::model::printable::steers;
-use crate::store::{CLOCK_TOLERANCE_S, Edit, Follower, StoreError, Writer};
+use crate::store::panics::{self, Caught};
+use crate::store::{CLOCK_TOLERANCE_S, Edit, Follower, StoreError, Writer, place};
 
 /// Licensed, read-only access to curated medical conference and journal records.
 #[derive(Debug, Parser)]
@@ -52,6 +53,11 @@ struct Common {
 impl Common {
     fn output(&self) -> Output {
         Output::new(self.json)
+    }
+
+    /// The file that the database's path leads to: what stands beside the database stands there.
+    fn resolved_db(&self) -> PathBuf {
+        place::resolve(&self.db)
     }
 
     fn open_writer(&self) -> Result<Writer, StoreError> {
@@ -141,24 +147,16 @@ pub fn run() -> ExitCode {
         }
     };
     let Cli { common, command } = cli;
-    let done = match command {
-        Command::Demo(args) => demo::run(&common, args),
-        Command::Serve(args) => serve::run(&common, *args),
-        Command::Import(args) => import::run(&common, args),
-        Command::Export(args) => export::run(&common, args),
-        Command::License(command) => license::run(&common, command),
-        Command::Key(command) => key::run(&common, command),
-        Command::Log(args) => log::run(&common, &args),
-        Command::Check(args) => check::run(&common, &args),
-        Command::Backup(args) => replace::backup(&common, &args),
-        Command::Restore(args) => replace::restore(&common, &args),
-        Command::Compact(args) => replace::compact(&common, &args),
-        Command::Completions(args) => completions::run(args),
-        Command::Man => completions::print_manual(),
-    };
-    match done {
-        Ok(code) => code,
-        Err(error) => {
+    panics::tell_of_panics(tell_of_panic);
+    match panics::catch(|| run_command(&common, command)) {
+        Ok(Ok(code)) => {
+            // What the command did is done, and its result was told.
+            if let Some(damage) = panics::take_at_close() {
+                output::note(&format!("warning: {}: {damage}", common.db.display()));
+            }
+            code
+        }
+        Ok(Err(error)) => {
             // Deep within the engine nobody knows the file's name.
             let message = match error.downcast_ref::<StoreError>() {
                 Some(StoreError::Damaged { .. } | StoreError::Engine(_)) => {
@@ -169,5 +167,44 @@ pub fn run() -> ExitCode {
             common.output().error(&message);
             ExitCode::FAILURE
         }
+        Err(Caught { message, is_of_store }) => {
+            let message = if is_of_store {
+                let db = common.db.display();
+                format!(
+                    "{db}: the database is damaged: the engine stopped: {message}; run `medfeed check`, and restore a backup"
+                )
+            } else {
+                format!("this is a fault in medfeed, please report it: {message}")
+            };
+            common.output().error(&message);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run_command(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Demo(args) => demo::run(common, args),
+        Command::Serve(args) => serve::run(common, *args),
+        Command::Import(args) => import::run(common, args),
+        Command::Export(args) => export::run(common, args),
+        Command::License(command) => license::run(common, command),
+        Command::Key(command) => key::run(common, command),
+        Command::Log(args) => log::run(common, &args),
+        Command::Check(args) => check::run(common, &args),
+        Command::Backup(args) => replace::backup(common, &args),
+        Command::Restore(args) => replace::restore(common, &args),
+        Command::Compact(args) => replace::compact(common, &args),
+        Command::Completions(args) => completions::run(args),
+        Command::Man => completions::print_manual(),
+    }
+}
+
+/// Tells of a panic in a thread of its own: a server goes on without it.
+fn tell_of_panic(message: &str) {
+    if tracing::dispatcher::has_been_set() {
+        tracing::error!("{message}");
+    } else {
+        output::note(&format!("error: {message}"));
     }
 }

@@ -223,7 +223,7 @@ pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> 
     }
     let follow = Arc::new(Follow::open(&common.db, args.change_delay)?);
     follow.limit_record_cache(args.limits.record_cache_bytes);
-    let usage = Arc::new(Usage::open(&common.db));
+    let usage = Arc::new(Usage::open(&common.resolved_db()));
     runtime()?.block_on(async {
         // A socket passed by systemd goes on to listen for the next server.
         let own_socket = activated.is_none();

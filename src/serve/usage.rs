@@ -18,6 +18,7 @@ use super::follow::Following;
 use crate::api::observe::Answered;
 use crate::model::time::now;
 use crate::model::{Dataset, Timestamp};
+use crate::store::draft::Draft;
 
 /// How often the file is replaced while something changes.
 const WRITE_EVERY: Duration = Duration::from_secs(3);
@@ -195,10 +196,10 @@ impl Usage {
 
     /// A new file is locked before it takes the name, so that the one in place is always locked.
     fn replace_file(&self, uses: &Uses) -> io::Result<File> {
-        let mut draft = tempfile::Builder::new().prefix(".medfeed-usage-").tempfile_in(folder(&self.path))?;
-        draft.as_file().try_lock().map_err(io::Error::from)?;
-        draft.write_all(&serde_json::to_vec(uses)?)?;
-        draft.persist(&self.path).map_err(|error| error.error)
+        let draft = Draft::beside(&self.path)?;
+        draft.file().try_lock().map_err(io::Error::from)?;
+        draft.file().write_all(&serde_json::to_vec(uses)?)?;
+        draft.take_name_unsynced(&self.path)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {

@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use redb::{ReadTransaction, ReadableDatabase, ReadableTable};
 use serde::Serialize;
 
-use super::StoreError;
 use super::codec::{CommitRow, RecordRow, TableCounts, expect_count, hash, unseal, unseal_commit};
 use super::edit::CLOCK_TOLERANCE_S;
 use super::feed::{FeedEntry, FeedHead};
 use super::file::Writer;
 use super::load::{load_references, load_rows};
+use super::panics::guard;
 use super::tables::{self, TOMBSTONE};
+use super::{StoreError, panics};
 use crate::model::time::now;
 use crate::model::{
     ConferenceFields, Dataset, FeedId, JournalFields, KeyRecord, License, RecordFields, ReferenceKind, References, json,
@@ -51,7 +52,8 @@ pub struct Report {
 }
 
 impl Report {
-    fn add(&mut self, table: &'static str, detail: impl Into<String>) {
+    /// Takes down something that does not fit.
+    pub fn add(&mut self, table: &'static str, detail: impl Into<String>) {
         self.damages += 1;
         if self.findings.len() < MOST_LISTED {
             self.findings.push(Finding { table, detail: detail.into() });
@@ -62,6 +64,19 @@ impl Report {
         if !holds {
             self.add(table, detail());
         }
+    }
+
+    /// The report of a file that cannot be looked at, for what is wrong with it.
+    pub fn of_damage(table: &'static str, detail: String) -> Report {
+        let mut report = Report::default();
+        report.add(table, detail);
+        report
+    }
+
+    /// One step of the check. That it cannot read on, or panics, is a finding, so that the check goes on with the next.
+    fn step<T>(&mut self, table: &'static str, check: impl FnOnce(&mut Report) -> Result<T, StoreError>) -> Option<T> {
+        let checked = guard(|| check(self));
+        self.note(table, checked)
     }
 
     /// Takes down a failure to read as a finding, so that the check goes on with the next table.
@@ -86,40 +101,59 @@ impl Report {
 /// When the check itself cannot be made; damage is in the report.
 pub fn check(writer: &mut Writer) -> Result<Report, StoreError> {
     let mut report = Report::default();
-    {
+    let panics_before = panics::count();
+    report.step("(pages)", |report| {
         let transaction = writer.database_mut().begin_read()?;
-        check_rows(&transaction, &mut report);
+        check_rows(&transaction, report);
+        Ok(())
+    });
+    if panics::count() != panics_before {
+        // The engine's check repairs what it can, and an engine that panicked is not to write.
+        return Ok(report);
     }
-    match writer.database_mut().check_integrity() {
-        Ok(true) => {}
-        Ok(false) => {
-            report.add("(pages)", "the engine found pages that do not match their checksums, and repaired them")
+    report.step("(pages)", |report| {
+        match writer.database_mut().check_integrity() {
+            Ok(true) => {}
+            Ok(false) => {
+                report.add("(pages)", "the engine found pages that do not match their checksums, and repaired them")
+            }
+            Err(error) => report.add("(pages)", format!("the engine's own check failed: {error}")),
         }
-        Err(error) => report.add("(pages)", format!("the engine's own check failed: {error}")),
-    }
+        Ok(())
+    });
     Ok(report)
 }
 
 fn check_rows(transaction: &ReadTransaction, report: &mut Report) {
-    let references =
-        (|| load_references(&transaction.open_table(tables::ORGANIZATIONS)?, &transaction.open_table(tables::TAGS)?))();
-    let references = report.note("organizations", references).unwrap_or_default();
+    let references = report.step("organizations", |_| {
+        load_references(&transaction.open_table(tables::ORGANIZATIONS)?, &transaction.open_table(tables::TAGS)?)
+    });
+    let references = references.unwrap_or_default();
     check_labels(&references, report);
-    let last = check_commits(transaction, report);
+    let last = report.step("commits", |report| Ok(check_commits(transaction, report))).unwrap_or_default();
     let mut links = BTreeSet::new();
-    let conferences = check_records::<ConferenceFields>(transaction, &references, &last, &mut links, report);
-    let journals = check_records::<JournalFields>(transaction, &references, &last, &mut links, report);
-    let checked = check_links(transaction, &links, report);
-    report.note("links", checked);
-    let licenses = (|| load_rows::<License>("licenses", &transaction.open_table(tables::LICENSES)?))();
-    let licenses = report.note("licenses", licenses).unwrap_or_default();
+    let conferences = report.step("records", |report| {
+        Ok(check_records::<ConferenceFields>(transaction, &references, &last, &mut links, report))
+    });
+    let journals = report.step("records", |report| {
+        Ok(check_records::<JournalFields>(transaction, &references, &last, &mut links, report))
+    });
+    let (conferences, journals) = (conferences.unwrap_or_default(), journals.unwrap_or_default());
+    report.step("links", |report| check_links(transaction, &links, report));
+    let licenses =
+        report.step("licenses", |_| load_rows::<License>("licenses", &transaction.open_table(tables::LICENSES)?));
+    let licenses = licenses.unwrap_or_default();
     report.licenses = u64::try_from(licenses.len()).unwrap_or(u64::MAX);
-    check_feeds(transaction, &licenses, &conferences, last.seq, report);
-    check_feeds(transaction, &licenses, &journals, last.seq, report);
-    let checked = check_owners(transaction, &licenses, report);
-    report.note("keys", checked);
-    let checked = check_counts(transaction, &last.counts, report);
-    report.note("commits", checked);
+    report.step("feed", |report| {
+        check_feeds(transaction, &licenses, &conferences, last.seq, report);
+        Ok(())
+    });
+    report.step("feed", |report| {
+        check_feeds(transaction, &licenses, &journals, last.seq, report);
+        Ok(())
+    });
+    report.step("keys", |report| check_owners(transaction, &licenses, report));
+    report.step("commits", |report| check_counts(transaction, &last.counts, report));
 }
 
 /// Names of organizations are unique, and so is a tag's type and name.

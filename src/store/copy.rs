@@ -9,6 +9,7 @@ use redb::{Key, ReadTransaction, ReadableTable, TableDefinition, Value, WriteTra
 use super::StoreError;
 use super::check::check;
 use super::file::{self, Writer};
+use super::panics;
 use super::tables::{self, EachTable};
 
 /// Writes all rows that a transaction sees to an empty file, and checks it.
@@ -17,10 +18,14 @@ pub(super) fn copy_checked(from: &ReadTransaction, to: &Path) -> Result<(), Stor
     check_file(to)
 }
 
-/// Checks a whole file that nobody else uses.
+/// Checks a whole draft.
 pub(super) fn check_file(path: &Path) -> Result<(), StoreError> {
-    let mut writer = Writer::open(path, std::time::Duration::ZERO)?;
+    let mut writer = Writer::open_draft(path)?;
     let report = check(&mut writer)?;
+    drop(writer);
+    if let Some(damage) = panics::take_at_close() {
+        return Err(damage);
+    }
     match report.findings.into_iter().next() {
         None => Ok(()),
         Some(finding) => Err(StoreError::Damaged { table: finding.table, detail: finding.detail }),

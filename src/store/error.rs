@@ -47,6 +47,14 @@ pub enum StoreError {
         /// Who has it, as far as that is known.
         holder: String,
     },
+    /// A killed command left the file, and this user may not write to it.
+    #[error("{} was left by a killed command, and must be opened once by a user who may write to it before others can read it: run `medfeed check` as its owner ({source})", path.display())]
+    NeedsRepair {
+        /// The file.
+        path: PathBuf,
+        /// Why it cannot be written to.
+        source: std::io::Error,
+    },
     /// The file at the path was replaced while this process wrote to the old one.
     #[error("{} was replaced while this command ran; nothing was changed, run it again", path.display())]
     Replaced {

@@ -13,11 +13,13 @@ use redb::{
     Builder, ConcurrencyMode, Database, DatabaseError, Key, ReadOnlyDatabase, ReadTransaction, ReadableDatabase,
     ReadableTable, TableDefinition, TableError, Value, WriteTransaction,
 };
-use tempfile::TempPath;
 
+use super::draft::{self, Draft};
 use super::edit::Edit;
+use super::note::WriterNote;
+use super::place::{folder_of, resolve};
 use super::tables::{self, EachTable, META, META_SCHEMA, META_SECRET, SCHEMA};
-use super::{Snapshot, StoreError};
+use super::{Snapshot, StoreError, panics};
 
 /// The page cache of a writing command, in bytes.
 const WRITER_CACHE_BYTES: usize = 256 << 20;
@@ -49,7 +51,9 @@ impl Identity {
 
 fn io_error(path: &Path, source: io::Error) -> StoreError {
     if source.kind() == io::ErrorKind::NotFound {
-        StoreError::NotFound { path: path.to_owned() }
+        // Of a link it is the end that is missing.
+        let path = if path.is_symlink() { resolve(path) } else { path.to_owned() };
+        StoreError::NotFound { path }
     } else {
         StoreError::Io { path: path.to_owned(), source }
     }
@@ -75,10 +79,52 @@ fn open_error(path: &Path, error: DatabaseError) -> StoreError {
 /// The one process that may write, for as long as this value lives.
 pub struct Writer {
     // Dropped first: once the lock is free, the note is the next writer's.
-    _note: WriterNote,
-    database: Database,
+    _note: Option<WriterNote>,
+    database: Engine,
     identity: Identity,
     place: Mutex<Place>,
+}
+
+/// The engine's own database. Closing it writes to the file, and an engine that panicked is not to write: then the file is
+/// left as by a killed process.
+struct Engine {
+    /// There until this is dropped.
+    database: Option<Database>,
+    /// How many panics its thread had caught when it was opened.
+    panics: u64,
+}
+
+impl Engine {
+    const THERE: &str = "it is taken only when this is dropped";
+
+    fn new(database: Database) -> Engine {
+        Engine { database: Some(database), panics: panics::count() }
+    }
+}
+
+impl std::ops::Deref for Engine {
+    type Target = Database;
+
+    fn deref(&self) -> &Database {
+        self.database.as_ref().expect(Engine::THERE)
+    }
+}
+
+impl std::ops::DerefMut for Engine {
+    fn deref_mut(&mut self) -> &mut Database {
+        self.database.as_mut().expect(Engine::THERE)
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        let database = self.database.take();
+        if self.panics == panics::count() {
+            panics::close(|| drop(database));
+        } else {
+            std::mem::forget(database);
+        }
+    }
 }
 
 /// Where a writer's file stands.
@@ -88,7 +134,7 @@ enum Place {
     Named(PathBuf),
     /// A new database, which takes its name with its first commit. It is removed if that never comes.
     Draft {
-        draft: TempPath,
+        draft: Draft,
         name: PathBuf,
         /// The folder's lock: another process that is to make the same database waits.
         creating: File,
@@ -99,7 +145,7 @@ impl Place {
     fn path(&self) -> &Path {
         match self {
             Place::Named(path) => path,
-            Place::Draft { draft, .. } => draft,
+            Place::Draft { draft, .. } => draft.path(),
         }
     }
 }
@@ -111,12 +157,25 @@ impl std::fmt::Debug for Writer {
 }
 
 impl Writer {
-    /// Opens an existing database for writing. Waits for another writer as long as `wait`.
+    /// Opens an existing database for writing, past links. Waits for another writer as long as `wait`, then removes what
+    /// killed commands left beside it.
     ///
     /// # Errors
     /// [`StoreError::NotFound`], [`StoreError::Busy`] after the wait, [`StoreError::NewerSchema`] with the file
     /// untouched, and what the file system says.
     pub fn open(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
+        let path = resolve(path);
+        let writer = Writer::open_there(&path, wait)?;
+        draft::sweep(&path);
+        Ok(Writer { _note: Some(WriterNote::leave(&path)), ..writer })
+    }
+
+    /// Opens a draft, which nobody else knows of.
+    pub(super) fn open_draft(path: &Path) -> Result<Writer, StoreError> {
+        Writer::open_there(path, Duration::ZERO)
+    }
+
+    fn open_there(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
         let deadline = Instant::now() + wait;
         // Opening for writing marks the file, so a newer one is recognized by reading first.
         match open_follower(path) {
@@ -131,9 +190,8 @@ impl Writer {
                 // A rename may have put another file in its place between opening and locking.
                 Ok(database) if Identity::of_path(path).is_ok_and(|now| now == identity) => {
                     check_schema(path, &database)?;
-                    let note = WriterNote::leave(path);
                     let place = Mutex::new(Place::Named(path.to_owned()));
-                    return Ok(Writer { database, identity, place, _note: note });
+                    return Ok(Writer { database: Engine::new(database), identity, place, _note: None });
                 }
                 Ok(_) => {}
                 Err(DatabaseError::DatabaseAlreadyOpen) => {
@@ -149,12 +207,14 @@ impl Writer {
     }
 
     /// Opens a database for writing; begins a new one where there is none. A new one stands under its name from its first
-    /// commit on, even an empty commit: whatever is refused, or killed, before that leaves no file behind.
+    /// commit on, even an empty commit: whatever is refused, or killed, before that leaves no file behind. A link that
+    /// leads to no file yet is followed, and the file made at its end.
     ///
     /// # Errors
     /// As [`Writer::open`], and what the file system says of the folder.
     pub fn open_or_create(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
         let deadline = Instant::now() + wait;
+        let path = &resolve(path);
         let folder = folder_of(path);
         let creating = File::open(folder).map_err(|source| StoreError::Io { path: folder.to_owned(), source })?;
         let made_meanwhile = loop {
@@ -175,8 +235,9 @@ impl Writer {
         if made_meanwhile {
             return Writer::open(path, deadline.saturating_duration_since(Instant::now()));
         }
+        draft::sweep(path);
         let draft = create_draft(path)?;
-        let writer = Writer::open(&draft, Duration::ZERO)?;
+        let writer = Writer::open_draft(draft.path())?;
         let place = Place::Draft { draft, name: path.to_owned(), creating };
         Ok(Writer { place: Mutex::new(place), ..writer })
     }
@@ -190,15 +251,16 @@ impl Writer {
         let Place::Draft { name, .. } = &*place else { return Ok(()) };
         let named = Place::Named(name.clone());
         let Place::Draft { draft, name, creating } = std::mem::replace(&mut *place, named) else { return Ok(()) };
-        draft.persist_noclobber(&name).map_err(|error| {
-            if error.error.kind() == io::ErrorKind::AlreadyExists {
+        draft.take_new_name(&name).map_err(|error| {
+            if error.kind() == io::ErrorKind::AlreadyExists {
                 StoreError::Replaced { path: name.clone() }
             } else {
-                io_error(&name, error.error)
+                io_error(&name, error)
             }
         })?;
-        // Making the name durable; closing the folder gives its lock back.
-        creating.sync_all().map_err(|error| io_error(folder_of(&name), error))
+        // Others that are to make the same database go on only now.
+        drop(creating);
+        Ok(())
     }
 
     fn lock_place(&self) -> std::sync::MutexGuard<'_, Place> {
@@ -251,11 +313,9 @@ impl Writer {
 }
 
 /// A new, empty database beside the path whose name it is to take.
-fn create_draft(path: &Path) -> Result<TempPath, StoreError> {
-    let folder = folder_of(path);
-    let draft = tempfile::Builder::new().prefix(".medfeed-new-").tempfile_in(folder);
-    let draft = draft.map_err(|source| StoreError::Io { path: folder.to_owned(), source })?.into_temp_path();
-    fill_new(&draft, |transaction| {
+fn create_draft(path: &Path) -> Result<Draft, StoreError> {
+    let draft = new_draft(path)?;
+    fill_new(draft.path(), |transaction| {
         let mut secret = [0_u8; 32];
         getrandom::fill(&mut secret)?;
         let mut meta = transaction.open_table(META)?;
@@ -295,12 +355,10 @@ pub(super) fn fill_new(
     Ok(transaction.commit()?)
 }
 
-/// The folder that a path stands in.
-pub(super) fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    }
+/// An empty file for the name that it is to take.
+pub(super) fn new_draft(target: &Path) -> Result<Draft, StoreError> {
+    let folder = folder_of(target);
+    Draft::beside(target).map_err(|source| StoreError::Io { path: folder.to_owned(), source })
 }
 
 fn check_schema(path: &Path, database: &impl ReadableDatabase) -> Result<(), StoreError> {
@@ -375,6 +433,11 @@ impl Follower {
     /// # Errors
     /// When the database cannot be read; the last state stays as it is.
     pub fn refresh(&mut self) -> Result<&Arc<Snapshot>, StoreError> {
+        panics::guard(|| self.look())?;
+        Ok(&self.newest)
+    }
+
+    fn look(&mut self) -> Result<(), StoreError> {
         if Identity::of_path(&self.path).map_err(|error| io_error(&self.path, error))? != self.identity {
             let (database, identity) = open_and_repair(&self.path)?;
             check_schema(&self.path, &database)?;
@@ -382,13 +445,13 @@ impl Follower {
             self.database = database;
             self.identity = identity;
             self.newest = newest;
-            return Ok(&self.newest);
+            return Ok(());
         }
         let transaction = self.database.begin_read()?;
         if Snapshot::peek(&transaction)? != self.newest.commit() {
             self.newest = Arc::new(Snapshot::open_after(&self.newest, &transaction)?);
         }
-        Ok(&self.newest)
+        Ok(())
     }
 }
 
@@ -408,7 +471,7 @@ fn open_and_repair(path: &Path) -> Result<(ReadOnlyDatabase, Identity), StoreErr
                     Ok(repaired) => drop(repaired),
                     // Another writer is there and repairs, or has repaired by now.
                     Err(DatabaseError::DatabaseAlreadyOpen) => {}
-                    Err(error) => return Err(open_error(path, error)),
+                    Err(error) => return Err(repair_error(path, error)),
                 }
                 std::thread::sleep(RETRY_EVERY);
             }
@@ -416,41 +479,20 @@ fn open_and_repair(path: &Path) -> Result<(ReadOnlyDatabase, Identity), StoreErr
             Err(error) => return Err(open_error(path, error)),
         }
         if Instant::now() >= deadline {
-            return Err(StoreError::Busy { path: path.to_owned(), holder: WriterNote::read(path) });
+            return Err(StoreError::Busy { path: path.to_owned(), holder: WriterNote::read(&resolve(path)) });
         }
     }
 }
 
-/// A small file beside the database that says who writes, for those who wait. It is a courtesy: the lock is redb's.
-#[derive(Debug)]
-struct WriterNote(Option<PathBuf>);
-
-impl WriterNote {
-    fn path_of(database: &Path) -> PathBuf {
-        let mut name = database.as_os_str().to_owned();
-        name.push(".writer");
-        PathBuf::from(name)
-    }
-
-    fn leave(database: &Path) -> WriterNote {
-        let path = WriterNote::path_of(database);
-        let words: Vec<String> =
-            std::env::args_os().take(3).skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
-        let command = words.join(" ");
-        let text = format!("process {} (`medfeed {command}`, since {})", std::process::id(), crate::model::time::now());
-        WriterNote(std::fs::write(&path, text).is_ok().then_some(path))
-    }
-
-    fn read(database: &Path) -> String {
-        std::fs::read_to_string(WriterNote::path_of(database)).unwrap_or_else(|_| "another process".to_owned())
-    }
-}
-
-impl Drop for WriterNote {
-    fn drop(&mut self) {
-        if let Some(path) = &self.0 {
-            // Where it cannot be removed it is overwritten by the next writer.
-            let _ = std::fs::remove_file(path);
+/// Whoever may not write cannot repair either, and is told who can.
+fn repair_error(path: &Path, error: DatabaseError) -> StoreError {
+    use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    match error {
+        DatabaseError::Storage(redb::StorageError::Io(source))
+            if matches!(source.kind(), PermissionDenied | ReadOnlyFilesystem) =>
+        {
+            StoreError::NeedsRepair { path: resolve(path), source }
         }
+        error => open_error(path, error),
     }
 }

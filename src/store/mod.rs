@@ -4,6 +4,8 @@
 //! - [`tables`]: the file format, in one page.
 //! - [`codec`]: how rows become bytes, each with a hash that is checked when it is read.
 //! - [`file`]: opening for reading and writing, waiting for another writer, repair after a killed one.
+//!   [`place`]: where the file really stands; [`draft`]s: files without a name until they are whole; `note`: who writes;
+//!   [`panics`] on damaged files.
 //! - [`feed`]: what a feed is; [`feed_index`]: a feed in memory; [`entries`]: a license's entries; [`feed_cache`]: which feeds are in
 //!   memory.
 //! - [`snapshot`]: one committed state, for readers; [`columns`] is what filters run over, [`bodies`] what answers are put
@@ -19,6 +21,7 @@ pub mod check;
 pub mod codec;
 pub mod columns;
 mod copy;
+pub mod draft;
 pub mod edit;
 pub mod entries;
 pub mod error;
@@ -29,6 +32,9 @@ pub mod feeds;
 pub mod file;
 pub mod licensing;
 mod load;
+mod note;
+pub mod panics;
+pub mod place;
 pub mod records;
 pub mod replace;
 pub mod rope;

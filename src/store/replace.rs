@@ -6,21 +6,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::ops::Bound;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use redb::backends::FileBackend;
 use redb::{ReadTransaction, ReadableTable, StorageBackend, WriteTransaction};
 use serde::Serialize;
-use tempfile::TempPath;
 
 use super::codec::{CommitRow, seal, unseal, unseal_commit};
 use super::copy::{check_file, copy_checked};
-use super::file::{Follower, Writer, folder_of};
+use super::draft::{self, Draft};
+use super::file::{Follower, Writer, new_draft};
 use super::load::load_rows;
+use super::panics::guard;
+use super::place::{refuse_other_names, resolve};
 use super::snapshot::{Snapshot, last_commit};
-use super::{StoreError, tables};
+use super::{StoreError, panics, tables};
 use crate::model::time::now;
 use crate::model::{Dataset, KeyRecord, License, Timestamp};
 
@@ -45,16 +47,18 @@ pub struct BackupReport {
 /// When the database cannot be read, the copy is damaged (a row that rotted is copied as it is), or the target is the
 /// database itself or something that is no backup.
 pub fn backup(follower: &Follower, target: &Path) -> Result<BackupReport, StoreError> {
+    let target = &resolve(target);
     refuse_as_target(follower.path(), target)?;
+    draft::sweep(target);
     let draft = new_draft(target)?;
     let transaction = follower.begin_read()?;
     let snapshot = Snapshot::open(&transaction)?;
-    copy_checked(&transaction, &draft)?;
+    copy_checked(&transaction, draft.path())?;
     let commit = snapshot.commit();
     let report = BackupReport {
         records: Dataset::ALL.into_iter().map(|of| (of, snapshot.dataset_state(of).records)).collect(),
         last_commit_at: (commit.seq > 0).then(|| commit.time.to_string()),
-        bytes: size(&draft)?,
+        bytes: size(draft.path())?,
     };
     take_name(draft, target)?;
     Ok(report)
@@ -85,17 +89,21 @@ pub struct CompactReport {
 /// Rewrites the file at its smallest. Histories, and so tokens, stay as they are.
 ///
 /// # Errors
-/// When another process writes, or the copy cannot be made; the database stays as it was then.
+/// When another process writes, the file has other names (hard links), or the copy cannot be made; the database stays as
+/// it was then.
 pub fn compact(path: &Path, wait: Duration) -> Result<CompactReport, StoreError> {
+    let path = &resolve(path);
     let writer = Writer::open(path, wait)?;
+    refuse_other_names(path)?;
     let bytes_before = size(path)?;
     let draft = new_draft(path)?;
-    copy_checked(&writer.begin_read()?, &draft)?;
-    let bytes_after = size(&draft)?;
+    copy_checked(&writer.begin_read()?, draft.path())?;
+    let bytes_after = size(draft.path())?;
     take_owner(path, &draft)?;
     writer.check_in_place()?;
     take_name(draft, path)?;
     drop(writer);
+    forget_old_damage();
     Ok(CompactReport { bytes_before, bytes_after })
 }
 
@@ -130,11 +138,11 @@ pub struct LicenseDifference {
 /// A restore that is ready to take place.
 #[derive(Debug)]
 pub struct Restoration {
-    draft: TempPath,
+    draft: Draft,
     target: PathBuf,
     differences: Differences,
     /// The old file's lock, held until the rename is done.
-    _lock: OldFile,
+    lock: OldFile,
 }
 
 #[derive(Debug)]
@@ -158,28 +166,31 @@ impl Restoration {
     /// Copies and checks the backup, renews its lineages, and carries revocations over. Nothing is changed yet.
     ///
     /// # Errors
-    /// When the backup cannot be read or is damaged, another process writes, or the old file is of a newer format.
+    /// When the backup cannot be read or is damaged, another process writes, or the old file is of a newer format or has
+    /// other names (hard links).
     pub fn prepare(target: &Path, backup: &Path, wait: Duration) -> Result<Restoration, StoreError> {
+        let target = &resolve(target);
         let found = std::fs::metadata(backup).map_err(|source| io_error(backup, source))?;
         if std::fs::metadata(target).is_ok_and(|own| (own.dev(), own.ino()) == (found.dev(), found.ino())) {
             let reason = "it is the database itself".to_owned();
             return Err(StoreError::BadTarget { path: backup.to_owned(), reason });
         }
+        refuse_other_names(target)?;
+        draft::sweep(target);
         let draft = new_draft(target)?;
-        std::fs::copy(backup, &draft).map_err(|source| io_error(backup, source))?;
-        std::fs::set_permissions(&draft, PermissionsExt::from_mode(0o600))
-            .map_err(|source| io_error(&draft, source))?;
-        check_file(&draft).map_err(|error| name_backup(error, backup))?;
+        let copied = File::open(backup).and_then(|mut from| std::io::copy(&mut from, &mut draft.file()));
+        copied.map_err(|source| io_error(backup, source))?;
+        guard(|| check_file(draft.path())).map_err(|error| name_backup(error, backup))?;
 
         let mut differences = Differences::default();
         let (lock, kept) = Restoration::lock_old(target, wait, &mut differences)?;
-        let writer = Writer::open(&draft, Duration::ZERO)?;
+        let writer = Writer::open_draft(draft.path())?;
         compare(&writer.begin_read()?, &kept, &mut differences)?;
         let transaction = writer.begin_raw()?;
         renew_lineages(&transaction)?;
         keep_revocations(&transaction, &kept)?;
         transaction.commit()?;
-        Ok(Restoration { draft, target: target.to_owned(), differences, _lock: lock })
+        Ok(Restoration { draft, target: target.to_owned(), differences, lock })
     }
 
     /// Takes the old file's writer lock and reads what is carried over from it.
@@ -187,9 +198,9 @@ impl Restoration {
         if !target.exists() {
             return Ok((OldFile::None, Kept::default()));
         }
-        match Writer::open(target, wait) {
+        match guard(|| Writer::open(target, wait)) {
             Ok(writer) => {
-                let read = writer.begin_read().and_then(|transaction| read_kept(&transaction, differences));
+                let read = guard(|| read_kept(&writer.begin_read()?, differences));
                 let kept = read.unwrap_or_else(|error| {
                     differences.unreadable = Some(error.to_string());
                     Kept::default()
@@ -217,7 +228,10 @@ impl Restoration {
         if self.target.exists() {
             take_owner(&self.target, &self.draft)?;
         }
-        take_name(self.draft, &self.target)
+        take_name(self.draft, &self.target)?;
+        drop(self.lock);
+        forget_old_damage();
+        Ok(())
     }
 }
 
@@ -350,32 +364,25 @@ fn keep_revocations(transaction: &WriteTransaction, kept: &Kept) -> Result<(), S
     Ok(())
 }
 
-/// An empty file beside the one whose name it is to take. It is removed unless it takes it.
-fn new_draft(target: &Path) -> Result<TempPath, StoreError> {
-    let folder = folder_of(target);
-    let draft = tempfile::Builder::new().prefix(".medfeed-draft-").tempfile_in(folder);
-    Ok(draft.map_err(|source| io_error(folder, source))?.into_temp_path())
+/// Damage that was met when the replaced file was closed is nobody's any more.
+fn forget_old_damage() {
+    let _ = panics::take_at_close();
 }
 
 /// A draft takes a name in one step, and the step is made durable.
-fn take_name(draft: TempPath, target: &Path) -> Result<(), StoreError> {
-    let synced = File::open(&draft).and_then(|file| file.sync_all());
-    synced.map_err(|source| io_error(&draft, source))?;
-    draft.persist(target).map_err(|error| io_error(target, error.error))?;
-    let folder = folder_of(target);
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(|source| io_error(folder, source))
+fn take_name(draft: Draft, target: &Path) -> Result<(), StoreError> {
+    draft.take_name(target).map_err(|source| io_error(target, source))
 }
 
 /// Whoever could read the old file can read the new one.
-fn take_owner(old: &Path, draft: &Path) -> Result<(), StoreError> {
+fn take_owner(old: &Path, draft: &Draft) -> Result<(), StoreError> {
     let found = std::fs::metadata(old).map_err(|source| io_error(old, source))?;
-    std::fs::set_permissions(draft, found.permissions()).map_err(|source| io_error(draft, source))?;
-    let own = std::fs::metadata(draft).map_err(|source| io_error(draft, source))?;
+    let of_draft = |source| io_error(old, source);
+    let own = draft.file().metadata().map_err(of_draft)?;
     if (own.uid(), own.gid()) != (found.uid(), found.gid()) {
-        std::os::unix::fs::chown(draft, Some(found.uid()), Some(found.gid()))
-            .map_err(|source| io_error(draft, source))?;
+        fchown(draft.file(), Some(found.uid()), Some(found.gid())).map_err(of_draft)?;
     }
-    Ok(())
+    draft.file().set_permissions(found.permissions()).map_err(of_draft)
 }
 
 fn size(path: &Path) -> Result<u64, StoreError> {

@@ -1,6 +1,8 @@
 //! A second writer waits for the first, as long as it was told to.
 
-use std::process::Stdio;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use medfeed::store::Writer;
@@ -51,4 +53,50 @@ fn a_second_writer_waits_or_says_who_writes() {
     let note = site.path("feed.redb.writer");
     assert!(!note.exists(), "the note of who writes goes with the writer");
     assert_eq!(site.json(["import", file])["datasets"]["conferences"]["unchanged"], 3);
+}
+
+#[test]
+fn the_note_of_who_writes_is_no_way_to_other_files() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    let note = site.path("feed.redb.writer");
+    let dear = site.write("dear", "to somebody");
+    for target in [dear.as_path(), &site.path("not there")] {
+        symlink(target, &note).unwrap();
+        let writer = Writer::open(&site.db(), Duration::ZERO).unwrap();
+        let found = fs::symlink_metadata(&note).unwrap();
+        assert!(found.is_file() && found.permissions().mode() & 0o777 == 0o600, "{found:?}");
+        assert_eq!(fs::read_to_string(&dear).unwrap(), "to somebody");
+        assert!(!site.path("not there").exists());
+        drop(writer);
+        assert!(!note.exists() && !note.is_symlink());
+    }
+}
+
+#[test]
+fn the_note_of_who_writes_is_shown_harmlessly() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    let note = site.path("feed.redb.writer");
+    let secret = site.write("secret", "of somebody");
+    let writer = Writer::open(&site.db(), Duration::ZERO).unwrap();
+    let told = || {
+        let done = site.ends(["check", "--wait", "0s"]);
+        assert_eq!(done.code, Some(1), "{done:?}");
+        assert!(done.stderr.trim_end().chars().all(|letter| !letter.is_control()), "{done:?}");
+        assert!(done.stderr.len() < 1000, "{} bytes", done.stderr.len());
+        done.stderr
+    };
+    let mut long = b"process 7\x1b[2J\x1b]0;title\x07 ".to_vec();
+    long.resize(1 << 20, b'x');
+    fs::write(&note, long).unwrap();
+    assert!(told().contains("process 7\\u{1b}[2J"), "{}", told());
+    fs::remove_file(&note).unwrap();
+    symlink(&secret, &note).unwrap();
+    assert!(told().contains("another process"), "{}", told());
+    fs::remove_file(&note).unwrap();
+    // A pipe that nobody writes to is not waited for.
+    assert!(Command::new("mkfifo").arg(&note).status().unwrap().success());
+    assert!(told().contains("another process"), "{}", told());
+    drop(writer);
 }

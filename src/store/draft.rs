@@ -1,0 +1,269 @@
+//! Files that have no name until they are whole.
+//!
+//! Where the system has files without a name, a killed command leaves nothing behind. Elsewhere, and for the moment in
+//! which a file takes the name of another, a draft has a name of its own beside its target, and a lock that ends with its
+//! process: [`sweep`] removes those that nobody holds.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
+use std::ops::Bound;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use redb::backends::FileBackend;
+use redb::{BackendError, StorageBackend};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use tempfile::TempPath;
+
+use super::place::folder_of;
+
+/// How the names of drafts begin.
+const PREFIX: &str = ".medfeed-draft-";
+/// How many random letters and digits follow.
+const RANDOM_LEN: usize = 12;
+/// The byte that a living draft's process holds locked: beyond any file's end, and none of those that redb locks, which
+/// begin at 2^62 (its design document, "Lock bytes").
+const ALIVE_BYTE: u64 = (1 << 62) - 1;
+/// Readable for its owner alone: databases hold the secret that tokens are sealed with.
+const SECRET_MODE: u32 = 0o600;
+
+/// A file that is to take a name. Dropped before, it is gone.
+#[derive(Debug)]
+pub struct Draft {
+    file: File,
+    path: PathBuf,
+    /// Its name, where it has one already.
+    name: Option<TempPath>,
+    /// Held for its lock.
+    _alive: Option<FileBackend>,
+}
+
+impl Draft {
+    /// An empty file that only its owner can read, in the folder of the name that it is to take.
+    ///
+    /// # Errors
+    /// What the file system says of the folder.
+    pub fn beside(target: &Path) -> io::Result<Draft> {
+        Draft::with_mode(target, SECRET_MODE)
+    }
+
+    /// The same, with a mode of its own, less what the process's mask takes away.
+    ///
+    /// # Errors
+    /// As [`Draft::beside`].
+    pub fn with_mode(target: &Path, mode: u32) -> io::Result<Draft> {
+        let folder = folder_of(target);
+        match Draft::without_name(folder, mode) {
+            Some(draft) => Ok(draft),
+            None => Draft::with_name(folder, mode),
+        }
+    }
+
+    fn without_name(folder: &Path, mode: u32) -> Option<Draft> {
+        let file = open_unnamed(folder, mode)?;
+        let path = path_of(&file)?;
+        let alive = hold(&file).ok().flatten();
+        Some(Draft { file, path, name: None, _alive: alive })
+    }
+
+    fn with_name(folder: &Path, mode: u32) -> io::Result<Draft> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let made = naming().make_in(folder, |path| {
+            let file = File::from(rustix::fs::open(path, flags, Mode::from_raw_mode(mode))?);
+            match hold(&file) {
+                // Before it was locked a sweep may have found it.
+                Ok(None) => Err(io::ErrorKind::AlreadyExists.into()),
+                Ok(Some(_)) if file.metadata()?.nlink() == 0 => Err(io::ErrorKind::AlreadyExists.into()),
+                Ok(Some(alive)) => Ok((file, Some(alive))),
+                // Where nothing can be locked nothing is swept either.
+                Err(_) => Ok((file, None)),
+            }
+        })?;
+        let ((file, alive), name) = made.into_parts();
+        Ok(Draft { file, path: name.to_path_buf(), name: Some(name), _alive: alive })
+    }
+
+    /// The open file, for reading and writing.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Where this process can open the file anew.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Takes a name, from another file if one has it, in one step. What was written is made durable before, and the
+    /// name after.
+    ///
+    /// # Errors
+    /// What the file system says. Unless only the last step failed, whatever had the name has it still.
+    pub fn take_name(self, target: &Path) -> io::Result<()> {
+        self.file.sync_all()?;
+        self.take_name_unsynced(target)?;
+        File::open(folder_of(target))?.sync_all()
+    }
+
+    /// The same for what may be lost in a power failure. Returns the file.
+    ///
+    /// # Errors
+    /// What the file system says; whatever had the name has it still.
+    pub fn take_name_unsynced(self, target: &Path) -> io::Result<File> {
+        let name = match self.name {
+            Some(name) => name,
+            // A link takes no name from another file; a rename does.
+            None => {
+                let linked = naming().make_in(folder_of(target), |path| link(&self.path, path))?;
+                linked.into_temp_path()
+            }
+        };
+        name.persist(target).map_err(|error| error.error)?;
+        Ok(self.file)
+    }
+
+    /// Takes a name that nobody has, in one step, made durable as with [`Draft::take_name`].
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::AlreadyExists`], and what else the file system says.
+    pub fn take_new_name(self, target: &Path) -> io::Result<()> {
+        self.file.sync_all()?;
+        match self.name {
+            Some(name) => name.persist_noclobber(target).map_err(|error| error.error)?,
+            None => link(&self.path, target)?,
+        }
+        File::open(folder_of(target))?.sync_all()
+    }
+}
+
+fn naming() -> tempfile::Builder<'static, 'static> {
+    let mut naming = tempfile::Builder::new();
+    naming.prefix(PREFIX).rand_bytes(RANDOM_LEN);
+    naming
+}
+
+/// A file without a name, where the file system has such.
+#[cfg(target_os = "linux")]
+fn open_unnamed(folder: &Path, mode: u32) -> Option<File> {
+    let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
+    rustix::fs::open(folder, flags, Mode::from_raw_mode(mode)).ok().map(File::from)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open_unnamed(_folder: &Path, _mode: u32) -> Option<File> {
+    None
+}
+
+/// Where the system tells this process of its open files: without it, as in a bare container, nothing can be linked.
+fn path_of(file: &File) -> Option<PathBuf> {
+    use std::os::fd::AsRawFd;
+    let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    let (found, own) = (fs::metadata(&path).ok()?, file.metadata().ok()?);
+    ((found.dev(), found.ino()) == (own.dev(), own.ino())).then_some(path)
+}
+
+fn link(from: &Path, to: &Path) -> io::Result<()> {
+    Ok(rustix::fs::linkat(CWD, from, CWD, to, AtFlags::SYMLINK_FOLLOW)?)
+}
+
+/// Locks a draft for as long as the returned value and the file live; `None` when another process has it locked.
+fn hold(file: &File) -> io::Result<Option<FileBackend>> {
+    let backend = FileBackend::new(file.try_clone()?).map_err(io::Error::other)?;
+    match backend.try_lock_range(Bound::Included(ALIVE_BYTE), Bound::Included(ALIVE_BYTE)) {
+        Ok(locked) => Ok(locked.then_some(backend)),
+        Err(BackendError::Io(error)) => Err(error),
+        Err(error) => Err(io::Error::other(error)),
+    }
+}
+
+/// Removes the drafts in the folder of a file that no living process holds: what killed commands left.
+pub fn sweep(target: &Path) {
+    let Ok(entries) = fs::read_dir(folder_of(target)) else { return };
+    for entry in entries.filter_map(Result::ok).filter(|entry| is_draft_name(&entry.file_name())) {
+        let path = entry.path();
+        if is_abandoned(&path).unwrap_or(false) {
+            // Where it cannot be removed it stays for the next one.
+            let _ = fs::remove_file(&path);
+        }
+    }
+}
+
+fn is_draft_name(name: &OsStr) -> bool {
+    let random = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+    random.is_some_and(|random| random.len() == RANDOM_LEN && random.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+}
+
+fn is_abandoned(path: &Path) -> io::Result<bool> {
+    // Nothing that is no draft is opened for more than a look: no link is followed, no pipe waited for.
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    Ok(file.metadata()?.is_file() && hold(&file)?.is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    type Make = fn(&Path) -> io::Result<Draft>;
+
+    const KINDS: [(&str, Make); 2] =
+        [("as the system has it", Draft::beside), ("named", |target| Draft::with_name(folder_of(target), SECRET_MODE))];
+
+    #[test]
+    fn drafts_take_names() {
+        for (kind, make) in KINDS {
+            let folder = tempfile::tempdir().unwrap();
+            let target = folder.path().join("target");
+            for (content, is_new) in [("first", true), ("second", false), ("third", false)] {
+                let draft = make(&target).unwrap();
+                draft.file().write_all(content.as_bytes()).unwrap();
+                assert_eq!(fs::read_to_string(draft.path()).unwrap(), content, "{kind}");
+                assert_eq!(draft.file().metadata().unwrap().permissions().mode() & 0o777, 0o600, "{kind}");
+                if is_new { draft.take_new_name(&target) } else { draft.take_name(&target) }.unwrap();
+                assert_eq!(fs::read_to_string(&target).unwrap(), content, "{kind}");
+                assert_eq!(names(folder.path()), ["target"], "{kind}");
+            }
+            let refused = make(&target).unwrap().take_new_name(&target).unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists, "{kind}");
+            drop(make(&target).unwrap());
+            assert_eq!(fs::read_to_string(&target).unwrap(), "third", "{kind}");
+            assert_eq!(names(folder.path()), ["target"], "{kind}");
+        }
+    }
+
+    #[test]
+    fn only_what_nobody_holds_is_swept() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let living = Draft::with_name(folder.path(), SECRET_MODE).unwrap();
+        let dead = Draft::with_name(folder.path(), SECRET_MODE).unwrap();
+        dead.name.unwrap().keep().unwrap();
+        // A process that ends gives its locks up.
+        drop((dead.file, dead._alive));
+        fs::write(at("dear"), "to somebody").unwrap();
+        symlink("dear", at(".medfeed-draft-abcdefghijkl")).unwrap();
+        fs::create_dir(at(".medfeed-draft-abcdefghijkm")).unwrap();
+        let others = ["medfeed.redb", ".medfeed-draft-", ".medfeed-draft-short", ".medfeed-draft-with-a-hyphen"];
+        for name in others {
+            fs::write(at(name), "").unwrap();
+        }
+        let before = names(folder.path());
+        sweep(&at("target"));
+        let mut expected = before.clone();
+        expected.retain(|name| at(name) != dead.path);
+        assert_eq!(names(folder.path()), expected);
+        assert_eq!(before.len() - 1, expected.len());
+        drop(living);
+        assert_eq!(names(folder.path()).len(), expected.len() - 1);
+    }
+}

@@ -1,0 +1,104 @@
+//! A small file beside the database that says who writes, `NAME.writer`, for those who wait. It is a courtesy: the lock
+//! is redb's, and whoever may write to the folder may write anything into this file.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+
+/// As much of a note is read, in bytes.
+const MOST_BYTES: u64 = 200;
+
+/// The note of a living writer; it goes with this value.
+#[derive(Debug)]
+pub(super) struct WriterNote(Option<PathBuf>);
+
+impl WriterNote {
+    fn path_of(database: &Path) -> PathBuf {
+        let mut name = database.as_os_str().to_owned();
+        name.push(".writer");
+        PathBuf::from(name)
+    }
+
+    /// Says that this process writes. Where that is not possible nothing is said.
+    pub fn leave(database: &Path) -> WriterNote {
+        let path = WriterNote::path_of(database);
+        let words: Vec<String> =
+            std::env::args_os().take(3).skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+        let command = words.join(" ");
+        let text = format!("process {} (`medfeed {command}`, since {})", std::process::id(), crate::model::time::now());
+        WriterNote(write_new(&path, &text).is_ok().then_some(path))
+    }
+
+    /// Who writes, as far as that is known: fit to be shown on a terminal.
+    pub fn read(database: &Path) -> String {
+        let read = read_plain(&WriterNote::path_of(database)).unwrap_or_default();
+        let text = harmless(&String::from_utf8_lossy(&read));
+        if text.is_empty() { "another process".to_owned() } else { text }
+    }
+}
+
+/// What a killed writer left is removed and not written to: it may be a link.
+fn write_new(path: &Path, text: &str) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())
+}
+
+fn read_plain(path: &Path) -> io::Result<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    if !file.metadata()?.is_file() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut content = Vec::new();
+    file.take(MOST_BYTES).read_to_end(&mut content)?;
+    Ok(content)
+}
+
+/// Escapes what a terminal would obey instead of showing.
+fn harmless(text: &str) -> String {
+    let mut shown = String::new();
+    for letter in text.trim().chars() {
+        match letter {
+            '\'' | '"' => shown.push(letter),
+            _ => shown.extend(letter.escape_debug()),
+        }
+    }
+    shown
+}
+
+impl Drop for WriterNote {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0 {
+            // Where it cannot be removed the next writer does.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_are_shown_harmlessly() {
+        let cases = [
+            ("process 7 (`medfeed import`, since 2026)\n", "process 7 (`medfeed import`, since 2026)"),
+            ("it's \"me\"", "it's \"me\""),
+            ("\x1b[2J\x07", "\\u{1b}[2J\\u{7}"),
+            ("one\ntwo\r\u{9b}", "one\\ntwo\\r\\u{9b}"),
+            ("\u{202e}drawkcab", "\\u{202e}drawkcab"),
+            ("Zoë 日本", "Zoë 日本"),
+            ("", ""),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(harmless(text), expected, "{text:?}");
+        }
+    }
+}

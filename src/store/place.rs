@@ -1,0 +1,95 @@
+//! Where a file really stands: links are followed before anything is opened or replaced.
+//!
+//! Replacing a link would leave the file that it led to alive, and there would be two databases.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::StoreError;
+
+/// As many links as Linux follows on the way to a file.
+const MOST_LINKS: usize = 40;
+
+/// The file that a path leads to, past all links: also one that does not exist yet, at the end of a link too. Where the
+/// way ends before, the path as far as it leads.
+pub fn resolve(path: &Path) -> PathBuf {
+    if let Ok(found) = fs::canonicalize(path) {
+        return found;
+    }
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let Ok(target) = fs::read_link(&path) else { break };
+        path = folder_of(&path).join(target);
+    }
+    match (fs::canonicalize(folder_of(&path)), path.file_name()) {
+        (Ok(folder), Some(name)) => folder.join(name),
+        _ => path,
+    }
+}
+
+/// The folder that a path stands in.
+pub(super) fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// A file with more than one name must not be replaced: the other names would go on to lead to the old one.
+pub(super) fn refuse_other_names(path: &Path) -> Result<(), StoreError> {
+    let names = fs::metadata(path).map_or(1, |found| found.nlink());
+    if names < 2 {
+        return Ok(());
+    }
+    Err(StoreError::BadTarget {
+        path: path.to_owned(),
+        reason: format!(
+            "it has {names} names (hard links); only this one would lead to the new file, and the others to the old \
+             one. Remove the others (`find -samefile` lists them), or copy the file and rename the copy to this name"
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn links_are_followed_to_their_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(folder.path()).unwrap();
+        fs::create_dir(root.join("real")).unwrap();
+        fs::write(root.join("real/file"), "").unwrap();
+        for (target, link) in [
+            ("real/file", "link"),
+            ("link", "link of a link"),
+            ("real", "folder"),
+            ("real/new", "dangling"),
+            ("dangling", "dangling twice"),
+            ("nowhere/new", "without folder"),
+            ("circle", "circle"),
+        ] {
+            symlink(target, root.join(link)).unwrap();
+        }
+        let cases = [
+            ("real/file", "real/file"),
+            ("real/../real/./file", "real/file"),
+            ("link", "real/file"),
+            ("link of a link", "real/file"),
+            ("folder/file", "real/file"),
+            ("real/other", "real/other"),
+            ("folder/other", "real/other"),
+            ("dangling", "real/new"),
+            ("dangling twice", "real/new"),
+            ("without folder", "nowhere/new"),
+            ("missing/file", "missing/file"),
+            ("circle", "circle"),
+        ];
+        for (path, expected) in cases {
+            assert_eq!(resolve(&root.join(path)), root.join(expected), "{path}");
+        }
+    }
+}

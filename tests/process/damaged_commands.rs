@@ -1,0 +1,124 @@
+//! Damaged databases: every command tells, and none ends in a panic, by a signal, or says that all is well and fails.
+//!
+//! `MEDFEED_SEED` and `MEDFEED_CASES` give other damages, or more of them.
+
+use std::fs;
+
+use super::site::{Done, Random, Site, conferences_of_version};
+
+const PAGE: usize = 4096;
+
+fn variable(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|text| text.parse().ok())
+}
+
+/// Damages a copy as disks and cables do, and as nobody would expect.
+fn damage(whole: &[u8], random: &mut Random) -> (&'static str, Vec<u8>) {
+    let mut bytes = whole.to_vec();
+    let pages = bytes.len() / PAGE;
+    let page = random.below(pages) * PAGE;
+    let what = match random.next() % 6 {
+        0 => {
+            for _ in 0..=random.below(20) {
+                let at = random.below(whole.len());
+                bytes[at] ^= 1 << (random.next() % 8);
+            }
+            "bits"
+        }
+        1 => {
+            for byte in &mut bytes[page..page + PAGE] {
+                *byte = u8::try_from(random.next() % 256).unwrap();
+            }
+            "a page of noise"
+        }
+        2 => {
+            bytes[page..page + PAGE].fill(0);
+            "a page of zeros"
+        }
+        3 => {
+            let from = random.below(pages) * PAGE;
+            bytes.copy_within(from..from + PAGE, page);
+            "a page of another place"
+        }
+        4 => {
+            for _ in 0..=random.below(400) {
+                let at = random.below(pages) * PAGE + random.below(40);
+                bytes[at] ^= 1 << (random.next() % 8);
+            }
+            "bits at the beginnings of pages"
+        }
+        _ => {
+            let at = random.below(2 * PAGE.min(whole.len() / 2));
+            bytes[at] ^= 1 << (random.next() % 8);
+            "a bit in the first pages"
+        }
+    };
+    (what, bytes)
+}
+
+/// A command's end is one that it chose.
+fn is_told(what: &str, done: &Done) {
+    assert!(matches!(done.code, Some(0 | 1)), "{what}: {done:?}");
+    for noise in ["panicked", "RUST_BACKTRACE", "stack backtrace"] {
+        assert!(!done.stdout.contains(noise) && !done.stderr.contains(noise), "{what}: {done:?}");
+    }
+    if done.code == Some(1) {
+        let told = done.json();
+        assert!(told["error"].is_string() || told["ok"] == false, "{what}: {done:?}");
+        assert!(!told["error"].to_string().contains("report it"), "{what}: {done:?}");
+    }
+}
+
+#[test]
+fn damage_is_told() {
+    let seed = variable("MEDFEED_SEED").unwrap_or(11);
+    let cases = variable("MEDFEED_CASES").unwrap_or(20);
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(700, 0));
+    site.license("all", "--dataset conferences");
+    site.license("some", "--dataset conferences --year 2026");
+    site.import("conferences.jsonl", conferences_of_version(700, 1));
+    site.key("all", &[]);
+    let backup = site.backup("backup.redb");
+    // Without room for growth most damages hit something.
+    site.json(["compact"]);
+    let whole = fs::read(site.db()).unwrap();
+    let (mut found, mut failed) = (0, 0);
+    for case in 0..cases {
+        let (kind, bytes) = damage(&whole, &mut Random::new(seed * 1_000_003 + case));
+        let what = format!("MEDFEED_SEED={seed}, case {case} ({kind})");
+        let run = |args: &[&str]| {
+            fs::write(site.db(), &bytes).unwrap();
+            let done = site.run([args, &["--json", "--wait", "5s"]].concat());
+            is_told(&format!("{what}, {args:?}"), &done);
+            done
+        };
+        let checked = run(&["check"]);
+        let damaged = checked.code == Some(1);
+        found += u32::from(damaged);
+        // The damaged file as the check left it is no trap either.
+        is_told(&format!("{what}, listing after the check"), &site.run(["key", "list", "--json"]));
+        let mut commands =
+            vec![&["key", "create", "--license", "all"][..], &["key", "list"], &["import", "conferences.jsonl"]];
+        if case % 4 == 0 {
+            commands.extend([&["compact"][..], &["export", "out"], &["backup", "copy.redb"]]);
+        }
+        for args in commands {
+            let done = run(args);
+            failed += u32::from(done.code == Some(1));
+            assert!(done.code == Some(0) || damaged, "{what}: {args:?} fails, and the check is content: {done:?}");
+        }
+        // However damaged: a restore is the way out.
+        if case % 4 == 0 {
+            let done = run(&["restore", backup.to_str().unwrap(), "--yes"]);
+            // A format that was damaged may be another program's, which is never replaced.
+            if done.code == Some(1) && done.stdout.contains("was written by a") {
+                continue;
+            }
+            assert_eq!(done.code, Some(0), "{what}: {done:?}");
+            site.check();
+        }
+    }
+    println!("seed {seed}: {found} of {cases} damages found, {failed} commands failed");
+    assert!(found > 0, "no case was a damage");
+}

@@ -1,0 +1,140 @@
+//! Databases behind links: what replaces a file replaces the one that the link leads to, and there is never a second one.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::Path;
+use std::time::Duration;
+
+use medfeed::store::Writer;
+
+use super::site::{SOON, Site, conferences_of_version, version_of, wait_until};
+
+/// A site whose database's path is a link into a folder of its own.
+fn linked() -> Site {
+    let site = Site::new();
+    fs::create_dir(site.path("real")).unwrap();
+    symlink("real/feed.redb", site.path("one link")).unwrap();
+    symlink("one link", site.db()).unwrap();
+    site
+}
+
+fn is_link(path: &Path) -> bool {
+    fs::symlink_metadata(path).unwrap().is_symlink()
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn what_replaces_the_file_leaves_the_link() {
+    let site = linked();
+    let (real, folder) = (site.path("real/feed.redb"), site.path("real"));
+    site.import("conferences.jsonl", conferences_of_version(50, 0));
+    assert_eq!(names(&folder), ["feed.redb"], "the first import makes the file at the end of the link");
+    let key = site.open_key();
+    let backup = site.backup("backup.redb");
+    let servers = [site.serve(), site.start(site.serve_command(&format!("--db {}", real.display())))];
+    let commands = [&["compact"][..], &["restore", "backup.redb", "--yes"], &["compact"]];
+    for (version, command) in (1..).zip(commands) {
+        let before = fs::metadata(&real).unwrap().ino();
+        site.json(command);
+        assert!(is_link(&site.db()) && is_link(&site.path("one link")), "{command:?}: the link was replaced");
+        assert_ne!(fs::metadata(&real).unwrap().ino(), before, "{command:?}: the file was not replaced");
+        assert_eq!(fs::metadata(site.db()).unwrap().ino(), fs::metadata(&real).unwrap().ino());
+        // An import by one path is seen by the other, by servers too.
+        site.import("conferences.jsonl", conferences_of_version(50, version));
+        assert_eq!(version_of(&site.conferences_in(&real)), version, "{command:?}");
+        for server in &servers {
+            wait_until("the server follows", SOON, || {
+                let seen = server.client(&key).get("/v1/conferences/1").json();
+                (version_of([&seen["data"]]) == version).then_some(())
+            });
+        }
+    }
+    for server in servers {
+        server.stop();
+    }
+
+    let listed = site.json(["key", "list"]);
+    assert!(listed["keys"][0]["usage"]["last_used_at"].is_string(), "{listed}");
+    let beside = names(&folder);
+    assert!(beside.iter().filter(|name| name.starts_with("feed.redb.usage-")).count() > 0, "{beside:?}");
+    assert!(site.files().iter().all(|name| !name.contains("usage")), "{:?}", site.files());
+
+    let writer = Writer::open(&site.db(), Duration::ZERO).unwrap();
+    assert!(folder.join("feed.redb.writer").exists(), "the note of who writes stands beside the file");
+    let done = site.run(["compact", "--wait", "0s"]);
+    assert!(done.stderr.contains(&format!("process {}", std::process::id())), "{done:?}");
+    drop(writer);
+
+    symlink(&backup, site.path("latest backup")).unwrap();
+    let before = fs::metadata(&backup).unwrap().ino();
+    site.json(["backup", "latest backup"]);
+    assert!(is_link(&site.path("latest backup")));
+    assert_ne!(fs::metadata(&backup).unwrap().ino(), before, "the older backup is replaced");
+    site.check();
+}
+
+#[test]
+fn a_link_that_is_pointed_elsewhere_is_followed() {
+    let site = linked();
+    site.import("conferences.jsonl", conferences_of_version(5, 0));
+    let key = site.open_key();
+    let other = site.backup("other.redb");
+    site.import("conferences.jsonl", conferences_of_version(5, 1));
+    let server = site.serve();
+    let mut client = server.client(&key);
+    for (target, version) in [(other.clone(), 0), (site.path("real/feed.redb"), 1), (other, 0)] {
+        symlink(&target, site.path("new link")).unwrap();
+        fs::rename(site.path("new link"), site.db()).unwrap();
+        wait_until("the server follows", SOON, || {
+            (version_of([&client.get("/v1/conferences/1").json()["data"]]) == version).then_some(())
+        });
+    }
+    server.stop();
+}
+
+#[test]
+fn a_link_to_nowhere_is_told_until_an_import_fills_it() {
+    let site = linked();
+    for command in [&["check"][..], &["license", "list"], &["compact"], &["serve", "--listen", "127.0.0.1:0"]] {
+        let done = site.ends(command);
+        assert_eq!(done.code, Some(1), "{command:?}: {done:?}");
+        let told = format!("{}{}", done.stdout, done.stderr);
+        assert!(told.contains("there is no database at") && told.contains("real/feed.redb"), "{command:?}: {told}");
+    }
+    fs::remove_file(site.path("one link")).unwrap();
+    symlink("missing folder/feed.redb", site.path("one link")).unwrap();
+    let rows = site.write("conferences.jsonl", conferences_of_version(5, 0));
+    let done = site.run(["import".as_ref(), rows.as_os_str()]);
+    assert!(done.code == Some(1) && done.stderr.contains("missing folder: No such file"), "{done:?}");
+    fs::create_dir(site.path("missing folder")).unwrap();
+    site.json(["import".as_ref(), rows.as_os_str()]);
+    assert!(is_link(&site.db()) && site.path("missing folder/feed.redb").is_file());
+    site.check();
+}
+
+#[test]
+fn a_file_with_two_names_is_not_replaced() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(5, 0));
+    site.backup("backup.redb");
+    fs::hard_link(site.db(), site.path("second name")).unwrap();
+    let (files, inode) = (site.files(), fs::metadata(site.db()).unwrap().ino());
+    for command in [&["compact"][..], &["restore", "backup.redb", "--yes"]] {
+        let done = site.run(command);
+        assert_eq!(done.code, Some(1), "{command:?}: {done:?}");
+        assert!(done.stderr.contains("feed.redb cannot be used: it has 2 names (hard links)"), "{command:?}: {done:?}");
+        assert_eq!((site.files(), fs::metadata(site.db()).unwrap().ino()), (files.clone(), inode), "{command:?}");
+    }
+    // What writes in place is seen by both names.
+    site.import("conferences.jsonl", conferences_of_version(5, 1));
+    assert_eq!(version_of(&site.conferences_in(&site.path("second name"))), 1);
+    fs::remove_file(site.path("second name")).unwrap();
+    site.json(["compact"]);
+    site.check();
+}

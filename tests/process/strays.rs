@@ -1,0 +1,108 @@
+//! What killed commands leave beside the database, and that the next writer removes it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::site::{Process, Random, Site, conferences_of_version};
+
+const SEED: u64 = 20_270_314;
+
+/// The files that belong to nobody.
+fn strays(site: &Site) -> Vec<String> {
+    let known = ["backup.redb", "conferences.jsonl", "feed.redb", "fresh.redb", "other.redb", "out"];
+    site.files().into_iter().filter(|name| !known.contains(&name.as_str())).collect()
+}
+
+/// Kills commands of each kind that writes whole files, at seeded moments of their usual time, and then runs the next
+/// writer. `prepared` runs a command in the surroundings that the test is about.
+fn killed_commands_leave_nothing(rounds: u32, prepared: impl Fn(&Site, Command) -> Command) {
+    let site = Site::new();
+    let file = site.write("conferences.jsonl", conferences_of_version(600, 0));
+    let file = file.to_str().unwrap();
+    site.json(["import", file]);
+    site.backup("backup.redb");
+    let commands = [
+        &["import", file, "--db", "fresh.redb"][..],
+        &["backup", "other.redb"],
+        &["restore", "backup.redb", "--yes"],
+        &["compact"],
+        &["export", "out"],
+    ];
+    let mut random = Random::new(SEED);
+    for command in commands {
+        let begun = Instant::now();
+        let done = prepared(&site, site.command(command)).output().unwrap();
+        assert!(done.status.success(), "{command:?}: {done:?}");
+        let usual = begun.elapsed();
+        let mut killed = 0;
+        for _ in 0..rounds {
+            let _ = fs::remove_file(site.path("fresh.redb"));
+            let mut process =
+                Process::spawn(prepared(&site, site.command(command)).stdout(Stdio::null()).stderr(Stdio::null()));
+            killed += u32::from(process.ended_within(random.part_of(usual)).is_none());
+            process.kill();
+            for name in strays(&site).iter().filter(|name| name.starts_with(".medfeed-")) {
+                let mode = fs::metadata(site.path(name)).map_or(0o600, |found| found.permissions().mode());
+                assert_eq!(mode & 0o777, 0o600, "seed {SEED}, {command:?}: {name}");
+            }
+        }
+        assert!(killed > 0, "seed {SEED}, {command:?}: the kills came too late");
+        // Whichever writer comes next, of the database that the killed ones worked at.
+        if site.path("fresh.redb").exists() {
+            fs::remove_file(site.path("fresh.redb")).unwrap();
+        }
+        site.run(["import", file, "--db", "fresh.redb"]);
+        site.check();
+        assert_eq!(strays(&site), Vec::<String>::new(), "seed {SEED}, {command:?}");
+        let inside = fs::read_dir(site.path("out")).map_or(0, |entries| {
+            entries.filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with('.')).count()
+        });
+        assert!(inside == 0 || command[0] == "export", "seed {SEED}, {command:?}");
+    }
+    site.json(["export", "out"]);
+    let exported = fs::read_dir(site.path("out")).unwrap().count();
+    assert_eq!(exported, 4, "an export removes what killed ones left in its folder");
+}
+
+#[test]
+fn killed_commands_leave_no_file() {
+    killed_commands_leave_nothing(12, |_, command| command);
+}
+
+/// In a bare container nothing tells a process of its open files: then drafts have names.
+#[test]
+fn killed_commands_leave_no_file_without_proc() {
+    let hide = "mount -t tmpfs none /proc && exec \"$@\"";
+    let tried = Command::new("unshare").args(["--mount", "sh", "-c", hide, "sh", "true"]).output();
+    if !tried.is_ok_and(|tried| tried.status.success()) {
+        eprintln!("skipped: only root, with `unshare` there, can take /proc away");
+        return;
+    }
+    killed_commands_leave_nothing(8, |site, command| {
+        // The process that is killed is the command itself: each program is replaced by the next.
+        site.in_shell(&format!("exec unshare --mount sh -c '{hide}' sh \"$@\""), &command)
+    });
+}
+
+/// A backup that works is no draft that nobody holds, however many writers come by.
+#[test]
+fn drafts_in_the_making_are_left_alone() {
+    let site = Site::new();
+    let file = site.write("conferences.jsonl", conferences_of_version(600, 0));
+    site.json(["import".as_ref(), file.as_os_str()]);
+    site.license("all", "--dataset conferences");
+    let spawn = |args: &[&str]| Process::spawn(site.command(args).stdout(Stdio::null()));
+    let mut backups = [spawn(&["backup", "one.redb"]), spawn(&["backup", "two.redb"])];
+    for round in 0..6 {
+        site.json(["license", "set", "all", "--dataset", "conferences", "--rate-limit", &(1000 + round).to_string()]);
+    }
+    for backup in &mut backups {
+        let ended = backup.ended_within(Duration::from_secs(60)).expect("the backup ends");
+        assert!(ended.success(), "{ended}");
+    }
+    for name in ["one.redb", "two.redb"] {
+        site.check_file(&site.path(name));
+    }
+}
