@@ -8,7 +8,7 @@
 //! - [`places`]: how many connections there may be; [`guard`]: time limits of a connection; [`tls`]: HTTPS.
 //! - [`refusal`]: what hyper itself answers becomes a problem too.
 //! - [`server`]: the listener and its end; [`listen`]: where the listener comes from.
-//! - [`metrics`], [`usage`] and [`admin`]: what the operator sees.
+//! - [`log`], [`metrics`], [`usage`] and [`admin`]: what the operator sees.
 
 pub mod address;
 pub mod admin;
@@ -17,6 +17,7 @@ pub mod exports;
 pub mod follow;
 pub mod guard;
 pub mod listen;
+pub mod log;
 pub mod metrics;
 pub mod places;
 pub mod refusal;

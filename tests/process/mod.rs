@@ -16,6 +16,7 @@ mod foreign_files;
 mod https;
 mod killed;
 mod limits;
+mod logs;
 mod malformed;
 mod monitoring;
 mod proxies;
