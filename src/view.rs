@@ -56,6 +56,21 @@ impl<'s> View<'s> {
         self.dataset
     }
 
+    /// Whether the witness is in memory, so that nobody has to wait for it.
+    pub fn is_ready(&self) -> bool {
+        self.snapshot.has_witness(self.license, self.dataset)
+    }
+
+    /// Whether what filters and reference lists run over is in memory; else the first who needs it builds it.
+    pub fn has_columns(&self) -> bool {
+        self.snapshot.has_columns(self.dataset)
+    }
+
+    /// Whether the texts of records are in memory.
+    pub fn has_texts(&self, rows: impl IntoIterator<Item = LiveRow>) -> bool {
+        self.snapshot.bodies().have(self.dataset, rows.into_iter().map(|row| row.wanted()))
+    }
+
     /// What an answer made now rests on.
     ///
     /// # Errors
@@ -132,7 +147,7 @@ impl<'s> View<'s> {
     /// # Errors
     /// When the database cannot be read.
     pub fn texts(&self, rows: impl IntoIterator<Item = LiveRow>) -> Result<Texts, StoreError> {
-        let wanted: Vec<Wanted> = rows.into_iter().map(|row| Wanted { seq: row.log_seq, id: row.id }).collect();
+        let wanted: Vec<Wanted> = rows.into_iter().map(|row| row.wanted()).collect();
         self.snapshot.texts(self.dataset, &wanted)
     }
 
@@ -233,5 +248,9 @@ impl LiveRow {
     /// The row, unless the record is gone.
     pub fn of(row: &FeedRow) -> Option<LiveRow> {
         row.log_seq.map(|log_seq| LiveRow { id: row.id, log_seq })
+    }
+
+    fn wanted(&self) -> Wanted {
+        Wanted { seq: self.log_seq, id: self.id }
     }
 }

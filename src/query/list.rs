@@ -54,6 +54,11 @@ impl Filter {
         short
     }
 
+    /// Whether rows are found in the columns, so that these must be there.
+    pub fn needs_columns(&self) -> bool {
+        *self != Filter::default()
+    }
+
     /// What is asked of the packed columns; nothing where no column is concerned.
     fn condition(&self) -> Condition {
         let Filter { updated_since: _, text, year, start_date_from, start_date_to, country, therapy_area } =
@@ -81,7 +86,7 @@ pub fn list(view: &View<'_>, filter: &Filter, after: u64, limit: usize) -> Resul
     let is_new = |row: &LiveRow| since.map_or(Ok(true), |since| view.is_after(row, since));
     let condition = filter.condition();
     let mut found: Vec<LiveRow> = Vec::with_capacity(limit + 1);
-    if condition == Condition::default() && since.is_none() {
+    if !filter.needs_columns() {
         // The feed's index holds just what is asked for, and is there before the columns are.
         for row in view.list_after(after)? {
             found.push(row?);

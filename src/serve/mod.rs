@@ -3,6 +3,7 @@
 //! In reading order:
 //! - [`follow`]: the newest state of the database, taken over while it is served.
 //! - [`exports`]: exports built once for all who ask, within limits.
+//! - [`waiting`]: answers that have to wait.
 //! - [`connection`]: one connection, from its bytes to the API and back.
 //! - [`address`]: whose request it is, behind trusted proxies.
 //! - [`places`]: how many connections there may be; [`guard`]: time limits of a connection; [`tls`]: HTTPS.
@@ -24,6 +25,7 @@ pub mod refusal;
 pub mod server;
 pub mod tls;
 pub mod usage;
+pub mod waiting;
 
 pub use exports::Exports;
 pub use follow::Follow;

@@ -232,8 +232,14 @@ impl Snapshot {
     }
 
     /// Whether what filters run over is there, so that no request has to wait for it.
-    pub fn is_warm(&self) -> bool {
-        self.columns.iter().all(|columns| columns.get().is_some())
+    pub(crate) fn has_columns(&self, dataset: Dataset) -> bool {
+        self.columns[dataset.index()].get().is_some()
+    }
+
+    /// Whether a license's witness is in memory.
+    pub(crate) fn has_witness(&self, license: &License, dataset: Dataset) -> bool {
+        let kept = self.licenses.get(&license.id).map(|licensed| &licensed.witnesses[dataset.index()]);
+        kept.and_then(OnceLock::get).is_some()
     }
 
     /// What filters run over, built at the first call.

@@ -9,6 +9,7 @@ mod backups;
 mod client;
 mod commands;
 mod compaction;
+mod deferred;
 mod demo;
 mod faults;
 mod first_import;
