@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use http::header::CONTENT_SECURITY_POLICY;
+use http::header::{CONTENT_SECURITY_POLICY, REFERRER_POLICY};
 use http::{HeaderValue, Method, StatusCode};
 
 use super::caller::Caller;
@@ -297,8 +297,10 @@ impl Service {
                 page
             }
         };
-        let policy = HeaderValue::from_static(docs::CONTENT_SECURITY_POLICY);
-        Ok(Response::new(StatusCode::OK, content_type, Content::Document(body)).with(CONTENT_SECURITY_POLICY, policy))
+        let response = Response::new(StatusCode::OK, content_type, Content::Document(body));
+        Ok(response
+            .with(CONTENT_SECURITY_POLICY, HeaderValue::from_static(docs::CONTENT_SECURITY_POLICY))
+            .with(REFERRER_POLICY, HeaderValue::from_static("no-referrer")))
     }
 }
 
