@@ -32,9 +32,9 @@ use criterion::measurement::WallTime;
 use criterion::{BatchSize, BenchmarkGroup, Criterion, Throughput};
 use http::header::{ETAG, HeaderName, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use medfeed::api::exports::BuiltExport;
-use medfeed::api::{Answer, Pending, Request, Response, Service, Settings, Source};
+use medfeed::api::{Request, Response, Service, Settings, Source};
 use medfeed::model::time::now;
+use medfeed::serve::waiting::Waiting;
 use medfeed::serve::{Exports, Follow};
 use medfeed::store::Rope;
 
@@ -104,7 +104,7 @@ impl<F: Fn() -> Served> Lazy<F> {
 
 /// A database behind the API.
 struct Served {
-    service: Service,
+    service: Arc<Service>,
     follow: Arc<Follow>,
     world: World,
 }
@@ -115,7 +115,7 @@ impl Served {
         let follow = Arc::new(Follow::open(world.path(), Duration::ZERO).expect("the database opens"));
         // A server reads these before most requests.
         follow.published().warm(&|| true).expect("the records are read");
-        let service = new_service(&follow);
+        let service = Arc::new(new_service(&follow));
         Served { service, follow, world }
     }
 
@@ -165,31 +165,18 @@ fn new_service(follow: &Arc<Follow>) -> Service {
     Service::new(Settings::of("http://bench.example.org"), source)
 }
 
-fn answer(service: &Service, request: &Request) -> Answer {
-    // A connection copies path, query and headers for each request too.
-    service.answer(Request { at: Instant::now(), wall: now(), ..request.clone() })
+/// A connection copies path, query and headers for each request too.
+fn copy(request: &Request) -> Request {
+    Request { at: Instant::now(), wall: now(), ..request.clone() }
 }
 
 fn respond(service: &Service, request: &Request) -> Response {
-    match answer(service, request) {
-        Answer::Ready(response) => response,
-        Answer::Export(_) => panic!("{} answers with an export", request.path),
-    }
-}
-
-fn pending(service: &Service, request: &Request) -> Box<Pending> {
-    match answer(service, request) {
-        Answer::Export(pending) => pending,
-        Answer::Ready(response) => panic!("{} answers {} without an export", request.path, response.status),
-    }
+    service.answer_waiting(copy(request))
 }
 
 /// Builds an export, as the server does for the first who asks.
 fn build(service: &Service, request: &Request) -> Response {
-    let pending = pending(service, request);
-    let built: Result<BuiltExport, _> = pending.call.build(&pending.packer);
-    let response = built.map(|file| pending.call.respond(&file));
-    let response = pending.finish(response);
+    let response = respond(service, request);
     assert_eq!(response.status, StatusCode::OK);
     response
 }
@@ -403,8 +390,8 @@ fn exports(criterion: &mut Criterion, usual: &Lazy<impl Fn() -> Served>) {
         group.bench_function(format!("{dataset} as {format}, again"), |bencher| {
             let served = usual.get();
             let request = served.request(0, path, &query);
-            let exports = Exports::new(1, 1, usize::MAX);
-            let ask = || runtime.block_on(exports.answer(pending(&served.service, &request)));
+            let (exports, waiting) = (Exports::new(1, 1, usize::MAX), Waiting::default());
+            let ask = || runtime.block_on(waiting.answer(&served.service, &exports, copy(&request)));
             assert_eq!(ask().status, StatusCode::OK);
             let mut buffer = Vec::new();
             bencher.iter(|| send(&ask().body, &mut buffer));
@@ -433,7 +420,11 @@ fn compare_exports(rounds: usize) {
             };
             world::commit(&writer, batch);
             let before = served.follow.published().commit();
-            assert_ne!(served.follow.catch_up(&|_| true).commit(), before, "the commit is followed");
+            assert_ne!(
+                served.follow.catch_up(served.follow.looks(), &|_| true).commit(),
+                before,
+                "the commit is followed"
+            );
 
             let began = Instant::now();
             let response = build(&served.service, &request);

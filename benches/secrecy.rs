@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use medfeed::api::{Answer, Request, Service, Settings, Source};
-use medfeed::import::{self, Options};
+use medfeed::api::{Request, Service, Settings, Source};
+use medfeed::import::{self, Bounds, Options};
 use medfeed::model::time::now;
 use medfeed::model::{Dataset, Scope};
 use medfeed::serve::Follow;
@@ -80,7 +80,7 @@ fn build(folder: &Path) -> String {
     let file = folder.join("conferences.jsonl");
     std::fs::write(&file, conferences()).expect("the file can be written");
     let sources = import::Source::find(&[file], None).expect("the file is found");
-    let rows = import::read_sources(&sources, &mut |_| {}).expect("the file can be read");
+    let rows = import::read_sources(&sources, &Bounds::default(), &mut |_| {}).expect("the file can be read");
     let writer = Writer::open_or_create(&folder.join("bench.redb"), Duration::ZERO).expect("a new database");
     let mut edit = writer.begin().expect("the write transaction begins");
     let merged = import::merge(rows, &edit, &Options::default()).expect("the rows are good");
@@ -113,12 +113,9 @@ fn request(key: &str, filter: &str, sample: usize) -> Request {
 
 fn time(service: &Service, request: Request) -> Duration {
     let began = Instant::now();
-    let answer = service.answer(request);
+    let response = service.answer_waiting(request);
     let elapsed = began.elapsed();
-    match answer {
-        Answer::Ready(response) => assert_eq!(response.status, StatusCode::OK),
-        other => panic!("not answered at once: {other:?}"),
-    }
+    assert_eq!(response.status, StatusCode::OK);
     elapsed
 }
 

@@ -16,7 +16,6 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use criterion::{BatchSize, Criterion};
-use medfeed::model::Dataset;
 use medfeed::store::{Batch, Follower, Writer};
 
 use support::Arguments;
@@ -262,8 +261,6 @@ fn followers(criterion: &mut Criterion) {
 /// A follower in the state of a server at work: with what filters run over.
 fn open_with_columns(world: &World) -> Follower {
     let follower = Follower::open(world.path()).expect("the database opens");
-    for dataset in Dataset::ALL {
-        follower.newest().columns(dataset).expect("the columns are built");
-    }
+    follower.newest().warm(&|| true).expect("the records are read");
     follower
 }

@@ -9,7 +9,7 @@ use crate::model::{Curated, Dataset, Id, License, RecordFields, References, Time
 use crate::store::bodies::{Texts, Wanted};
 use crate::store::columns::{Columns, Condition};
 use crate::store::feed::FeedEntry;
-use crate::store::{CommitPoint, Patience, Snapshot, StoreError};
+use crate::store::{CommitPoint, Snapshot, StoreError};
 
 /// The dataset is not in the license.
 #[derive(Debug)]
@@ -31,7 +31,6 @@ pub struct View<'s> {
     snapshot: &'s Snapshot,
     license: &'s License,
     dataset: Dataset,
-    patience: Patience,
 }
 
 impl<'s> View<'s> {
@@ -41,15 +40,10 @@ impl<'s> View<'s> {
     /// [`NotLicensed`] when the license does not name the dataset.
     pub fn open(snapshot: &'s Snapshot, license: &'s License, dataset: Dataset) -> Result<View<'s>, NotLicensed> {
         if license.scope.datasets.contains(&dataset) {
-            Ok(View { snapshot, license, dataset, patience: Patience::Wait })
+            Ok(View { snapshot, license, dataset })
         } else {
             Err(NotLicensed)
         }
-    }
-
-    /// The same view, which waits for what is not in memory or refuses to.
-    pub fn with_patience(self, patience: Patience) -> View<'s> {
-        View { patience, ..self }
     }
 
     /// The license.
@@ -60,6 +54,26 @@ impl<'s> View<'s> {
     /// The dataset.
     pub fn dataset(&self) -> Dataset {
         self.dataset
+    }
+
+    /// Whether the witness is in memory, so that nobody has to wait for it.
+    pub fn is_ready(&self) -> bool {
+        self.snapshot.has_witness(self.license, self.dataset)
+    }
+
+    /// Whether the feed's entries are in memory; else the first who needs them reads them.
+    pub fn has_index(&self) -> bool {
+        self.snapshot.has_index(self.license, self.dataset)
+    }
+
+    /// Whether what filters and reference lists run over is in memory; else the first who needs it builds it.
+    pub fn has_columns(&self) -> bool {
+        self.snapshot.has_columns(self.license, self.dataset)
+    }
+
+    /// Whether the texts of records are in memory.
+    pub fn has_texts(&self, rows: impl IntoIterator<Item = LiveRow>) -> bool {
+        self.snapshot.bodies().have(self.dataset, rows.into_iter().map(|row| row.wanted()))
     }
 
     /// What an answer made now rests on.
@@ -84,7 +98,7 @@ impl<'s> View<'s> {
     /// # Errors
     /// When the database cannot be read.
     pub fn find(&self, id: Id) -> Result<Option<LiveRow>, StoreError> {
-        let found = self.snapshot.find_live(self.license, self.dataset, id, self.patience)?;
+        let found = self.snapshot.find_live(self.license, self.dataset, id)?;
         Ok(found.as_ref().and_then(LiveRow::of))
     }
 
@@ -93,7 +107,7 @@ impl<'s> View<'s> {
     /// # Errors
     /// When the database cannot be read.
     pub fn list_after(&self, id: u64) -> Result<impl Iterator<Item = LiveRow> + use<>, StoreError> {
-        let entries = self.snapshot.entries(self.license, self.dataset, u64::MAX, self.patience)?;
+        let entries = self.snapshot.entries(self.license, self.dataset, u64::MAX)?;
         Ok(entries.live_after(id).filter_map(|entry| LiveRow::of(&entry)))
     }
 
@@ -102,7 +116,7 @@ impl<'s> View<'s> {
     /// # Errors
     /// When the database cannot be read.
     pub fn is_after(&self, seq: u64) -> Result<impl Fn(&LiveRow) -> bool + use<>, StoreError> {
-        let entries = self.snapshot.entries(self.license, self.dataset, seq, self.patience)?;
+        let entries = self.snapshot.entries(self.license, self.dataset, seq)?;
         Ok(move |row: &LiveRow| entries.is_after(row.id, row.log_seq.get(), seq))
     }
 
@@ -115,7 +129,7 @@ impl<'s> View<'s> {
         let entries = if seq >= self.witness()?.seq {
             None
         } else {
-            Some(self.snapshot.entries(self.license, self.dataset, seq, self.patience)?)
+            Some(self.snapshot.entries(self.license, self.dataset, seq)?)
         };
         Ok(entries.into_iter().flat_map(move |entries| entries.after(seq)))
     }
@@ -125,7 +139,7 @@ impl<'s> View<'s> {
     /// # Errors
     /// When the database cannot be read.
     pub fn texts(&self, rows: impl IntoIterator<Item = LiveRow>) -> Result<Texts, StoreError> {
-        let wanted: Vec<Wanted> = rows.into_iter().map(|row| Wanted { seq: row.log_seq.get(), id: row.id }).collect();
+        let wanted: Vec<Wanted> = rows.into_iter().map(|row| row.wanted()).collect();
         self.snapshot.texts(self.dataset, &wanted)
     }
 
@@ -157,7 +171,7 @@ impl<'s> View<'s> {
     }
 
     fn columns(&self) -> Result<Arc<Columns>, StoreError> {
-        self.snapshot.columns_of(self.license, self.dataset, self.patience)
+        self.snapshot.columns_of(self.license, self.dataset)
     }
 
     /// How many visible records have each therapy area.
@@ -228,5 +242,9 @@ impl LiveRow {
     /// The row, unless it is a tombstone.
     pub fn of(entry: &FeedEntry) -> Option<LiveRow> {
         entry.log_seq.map(|log_seq| LiveRow { id: entry.id, log_seq })
+    }
+
+    fn wanted(&self) -> Wanted {
+        Wanted { seq: self.log_seq.get(), id: self.id }
     }
 }

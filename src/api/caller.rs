@@ -8,7 +8,7 @@ use crate::store::Snapshot;
 use crate::view::View;
 
 /// A caller whose key, address and rate have passed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Caller {
     pub snapshot: Arc<Snapshot>,
     pub license: Arc<License>,

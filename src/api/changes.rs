@@ -1,9 +1,11 @@
 //! `GET /{dataset}/changes`.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::caller::Caller;
 use super::content::{Content, Page};
+use super::deferred::{Outcome, Wait};
 use super::observe::FeedUse;
 use super::pages::{PackedPlace, Pages};
 use super::params::Params;
@@ -21,19 +23,29 @@ use crate::view::View;
 const LIMIT_DEFAULT: u16 = 500;
 const LIMIT_MOST: u16 = 1000;
 
+/// Where newer commits are looked for, once, before a token is said to be lost.
+pub(super) struct Newer<'s> {
+    pub source: &'s dyn Source,
+    /// The looks that had begun when the request came.
+    pub looks: u64,
+}
+
 /// A page of the change feed.
 pub(super) fn changes(
-    mut caller: Caller,
-    source: &dyn Source,
+    caller: &Caller,
+    newer: &Newer<'_>,
     dataset: Dataset,
     params: &Params<'_>,
     pages: &Arc<Pages>,
-) -> Result<Response, Problem> {
+    patience: Wait,
+) -> Result<Outcome, Problem> {
+    let mut caller = Cow::Borrowed(caller);
     caller.view(dataset)?;
     params.allow(&["since", "updated_since", "limit"])?;
     let limit = params.whole("limit", 1, LIMIT_MOST)?.unwrap_or(LIMIT_DEFAULT);
     let since_time = updated_since(params)?;
     let since = params.opaque("since")?;
+    let later = |wait| Ok(Outcome::Later(wait));
     let mut sent = None;
     let start = match (&since, since_time) {
         (Some(_), Some(_)) => {
@@ -46,22 +58,34 @@ pub(super) fn changes(
         (None, Some(time)) => Start::Since(time),
         (Some(text), None) => {
             let token = open_token(&caller, dataset, text)?;
+            if patience < Wait::Reading && !is_newest(&caller, &token)? {
+                return later(Wait::Reading);
+            }
             if !is_current(&caller.snapshot, &caller.license, &token)? {
+                if patience < Wait::Looking {
+                    return later(Wait::Looking);
+                }
                 // Another server may have given it a moment ago: look once before saying that it is lost.
-                catch_up(&mut caller, source, &token)?;
+                caller = Cow::Owned(catch_up(&caller, newer, &token)?);
             }
             sent = Some(token);
             Start::After(token.position)
         }
     };
     let view = caller.view(dataset)?;
+    if patience < Wait::Reading && (!view.is_ready() || matches!(start, Start::Since(_))) {
+        return later(Wait::Reading);
+    }
     let after = start.after(&view)?;
-    let rows = pages.feed(&view, (after, usize::from(limit)), |(after, limit)| feed::feed(&view, *after, *limit))?;
-    let next = feed::token_after(&view, &rows)?;
-    let feed = match start {
-        Start::After(position) => Some(feed_use(&view, position, next.witness.seq)?),
-        Start::Since(_) | Start::Now => None,
-    };
+    let page = pages.feed(&view, (after, usize::from(limit)), patience >= Wait::Reading, |(after, limit)| {
+        Ok((feed::feed(&view, *after, *limit)?, behind_s(&view, *after)?))
+    })?;
+    let Some(page) = page else { return later(Wait::Reading) };
+    let (rows, behind_s) = page.as_ref();
+    if patience < Wait::Reading && !feed::has_texts(&view, rows) {
+        return later(Wait::Reading);
+    }
+    let next = feed::token_after(&view, rows)?;
     let mut tail = Vec::with_capacity(160);
     tail.extend_from_slice(b"],\"has_more\":");
     tail.extend_from_slice(if rows.has_more { b"true" } else { b"false" });
@@ -72,25 +96,33 @@ pub(super) fn changes(
         _ => push_str(&mut tail, &Sealer::new(caller.snapshot.secret()).seal_sync_token(&next)),
     }
     tail.push(b'}');
-    let texts = feed::texts(&view, &rows)?;
-    let packed_place = Some(PackedPlace::of(pages, &rows));
-    let page = Page { license: caller.license, dataset, head: "{\"data\":[", texts, tail, packed_place };
+    let texts = feed::texts(&view, rows)?;
+    let packed_place = Some(PackedPlace::of(pages, &page));
+    let license = Arc::clone(&caller.license);
+    let page = Page { license, dataset, head: "{\"data\":[", texts, tail, packed_place };
     let mut response = Response::json(Content::Page(Box::new(page)));
-    response.feed = feed;
-    Ok(response)
+    if let Start::After(position) = start {
+        response.feed = Some(FeedUse { dataset, position, behind_s: *behind_s });
+    }
+    Ok(response.into())
 }
 
-/// How far behind the feed's newest entry a caller's token stands.
-fn feed_use(view: &View<'_>, position: u64, witness: u64) -> Result<FeedUse, StoreError> {
-    let behind_s = if position >= witness {
-        0
-    } else {
-        let newest = view.commit_of(witness)?.time.unix_s();
-        // A walk by `updated_since` may stand before the first commit.
-        let at = view.commit_of(position.max(1))?.time.unix_s();
-        u64::try_from(newest - at).unwrap_or(0)
-    };
-    Ok(FeedUse { dataset: view.dataset(), position, behind_s })
+/// By how many seconds the feed's newest entry is later than a position.
+fn behind_s(view: &View<'_>, position: u64) -> Result<u64, StoreError> {
+    let witness = view.witness()?.seq;
+    if position >= witness {
+        return Ok(0);
+    }
+    let newest = view.commit_of(witness)?.time.unix_s();
+    // A walk by `updated_since` may stand before the first commit.
+    let at = view.commit_of(position.max(1))?.time.unix_s();
+    Ok(u64::try_from(newest - at).unwrap_or(0))
+}
+
+/// Whether it is seen at once, in memory, that a token continues in this state: nothing has changed since it was given.
+fn is_newest(caller: &Caller, token: &SyncToken) -> Result<bool, Problem> {
+    let view = caller.view(token.dataset)?;
+    Ok(view.is_ready() && view.witness()? == token.witness)
 }
 
 fn open_token(caller: &Caller, dataset: Dataset, text: &str) -> Result<SyncToken, Problem> {
@@ -114,24 +146,22 @@ fn is_current(snapshot: &Snapshot, license: &License, token: &SyncToken) -> Resu
     }
 }
 
-fn catch_up(caller: &mut Caller, source: &dyn Source, token: &SyncToken) -> Result<(), Problem> {
+/// The caller in a newer state, in which the token continues.
+fn catch_up(caller: &Caller, newer: &Newer<'_>, token: &SyncToken) -> Result<Caller, Problem> {
     let license_id = caller.license.id;
     let continues = |snapshot: &Snapshot| {
         snapshot.find_license(license_id).is_some_and(|license| is_current(snapshot, license, token).unwrap_or(false))
     };
-    let snapshot = source.catch_up(&continues);
-    if !continues(&snapshot) {
+    let snapshot = newer.source.catch_up(newer.looks, &continues);
+    let license = snapshot.find_license(license_id).map(Arc::clone).filter(|_| continues(&snapshot));
+    let license = license.ok_or_else(|| {
         let dataset = token.dataset;
-        return Err(Problem::new(
+        Problem::new(
             Code::ResyncRequired,
             format!(
                 "The sync token is from before a change of the license, or from a state of the data that no longer exists. Load the export `/exports/{dataset}` anew and go on from its `X-Sync-Token`."
             ),
-        ));
-    }
-    if let Some(license) = snapshot.find_license(license_id) {
-        caller.license = Arc::clone(license);
-    }
-    caller.snapshot = snapshot;
-    Ok(())
+        )
+    })?;
+    Ok(Caller { snapshot, license })
 }

@@ -7,6 +7,7 @@ use http::{HeaderValue, StatusCode};
 
 use super::caller::Caller;
 use super::content::Content;
+use super::deferred::{Outcome, Wait};
 use super::params::Params;
 use super::problem::Problem;
 use super::response::{Response, X_RECORD_COUNT, X_SYNC_TOKEN};
@@ -58,11 +59,12 @@ pub struct ExportCall {
 
 /// Checks a call for an export.
 pub(super) fn export(
-    caller: Caller,
+    caller: &Caller,
     dataset: &str,
     params: &Params<'_>,
     wall: Timestamp,
-) -> Result<ExportCall, Problem> {
+    patience: Wait,
+) -> Result<Outcome, Problem> {
     let dataset: Dataset =
         dataset.parse().map_err(|_| Problem::invalid_parameter("dataset", "must be `conferences` or `journals`"))?;
     let view = caller.view(dataset)?;
@@ -72,17 +74,20 @@ pub(super) fn export(
         "csv" => Ok(Format::Csv),
         _ => Err("must be `jsonl` or `csv`".to_owned()),
     })?;
+    if patience < Wait::Reading && !view.is_ready() {
+        return Ok(Outcome::Later(Wait::Reading));
+    }
     let token = feed::token_now(&view)?;
     let sealed = Sealer::new(caller.snapshot.secret()).seal_sync_token(&token);
-    Ok(ExportCall {
+    Ok(Outcome::Export(ExportCall {
         dataset,
         format: format.unwrap_or(Format::Jsonl),
         token: sealed,
         witness: token.witness,
         wall,
-        license: caller.license,
-        snapshot: caller.snapshot,
-    })
+        license: Arc::clone(&caller.license),
+        snapshot: Arc::clone(&caller.snapshot),
+    }))
 }
 
 impl ExportCall {

@@ -3,7 +3,7 @@
 //! In reading order:
 //! - [`request`] and [`response`]: what comes in and what goes out; [`problem`]: every error.
 //! - [`source`]: where snapshots come from; `caller`: who passed the first checks.
-//! - [`service`]: the order of checks, from the body to the record.
+//! - [`service`]: the order of checks, from the body to the record; [`deferred`]: answers that have to wait.
 //! - [`observe`]: what is told of each answer; `content`: what it says, before it is known in which form;
 //!   `pages`: what is kept of it.
 //! - [`route`], [`auth`], [`rate`], [`params`], [`etag`]: its steps.
@@ -13,6 +13,7 @@ pub mod auth;
 mod caller;
 pub mod changes;
 mod content;
+pub mod deferred;
 pub mod etag;
 pub mod exports;
 pub mod observe;
@@ -29,8 +30,9 @@ pub mod service;
 pub mod source;
 pub mod status;
 
+pub use deferred::{Answer, Deferred, Wait};
 pub use problem::{Code, Problem};
 pub use request::Request;
 pub use response::Response;
-pub use service::{Answer, Pending, Service, Settings};
+pub use service::{Service, Settings};
 pub use source::Source;

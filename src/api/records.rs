@@ -7,6 +7,7 @@ use http::header::IF_NONE_MATCH;
 
 use super::caller::Caller;
 use super::content::{Content, Page};
+use super::deferred::{Outcome, Wait};
 use super::etag::{self, ETag};
 use super::pages::{PackedPlace, Pages};
 use super::params::Params;
@@ -33,7 +34,8 @@ pub(super) fn list(
     params: &Params<'_>,
     headers: &HeaderMap,
     pages: &Arc<Pages>,
-) -> Result<Response, Problem> {
+    patience: Wait,
+) -> Result<Outcome, Problem> {
     let view = caller.view(dataset)?;
     params.allow(match dataset {
         Dataset::Conferences => &CONFERENCE_PARAMETERS,
@@ -58,7 +60,9 @@ pub(super) fn list(
             })?
             .last_id,
     };
-    let page = pages.list(&view, (filter, after, usize::from(limit)), |(filter, after, limit)| {
+    let wait = if filter.needs_columns() && !view.has_columns() { Wait::Building } else { Wait::Reading };
+    let may_make = patience >= wait;
+    let page = pages.list(&view, (filter, after, usize::from(limit)), may_make, |(filter, after, limit)| {
         let rows = list::list(&view, filter, *after, *limit)?;
         // Of a cursor the tag takes the meaning: where it leads, and in which list.
         let texts = view.texts(rows.rows.iter().copied())?;
@@ -68,10 +72,14 @@ pub(super) fn list(
         let etag = ETag::of("list", [hashes.as_slice(), &cursor]);
         Ok((rows, etag))
     })?;
+    let Some(page) = page else { return Ok(Outcome::Later(wait)) };
     let (rows, etag) = page.as_ref();
     if etag::matches(headers.get_all(IF_NONE_MATCH).iter(), etag) {
         // The caller has it all: nothing is put together.
-        return Ok(Response::revalidatable(Content::Bytes(Rope::default()), etag.clone()));
+        return Ok(Response::revalidatable(Content::Bytes(Rope::default()), etag.clone()).into());
+    }
+    if patience < Wait::Reading && !view.has_texts(rows.rows.iter().copied()) {
+        return Ok(Outcome::Later(Wait::Reading));
     }
     let mut tail = Vec::with_capacity(160);
     tail.extend_from_slice(b"],\"has_more\":");
@@ -87,7 +95,7 @@ pub(super) fn list(
     let packed_place = Some(PackedPlace::of(pages, &page));
     let license = Arc::clone(&caller.license);
     let content = Page { license, dataset, head: "{\"data\":[", texts, tail, packed_place };
-    Ok(Response::revalidatable(Content::Page(Box::new(content)), etag.clone()))
+    Ok(Response::revalidatable(Content::Page(Box::new(content)), etag.clone()).into())
 }
 
 fn filter(params: &Params<'_>) -> Result<Filter, Problem> {
@@ -121,9 +129,13 @@ pub(super) fn single(
     dataset: Dataset,
     id: Option<Id>,
     params: &Params<'_>,
-) -> Result<Response, Problem> {
+    patience: Wait,
+) -> Result<Outcome, Problem> {
     let view = caller.view(dataset)?;
     params.allow(&[])?;
+    if patience < Wait::Reading && !view.has_index() {
+        return Ok(Outcome::Later(Wait::Reading));
+    }
     let row = match id {
         Some(id) => view.find(id)?,
         None => None,
@@ -134,9 +146,12 @@ pub(super) fn single(
             format!("There is no record with this id in the dataset `{dataset}` of your license."),
         )
     })?;
+    if patience < Wait::Reading && !view.has_texts([row]) {
+        return Ok(Outcome::Later(Wait::Reading));
+    }
     let texts = view.texts([row])?;
     let etag = ETag::of("record", [texts.hash(0).as_slice()]);
     let license = Arc::clone(&caller.license);
     let page = Page { license, dataset, head: "{\"data\":", texts, tail: b"}".to_vec(), packed_place: None };
-    Ok(Response::revalidatable(Content::Page(Box::new(page)), etag))
+    Ok(Response::revalidatable(Content::Page(Box::new(page)), etag).into())
 }

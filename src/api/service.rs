@@ -7,17 +7,17 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use http::header::CONTENT_SECURITY_POLICY;
+use http::header::{CONTENT_SECURITY_POLICY, REFERRER_POLICY};
 use http::{HeaderValue, Method, StatusCode};
 
 use super::caller::Caller;
 use super::content::{Content, Document};
-use super::exports::ExportCall;
+use super::deferred::{Answer, Asked, Deferred, Outcome, Passed, Wait};
 use super::observe::{Answered, Observer, RequestLog};
 use super::pages::Pages;
 use super::params::Params;
 use super::problem::{Code, Problem};
-use super::rate::{RateLimiter, Window};
+use super::rate::RateLimiter;
 use super::reference::ReferenceLists;
 use super::request::Request;
 use super::response::Response;
@@ -68,61 +68,6 @@ impl std::fmt::Debug for Service {
     }
 }
 
-/// What becomes of a request.
-#[derive(Debug)]
-#[allow(clippy::large_enum_variant, reason = "nearly all answers are ready, and are moved on at once")]
-pub enum Answer {
-    /// The whole answer.
-    Ready(Response),
-    /// An export that is to be built, or taken from a cache, outside the request's own thread.
-    Export(Box<Pending>),
-}
-
-/// An export that passed all checks.
-pub struct Pending {
-    /// What to build.
-    pub call: Arc<ExportCall>,
-    /// Whom it counts for.
-    pub key: Arc<KeyRecord>,
-    /// What parts of it are compressed with.
-    pub packer: Arc<Packer>,
-    request: Request,
-    request_id: String,
-    window: Window,
-    docs_url: String,
-    observer: Arc<dyn Observer>,
-}
-
-impl std::fmt::Debug for Pending {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pending").field("call", &self.call).field("key", &self.key.id).finish_non_exhaustive()
-    }
-}
-
-impl Pending {
-    /// The answer, once the file is there or has failed to be.
-    pub fn finish(self, built: Result<Response, Problem>) -> Response {
-        let response = built.unwrap_or_else(|problem| problem.into_response(&self.docs_url, &self.request_id));
-        let response = response.finish(&self.request, &self.request_id, Some(&self.window), &self.packer);
-        let route = Route::EXPORT_PATTERN;
-        tell(self.observer.as_ref(), &self.request, route, &self.request_id, Some(&self.key), &response);
-        response
-    }
-}
-
-/// What a route answers: at once, or later.
-pub(super) enum Outcome {
-    Response(Response),
-    Export(ExportCall),
-}
-
-/// What the finishing of an answer needs to know about its request, filled in as checks pass.
-struct Progress {
-    window: Option<Window>,
-    key: Option<Arc<KeyRecord>>,
-    pattern: &'static str,
-}
-
 impl Service {
     /// A service with fresh rate windows, which logs a line per request.
     pub fn new(settings: Settings, source: Arc<dyn Source>) -> Service {
@@ -146,42 +91,82 @@ impl Service {
         &self.settings
     }
 
-    /// Whether every request but an export is answered at once. While it is not, filtered lists and reference lists wait for
-    /// the records to be read, and requests should not be answered where others wait.
-    pub fn is_warm(&self) -> bool {
-        true
-    }
-
-    /// Answers a request. A panic on the way is a 500 for this request alone.
+    /// Answers a request at once, or hands it back to be gone on with where it may wait. A panic on the way is a 500 for this
+    /// request alone.
     pub fn answer(&self, request: Request) -> Answer {
         let request_id = new_request_id();
         let window = is_under_v1(&request.path).then(|| self.rate.address_window(request.address, request.at));
-        let mut progress = Progress { window, key: None, pattern: "(none)" };
-        let outcome = catch_unwind(AssertUnwindSafe(|| self.handle(&request, &mut progress)))
-            .unwrap_or_else(|_| Err(Problem::internal("the request's handler panicked")));
-        let Progress { window, key, pattern } = progress;
-        let response = match (outcome, key.as_ref(), window) {
-            (Ok(Outcome::Export(call)), Some(key), Some(window)) => {
-                return Answer::Export(Box::new(Pending {
-                    call: Arc::new(call),
-                    key: Arc::clone(key),
-                    packer: Arc::clone(&self.packer),
-                    request,
-                    request_id,
-                    window,
-                    docs_url: self.settings.docs_url.clone(),
-                    observer: Arc::clone(&self.observer),
-                }));
+        let mut asked = Asked { request, request_id, window, key: None, pattern: "(none)" };
+        let mut passed = None;
+        let outcome = catch(|| {
+            if let Some(response) = self.check(&mut asked, &mut passed)? {
+                return Ok(response.into());
             }
-            (Ok(Outcome::Export(_)), _, _) => {
-                Problem::internal("an export without a key").into_response(&self.settings.docs_url, &request_id)
+            let passed = passed.as_ref().ok_or_else(|| Problem::internal("a request without a caller"))?;
+            self.respond(&asked.request, passed, Wait::Nothing)
+        });
+        self.conclude(asked, passed, outcome)
+    }
+
+    /// Goes on with an answer that had to wait, in a thread that may. It may turn out that it has to wait for more.
+    pub fn resume(&self, deferred: Deferred) -> Answer {
+        let Deferred { asked, passed, wait } = deferred;
+        let outcome = catch(|| match self.respond(&asked.request, &passed, wait)? {
+            // It would come round for ever.
+            Outcome::Later(more) if more <= wait => Err(Problem::internal("an answer waited in vain")),
+            outcome => Ok(outcome),
+        });
+        self.conclude(asked, Some(passed), outcome)
+    }
+
+    /// The answer to a deferred request, of what was made for it. The observer hears of it.
+    pub fn finish(&self, deferred: Deferred, made: Result<Response, Problem>) -> Response {
+        self.finish_asked(&deferred.asked, made)
+    }
+
+    /// Answers a request here and now, however long it takes.
+    pub fn answer_waiting(&self, request: Request) -> Response {
+        let mut answer = self.answer(request);
+        loop {
+            answer = match answer {
+                Answer::Ready(response) => return response,
+                Answer::Deferred(deferred) => self.resume(*deferred),
+                Answer::Export(deferred, call) => {
+                    let built = catch(|| call.build(&self.packer).map(|file| call.respond(&file)));
+                    return self.finish(*deferred, built);
+                }
             }
-            (Ok(Outcome::Response(response)), _, _) => response,
-            (Err(problem), _, _) => problem.into_response(&self.settings.docs_url, &request_id),
+        }
+    }
+
+    /// What parts of exports are compressed with.
+    pub fn packer(&self) -> &Arc<Packer> {
+        &self.packer
+    }
+
+    fn conclude(&self, asked: Asked, passed: Option<Passed>, outcome: Result<Outcome, Problem>) -> Answer {
+        match (outcome, passed) {
+            (Ok(Outcome::Later(wait)), Some(passed)) => Answer::Deferred(Box::new(Deferred { asked, passed, wait })),
+            (Ok(Outcome::Export(call)), Some(passed)) => {
+                Answer::Export(Box::new(Deferred { asked, passed, wait: Wait::Building }), Arc::new(call))
+            }
+            (Ok(Outcome::Response(response)), _) => Answer::Ready(self.finish_asked(&asked, Ok(response))),
+            (Ok(_), None) => {
+                Answer::Ready(self.finish_asked(&asked, Err(Problem::internal("an answer waits for nobody"))))
+            }
+            (Err(problem), _) => Answer::Ready(self.finish_asked(&asked, Err(problem))),
+        }
+    }
+
+    fn finish_asked(&self, asked: &Asked, made: Result<Response, Problem>) -> Response {
+        let Asked { request, request_id, window, key, pattern } = asked;
+        let finish = |made: Result<Response, Problem>| {
+            let response = made.unwrap_or_else(|problem| problem.into_response(&self.settings.docs_url, request_id));
+            response.finish(request, request_id, window.as_ref(), &self.packer)
         };
-        let response = response.finish(&request, &request_id, window.as_ref(), &self.packer);
-        tell(self.observer.as_ref(), &request, pattern, &request_id, key.as_deref(), &response);
-        Answer::Ready(response)
+        let response = catch(|| Ok(finish(made))).unwrap_or_else(|problem| finish(Err(problem)));
+        tell(self.observer.as_ref(), request, pattern, request_id, key.as_deref(), &response);
+        response
     }
 
     /// A problem for a request that never became one: what HTTP itself refused.
@@ -189,10 +174,12 @@ impl Service {
         (Problem::invalid_request(status, detail), new_request_id())
     }
 
-    fn handle(&self, request: &Request, progress: &mut Progress) -> Result<Outcome, Problem> {
+    /// All that is asked of a request before its parameters: `None` when its caller has passed.
+    fn check(&self, asked: &mut Asked, passed: &mut Option<Passed>) -> Result<Option<Response>, Problem> {
+        let request = &asked.request;
         let uri_bytes = request.path.len() + request.query.as_ref().map_or(0, |query| query.len() + 1);
         if uri_bytes > self.settings.max_uri_bytes {
-            progress.window = None;
+            asked.window = None;
             return Err(Problem::invalid_request(
                 StatusCode::URI_TOO_LONG,
                 format!(
@@ -215,39 +202,48 @@ impl Service {
                 format!("There is no such endpoint. The endpoints are listed at {}/docs.", self.settings.public_url),
             ))
         })?;
-        progress.pattern = route.pattern();
+        asked.pattern = route.pattern();
         if !reading {
             return Err(closing(Problem::method_not_allowed(&request.method)));
         }
-        let params = Params::of(request.query.as_deref());
         match route {
-            Route::Docs => return self.docs(request).map(Outcome::Response),
+            Route::Docs => return self.docs(request).map(Some),
             Route::Status => {
+                let params = Params::of(request.query.as_deref());
                 let snapshot = self.source.published();
                 let readable = self.source.is_readable();
-                return status::status(&snapshot, readable, &params, request.wall).map(Outcome::Response);
+                return status::status(&snapshot, readable, &params, request.wall).map(Some);
             }
             _ => {}
         }
-        let caller = self.identify(request, progress)?;
+        let looks = self.source.looks();
+        let caller = self.identify(asked)?;
+        *passed = Some(Passed { caller, route, looks });
+        Ok(None)
+    }
+
+    /// The answer to a caller who passed, if it has to wait for no more than `patience`.
+    fn respond(&self, request: &Request, passed: &Passed, patience: Wait) -> Result<Outcome, Problem> {
+        let Passed { caller, route, looks } = passed;
+        let params = Params::of(request.query.as_deref());
         match route {
-            Route::Export(dataset) => exports::export(caller, &dataset, &params, request.wall).map(Outcome::Export),
-            Route::List(dataset) => {
-                records::list(&caller, dataset, &params, &request.headers, &self.pages).map(Outcome::Response)
-            }
-            Route::Record(dataset, id) => records::single(&caller, dataset, id, &params).map(Outcome::Response),
+            Route::Export(dataset) => exports::export(caller, dataset, &params, request.wall, patience),
+            Route::List(dataset) => records::list(caller, *dataset, &params, &request.headers, &self.pages, patience),
+            Route::Record(dataset, id) => records::single(caller, *dataset, *id, &params, patience),
             Route::Changes(dataset) => {
-                changes::changes(caller, self.source.as_ref(), dataset, &params, &self.pages).map(Outcome::Response)
+                let newer = changes::Newer { source: self.source.as_ref(), looks: *looks };
+                changes::changes(caller, &newer, *dataset, &params, &self.pages, patience)
             }
-            Route::TherapyAreas => self.reference_lists.therapy_areas(&caller, &params).map(Outcome::Response),
-            Route::Tags => self.reference_lists.tags(&caller, &params).map(Outcome::Response),
-            Route::Organizations => self.reference_lists.organizations(&caller, &params).map(Outcome::Response),
+            Route::TherapyAreas => self.reference_lists.therapy_areas(caller, &params, patience),
+            Route::Tags => self.reference_lists.tags(caller, &params, patience),
+            Route::Organizations => self.reference_lists.organizations(caller, &params, patience),
             Route::Docs | Route::Status => Err(Problem::internal("a route was not taken")),
         }
     }
 
     /// Key, address and rate, in this order.
-    fn identify(&self, request: &Request, progress: &mut Progress) -> Result<Caller, Problem> {
+    fn identify(&self, asked: &mut Asked) -> Result<Caller, Problem> {
+        let request = &asked.request;
         let newest = self.source.newest();
         let key = match auth::authenticate(request, &newest) {
             Ok(key) => key,
@@ -255,7 +251,7 @@ impl Service {
             Err(problem) => {
                 // Only unusable keys use up the address's window, and only they are refused by it.
                 let counted = self.rate.count_failure(request.address, request.at);
-                progress.window = Some(counted.unwrap_or_else(|window| window));
+                asked.window = Some(counted.unwrap_or_else(|window| window));
                 return Err(match counted {
                     Ok(_) => problem,
                     Err(window) => Problem::rate_limited(
@@ -265,7 +261,7 @@ impl Service {
                 });
             }
         };
-        progress.key = Some(Arc::clone(&key));
+        asked.key = Some(Arc::clone(&key));
         auth::check_address(request, &key)?;
         let snapshot = self.source.published();
         let license = snapshot.find_license(key.license).cloned().ok_or_else(|| {
@@ -273,7 +269,7 @@ impl Service {
             Problem::new(Code::Unavailable, "The license of this API key is being set up. Try again in a minute.")
         })?;
         let counted = self.rate.count_key(&key.id, license.rate_limit, request.at);
-        progress.window = Some(counted.unwrap_or_else(|window| window));
+        asked.window = Some(counted.unwrap_or_else(|window| window));
         if let Err(window) = counted {
             return Err(Problem::rate_limited(
                 window.reset_s,
@@ -301,14 +297,21 @@ impl Service {
                 page
             }
         };
-        let policy = HeaderValue::from_static(docs::CONTENT_SECURITY_POLICY);
-        Ok(Response::new(StatusCode::OK, content_type, Content::Document(body)).with(CONTENT_SECURITY_POLICY, policy))
+        let response = Response::new(StatusCode::OK, content_type, Content::Document(body));
+        Ok(response
+            .with(CONTENT_SECURITY_POLICY, HeaderValue::from_static(docs::CONTENT_SECURITY_POLICY))
+            .with(REFERRER_POLICY, HeaderValue::from_static("no-referrer")))
     }
 }
 
 /// A new id: unique across processes, and in the order of time for those who search logs.
 pub fn new_request_id() -> String {
     uuid::Uuid::now_v7().to_string()
+}
+
+/// Does a part of the work for one request. Its panic is that request's failure alone.
+fn catch<T>(work: impl FnOnce() -> Result<T, Problem>) -> Result<T, Problem> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(Problem::internal("the request's handler panicked")))
 }
 
 /// Tells the observer of a finished answer.

@@ -17,7 +17,12 @@ pub trait Source: Send + Sync {
         true
     }
 
-    /// Looks for newer commits, or a newer file, right now. Publishes the newest state if `accept` takes it. Returns what
-    /// is published then.
-    fn catch_up(&self, accept: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot>;
+    /// How many looks for newer commits have begun so far. Read when a request comes, for [`Source::catch_up`].
+    fn looks(&self) -> u64;
+
+    /// Looks for newer commits, or a newer file, unless a look has begun since `looks` were counted: whoever waits for the
+    /// same look shares what it finds. Publishes the newest state if `accept` takes it. Returns what is published then.
+    ///
+    /// It may wait, for the disk and for a large commit.
+    fn catch_up(&self, looks: u64, accept: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot>;
 }

@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 
 use super::Common;
 use super::output::print_line;
-use super::serve::{LogArgs, Setup, runtime, serve};
+use super::serve::{LogArgs, Setup, run_to_end, serve};
 use crate::api::Settings;
 use crate::import::{self, Bounds, Options, Source};
 use crate::model::{ConferenceFields, Dataset, Scope};
@@ -52,13 +52,13 @@ struct Sample {
 }
 
 pub(super) fn run(common: &Common, args: DemoArgs) -> anyhow::Result<ExitCode> {
-    args.log.start("warn")?;
+    let log = args.log.start("warn")?;
     // The folder goes with its database when the program ends.
     let folder = tempfile::Builder::new().prefix("medfeed-demo-").tempdir()?;
     let database = folder.path().join("demo.redb");
     let sample = load(folder.path(), &database, common.wait)?;
     let follow = Arc::new(Follow::open(&database, Duration::ZERO)?);
-    runtime()?.block_on(async {
+    run_to_end(async {
         let listener = listen(args.listen).await?;
         let url = format!("http://{}", listener.local_addr()?);
         let settings = Settings::of(&url);
@@ -73,9 +73,10 @@ pub(super) fn run(common: &Common, args: DemoArgs) -> anyhow::Result<ExitCode> {
             limits: Limits::default(),
             admin: None,
             usage: None,
+            lost_lines: log.lost(),
             shares_address: false,
         };
-        serve(setup, || {
+        serve(setup, move || {
             print_line(&format!("listening on {url}"));
             print_line(&introduce(&url, &commands, &sample));
         })

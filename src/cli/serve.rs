@@ -29,6 +29,7 @@ use crate::serve::admin::Admin;
 use crate::serve::connection::ConnectionLimits;
 use crate::serve::guard::Timeouts;
 use crate::serve::listen;
+use crate::serve::log::{Log, LostLines, log_panics};
 use crate::serve::metrics::Metrics;
 use crate::serve::tls::Tls;
 use crate::serve::usage::Usage;
@@ -128,6 +129,9 @@ struct LimitArgs {
     /// Records' JSON that is kept in memory, in bytes; further records are read from the file
     #[arg(long, env = "MEDFEED_RECORD_CACHE_BYTES", value_name = "N", default_value = "268435456")]
     record_cache_bytes: usize,
+    /// Feeds, and what filters of licenses run over, that are kept in memory, in bytes; others are read when asked for
+    #[arg(long, env = "MEDFEED_FEED_CACHE_BYTES", value_name = "N", default_value = "536870912")]
+    feed_cache_bytes: u64,
     /// Parts that compressed exports and pages are put together from and that are kept, in bytes
     #[arg(long, env = "MEDFEED_PACKED_CACHE_BYTES", value_name = "N", default_value = "67108864")]
     packed_cache_bytes: usize,
@@ -180,10 +184,13 @@ enum LogFormat {
 }
 
 impl LogArgs {
-    /// Sends log lines to standard error from now on.
-    pub(super) fn start(&self, default: &str) -> anyhow::Result<()> {
+    /// Sends log lines, and panics among them, to standard error from now on, until the log is dropped.
+    pub(super) fn start(&self, default: &str) -> anyhow::Result<Log> {
         let filter = EnvFilter::try_new(self.log.as_deref().unwrap_or(default)).context("--log is no filter")?;
-        let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr).with_target(false);
+        let (writer, log) = Log::to_stderr().context("standard error cannot be written to")?;
+        let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_target(false);
+        // It would be told on standard error itself.
+        let lines = lines.log_internal_errors(false);
         // Colors are for eyes, not for a file or a pipe.
         let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let lines = lines.with_ansi(stderr().is_terminal() && !plain);
@@ -191,7 +198,8 @@ impl LogArgs {
             LogFormat::Pretty => lines.init(),
             LogFormat::Json => lines.json().flatten_event(true).init(),
         }
-        Ok(())
+        log_panics();
+        Ok(log)
     }
 }
 
@@ -206,7 +214,7 @@ fn parse_url(text: &str) -> Result<String, String> {
 }
 
 pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> {
-    args.log.start("info")?;
+    let log = args.log.start("info")?;
     let limits = args.limits.limits();
     let tls = match (args.tls_cert, args.tls_key) {
         (Some(certificate), Some(key)) => Some(Arc::new(Tls::load(certificate, key)?)),
@@ -223,8 +231,9 @@ pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> 
     }
     let follow = Arc::new(Follow::open(&common.db, args.change_delay)?);
     follow.limit_record_cache(args.limits.record_cache_bytes);
+    follow.limit_feed_cache(args.limits.feed_cache_bytes);
     let usage = Arc::new(Usage::open(&common.resolved_db()));
-    runtime()?.block_on(async {
+    run_to_end(async {
         // A socket passed by systemd goes on to listen for the next server.
         let own_socket = activated.is_none();
         let listener = match activated {
@@ -264,9 +273,10 @@ pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> 
             limits,
             admin,
             usage: Some(usage),
+            lost_lines: log.lost(),
             shares_address: own_socket && args.reuse_port,
         };
-        serve(setup, || print_line(&format!("listening on {url}"))).await
+        serve(setup, move || print_line(&format!("listening on {url}"))).await
     })
 }
 
@@ -274,8 +284,14 @@ fn cannot_listen(address: SocketAddr) -> String {
     format!("{address} cannot be listened on; is another server running there?")
 }
 
-pub(super) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build().context("the runtime could not be started")
+/// Runs a server to its end.
+pub(super) fn run_to_end(server: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.context("the runtime could not be started")?;
+    let done = runtime.block_on(server);
+    // Work that still waits for a disk must not hold up the end.
+    runtime.shutdown_background();
+    done
 }
 
 /// What a server is put together from.
@@ -288,6 +304,8 @@ pub(super) struct Setup {
     pub limits: Limits,
     pub admin: Option<TcpListener>,
     pub usage: Option<Arc<Usage>>,
+    /// What the log lost.
+    pub lost_lines: LostLines,
     /// Whether another server may listen on the same address.
     pub shares_address: bool,
 }
@@ -316,7 +334,7 @@ impl Observer for Watch {
 }
 
 /// Serves until SIGTERM or Ctrl-C; calls `ready` once connections are taken.
-pub(super) async fn serve(setup: Setup, ready: impl FnOnce()) -> anyhow::Result<ExitCode> {
+pub(super) async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> anyhow::Result<ExitCode> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let _following = setup.follow.start()?;
@@ -324,7 +342,7 @@ pub(super) async fn serve(setup: Setup, ready: impl FnOnce()) -> anyhow::Result<
         let Limits { exports, exports_per_key, export_cache_bytes, .. } = setup.limits;
         Arc::new(Exports::new(exports, exports_per_key, export_cache_bytes))
     };
-    let metrics = Arc::new(Metrics::default());
+    let metrics = Arc::new(Metrics::new(setup.lost_lines));
     let observer = Watch { metrics: Arc::clone(&metrics), usage: setup.usage };
     let source: Arc<dyn Source> = Arc::clone(&setup.follow) as Arc<dyn Source>;
     let service = Arc::new(Service::observed(setup.settings, source, Arc::new(observer)));
@@ -336,7 +354,8 @@ pub(super) async fn serve(setup: Setup, ready: impl FnOnce()) -> anyhow::Result<
     tokio::spawn(reload(setup.tls.clone(), signal(SignalKind::hangup())?));
     let server = Server::new(setup.listener, service, exports, setup.proxies, setup.tls, setup.limits)
         .sharing_address(setup.shares_address);
-    ready();
+    // In a thread of its own: nobody may take what is printed.
+    std::thread::Builder::new().name("ready".to_owned()).spawn(ready)?;
     notify(&[NotifyState::Ready]);
     let cut_off = server
         .run(async move {

@@ -62,6 +62,12 @@ pub fn feed(view: &View<'_>, after: u64, limit: usize) -> Result<Rows, StoreErro
     Ok(Rows { entries, has_more })
 }
 
+/// Whether all that [`texts`] takes is in memory. Of tombstones it never is.
+pub fn has_texts(view: &View<'_>, rows: &Rows) -> bool {
+    let live = rows.entries.iter().filter_map(LiveRow::of);
+    rows.entries.iter().all(|entry| entry.log_seq.is_some()) && view.has_texts(live)
+}
+
 /// The JSON of a page's records and tombstones.
 ///
 /// # Errors

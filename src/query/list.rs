@@ -52,6 +52,11 @@ impl Filter {
         short
     }
 
+    /// Whether rows are found in the columns, so that these must be there.
+    pub fn needs_columns(&self) -> bool {
+        *self != Filter::default()
+    }
+
     /// What is asked of the packed columns; nothing where no column is concerned.
     fn condition(&self) -> Condition {
         let Filter { updated_since: _, text, year, start_date_from, start_date_to, country, therapy_area } =
@@ -80,7 +85,7 @@ pub fn list(view: &View<'_>, filter: &Filter, after: u64, limit: usize) -> Resul
     let is_new = |row: &LiveRow| is_new.as_ref().is_none_or(|is_new| is_new(row));
     let condition = filter.condition();
     // One more than the page holds tells whether another follows.
-    let mut found: Vec<LiveRow> = if condition == Condition::default() {
+    let mut found: Vec<LiveRow> = if !filter.needs_columns() {
         view.list_after(after)?.filter(is_new).take(limit + 1).collect()
     } else {
         view.list_matching(after, &condition, is_new, limit + 1)?

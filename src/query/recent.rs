@@ -52,6 +52,20 @@ impl<K: Hash + Eq, V: Clone> Recent<K, V> {
         kept.put(key, value, bytes, self.most_bytes);
     }
 
+    /// Calls `each` with all that is kept.
+    #[cfg(test)]
+    pub(crate) fn for_each(&self, mut each: impl FnMut(&K, &V)) {
+        let kept = self.lock();
+        kept.young.iter().chain(&kept.old).for_each(|(key, (value, _))| each(key, value));
+    }
+
+    /// How many places the tables have.
+    #[cfg(test)]
+    pub(crate) fn places(&self) -> usize {
+        let kept = self.lock();
+        kept.young.capacity() + kept.old.capacity()
+    }
+
     /// How many bytes are kept.
     #[cfg(test)]
     fn bytes(&self) -> usize {

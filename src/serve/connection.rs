@@ -21,7 +21,8 @@ use super::exports::Exports;
 use super::guard::{GuardedStream, Timeouts};
 use super::places::Activity;
 use super::refusal::ProblemStream;
-use crate::api::{Answer, Request, Service};
+use super::waiting::Waiting;
+use crate::api::{Request, Service};
 use crate::model::time::now;
 use crate::store::Rope;
 
@@ -50,6 +51,8 @@ pub struct Shared {
     pub service: Arc<Service>,
     /// The exports.
     pub exports: Arc<Exports>,
+    /// The places of answers that wait.
+    pub waiting: Waiting,
     /// The limits.
     pub limits: ConnectionLimits,
     /// Whose word on a caller's address is taken.
@@ -150,10 +153,7 @@ async fn answer(request: http::Request<Incoming>, peer: IpAddr, shared: &Shared)
         at: Instant::now(),
         wall: now(),
     };
-    let answered = match answer_in_place(request, shared).await {
-        Answer::Ready(response) => response,
-        Answer::Export(pending) => shared.exports.answer(pending).await,
-    };
+    let answered = shared.waiting.answer(&shared.service, &shared.exports, request).await;
     let mut response = http::Response::new(Full::new(answered.body));
     *response.status_mut() = answered.status;
     *response.headers_mut() = answered.headers;
@@ -161,17 +161,4 @@ async fn answer(request: http::Request<Incoming>, peer: IpAddr, shared: &Shared)
         response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, HeaderValue::from_static(STRICT_TRANSPORT));
     }
     response
-}
-
-/// Answers a request where it came in, or in a thread of its own while requests may have to wait.
-async fn answer_in_place(request: Request, shared: &Shared) -> Answer {
-    if shared.service.is_warm() {
-        return shared.service.answer(request);
-    }
-    let service = Arc::clone(&shared.service);
-    match tokio::task::spawn_blocking(move || service.answer(request)).await {
-        Ok(answer) => answer,
-        // The runtime is ending, and with it this connection.
-        Err(_) => std::future::pending().await,
-    }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio::sync::{OnceCell, Semaphore};
 
-use crate::api::exports::{BuiltExport, ExportKey};
-use crate::api::{Pending, Problem, Response};
+use crate::api::exports::{BuiltExport, ExportCall, ExportKey};
+use crate::api::{Deferred, Problem, Response, Service};
 
 /// How long a call waits for a place to build in.
 const WAIT: Duration = Duration::from_secs(30);
@@ -53,20 +53,20 @@ impl Exports {
     }
 
     /// Answers a call for an export that passed all checks.
-    pub async fn answer(&self, pending: Box<Pending>) -> Response {
-        let key = pending.call.key();
+    pub async fn answer(&self, service: &Service, deferred: Deferred, call: Arc<ExportCall>) -> Response {
+        let key = call.key();
         let cell = self.lock().cell(&key);
-        let built = cell.get_or_try_init(|| self.build(&pending)).await;
-        let response = built.map(|file| pending.call.respond(file));
+        let built = cell.get_or_try_init(|| self.build(&call, deferred.key_id(), service)).await;
+        let response = built.map(|file| call.respond(file));
         self.lock().trim(&key);
-        pending.finish(response)
+        service.finish(deferred, response)
     }
 
-    async fn build(&self, pending: &Pending) -> Result<BuiltExport, Problem> {
+    async fn build(&self, call: &Arc<ExportCall>, key_id: &str, service: &Service) -> Result<BuiltExport, Problem> {
         let own = {
             let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
             keys.retain(|_, places| Arc::strong_count(places) > 1 || places.available_permits() < self.per_key);
-            let places = keys.entry(pending.key.id.clone()).or_insert_with(|| Arc::new(Semaphore::new(self.per_key)));
+            let places = keys.entry(key_id.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(self.per_key)));
             Arc::clone(places)
         };
         let places = async { (own.acquire_owned().await, Arc::clone(&self.places).acquire_owned().await) };
@@ -76,7 +76,7 @@ impl Exports {
                 "Too many exports are being built at once. Wait, then ask again; one export after the other is fastest.",
             ));
         };
-        let (call, packer) = (Arc::clone(&pending.call), Arc::clone(&pending.packer));
+        let (call, packer) = (Arc::clone(call), Arc::clone(service.packer()));
         let built = tokio::task::spawn_blocking(move || {
             let built = call.build(&packer);
             drop((own, place));

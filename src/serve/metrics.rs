@@ -1,6 +1,6 @@
 //! What an operator's monitoring sees (Prometheus / OpenMetrics text).
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -11,6 +11,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use super::exports::Exports;
 use super::follow::Follow;
+use super::log::LostLines;
 use crate::api::observe::{Answered, Observer, RequestLog};
 use crate::api::{Code, Source};
 use crate::model::time::now;
@@ -62,14 +63,18 @@ pub struct Metrics {
     export_cache_bytes: Unsigned,
     export_cache_files: Unsigned,
     record_cache_bytes: Unsigned,
+    feed_cache_bytes: Unsigned,
+    log_lines_lost: Counter,
+    lost_lines: LostLines,
 }
 
 fn new_duration_histogram() -> Histogram {
     Histogram::new([0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0])
 }
 
-impl Default for Metrics {
-    fn default() -> Metrics {
+impl Metrics {
+    /// Metrics of a server that has answered nothing yet, and of the log that its lines go to.
+    pub fn new(lost_lines: LostLines) -> Metrics {
         let mut registry = Registry::with_prefix("medfeed");
         let metrics = Metrics {
             requests: Family::default(),
@@ -88,6 +93,9 @@ impl Default for Metrics {
             export_cache_bytes: Unsigned::default(),
             export_cache_files: Unsigned::default(),
             record_cache_bytes: Unsigned::default(),
+            feed_cache_bytes: Unsigned::default(),
+            log_lines_lost: Counter::default(),
+            lost_lines,
             registry: Registry::default(),
         };
         registry.register("requests", "Answered requests", metrics.requests.clone());
@@ -137,17 +145,26 @@ impl Default for Metrics {
             metrics.export_cache_bytes.clone(),
         );
         registry.register_with_unit(
+            "feed_cache",
+            "Size of the feeds, and of what filters run over, that are kept in memory",
+            Unit::Bytes,
+            metrics.feed_cache_bytes.clone(),
+        );
+        registry.register_with_unit(
             "record_cache",
             "Size of the records' texts that are kept in memory",
             Unit::Bytes,
             metrics.record_cache_bytes.clone(),
         );
+        registry.register(
+            "log_lines_lost",
+            "Log lines that could not be written, or came while too many waited",
+            metrics.log_lines_lost.clone(),
+        );
         registry.register("export_cache_files", "Finished exports that are kept", metrics.export_cache_files.clone());
         Metrics { registry, ..metrics }
     }
-}
 
-impl Metrics {
     /// The text for a scrape.
     pub fn render(&self, follow: &Follow, exports: &Exports) -> String {
         let published = follow.published().commit();
@@ -155,10 +172,12 @@ impl Metrics {
         self.snapshot_age.set(now().unix_s() - published.time.unix_s());
         self.held_back.set(i64::from(follow.newest().commit() != published));
         self.database_followed.set(i64::from(follow.is_followed()));
+        self.feed_cache_bytes.set(follow.published().feed_cache().bytes());
         self.record_cache_bytes.set(u64::try_from(follow.published().bodies().bytes()).unwrap_or(u64::MAX));
         let (files, bytes) = exports.kept();
         self.export_cache_files.set(u64::try_from(files).unwrap_or(u64::MAX));
         self.export_cache_bytes.set(u64::try_from(bytes).unwrap_or(u64::MAX));
+        self.log_lines_lost.inner().store(self.lost_lines.count(), Ordering::Relaxed);
         let mut text = String::new();
         // Writing to a string cannot fail.
         let _ = prometheus_client::encoding::text::encode(&mut text, &self.registry);

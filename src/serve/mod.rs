@@ -3,12 +3,13 @@
 //! In reading order:
 //! - [`follow`]: the newest state of the database, taken over while it is served.
 //! - [`exports`]: exports built once for all who ask, within limits.
+//! - [`waiting`]: answers that have to wait.
 //! - [`connection`]: one connection, from its bytes to the API and back.
 //! - [`address`]: whose request it is, behind trusted proxies.
 //! - [`places`]: how many connections there may be; [`guard`]: time limits of a connection; [`tls`]: HTTPS.
 //! - [`refusal`]: what hyper itself answers becomes a problem too.
 //! - [`server`]: the listener and its end; [`listen`]: where the listener comes from.
-//! - [`metrics`], [`usage`] and [`admin`]: what the operator sees.
+//! - [`log`], [`metrics`], [`usage`] and [`admin`]: what the operator sees.
 
 pub mod address;
 pub mod admin;
@@ -17,12 +18,14 @@ pub mod exports;
 pub mod follow;
 pub mod guard;
 pub mod listen;
+pub mod log;
 pub mod metrics;
 pub mod places;
 pub mod refusal;
 pub mod server;
 pub mod tls;
 pub mod usage;
+pub mod waiting;
 
 pub use exports::Exports;
 pub use follow::Follow;

@@ -18,6 +18,7 @@ use super::guard::Timeouts;
 use super::listen::drop_new;
 use super::places::{Activity, Place, Places};
 use super::tls::{self, Tls};
+use super::waiting::Waiting;
 use crate::api::Service;
 
 /// What a server may use.
@@ -88,7 +89,8 @@ impl Server {
         limits: Limits,
     ) -> Server {
         let strict_transport = tls.is_some();
-        let shared = Shared { service, exports, limits: limits.connection, proxies, strict_transport };
+        let (waiting, limits_of_one) = (Waiting::default(), limits.connection);
+        let shared = Shared { service, exports, waiting, limits: limits_of_one, proxies, strict_transport };
         Server { listener, shared: Arc::new(shared), tls, limits, shares_address: false }
     }
 

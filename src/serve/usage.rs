@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::{File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -94,22 +94,32 @@ fn find_files(database: &Path) -> Vec<PathBuf> {
     let prefix = prefix(database);
     let Ok(entries) = std::fs::read_dir(folder(database)) else { return Vec::new() };
     let named = entries.filter_map(Result::ok).filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix));
-    named.map(|entry| entry.path()).collect()
+    // Opening anything but a file may wait for ever.
+    let files = named.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
+    files.map(|entry| entry.path()).collect()
 }
 
 /// The record that a running server keeps.
 #[derive(Debug)]
 pub struct Usage {
     path: PathBuf,
-    state: Mutex<State>,
+    noted: Mutex<Noted>,
+    /// Held while the file is written, which may wait for the disk: answers do without it.
+    files: Mutex<Files>,
+}
+
+/// What answers note. Held for moments only.
+#[derive(Debug, Default)]
+struct Noted {
+    uses: Uses,
+    /// Whether there is something to write.
+    dirty: bool,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    uses: Uses,
-    dirty: bool,
+struct Files {
     /// The file in place, open for its lock.
-    file: Option<File>,
+    in_place: Option<File>,
     /// What dead servers left, locked until it is part of the file in place.
     taken_in: Vec<(PathBuf, File)>,
     failing: bool,
@@ -118,32 +128,32 @@ struct State {
 impl Usage {
     /// Takes in what dead servers left beside the database.
     pub fn open(database: &Path) -> Usage {
-        let mut state = State::default();
+        let (mut noted, mut files) = (Noted::default(), Files::default());
         for path in find_files(database) {
             let Ok(file) = File::open(&path) else { continue };
             match file.try_lock() {
                 Ok(()) => {
-                    merge_into(&mut state.uses, &read(&path));
-                    state.dirty = true;
-                    state.taken_in.push((path, file));
+                    merge_into(&mut noted.uses, &read(&path));
+                    noted.dirty = true;
+                    files.taken_in.push((path, file));
                 }
                 // A living server's own.
                 Err(TryLockError::WouldBlock | TryLockError::Error(_)) => {}
             }
         }
         let name = format!("{}{}", prefix(database), uuid::Uuid::now_v7().simple());
-        Usage { path: folder(database).join(name), state: Mutex::new(state) }
+        Usage { path: folder(database).join(name), noted: Mutex::new(noted), files: Mutex::new(files) }
     }
 
     /// Takes an answered request down.
     pub fn answered(&self, answered: &Answered<'_>) {
         let Some(key) = answered.key else { return };
         let at = now();
-        let mut state = self.lock();
-        state.dirty = true;
-        let used = match state.uses.get_mut(&key.id) {
+        let mut noted = self.noted();
+        noted.dirty = true;
+        let used = match noted.uses.get_mut(&key.id) {
             Some(used) => used,
-            None => state.uses.entry(key.id.clone()).or_default(),
+            None => noted.uses.entry(key.id.clone()).or_default(),
         };
         used.last_used_at = Some(at);
         if let Some(feed) = answered.feed {
@@ -157,39 +167,42 @@ impl Usage {
     /// # Errors
     /// When the operating system gives no thread.
     pub fn start(self: &Arc<Self>) -> io::Result<Following> {
-        let (stop, stopped) = channel::<()>();
         let usage = Arc::clone(self);
-        let thread = std::thread::Builder::new().name("usage".to_owned()).spawn(move || {
+        Following::spawn("usage", move |stopped| {
             loop {
                 let stopping = stopped.recv_timeout(WRITE_EVERY) != Err(RecvTimeoutError::Timeout);
-                usage.write();
+                usage.write(|uses| usage.replace_file(uses));
                 if stopping {
                     return;
                 }
             }
-        })?;
-        Ok(Following::of(stop, thread))
+        })
     }
 
-    fn write(&self) {
-        let mut state = self.lock();
-        if !std::mem::take(&mut state.dirty) {
-            return;
-        }
-        match self.replace_file(&state.uses) {
+    /// Writes what was noted since the last time, by `replace`.
+    fn write(&self, replace: impl FnOnce(&Uses) -> io::Result<File>) {
+        let uses = {
+            let mut noted = self.noted();
+            if !std::mem::take(&mut noted.dirty) {
+                return;
+            }
+            noted.uses.clone()
+        };
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        match replace(&uses) {
             Ok(file) => {
-                state.file = Some(file);
-                state.failing = false;
-                for (path, _) in state.taken_in.drain(..) {
+                files.in_place = Some(file);
+                files.failing = false;
+                for (path, _) in files.taken_in.drain(..) {
                     // Should it stay, the next server takes it in once more.
                     let _ = std::fs::remove_file(path);
                 }
             }
             Err(error) => {
-                if !std::mem::replace(&mut state.failing, true) {
+                if !std::mem::replace(&mut files.failing, true) {
                     tracing::warn!(%error, "the use of keys cannot be recorded beside the database");
                 }
-                state.dirty = true;
+                self.noted().dirty = true;
             }
         }
     }
@@ -202,7 +215,74 @@ impl Usage {
         draft.take_name_unsynced(&self.path)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn noted(&self) -> MutexGuard<'_, Noted> {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use http::Method;
+
+    use super::*;
+    use crate::model::KeyRecord;
+
+    fn answered(key: &KeyRecord) -> Answered<'_> {
+        Answered {
+            request_id: "1",
+            method: &Method::GET,
+            route: "/v1/conferences",
+            status: 200,
+            problem: None,
+            key: Some(key),
+            address: [127, 0, 0, 1].into(),
+            bytes: 0,
+            duration: Duration::ZERO,
+            feed: None,
+        }
+    }
+
+    #[test]
+    fn a_write_that_waits_for_the_disk_keeps_no_answer_waiting() {
+        let folder = tempfile::tempdir().unwrap();
+        let usage = Arc::new(Usage::open(&folder.path().join("feed.redb")));
+        let key = |id: &str| KeyRecord {
+            id: id.to_owned(),
+            label: None,
+            license: crate::model::LicenseId(1),
+            license_name: "all".to_owned(),
+            created_at: now(),
+            expires_at: None,
+            revoked_at: None,
+            replaced_by: None,
+            allowed_ips: Vec::new(),
+        };
+        let keys = [key("before"), key("meanwhile")];
+        usage.answered(&answered(&keys[0]));
+        let ((begun, wait_begun), (disk, wait_disk), (noted, wait_noted)) = (channel(), channel::<()>(), channel());
+        std::thread::scope(|scope| {
+            let writer = Arc::clone(&usage);
+            scope.spawn(move || {
+                writer.write(|uses| {
+                    begun.send(uses.len()).unwrap();
+                    // The disk works again when the test lets it.
+                    let _ = wait_disk.recv();
+                    writer.replace_file(uses)
+                });
+            });
+            assert_eq!(wait_begun.recv(), Ok(1), "one key to write");
+            let (usage, meanwhile) = (&usage, &keys[1]);
+            scope.spawn(move || {
+                usage.answered(&answered(meanwhile));
+                noted.send(()).unwrap();
+            });
+            let answered = wait_noted.recv_timeout(Duration::from_secs(20));
+            drop(disk);
+            assert_eq!(answered, Ok(()), "an answer waited for the disk");
+        });
+        usage.write(|uses| usage.replace_file(uses));
+        assert_eq!(read(&usage.path).len(), 2, "what was noted meanwhile is written next");
     }
 }

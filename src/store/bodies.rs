@@ -175,6 +175,25 @@ impl Bodies {
         Ok(texts)
     }
 
+    /// Whether the texts of rows of `log` are in memory, so that nobody has to wait for them.
+    pub fn have(&self, dataset: Dataset, wanted: impl Iterator<Item = Wanted>) -> bool {
+        let slots = self.read();
+        let slots = &slots.of[dataset.index()];
+        let (mut number, mut block, mut near) = (u64::MAX, None, 0);
+        for Wanted { seq, .. } in wanted {
+            if seq / BLOCK_SEQS != number {
+                number = seq / BLOCK_SEQS;
+                let slot = usize::try_from(number).ok().and_then(|at| slots.get(at));
+                (block, near) = (slot.and_then(|slot| slot.block.as_deref()), 0);
+            }
+            match block.and_then(|block: &Block| block.find(seq, near)) {
+                Some(row) => near = row + 1,
+                None => return false,
+            }
+        }
+        true
+    }
+
     /// Reads a block, or the rows of it that are asked for, beside what is known of it.
     fn load(&self, log: &Log, dataset: Dataset, number: u64, seqs: &[u64]) -> Result<Arc<Block>, StoreError> {
         let known = {

@@ -69,9 +69,6 @@ pub enum StoreError {
         /// What does not fit.
         detail: String,
     },
-    /// What an answer needs is not in memory, and it may not wait for it ([`Patience`](super::snapshot::Patience)).
-    #[error("the records are not in memory yet")]
-    NotInMemory,
     /// A file that a backup must not replace, or be made from.
     #[error("{} cannot be used: {reason}", path.display())]
     BadTarget {

@@ -25,6 +25,13 @@ pub(super) struct CachedFeed {
     pub columns: Option<Arc<Columns>>,
 }
 
+impl CachedFeed {
+    /// The columns, if they are of the index's state.
+    pub fn current_columns(&self) -> Option<Arc<Columns>> {
+        self.columns.as_ref().filter(|columns| columns.head() == self.index.head()).map(Arc::clone)
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Bytes;
 
@@ -51,6 +58,11 @@ impl FeedCache {
             }
             Err(_) => Cache::with_weighter(EXPECTED_FEEDS, max_bytes, Bytes),
         })
+    }
+
+    /// Says how many bytes may be held from now on.
+    pub fn limit_to(&self, max_bytes: u64) {
+        self.0.set_capacity(max_bytes);
     }
 
     /// How many bytes may be held.

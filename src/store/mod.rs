@@ -46,4 +46,4 @@ pub use edit::{CLOCK_TOLERANCE_S, Edit};
 pub use error::StoreError;
 pub use file::{Follower, Writer};
 pub use rope::{Rope, RopeWriter};
-pub use snapshot::{CommitEntry, CommitPoint, Patience, Snapshot};
+pub use snapshot::{CommitEntry, CommitPoint, Snapshot};

@@ -52,15 +52,6 @@ struct Licensed {
     witnesses: [OnceLock<CommitPoint>; 2],
 }
 
-/// Whether an answer may wait for what is not in memory yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Patience {
-    /// It is read now, however long that takes.
-    Wait,
-    /// [`StoreError::NotInMemory`] is returned instead.
-    Refuse,
-}
-
 /// A commit as the history tells of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommitEntry {
@@ -258,6 +249,24 @@ impl Snapshot {
         Ok(self.references.get_or_init(|| loaded))
     }
 
+    /// Whether a license's witness is in memory.
+    pub(crate) fn has_witness(&self, license: &License, dataset: Dataset) -> bool {
+        let kept = self.licenses.get(&license.id).map(|licensed| &licensed.witnesses[dataset.index()]);
+        kept.and_then(OnceLock::get).is_some()
+    }
+
+    /// Whether the entries of a license's feed are in memory.
+    pub(crate) fn has_index(&self, license: &License, dataset: Dataset) -> bool {
+        let cached = license.feed(dataset).map(|feed| self.cached(feed));
+        matches!(cached, Some(Ok(Some(_))))
+    }
+
+    /// Whether the columns of a license's feed are in memory.
+    pub(crate) fn has_columns(&self, license: &License, dataset: Dataset) -> bool {
+        let cached = license.feed(dataset).map(|feed| self.cached(feed));
+        matches!(cached, Some(Ok(Some(cached))) if cached.current_columns().is_some())
+    }
+
     /// What is sealed of a feed.
     fn head(&self, feed: FeedId) -> Result<FeedHead, StoreError> {
         self.feeds.get(&feed).copied().ok_or_else(|| StoreError::Damaged {
@@ -273,26 +282,22 @@ impl Snapshot {
     }
 
     /// A feed's entries, read or brought forward where they are not in memory.
-    fn index(&self, feed: FeedId, patience: Patience) -> Result<Arc<FeedIndex>, StoreError> {
+    fn index(&self, feed: FeedId) -> Result<Arc<FeedIndex>, StoreError> {
         if let Some(cached) = self.cached(feed)? {
             return Ok(cached.index);
         }
-        patience.check()?;
         let _building = self.building.lock().unwrap_or_else(PoisonError::into_inner);
         self.load(feed).map(|cached| cached.index)
     }
 
     /// The columns of a feed, built or brought forward where they are not in memory.
-    fn columns(&self, feed: FeedId, patience: Patience) -> Result<Arc<Columns>, StoreError> {
-        let is_current =
-            |cached: &CachedFeed| cached.columns.clone().filter(|columns| columns.head() == cached.index.head());
-        if let Some(columns) = self.cached(feed)?.as_ref().and_then(is_current) {
+    fn columns(&self, feed: FeedId) -> Result<Arc<Columns>, StoreError> {
+        if let Some(columns) = self.cached(feed)?.and_then(|cached| cached.current_columns()) {
             return Ok(columns);
         }
-        patience.check()?;
         let _building = self.building.lock().unwrap_or_else(PoisonError::into_inner);
         let cached = self.load(feed)?;
-        if let Some(columns) = is_current(&cached) {
+        if let Some(columns) = cached.current_columns() {
             return Ok(columns);
         }
         let columns = Arc::new(match &cached.columns {
@@ -395,18 +400,11 @@ impl Snapshot {
     }
 
     /// A license's entries in a dataset; those of before it joined its feed only where ones after `seq` are asked for.
-    pub(crate) fn entries(
-        &self,
-        license: &License,
-        dataset: Dataset,
-        seq: u64,
-        patience: Patience,
-    ) -> Result<Entries, StoreError> {
-        let shared = self.index(Snapshot::feed_of(license, dataset)?, patience)?;
+    pub(crate) fn entries(&self, license: &License, dataset: Dataset, seq: u64) -> Result<Entries, StoreError> {
+        let shared = self.index(Snapshot::feed_of(license, dataset)?)?;
         let (joined_at, baseline) = license.subscriptions[dataset.index()]
             .map_or((0, None), |subscription| (subscription.joined_at, Some(subscription.baseline)));
-        let baseline =
-            baseline.filter(|_| seq < joined_at).map(|baseline| self.index(baseline, patience)).transpose()?;
+        let baseline = baseline.filter(|_| seq < joined_at).map(|baseline| self.index(baseline)).transpose()?;
         Ok(Entries { shared, joined_at, baseline })
     }
 
@@ -416,7 +414,6 @@ impl Snapshot {
         license: &License,
         dataset: Dataset,
         id: Id,
-        patience: Patience,
     ) -> Result<Option<FeedEntry>, StoreError> {
         let feed = Snapshot::feed_of(license, dataset)?;
         if let Some(cached) = self.cached(feed)? {
@@ -430,17 +427,12 @@ impl Snapshot {
             }
         }
         // What a damaged index lost must not pass for a record that is not there.
-        Ok(self.index(feed, patience)?.find(id).filter(|entry| entry.is_live()).copied())
+        Ok(self.index(feed)?.find(id).filter(|entry| entry.is_live()).copied())
     }
 
     /// The columns of a license's records in a dataset.
-    pub(crate) fn columns_of(
-        &self,
-        license: &License,
-        dataset: Dataset,
-        patience: Patience,
-    ) -> Result<Arc<Columns>, StoreError> {
-        self.columns(Snapshot::feed_of(license, dataset)?, patience)
+    pub(crate) fn columns_of(&self, license: &License, dataset: Dataset) -> Result<Arc<Columns>, StoreError> {
+        self.columns(Snapshot::feed_of(license, dataset)?)
     }
 
     /// The finished JSON of rows of the log.
@@ -475,7 +467,7 @@ impl Snapshot {
             if !go_on() || self.feed_cache.bytes() > self.feed_cache.max_bytes() / 4 * 3 {
                 break;
             }
-            match self.columns(feed, Patience::Wait) {
+            match self.columns(feed) {
                 // Whoever asks hears of it.
                 Ok(_) | Err(StoreError::Damaged { .. }) => {}
                 Err(error) => return Err(error),
@@ -537,15 +529,6 @@ impl Snapshot {
             }
         }
         Ok(low)
-    }
-}
-
-impl Patience {
-    fn check(self) -> Result<(), StoreError> {
-        match self {
-            Patience::Wait => Ok(()),
-            Patience::Refuse => Err(StoreError::NotInMemory),
-        }
     }
 }
 

@@ -9,7 +9,7 @@ use super::answer::Answer;
 use super::{PUBLIC_URL, World};
 
 /// The headers that answers may have.
-const ALLOWED: [&str; 19] = [
+const ALLOWED: [&str; 20] = [
     "allow",
     "cache-control",
     "connection",
@@ -29,6 +29,7 @@ const ALLOWED: [&str; 19] = [
     "x-request-id",
     "x-sync-token",
     "content-security-policy",
+    "referrer-policy",
 ];
 
 pub fn check(world: &World, request: &Request, answer: &Answer) {

@@ -141,12 +141,12 @@ impl World {
 
     /// Lets the service look at the file and take over what is there.
     pub fn catch_up(&self) {
-        self.source.catch_up(&|_| true);
+        self.source.catch_up(self.source.looks(), &|_| true);
     }
 
     /// Lets the service look at the file; what is new is held back where a delay is set.
     pub fn look(&self) {
-        self.source.catch_up(&|_| false);
+        self.source.catch_up(self.source.looks(), &|_| false);
     }
 
     /// The state that answers are made from.
@@ -255,9 +255,9 @@ impl World {
             Method::HEAD => Method::GET,
             _ => request.method.clone(),
         };
-        let answer = Answer::of(&request, finished(self.service.answer(request.clone())));
+        let answer = Answer::of(&request, self.service.answer_waiting(request.clone()));
         let twin_request = Request { method: twin_method, ..request.clone() };
-        let twin = Answer::of(&twin_request, finished(self.twin.answer(twin_request.clone())));
+        let twin = Answer::of(&twin_request, self.twin.answer_waiting(twin_request.clone()));
         check::check(self, &request, &answer);
         check::check(self, &twin_request, &twin);
         check::check_twins(&answer, &twin);
@@ -280,19 +280,8 @@ impl World {
             at: self.start,
             wall: now(),
         };
-        let found = finished(self.service.answer(request)).status == http::StatusCode::OK;
+        let found = self.service.answer_waiting(request).status == http::StatusCode::OK;
         found && self.known_pages.borrow_mut().insert(url.to_owned())
-    }
-}
-
-/// Exports are built on the spot.
-fn finished(answer: api::Answer) -> api::Response {
-    match answer {
-        api::Answer::Ready(response) => response,
-        api::Answer::Export(pending) => {
-            let built = pending.call.build(&pending.packer).map(|file| pending.call.respond(&file));
-            pending.finish(built)
-        }
     }
 }
 

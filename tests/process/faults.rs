@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use memchr::memmem;
 use serde_json::json;
 
+use super::monitoring::{scrape, serve_watched};
 use super::site::{SOON, STATUSES, Server, Site, conferences_of_version, version_of, wait_until};
 
 /// A small disk of its own over a folder.
@@ -221,4 +222,43 @@ fn a_rotten_row_fails_alone() {
     let done = site.run(["check"]);
     assert_eq!(done.code, Some(1), "{done:?}");
     assert!(done.stdout.contains("DAMAGED") && done.stdout.contains("log"), "{done:?}");
+}
+
+#[test]
+fn a_damage_that_the_engine_panics_at_is_told_and_gone_on_from() {
+    const HEADER: usize = 4096;
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(300, 0));
+    let key = site.open_key();
+    let (server, mut admin) = serve_watched(&site, &[]);
+    let mut client = server.client(&key);
+    assert_eq!(version_of(&client.get("/v1/conferences").items()), 0);
+
+    // The same file with a commit more, written over the one that is served: first with nothing but its header.
+    let newer = site.path("newer.redb");
+    fs::copy(site.db(), &newer).unwrap();
+    let input = site.write("conferences.jsonl", conferences_of_version(300, 1));
+    site.json(["import".as_ref(), input.as_os_str(), "--db".as_ref(), newer.as_os_str()]);
+    let newer = fs::read(newer).unwrap();
+    let mut damaged = newer.clone();
+    damaged[HEADER..].fill(0xff);
+    let file = OpenOptions::new().write(true).open(site.db()).unwrap();
+    file.write_all_at(&damaged, 0).unwrap();
+
+    server.wait_for_log("the database cannot be followed");
+    server.wait_for_log("a thread panicked");
+    assert_eq!(admin.get("/readyz").status, 503);
+    assert_eq!(admin.get("/livez").status, 200);
+    assert_eq!(scrape(&mut admin)["medfeed_database_followed"], 0.0);
+    assert_eq!(client.get("/v1/status").status, 503, "it cannot be read");
+    assert_eq!(client.get("/docs").status, 200);
+
+    file.write_all_at(&newer, 0).unwrap();
+    wait_until("the file is followed again", SOON, || {
+        let answer = client.get("/v1/conferences?year=2025");
+        (answer.status == 200 && version_of(&answer.items()) == 1).then_some(())
+    });
+    wait_until("readiness", SOON, || (admin.get("/readyz").status == 200).then_some(()));
+    server.stop();
+    site.check();
 }

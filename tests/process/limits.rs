@@ -308,6 +308,6 @@ fn connections_take_no_file_that_the_database_needs() {
     let since = Instant::now();
     assert_eq!(server.client(&key).get("/v1/conferences").status, 200);
     assert!(since.elapsed() < Duration::from_secs(2), "a new caller waited {:?}", since.elapsed());
-    assert!(!server.logged().contains("could not be accepted"), "{}", server.logged());
-    server.stop();
+    let log = server.stop_and_read();
+    assert!(!log.contains("could not be accepted"), "{log}");
 }

@@ -17,7 +17,7 @@ pub fn serve_watched(site: &Site, more: &[&str]) -> (Server, Client) {
 fn serve_on(site: &Site, address: &str, more: &[&str]) -> (Server, Client) {
     let args = ["serve", "--listen", "127.0.0.1:0", "--admin-listen", address];
     let server = site.start(site.command([&args, more].concat()));
-    let admin = admin_address(&server).expect("the log tells where monitoring is");
+    let admin = wait_until("the log tells where monitoring is", SOON, || admin_address(&server));
     (server, Client::new(admin, None))
 }
 
@@ -28,7 +28,7 @@ fn admin_address(server: &Server) -> Option<SocketAddr> {
 }
 
 /// The samples of a scrape, after a look at the form of every line.
-fn scrape(admin: &mut Client) -> BTreeMap<String, f64> {
+pub fn scrape(admin: &mut Client) -> BTreeMap<String, f64> {
     let answer = admin.get("/metrics");
     assert_eq!(answer.status, 200);
     let kind = answer.header("content-type").unwrap();
@@ -261,6 +261,6 @@ fn the_log_tells_where_monitoring_is() {
         server.stop();
     }
     let server = site.serve_with("--log info");
-    assert_eq!(admin_address(&server), None, "nothing listens for monitoring");
-    server.stop();
+    let log = server.stop_and_read();
+    assert!(log.contains("stopping") && !log.contains("monitoring"), "nothing listens for monitoring: {log}");
 }

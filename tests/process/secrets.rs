@@ -297,12 +297,6 @@ fn search_everywhere(site: &Site) -> Secrets {
             assert_eq!(answer.status, 200, "{target}");
             secrets.are_not_in(target, &answer.body);
         }
-        let log = server.logged();
-        assert!(log.matches("answered").count() >= 100 * 18, "{format}: {} answers", log.matches("answered").count());
-        let usable = keys.iter().filter(|issued| issued.status == 200);
-        assert!(usable.into_iter().all(|issued| log.contains(&issued.id)), "{format}: a key's id is missing");
-        secrets.are_not_in("the log", log.as_bytes());
-        assert!(!log.contains('\u{1b}'), "{format}: colors in a file");
         // What is running takes in what the commands do.
         if format == "json" {
             let mut client = server.client(&keys[4].key);
@@ -314,7 +308,12 @@ fn search_everywhere(site: &Site) -> Secrets {
             let since = format!("/v1/conferences/changes?since={token}");
             wait_until("the restore", SOON, || (client.get(&since).status == 410).then_some(()));
         }
-        server.stop();
+        let log = server.stop_and_read();
+        assert!(log.matches("answered").count() >= 100 * 18, "{format}: {} answers", log.matches("answered").count());
+        let usable = keys.iter().filter(|issued| issued.status == 200);
+        assert!(usable.into_iter().all(|issued| log.contains(&issued.id)), "{format}: a key's id is missing");
+        secrets.are_not_in("the log", log.as_bytes());
+        assert!(!log.contains('\u{1b}'), "{format}: colors in a file");
         let used = site.files().into_iter().filter(|name| name.starts_with("feed.redb.usage-"));
         let used: Vec<u8> = used.flat_map(|name| fs::read(site.path(&name)).unwrap()).collect();
         let used = String::from_utf8(used).unwrap();

@@ -9,7 +9,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
+use tempfile::{TempDir, TempPath};
 
 use super::client::Client;
 
@@ -287,9 +287,19 @@ impl Site {
     }
 
     /// Starts a server by a command of its own and waits until it is ready, or has ended by itself.
-    pub fn try_start(&self, mut command: Command) -> Result<Server, Done> {
+    pub fn try_start(&self, command: Command) -> Result<Server, Done> {
         let log = tempfile::NamedTempFile::new_in(self.folder()).expect("a log file").into_temp_path();
         let stderr = File::create(&log).expect("the log can be written");
+        self.try_start_logging_to(command, stderr.into(), log)
+    }
+
+    /// Starts a server by a command of its own, with a standard error of its own. `log` is what [`Server::logged`] reads.
+    pub fn start_logging_to(&self, command: Command, stderr: Stdio, log: TempPath) -> Server {
+        let started = self.try_start_logging_to(command, stderr, log);
+        started.unwrap_or_else(|done| panic!("the server did not start: {done:?}"))
+    }
+
+    fn try_start_logging_to(&self, mut command: Command, stderr: Stdio, log: TempPath) -> Result<Server, Done> {
         let mut process = Process::spawn(command.stdout(Stdio::piped()).stderr(stderr));
         let mut stdout = BufReader::new(process.child().stdout.take().expect("a pipe"));
         let mut first = String::new();
@@ -322,7 +332,7 @@ pub struct Server {
     pub scheme: String,
     pub address: SocketAddr,
     pub stdout: BufReader<std::process::ChildStdout>,
-    log: tempfile::TempPath,
+    log: TempPath,
 }
 
 impl Server {
@@ -342,10 +352,16 @@ impl Server {
     }
 
     /// Ends the server as an operator does.
-    pub fn stop(mut self) {
+    pub fn stop(self) {
+        self.stop_and_read();
+    }
+
+    /// Ends the server as an operator does. Returns all that it logged.
+    pub fn stop_and_read(mut self) -> String {
         self.process.signal("TERM");
         let status = self.process.ended_within(SOON).expect("the server ends");
         assert_eq!(status.code(), Some(0), "the server's exit");
+        self.logged()
     }
 }
 

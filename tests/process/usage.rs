@@ -1,6 +1,7 @@
 //! Who uses which key, and who is behind: the small files beside the database.
 
 use std::fs;
+use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -170,4 +171,17 @@ fn where_it_cannot_be_written_a_warning_says_so_once() {
     assert_eq!(listed["keys"][0]["id"], id.as_str());
     assert_eq!(server.logged().matches(warning).count(), 1, "{}", server.logged());
     server.stop();
+}
+
+#[test]
+fn what_is_no_file_is_left_alone() {
+    let (site, [(id, key)]) = with_keys();
+    // Whoever opens it waits until somebody writes to it.
+    let fifo = site.path("feed.redb.usage-fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let server = site.serve();
+    assert_eq!(server.client(&key).get("/v1/conferences").status, 200);
+    server.stop();
+    assert!(use_of(&site, &id)["last_used_at"].is_string());
+    assert!(fifo.exists());
 }

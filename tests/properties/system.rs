@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use flate2::read::MultiGzDecoder;
 use http::{HeaderMap, HeaderValue, Method};
-use medfeed::api::{Answer, Request, Response, Service, Settings, Source};
+use medfeed::api::{Request, Response, Service, Settings, Source};
 use medfeed::model::time::now;
 use medfeed::model::{Dataset, Scope as RealScope};
 use medfeed::store::check::check;
@@ -32,7 +32,11 @@ impl Source for Newest {
         self.published()
     }
 
-    fn catch_up(&self, _accept: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
+    fn looks(&self) -> u64 {
+        0
+    }
+
+    fn catch_up(&self, _looks: u64, _accept: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
         self.published()
     }
 }
@@ -166,11 +170,11 @@ impl System {
         edit.commit().expect("the commit");
     }
 
-    fn answer(&self, license: usize, target: &str) -> Answer {
+    fn answer(&self, license: usize, target: &str) -> Response {
         let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
         let mut headers = HeaderMap::new();
         headers.insert("x-api-key", HeaderValue::from_str(&self.keys[license]).expect("a key"));
-        self.service.as_ref().expect("an open database").answer(Request {
+        self.service.as_ref().expect("an open database").answer_waiting(Request {
             method: Method::GET,
             path: path.to_owned(),
             query: query.map(str::to_owned),
@@ -184,13 +188,7 @@ impl System {
 
     /// Asks as a license.
     pub fn get(&self, license: usize, target: &str) -> Reply {
-        match self.answer(license, target) {
-            Answer::Ready(response) => Reply::of(response),
-            Answer::Export(pending) => {
-                let built = pending.call.build(&pending.packer).map(|file| pending.call.respond(&file));
-                Reply::of(pending.finish(built))
-            }
-        }
+        Reply::of(self.answer(license, target))
     }
 
     /// Loads an export; `None` where the license does not include the dataset.

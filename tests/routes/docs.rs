@@ -37,6 +37,7 @@ fn pages_load_nothing_from_elsewhere() {
         }
         let policy = answer.header("content-security-policy").expect("a policy");
         assert!(policy.starts_with("default-src 'none'"), "{policy}");
+        assert_eq!(answer.header("referrer-policy"), Some("no-referrer"), "{path}");
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use medfeed::api::Source;
+use medfeed::serve::Follow;
 use medfeed::store::Snapshot;
 use serde_json::json;
 
@@ -104,7 +105,11 @@ impl Source for Broken {
         Arc::clone(&self.0)
     }
 
-    fn catch_up(&self, _: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
+    fn looks(&self) -> u64 {
+        0
+    }
+
+    fn catch_up(&self, _: u64, _: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
         Arc::clone(&self.0)
     }
 }
@@ -122,4 +127,55 @@ fn a_panic_is_an_internal_error_for_its_request_alone() {
     // The others go on.
     broken.get("", "/v1/conferences").expect(401);
     broken.get("", "/docs").expect(200);
+}
+
+#[test]
+fn callers_who_wait_for_the_same_look_share_it() {
+    let world = World::small();
+    let follow = Follow::open(&world.database(), Duration::ZERO).unwrap();
+    let came = follow.looks();
+    for _ in 0..3 {
+        follow.catch_up(came, &|_| true);
+        assert_eq!(follow.looks(), came + 1, "one look for all");
+    }
+    world.conferences(&[removal(1)]);
+    let before = follow.published().commit();
+    assert_eq!(follow.catch_up(came, &|_| true).commit(), before, "that look was before the commit");
+    // Who came after it has another.
+    assert_eq!(follow.catch_up(follow.looks(), &|_| true).commit(), world.published().commit());
+    assert_eq!(follow.looks(), came + 2);
+}
+
+/// A source that fails when newer states are looked for.
+struct Lost(Arc<Snapshot>);
+
+impl Source for Lost {
+    fn published(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.0)
+    }
+
+    fn newest(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.0)
+    }
+
+    fn looks(&self) -> u64 {
+        0
+    }
+
+    fn catch_up(&self, _: u64, _: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
+        panic!("a secret reason")
+    }
+}
+
+#[test]
+fn a_panic_of_what_waited_is_an_internal_error_too() {
+    let world = World::small();
+    let lost = world.with_source(Arc::new(Lost(world.published())));
+    world.conferences(&[removal(1)]);
+    let token = world.get("full", "/v1/conferences/changes").token();
+    let answer = lost.get("full", &format!("/v1/conferences/changes?since={token}"));
+    answer.expect_problem("internal_error", "request id");
+    // Counted once, with its own window.
+    assert_eq!(answer.header("ratelimit-remaining"), Some("599"));
+    lost.get("full", "/v1/conferences/changes").expect(200);
 }

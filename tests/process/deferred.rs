@@ -1,0 +1,163 @@
+//! Answers that wait keep no other waiting: a server with one worker, over a source whose looks take as long as a test says.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+
+use medfeed::api::observe::{Answered, Observer};
+use medfeed::api::{Service, Settings, Source};
+use medfeed::serve::address::TrustedProxies;
+use medfeed::serve::{Exports, Limits, Server};
+use medfeed::store::Snapshot;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+use super::client::Client;
+use super::site::{SOON, wait_until};
+use crate::harness::{World, removal};
+
+/// What the file of a world's database says, once looking at it is let go on.
+struct Stalled {
+    state: Arc<Snapshot>,
+    stalled: Mutex<bool>,
+    released: Condvar,
+    looking: AtomicUsize,
+    most_looking: AtomicUsize,
+}
+
+impl Stalled {
+    fn over(state: Arc<Snapshot>) -> Arc<Stalled> {
+        let (looking, most_looking) = Default::default();
+        Arc::new(Stalled { state, stalled: Mutex::new(true), released: Condvar::new(), looking, most_looking })
+    }
+
+    fn release(&self) {
+        *self.stalled.lock().unwrap() = false;
+        self.released.notify_all();
+    }
+}
+
+impl Source for Stalled {
+    fn published(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.state)
+    }
+
+    fn newest(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.state)
+    }
+
+    fn looks(&self) -> u64 {
+        0
+    }
+
+    fn catch_up(&self, _: u64, _: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
+        self.most_looking.fetch_max(self.looking.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        let stalled = self.stalled.lock().unwrap();
+        drop(self.released.wait_while(stalled, |stalled| *stalled).unwrap());
+        self.looking.fetch_sub(1, Ordering::SeqCst);
+        Arc::clone(&self.state)
+    }
+}
+
+/// Counts answers.
+#[derive(Default)]
+struct Count(AtomicU64);
+
+impl Observer for Count {
+    fn answered(&self, _: &Answered<'_>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Serves a source with one worker, while `ask` asks. Returns how many answers the observer heard of.
+fn serve(source: Arc<dyn Source>, ask: impl FnOnce(SocketAddr)) -> u64 {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let count = Arc::new(Count::default());
+    let service = Service::observed(Settings::of("http://feed.example"), source, count.clone());
+    let exports = Arc::new(Exports::new(8, 2, 1 << 20));
+    let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = Server::new(listener, Arc::new(service), exports, TrustedProxies::default(), None, Limits::default());
+    let (stop, stopped) = oneshot::channel::<()>();
+    let running = runtime.spawn(server.run(async move { drop(stopped.await) }));
+    ask(address);
+    drop(stop);
+    assert_eq!(runtime.block_on(running).unwrap(), 0, "connections cut off");
+    count.0.load(Ordering::SeqCst)
+}
+
+/// A token that the world's server has to look for: of a commit that it never comes to see.
+fn stale_token(world: &World) -> String {
+    let fork = world.fork();
+    fork.conferences(&[removal(1)]);
+    fork.get("full", "/v1/conferences/changes").token()
+}
+
+#[test]
+fn a_look_that_takes_long_keeps_no_other_answer_waiting() {
+    const STALE: usize = 12;
+    let world = World::small();
+    let (key, token) = (world.key("full").text, stale_token(&world));
+    let source = Stalled::over(world.published());
+    let limit: u64 = 600;
+    let good = [
+        "/v1/status",
+        "/docs",
+        "/v1/conferences",
+        "/v1/conferences/2",
+        "/v1/conferences?country=Spain&q=on",
+        "/v1/conferences/changes",
+        "/v1/conferences/changes?updated_since=2000-01-01",
+        "/v1/reference/therapy-areas",
+        "/v1/exports/conferences",
+        "/v1/exports/journals?format=csv",
+    ];
+    let heard = serve(source.clone(), |address| {
+        std::thread::scope(|scope| {
+            let stale = |_| {
+                scope.spawn(|| {
+                    let target = format!("/v1/conferences/changes?since={token}");
+                    Client::new(address, Some(&key)).get(&target)
+                })
+            };
+            let waiting: Vec<_> = (0..STALE).map(stale).collect();
+            wait_until("a look", SOON, || (source.looking.load(Ordering::SeqCst) > 0).then_some(()));
+            let mut client = Client::new(address, Some(&key));
+            for target in good.iter().chain(&good) {
+                assert_eq!(client.get(target).status, 200, "{target}");
+            }
+            assert!(waiting.iter().all(|asker| !asker.is_finished()), "who waits for the look waits on");
+            source.release();
+            for asker in waiting {
+                let answer = asker.join().expect("an asker");
+                assert_eq!((answer.status, answer.problem().as_str()), (410, "resync_required"));
+            }
+            // Two targets need no key.
+            let asked = u64::try_from(STALE + 2 * (good.len() - 2) + 1).unwrap();
+            let remaining = client.get("/v1/conferences/2").header("ratelimit-remaining").unwrap().to_owned();
+            assert_eq!(remaining, (limit - asked).to_string(), "each request is counted once");
+        });
+    });
+    assert!(source.most_looking.load(Ordering::SeqCst) <= 4, "few threads wait, however many callers do");
+    assert_eq!(heard, u64::try_from(STALE + 2 * good.len() + 1).unwrap(), "each answer is told of once");
+}
+
+#[test]
+fn callers_who_left_take_no_thread_from_others() {
+    let world = World::small();
+    let (key, token) = (world.key("full").text, stale_token(&world));
+    let source = Stalled::over(world.published());
+    serve(source.clone(), |address| {
+        let request = Client::new(address, Some(&key)).request(&format!("/v1/conferences/changes?since={token}"));
+        for _ in 0..50 {
+            use std::io::Write;
+            let mut connection = super::client::connect(address).unwrap();
+            connection.write_all(request.as_bytes()).unwrap();
+            wait_until("a look", SOON, || (source.looking.load(Ordering::SeqCst) > 0).then_some(()));
+        }
+        assert_eq!(Client::new(address, Some(&key)).get("/v1/conferences?q=on").status, 200);
+        let looking = source.looking.load(Ordering::SeqCst);
+        source.release();
+        assert!(looking <= 4, "{looking} threads wait for callers who left");
+    });
+}
