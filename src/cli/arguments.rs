@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::model::Timestamp;
+use crate::model::printable::steers;
 use crate::model::time::parse_time;
 
 /// `500ms`, `90s`, `5m`, `24h`, `7d`.
@@ -52,9 +53,35 @@ pub(super) fn parse_text(text: &str) -> Result<String, String> {
     }
 }
 
+/// A text that is not empty and that listings show as it is.
+pub(super) fn parse_plain_text(text: &str) -> Result<String, String> {
+    if text.contains(steers) {
+        return Err("it holds a line break, a tab, or another character that steers a terminal; write one line of \
+                    plain text"
+            .to_owned());
+    }
+    parse_text(text)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn plain_texts_are_read() {
+        let cases = [
+            ("Ann's key, 日本", true),
+            ("", false),
+            ("a\nb", false),
+            ("a\tb", false),
+            ("\x1b[2J", false),
+            ("\u{9b}2J", false),
+            ("\u{202e}x", false),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(parse_plain_text(text).is_ok(), expected, "{text:?}");
+        }
+    }
 
     #[test]
     fn durations_are_read() {

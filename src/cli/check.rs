@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::Common;
 use super::output::counted;
+use crate::model::printable::Printable;
 use crate::store::check::{Report, check};
 use crate::store::{StoreError, panics};
 
@@ -47,7 +48,8 @@ fn describe(common: &Common, report: &Report) -> String {
         counted(report.keys, "key"),
     );
     if report.damages == 0 {
-        return format!("{} is sound: {looked_at}.", common.db.display());
+        let warnings: String = report.warnings.iter().map(|warning| format!("\nwarning: {warning}")).collect();
+        return format!("{} is sound: {looked_at}.{warnings}", common.db.display());
     }
     let mut text = if report.records.is_empty() {
         format!("{} is DAMAGED, nothing in it could be checked:", common.db.display())
@@ -55,7 +57,7 @@ fn describe(common: &Common, report: &Report) -> String {
         format!("{} is DAMAGED, checked {looked_at}:", common.db.display())
     };
     for finding in &report.findings {
-        text.push_str(&format!("\n  {}: {}", finding.table, finding.detail));
+        text.push_str(&format!("\n  {}: {}", finding.table, Printable(&finding.detail)));
     }
     let listed = u64::try_from(report.findings.len()).unwrap_or(u64::MAX);
     if report.damages > listed {

@@ -14,7 +14,7 @@ use super::Common;
 use super::output::print_line;
 use super::serve::{LogArgs, Setup, runtime, serve};
 use crate::api::Settings;
-use crate::import::{self, Options, Source};
+use crate::import::{self, Bounds, Options, Source};
 use crate::model::{ConferenceFields, Dataset, Scope};
 use crate::serve::address::TrustedProxies;
 use crate::serve::{Follow, Limits};
@@ -100,11 +100,12 @@ fn load(folder: &Path, database: &Path, wait: Duration) -> anyhow::Result<Sample
         std::fs::write(files.join(name), content)?;
     }
     let sources = Source::find(&[files], None)?;
-    let rows = import::read_sources(&sources, &mut |_| {})?;
+    let rows = import::read_sources(&sources, &Bounds::default(), &mut |_| {})?;
     let writer = Writer::open_or_create(database, wait)?;
     let mut edit = writer.begin()?;
     let merged = import::merge(rows, &edit, &Options::default())?;
     edit.apply(merged.batch)?;
+    edit.describe("the sample data");
     edit.commit()?;
 
     let mut edit = writer.begin()?;
@@ -120,6 +121,7 @@ fn load(folder: &Path, database: &Path, wait: Duration) -> anyhow::Result<Sample
     edit.set_license("demo-oncology", narrow, None)?;
     let (full_key, _) = edit.create_key("demo", KeySettings::default())?;
     let (narrow_key, _) = edit.create_key("demo-oncology", KeySettings::default())?;
+    edit.describe("the licenses and keys of the demo");
     edit.commit()?;
 
     let snapshot = writer.snapshot()?;

@@ -1,6 +1,8 @@
 //! `medfeed export`: the way back of `medfeed import`.
 
-use std::io::{BufWriter, Write};
+use std::fs::{DirBuilder, File, Permissions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -17,7 +19,8 @@ use crate::store::draft::{self, Draft};
 /// Arguments of `medfeed export`.
 #[derive(Debug, Args)]
 pub(super) struct ExportArgs {
-    /// The folder to write the four files into; it is created
+    /// The folder to write the four files into; it is created. Who may read the database file may read them, and
+    /// nobody else
     folder: PathBuf,
     /// The files' format
     #[arg(long, env = "MEDFEED_FORMAT", default_value = "jsonl")]
@@ -54,18 +57,68 @@ pub(super) fn run(common: &Common, args: ExportArgs) -> anyhow::Result<ExitCode>
     }
     let follower = common.open_follower()?;
     let snapshot = follower.newest();
-    std::fs::create_dir_all(&args.folder).with_context(|| args.folder.display().to_string())?;
+    let readers = Readers::of(&common.db).with_context(|| common.db.display().to_string())?;
+    readers.create_folder(&args.folder).with_context(|| args.folder.display().to_string())?;
     refuse_other_files(&args)?;
+    let target = Target { args: &args, readers };
     let files = vec![
-        write_records::<ConferenceFields>(snapshot, &args)?,
-        write_records::<JournalFields>(snapshot, &args)?,
-        write_references(&snapshot.list_organizations()?, &args)?,
-        write_references(&snapshot.list_tags()?, &args)?,
+        write_records::<ConferenceFields>(snapshot, &target)?,
+        write_records::<JournalFields>(snapshot, &target)?,
+        write_references(&snapshot.list_organizations()?, &target)?,
+        write_references(&snapshot.list_tags()?, &target)?,
     ];
     let text: String =
         files.iter().map(|written| format!("{}: {} rows\n", written.file.display(), written.rows)).collect();
     common.output().result(&Exported { files }, text);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Where the files go.
+struct Target<'a> {
+    args: &'a ExportArgs,
+    readers: Readers,
+}
+
+/// Who may read the database, and so what is taken out of it.
+#[derive(Clone, Copy, Debug)]
+struct Readers {
+    /// The permission bits of its file.
+    mode: u32,
+    group: u32,
+}
+
+impl Readers {
+    fn of(database: &Path) -> io::Result<Readers> {
+        let found = std::fs::metadata(database)?;
+        Ok(Readers { mode: found.mode() & 0o777, group: found.gid() })
+    }
+
+    /// The bits for a file of this group. What the database's group may do, another group may only as far as all may.
+    fn mode_for(self, group: u32) -> u32 {
+        if group == self.group { self.mode } else { (self.mode & !0o070) | ((self.mode & 0o007) << 3 & self.mode) }
+    }
+
+    /// Gives a file their bits, whatever the umask left of them.
+    fn set_on(self, file: &File) -> io::Result<()> {
+        let mode = self.mode_for(file.metadata()?.gid());
+        file.set_permissions(Permissions::from_mode(mode))
+    }
+
+    /// Creates the folder where it is missing, and those above it: who may read a file may look into its folder.
+    fn create_folder(self, folder: &Path) -> io::Result<()> {
+        let missing: Vec<&Path> =
+            folder.ancestors().take_while(|above| !above.as_os_str().is_empty() && !above.is_dir()).collect();
+        for folder in missing.into_iter().rev() {
+            match DirBuilder::new().mode(0o700).create(folder) {
+                // `new/..` was missing, and came with `new`.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => continue,
+                created => created?,
+            }
+            let mode = self.mode_for(std::fs::metadata(folder)?.gid());
+            std::fs::set_permissions(folder, Permissions::from_mode(0o700 | mode | (mode & 0o444) >> 2))?;
+        }
+        Ok(())
+    }
 }
 
 /// A file of another format beside the new ones would make the folder import every row twice.
@@ -86,26 +139,28 @@ fn refuse_other_files(args: &ExportArgs) -> anyhow::Result<()> {
 
 /// Writes a file that appears under its name only when it is whole.
 fn write_file(
-    args: &ExportArgs,
+    target: &Target<'_>,
     stem: &str,
     write: impl FnOnce(&mut dyn Write) -> anyhow::Result<u64>,
 ) -> anyhow::Result<Written> {
+    let Target { args, readers } = target;
     let file = args.folder.join(format!("{stem}.{}", args.format.ending()));
     let named = |path: &Path| path.display().to_string();
     draft::sweep(&file);
-    let draft = Draft::with_mode(&file, 0o644).with_context(|| named(&args.folder))?;
+    let draft = Draft::beside(&file).with_context(|| named(&args.folder))?;
     let mut out = BufWriter::new(draft.file());
     let rows = write(&mut out).with_context(|| named(&file))?;
     out.into_inner().map_err(|error| error.into_error()).with_context(|| named(&file))?;
+    readers.set_on(draft.file()).with_context(|| named(&file))?;
     draft.take_name(&file).with_context(|| named(&file))?;
     Ok(Written { file, rows })
 }
 
-fn write_records<F: RecordFields>(snapshot: &Snapshot, args: &ExportArgs) -> anyhow::Result<Written> {
+fn write_records<F: RecordFields>(snapshot: &Snapshot, target: &Target<'_>) -> anyhow::Result<Written> {
     let references = snapshot.references()?;
-    write_file(args, F::STEM, |out| {
+    write_file(target, F::STEM, |out| {
         let mut rows = 0;
-        match args.format {
+        match target.args.format {
             Format::Jsonl => {
                 snapshot.for_each_record::<F, anyhow::Error>(|record, updated_at, _| {
                     rows += 1;
@@ -127,9 +182,9 @@ fn write_records<F: RecordFields>(snapshot: &Snapshot, args: &ExportArgs) -> any
     })
 }
 
-fn write_references<F: ReferenceFields>(rows: &[Curated<F>], args: &ExportArgs) -> anyhow::Result<Written> {
-    write_file(args, F::STEM, |out| {
-        match args.format {
+fn write_references<F: ReferenceFields>(rows: &[Curated<F>], target: &Target<'_>) -> anyhow::Result<Written> {
+    write_file(target, F::STEM, |out| {
+        match target.args.format {
             Format::Jsonl => {
                 for row in rows {
                     out.write_all(&json::render_reference(row))?;

@@ -8,13 +8,15 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
+use clap::builder::RangedU64ValueParser;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use super::Common;
 use super::output::{counted, note};
-use crate::import::{self, BadRow, Format, Options, Refusal, RowKind, Source, Warning};
+use crate::import::{self, BadRow, Bounds, Format, Options, Refusal, RowKind, Source, Warning};
 use crate::model::Dataset;
+use crate::model::printable::Printable;
 use crate::store::batch::{Counts, LicenseEffect, Outcome};
 
 /// Arguments of `medfeed import`.
@@ -39,6 +41,46 @@ pub(super) struct ImportArgs {
     /// Only show what would happen
     #[arg(long, env = "MEDFEED_DRY_RUN", value_parser = clap::builder::FalseyValueParser::new())]
     dry_run: bool,
+    #[command(flatten)]
+    bounds: BoundsArgs,
+}
+
+/// How much is read before a file is refused.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Bounds, which no usual file meets")]
+struct BoundsArgs {
+    /// The longest line of JSON, or row of CSV, in bytes
+    #[arg(long, env = "MEDFEED_MAX_LINE_BYTES", value_name = "N", default_value_t = Bounds::default().line_bytes,
+          value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    max_line_bytes: usize,
+    /// The longest name of a field or column, in bytes
+    #[arg(long, env = "MEDFEED_MAX_NAME_BYTES", value_name = "N", default_value_t = Bounds::default().name_bytes,
+          value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    max_name_bytes: usize,
+    /// The most columns of a CSV file, and members of a JSON object
+    #[arg(long, env = "MEDFEED_MAX_COLUMNS", value_name = "N", default_value_t = Bounds::default().columns,
+          value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    max_columns: usize,
+    /// The most rows of a CSV file, and lines of a JSON file
+    #[arg(long, env = "MEDFEED_MAX_ROWS", value_name = "N", default_value_t = Bounds::default().rows,
+          value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    max_rows: usize,
+    /// The largest file, in bytes after decompressing it
+    #[arg(long, env = "MEDFEED_MAX_FILE_BYTES", value_name = "N", default_value_t = Bounds::default().file_bytes,
+          value_parser = RangedU64ValueParser::<u64>::new().range(1..))]
+    max_file_bytes: u64,
+}
+
+impl BoundsArgs {
+    fn bounds(&self) -> Bounds {
+        Bounds {
+            line_bytes: self.max_line_bytes,
+            name_bytes: self.max_name_bytes,
+            columns: self.max_columns,
+            rows: self.max_rows,
+            file_bytes: self.max_file_bytes,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -64,7 +106,7 @@ pub(super) fn run(common: &Common, args: ImportArgs) -> anyhow::Result<ExitCode>
     let progress = Progress::new(common);
     let sources = find_sources(&args)?;
     progress.begin(&sources);
-    let rows = import::read_sources(&sources, &mut |bytes| progress.bar.inc(bytes))?;
+    let rows = import::read_sources(&sources, &args.bounds.bounds(), &mut |bytes| progress.bar.inc(bytes))?;
 
     progress.step("waiting for the writer's lock");
     let writer = common.open_or_create_writer()?;
@@ -78,10 +120,12 @@ pub(super) fn run(common: &Common, args: ImportArgs) -> anyhow::Result<ExitCode>
             return refuse(common, refusal);
         }
     };
+    let names: Vec<&str> = sources.iter().map(|source| source.name().as_ref()).collect();
+    let what = format!("import {}{}", names.join(" "), if args.replace { " --replace" } else { "" });
     progress.step("writing");
     let outcome = edit.apply(merged.batch)?;
     if !args.dry_run {
-        edit.commit()?;
+        common.commit(edit, what)?;
     }
     progress.end();
 
@@ -157,8 +201,11 @@ fn describe(outcome: &Outcome, dry_run: bool) -> String {
     for effect in &outcome.licenses {
         let LicenseEffect { license, dataset, entering, changed, leaving } = effect;
         if entering + changed + leaving > 0 {
-            let _ =
-                writeln!(text, "license `{license}`, {dataset}: {entering} enter, {changed} change, {leaving} leave");
+            let _ = writeln!(
+                text,
+                "license `{}`, {dataset}: {entering} enter, {changed} change, {leaving} leave",
+                Printable(license)
+            );
         }
     }
     let all = outcome.datasets.into_iter().chain([outcome.organizations, outcome.tags]);

@@ -10,10 +10,11 @@ use ipnet::IpNet;
 use serde::Serialize;
 
 use super::Common;
-use super::arguments::{parse_duration, parse_text, parse_timestamp};
+use super::arguments::{parse_duration, parse_plain_text, parse_timestamp};
 use super::output::note;
 use crate::model::key::KeyStatus;
 use crate::model::network::parse_network;
+use crate::model::printable::Printable;
 use crate::model::time::now;
 use crate::model::{ApiKey, Dataset, KeyRecord, Timestamp};
 use crate::serve::usage::{self, KeyUse};
@@ -38,7 +39,7 @@ pub(super) struct CreateArgs {
     #[arg(long, env = "MEDFEED_LICENSE", value_name = "NAME")]
     license: String,
     /// A note for yourself, such as who has the key
-    #[arg(long, env = "MEDFEED_LABEL", value_name = "TEXT", value_parser = parse_text)]
+    #[arg(long, env = "MEDFEED_LABEL", value_name = "TEXT", value_parser = parse_plain_text)]
     label: Option<String>,
     /// When the key ends: RFC 3339 or a date
     #[arg(long, env = "MEDFEED_EXPIRES", value_name = "TIME", value_parser = parse_timestamp)]
@@ -150,7 +151,7 @@ fn create(common: &Common, args: CreateArgs) -> anyhow::Result<ExitCode> {
     let mut edit = writer.begin()?;
     let settings = KeySettings { label: args.label, expires_at: args.expires, allowed_ips: args.allow_ip };
     let (key, record) = edit.create_key(&args.license, settings)?;
-    edit.commit()?;
+    common.commit(edit, format!("key create {} --license {}", record.id, record.license_name))?;
     show_new(common, &key, &record);
     Ok(ExitCode::SUCCESS)
 }
@@ -160,7 +161,8 @@ fn show_new(common: &Common, key: &ApiKey, record: &KeyRecord) {
     if !common.json {
         note(&format!(
             "{} for license `{}`. Store the key now: only its hash is kept, it cannot be shown again.",
-            record.id, record.license_name
+            record.id,
+            Printable(&record.license_name)
         ));
     }
 }
@@ -180,13 +182,11 @@ fn list(common: &Common) -> anyhow::Result<ExitCode> {
     let keys: Vec<KeyJson> = listed.collect();
     let mut text = String::new();
     for key in &keys {
-        let label = key.label.as_deref().unwrap_or("-");
+        let label = Printable(key.label.as_deref().unwrap_or("-"));
+        let license = Printable(&key.license).to_string();
         let expires = key.expires_at.as_deref().unwrap_or("never");
         let used = key.usage.as_ref().map(UsageJson::text).unwrap_or_default();
-        text.push_str(&format!(
-            "{}  {:<8}  {:<20}  expires {expires}  {used}  {label}\n",
-            key.id, key.status, key.license
-        ));
+        text.push_str(&format!("{}  {:<8}  {license:<20}  expires {expires}  {used}  {label}\n", key.id, key.status));
     }
     if keys.is_empty() {
         text.push_str("There are no keys yet; make one with `medfeed key create --license NAME`.");
@@ -208,8 +208,8 @@ fn revoke(common: &Common, args: &RevokeArgs) -> anyhow::Result<ExitCode> {
     let writer = common.open_writer()?;
     let mut edit = writer.begin()?;
     let record = edit.revoke_key(&args.id)?;
-    edit.commit()?;
-    let text = format!("{} of license `{}` is revoked.", record.id, record.license_name);
+    common.commit(edit, format!("key revoke {} of license {}", record.id, record.license_name))?;
+    let text = format!("{} of license `{}` is revoked.", record.id, Printable(&record.license_name));
     common.output().result(&KeyJson::of(&record, None, KeyStatus::Revoked), text);
     Ok(ExitCode::SUCCESS)
 }
@@ -220,7 +220,7 @@ fn replace(common: &Common, args: &ReplaceArgs) -> anyhow::Result<ExitCode> {
     let mut edit = writer.begin()?;
     let overlap_s = i64::try_from(args.overlap.as_secs()).unwrap_or(i64::MAX);
     let (key, record) = edit.replace_key(&args.id, overlap_s)?;
-    edit.commit()?;
+    common.commit(edit, format!("key replace {} by {} of license {}", args.id, record.id, record.license_name))?;
     show_new(common, &key, &record);
     Ok(ExitCode::SUCCESS)
 }

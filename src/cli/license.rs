@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::process::ExitCode;
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use super::Common;
-use super::arguments::{parse_text, parse_years};
+use super::arguments::{parse_plain_text, parse_text, parse_years};
 use super::output::{confirm, counted};
+use crate::model::printable::Printable;
 use crate::model::{ConferenceFields, Dataset, Id, JournalFields, License, RecordFields, Scope};
 use crate::store::licensing::LicenseChange;
 use crate::store::{Snapshot, StoreError};
@@ -110,11 +111,11 @@ impl LicenseJson {
 
     fn text(&self) -> String {
         fn set<T: ToString>(set: Option<&BTreeSet<T>>) -> String {
-            set.map_or("all".to_owned(), |set| set.iter().map(T::to_string).collect::<Vec<_>>().join(", "))
+            set.map_or("all".to_owned(), |set| Printable(&joined(set)).to_string())
         }
         format!(
             "{}\n  datasets       {}\n  therapy areas  {}\n  countries      {}\n  years          {}\n  rate limit     {} requests per minute and key\n",
-            self.name,
+            Printable(&self.name),
             set(Some(&self.datasets)),
             set(self.therapy_areas.as_ref()),
             set(self.countries.as_ref()),
@@ -132,6 +133,10 @@ pub(super) fn run(common: &Common, command: LicenseCommand) -> anyhow::Result<Ex
         LicenseCommand::Remove(args) => remove(common, &args),
         LicenseCommand::Explain(args) => explain(common, &args),
     }
+}
+
+fn joined<T: ToString>(set: &BTreeSet<T>) -> String {
+    set.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
 }
 
 fn given<T: Ord>(values: Vec<T>) -> Option<BTreeSet<T>> {
@@ -156,23 +161,41 @@ fn set(common: &Common, args: SetArgs) -> anyhow::Result<ExitCode> {
     };
     let writer = common.open_or_create_writer()?;
     let mut edit = writer.begin()?;
-    if let Some(license) = edit.find_license(&args.name) {
-        check_widening(&license.scope, &scope, args.widen)?;
+    match edit.find_license(&args.name) {
+        Some(license) => check_widening(&license.scope, &scope, args.widen)?,
+        None => drop(parse_plain_text(&args.name).map_err(|rule| anyhow!("the license's name: {rule}"))?),
     }
     let warnings = unknown_values(&edit.base()?, &scope)?;
     for warning in &warnings {
         common.output().warning(warning);
     }
+    let what = format!("license set {}: {}", args.name, scope_in_words(&scope));
     let change = edit.set_license(&args.name, scope, args.rate_limit)?;
     let license = edit.find_license(&args.name).map(LicenseJson::of);
     let tokens_end = change.scope_changed && !change.created;
     let text = describe(&args.name, &change, args.dry_run);
     if !args.dry_run {
-        edit.commit()?;
+        common.commit(edit, what)?;
     }
     let json = SetJson { committed: !args.dry_run, change, tokens_end, license, warnings };
     common.output().result(&json, text);
     Ok(ExitCode::SUCCESS)
+}
+
+/// The scope as the history tells of it.
+fn scope_in_words(scope: &Scope) -> String {
+    fn set<T: ToString>(name: &str, set: Option<&BTreeSet<T>>) -> Option<String> {
+        let values: Vec<String> = set?.iter().map(T::to_string).collect();
+        Some(format!("{name} {}", values.join(", ")))
+    }
+    let Scope { datasets, therapy_areas, countries, years } = scope;
+    let sets = [
+        set("datasets", Some(datasets)),
+        set("therapy areas", therapy_areas.as_ref()),
+        set("countries", countries.as_ref()),
+        set("years", years.as_ref()),
+    ];
+    sets.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// Refuses to drop a set that the license had: most often it was merely forgotten on the command line.
@@ -218,6 +241,7 @@ fn unknown_values(snapshot: &Snapshot, scope: &Scope) -> anyhow::Result<Vec<Stri
 }
 
 fn describe(name: &str, change: &LicenseChange, dry_run: bool) -> String {
+    let name = Printable(name);
     let mut text = match (change.created, change.scope_changed, change.rate_limit_changed, dry_run) {
         (true, _, _, true) => format!("License `{name}` would be created."),
         (true, _, _, false) => format!("License `{name}` is created."),
@@ -278,16 +302,16 @@ fn remove(common: &Common, args: &RemoveArgs) -> anyhow::Result<ExitCode> {
         removed: &'a str,
         revoked_keys: usize,
     }
-    let question = format!("Remove license `{}` and revoke its keys?", args.name);
+    let question = format!("Remove license `{}` and revoke its keys?", Printable(&args.name));
     if !confirm(&question, args.yes) {
         bail!("nothing was removed");
     }
     let writer = common.open_writer()?;
     let mut edit = writer.begin()?;
     let revoked_keys = edit.remove_license(&args.name)?;
-    edit.commit()?;
+    common.commit(edit, format!("license remove {}", args.name))?;
     let keys = counted(u64::try_from(revoked_keys).unwrap_or(u64::MAX), "key");
-    let text = format!("License `{}` is removed; {keys} revoked.", args.name);
+    let text = format!("License `{}` is removed; {keys} revoked.", Printable(&args.name));
     common.output().result(&Removed { removed: &args.name, revoked_keys }, text);
     Ok(ExitCode::SUCCESS)
 }
@@ -321,17 +345,15 @@ fn explain(common: &Common, args: &ExplainArgs) -> anyhow::Result<ExitCode> {
         reasons.insert(0, format!("the license does not include the dataset `{}`", args.dataset));
     }
     let visible = reasons.is_empty();
-    let text = if visible {
-        format!("Record {} of {} is visible to license `{}`: every rule matches.", args.id, args.dataset, args.name)
+    let name = Printable(&args.name);
+    let mut text = if visible {
+        format!("Record {} of {} is visible to license `{name}`: every rule matches.", args.id, args.dataset)
     } else {
-        format!(
-            "Record {} of {} is not visible to license `{}`:\n  {}",
-            args.id,
-            args.dataset,
-            args.name,
-            reasons.join("\n  ")
-        )
+        format!("Record {} of {} is not visible to license `{name}`:", args.id, args.dataset)
     };
+    for reason in &reasons {
+        text.push_str(&format!("\n  {}", Printable(reason)));
+    }
     let json = Explanation { license: args.name.clone(), dataset: args.dataset, id: args.id, exists, visible, reasons };
     common.output().result(&json, text);
     Ok(ExitCode::SUCCESS)
@@ -351,7 +373,7 @@ fn reasons<F: RecordFields>(
 fn explain_rule(rule: crate::model::license::Rule, fields: &ConferenceFields, scope: &Scope) -> String {
     use crate::model::license::Rule;
     fn allowed<T: ToString>(set: Option<&BTreeSet<T>>) -> String {
-        set.into_iter().flatten().map(T::to_string).collect::<Vec<_>>().join(", ")
+        set.map(joined).unwrap_or_default()
     }
     let (has, allows) = match rule {
         Rule::TherapyAreas => (

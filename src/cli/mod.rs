@@ -8,6 +8,7 @@ mod export;
 mod import;
 mod key;
 mod license;
+mod log;
 mod output;
 mod replace;
 mod serve;
@@ -19,9 +20,10 @@ use std::time::Duration;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 
-use self::output::Output;
+use self::output::{Output, note};
+use crate::model::printable::steers;
 use crate::store::panics::{self, Caught};
-use crate::store::{Follower, StoreError, Writer, place};
+use crate::store::{CLOCK_TOLERANCE_S, Edit, Follower, StoreError, Writer, place};
 
 /// Licensed, read-only access to curated medical conference and journal records.
 #[derive(Debug, Parser)]
@@ -69,6 +71,21 @@ impl Common {
     fn open_follower(&self) -> Result<Follower, StoreError> {
         Follower::open(&self.db)
     }
+
+    /// Commits an edit; the history tells who did what.
+    fn commit(&self, mut edit: Edit<'_>, what: impl Into<String>) -> Result<(), StoreError> {
+        let behind_s = edit.clock_behind_s();
+        if behind_s > CLOCK_TOLERANCE_S {
+            self.output().warning(format!(
+                "the clock is {} behind the last commit, so this one carries that commit's time, {}; callers who work by \
+                 updated_since see both as of then. Check the clocks of machines that write",
+                output::counted(behind_s.unsigned_abs(), "second"),
+                edit.time()
+            ));
+        }
+        edit.describe(what);
+        edit.commit()
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -87,6 +104,8 @@ enum Command {
     /// API keys of licenses
     #[command(subcommand)]
     Key(key::KeyCommand),
+    /// Show who changed what, commit by commit
+    Log(log::LogArgs),
     /// Compare every index, hash and count of the database with its records
     Check(check::CheckArgs),
     /// Write a consistent copy of the database, also while others read and write it
@@ -101,6 +120,13 @@ enum Command {
     Man,
 }
 
+/// Whether an argument or a variable holds what would steer the terminal on which clap repeats it.
+fn given_text_steers() -> bool {
+    let variables = std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("MEDFEED_"));
+    let given = std::env::args_os().chain(variables.map(|(_, value)| value));
+    given.into_iter().any(|text| text.to_string_lossy().contains(steers))
+}
+
 /// Parses the arguments, runs the command, and returns the exit code: 0 done, 1 refused or failed with nothing changed,
 /// 2 usage.
 pub fn run() -> ExitCode {
@@ -111,8 +137,12 @@ pub fn run() -> ExitCode {
             if !asked && std::env::args().any(|argument| argument == "--json") {
                 Output::new(true).error(&error.render().to_string());
             }
-            // Nothing is left to do when the terminal is gone.
-            let _ = error.print();
+            if given_text_steers() {
+                note(&error.render().to_string());
+            } else {
+                // Nothing is left to do when the terminal is gone.
+                let _ = error.print();
+            }
             return if asked { ExitCode::SUCCESS } else { ExitCode::from(2) };
         }
     };
@@ -122,7 +152,7 @@ pub fn run() -> ExitCode {
         Ok(Ok(code)) => {
             // What the command did is done, and its result was told.
             if let Some(damage) = panics::take_at_close() {
-                output::note(&format!("warning: {}: {damage}", common.db.display()));
+                note(&format!("warning: {}: {damage}", common.db.display()));
             }
             code
         }
@@ -160,6 +190,7 @@ fn run_command(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
         Command::Export(args) => export::run(common, args),
         Command::License(command) => license::run(common, command),
         Command::Key(command) => key::run(common, command),
+        Command::Log(args) => log::run(common, &args),
         Command::Check(args) => check::run(common, &args),
         Command::Backup(args) => replace::backup(common, &args),
         Command::Restore(args) => replace::restore(common, &args),
@@ -174,6 +205,6 @@ fn tell_of_panic(message: &str) {
     if tracing::dispatcher::has_been_set() {
         tracing::error!("{message}");
     } else {
-        output::note(&format!("error: {message}"));
+        note(&format!("error: {message}"));
     }
 }

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::Common;
 use super::output::{confirm, note};
+use crate::model::printable::Printable;
 use crate::store::replace::{self, BackupReport, CompactReport, Differences, Restoration};
 
 /// Arguments of `medfeed backup`.
@@ -98,17 +99,20 @@ fn describe(differences: &Differences) -> String {
         let _ = write!(text, "\n{dataset}: {before} now, {after} in the backup");
     }
     for difference in licenses {
-        let _ = write!(text, "\nlicense `{}` {}", difference.license, difference.change);
+        let _ = write!(text, "\nlicense `{}` {}", Printable(&difference.license), difference.change);
     }
     for key in keys_that_stop {
-        let _ = write!(text, "\nkey {key} stops working");
+        let _ = write!(text, "\nkey {} stops working", Printable(key));
     }
     for key in keys_that_stay_revoked {
-        let _ = write!(text, "\nkey {key} stays revoked");
+        let _ = write!(text, "\nkey {} stays revoked", Printable(key));
     }
     if let Some(reason) = unreadable {
-        let _ =
-            write!(text, "\nthe database cannot be read ({reason}): keys revoked in it since the backup work again");
+        let _ = write!(
+            text,
+            "\nthe database cannot be read ({}): keys revoked in it since the backup work again",
+            Printable(reason)
+        );
     }
     text
 }

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use super::json::{Json, Members};
 use super::names::did_you_mean;
-use super::report::RowFaults;
+use super::report::{RowFaults, shortened};
 use super::rows::{Cell, Link, NoLinks};
 use crate::model::field::Kind;
 use crate::model::flat::{ITEM_SEPARATOR, unguard_formula};
@@ -187,7 +187,8 @@ fn object<F: ReferenceFields>(
             }
         } else {
             let known: Vec<&str> = names().collect();
-            faults.push(&path, format!("unknown member `{key}`; {}", did_you_mean(&key, &known)));
+            let remedy = did_you_mean(&key, &known, faults);
+            faults.push(&path, format!("unknown member `{}`; {remedy}", shortened(&key)));
             is_bad = true;
         }
     }
@@ -227,6 +228,7 @@ fn collect_all<T>(items: impl Iterator<Item = Option<T>>) -> Option<Vec<T>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::import::bounds::Bounds;
     use crate::import::json::parse;
     use crate::import::report::{BadRows, Place};
 
@@ -339,7 +341,7 @@ mod tests {
             (Kind::Organizations, r#"{"id":5}"#, "`{\"id\":5}` - is an object; write a list"),
         ];
         for (kind, text, expected) in cases {
-            let read = shown(|faults| cell_of_json(kind, parse(text).unwrap(), &"x", faults));
+            let read = shown(|faults| cell_of_json(kind, parse(text, &Bounds::default()).unwrap(), &"x", faults));
             assert!(read.contains(expected), "{kind:?} {text}: {read}");
         }
     }

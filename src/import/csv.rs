@@ -1,13 +1,17 @@
 //! CSV: a flat table with a header, as spreadsheets and the exports write it (RFC 4180).
 
+use std::collections::HashSet;
+use std::io::{self, Read};
 use std::sync::Arc;
 
-use csv::{ByteRecord, ReaderBuilder};
+use csv::ByteRecord;
 
+use super::bounds::{Bounds, TooLarge};
 use super::cells::cell_of_text;
 use super::names::did_you_mean;
-use super::report::{BadRows, Place, RowFaults};
+use super::report::{BadRows, Place, RowFaults, shortened};
 use super::rows::{Edit, Row};
+use super::table::Table;
 use crate::model::field::Field;
 use crate::model::id::NotAnId;
 use crate::model::{Fields, Id};
@@ -22,55 +26,76 @@ enum Column<F: 'static> {
 
 /// Reads all rows below the header; returns how many there are. Columns named in `ignored` may stand in the table
 /// without a meaning.
+///
+/// # Errors
+/// When the content cannot be read.
 pub fn read_csv<F: Fields>(
     file: &Arc<str>,
-    content: &[u8],
+    content: impl Read,
+    bounds: &Bounds,
     ignored: &[&str],
     rows: &mut Vec<Row<F>>,
     bad: &mut BadRows,
-) -> usize {
-    let mut records = Records::new(content);
-    let Some((_, header)) = records.next() else {
-        return 0;
-    };
-    let place = Place { file: file.clone(), line: 1 };
-    let columns = match header {
-        Ok(header) => read_header::<F>(&header, ignored, &mut RowFaults::new(&place, bad)),
-        Err(message) => {
-            bad.push(&place, None, None, message);
-            return 0;
-        }
-    };
-    let mut read = 0;
-    for (line, record) in records {
-        read += 1;
-        let Some(columns) = &columns else { continue };
-        let place = Place { file: file.clone(), line };
+) -> io::Result<usize> {
+    let mut table = Table::new(content, bounds.line_bytes);
+    let mut columns = None;
+    // The header is the first, and no row.
+    let mut read: usize = 0;
+    loop {
+        let (line, record) = match table.next() {
+            Ok(None) => return Ok(read.saturating_sub(1)),
+            Ok(Some(next)) => next,
+            Err(error) => {
+                let message = TooLarge::message_in(&error).ok_or(error)?;
+                bad.push(&Place { file: file.clone(), line: table.line() }, None, None, message);
+                return Ok(read);
+            }
+        };
+        let place = Place { file: file.clone(), line: if read == 0 { 1 } else { line } };
         let mut faults = RowFaults::new(&place, bad);
         match record {
+            Err(fault) => faults.push_row(None, fault.message(bounds)),
+            Ok(header) if read == 0 => columns = read_header::<F>(header, bounds, ignored, &mut faults),
+            Ok(_) if read > bounds.rows => {
+                faults.push_row(None, bounds.rows_fault("rows"));
+                return Ok(read);
+            }
             Ok(record) => {
-                if let Some((id, edit)) = read_row(columns, &record, &mut faults) {
+                if let Some(columns) = &columns
+                    && let Some((id, edit)) = read_row(columns, record, &mut faults)
+                {
                     let is_bad = faults.found();
                     rows.push(Row { place, id, edit, is_bad });
                 }
             }
-            Err(message) => faults.push_row(None, message),
         }
+        read += 1;
     }
-    read
 }
 
 /// The columns; `None` when rows cannot be read by them at all.
-fn read_header<F: Fields>(header: &ByteRecord, ignored: &[&str], faults: &mut RowFaults<'_>) -> Option<Vec<Column<F>>> {
+fn read_header<F: Fields>(
+    header: &ByteRecord,
+    bounds: &Bounds,
+    ignored: &[&str],
+    faults: &mut RowFaults<'_>,
+) -> Option<Vec<Column<F>>> {
+    if header.len() > bounds.columns {
+        faults.push_row(None, bounds.columns_fault("columns"));
+        return None;
+    }
     let fields: Vec<(String, &Field<F>)> = F::table().iter().map(|field| (field.column(), field)).collect();
-    let mut seen: Vec<&[u8]> = Vec::new();
+    let mut seen: HashSet<&[u8]> = HashSet::new();
     let mut columns = Vec::with_capacity(header.len());
     for (at, name) in header.iter().enumerate() {
-        let shown = String::from_utf8_lossy(name);
+        let shown = shortened(&String::from_utf8_lossy(name));
         let column = if name.is_empty() {
             faults.push_row(None, format!("column {} has no name; name it, or remove it", at + 1));
             Column::Ignored
-        } else if seen.contains(&name) {
+        } else if name.len() > bounds.name_bytes {
+            faults.push(&shown, bounds.name_fault(name.len()));
+            Column::Ignored
+        } else if !seen.insert(name) {
             faults.push(&shown, format!("column `{shown}` stands twice; give each column once"));
             Column::Ignored
         } else if name == b"id" {
@@ -79,11 +104,11 @@ fn read_header<F: Fields>(header: &ByteRecord, ignored: &[&str], faults: &mut Ro
             Column::Field(field, name.clone())
         } else {
             if !ignored.iter().any(|ignored| ignored.as_bytes() == name) {
-                faults.push(&shown, unknown(&shown, header.len(), &fields));
+                let message = unknown(&shown, header.len(), &fields, faults);
+                faults.push(&shown, message);
             }
             Column::Ignored
         };
-        seen.push(name);
         columns.push(column);
     }
     if columns.iter().any(|column| matches!(column, Column::Id)) {
@@ -93,12 +118,12 @@ fn read_header<F: Fields>(header: &ByteRecord, ignored: &[&str], faults: &mut Ro
     None
 }
 
-fn unknown<F>(name: &str, columns: usize, fields: &[(String, &Field<F>)]) -> String {
+fn unknown<F>(name: &str, columns: usize, fields: &[(String, &Field<F>)], faults: &RowFaults<'_>) -> String {
     if columns == 1 && name.contains([';', '\t']) {
         return "the columns are not separated by commas; save the table as CSV with commas".to_owned();
     }
     let known: Vec<&str> = std::iter::once("id").chain(fields.iter().map(|(column, _)| column.as_str())).collect();
-    format!("unknown column `{name}`; {}", did_you_mean(name, &known))
+    format!("unknown column `{name}`; {}", did_you_mean(name, &known, faults))
 }
 
 fn read_row<F: Fields>(
@@ -143,80 +168,6 @@ fn read_row<F: Fields>(
     id.map(|id| (id, Edit::Set(cells)))
 }
 
-/// The records of a table with the lines on which they begin, the header first, blank lines left out.
-///
-/// The csv crate reads whatever it is given. A quote that is never closed would make it take all rows that follow for
-/// one cell, so the quoting of each record is judged here. And it counts a record as beginning where the one before
-/// ended, before any blank lines and the `\n` of a `\r\n`, so lines are counted here too.
-struct Records<'a> {
-    content: &'a [u8],
-    reader: csv::Reader<&'a [u8]>,
-    line: u64,
-}
-
-impl<'a> Records<'a> {
-    fn new(content: &'a [u8]) -> Records<'a> {
-        let reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(content);
-        Records { content, reader, line: 1 }
-    }
-
-    fn offset(&self) -> usize {
-        usize::try_from(self.reader.position().byte()).unwrap_or(usize::MAX)
-    }
-}
-
-impl Iterator for Records<'_> {
-    type Item = (u64, Result<ByteRecord, &'static str>);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let start = self.offset();
-        let mut record = ByteRecord::new();
-        // Memory cannot fail to be read, and every sequence of bytes is a table to a flexible reader.
-        if !self.reader.read_byte_record(&mut record).unwrap_or(false) {
-            return None;
-        }
-        let raw = self.content.get(start..self.offset()).unwrap_or_default();
-        let blank = raw.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
-        let (before, own) = raw.split_at(blank);
-        let line = self.line + count_lines(before);
-        self.line = line + count_lines(own);
-        Some((line, quoting_fault(own).map_or(Ok(record), Err)))
-    }
-}
-
-fn count_lines(bytes: &[u8]) -> u64 {
-    memchr::memchr_iter(b'\n', bytes).map(|_| 1).sum()
-}
-
-/// What is wrong with the quotes of a record.
-fn quoting_fault(record: &[u8]) -> Option<&'static str> {
-    #[derive(Clone, Copy)]
-    enum State {
-        CellStart,
-        Plain,
-        Quoted,
-        QuoteInQuoted,
-    }
-    memchr::memchr(b'"', record)?;
-    let mut state = State::CellStart;
-    for byte in record {
-        state = match (state, byte) {
-            (State::CellStart, b'"') | (State::QuoteInQuoted, b'"') => State::Quoted,
-            (State::Quoted, b'"') => State::QuoteInQuoted,
-            (State::Quoted, _) => State::Quoted,
-            (_, b',' | b'\r' | b'\n') => State::CellStart,
-            (State::QuoteInQuoted, _) => {
-                return Some("has text after a closing quote; within a quoted cell, double every quote");
-            }
-            (State::CellStart | State::Plain, _) => State::Plain,
-        };
-    }
-    match state {
-        State::Quoted => Some("opens a quote that is never closed; close it, or double it within a quoted cell"),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -224,8 +175,12 @@ mod tests {
 
     /// The rows in a short form, then the faults.
     fn read<F: Fields>(content: &[u8]) -> String {
+        read_within::<F>(content, Bounds::default())
+    }
+
+    fn read_within<F: Fields>(content: &[u8], bounds: Bounds) -> String {
         let (mut rows, mut bad) = (Vec::<Row<F>>::new(), BadRows::default());
-        read_csv(&"f".into(), content, &["updated_at"], &mut rows, &mut bad);
+        read_csv(&"f".into(), content, &bounds, &["updated_at"], &mut rows, &mut bad).unwrap();
         let mut shown = String::new();
         for row in &rows {
             let Edit::Set(cells) = &row.edit else { continue };
@@ -304,5 +259,58 @@ mod tests {
              f:2: year: `26` - write a year from 1900 to 2100\n\
              f:2: formats_oral: `maybe` - write TRUE or FALSE"
         );
+    }
+
+    #[test]
+    fn bounds_are_kept() {
+        let lines = Bounds { line_bytes: 8, ..Bounds::default() };
+        let rows = Bounds { rows: 2, ..Bounds::default() };
+        let names = Bounds { name_bytes: 4, ..Bounds::default() };
+        let columns = Bounds { columns: 2, ..Bounds::default() };
+        let unread = "the row is longer than 8 bytes, and the rest of the table is not read;";
+        let cases = [
+            (lines, "id,name\n1,123456\n", "2:1 name=Text(\"123456\")\n".to_owned()),
+            (
+                lines,
+                "id,name\n1,2\n1,1234567\n2,x\n",
+                format!("2:1 name=Text(\"2\")\nf:3: {unread} correct it, or raise --max-line-bytes"),
+            ),
+            (
+                lines,
+                &format!("id,name\n\n1,\"A{}", "\n2,B".repeat(100_000)),
+                format!("f:3: {unread} close the quote that it opens, or raise --max-line-bytes"),
+            ),
+            (lines, "id,name12\n1,x\n", format!("f:1: {unread} correct it, or raise --max-line-bytes")),
+            (rows, "id\n1\n2\n\n", "2:1\n3:2\n".to_owned()),
+            (
+                rows,
+                "id\n1\n2\n3\n4\n",
+                "2:1\n3:2\nf:4: the file has more than 2 rows; split it, or raise --max-rows".to_owned(),
+            ),
+            (
+                names,
+                "id,names\n1,A\n",
+                "2:1\nf:1: names: the name is 5 bytes long, and at most 4 are read; correct it, or raise \
+                 --max-name-bytes"
+                    .to_owned(),
+            ),
+            (
+                columns,
+                "id,name,abbv\n1,A,B\n",
+                "f:1: has more than 2 columns; take out those that are no fields, or raise --max-columns".to_owned(),
+            ),
+        ];
+        for (bounds, content, expected) in cases {
+            assert_eq!(read_within::<OrganizationFields>(content.as_bytes(), bounds), expected, "{content:.60}");
+        }
+    }
+
+    #[test]
+    fn many_columns_take_no_square_of_their_number() {
+        let bounds = Bounds { columns: usize::MAX, ..Bounds::default() };
+        let header: String = (0..200_000).map(|at| format!(",nam{at}")).collect();
+        let shown = read_within::<OrganizationFields>(format!("id{header}\n").as_bytes(), bounds);
+        let looked_up = shown.matches("did you mean `name`").count();
+        assert!((1..100_000).contains(&looked_up) && shown.contains("and 199000 more"), "{looked_up} looked up");
     }
 }

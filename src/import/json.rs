@@ -8,6 +8,9 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::error::Category;
 
+use super::bounds::Bounds;
+use super::report::shortened;
+
 /// A JSON value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Json<'a> {
@@ -36,16 +39,17 @@ pub struct JsonFault {
     pub message: String,
 }
 
-/// Reads one JSON value, with nothing after it.
-pub fn parse(text: &str) -> Result<Json<'_>, JsonFault> {
+/// Reads one JSON value, with nothing after it; its objects keep the bounds of names and members.
+pub fn parse<'a>(text: &'a str, bounds: &Bounds) -> Result<Json<'a>, JsonFault> {
     let trail = RefCell::new(Vec::new());
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    Reader { trail: &trail }.deserialize(&mut deserializer).and_then(|json| deserializer.end().map(|()| json)).map_err(
-        |error| {
+    Reader { trail: &trail, bounds }
+        .deserialize(&mut deserializer)
+        .and_then(|json| deserializer.end().map(|()| json))
+        .map_err(|error| {
             let path: Vec<Cow<'_, str>> = trail.take().into_iter().rev().collect();
             JsonFault { path: path.join("."), message: explain(&error, text) }
-        },
-    )
+        })
 }
 
 fn explain(error: &serde_json::Error, text: &str) -> String {
@@ -70,6 +74,7 @@ fn explain(error: &serde_json::Error, text: &str) -> String {
 #[derive(Clone, Copy)]
 struct Reader<'t, 'a> {
     trail: &'t RefCell<Vec<Cow<'a, str>>>,
+    bounds: &'t Bounds,
 }
 
 impl<'a> DeserializeSeed<'a> for Reader<'_, 'a> {
@@ -126,6 +131,14 @@ impl<'a> Visitor<'a> for Reader<'_, 'a> {
     fn visit_map<A: MapAccess<'a>>(self, mut entries: A) -> Result<Json<'a>, A::Error> {
         let mut members: Members<'a> = Vec::new();
         while let Some(key) = entries.next_key_seed(KeyReader)? {
+            if key.len() > self.bounds.name_bytes {
+                let fault = self.bounds.name_fault(key.len());
+                self.trail.borrow_mut().push(Cow::Owned(shortened(&key)));
+                return Err(A::Error::custom(fault));
+            }
+            if members.len() == self.bounds.columns {
+                return Err(A::Error::custom(self.bounds.columns_fault("members")));
+            }
             match entries.next_value_seed(self) {
                 Ok(value) => members.push((key, value)),
                 Err(error) => {
@@ -234,6 +247,10 @@ impl Json<'_> {
 mod tests {
     use super::*;
 
+    fn parse(text: &str) -> Result<Json<'_>, JsonFault> {
+        super::parse(text, &Bounds { name_bytes: 8, columns: 5, ..Bounds::default() })
+    }
+
     #[test]
     fn values_are_read() {
         let cases = [
@@ -265,6 +282,8 @@ mod tests {
             (r#"{"a":1"#, "", "ends too early"),
             (r#"{"a":1,}"#, "", "trailing comma"),
             (r#"{'a':1}"#, "", "key must be a string"),
+            (r#"{"a":{"too long!":NaN}}"#, "a.too long!", "the name is 9 bytes long, and at most 8 are read"),
+            (r#"{"o":[{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1}]}"#, "o", "has more than 5 members"),
         ];
         for (text, path, message) in cases {
             let fault = parse(text).unwrap_err();

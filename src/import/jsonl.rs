@@ -1,14 +1,17 @@
 //! JSON Lines: one object per line.
 
 use std::borrow::Cow;
+use std::io::{self, BufRead, BufReader, Read};
+use std::sync::Arc;
 
+use super::bounds::{Bounds, TooLarge};
 use super::cells::{cell_of_json, id_of_json};
 use super::json::{Json, Members, parse};
 use super::names::did_you_mean;
-use super::report::{BadRows, Place, RowFaults};
+use super::report::{BadRows, Place, RowFaults, shortened};
 use super::rows::{Cell, Edit, Row};
-use crate::model::Fields;
 use crate::model::field::Field;
+use crate::model::{Fields, Id};
 
 /// Reads the lines of a file.
 pub struct JsonlReader<F: 'static> {
@@ -36,25 +39,54 @@ impl<F: Fields> JsonlReader<F> {
         JsonlReader { nodes: nest(&fields), ignored }
     }
 
-    /// Reads all lines; returns how many are not blank.
-    pub fn read(&self, file: &std::sync::Arc<str>, content: &[u8], rows: &mut Vec<Row<F>>, bad: &mut BadRows) -> usize {
+    /// Reads all lines; returns how many are not blank. Lines are taken in one by one, and of one that is too long no
+    /// more than the bound.
+    ///
+    /// # Errors
+    /// When the content cannot be read.
+    pub fn read(
+        &self,
+        file: &Arc<str>,
+        content: impl Read,
+        bounds: &Bounds,
+        rows: &mut Vec<Row<F>>,
+        bad: &mut BadRows,
+    ) -> io::Result<usize> {
+        let mut content = BufReader::with_capacity(1 << 16, content);
+        let mut text = Vec::new();
         let mut lines_filled = 0;
-        for (line, text) in (1..).zip(lines(content)) {
-            if text.iter().all(u8::is_ascii_whitespace) {
-                continue;
-            }
-            lines_filled += 1;
+        for (lines, line) in (0..).zip(1..) {
             let place = Place { file: file.clone(), line };
             let mut faults = RowFaults::new(&place, bad);
-            if let Some((id, edit)) = self.read_line(text, &mut faults) {
-                let is_bad = faults.found();
-                rows.push(Row { place, id, edit, is_bad });
+            let end = match take_line(&mut content, bounds.line_bytes, &mut text) {
+                Ok(end) => end,
+                Err(error) => {
+                    let message = TooLarge::message_in(&error).ok_or(error)?;
+                    faults.push_row(None, message);
+                    return Ok(lines_filled.max(1));
+                }
+            };
+            match end {
+                LineEnd::NoMore => break,
+                LineEnd::TooLong => faults.push_row(None, bounds.line_fault()),
+                _ if lines >= bounds.rows => {
+                    faults.push_row(None, bounds.rows_fault("lines"));
+                    return Ok(lines_filled.max(1));
+                }
+                LineEnd::Here if text.iter().all(u8::is_ascii_whitespace) => continue,
+                LineEnd::Here => {
+                    if let Some((id, edit)) = self.read_line(&text, bounds, &mut faults) {
+                        let is_bad = faults.found();
+                        rows.push(Row { place, id, edit, is_bad });
+                    }
+                }
             }
+            lines_filled += 1;
         }
-        lines_filled
+        Ok(lines_filled)
     }
 
-    fn read_line(&self, text: &[u8], faults: &mut RowFaults<'_>) -> Option<(crate::model::Id, Edit<F>)> {
+    fn read_line(&self, text: &[u8], bounds: &Bounds, faults: &mut RowFaults<'_>) -> Option<(Id, Edit<F>)> {
         let text = match std::str::from_utf8(text) {
             Ok(text) => text,
             Err(error) => {
@@ -63,7 +95,7 @@ impl<F: Fields> JsonlReader<F> {
                 return None;
             }
         };
-        let members = match parse(text) {
+        let members = match parse(text, bounds) {
             Ok(Json::Object(members)) => members,
             Ok(other) => {
                 let message = format!("is {}; write one object per line, such as {{\"id\": 1}}", other.type_name());
@@ -95,6 +127,8 @@ impl<F: Fields> JsonlReader<F> {
             None => {
                 let mut cells = Vec::with_capacity(F::table().len());
                 self.read_members(&self.nodes, "", members, &mut cells, faults);
+                // Rows wait for the whole run; a short one takes no more room than its cells.
+                cells.shrink_to_fit();
                 Edit::Set(cells)
             }
         };
@@ -137,7 +171,10 @@ impl<F: Fields> JsonlReader<F> {
                     }
                 }
                 None if path.is_empty() && (key == "id" || self.ignored.contains(&key.as_ref())) => {}
-                None => faults.push(&format_args!("{path}{key}"), unknown(nodes, path, &key)),
+                None => {
+                    let message = unknown(nodes, path, &key, faults);
+                    faults.push(&format_args!("{path}{key}"), message);
+                }
             }
         }
     }
@@ -166,7 +203,7 @@ fn clear_all<F>(nodes: &[Node<F>], cells: &mut Cells<F>) {
     }
 }
 
-fn unknown<F: Fields>(nodes: &[Node<F>], path: &str, key: &str) -> String {
+fn unknown<F: Fields>(nodes: &[Node<F>], path: &str, key: &str, faults: &RowFaults<'_>) -> String {
     // Columns of the CSV are the usual mistake for members of objects.
     if path.is_empty()
         && let Some(field) = F::table().iter().find(|field| field.column() == key || field.name == key)
@@ -179,7 +216,7 @@ fn unknown<F: Fields>(nodes: &[Node<F>], path: &str, key: &str) -> String {
     }
     let own = if path.is_empty() { Some("id") } else { None };
     let known: Vec<&str> = own.into_iter().chain(nodes.iter().map(|node| node.key)).collect();
-    format!("unknown field `{key}`; {}", did_you_mean(key, &known))
+    format!("unknown field `{}`; {}", shortened(key), did_you_mean(key, &known, faults))
 }
 
 /// `{"a": {"b": ...}}` for `a.b`.
@@ -204,14 +241,28 @@ fn nest<F>(fields: &[(&'static str, &'static Field<F>)]) -> Vec<Node<F>> {
         .collect()
 }
 
-fn lines(content: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let ends = memchr::memchr_iter(b'\n', content).chain(std::iter::once(content.len()));
-    let mut start = 0;
-    ends.map(move |end| {
-        let line = content.get(start..end).unwrap_or_default();
-        start = end + 1;
-        line
-    })
+/// What a line ends with.
+enum LineEnd {
+    /// Its end, or that of the content.
+    Here,
+    /// What is beyond the bound, which is passed over.
+    TooLong,
+    /// There was no line any more.
+    NoMore,
+}
+
+/// Takes a line in, without its end.
+fn take_line(content: &mut impl BufRead, most: usize, line: &mut Vec<u8>) -> io::Result<LineEnd> {
+    line.clear();
+    let room = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
+    if content.by_ref().take(room).read_until(b'\n', line)? == 0 {
+        return Ok(LineEnd::NoMore);
+    }
+    if line.pop_if(|last| *last == b'\n').is_some() || line.len() <= most {
+        return Ok(LineEnd::Here);
+    }
+    content.skip_until(b'\n')?;
+    Ok(LineEnd::TooLong)
 }
 
 #[cfg(test)]
@@ -221,8 +272,13 @@ mod tests {
 
     /// The rows in a short form, then the faults.
     fn read<F: Fields>(content: &[u8]) -> String {
+        read_within::<F>(content, Bounds::default())
+    }
+
+    fn read_within<F: Fields>(content: &[u8], bounds: Bounds) -> String {
         let (mut rows, mut bad) = (Vec::new(), BadRows::default());
-        JsonlReader::<F>::new(&["updated_at"]).read(&"f".into(), content, &mut rows, &mut bad);
+        let reader = JsonlReader::<F>::new(&["updated_at"]);
+        reader.read(&"f".into(), content, &bounds, &mut rows, &mut bad).unwrap();
         let mut shown = String::new();
         for row in &rows {
             let edit = match &row.edit {
@@ -327,5 +383,52 @@ mod tests {
     fn every_fault_of_a_row_is_reported() {
         let shown = read::<ConferenceFields>(br#"{"year":1,"nam":"A","city":5}"#);
         assert_eq!(shown.lines().count(), 4, "{shown}");
+    }
+
+    #[test]
+    fn bounds_are_kept() {
+        let lines = Bounds { line_bytes: 10, ..Bounds::default() };
+        let rows = Bounds { rows: 2, ..Bounds::default() };
+        let names = Bounds { name_bytes: 4, ..Bounds::default() };
+        let members = Bounds { columns: 2, ..Bounds::default() };
+        let too_long = "f:2: the line is longer than 10 bytes; correct it, or raise --max-line-bytes";
+        let cases = [
+            (lines, "{\"id\":123}\n\n{\"id\":124}", "123 \n124 \n".to_owned()),
+            (lines, "{\"id\":123}\n{\"id\":1234}\n{\"id\":5}", format!("123 \n5 \n{too_long}")),
+            (lines, "\n{\"id\":1234}", too_long.to_owned()),
+            (lines, &format!("\n{}", "x".repeat(1 << 20)), too_long.to_owned()),
+            (rows, "\n{\"id\":2}\n", "2 \n".to_owned()),
+            (
+                rows,
+                "{\"id\":1}\n{\"id\":2}\n{\"id\":3}\n{\"id\":4}",
+                "1 \n2 \nf:3: the file has more than 2 lines; split it, or raise --max-rows".to_owned(),
+            ),
+            (
+                names,
+                "{\"id\":1,\"names\":5}",
+                "f:1: names: the name is 5 bytes long, and at most 4 are read; correct it, or raise --max-name-bytes"
+                    .to_owned(),
+            ),
+            (
+                members,
+                "{\"id\":1,\"name\":\"A\",\"abbv\":\"B\"}",
+                "f:1: has more than 2 members; take out those that are no fields, or raise --max-columns".to_owned(),
+            ),
+        ];
+        for (bounds, content, expected) in cases {
+            assert_eq!(read_within::<TagFields>(content.as_bytes(), bounds), expected, "{content:.60}");
+        }
+    }
+
+    #[test]
+    fn every_unknown_name_is_cut_and_few_are_looked_up() {
+        let bounds = Bounds { name_bytes: usize::MAX, columns: usize::MAX, ..Bounds::default() };
+        let long = "n".repeat(100_000);
+        let shown = read_within::<ConferenceFields>(format!("{{\"id\":1,\"{long}\":1}}").as_bytes(), bounds);
+        assert!(shown.contains("unknown field `nnn") && shown.len() < 1_500, "{shown}");
+        let keys: String = (0..100_000).map(|at| format!(",\"nam{at}\":1")).collect();
+        let shown = read_within::<ConferenceFields>(format!("{{\"id\":1{keys}}}").as_bytes(), bounds);
+        let looked_up = shown.matches("did you mean `name`").count();
+        assert!((1..100_000).contains(&looked_up) && shown.contains("and 99000 more"), "{looked_up} looked up");
     }
 }

@@ -6,6 +6,7 @@
 //!
 //! In reading order:
 //! - [`source`]: where rows come from: files, folders, standard input.
+//! - [`bounds`]: how much of them is read.
 //! - [`rows`]: rows as the files state them, before they meet what is stored.
 //! - [`read`]: phase 1, files to rows; `jsonl` and `csv` are the two formats, `cells` the values of both, `json` a
 //!   JSON reader that sees duplicate keys.
@@ -13,6 +14,7 @@
 //! - [`report`]: what a run says about rows.
 //! - `names`: the nearest known name.
 
+pub mod bounds;
 mod cells;
 mod csv;
 mod json;
@@ -23,7 +25,9 @@ pub mod read;
 pub mod report;
 pub mod rows;
 pub mod source;
+mod table;
 
+pub use bounds::Bounds;
 pub use merge::{Merged, Options, Refusal, TooManyRemovals, merge};
 pub use read::{ReadError, read_sources};
 pub use report::{BadRow, BadRows, Place, Warning};

@@ -1,21 +1,38 @@
 //! The nearest known name, for messages about an unknown one.
 
+use super::report::RowFaults;
 use crate::model::fold::fold;
+
+/// The longest name, in bytes, for which the nearest one is sought: comparing takes time by the product of the lengths.
+const LONGEST: usize = 128;
 
 /// The known name that was probably meant; `None` when none is near.
 pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     const NEAR: f64 = 0.5;
+    if given.len() > LONGEST {
+        return None;
+    }
     let given = comparable(given);
     known
         .into_iter()
-        .map(|name| (strsim::normalized_damerau_levenshtein(&given, &comparable(name)), name))
+        .filter(|name| name.len() <= LONGEST)
+        .filter_map(|name| {
+            let known = comparable(name);
+            // Names are never more alike than their lengths are.
+            let (one, other) = (given.chars().count(), known.chars().count());
+            let may_be_near = one.min(other) * 2 > one.max(other);
+            may_be_near.then(|| (strsim::normalized_damerau_levenshtein(&given, &known), name))
+        })
         .filter(|(likeness, _)| *likeness > NEAR)
         .max_by(|(one, _), (other, _)| one.total_cmp(other))
         .map(|(_, name)| name)
 }
 
-/// The remedy for an unknown name: the nearest known one, or all of them.
-pub fn did_you_mean(given: &str, known: &[&str]) -> String {
+/// What an unknown name may have meant: the nearest known one, or all of them; without a search, where they are told.
+pub fn did_you_mean(given: &str, known: &[&str], faults: &RowFaults<'_>) -> String {
+    if !faults.may_search(known.len()) {
+        return "the page /docs of a server lists the known ones".to_owned();
+    }
     match nearest(given, known.iter().copied()) {
         Some(name) => format!("did you mean `{name}`?"),
         None => {
@@ -33,6 +50,7 @@ fn comparable(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::import::report::{BadRows, Place};
 
     #[test]
     fn the_nearest_name_is_found() {
@@ -47,10 +65,15 @@ mod tests {
             ("ID", Some("id")),
             ("xyzzy", None),
             ("", None),
+            (&"name".repeat(100_000), None),
         ];
         for (given, expected) in cases {
             assert_eq!(nearest(given, known), expected, "{given:?}");
         }
-        assert_eq!(did_you_mean("xyzzy", &["id", "name"]), "known are `id`, `name`");
+        let (place, mut bad) = (Place { file: "f".into(), line: 1 }, BadRows::default());
+        let faults = RowFaults::new(&place, &mut bad);
+        assert_eq!(did_you_mean("xyzzy", &["id", "name"], &faults), "known are `id`, `name`");
+        let many = vec!["name"; 200_000];
+        assert_eq!(did_you_mean("nam", &many, &faults), "the page /docs of a server lists the known ones");
     }
 }

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use super::bounds::Bounds;
 use super::csv::read_csv;
 use super::jsonl::JsonlReader;
 use super::report::{BadRows, Warning};
@@ -23,22 +24,22 @@ pub struct ReadError {
 /// Members of records that the service adds; a record that it gave out can be read back.
 const ADDED_TO_RECORDS: &[&str] = &["updated_at"];
 
-/// Reads all sources. `progress` hears of each piece read, in bytes ([`Source::size_bytes`]).
+/// Reads all sources within the bounds. `progress` hears of each piece read, in bytes ([`Source::size_bytes`]).
 ///
 /// # Errors
 /// When a source cannot be read. What is wrong with its rows is no error here: [`merge`](super::merge::merge) reports
 /// it together with all else.
-pub fn read_sources(sources: &[Source], progress: &mut dyn FnMut(u64)) -> Result<Rows, ReadError> {
+pub fn read_sources(sources: &[Source], bounds: &Bounds, progress: &mut dyn FnMut(u64)) -> Result<Rows, ReadError> {
     let mut rows = Rows::default();
     for source in sources {
-        let content = source.read(progress).map_err(|error| ReadError { file: source.name().clone(), error })?;
         let bad = &mut rows.bad;
-        let row_count = match source.kind() {
-            RowKind::Organizations => read_rows(source, &content, &[], &mut rows.organizations, bad),
-            RowKind::Tags => read_rows(source, &content, &[], &mut rows.tags, bad),
-            RowKind::Conferences => read_rows(source, &content, ADDED_TO_RECORDS, &mut rows.conferences, bad),
-            RowKind::Journals => read_rows(source, &content, ADDED_TO_RECORDS, &mut rows.journals, bad),
+        let read = match source.kind() {
+            RowKind::Organizations => read_rows(source, bounds, progress, &[], &mut rows.organizations, bad),
+            RowKind::Tags => read_rows(source, bounds, progress, &[], &mut rows.tags, bad),
+            RowKind::Conferences => read_rows(source, bounds, progress, ADDED_TO_RECORDS, &mut rows.conferences, bad),
+            RowKind::Journals => read_rows(source, bounds, progress, ADDED_TO_RECORDS, &mut rows.journals, bad),
         };
+        let row_count = read.map_err(|error| ReadError { file: source.name().clone(), error })?;
         if row_count == 0 {
             rows.warnings.push(Warning {
                 file: Some(source.name().to_string()),
@@ -53,13 +54,15 @@ pub fn read_sources(sources: &[Source], progress: &mut dyn FnMut(u64)) -> Result
 /// Reads the rows of a source; returns how many there are, bad ones included.
 fn read_rows<F: Fields>(
     source: &Source,
-    content: &[u8],
+    bounds: &Bounds,
+    progress: &mut dyn FnMut(u64),
     ignored: &'static [&'static str],
     rows: &mut Vec<Row<F>>,
     bad: &mut BadRows,
-) -> usize {
+) -> io::Result<usize> {
+    let content = source.open(bounds.file_bytes, progress)?;
     match source.format() {
-        Format::Jsonl => JsonlReader::new(ignored).read(source.name(), content, rows, bad),
-        Format::Csv => read_csv(source.name(), content, ignored, rows, bad),
+        Format::Jsonl => JsonlReader::new(ignored).read(source.name(), content, bounds, rows, bad),
+        Format::Csv => read_csv(source.name(), content, bounds, ignored, rows, bad),
     }
 }

@@ -1,11 +1,13 @@
 //! What a run says about rows: where, what, and what to write instead.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
 use serde::Serialize;
 
 use crate::model::Fault;
+use crate::model::printable::Printable;
 
 /// A line of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +41,7 @@ pub struct BadRow {
 
 impl fmt::Display for BadRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: ", self.file, self.line)?;
+        write!(f, "{}:{}: ", Printable(&self.file), self.line)?;
         write_finding(f, self.field.as_deref(), self.value.as_deref(), &self.message)
     }
 }
@@ -60,6 +62,9 @@ pub struct Warning {
 }
 
 impl Warning {
+    /// How many warnings of a run are kept.
+    pub(super) const KEPT: usize = 1_000;
+
     /// A warning about a field's value.
     pub(super) fn of_value(place: &Place, field: &str, value: &str, message: String) -> Warning {
         Warning {
@@ -75,8 +80,8 @@ impl Warning {
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.file, self.line) {
-            (Some(file), Some(line)) => write!(f, "{file}:{line}: ")?,
-            (Some(file), None) => write!(f, "{file}: ")?,
+            (Some(file), Some(line)) => write!(f, "{}:{line}: ", Printable(file))?,
+            (Some(file), None) => write!(f, "{}: ", Printable(file))?,
             (None, _) => {}
         }
         write_finding(f, self.field.as_deref(), self.value.as_deref(), &self.message)
@@ -91,24 +96,6 @@ fn write_finding(f: &mut fmt::Formatter<'_>, field: Option<&str>, value: Option<
         write!(f, "`{}` - ", Printable(value))?;
     }
     write!(f, "{}", Printable(message))
-}
-
-/// A text for a terminal: values come from files, and must not be able to steer it.
-struct Printable<'a>(&'a str);
-
-impl fmt::Display for Printable<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for piece in self.0.split_inclusive(char::is_control) {
-            match piece.chars().next_back() {
-                Some(last) if last.is_control() => {
-                    f.write_str(&piece[..piece.len() - last.len_utf8()])?;
-                    write!(f, "{}", last.escape_default())?;
-                }
-                _ => f.write_str(piece)?,
-            }
-        }
-        Ok(())
-    }
 }
 
 /// Every reason why a run is refused. Of a file that is wrong throughout, the first thousand are kept and all counted.
@@ -138,7 +125,7 @@ impl BadRows {
     }
 
     /// Adds one.
-    pub(super) fn push(&mut self, place: &Place, field: Option<&str>, value: Option<&str>, message: impl Into<String>) {
+    pub(super) fn push(&mut self, place: &Place, field: Option<&str>, value: Option<&str>, message: impl AsRef<str>) {
         self.total += 1;
         if self.kept.len() < BadRows::KEPT {
             self.kept.push(BadRow {
@@ -146,20 +133,20 @@ impl BadRows {
                 line: place.line,
                 field: field.map(shortened),
                 value: value.map(shortened),
-                message: message.into(),
+                message: cut(message.as_ref(), SHOWN_OF_MESSAGE),
             });
         }
     }
 
     /// Brings those of the same file together, by line: the two phases find them apart from each other.
     pub(super) fn sort(&mut self) {
-        let mut files: Vec<String> = Vec::new();
+        let mut order: HashMap<String, usize> = HashMap::new();
         for row in &self.kept {
-            if !files.contains(&row.file) {
-                files.push(row.file.clone());
+            if !order.contains_key(&row.file) {
+                order.insert(row.file.clone(), order.len());
             }
         }
-        self.kept.sort_by_key(|row| (files.iter().position(|file| *file == row.file), row.line));
+        self.kept.sort_by_key(|row| (order.get(&row.file).copied(), row.line));
     }
 }
 
@@ -193,19 +180,19 @@ impl<'a> RowFaults<'a> {
     }
 
     /// A fault of the row as a whole.
-    pub fn push_row(&mut self, value: Option<&str>, message: impl Into<String>) {
+    pub fn push_row(&mut self, value: Option<&str>, message: impl AsRef<str>) {
         self.found = true;
         self.bad.push(self.place, None, value, message);
     }
 
     /// A fault of a field that has no value to show.
-    pub fn push(&mut self, field: &dyn fmt::Display, message: impl Into<String>) {
+    pub fn push(&mut self, field: &dyn fmt::Display, message: impl AsRef<str>) {
         self.found = true;
         self.bad.push(self.place, Some(&field.to_string()), None, message);
     }
 
     /// A fault of a field's value.
-    pub fn push_value(&mut self, field: &dyn fmt::Display, value: &str, message: impl Into<String>) {
+    pub fn push_value(&mut self, field: &dyn fmt::Display, value: &str, message: impl AsRef<str>) {
         self.found = true;
         self.bad.push(self.place, Some(&field.to_string()), Some(value), message);
     }
@@ -219,10 +206,11 @@ impl<'a> RowFaults<'a> {
         }
     }
 
-    /// Whether so much is wrong already that costly remedies need not be sought.
-    pub fn is_crowded(&self) -> bool {
-        const CROWD: usize = 50;
-        self.bad.total() > CROWD
+    /// Whether the nearest of so many known names may be sought. With every fault there are fewer left to help, and
+    /// a file that is wrong throughout must not cost a search for each of its rows.
+    pub fn may_search(&self, known: usize) -> bool {
+        const MOST_COMPARISONS: usize = 100_000;
+        (self.bad.total() + 1).saturating_mul(known) <= MOST_COMPARISONS
     }
 
     /// Whether the row has a fault.
@@ -231,10 +219,17 @@ impl<'a> RowFaults<'a> {
     }
 }
 
-/// A value cut to what is good to read in a report.
-fn shortened(text: &str) -> String {
-    const SHOWN_CHARACTERS: usize = 200;
-    match text.char_indices().nth(SHOWN_CHARACTERS) {
+/// A value, a name or a path, cut to what is good to read in a report.
+pub(super) fn shortened(text: &str) -> String {
+    cut(text, 200)
+}
+
+/// The longest message, in characters: room for all known names of a kind of row.
+const SHOWN_OF_MESSAGE: usize = 2_000;
+
+/// The first characters of a text.
+fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }

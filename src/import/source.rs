@@ -2,13 +2,15 @@
 
 use std::fmt;
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use flate2::read::MultiGzDecoder;
+use flate2::bufread::MultiGzDecoder;
 
+use super::bounds::TooLarge;
+use crate::model::flat::BYTE_ORDER_MARK;
 use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields};
 
 /// The four kinds of rows that files hold.
@@ -216,44 +218,102 @@ impl Source {
         }
     }
 
-    /// All its content, decompressed, without a byte-order mark. `progress` hears of each piece read, in bytes of the
-    /// file itself.
+    /// Its content, decompressed, without a byte-order mark, read piece by piece. `progress` hears of each piece, in
+    /// bytes of the file itself. After `most` decompressed bytes the next one is [`TooLarge`].
     ///
     /// What is gzip is seen by its first bytes and not by the name: browsers and `curl` store a compressed answer
     /// under either.
-    pub(super) fn read(&self, progress: &mut dyn FnMut(u64)) -> io::Result<Vec<u8>> {
-        let stored = match &self.input {
-            Input::File(path) => read_counted(File::open(path)?, progress)?,
-            Input::StandardInput => read_counted(io::stdin().lock(), progress)?,
+    pub(super) fn open<'p>(&self, most: u64, progress: &'p mut dyn FnMut(u64)) -> io::Result<Box<dyn Read + 'p>> {
+        let stored: Box<dyn Read> = match &self.input {
+            Input::File(path) => Box::new(File::open(path)?),
+            Input::StandardInput => Box::new(io::stdin().lock()),
         };
-        let mut content = stored;
-        if content.starts_with(GZIP_MAGIC) {
-            let mut decompressed = Vec::new();
-            MultiGzDecoder::new(content.as_slice())
-                .read_to_end(&mut decompressed)
-                .map_err(|error| io::Error::new(error.kind(), format!("it is damaged gzip: {error}")))?;
-            content = decompressed;
-        } else if self.name.ends_with(".gz") && !content.is_empty() {
+        let (magic, stored) = begin::<{ GZIP_MAGIC.len() }, _>(Counted { from: stored, progress })?;
+        let content: Box<dyn Read + 'p> = if magic == GZIP_MAGIC {
+            Box::new(Gunzip(MultiGzDecoder::new(BufReader::with_capacity(PIECE_BYTES, stored))))
+        } else if self.name.ends_with(".gz") && !magic.is_empty() {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "it is named .gz but is no gzip file"));
+        } else {
+            Box::new(stored)
+        };
+        let bounded = Bounded { from: content, most, left: most };
+        let (mark, content) = begin::<{ BYTE_ORDER_MARK.len() }, _>(bounded)?;
+        if mark == BYTE_ORDER_MARK {
+            let (_, text) = content.into_inner();
+            return Ok(Box::new(text));
         }
-        if content.starts_with(crate::model::flat::BYTE_ORDER_MARK) {
-            content.drain(..crate::model::flat::BYTE_ORDER_MARK.len());
-        }
-        Ok(content)
+        Ok(Box::new(content))
     }
 }
 
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 
-fn read_counted(mut from: impl Read, progress: &mut dyn FnMut(u64)) -> io::Result<Vec<u8>> {
-    const PIECE_BYTES: u64 = 1 << 20;
-    let mut content = Vec::new();
-    loop {
-        let read = from.by_ref().take(PIECE_BYTES).read_to_end(&mut content)?;
-        if read == 0 {
-            return Ok(content);
+/// How much is read from a file at once.
+const PIECE_BYTES: usize = 1 << 17;
+
+/// What was looked at, and then the rest.
+type Begun<R> = io::Chain<Cursor<Vec<u8>>, R>;
+
+/// The first bytes, up to `N`, and all bytes, those included.
+fn begin<const N: usize, R: Read>(mut from: R) -> io::Result<(Vec<u8>, Begun<R>)> {
+    let mut first = Vec::with_capacity(N);
+    from.by_ref().take(N as u64).read_to_end(&mut first)?;
+    Ok((first.clone(), Cursor::new(first).chain(from)))
+}
+
+/// Tells how much is read.
+struct Counted<'p, R> {
+    from: R,
+    progress: &'p mut dyn FnMut(u64),
+}
+
+impl<R: Read> Read for Counted<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = loop {
+            match self.from.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => break read?,
+            }
+        };
+        (self.progress)(u64::try_from(read).unwrap_or(u64::MAX));
+        Ok(read)
+    }
+}
+
+/// Decompresses, and tells damage from failures of the disk.
+struct Gunzip<R>(MultiGzDecoder<R>);
+
+impl<R: BufRead> Read for Gunzip<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
+        self.0.read(buffer).map_err(|error| match error.kind() {
+            InvalidData | InvalidInput | UnexpectedEof => {
+                io::Error::new(error.kind(), format!("it is damaged gzip: {error}"))
+            }
+            _ => error,
+        })
+    }
+}
+
+/// Ends in an error where there is more than is allowed.
+struct Bounded<R> {
+    from: R,
+    most: u64,
+    left: u64,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.left == 0 && !buffer.is_empty() {
+            return match self.from.read(&mut [0])? {
+                0 => Ok(0),
+                _ => Err(io::Error::other(TooLarge { most: self.most })),
+            };
         }
-        progress(u64::try_from(read).unwrap_or(u64::MAX));
+        let room = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
+        let read = self.from.read(&mut buffer[..room])?;
+        self.left -= u64::try_from(read).unwrap_or(u64::MAX);
+        Ok(read)
     }
 }
 
@@ -326,6 +386,11 @@ mod tests {
         }
     }
 
+    fn read(source: &Source, most: u64, progress: &mut dyn FnMut(u64)) -> io::Result<Vec<u8>> {
+        let mut content = Vec::new();
+        source.open(most, progress)?.read_to_end(&mut content).map(|_| content)
+    }
+
     #[test]
     fn content_is_decompressed_and_loses_its_mark() {
         let two_members = [gzip("\u{feff}a"), gzip("b")].concat();
@@ -345,9 +410,35 @@ mod tests {
             let path = folder.path().join(name);
             fs::write(&path, &stored).unwrap();
             let mut counted = 0;
-            let content = Source::of_file(&path).unwrap().read(&mut |bytes| counted += bytes).ok();
-            assert_eq!(content.as_deref(), expected.map(str::as_bytes), "{name} {stored:?}");
-            assert_eq!(counted, u64::try_from(stored.len()).unwrap());
+            let content = read(&Source::of_file(&path).unwrap(), u64::MAX, &mut |bytes| counted += bytes);
+            assert_eq!(content.ok().as_deref(), expected.map(str::as_bytes), "{name} {stored:?}");
+            // What is refused by its first bytes is not read on.
+            assert!(expected.is_none() || counted == u64::try_from(stored.len()).unwrap(), "{name}: {counted}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_read_up_to_its_bound() {
+        let damaged = [gzip("abcd"), b"more".to_vec()].concat();
+        let cases = [
+            (b"abcd".to_vec(), 4, "abcd"),
+            (b"abcd".to_vec(), 3, "the file is too large: it holds more than 3 bytes, decompressed"),
+            (gzip("abcd"), 4, "abcd"),
+            (gzip("abcd"), 3, "the file is too large: it holds more than 3 bytes, decompressed"),
+            (gzip(&"\0".repeat(1 << 24)), 1 << 20, "holds more than 1048576 bytes"),
+            (damaged.clone(), 3, "holds more than 3 bytes"),
+            (damaged, 5, "it is damaged gzip"),
+            (vec![], 0, ""),
+        ];
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tags.jsonl");
+        for (stored, most, expected) in cases {
+            fs::write(&path, &stored).unwrap();
+            let told = match read(&Source::of_file(&path).unwrap(), most, &mut |_| {}) {
+                Ok(content) => String::from_utf8(content).unwrap(),
+                Err(error) => error.to_string(),
+            };
+            assert!(told.contains(expected) && told.is_empty() == expected.is_empty(), "{most} {stored:.40?}: {told}");
         }
     }
 }

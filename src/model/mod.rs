@@ -9,6 +9,7 @@
 //! - [`json`] and [`flat`]: the two shapes that a row takes outside.
 //! - [`license`] and [`key`]: who may see what; [`network`]: from where.
 //! - [`fold`]: the text comparison of `q` and of alphabetical order.
+//! - [`printable`]: texts from outside, as a terminal may show them.
 
 pub mod conference;
 pub mod curated;
@@ -23,6 +24,7 @@ pub mod key;
 pub mod license;
 pub mod network;
 pub mod number;
+pub mod printable;
 pub mod reference;
 pub mod status;
 pub mod time;

@@ -6,12 +6,14 @@ use redb::{ReadTransaction, ReadableDatabase, ReadableTable};
 use serde::Serialize;
 
 use super::codec::{CommitRow, RecordRow, TableCounts, expect_count, hash, unseal, unseal_commit};
+use super::edit::CLOCK_TOLERANCE_S;
 use super::feed::{FeedEntry, FeedHead};
 use super::file::Writer;
 use super::load::{load_references, load_rows};
 use super::panics::guard;
 use super::tables::{self, TOMBSTONE};
 use super::{StoreError, panics};
+use crate::model::time::now;
 use crate::model::{
     ConferenceFields, Dataset, FeedId, JournalFields, KeyRecord, License, RecordFields, ReferenceKind, References, json,
 };
@@ -41,6 +43,8 @@ pub struct Report {
     pub feed_rows: u64,
     /// Keys checked.
     pub keys: u64,
+    /// What is no damage, and still to be known.
+    pub warnings: Vec<String>,
     /// How many things do not fit.
     pub damages: u64,
     /// The first of them.
@@ -202,6 +206,11 @@ fn check_commits(transaction: &ReadTransaction, report: &mut Report) -> LastComm
     })();
     report.note("commits", checked);
     report.commits = count;
+    if let Some(time) = last_time.filter(|time| *time > now().plus_s(CLOCK_TOLERANCE_S)) {
+        report.warnings.push(format!(
+            "the last commit was made at {time}, which is still to come: a clock was ahead. Commits carry that time until then"
+        ));
+    }
     last
 }
 

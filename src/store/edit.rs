@@ -16,12 +16,17 @@ use crate::model::{
     ConferenceFields, Curated, Dataset, Id, License, RecordFields, ReferenceKind, References, Timestamp,
 };
 
+/// The clocks of machines that write to one file may differ by this much, in seconds, before anybody is told.
+pub const CLOCK_TOLERANCE_S: i64 = 120;
+
 /// A write transaction. All its changes become visible together with [`Edit::commit`], or not at all.
 pub struct Edit<'w> {
     writer: &'w Writer,
     pub(super) transaction: WriteTransaction,
     pub(super) references: References,
     pub(super) licenses: Vec<License>,
+    /// What the clock said when the writing began.
+    began_at: Timestamp,
     /// When the writing began: never before the last commit, so that times do not descend along the commits.
     pub(super) time: Timestamp,
     pub(super) totals: [u64; 2],
@@ -52,12 +57,14 @@ impl<'w> Edit<'w> {
             load_references(&transaction.open_table(tables::ORGANIZATIONS)?, &transaction.open_table(tables::TAGS)?)?;
         let mut licenses: Vec<License> = load_rows("licenses", &transaction.open_table(tables::LICENSES)?)?;
         licenses.sort_by(|one, other| one.name.cmp(&other.name));
+        let began_at = now();
         Ok(Edit {
             writer,
             transaction,
             references,
             licenses,
-            time: now().max(point.time),
+            began_at,
+            time: began_at.max(point.time),
             totals,
             changed_at,
             references_seq,
@@ -73,9 +80,17 @@ impl<'w> Edit<'w> {
         self.next_seq == self.first_seq
     }
 
-    /// Says in words what this edit does. Whoever looks at the history later finds it there, with who did it.
+    /// By how many seconds the clock is behind the last commit, so that this edit carries that commit's time; 0 where it is
+    /// not. A clock that was ahead once fixes all later times until it is that late.
+    pub fn clock_behind_s(&self) -> i64 {
+        self.time.unix_s() - self.began_at.unix_s()
+    }
+
+    /// Says in words what this edit does. Whoever looks at the history later finds it there, with who did it. Very long
+    /// texts are cut.
     pub fn describe(&mut self, what: impl Into<String>) {
-        self.what = what.into();
+        const MAX_CHARS: usize = 1_000;
+        self.what = what.into().chars().take(MAX_CHARS).collect();
     }
 
     /// The next seq, taken.

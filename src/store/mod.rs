@@ -42,8 +42,8 @@ pub mod snapshot;
 mod tables;
 
 pub use batch::{Batch, Curation};
-pub use edit::Edit;
+pub use edit::{CLOCK_TOLERANCE_S, Edit};
 pub use error::StoreError;
 pub use file::{Follower, Writer};
 pub use rope::{Rope, RopeWriter};
-pub use snapshot::{CommitPoint, Patience, Snapshot};
+pub use snapshot::{CommitEntry, CommitPoint, Patience, Snapshot};

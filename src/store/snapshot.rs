@@ -61,6 +61,19 @@ pub enum Patience {
     Refuse,
 }
 
+/// A commit as the history tells of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommitEntry {
+    /// Its last seq.
+    pub seq: u64,
+    /// When its writing began.
+    pub time: Timestamp,
+    /// The user who made it.
+    pub who: String,
+    /// What was done; empty where nobody said.
+    pub what: String,
+}
+
 type Table<K, V> = ReadOnlyTable<K, V>;
 
 /// One committed state. Cheap to share, valid as long as it lives; it pins the pages of its state in the file, so it
@@ -488,6 +501,20 @@ impl Snapshot {
                 Ok(Some(CommitPoint { seq: row.last_seq, time: row.time, lineage: row.lineage }))
             }
         }
+    }
+
+    /// The commits after a seq, at most so many, the newest first.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn list_commits(&self, after: u64, limit: usize) -> Result<Vec<CommitEntry>, StoreError> {
+        let rows = self.commits.range(after.saturating_add(1)..)?.rev().take(limit);
+        rows.map(|entry| {
+            let (seq, bytes) = entry?;
+            let CommitRow { time, last_seq: seq, who, what, .. } = unseal_commit(seq.value(), bytes.value())?;
+            Ok(CommitEntry { seq, time, who, what })
+        })
+        .collect()
     }
 
     /// Whether the commit of a seq is part of this history.

@@ -47,6 +47,25 @@ impl Answer {
         content
     }
 
+    /// What the answer tells, by which answers of different servers can be compared: status, tags and counts, and the content
+    /// without the clock, the request's id and the server's port.
+    pub fn told(&self) -> (u16, Vec<String>, Vec<u8>) {
+        let headers =
+            ["content-type", "etag", "x-record-count", "x-sync-token", "retry-after", "vary", "cache-control"];
+        let headers = headers.map(|name| format!("{name}: {}", self.header(name).unwrap_or("-"))).to_vec();
+        let kind = self.header("content-type").unwrap_or_default();
+        let is_packed = self.header("content-encoding") == Some("gzip") || kind == "application/gzip";
+        let content = if is_packed && self.status == 200 { self.gunzip() } else { self.body.clone() };
+        if !kind.contains("json") {
+            return (self.status, headers, content);
+        }
+        let mut json: Value = serde_json::from_slice(&content).expect("JSON");
+        if let Some(members) = json.as_object_mut() {
+            members.retain(|name, _| !["time", "request_id", "type"].contains(&name.as_str()));
+        }
+        (self.status, headers, json.to_string().into_bytes())
+    }
+
     /// The records of a JSONL export; their number is the one that the answer tells.
     pub fn lines(&self) -> Vec<Value> {
         let content = String::from_utf8(self.gunzip()).expect("UTF-8");

@@ -294,3 +294,34 @@ fn scripts_and_pages_are_printed() {
     }
     assert!(!site.db().exists());
 }
+
+#[test]
+fn the_history_tells_who_did_what() {
+    let site = Site::new();
+    site.import("journals.jsonl", "{\"id\":1,\"name\":\"J\"}\n");
+    site.license("acme", "--dataset journals");
+    let (first, key) = site.key("acme", &[]);
+    let replaced = site.json(["key", "replace", &first]);
+    let second = replaced["id"].as_str().unwrap();
+    site.json(["key", "revoke", second]);
+    site.json(["license", "remove", "acme", "--yes"]);
+    let told = site.json(["log"]);
+    let uid = rustix::process::getuid().as_raw();
+    let expected = [
+        "license remove acme".to_owned(),
+        format!("key revoke {second} of license acme"),
+        format!("key replace {first} by {second} of license acme"),
+        format!("key create {first} --license acme"),
+        "license set acme: datasets journals".to_owned(),
+        format!("import {}", site.path("journals.jsonl").display()),
+    ];
+    let commits = told["commits"].as_array().unwrap();
+    let whats: Vec<&str> = commits.iter().map(|commit| commit["what"].as_str().unwrap()).collect();
+    assert_eq!(whats, expected);
+    for commit in commits {
+        assert!(commit["who"].as_str().unwrap().contains(&format!("(uid {uid}")), "{commit}");
+    }
+    let text = site.run(["log", "--limit", "2"]).stdout;
+    assert!(text.lines().count() == 2 && text.contains("license remove acme"), "{text}");
+    assert!(!told.to_string().contains(&key) && !told.to_string().contains("mfk_"), "no key stands in the history");
+}

@@ -6,12 +6,15 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "what goes wrong in a test is told by a panic")]
 
 mod backups;
+mod bounds;
+mod caches;
 mod client;
 mod commands;
 mod compaction;
 mod damage;
 mod damaged_commands;
 mod demo;
+mod exports;
 mod faults;
 mod first_import;
 mod foreign_files;
@@ -32,5 +35,6 @@ mod serving;
 pub mod site;
 mod stopping;
 mod strays;
+mod terminals;
 mod usage;
 mod waiting;

@@ -160,3 +160,21 @@ fn a_revocation_holds_whatever_the_clock_says() {
         asked(&world, "overlapped").expect_problem("revoked_api_key", "");
     }
 }
+
+#[test]
+fn whoever_commits_behind_a_clock_that_was_ahead_is_told() {
+    let medfeed = |world: &World, args: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_medfeed"));
+        let done = command.args(args).arg("--db").arg(world.database()).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+        [done.stdout, done.stderr].map(|text| String::from_utf8(text).unwrap()).concat()
+    };
+    for (ahead_s, is_told) in [(0, false), (60, false), (9 * 365 * 86_400, true)] {
+        let world = set_back(ahead_s);
+        let committed = medfeed(&world, &["key", "create", "--license", "full"]);
+        assert_eq!(committed.contains("behind the last commit"), is_told, "{ahead_s} s: {committed}");
+        let checked = medfeed(&world, &["check"]);
+        assert_eq!(checked.contains("a clock was ahead"), is_told, "{ahead_s} s: {checked}");
+        assert!(checked.contains("is sound"), "{checked}");
+    }
+}

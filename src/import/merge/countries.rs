@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::records::MergedRecords;
-use crate::import::report::{Place, Warning};
+use crate::import::report::{Place, Warning, shortened};
 use crate::model::ConferenceFields;
 use crate::model::fold::fold;
 
@@ -73,10 +73,13 @@ pub(super) fn warn_of_spellings(
     for (country, (count, place)) in new {
         let key = comparable(country);
         match (known.get(&key), place) {
+            (Some(_), Some(_)) if warnings.len() >= Warning::KEPT => return,
             (Some(other), Some(place)) => {
                 let rows = if count == 1 { "1 row".to_owned() } else { format!("{count} rows, the first is here") };
-                let message =
-                    format!("is another spelling of `{other}` ({rows}); licenses and filters tell them apart");
+                let message = format!(
+                    "is another spelling of `{}` ({rows}); licenses and filters tell them apart",
+                    shortened(other)
+                );
                 warnings.push(Warning::of_value(place, "country", country, message));
             }
             _ => {

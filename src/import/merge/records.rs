@@ -125,7 +125,6 @@ pub(super) fn warn_of_formulas<F: Fields>(
     after: &Curated<F>,
     warnings: &mut Vec<Warning>,
 ) {
-    const MOST: usize = 1_000;
     let name_of = |row: &Curated<F>| match F::table()
         .iter()
         .find(|field| field.name == "name")
@@ -136,7 +135,7 @@ pub(super) fn warn_of_formulas<F: Fields>(
     };
     if let Some(name) = name_of(after)
         && looks_like_formula(&name)
-        && warnings.len() < MOST
+        && warnings.len() < Warning::KEPT
         && before.and_then(name_of).as_ref() != Some(&name)
     {
         let message = "starts like a formula; the CSV export puts a `'` before it. Check that the name is meant so";

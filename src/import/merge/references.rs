@@ -177,7 +177,7 @@ impl<F: ReferenceFields> Settled<'_, F> {
                 },
                 Link::Label(label) => match self.bearers.get(&label) {
                     Some(id) => ids.push(*id),
-                    None => faults.push_value(&F::STEM, &label, self.why_unknown(&label, faults.is_crowded())),
+                    None => faults.push_value(&F::STEM, &label, self.why_unknown(&label, faults)),
                 },
             }
         }
@@ -195,17 +195,19 @@ impl<F: ReferenceFields> Settled<'_, F> {
         }
     }
 
-    fn why_unknown(&self, label: &str, is_crowded: bool) -> String {
+    fn why_unknown(&self, label: &str, faults: &RowFaults<'_>) -> String {
         let kind = F::KIND;
         if kind == ReferenceKind::Tag && !label.contains(": ") {
             return "names no tag; write it as `Type: Name`".to_owned();
+        }
+        if !faults.may_search(self.bearers.len()) {
+            return format!("names no {kind}; import it along, or give its full object");
         }
         let removed = self.removed().find(|(_, id)| self.stored.get(id).is_some_and(|found| found.label == label));
         if let Some((place, _)) = removed {
             return format!("the {kind} of this name is removed at {place}; remove the link, or keep it there");
         }
-        let near = if is_crowded { None } else { nearest(label, self.bearers.keys().map(String::as_str)) };
-        match near {
+        match nearest(label, self.bearers.keys().map(String::as_str)) {
             Some(near) => format!("names no {kind}; did you mean `{near}`? Else import the {kind} along"),
             None => format!("names no {kind}; import it along, or give its full object"),
         }

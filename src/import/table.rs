@@ -1,0 +1,253 @@
+//! The rows of a CSV table with the lines on which they begin, each within a bound.
+
+use std::collections::VecDeque;
+use std::io::{self, Read};
+
+use csv::{ByteRecord, ReaderBuilder};
+
+use super::bounds::Bounds;
+
+/// Reads a table row by row.
+///
+/// The csv crate reads whatever it is given. A quote that is never closed would make it take all rows that follow for
+/// one cell, so the quoting and the length of each row are judged here, as its bytes pass. And it counts a row as
+/// beginning where the one before ended, before any blank lines and the `\n` of a `\r\n`, so lines are counted here too.
+pub(super) struct Table<R> {
+    reader: csv::Reader<Watch<R>>,
+    record: ByteRecord,
+}
+
+/// Why a row cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TableFault {
+    TextAfterQuote,
+    OpenQuote,
+    /// Nothing after it is read.
+    TooLong {
+        in_quotes: bool,
+    },
+}
+
+impl TableFault {
+    /// The fault and its remedy.
+    pub fn message(self, bounds: &Bounds) -> String {
+        match self {
+            TableFault::TextAfterQuote => {
+                "has text after a closing quote; within a quoted cell, double every quote".to_owned()
+            }
+            TableFault::OpenQuote => {
+                "opens a quote that is never closed; close it, or double it within a quoted cell".to_owned()
+            }
+            TableFault::TooLong { in_quotes } => bounds.table_row_fault(in_quotes),
+        }
+    }
+}
+
+/// A row and the line on which it begins, from 1.
+pub(super) type NextRow<'a> = (u64, Result<&'a ByteRecord, TableFault>);
+
+impl<R: Read> Table<R> {
+    /// The table of this content, with at most so many bytes in a row.
+    pub fn new(content: R, most_bytes: usize) -> Table<R> {
+        let watch =
+            Watch { from: content, most: most_bytes, line: 1, row: None, ended: VecDeque::new(), is_over: false };
+        let mut builder = ReaderBuilder::new();
+        let reader = builder.has_headers(false).flexible(true).buffer_capacity(1 << 16).from_reader(watch);
+        Table { reader, record: ByteRecord::new() }
+    }
+
+    /// The next row, the header first; blank lines are left out.
+    ///
+    /// # Errors
+    /// When the content cannot be read.
+    pub fn next(&mut self) -> io::Result<Option<NextRow<'_>>> {
+        let is_read = self.reader.read_byte_record(&mut self.record).map_err(|error| match error.into_kind() {
+            csv::ErrorKind::Io(error) => error,
+            other => io::Error::other(format!("{other:?}")),
+        })?;
+        // Whatever the reader takes for a row has passed, and its end with it.
+        let Some((line, fault)) = self.reader.get_mut().ended.pop_front().filter(|_| is_read) else {
+            return Ok(None);
+        };
+        Ok(Some((line, fault.map_or(Ok(&self.record), Err))))
+    }
+
+    /// The line up to which the content has passed.
+    pub fn line(&self) -> u64 {
+        self.reader.get_ref().line
+    }
+}
+
+/// Sees the bytes of a table on their way to the reader, by the reader's own rules of where rows end. Of a row that is
+/// too long it passes no more than the bound, and ends there.
+struct Watch<R> {
+    from: R,
+    most: usize,
+    /// The line of the next byte.
+    line: u64,
+    row: Option<Row>,
+    /// The rows that have passed and are not read yet: their lines and faults.
+    ended: VecDeque<(u64, Option<TableFault>)>,
+    is_over: bool,
+}
+
+/// The row of which the next byte is.
+struct Row {
+    line: u64,
+    bytes: usize,
+    state: State,
+    fault: Option<TableFault>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    CellStart,
+    Plain,
+    Quoted,
+    QuoteInQuoted,
+}
+
+impl<R: Read> Read for Watch<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.is_over || buffer.is_empty() {
+            return Ok(0);
+        }
+        let read = self.from.read(buffer)?;
+        if read == 0 {
+            self.end_content();
+            return Ok(0);
+        }
+        for (at, byte) in buffer[..read].iter().enumerate() {
+            if !self.see(*byte) {
+                return Ok(at);
+            }
+        }
+        Ok(read)
+    }
+}
+
+impl<R> Watch<R> {
+    /// Sees a byte pass; false when the row is too long for it.
+    fn see(&mut self, byte: u8) -> bool {
+        let line = self.line;
+        self.line += u64::from(byte == b'\n');
+        let is_line_end = matches!(byte, b'\r' | b'\n');
+        if self.row.is_none() && is_line_end {
+            return true;
+        }
+        let row = self.row.get_or_insert(Row { line, bytes: 0, state: State::CellStart, fault: None });
+        if is_line_end && row.state != State::Quoted {
+            self.ended.push_back((row.line, row.fault));
+            self.row = None;
+            return true;
+        }
+        if row.bytes == self.most {
+            let fault = TableFault::TooLong { in_quotes: row.state == State::Quoted };
+            self.ended.push_back((row.line, Some(fault)));
+            self.row = None;
+            self.is_over = true;
+            return false;
+        }
+        row.bytes += 1;
+        row.state = match (row.state, byte) {
+            (State::CellStart | State::QuoteInQuoted, b'"') => State::Quoted,
+            (State::Quoted, b'"') => State::QuoteInQuoted,
+            (State::Quoted, _) => State::Quoted,
+            (_, b',') => State::CellStart,
+            (State::QuoteInQuoted, _) => {
+                row.fault = row.fault.or(Some(TableFault::TextAfterQuote));
+                State::Plain
+            }
+            (State::CellStart | State::Plain, _) => State::Plain,
+        };
+        true
+    }
+
+    /// The last row ends where the content does.
+    fn end_content(&mut self) {
+        self.is_over = true;
+        if let Some(row) = self.row.take() {
+            let open = (row.state == State::Quoted).then_some(TableFault::OpenQuote);
+            self.ended.push_back((row.line, row.fault.or(open)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A row as it is read: its line, and its cells or its fault.
+    type Shown = (u64, Result<Vec<Vec<u8>>, TableFault>);
+
+    fn rows(content: &[u8], most_bytes: usize) -> Vec<Shown> {
+        let mut table = Table::new(content, most_bytes);
+        let mut rows = Vec::new();
+        while let Some((line, row)) = table.next().unwrap() {
+            rows.push((line, row.map(|row| row.iter().map(<[u8]>::to_vec).collect())));
+        }
+        rows
+    }
+
+    #[test]
+    fn rows_end_where_the_reader_ends_them() {
+        let mut bits: u64 = 0x9E37_79B9_7F4A_7C15;
+        let mut faulty = 0;
+        for round in 0..20_000 {
+            let mut content = Vec::new();
+            for _ in 0..=round % 24 {
+                bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                content.push(b"a,\"\"\r\n\nb"[usize::try_from(bits >> 61).unwrap()]);
+            }
+            let mut reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(content.as_slice());
+            let mut expected = Vec::new();
+            let (mut record, mut at) = (ByteRecord::new(), 0);
+            while reader.read_byte_record(&mut record).unwrap() {
+                let blank = content[at..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+                let line = 1 + content[..at + blank].iter().filter(|byte| **byte == b'\n').count();
+                let cells: Vec<Vec<u8>> = record.iter().map(<[u8]>::to_vec).collect();
+                expected.push((u64::try_from(line).unwrap(), cells));
+                at = usize::try_from(reader.position().byte()).unwrap();
+            }
+            let read = rows(&content, usize::MAX);
+            assert_eq!(read.len(), expected.len(), "{:?}", String::from_utf8_lossy(&content));
+            for ((line, row), (expected_line, cells)) in read.into_iter().zip(expected) {
+                assert_eq!(line, expected_line, "{:?}", String::from_utf8_lossy(&content));
+                match row {
+                    Ok(row) => assert_eq!(row, cells, "{:?}", String::from_utf8_lossy(&content)),
+                    Err(_) => faulty += 1,
+                }
+            }
+        }
+        assert!(faulty > 1_000, "{faulty} rows had a fault");
+    }
+
+    #[test]
+    fn a_long_row_ends_the_table() {
+        let long = |in_quotes| Err(TableFault::TooLong { in_quotes });
+        let cells = |cells: &[&str]| Ok(cells.iter().map(|cell| cell.as_bytes().to_vec()).collect());
+        let cases: [(&str, Vec<Shown>); 6] = [
+            ("a,b\nc,d\n", vec![(1, cells(&["a", "b"])), (2, cells(&["c", "d"]))]),
+            ("a,b\r\n\r\nc,dd\n", vec![(1, cells(&["a", "b"])), (3, long(false))]),
+            ("a\n\"b\nc\nd\ne\n", vec![(1, cells(&["a"])), (2, long(true))]),
+            ("\"a\"\n\"b\"x\n", vec![(1, cells(&["a"])), (2, long(false))]),
+            ("abcd", vec![(1, long(false))]),
+            ("abc", vec![(1, cells(&["abc"]))]),
+        ];
+        for (content, expected) in cases {
+            assert_eq!(rows(content.as_bytes(), 3), expected, "{content:?}");
+        }
+        // Whatever the pieces in which it comes.
+        struct Bytes<'a>(&'a [u8]);
+        impl Read for Bytes<'_> {
+            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                let room = buffer.len().min(1);
+                self.0.read(&mut buffer[..room])
+            }
+        }
+        let mut table = Table::new(Bytes(b"a\nbcde\nf"), 3);
+        assert!(matches!(table.next(), Ok(Some((1, Ok(_))))));
+        assert!(matches!(table.next(), Ok(Some((2, Err(TableFault::TooLong { .. }))))));
+        assert!(matches!(table.next(), Ok(None)));
+    }
+}

@@ -1,0 +1,47 @@
+//! Texts for a terminal: what came from outside must not be able to steer it.
+
+use std::fmt;
+
+/// A text from outside, as a terminal may show it: what would move the cursor, end the line, or turn the direction in
+/// which all that follows is read, stands escaped (`\u{1b}`, `\n`).
+#[derive(Clone, Copy, Debug)]
+pub struct Printable<'a>(pub &'a str);
+
+impl fmt::Display for Printable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = 0;
+        for (at, letter) in self.0.char_indices().filter(|(_, letter)| steers(*letter)) {
+            f.write_str(&self.0[shown..at])?;
+            write!(f, "{}", letter.escape_default())?;
+            shown = at + letter.len_utf8();
+        }
+        f.write_str(&self.0[shown..])
+    }
+}
+
+/// Whether a terminal takes the character for more than a sign to show: control characters (those of ISO 6429 beyond
+/// ASCII among them), separators of lines, and what overrides the direction of text (Unicode UAX #9, explicit
+/// formatting; the marks that Hebrew and Arabic names may hold are not among them).
+pub fn steers(letter: char) -> bool {
+    letter.is_control() || matches!(letter, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_steers_is_escaped() {
+        let cases = [
+            ("Ann's key: Zürich, 日本, שלום\u{200f}!", "Ann's key: Zürich, 日本, שלום\u{200f}!"),
+            ("a\x1b[31m\nb", "a\\u{1b}[31m\\nb"),
+            ("\r\t\x07\0", "\\r\\t\\u{7}\\u{0}"),
+            ("\u{9b}2J\u{7f}", "\\u{9b}2J\\u{7f}"),
+            ("\u{202e}cba\u{2028}", "\\u{202e}cba\\u{2028}"),
+            ("", ""),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(Printable(text).to_string(), expected, "{text:?}");
+        }
+    }
+}

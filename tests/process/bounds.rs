@@ -1,0 +1,155 @@
+//! Files that are made to hurt, or broken throughout, are refused in little memory and time, with little to print.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use super::site::Site;
+
+/// What the file is, its name, its content, and what is told of it.
+type Case = (&'static str, &'static str, Vec<u8>, &'static str);
+
+/// The most address space that an import of any of them may take, in KiB: less than most of them hold.
+const MEMORY_KIB: u32 = 200_000;
+/// The most that is printed.
+const PRINTED_BYTES: usize = 3_000_000;
+
+fn gzip(piece: &[u8], pieces: usize) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    for _ in 0..pieces {
+        encoder.write_all(piece).unwrap();
+    }
+    encoder.finish().unwrap()
+}
+
+fn cases() -> Vec<Case> {
+    const MIB: usize = 1 << 20;
+    let zeros = vec![0; MIB];
+    let rows = "2,Journal of the unclosed quote\n".repeat(MIB / 32);
+    let names: String =
+        (0..300).map(|at| format!("{{\"id\":{},\"{}{at}\":1}}\n", at + 1, "n".repeat(100_000))).collect();
+    let columns: String = (0..100_000).map(|at| format!(",column{at}")).collect();
+    let keys: String = (0..100_000).map(|at| format!(",\"key{at}\":1")).collect();
+    vec![
+        (
+            "zeros",
+            "journals.jsonl.gz",
+            gzip(&zeros, 1_025),
+            "journals.jsonl.gz:1: the file is too large: it holds more than 1073741824 bytes",
+        ),
+        (
+            "zeros in a table",
+            "journals.csv.gz",
+            gzip(&zeros, 512),
+            "journals.csv.gz:1: the row is longer than 4194304 bytes",
+        ),
+        (
+            "one line",
+            "journals.jsonl.gz",
+            gzip(&vec![b'x'; MIB], 200),
+            "journals.jsonl.gz:1: the line is longer than 4194304 bytes",
+        ),
+        (
+            "an open quote",
+            "journals.csv.gz",
+            [gzip(b"id,name\n1,\"Open\n", 1), gzip(rows.as_bytes(), 200)].concat(),
+            "journals.csv.gz:2: the row is longer than 4194304 bytes, and the rest of the table is not read; close the quote",
+        ),
+        (
+            "blank lines",
+            "tags.jsonl.gz",
+            gzip(&vec![b'\n'; MIB], 1_025),
+            "tags.jsonl.gz:2000001: the file has more than 2000000 lines",
+        ),
+        ("long names", "journals.jsonl", names.into_bytes(), "the name is 100001 bytes long, and at most 256 are read"),
+        (
+            "columns",
+            "journals.csv",
+            format!("id{columns}\n").into_bytes(),
+            "journals.csv:1: has more than 1000 columns",
+        ),
+        (
+            "keys",
+            "journals.jsonl",
+            format!("{{\"id\":1{keys}}}\n").into_bytes(),
+            "journals.jsonl:1: has more than 1000 members",
+        ),
+        (
+            "items",
+            "journals.jsonl",
+            format!("{{\"id\":1,\"organizations\":[0{}]}}", ",null".repeat(800_000)).into_bytes(),
+            "and 799001 more",
+        ),
+        ("short rows", "journals.jsonl.gz", gzip("{\"id\":0}\n".repeat(MIB).as_bytes(), 1), "and 1047576 more"),
+    ]
+}
+
+#[test]
+fn what_is_refused_costs_little() {
+    for (what, name, content, expected) in cases() {
+        let site = Site::new();
+        let file = site.write(name, content);
+        let output = Command::new("sh")
+            .args(["-c", &format!("ulimit -v {MEMORY_KIB}; exec \"$0\" import \"$1\"")])
+            .arg(env!("CARGO_BIN_EXE_medfeed"))
+            .arg(&file)
+            .env("MEDFEED_DB", site.db())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{what}: {told:.500}");
+        assert!(told.contains(expected), "{what}: {told:.500}");
+        assert!(told.len() < PRINTED_BYTES, "{what}: {} bytes are printed", told.len());
+        assert!(!site.db().exists(), "{what}");
+    }
+}
+
+#[test]
+fn bounds_can_be_raised() {
+    let site = Site::new();
+    let row = format!("{{\"id\":1,\"name\":\"{}\"}}", "N".repeat(100));
+    let rows = format!("{row}\n{}\n", row.replacen('1', "2", 1));
+    let file = site.write("journals.jsonl", rows);
+    let import = |variables: &[(&str, &str)], options: &[&str]| {
+        let mut command = site.command(["import", "--dry-run", file.to_str().unwrap()]);
+        let output = command.args(options).envs(variables.iter().copied()).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let cases = [
+        ("--max-line-bytes", "MEDFEED_MAX_LINE_BYTES", "117", "118", 2),
+        ("--max-name-bytes", "MEDFEED_MAX_NAME_BYTES", "3", "4", 2),
+        ("--max-columns", "MEDFEED_MAX_COLUMNS", "1", "2", 2),
+        ("--max-rows", "MEDFEED_MAX_ROWS", "1", "2", 1),
+        ("--max-file-bytes", "MEDFEED_MAX_FILE_BYTES", "237", "238", 1),
+    ];
+    for (option, variable, too_small, enough, faults) in cases {
+        let (code, stderr) = import(&[(variable, too_small)], &[]);
+        assert_eq!(code, Some(1), "{option}: {stderr}");
+        let remedy = format!("or raise {option}\n");
+        assert_eq!(stderr.matches(&remedy).count(), faults, "{option}: {stderr}");
+        assert!(stderr.contains(&format!(" {too_small} ")) && stderr.contains("journals.jsonl:"), "{option}: {stderr}");
+        assert_eq!(import(&[(variable, too_small)], &[option, enough]).0, Some(0), "{option}");
+        assert_eq!(import(&[], &[option, "0"]).0, Some(2), "{option}");
+    }
+}
+
+#[test]
+fn standard_input_keeps_the_bounds() {
+    let site = Site::new();
+    let mut command = site.command(["import", "-", "--dataset", "tags", "--format", "csv", "--json"]);
+    command.env("MEDFEED_MAX_FILE_BYTES", "1000000").env("MEDFEED_MAX_LINE_BYTES", "100");
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(b"id,type,name\n1,T,ok\n").unwrap();
+    // It stops reading long before the end.
+    let endless = std::iter::repeat_with(|| input.write_all(&[b'"'; 1 << 16])).take(1 << 14);
+    let refused = endless.into_iter().find(Result::is_err);
+    assert!(refused.is_some(), "a gigabyte is read");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&told["errors"][0]["file"], &told["errors"][0]["line"]), (&"-".into(), &3.into()), "{told}");
+}

@@ -1,0 +1,176 @@
+//! Whatever a server keeps of answers, it answers as one that keeps nothing: for every kind of answer, for licenses that
+//! differ, twice each and in turn, over commits, rollbacks and licenses made anew.
+
+use std::fs;
+
+use super::site::{SOON, STATUSES, Server, Site, wait_until};
+
+/// Every kind of answer. Those in one group may share parts in memory: a server that is to keep nothing gets one group.
+const GROUPS: [&[&str]; 3] = [
+    &[
+        "/v1/conferences",
+        "/v1/conferences?limit=70",
+        "/v1/conferences?year=2026",
+        "/v1/conferences?country=Japan&therapy_area=Oncology",
+        "/v1/conferences?q=meeting%201",
+        "/v1/conferences?start_date_to=2026-01-01",
+        "/v1/conferences?updated_since=2020-01-01&limit=500",
+        "/v1/conferences/1",
+        "/v1/conferences/2",
+        "/v1/conferences/6",
+        "/v1/conferences/999",
+        "/v1/conferences/changes?updated_since=2020-01-01",
+        "/v1/conferences/changes?updated_since=2020-01-01&limit=40",
+        "/v1/conferences/changes",
+        "/v1/journals",
+        "/v1/journals?q=journal",
+        "/v1/journals/1",
+        "/v1/journals/changes?updated_since=2020-01-01",
+        "/v1/reference/therapy-areas",
+        "/v1/reference/tags?dataset=conferences",
+        "/v1/reference/tags?dataset=conferences&type=Topic",
+        "/v1/reference/organizations?dataset=conferences",
+        "/v1/reference/organizations?dataset=journals",
+    ],
+    &["/v1/exports/conferences", "/v1/exports/journals"],
+    &["/v1/exports/conferences?format=csv", "/v1/exports/journals?format=csv"],
+];
+
+const RECORDS: u64 = 120;
+
+fn conferences(ids: impl Iterator<Item = u64>, venue: &str) -> String {
+    let line = |id: u64| {
+        let area = ["Oncology", "Cardiology", "Oncology\",\"Cardiology"][usize::try_from(id % 3).unwrap()];
+        let country = ["Japan", "France"][usize::try_from(id % 2).unwrap()];
+        format!(
+            "{{\"id\":{id},\"name\":\"Meeting {id}\",\"year\":{},\"start_date\":\"{0}-05-0{}\",\"country\":\"{country}\",\
+             \"venue\":\"{venue}\",\"therapy_areas\":[\"{area}\"],\"organizations\":[{}],\"tags\":[{}],{STATUSES}}}\n",
+            2024 + id % 4,
+            1 + id % 9,
+            1 + id % 5,
+            1 + id % 3,
+        )
+    };
+    ids.map(line).collect()
+}
+
+/// A site with licenses that differ in little and in much, and a key of each.
+fn build() -> (Site, Vec<(&'static str, String)>) {
+    let site = Site::new();
+    let organization = |id| format!("{{\"id\":{id},\"name\":\"Society {id}\"}}\n");
+    site.import("organizations.jsonl", (1..=5).map(organization).collect::<String>());
+    let tag =
+        |id: usize| format!("{{\"id\":{id},\"type\":\"{}\",\"name\":\"T{id}\"}}\n", ["Topic", "Audience"][id % 2]);
+    site.import("tags.jsonl", (1..=3).map(tag).collect::<String>());
+    site.import("conferences.jsonl", conferences(1..=RECORDS, "a hall"));
+    let journal = |id| format!("{{\"id\":{id},\"name\":\"Journal {id}\",\"organizations\":[{}]}}\n", 1 + id % 2);
+    site.import("journals.jsonl", (1..=30).map(journal).collect::<String>());
+    let licenses = [
+        ("all", "--dataset conferences --dataset journals"),
+        ("oncology", "--dataset conferences --dataset journals --therapy-area Oncology"),
+        ("twin", "--dataset conferences --dataset journals --therapy-area Oncology"),
+        ("cardiology", "--dataset conferences --therapy-area Cardiology"),
+        ("papers", "--dataset journals"),
+    ];
+    let keys = licenses.map(|(name, scope)| {
+        site.license(name, scope);
+        (name, site.key(name, &[]).1)
+    });
+    (site, keys.to_vec())
+}
+
+/// Puts a copy of an earlier file in the database's place, by rename.
+fn roll_back(site: &Site, earlier: &[u8]) {
+    let draft = site.write("earlier.redb", earlier);
+    fs::rename(draft, site.db()).unwrap();
+}
+
+/// Compares a server that has answered all the time with new ones that have not.
+fn compare(step: &str, site: &Site, running: &Server, keys: &[(&str, String)]) {
+    let encodings = ["identity", "gzip"];
+    // What each license gets of servers that keep nothing, in the order of groups, targets and encodings.
+    let mut expected = Vec::new();
+    for (_, key) in keys {
+        for group in GROUPS {
+            let fresh = site.serve();
+            for (target, encoding) in group.iter().flat_map(|target| encodings.map(|encoding| (target, encoding))) {
+                let mut client = fresh.client(key).with_header("accept-encoding", encoding);
+                expected.push(client.get(target).told());
+            }
+        }
+    }
+    // Whatever a license sees moves its token, so the state is taken over when all tokens are the new ones.
+    for (_, key) in keys {
+        let fresh = site.serve();
+        for target in ["/v1/conferences/changes", "/v1/journals/changes"] {
+            let told = fresh.client(key).get(target).told();
+            wait_until("the commit is served", SOON, || (running.client(key).get(target).told() == told).then_some(()));
+        }
+    }
+    for turn in ["first", "second"] {
+        let mut expected = expected.iter();
+        for (name, key) in keys {
+            for (target, encoding) in
+                GROUPS.concat().into_iter().flat_map(|target| encodings.map(|encoding| (target, encoding)))
+            {
+                let mut client = running.client(key).with_header("accept-encoding", encoding);
+                let (told, expected) = (client.get(target).told(), expected.next().expect("as many"));
+                assert!(
+                    told == *expected,
+                    "{step}: {target} of `{name}` in {encoding}, asked for the {turn} time:\n{:?} {}\nbut of a new server:\n{:?} {}",
+                    told.1,
+                    String::from_utf8_lossy(&told.2),
+                    expected.1,
+                    String::from_utf8_lossy(&expected.2)
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_server_answers_as_one_that_keeps_nothing() {
+    let (site, mut keys) = build();
+    let running = site.serve();
+    compare("the beginning", &site, &running, &keys);
+
+    site.import("conferences.jsonl", conferences([2, 5, 8].into_iter(), "another hall"));
+    compare("a commit that some see", &site, &running, &keys);
+    site.import("organizations.jsonl", "{\"id\":2,\"name\":\"Society Two\"}\n");
+    compare("a renamed organization", &site, &running, &keys);
+    site.import("conferences.jsonl", "{\"id\":6,\"deleted\":true}\n{\"id\":7,\"deleted\":true}\n");
+    compare("removals", &site, &running, &keys);
+
+    // Another history takes the same seqs.
+    let earlier = fs::read(site.db()).unwrap();
+    for venue in ["a lost hall", "the hall of now"] {
+        roll_back(&site, &earlier);
+        site.import("conferences.jsonl", conferences([1, 2, 3, 4, 5].into_iter(), venue));
+        site.import("journals.jsonl", format!("{{\"id\":1,\"name\":\"Journal of {venue}\"}}\n"));
+        compare(venue, &site, &running, &keys);
+    }
+
+    // The same, by licenses.
+    let earlier = fs::read(site.db()).unwrap();
+    for scope in ["--year 2026", "--therapy-area Cardiology", "--country Japan"] {
+        roll_back(&site, &earlier);
+        site.license("oncology", &format!("--dataset conferences --dataset journals --widen {scope}"));
+        compare(scope, &site, &running, &keys);
+    }
+    site.json(["license", "remove", "twin", "--yes"]);
+    site.license("twin", "--dataset conferences --dataset journals --therapy-area Cardiology");
+    let key = site.key("twin", &[]).1;
+    keys.retain(|(name, _)| *name != "twin");
+    keys.push(("twin", key));
+    compare("a license made anew", &site, &running, &keys);
+
+    let backup = site.backup("backup.redb");
+    site.import("conferences.jsonl", conferences([10, 11, 12].into_iter(), "a hall that goes"));
+    compare("before the restore", &site, &running, &keys);
+    site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
+    site.import("conferences.jsonl", conferences([10, 11, 12].into_iter(), "a hall that stays"));
+    compare("after the restore", &site, &running, &keys);
+    site.json(["compact"]);
+    compare("after the compaction", &site, &running, &keys);
+    running.stop();
+}

@@ -1,0 +1,113 @@
+//! No name, label or value that came from outside steers the terminal on which it is listed.
+
+use std::ffi::OsStr;
+use std::time::Duration;
+
+use super::site::{Done, STATUSES, Site};
+use medfeed::model::{Dataset, Scope};
+use medfeed::store::Writer;
+use medfeed::store::licensing::KeySettings;
+
+/// Clears the screen, in the 7-bit and the 8-bit form, begins a line of its own, and turns the direction of text.
+const HOSTILE: &str = "x\x1b[2J\u{9b}2J\nkey_forged  active\r\u{202e}";
+const SHOWN: &str = "x\\u{1b}[2J\\u{9b}2J\\nkey_forged  active\\r\\u{202e}";
+
+fn assert_harmless(what: &str, done: &Done) {
+    for text in [&done.stdout, &done.stderr] {
+        let steering = text.chars().find(|letter| *letter != '\n' && (letter.is_control() || *letter == '\u{202e}'));
+        assert_eq!(steering, None, "{what}: {text:?}");
+        // A usage error repeats the caller's own argument, lines and all.
+        let forged = text.lines().find(|line| line.trim_start().starts_with("key_forged"));
+        assert!(forged.is_none() || done.code == Some(2), "{what}: {text:?}");
+    }
+}
+
+/// A database in which the license's name, a country of its scope and a key's label are hostile, as older versions took them.
+fn hostile_site() -> Site {
+    let site = Site::new();
+    let name = serde_json::to_string(HOSTILE).unwrap();
+    site.import("conferences.jsonl", format!("{{\"id\":1,\"name\":{name},\"country\":{name},{STATUSES}}}\n"));
+    let writer = Writer::open(&site.db(), Duration::ZERO).unwrap();
+    let mut edit = writer.begin().unwrap();
+    let datasets = [Dataset::Conferences].into();
+    let countries = Some([format!("{HOSTILE}!")].into());
+    edit.set_license(HOSTILE, Scope { datasets, therapy_areas: None, countries, years: None }, None).unwrap();
+    edit.create_key(HOSTILE, KeySettings { label: Some(HOSTILE.to_owned()), ..KeySettings::default() }).unwrap();
+    edit.commit().unwrap();
+    site
+}
+
+#[test]
+fn what_is_listed_steers_nothing() {
+    let site = hostile_site();
+    site.write("bad/conferences.jsonl", format!("{{\"id\":2,{}:1}}\n", serde_json::to_string(HOSTILE).unwrap()));
+    let name = serde_json::to_string(&format!("={HOSTILE}!")).unwrap();
+    site.write("new/conferences.jsonl", format!("{{\"id\":3,\"name\":{name},\"country\":{name},{STATUSES}}}\n"));
+    let visible = serde_json::to_string(&format!("{HOSTILE}!")).unwrap();
+    site.write("seen/conferences.jsonl", format!("{{\"id\":4,\"name\":\"A\",\"country\":{visible},{STATUSES}}}\n"));
+    site.backup("backup.redb");
+    let cases: &[&[&str]] = &[
+        &["key", "list"],
+        &["license", "list"],
+        &["license", "show", HOSTILE],
+        &["license", "explain", HOSTILE, "conferences", "1"],
+        &["license", "explain", HOSTILE, "conferences", "2"],
+        &["license", "set", HOSTILE, "--dataset", "conferences", "--country", HOSTILE, "--rate-limit", "5"],
+        &["key", "create", "--license", HOSTILE],
+        &["import", "bad"],
+        &["import", "new"],
+        &["import", "seen"],
+        &["license", "remove", HOSTILE, "--yes"],
+        &["restore", "backup.redb", "--yes"],
+        &["license", "show", &format!("no {HOSTILE}")],
+        &["key", "revoke", &format!("no {HOSTILE}")],
+        &["export", &format!("backup.redb/{HOSTILE}")],
+        &["license", "explain", HOSTILE, HOSTILE, "1"],
+        &["key", "create", "--license", "x", "--expires", HOSTILE],
+        &[HOSTILE],
+    ];
+    for args in cases {
+        let done = site.run(*args);
+        assert_harmless(&format!("{args:?}"), &done);
+        let told = format!("{}{}", done.stdout, done.stderr);
+        // What clap repeats loses its escapes on the way.
+        assert!(done.code == Some(2) || told.contains(SHOWN), "{args:?}: {done:?}");
+    }
+}
+
+#[test]
+fn json_is_exact_and_steers_nothing() {
+    let site = hostile_site();
+    let cases: [(&[&str], &str); 4] = [
+        (&["key", "list"], "/keys/0/label"),
+        (&["key", "list"], "/keys/0/license"),
+        (&["license", "list"], "/licenses/0/name"),
+        (&["license", "show", HOSTILE], "/name"),
+    ];
+    for (args, place) in cases {
+        let done = site.run([args, &["--json"]].concat());
+        assert_harmless(&format!("{args:?}"), &done);
+        assert_eq!(done.json().pointer(place).unwrap(), HOSTILE, "{args:?}");
+    }
+}
+
+#[test]
+fn new_labels_and_names_are_plain() {
+    let site = Site::new();
+    let set = |name: &str| site.run(["license", "set", name, "--dataset", "journals"]);
+    assert_eq!(set("plain").code, Some(0));
+    let label = |label: &str| site.run(["key", "create", "--license", "plain", "--label", label]);
+    for text in ["a\nb", "a\tb", "\x1b[2J", "\u{9b}2J", "a\u{202e}b", "a\u{7f}"] {
+        let (named, labelled) = (set(text), label(text));
+        assert_eq!((named.code, labelled.code), (Some(1), Some(2)), "{text:?}: {named:?} {labelled:?}");
+        for done in [named, labelled] {
+            assert!(done.stderr.contains("write one line of plain text"), "{text:?}: {done:?}");
+            assert_harmless(&format!("{text:?}"), &done);
+        }
+    }
+    assert_eq!(label("Ann's key, 日本 שלום").code, Some(0));
+    // A license that has such a name already can still be changed, and named by others.
+    let site = hostile_site();
+    let args = ["license", "set", HOSTILE, "--dataset", "conferences", "--widen", "--json"].map(OsStr::new);
+    assert_eq!(site.run(args).code, Some(0));
+}
