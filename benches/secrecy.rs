@@ -67,7 +67,7 @@ fn conferences() -> String {
         };
         format!(
             "{{\"id\":{id},\"name\":\"Annual Meeting {id} of the {word} Society\",\"year\":{},\"country\":\"{country}\",\
-             \"therapy_areas\":[\"{area}\"],\"start_date_status\":\"check\",\"abstract_due_date_status\":\"check\",\
+             \"therapy_areas\":[\"{area}\"],\"start_date\":\"2026-05-01\",\"start_date_status\":\"check\",\"abstract_due_date_status\":\"check\",\
              \"late_breaking_due_date_status\":\"check\"}}\n",
             2020 + id % 10
         )

@@ -7,11 +7,13 @@
 //! - `properties`: what must hold for any world and any sequence of edits.
 //! - `process`: the program itself: commands, servers, signals, killed imports.
 //! - `layers`: which module may use which.
+//! - `mutations`: bugs that these tests must notice.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod harness;
 mod layers;
+mod mutations;
 mod process;
 mod properties;
 mod routes;
