@@ -152,7 +152,7 @@ pub fn run() -> ExitCode {
         Ok(Ok(code)) => {
             // What the command did is done, and its result was told.
             if let Some(damage) = panics::take_at_close() {
-                output::note(&format!("warning: {}: {damage}", common.db.display()));
+                note(&format!("warning: {}: {damage}", common.db.display()));
             }
             code
         }
@@ -205,6 +205,6 @@ fn tell_of_panic(message: &str) {
     if tracing::dispatcher::has_been_set() {
         tracing::error!("{message}");
     } else {
-        output::note(&format!("error: {message}"));
+        note(&format!("error: {message}"));
     }
 }

@@ -45,32 +45,24 @@ impl Draft {
     /// # Errors
     /// What the file system says of the folder.
     pub fn beside(target: &Path) -> io::Result<Draft> {
-        Draft::with_mode(target, SECRET_MODE)
-    }
-
-    /// The same, with a mode of its own, less what the process's mask takes away.
-    ///
-    /// # Errors
-    /// As [`Draft::beside`].
-    pub fn with_mode(target: &Path, mode: u32) -> io::Result<Draft> {
         let folder = folder_of(target);
-        match Draft::without_name(folder, mode) {
+        match Draft::without_name(folder) {
             Some(draft) => Ok(draft),
-            None => Draft::with_name(folder, mode),
+            None => Draft::with_name(folder),
         }
     }
 
-    fn without_name(folder: &Path, mode: u32) -> Option<Draft> {
-        let file = open_unnamed(folder, mode)?;
+    fn without_name(folder: &Path) -> Option<Draft> {
+        let file = open_unnamed(folder)?;
         let path = path_of(&file)?;
         let alive = hold(&file).ok().flatten();
         Some(Draft { file, path, name: None, _alive: alive })
     }
 
-    fn with_name(folder: &Path, mode: u32) -> io::Result<Draft> {
+    fn with_name(folder: &Path) -> io::Result<Draft> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let made = naming().make_in(folder, |path| {
-            let file = File::from(rustix::fs::open(path, flags, Mode::from_raw_mode(mode))?);
+            let file = File::from(rustix::fs::open(path, flags, Mode::from_raw_mode(SECRET_MODE))?);
             match hold(&file) {
                 // Before it was locked a sweep may have found it.
                 Ok(None) => Err(io::ErrorKind::AlreadyExists.into()),
@@ -144,13 +136,13 @@ fn naming() -> tempfile::Builder<'static, 'static> {
 
 /// A file without a name, where the file system has such.
 #[cfg(target_os = "linux")]
-fn open_unnamed(folder: &Path, mode: u32) -> Option<File> {
+fn open_unnamed(folder: &Path) -> Option<File> {
     let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
-    rustix::fs::open(folder, flags, Mode::from_raw_mode(mode)).ok().map(File::from)
+    rustix::fs::open(folder, flags, Mode::from_raw_mode(SECRET_MODE)).ok().map(File::from)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn open_unnamed(_folder: &Path, _mode: u32) -> Option<File> {
+fn open_unnamed(_folder: &Path) -> Option<File> {
     None
 }
 
@@ -217,7 +209,7 @@ mod tests {
     type Make = fn(&Path) -> io::Result<Draft>;
 
     const KINDS: [(&str, Make); 2] =
-        [("as the system has it", Draft::beside), ("named", |target| Draft::with_name(folder_of(target), SECRET_MODE))];
+        [("as the system has it", Draft::beside), ("named", |target| Draft::with_name(folder_of(target)))];
 
     #[test]
     fn drafts_take_names() {
@@ -245,8 +237,8 @@ mod tests {
     fn only_what_nobody_holds_is_swept() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
-        let living = Draft::with_name(folder.path(), SECRET_MODE).unwrap();
-        let dead = Draft::with_name(folder.path(), SECRET_MODE).unwrap();
+        let living = Draft::with_name(folder.path()).unwrap();
+        let dead = Draft::with_name(folder.path()).unwrap();
         dead.name.unwrap().keep().unwrap();
         // A process that ends gives its locks up.
         drop((dead.file, dead._alive));
