@@ -23,8 +23,8 @@ const MOST_DELAYS: u32 = 5;
 
 /// A look that takes longer has lost the disk. A large commit is taken in within a second or two.
 const LOST_AFTER: Duration = Duration::from_secs(10);
-/// How long looking rests after the engine panicked.
-const PANIC_REST: Duration = Duration::from_secs(5);
+/// How long looking rests after the file could not be read.
+const BROKEN_REST: Duration = Duration::from_secs(5);
 /// How long the end waits for a thread, which may wait for the disk.
 const END_WAIT: Duration = Duration::from_secs(3);
 
@@ -144,7 +144,7 @@ impl Follow {
     /// Does something with the file. A panic of the engine, which a damaged file can bring about, is one failure more.
     fn step(&self, polled: &mut Polled, work: impl FnOnce(&mut Polled)) {
         if catch_unwind(AssertUnwindSafe(|| work(polled))).is_err() {
-            polled.broken = Some(Instant::now() + PANIC_REST);
+            polled.broken = Some(Instant::now() + BROKEN_REST);
             self.looked();
             self.lose(&"reading it panicked", false);
         }
@@ -174,6 +174,9 @@ impl Follow {
             Err(error) => {
                 // Where the path leads nowhere the open file still can be read; where the engine fails it cannot.
                 let readable = !matches!(error, StoreError::Engine(_) | StoreError::Damaged { .. });
+                if !readable {
+                    polled.broken = Some(now + BROKEN_REST);
+                }
                 self.lose(&error, readable);
             }
         }
@@ -181,9 +184,10 @@ impl Follow {
 
     fn refresh(&self, polled: &mut Polled) -> Result<Arc<Snapshot>, StoreError> {
         if polled.broken.is_some() {
-            // The handle that panicked may be of no more use.
+            // A handle that met damage may be of no more use.
             let follower = Follower::open(&self.path)?;
             follower.newest().bodies().limit_to(self.newest.load().bodies().most_bytes());
+            follower.newest().feed_cache().limit_to(self.newest.load().feed_cache().max_bytes());
             polled.follower = follower;
             polled.broken = None;
         }

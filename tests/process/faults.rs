@@ -246,7 +246,7 @@ fn a_damage_that_the_engine_panics_at_is_told_and_gone_on_from() {
     file.write_all_at(&damaged, 0).unwrap();
 
     server.wait_for_log("the database cannot be followed");
-    server.wait_for_log("a thread panicked");
+    server.wait_for_log("the engine stopped");
     assert_eq!(admin.get("/readyz").status, 503);
     assert_eq!(admin.get("/livez").status, 200);
     assert_eq!(scrape(&mut admin)["medfeed_database_followed"], 0.0);
