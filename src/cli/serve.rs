@@ -29,7 +29,7 @@ use crate::serve::admin::Admin;
 use crate::serve::connection::ConnectionLimits;
 use crate::serve::guard::Timeouts;
 use crate::serve::listen;
-use crate::serve::log::{Log, LostLines, log_panics};
+use crate::serve::log::{Log, LostLines};
 use crate::serve::metrics::Metrics;
 use crate::serve::tls::Tls;
 use crate::serve::usage::Usage;
@@ -198,7 +198,6 @@ impl LogArgs {
             LogFormat::Pretty => lines.init(),
             LogFormat::Json => lines.json().flatten_event(true).init(),
         }
-        log_panics();
         Ok(log)
     }
 }

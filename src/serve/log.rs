@@ -3,7 +3,6 @@
 //! A log that nobody takes must not end what is served: lines that cannot be written, or that come while too many wait,
 //! are lost and counted.
 
-use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -101,19 +100,6 @@ impl<W: Write> Write for Lenient<W> {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
-}
-
-/// Has panics logged from now on, instead of being printed on standard error, for which their thread would wait.
-pub fn log_panics() {
-    std::panic::set_hook(Box::new(|panic| {
-        let thread = thread::current();
-        let (thread, reason) = (thread.name().unwrap_or("(unnamed)"), panic.payload_as_str().unwrap_or("(no text)"));
-        let at = panic.location().map(ToString::to_string);
-        // Only where RUST_BACKTRACE asks for it.
-        let backtrace = Backtrace::capture();
-        let backtrace = (backtrace.status() == BacktraceStatus::Captured).then(|| backtrace.to_string());
-        tracing::error!(thread, reason, at, backtrace, "a thread panicked");
-    }));
 }
 
 #[cfg(test)]
