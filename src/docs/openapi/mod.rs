@@ -33,6 +33,7 @@ pub fn document(public_url: &str) -> Value {
             "version": "v1",
             "summary": "Licensed, read-only feed of medical conference and journal records",
             "description": DESCRIPTION,
+            "license": {"name": "MIT OR Apache-2.0", "identifier": env!("CARGO_PKG_LICENSE")},
         },
         "externalDocs": {"description": "Guide and reference", "url": format!("{public_url}/docs")},
         "servers": [{"url": super::base_url(public_url)}],
