@@ -131,6 +131,7 @@ impl Served {
             query: (!query.is_empty()).then(|| query.to_owned()),
             headers,
             has_body: false,
+            flaw: None,
             address: IpAddr::V4(Ipv4Addr::LOCALHOST),
             at: Instant::now(),
             wall: now(),

@@ -105,6 +105,7 @@ fn request(key: &str, filter: &str, sample: usize) -> Request {
         query: Some(format!("{filter}&start_date_to={date}")),
         headers,
         has_body: false,
+        flaw: None,
         address: IpAddr::V4(Ipv4Addr::LOCALHOST),
         at: Instant::now(),
         wall: now(),

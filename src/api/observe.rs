@@ -45,6 +45,66 @@ pub struct FeedUse {
     pub behind_s: u64,
 }
 
+/// Why a connection was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GivenUp {
+    /// It waited for its next request.
+    Idle,
+    /// Its request, or its TLS handshake, did not come whole.
+    Unfinished,
+    /// Its caller took its answers too slowly.
+    Slow,
+}
+
+impl GivenUp {
+    /// The reason as text.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            GivenUp::Idle => "idle",
+            GivenUp::Unfinished => "unfinished",
+            GivenUp::Slow => "slow",
+        }
+    }
+}
+
+/// What a connection was given up for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// A time limit was over.
+    Timeout,
+    /// Its slot was needed for another connection.
+    Capacity,
+}
+
+impl Cause {
+    /// The cause as text.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Cause::Timeout => "timeout",
+            Cause::Capacity => "capacity",
+        }
+    }
+}
+
+/// Which limit a connection met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnectionLimit {
+    /// The connections of all callers together.
+    Total,
+    /// The connections of its own address.
+    Address,
+}
+
+impl ConnectionLimit {
+    /// The limit as text.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            ConnectionLimit::Total => "total",
+            ConnectionLimit::Address => "address",
+        }
+    }
+}
+
 /// Hears of every answer and connection.
 pub trait Observer: Send + Sync {
     /// A request was answered.
@@ -55,6 +115,15 @@ pub trait Observer: Send + Sync {
 
     /// A connection was closed.
     fn disconnected(&self) {}
+
+    /// A connection was given up.
+    fn given_up(&self, _reason: GivenUp, _cause: Cause) {}
+
+    /// A new connection met a limit: another one was given up for it, or it waited, or it was refused.
+    fn met_limit(&self, _limit: ConnectionLimit) {}
+
+    /// A new connection was refused, since none could be given up for it.
+    fn refused_connection(&self, _limit: ConnectionLimit) {}
 }
 
 /// Anything may stand in the place of the method, even a key by mistake: only what is known is told.

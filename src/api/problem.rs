@@ -81,7 +81,7 @@ impl Code {
         }
     }
 
-    /// The status that goes with it. [`Code::InvalidRequest`] also comes with 414 and 431.
+    /// The status that goes with it. [`Code::InvalidRequest`] also comes with 414, 431 and 505.
     pub const fn status(self) -> StatusCode {
         match self {
             Code::InvalidRequest

@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use crate::model::network::network_of;
 
 /// The length of a window.
 const WINDOW: Duration = Duration::from_secs(60);
@@ -51,17 +53,6 @@ impl RateLimiter {
     /// The window of an address, unchanged: what answers given without a usable key carry.
     pub fn address_window(&self, address: IpAddr, now: Instant) -> Window {
         self.addresses.peek(&network_of(address), ADDRESS_LIMIT, now)
-    }
-}
-
-/// Whose window it is: an IPv6 caller owns a /64.
-fn network_of(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => address,
-        IpAddr::V6(v6) => {
-            let [a, b, c, d, ..] = v6.segments();
-            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
-        }
     }
 }
 

@@ -20,6 +20,8 @@ pub struct Request {
     pub headers: HeaderMap,
     /// Whether a body follows.
     pub has_body: bool,
+    /// What HTTP forbids about it, and what to send instead.
+    pub flaw: Option<&'static str>,
     /// The caller's address; an IPv4 address mapped to IPv6 is IPv4.
     pub address: IpAddr,
     /// When it came, on the monotonic clock: for rate windows.

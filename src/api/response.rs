@@ -42,6 +42,8 @@ pub struct Response {
     pub problem: Option<Code>,
     /// Where the caller stands in a change feed.
     pub feed: Option<FeedUse>,
+    /// Whether the request had a key that is usable from where it came.
+    pub has_key: bool,
     content: Content,
     etag: Option<ETag>,
 }
@@ -51,7 +53,16 @@ impl Response {
     pub fn new(status: StatusCode, content_type: &'static str, content: Content) -> Response {
         let mut headers = HeaderMap::with_capacity(HEADERS_EXPECTED);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-        Response { status, headers, body: Rope::default(), problem: None, feed: None, content, etag: None }
+        Response {
+            status,
+            headers,
+            body: Rope::default(),
+            problem: None,
+            feed: None,
+            has_key: false,
+            content,
+            etag: None,
+        }
     }
 
     /// A JSON answer that must not be stored.

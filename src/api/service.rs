@@ -1,6 +1,6 @@
 //! From a request to its answer: the order of checks, and the one place where answers are finished.
 //!
-//! body (400) → route (404) → method (405) → key (401) → address (403) → rate (429) → dataset (403) → parameters (400)
+//! HTTP (400) → body (400) → route (404) → method (405) → key (401) → address (403) → rate (429) → dataset (403) → parameters (400)
 //! → token (400, 410) → record (404).
 
 use std::collections::HashMap;
@@ -164,7 +164,8 @@ impl Service {
             let response = made.unwrap_or_else(|problem| problem.into_response(&self.settings.docs_url, request_id));
             response.finish(request, request_id, window.as_ref(), &self.packer)
         };
-        let response = catch(|| Ok(finish(made))).unwrap_or_else(|problem| finish(Err(problem)));
+        let mut response = catch(|| Ok(finish(made))).unwrap_or_else(|problem| finish(Err(problem)));
+        response.has_key = key.is_some() && response.problem != Some(Code::IpNotAllowed);
         tell(self.observer.as_ref(), request, pattern, request_id, key.as_deref(), &response);
         response
     }
@@ -177,6 +178,10 @@ impl Service {
     /// All that is asked of a request before its parameters: `None` when its caller has passed.
     fn check(&self, asked: &mut Asked, passed: &mut Option<Passed>) -> Result<Option<Response>, Problem> {
         let request = &asked.request;
+        if let Some(flaw) = request.flaw {
+            asked.window = None;
+            return Err(Problem::invalid_request(StatusCode::BAD_REQUEST, flaw));
+        }
         let uri_bytes = request.path.len() + request.query.as_ref().map_or(0, |query| query.len() + 1);
         if uri_bytes > self.settings.max_uri_bytes {
             asked.window = None;

@@ -21,7 +21,7 @@ use tracing_subscriber::EnvFilter;
 use super::Common;
 use super::arguments::{parse_duration, parse_text};
 use super::output::print_line;
-use crate::api::observe::{Answered, Observer};
+use crate::api::observe::{Answered, Cause, ConnectionLimit, GivenUp, Observer};
 use crate::api::{Service, Settings, Source};
 use crate::model::network::parse_network;
 use crate::serve::address::{ForwardedHeader, TrustedProxies};
@@ -31,6 +31,7 @@ use crate::serve::guard::Timeouts;
 use crate::serve::listen;
 use crate::serve::log::{Log, LostLines};
 use crate::serve::metrics::Metrics;
+use crate::serve::pace::Pace;
 use crate::serve::tls::Tls;
 use crate::serve::usage::Usage;
 use crate::serve::{Exports, Follow, Limits, Server};
@@ -89,10 +90,11 @@ enum HeaderChoice {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Limits")]
 struct LimitArgs {
-    /// Connections at once; a further one takes the place of who idles longest, or waits
+    /// Connections at once; for a further one, one that is idle, unfinished or slow is given up, else it waits
     #[arg(long, env = "MEDFEED_MAX_CONNECTIONS", value_name = "N", default_value = "1024")]
     max_connections: NonZeroUsize,
-    /// Connections at once from one address; further ones are closed. Trusted proxies may have any number
+    /// Connections at once from one address (IPv6: one /64); for a further one, one of its own that is idle, unfinished or
+    /// slow is given up, else it is closed. Trusted proxies may have any number
     #[arg(long, env = "MEDFEED_MAX_CONNECTIONS_PER_ADDRESS", value_name = "N", default_value = "64")]
     max_connections_per_address: NonZeroUsize,
     /// How long a request's head may take to come
@@ -101,9 +103,13 @@ struct LimitArgs {
     /// How long a connection may wait for its next request
     #[arg(long, env = "MEDFEED_IDLE_TIMEOUT", value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
     idle_timeout: Duration,
-    /// How long a caller may take nothing of its answer
+    /// How long a caller may take nothing of its answers. What it takes earns it further time at the least rate, up to
+    /// four times this
     #[arg(long, env = "MEDFEED_WRITE_TIMEOUT", value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
     write_timeout: Duration,
+    /// The least rate at which a caller must take its answers, in bytes per second; with 0 each byte is enough
+    #[arg(long, env = "MEDFEED_MIN_SEND_RATE", value_name = "N", default_value = "1024")]
+    min_send_rate: u32,
     /// How long a TLS handshake may take
     #[arg(long, env = "MEDFEED_HANDSHAKE_TIMEOUT", value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
     handshake_timeout: Duration,
@@ -140,17 +146,20 @@ struct LimitArgs {
     export_cache_bytes: usize,
 }
 
+/// Connections that wait for a slot at most, if there are files for them.
+const MOST_WAITING: usize = 1024;
+
 impl LimitArgs {
     fn limits(&self) -> Limits {
+        let most = self.max_connections.get();
+        let room = listen::raise_file_limit(most.saturating_add(MOST_WAITING));
         Limits {
-            connections: listen::raise_file_limit(self.max_connections.get()),
+            connections: room.min(most),
+            waiting: room.saturating_sub(most),
             connections_per_address: self.max_connections_per_address.get(),
             connection: ConnectionLimits {
-                timeouts: Timeouts {
-                    header: self.header_timeout,
-                    idle: self.idle_timeout,
-                    stalled_write: self.write_timeout,
-                },
+                timeouts: Timeouts { header: self.header_timeout, idle: self.idle_timeout },
+                pace: Pace { write_timeout: self.write_timeout, least_rate: self.min_send_rate },
                 // On the machines that this runs on a size holds 32 bits.
                 header_bytes: usize::try_from(self.max_header_bytes).unwrap_or(usize::MAX),
                 headers: self.max_headers.get(),
@@ -329,6 +338,18 @@ impl Observer for Watch {
 
     fn disconnected(&self) {
         self.metrics.disconnected();
+    }
+
+    fn given_up(&self, reason: GivenUp, cause: Cause) {
+        self.metrics.given_up(reason, cause);
+    }
+
+    fn met_limit(&self, limit: ConnectionLimit) {
+        self.metrics.met_limit(limit);
+    }
+
+    fn refused_connection(&self, limit: ConnectionLimit) {
+        self.metrics.refused_connection(limit);
     }
 }
 

@@ -68,8 +68,9 @@ pub static ERRORS: &[ErrorDoc] = &[
         code: "invalid_request",
         status: 400,
         title_of_condition: "The request is not one that the service can read",
-        condition: "The request is malformed or too large, or a `GET` or `HEAD` came with a body.",
-        what_to_do: "Send a plain `GET` without a body. Check what client or proxy builds the request, and that the \
+        condition: "The request is malformed or too large, has no valid `Host` header, or a `GET` or `HEAD` came with a \
+                    body. Over HTTP/2 the status is 505.",
+        what_to_do: "Send a plain `GET` over HTTP/1.1 without a body. Check what client or proxy builds the request, and that the \
                      address and the headers are not oversized.",
         example_detail: "The request has a body: send a GET without one.",
     },

@@ -1,6 +1,6 @@
-//! Networks of addresses, as operators write them: trusted proxies and where a key may be used.
+//! Networks of addresses: as operators write them (trusted proxies, where a key may be used), and whose an address is.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net};
 
@@ -25,5 +25,36 @@ pub fn parse_network(text: &str) -> Result<IpNet, String> {
             }
             None => Err("a CIDR of mapped IPv4 addresses must be /96 or longer; write it as IPv4".to_owned()),
         },
+    }
+}
+
+/// Whom an address is counted for: an IPv6 caller owns a /64, so its addresses are one.
+pub fn network_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(v6) => {
+            let [a, b, c, d, ..] = v6.segments();
+            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
+        }
+        v4 => v4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ipv6_caller_is_its_network() {
+        let cases = [
+            ("192.0.2.1", "192.0.2.1"),
+            ("::ffff:192.0.2.1", "192.0.2.1"),
+            ("2001:db8:0:1::7", "2001:db8:0:1::"),
+            ("2001:db8:0:1:ffff:ffff:ffff:ffff", "2001:db8:0:1::"),
+            ("2001:db8:0:2::7", "2001:db8:0:2::"),
+            ("::1", "::"),
+        ];
+        for (address, network) in cases {
+            assert_eq!(network_of(address.parse().unwrap()).to_string(), network, "{address}");
+        }
     }
 }

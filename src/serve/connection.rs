@@ -19,8 +19,10 @@ use tokio::sync::watch;
 use super::address::TrustedProxies;
 use super::exports::Exports;
 use super::guard::{GuardedStream, Timeouts};
-use super::places::Activity;
+use super::host;
+use super::pace::Pace;
 use super::refusal::ProblemStream;
+use super::state::ConnectionState;
 use super::waiting::Waiting;
 use crate::api::{Request, Service};
 use crate::model::time::now;
@@ -36,8 +38,10 @@ pub(super) const STRICT_TRANSPORT: &str = "max-age=31536000";
 /// What a connection may use.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionLimits {
-    /// How long its caller may take.
+    /// How long its caller may take to ask.
     pub timeouts: Timeouts,
+    /// How fast its caller must take its answers.
+    pub pace: Pace,
     /// The largest head, in bytes; hyper takes no less than 8 KiB.
     pub header_bytes: usize,
     /// The most headers of a request.
@@ -66,28 +70,28 @@ pub async fn serve_connection<S>(
     stream: S,
     peer: IpAddr,
     shared: Arc<Shared>,
-    activity: Activity,
+    state: ConnectionState,
     closing: watch::Receiver<bool>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let limits = shared.limits;
-    let stream = GuardedStream::new(stream, limits.timeouts, activity.clone());
+    let stream = GuardedStream::new(stream, limits.timeouts, state.clone());
     let stream = ProblemStream::new(stream, Arc::clone(&shared.service), shared.strict_transport);
     let told = closing.clone();
     let service = service_fn(move |request| {
-        let (shared, activity, told) = (Arc::clone(&shared), activity.clone(), told.clone());
-        let begun = activity.begin();
+        let (shared, state, told) = (Arc::clone(&shared), state.clone(), told.clone());
+        let begun = state.begin();
         async move {
             if !begun {
                 // The connection is about to be dropped.
                 std::future::pending::<()>().await;
             }
-            let mut response = answer(request, peer, &shared).await;
+            let (mut response, has_key) = answer(request, peer, &shared).await;
             if *told.borrow() {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
-            activity.end();
+            state.end(has_key);
             Ok::<_, Infallible>(response)
         }
     });
@@ -140,13 +144,15 @@ where
     }
 }
 
-async fn answer(request: http::Request<Incoming>, peer: IpAddr, shared: &Shared) -> http::Response<Full<Rope>> {
+/// The answer to a request, and whether that had a usable key.
+async fn answer(request: http::Request<Incoming>, peer: IpAddr, shared: &Shared) -> (http::Response<Full<Rope>>, bool) {
     let has_body = !request.body().is_end_stream();
     let (head, _) = request.into_parts();
     let request = Request {
         method: head.method,
         path: head.uri.path().to_owned(),
         query: head.uri.query().map(str::to_owned),
+        flaw: host::find_flaw(head.version, &head.headers),
         address: shared.proxies.caller(peer, &head.headers),
         headers: head.headers,
         has_body,
@@ -154,11 +160,12 @@ async fn answer(request: http::Request<Incoming>, peer: IpAddr, shared: &Shared)
         wall: now(),
     };
     let answered = shared.waiting.answer(&shared.service, &shared.exports, request).await;
+    let has_key = answered.has_key;
     let mut response = http::Response::new(Full::new(answered.body));
     *response.status_mut() = answered.status;
     *response.headers_mut() = answered.headers;
     if shared.strict_transport {
         response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, HeaderValue::from_static(STRICT_TRANSPORT));
     }
-    response
+    (response, has_key)
 }

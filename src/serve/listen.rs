@@ -54,6 +54,21 @@ pub fn activated() -> io::Result<Option<TcpListener>> {
     Ok(listener)
 }
 
+/// What the system holds of answers that it has not sent yet, per connection, in bytes.
+const MOST_UNSENT: u32 = 128 << 10;
+
+/// Prepares a connection. Answers are written whole, so waiting for more to send only delays them (`TCP_NODELAY`). And the
+/// system takes no more from us than it can send soon (`TCP_NOTSENT_LOWAT`): else it would hold megabytes for each caller
+/// that reads slowly, and nobody could tell who does.
+///
+/// # Errors
+/// What the operating system says.
+pub fn prepare(stream: &impl AsFd) -> io::Result<()> {
+    let stream = SockRef::from(stream);
+    stream.set_tcp_nodelay(true)?;
+    stream.set_tcp_notsent_lowat(MOST_UNSENT)
+}
+
 /// Raises the soft limit of open files to the hard one, and returns how many connections fit under it.
 pub fn raise_file_limit(wanted: usize) -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -12,7 +12,7 @@ use prometheus_client::registry::{Registry, Unit};
 use super::exports::Exports;
 use super::follow::Follow;
 use super::log::LostLines;
-use crate::api::observe::{Answered, Observer, RequestLog};
+use crate::api::observe::{Answered, Cause, ConnectionLimit, GivenUp, Observer, RequestLog};
 use crate::api::{Code, Source};
 use crate::model::time::now;
 
@@ -37,6 +37,17 @@ struct CodeLabels {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct GivenUpLabels {
+    reason: &'static str,
+    cause: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct LimitLabels {
+    limit: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct FeedLabels {
     license: String,
     key: String,
@@ -54,6 +65,9 @@ pub struct Metrics {
     internal_errors: Counter,
     connections: Number,
     connections_opened: Counter,
+    connections_given_up: Family<GivenUpLabels, Counter>,
+    connections_at_limit: Family<LimitLabels, Counter>,
+    connections_refused: Family<LimitLabels, Counter>,
     feed_position: Family<FeedLabels, Unsigned>,
     feed_behind: Family<FeedLabels, Unsigned>,
     snapshot_seq: Unsigned,
@@ -84,6 +98,9 @@ impl Metrics {
             internal_errors: Counter::default(),
             connections: Number::default(),
             connections_opened: Counter::default(),
+            connections_given_up: Family::default(),
+            connections_at_limit: Family::default(),
+            connections_refused: Family::default(),
             feed_position: Family::default(),
             feed_behind: Family::default(),
             snapshot_seq: Unsigned::default(),
@@ -114,6 +131,21 @@ impl Metrics {
         );
         registry.register("connections", "Open connections", metrics.connections.clone());
         registry.register("connections_opened", "Connections accepted", metrics.connections_opened.clone());
+        registry.register(
+            "connections_given_up",
+            "Connections ended by the server: idle, unfinished or slow, for a timeout or for the sake of new ones",
+            metrics.connections_given_up.clone(),
+        );
+        registry.register(
+            "connections_at_limit",
+            "New connections that met a limit: all slots were taken (total), or those of their address (address)",
+            metrics.connections_at_limit.clone(),
+        );
+        registry.register(
+            "connections_refused",
+            "New connections refused at a limit, since none could be given up for them",
+            metrics.connections_refused.clone(),
+        );
         registry.register(
             "feed_position",
             "The position of the last sync token that a key sent",
@@ -219,5 +251,18 @@ impl Observer for Metrics {
 
     fn disconnected(&self) {
         self.connections.dec();
+    }
+
+    fn given_up(&self, reason: GivenUp, cause: Cause) {
+        let labels = GivenUpLabels { reason: reason.as_str(), cause: cause.as_str() };
+        self.connections_given_up.get_or_create(&labels).inc();
+    }
+
+    fn met_limit(&self, limit: ConnectionLimit) {
+        self.connections_at_limit.get_or_create(&LimitLabels { limit: limit.as_str() }).inc();
+    }
+
+    fn refused_connection(&self, limit: ConnectionLimit) {
+        self.connections_refused.get_or_create(&LimitLabels { limit: limit.as_str() }).inc();
     }
 }

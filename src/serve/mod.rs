@@ -6,8 +6,9 @@
 //! - [`waiting`]: answers that have to wait.
 //! - [`connection`]: one connection, from its bytes to the API and back.
 //! - [`address`]: whose request it is, behind trusted proxies.
-//! - [`places`]: how many connections there may be; [`guard`]: time limits of a connection; [`tls`]: HTTPS.
-//! - [`refusal`]: what hyper itself answers becomes a problem too.
+//! - [`state`]: what a connection is doing; [`limiter`]: how many there may be, and which one is given up for another.
+//! - [`guard`]: how long a caller may take to ask; [`pace`]: how fast it must take its answers; [`tls`]: HTTPS.
+//! - [`refusal`]: what hyper itself answers becomes a problem too; [`host`]: what HTTP demands of a request.
 //! - [`server`]: the listener and its end; [`listen`]: where the listener comes from.
 //! - [`log`], [`metrics`], [`usage`] and [`admin`]: what the operator sees.
 
@@ -17,12 +18,15 @@ pub mod connection;
 pub mod exports;
 pub mod follow;
 pub mod guard;
+pub mod host;
+pub mod limiter;
 pub mod listen;
 pub mod log;
 pub mod metrics;
-pub mod places;
+pub mod pace;
 pub mod refusal;
 pub mod server;
+pub mod state;
 pub mod tls;
 pub mod usage;
 pub mod waiting;

@@ -2,6 +2,9 @@
 //!
 //! hyper writes such an answer straight to the socket, as a bare status line. The socket's writing half is therefore
 //! wrapped: a whole head of an error that does not carry our request id is not ours, and is replaced.
+//!
+//! A connection that begins with the preface of HTTP/2 hyper ends without an answer. It gets to see the preface's first
+//! lines alone, a request of an unknown version, so that it answers.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -18,6 +21,12 @@ use crate::api::Service;
 /// The longest head that hyper writes for an error of its own, in bytes.
 const LONGEST_OWN_HEAD: usize = 512;
 
+/// What an HTTP/2 connection begins with (RFC 9113, section 3.4).
+const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// How much of the preface looks like a request.
+const HTTP2_REQUEST: usize = b"PRI * HTTP/2.0\r\n\r\n".len();
+
 /// A stream whose foreign error answers are replaced by problems.
 #[derive(Debug)]
 pub struct ProblemStream<S> {
@@ -27,16 +36,45 @@ pub struct ProblemStream<S> {
     strict_transport: bool,
     /// What is left to write of a replacement, and how many bytes of hyper's it stands for.
     replacement: Option<(Vec<u8>, usize, usize)>,
+    preface: Preface,
+}
+
+/// Whether the connection begins with the preface of HTTP/2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Preface {
+    /// So many bytes of it have come, and nothing else.
+    Begun(usize),
+    Found,
+    Absent,
+}
+
+impl Preface {
+    /// Goes on with what was read; returns how much of it hyper is to see.
+    fn read(&mut self, bytes: &[u8]) -> usize {
+        let Preface::Begun(before) = *self else { return bytes.len() };
+        let rest = &HTTP2_PREFACE[before..HTTP2_REQUEST];
+        if bytes.len() >= rest.len() && bytes.starts_with(rest) {
+            *self = Preface::Found;
+            return rest.len();
+        }
+        *self = if rest.starts_with(bytes) { Preface::Begun(before + bytes.len()) } else { Preface::Absent };
+        bytes.len()
+    }
 }
 
 impl<S> ProblemStream<S> {
     /// Wraps a stream.
     pub fn new(inner: S, service: Arc<Service>, strict_transport: bool) -> ProblemStream<S> {
-        ProblemStream { inner, service, strict_transport, replacement: None }
+        ProblemStream { inner, service, strict_transport, replacement: None, preface: Preface::Begun(0) }
     }
 
     fn render(&self, status: StatusCode) -> Vec<u8> {
+        let is_http2 = self.preface == Preface::Found;
+        let status = if is_http2 { StatusCode::HTTP_VERSION_NOT_SUPPORTED } else { status };
         let detail = match status {
+            StatusCode::HTTP_VERSION_NOT_SUPPORTED => {
+                "This server speaks HTTP/1.1, and the connection begins with HTTP/2. Use HTTP/1.1."
+            }
             StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => {
                 "The request's headers are too large or too many. Send fewer or shorter ones."
             }
@@ -128,13 +166,45 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ProblemStream<S> {
 
 impl<S: AsyncRead + Unpin> AsyncRead for ProblemStream<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_read(cx, buffer)
+        let this = &mut *self;
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut this.inner).poll_read(cx, buffer);
+        if let Preface::Begun(_) = this.preface {
+            let seen = this.preface.read(&buffer.filled()[before..]);
+            buffer.set_filled(before + seen);
+        }
+        read
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_preface_of_http_2_is_found_in_any_pieces() {
+        let later = b"\x00\x00\x12\x04\x00";
+        let whole = [HTTP2_PREFACE, later].concat();
+        for first in 0..whole.len() {
+            for second in first..whole.len() {
+                let mut preface = Preface::Begun(0);
+                let mut seen = Vec::new();
+                for piece in [&whole[..first], &whole[first..second], &whole[second..]] {
+                    // hyper reads no further than what it refuses.
+                    if preface != Preface::Found {
+                        let much = preface.read(piece);
+                        seen.extend_from_slice(&piece[..much]);
+                    }
+                }
+                assert_eq!((preface, seen.as_slice()), (Preface::Found, &whole[..HTTP2_REQUEST]), "{first} {second}");
+            }
+        }
+        for other in ["GET / HTTP/1.1\r\n\r\n", "PRI * HTTP/1.1\r\n\r\n", "PRI", "PROPFIND * HTTP/2.0\r\n\r\n"] {
+            let mut preface = Preface::Begun(0);
+            assert_eq!(preface.read(other.as_bytes()), other.len(), "{other}");
+            assert_ne!(preface, Preface::Found, "{other}");
+        }
+    }
 
     #[test]
     fn only_whole_foreign_errors_are_taken() {

@@ -1,32 +1,40 @@
 //! The listener: accepts connections until it is told to stop, then lets what is in flight finish.
 
-use std::collections::HashMap;
+use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::address::TrustedProxies;
 use super::connection::{ConnectionLimits, Shared, serve_connection};
 use super::exports::Exports;
 use super::guard::Timeouts;
-use super::listen::drop_new;
-use super::places::{Activity, Place, Places};
+use super::limiter::{ConnectionLimiter, Slot};
+use super::listen::{drop_new, prepare};
+use super::pace::{Pace, PacedStream};
+use super::state::ConnectionState;
 use super::tls::{self, Tls};
 use super::waiting::Waiting;
 use crate::api::Service;
+use crate::api::observe::{ConnectionLimit, GivenUp};
+use crate::model::network::network_of;
 
 /// What a server may use.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Connections at once; a further one takes the place of who idles longest, or waits.
+    /// Connections at once. For a further one, one that is idle, unfinished or slow is given up; else it waits.
     pub connections: usize,
-    /// Connections at once from one address; further ones are closed. Trusted proxies may have any number.
+    /// Connections that wait for a slot at most; further ones are closed.
+    pub waiting: usize,
+    /// Connections at once from one address (IPv6: one /64). For a further one, one of its own that is idle, unfinished
+    /// or slow is given up; else it is closed. Trusted proxies may have any number.
     pub connections_per_address: usize,
     /// What one connection may use.
     pub connection: ConnectionLimits,
@@ -46,13 +54,11 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             connections: 1024,
+            waiting: 1024,
             connections_per_address: 64,
             connection: ConnectionLimits {
-                timeouts: Timeouts {
-                    header: Duration::from_secs(10),
-                    idle: Duration::from_secs(60),
-                    stalled_write: Duration::from_secs(30),
-                },
+                timeouts: Timeouts { header: Duration::from_secs(10), idle: Duration::from_secs(60) },
+                pace: Pace { write_timeout: Duration::from_secs(30), least_rate: 1024 },
                 header_bytes: 16 << 10,
                 headers: 64,
             },
@@ -67,6 +73,9 @@ impl Default for Limits {
 
 /// How long accepting rests after a failure, such as too many open files: what is at work goes on and frees some.
 const ACCEPT_REST: Duration = Duration::from_millis(50);
+
+/// How often it is looked whether a connection can be given up now for one that waits.
+const RETRY: Duration = Duration::from_millis(50);
 
 /// A server that is ready to run.
 #[derive(Debug)]
@@ -105,64 +114,124 @@ impl Server {
     pub async fn run(self, stop: impl Future<Output = ()>) -> usize {
         let Server { listener, shared, tls, limits, shares_address } = self;
         let (close, closing) = watch::channel(false);
-        let places = Places::new(limits.connections);
-        let addresses = Arc::new(Addresses { most: limits.connections_per_address, counts: Mutex::default() });
-        let mut connections = JoinSet::new();
-        let enter = |peer: SocketAddr| {
-            let address = peer.ip().to_canonical();
-            let counted = addresses.enter(address, shared.proxies.trusts(address));
-            if counted.is_none() {
-                tracing::debug!(%address, "refused a connection: too many from this address");
-            }
-            counted
-        };
-        let serve = |connections: &mut JoinSet<()>, stream: TcpStream, counted: Counted, place: Option<Place>| {
-            let (shared, tls, closing) = (Arc::clone(&shared), tls.clone(), closing.clone());
-            connections.spawn(async move {
-                let peer = counted.address;
-                let activity = place.as_ref().map_or_else(Activity::default, Place::activity);
-                shared.service.observer().connected();
-                tokio::select! {
-                    () = serve_stream(stream, peer, &shared, tls.as_deref(), limits.handshake, &activity, closing) => {}
-                    () = activity.closed() => tracing::debug!(%peer, "closed an idle connection: its place was needed"),
-                }
-                shared.service.observer().disconnected();
-                drop((counted, place));
-            });
-        };
+        let limiter = ConnectionLimiter::new(limits.connections, limits.connections_per_address);
+        let mut acceptor =
+            Acceptor { shared, tls, limits, limiter, closing, waiting: VecDeque::new(), connections: JoinSet::new() };
         let mut stop = std::pin::pin!(stop);
         loop {
-            let (stream, peer) = tokio::select! {
+            let some_wait = !acceptor.waiting.is_empty();
+            let arrived = tokio::select! {
                 () = stop.as_mut() => break,
-                accepted = accept(&listener) => accepted,
+                (stream, peer) = accept(&listener) => Some(Arrived { stream, peer, at: Instant::now() }),
+                () = acceptor.limiter.freed(), if some_wait => None,
+                () = tokio::time::sleep(RETRY), if some_wait => None,
             };
-            // Who is refused costs nobody a place.
-            let Some(counted) = enter(peer) else { continue };
-            let place = tokio::select! {
-                () = stop.as_mut() => None,
-                place = places.take() => Some(place),
-            };
-            let stopping = place.is_none();
-            serve(&mut connections, stream, counted, place);
-            while connections.try_join_next().is_some() {}
-            if stopping {
-                break;
+            acceptor.admit_waiting().await;
+            if let Some(arrived) = arrived {
+                acceptor.admit(arrived).await;
             }
+            while acceptor.connections.try_join_next().is_some() {}
         }
         // Whoever is in the listener's queue would be turned away by its closing.
         if shares_address && let Err(error) = drop_new(&listener) {
             tracing::warn!(%error, "connections may be turned away while the listener closes");
         }
         while let Some((stream, peer)) = accept_queued(&listener).await {
-            if let Some(counted) = enter(peer) {
-                serve(&mut connections, stream, counted, None);
-            }
+            acceptor.waiting.push_back(Arrived { stream, peer, at: Instant::now() });
         }
+        acceptor.admit_rest();
         drop(listener);
         // Every connection may be gone already.
         let _ = close.send(true);
+        let mut connections = acceptor.connections;
         let drained = tokio::time::timeout(limits.drain, async { while connections.join_next().await.is_some() {} });
         if drained.await.is_err() { connections.len() } else { 0 }
+    }
+}
+
+/// A connection that was accepted.
+struct Arrived {
+    stream: TcpStream,
+    peer: SocketAddr,
+    at: Instant,
+}
+
+/// Takes connections in. It never waits for a caller: one that has no slot waits aside, so that those behind it, from
+/// networks with fewer connections, get theirs.
+struct Acceptor {
+    shared: Arc<Shared>,
+    tls: Option<Arc<Tls>>,
+    limits: Limits,
+    limiter: Arc<ConnectionLimiter>,
+    closing: watch::Receiver<bool>,
+    waiting: VecDeque<Arrived>,
+    connections: JoinSet<()>,
+}
+
+impl Acceptor {
+    /// Whom a connection counts for.
+    fn network(&self, peer: SocketAddr) -> Option<IpAddr> {
+        let address = peer.ip().to_canonical();
+        (!self.shared.proxies.trusts(address)).then(|| network_of(address))
+    }
+
+    /// Serves a new connection, or has it wait, or closes it.
+    async fn admit(&mut self, arrived: Arrived) {
+        let admitted = self.limiter.admit(self.network(arrived.peer)).await;
+        if let Some(limit) = admitted.as_ref().map_or_else(|limit| Some(*limit), |slot| slot.met) {
+            self.shared.service.observer().met_limit(limit);
+        }
+        match admitted {
+            Ok(slot) => self.serve(arrived, slot),
+            Err(ConnectionLimit::Total) if self.waiting.len() < self.limits.waiting => self.waiting.push_back(arrived),
+            Err(limit) => self.refuse(&arrived, limit),
+        }
+    }
+
+    /// Serves those who wait, in their order, as far as there are slots.
+    async fn admit_waiting(&mut self) {
+        while let Some(arrived) = self.waiting.pop_front() {
+            if arrived.at.elapsed() > self.limits.connection.timeouts.header {
+                self.refuse(&arrived, ConnectionLimit::Total);
+                continue;
+            }
+            match self.limiter.admit(self.network(arrived.peer)).await {
+                Ok(slot) => self.serve(arrived, slot),
+                Err(ConnectionLimit::Total) => return self.waiting.push_front(arrived),
+                Err(limit) => self.refuse(&arrived, limit),
+            }
+        }
+    }
+
+    /// Serves all who wait, beyond the limits.
+    fn admit_rest(&mut self) {
+        while let Some(arrived) = self.waiting.pop_front() {
+            let slot = self.limiter.admit_beyond(self.network(arrived.peer));
+            self.serve(arrived, slot);
+        }
+    }
+
+    fn refuse(&self, arrived: &Arrived, limit: ConnectionLimit) {
+        self.shared.service.observer().refused_connection(limit);
+        tracing::debug!(peer = %arrived.peer.ip(), limit = limit.as_str(), "refused a connection");
+    }
+
+    fn serve(&mut self, arrived: Arrived, slot: Slot) {
+        let (shared, tls, closing) = (Arc::clone(&self.shared), self.tls.clone(), self.closing.clone());
+        let (handshake, peer) = (self.limits.handshake, arrived.peer.ip().to_canonical());
+        self.connections.spawn(async move {
+            let observer = shared.service.observer();
+            observer.connected();
+            tokio::select! {
+                () = serve_stream(arrived.stream, peer, &shared, tls.as_deref(), handshake, &slot.state, closing) => {}
+                () = slot.state.closed() => {}
+            }
+            observer.disconnected();
+            if let Some((reason, cause)) = slot.state.given_up() {
+                observer.given_up(reason, cause);
+                tracing::debug!(%peer, reason = reason.as_str(), cause = cause.as_str(), "gave up a connection");
+            }
+        });
     }
 }
 
@@ -172,20 +241,32 @@ async fn serve_stream(
     shared: &Arc<Shared>,
     tls: Option<&Tls>,
     handshake: Duration,
-    activity: &Activity,
+    state: &ConnectionState,
     closing: watch::Receiver<bool>,
 ) {
-    // Answers are written whole: waiting for more to send only delays them.
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "TCP_NODELAY was refused");
+    if let Err(error) = prepare(&stream) {
+        tracing::debug!(%error, "an option of a connection was refused");
     }
-    let (shared, activity) = (Arc::clone(shared), activity.clone());
+    let (shared, state) = (Arc::clone(shared), state.clone());
+    let stream = PacedStream::new(stream, shared.limits.pace, state.clone(), discard_unsent);
     match tls {
-        None => serve_connection(stream, peer, shared, activity, closing).await,
+        None => serve_connection(stream, peer, shared, state, closing).await,
         Some(tls) => match tls::handshake(tls, stream, handshake).await {
-            Ok(stream) => serve_connection(stream, peer, shared, activity, closing).await,
-            Err(error) => tracing::debug!(%peer, %error, "a TLS handshake failed"),
+            Ok(stream) => serve_connection(stream, peer, shared, state, closing).await,
+            Err(error) => {
+                if error.kind() == io::ErrorKind::TimedOut {
+                    state.expire(GivenUp::Unfinished);
+                }
+                tracing::debug!(%peer, %error, "a TLS handshake failed");
+            }
         },
+    }
+}
+
+/// Closing a connection ends it at once, whatever the system still holds for its caller.
+fn discard_unsent(stream: &TcpStream) {
+    if let Err(error) = stream.set_zero_linger() {
+        tracing::debug!(%error, "SO_LINGER was refused");
     }
 }
 
@@ -210,43 +291,4 @@ async fn accept_queued(listener: &TcpListener) -> Option<(TcpStream, SocketAddr)
         () = std::future::ready(()) => None,
     };
     accepted?.ok()
-}
-
-/// How many connections each address has.
-#[derive(Debug)]
-struct Addresses {
-    most: usize,
-    counts: Mutex<HashMap<IpAddr, usize>>,
-}
-
-/// A counted connection.
-#[derive(Debug)]
-struct Counted {
-    addresses: Arc<Addresses>,
-    address: IpAddr,
-}
-
-impl Addresses {
-    /// Counts a connection; `None` when its address has as many as it may.
-    fn enter(self: &Arc<Self>, address: IpAddr, trusted: bool) -> Option<Counted> {
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = counts.entry(address).or_insert(0);
-        if *count >= self.most && !trusted {
-            return None;
-        }
-        *count += 1;
-        Some(Counted { addresses: Arc::clone(self), address })
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        let mut counts = self.addresses.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = counts.get_mut(&self.address) {
-            *count -= 1;
-            if *count == 0 {
-                counts.remove(&self.address);
-            }
-        }
-    }
 }

@@ -2,9 +2,12 @@
 
 use std::io::{self, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpStream};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::client::{ask, connect, connect_from, is_closed, read_answer, read_head};
+use super::monitoring::{scrape, serve_watched};
 use super::site::{SOON, Server, Site, conferences_of_version, version_of, wait_until};
 use super::stopping::large_conferences;
 
@@ -151,27 +154,207 @@ fn served_from(server: &Server, source: [u8; 4]) -> io::Result<BufReader<TcpStre
     Ok(connection)
 }
 
+/// Holds that one connection is closed, takes it out, and holds that the others stay.
+fn assert_one_closed(held: &mut Vec<BufReader<TcpStream>>, case: &str) {
+    let patience = |held: &[BufReader<TcpStream>], time| {
+        held.iter().for_each(|connection| connection.get_ref().set_read_timeout(Some(time)).unwrap());
+    };
+    patience(held, Duration::from_millis(20));
+    let closed = wait_until(&format!("{case}: one is closed"), SOON, || {
+        held.iter_mut().position(|connection| is_closed(connection, Duration::ZERO))
+    });
+    held.remove(closed);
+    patience(held, SOON);
+    for connection in held {
+        assert_eq!(ask(connection, STATUS).unwrap_or_else(|error| panic!("{case}: another: {error}")).status, 200);
+    }
+}
+
 #[test]
-fn one_address_has_so_many_connections() {
+fn an_address_makes_room_among_its_own() {
     const HERE: [u8; 4] = [127, 0, 0, 1];
     let site = small_site();
     let server = site.serve_with("--max-connections-per-address 2");
-    let first = served_from(&server, HERE).unwrap();
-    let _second = served_from(&server, HERE).unwrap();
-    for _ in 0..3 {
-        assert!(served_from(&server, HERE).is_err(), "a third connection");
-        served_from(&server, [127, 0, 0, 2]).expect("another address");
+    let mut others = [[127, 0, 0, 2], [127, 0, 0, 3]].map(|source| served_from(&server, source).unwrap());
+    let mut held = vec![served_from(&server, HERE).unwrap(), served_from(&server, HERE).unwrap()];
+    for round in 0..5 {
+        held.push(served_from(&server, HERE).unwrap_or_else(|error| panic!("round {round}: {error}")));
+        assert_one_closed(&mut held, &format!("round {round}"));
     }
-    drop(first);
-    let _third = wait_until("a place is free again", SOON, || served_from(&server, HERE).ok());
+    for other in &mut others {
+        assert_eq!(ask(other, STATUS).expect("other addresses lose nothing").status, 200);
+    }
     server.stop();
 
     let proxied = site.serve_with("--max-connections-per-address 2 --trusted-proxy 127.0.0.1/32");
-    let held: Vec<_> = (0..6).map(|_| served_from(&proxied, HERE).expect("a proxy has any number")).collect();
-    let _others = [[127, 0, 0, 2]; 2].map(|source| served_from(&proxied, source).unwrap());
-    assert!(served_from(&proxied, [127, 0, 0, 2]).is_err(), "who is no proxy has two");
-    drop(held);
+    let mut of_proxy: Vec<_> = (0..6).map(|_| served_from(&proxied, HERE).unwrap()).collect();
+    let mut direct: Vec<_> = (0..3).map(|_| served_from(&proxied, [127, 0, 0, 2]).unwrap()).collect();
+    assert_one_closed(&mut direct, "who is no proxy has two");
+    for connection in &mut of_proxy {
+        assert_eq!(ask(connection, STATUS).expect("a proxy has any number").status, 200);
+    }
     proxied.stop();
+}
+
+#[test]
+fn half_open_connections_lock_no_address_out() {
+    let site = small_site();
+    let key = site.open_key();
+    let server = site.serve_with("--max-connections-per-address 8 --header-timeout 300s");
+    let mut kept = server.client(&key);
+    assert_eq!(kept.get("/v1/conferences/1").status, 200);
+    let begun = ["", "G", "GET /v1/status HTTP/1.1\r\n", "GET /v1/status HTTP/1.1\r\nhost: x\r\n"];
+    let mut crowd = Vec::new();
+    for number in 0..100 {
+        let mut stream = connect(server.address).unwrap();
+        stream.write_all(begun[number % 4].as_bytes()).unwrap();
+        crowd.push(stream);
+        if number % 10 == 9 {
+            let mut fresh = server.client(&key);
+            assert_eq!(fresh.try_get("/v1/conferences/1").expect("a fresh connection").status, 200, "{number}");
+        }
+    }
+    drop(crowd);
+    assert_eq!(server.logged().matches("an address has as many connections as it may").count(), 1);
+    server.stop();
+}
+
+#[test]
+fn who_loads_at_a_good_rate_makes_no_room() {
+    let site = Site::new();
+    site.import("conferences.jsonl", large_conferences());
+    let key = site.open_key();
+    let server = site.serve_with("--max-connections-per-address 2");
+    let request = server.client(&key).request("/v1/exports/conferences");
+    let began = Barrier::new(3);
+    let tried = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let mut stream = BufReader::new(connect(server.address).unwrap());
+                stream.get_mut().write_all(request.as_bytes()).unwrap();
+                let (_, headers) = read_head(&mut stream).unwrap();
+                began.wait();
+                let mut piece = vec![0; 32 << 10];
+                let mut left = length_of(&headers);
+                while left > 0 {
+                    let next = left.min(piece.len());
+                    stream.read_exact(&mut piece[..next]).expect("the answer comes whole");
+                    left -= next;
+                    if !tried.load(Ordering::Relaxed) {
+                        std::thread::sleep(Duration::from_millis(10));
+                    }
+                }
+            });
+        }
+        began.wait();
+        assert!(served_from(&server, [127, 0, 0, 1]).is_err(), "a third connection");
+        served_from(&server, [127, 0, 0, 2]).expect("another address");
+        tried.store(true, Ordering::Relaxed);
+    });
+    server.stop();
+}
+
+/// Takes what comes, so many bytes every 20 ms, until the end or until it is told to stop.
+fn trickle(stream: &mut impl Read, bytes: usize, stop: impl Fn() -> bool) -> io::Result<usize> {
+    let mut piece = vec![0; bytes];
+    let mut taken = 0;
+    while !stop() {
+        match stream.read(&mut piece)? {
+            0 => break,
+            much => taken += much,
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(taken)
+}
+
+#[test]
+fn who_takes_an_answer_too_slowly_is_given_up() {
+    let site = Site::new();
+    let some: String = large_conferences().lines().take(50).map(|line| format!("{line}\n")).collect();
+    site.import("conferences.jsonl", some);
+    let key = site.open_key();
+    let (server, mut admin) = serve_watched(&site, &["--write-timeout", "1s", "--min-send-rate", "200000"]);
+    let client = server.client(&key);
+    let export = client.request("/v1/exports/conferences");
+    let documents = client.request("/openapi.json").repeat(200);
+    let open = |request: &str| {
+        let mut stream = connect_from(Ipv4Addr::LOCALHOST.into(), server.address, Some(16 << 10)).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        stream
+    };
+    std::thread::scope(|scope| {
+        // 1 MB a second is enough, however long it takes; 25 KB a second is not, though there is progress all the time.
+        let fast = scope.spawn(|| {
+            let mut stream = BufReader::new(open(&export));
+            let (_, headers) = read_head(&mut stream).unwrap();
+            let mut piece = vec![0; 20_000];
+            let mut left = length_of(&headers);
+            while left > 0 {
+                let next = left.min(piece.len());
+                stream.read_exact(&mut piece[..next]).expect("who is fast enough gets all");
+                left -= next;
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+        for (case, request) in [("one large answer", &export), ("many small answers", &documents)] {
+            let open = &open;
+            scope.spawn(move || {
+                let begun = Instant::now();
+                let _ = trickle(&mut open(request), 500, || begun.elapsed() > SOON);
+                assert!(begun.elapsed() < SOON, "{case}: not given up");
+            });
+        }
+        fast.join().expect("the fast one");
+    });
+    let samples = scrape(&mut admin);
+    assert_eq!(samples["medfeed_connections_given_up_total{reason=\"slow\",cause=\"timeout\"}"], 2.0, "{samples:#?}");
+    server.stop();
+}
+
+#[test]
+fn slow_readers_shut_nobody_out() {
+    let site = small_site();
+    let key = site.open_key();
+    let (server, mut admin) = serve_watched(&site, &["--max-connections", "8", "--log", "warn,medfeed=info"]);
+    let requests = "GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n".repeat(350);
+    let (done, begun) = (AtomicBool::new(false), Instant::now());
+    // The attack ends when the test fails, too.
+    let is_over = || done.load(Ordering::Relaxed) || begun.elapsed() > 3 * SOON;
+    std::thread::scope(|scope| {
+        for number in 0_u8..24 {
+            let (server, requests, is_over) = (&server, &requests, &is_over);
+            scope.spawn(move || {
+                // Who is given up comes again.
+                while !is_over() {
+                    let source = IpAddr::from([127, 0, 1, 1 + number % 6]);
+                    let mut stream = connect_from(source, server.address, Some(4 << 10)).unwrap();
+                    let _ = stream.write_all(requests.as_bytes());
+                    let _ = trickle(&mut stream, 16, is_over);
+                }
+            });
+        }
+        wait_until("slow readers hold all slots", SOON, || {
+            (scrape(&mut admin)["medfeed_connections"] >= 8.0).then_some(())
+        });
+        let asked = Instant::now();
+        for round in 0..20 {
+            let mut fresh = server.client(&key);
+            let answer = fresh.try_get("/v1/conferences/1").unwrap_or_else(|error| panic!("round {round}: {error}"));
+            assert_eq!(answer.status, 200, "round {round}");
+        }
+        assert!(asked.elapsed() < SOON, "20 callers waited {:?}", asked.elapsed());
+        wait_until("slow ones are given up", SOON, || {
+            let samples = scrape(&mut admin);
+            let slow = "medfeed_connections_given_up_total{reason=\"slow\",cause=\"capacity\"}";
+            let met = "medfeed_connections_at_limit_total{limit=\"total\"}";
+            (samples.contains_key(slow) && samples.contains_key(met)).then_some(())
+        });
+        done.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(server.logged().matches("all connection slots are taken").count(), 1, "it is told once");
+    server.stop();
 }
 
 #[test]
@@ -184,7 +367,7 @@ fn who_idles_longest_makes_room() {
     }
     // The first one asks again: the second one is idle for longest now.
     assert_eq!(ask(&mut held[0], STATUS).unwrap().status, 200);
-    let _fourth = served_from(&server, [127, 0, 0, 9]).expect("a place is made");
+    let _fourth = served_from(&server, [127, 0, 0, 9]).expect("a slot is made free");
     assert!(is_closed(&mut held[1], SOON), "who idled longest");
     for number in [0, 2] {
         assert_eq!(ask(&mut held[number], STATUS).expect("the others stay").status, 200, "{number}");
@@ -193,7 +376,7 @@ fn who_idles_longest_makes_room() {
 }
 
 #[test]
-fn held_places_shut_nobody_out() {
+fn held_slots_shut_nobody_out() {
     let site = small_site();
     let key = site.open_key();
     // No time limit of a connection is over before the test is.
@@ -216,7 +399,7 @@ fn held_places_shut_nobody_out() {
 }
 
 #[test]
-fn who_is_served_keeps_its_place() {
+fn who_is_served_keeps_its_slot() {
     let site = Site::new();
     site.import("conferences.jsonl", large_conferences());
     let key = site.open_key();
@@ -233,9 +416,9 @@ fn who_is_served_keeps_its_place() {
         })
         .collect();
     let mut third = BufReader::new(connect(server.address).unwrap());
-    // Longer than an idle connection keeps its place.
+    // Longer than an idle connection keeps its slot, and not as long as a slow one with a key does.
     third.get_ref().set_read_timeout(Some(Duration::from_millis(1500))).unwrap();
-    let waits = ask(&mut third, STATUS).expect_err("no place");
+    let waits = ask(&mut third, STATUS).expect_err("no slot");
     assert!(matches!(waits.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut), "{waits}");
     for (stream, length) in &mut taking {
         stream.read_exact(&mut vec![0; *length]).expect("the answer comes whole");
@@ -244,7 +427,7 @@ fn who_is_served_keeps_its_place() {
     assert_eq!(read_answer(&mut third, false).expect("its turn").status, 200);
     let (first, second) = (taking.remove(0).0, taking.remove(0).0);
     let open = [first, second].map(|mut stream| ask(&mut stream, STATUS).is_ok());
-    assert_ne!(open, [true, true], "two places for three");
+    assert_ne!(open, [true, true], "two slots for three");
     server.stop();
 }
 

@@ -180,6 +180,7 @@ impl System {
             query: query.map(str::to_owned),
             headers,
             has_body: false,
+            flaw: None,
             address: IpAddr::V4(Ipv4Addr::LOCALHOST),
             at: Instant::now(),
             wall: now(),

@@ -1,0 +1,134 @@
+//! What HTTP demands of a request's `Host` header (RFC 9112, section 3.2).
+
+use std::net::Ipv6Addr;
+
+use http::header::HOST;
+use http::{HeaderMap, Version};
+
+/// What is wrong with a request's `Host`, and what to send instead; `None` when nothing is.
+pub fn find_flaw(version: Version, headers: &HeaderMap) -> Option<&'static str> {
+    let mut values = headers.get_all(HOST).iter();
+    match (values.next(), values.next()) {
+        (None, _) if version < Version::HTTP_11 => None,
+        (None, _) => Some("The request has no `Host` header, which HTTP/1.1 requires. Send the host of the URL."),
+        (Some(_), Some(_)) => Some("The request has more than one `Host` header. Send one."),
+        (Some(host), None) if is_host(host.as_bytes()) => None,
+        (Some(_), None) => {
+            Some("The `Host` header is no host name or address with an optional port. Send the URL's own.")
+        }
+    }
+}
+
+/// Whether a text is `uri-host [ ":" port ]` (RFC 9110, section 7.2; RFC 3986, section 3.2.2). It may be empty, which is
+/// what a request for a URI without an authority carries.
+fn is_host(text: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(text) else { return false };
+    let (is_host, port) = match text.strip_prefix('[') {
+        Some(rest) => {
+            let Some((literal, port)) = rest.split_once(']') else { return false };
+            (literal.parse::<Ipv6Addr>().is_ok() || is_future_address(literal), port)
+        }
+        None => {
+            let (name, port) = text.split_at(text.find(':').unwrap_or(text.len()));
+            (is_name(name), port)
+        }
+    };
+    let digits = port.strip_prefix(':').unwrap_or(port);
+    is_host && (port.is_empty() || port.starts_with(':')) && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// `reg-name`, which an IPv4 address is too.
+fn is_name(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    while let Some(byte) = bytes.next() {
+        let fits = match byte {
+            b'%' => [bytes.next(), bytes.next()].iter().all(|digit| digit.is_some_and(|it| it.is_ascii_hexdigit())),
+            _ => is_unreserved_or_delimiter(byte),
+        };
+        if !fits {
+            return false;
+        }
+    }
+    true
+}
+
+/// `IPvFuture`.
+fn is_future_address(literal: &str) -> bool {
+    let Some((version, address)) = literal.strip_prefix(['v', 'V']).and_then(|rest| rest.split_once('.')) else {
+        return false;
+    };
+    let is_version = !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let fits = |byte: u8| byte == b':' || is_unreserved_or_delimiter(byte);
+    is_version && !address.is_empty() && address.bytes().all(fits)
+}
+
+fn is_unreserved_or_delimiter(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=".contains(&byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn hosts_have_a_form() {
+        let cases: [(&[u8], bool); 30] = [
+            (b"", true),
+            (b"x", true),
+            (b"feed.example.org", true),
+            (b"feed.example.org:8080", true),
+            (b"feed.example.org:", true),
+            (b"127.0.0.1:8080", true),
+            (b"[::1]", true),
+            (b"[::1]:8080", true),
+            (b"[v1.fe80::a]", true),
+            (b"a_b~c!$&'()*+,;=", true),
+            (b"b%C3%BCcher.example", true),
+            (b":8080", true),
+            (b"example.org:80a", false),
+            (b"example.org:80:80", false),
+            (b"::1", false),
+            (b"[::1", false),
+            (b"[::1]x", false),
+            (b"[::1]80", false),
+            (b"[]", false),
+            (b"[127.0.0.1]", false),
+            (b"[v.a]", false),
+            (b"[v1.]", false),
+            (b"user@example.org", false),
+            (b"http://example.org", false),
+            (b"example.org/", false),
+            (b"a b", false),
+            (b"a,b", true),
+            (b"%C", false),
+            (b"%zz", false),
+            (b"b\xc3\xbccher.example", false),
+        ];
+        for (value, expected) in cases {
+            assert_eq!(is_host(value), expected, "{}", String::from_utf8_lossy(value));
+        }
+    }
+
+    #[test]
+    fn one_host_is_due_in_http_1_1() {
+        let cases: [(Version, &[&str], bool); 8] = [
+            (Version::HTTP_11, &["x"], true),
+            (Version::HTTP_11, &[""], true),
+            (Version::HTTP_11, &[], false),
+            (Version::HTTP_11, &["x", "x"], false),
+            (Version::HTTP_11, &["x/y"], false),
+            (Version::HTTP_10, &[], true),
+            (Version::HTTP_10, &["x", "y"], false),
+            (Version::HTTP_10, &["x/y"], false),
+        ];
+        for (version, hosts, expected) in cases {
+            let mut headers = HeaderMap::new();
+            for host in hosts {
+                headers.append(HOST, HeaderValue::from_static(host));
+            }
+            assert_eq!(find_flaw(version, &headers).is_none(), expected, "{version:?} {hosts:?}");
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! How fast a caller takes its answers: a least rate, over all that a connection sends.
+//!
+//! The stream stands right at the socket, below TLS, where what is blocked is the caller's doing. A caller has a budget
+//! of time in which writes may be blocked. Each byte that it takes adds what that byte may take at the least rate. So it
+//! counts neither how large answers are, nor where one ends and the next begins, nor in which lumps the caller's system
+//! takes them: a slow reader with large buffers takes 100 KB at once, then nothing for a minute.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::guard::{expire, timed_out};
+use super::state::ConnectionState;
+use crate::api::observe::GivenUp;
+
+/// What a caller takes earns time up to so many times the write timeout.
+const MOST_TIMEOUTS: u32 = 4;
+
+/// How fast a caller must take its answers.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// How long writes may be blocked at the beginning.
+    pub write_timeout: Duration,
+    /// The least rate, in bytes per second. With 0 whatever a caller takes gives it the whole write timeout again.
+    pub least_rate: u32,
+}
+
+/// A stream that fails with [`io::ErrorKind::TimedOut`] when its caller takes what is sent too slowly.
+#[derive(Debug)]
+pub struct PacedStream<S> {
+    inner: S,
+    pace: Pace,
+    state: ConnectionState,
+    /// For how long writes may still be blocked.
+    budget: Duration,
+    /// Since when a write is blocked.
+    blocked_since: Option<Instant>,
+    /// Whether the state counts what is taken: only then are there arrears to make good.
+    counted: bool,
+    timer: Pin<Box<Sleep>>,
+    discard: fn(&S),
+}
+
+impl<S> PacedStream<S> {
+    /// Paces a stream. `discard` is called before the stream is dropped because its caller is too slow: the system would
+    /// otherwise go on sending for it what it holds.
+    pub fn new(inner: S, pace: Pace, state: ConnectionState, discard: fn(&S)) -> PacedStream<S> {
+        let (budget, timer) = (pace.write_timeout, Box::pin(sleep_until(Instant::now())));
+        PacedStream { inner, pace, state, budget, blocked_since: None, counted: false, timer, discard }
+    }
+
+    fn took(&mut self, bytes: usize) {
+        if let Some(since) = self.blocked_since.take() {
+            self.budget = self.budget.saturating_sub(since.elapsed());
+        }
+        let bytes_wide = u64::try_from(bytes).unwrap_or(u64::MAX);
+        let earned = bytes_wide.saturating_mul(1_000_000).checked_div(u64::from(self.pace.least_rate));
+        self.budget = match earned.map(Duration::from_micros) {
+            Some(earned) => (self.budget + earned).min(self.pace.write_timeout.saturating_mul(MOST_TIMEOUTS)),
+            None => self.pace.write_timeout,
+        };
+        if self.counted {
+            self.counted = self.state.took(bytes);
+        }
+    }
+
+    fn wrote(&mut self, written: Poll<io::Result<usize>>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        match written {
+            Poll::Ready(Ok(bytes)) => {
+                self.took(bytes);
+                Poll::Ready(Ok(bytes))
+            }
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending => {
+                if self.blocked_since.is_none() {
+                    self.blocked_since = Some(Instant::now());
+                    self.counted = true;
+                    self.state.blocked();
+                }
+                let since = self.blocked_since.unwrap_or_else(Instant::now);
+                expire(&mut self.timer, since + self.budget, cx).map(|()| {
+                    self.state.expire(GivenUp::Slow);
+                    Err(timed_out("taking its answer"))
+                })
+            }
+        }
+    }
+}
+
+impl<S> Drop for PacedStream<S> {
+    fn drop(&mut self) {
+        if matches!(self.state.given_up(), Some((GivenUp::Slow, _))) {
+            (self.discard)(&self.inner);
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for PacedStream<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_read(cx, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for PacedStream<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.inner).poll_write(cx, bytes);
+        self.wrote(written, cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.inner).poll_write_vectored(cx, slices);
+        self.wrote(written, cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+
+    use super::*;
+
+    const PACE: Pace = Pace { write_timeout: Duration::from_secs(30), least_rate: 1024 };
+
+    fn paced(buffer: usize, pace: Pace) -> (DuplexStream, PacedStream<DuplexStream>) {
+        let (caller, server) = duplex(buffer);
+        (caller, PacedStream::new(server, pace, ConnectionState::default(), |_| ()))
+    }
+
+    /// A caller that takes so many bytes, then rests, again and again.
+    fn take(mut caller: DuplexStream, bytes: usize, rest: Duration) {
+        tokio::spawn(async move {
+            let mut buffer = vec![0; bytes];
+            while caller.read_exact(&mut buffer).await.is_ok() {
+                tokio::time::sleep(rest).await;
+            }
+        });
+    }
+
+    /// Sends so many bytes; after how many seconds it failed, if it did.
+    async fn send(server: &mut PacedStream<DuplexStream>, bytes: usize) -> Option<u64> {
+        let begun = Instant::now();
+        let error = server.write_all(&vec![0; bytes]).await.err()?;
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(server.state.given_up().map(|(reason, _)| reason), Some(GivenUp::Slow));
+        Some(begun.elapsed().as_secs())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_rate_is_kept_or_the_end() {
+        let off = Pace { least_rate: 0, ..PACE };
+        let cases = [
+            // The socket's buffer, what the caller takes, every so many seconds, and when it is given up.
+            ("nothing is taken", PACE, 4096, 1, 10_000, Some(34)),
+            ("400 bytes a second", PACE, 4096, 400, 1, Some(55)),
+            ("1 KB a second", PACE, 4096, 1000, 1, None),
+            ("2 KB a second, in lumps of a minute", PACE, 131_072, 131_072, 64, None),
+            ("a byte a second", PACE, 4096, 1, 1, Some(34)),
+            ("a byte a second without a rate", off, 4096, 1, 1, None),
+            ("nothing is taken without a rate", off, 4096, 1, 10_000, Some(30)),
+        ];
+        for (case, pace, buffer, bytes, rest_s, expected) in cases {
+            let (caller, mut server) = paced(buffer, pace);
+            take(caller, bytes, Duration::from_secs(rest_s));
+            let length = if bytes == 1 { 10_000 } else { 1_000_000 };
+            let given_up = send(&mut server, length).await;
+            assert_eq!(given_up, expected, "{case}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn many_small_answers_are_as_one() {
+        let (caller, mut server) = paced(1024, PACE);
+        take(caller, 200, Duration::from_secs(1));
+        let begun = Instant::now();
+        let mut answers = 0;
+        while send(&mut server, 500).await.is_none() {
+            answers += 1;
+        }
+        // 800 of 1,024 ms are lost with each second.
+        let seconds = begun.elapsed().as_secs();
+        assert!((38..45).contains(&seconds) && answers > 5, "{answers} answers in {seconds} s");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn time_between_answers_costs_nothing() {
+        let (caller, mut server) = paced(1 << 20, PACE);
+        take(caller, 100, Duration::from_secs(10));
+        for _ in 0..100 {
+            assert_eq!(send(&mut server, 1000).await, None);
+            tokio::time::sleep(Duration::from_secs(60)).await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_the_system_holds_is_discarded_for_the_slow_alone() {
+        static DISCARDED: AtomicBool = AtomicBool::new(false);
+        for slow in [false, true] {
+            let (_caller, server) = duplex(64);
+            let discard = |_: &DuplexStream| DISCARDED.store(true, Ordering::Relaxed);
+            let mut server = PacedStream::new(server, PACE, ConnectionState::default(), discard);
+            let sent = send(&mut server, if slow { 65 } else { 64 }).await;
+            assert_eq!(sent.is_some(), slow);
+            drop(server);
+            assert_eq!(DISCARDED.load(Ordering::Relaxed), slow);
+        }
+    }
+}

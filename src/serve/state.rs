@@ -1,0 +1,294 @@
+//! What a connection is doing: told by its stream and its service, asked by the connection limiter.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::api::observe::{Cause, GivenUp};
+
+/// A caller that takes its answers at this rate, in bytes per second, is never too slow for its slot. Half a megabit:
+/// less than what any line of an office or a data center does.
+pub const GOOD_RATE: u32 = 64 << 10;
+
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    /// No whole request has come since then.
+    Waiting {
+        since: Instant,
+        /// Whether a head has begun, or is due because the connection is new.
+        begun: bool,
+    },
+    /// A request is being answered.
+    Answering,
+    /// An answer is being sent.
+    Sending,
+    /// The slot was given to another connection.
+    Closed,
+}
+
+/// How a caller takes answers since it fell behind [`GOOD_RATE`]; empty while it keeps up. It spans answers, so that
+/// many small ones are judged like a large one.
+#[derive(Clone, Copy, Debug, Default)]
+struct Arrears {
+    /// For how long writes were blocked.
+    blocked: Duration,
+    /// Since when a write is blocked now.
+    blocked_since: Option<Instant>,
+    /// What it took, in bytes.
+    taken: u64,
+}
+
+impl Arrears {
+    fn blocked(&self, now: Instant) -> Duration {
+        self.blocked + self.blocked_since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
+    }
+
+    fn is_behind(&self, now: Instant) -> bool {
+        u128::from(self.taken) * 1_000_000 < self.blocked(now).as_micros() * u128::from(GOOD_RATE)
+    }
+
+    /// Bytes per second.
+    fn rate(&self, now: Instant) -> u64 {
+        let micros = self.blocked(now).as_micros().max(1);
+        u64::try_from(u128::from(self.taken) * 1_000_000 / micros).unwrap_or(u64::MAX)
+    }
+}
+
+/// Why a connection may be given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Burden {
+    /// What it does.
+    pub reason: GivenUp,
+    /// For how long.
+    pub lasts: Duration,
+    /// How fast its caller takes its answer, in bytes per second; 0 where none is sent.
+    pub rate: u64,
+    /// Whether its last request had a usable key.
+    pub has_key: bool,
+}
+
+/// What a connection is doing.
+#[derive(Clone, Debug)]
+pub struct ConnectionState(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    inner: Mutex<Inner>,
+    closed: Notify,
+}
+
+#[derive(Debug)]
+struct Inner {
+    phase: Phase,
+    arrears: Arrears,
+    has_key: bool,
+    given_up: Option<(GivenUp, Cause)>,
+}
+
+impl Default for ConnectionState {
+    fn default() -> ConnectionState {
+        let phase = Phase::Waiting { since: Instant::now(), begun: true };
+        let inner = Inner { phase, arrears: Arrears::default(), has_key: false, given_up: None };
+        ConnectionState(Arc::new(Shared { inner: Mutex::new(inner), closed: Notify::new() }))
+    }
+}
+
+impl ConnectionState {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A request's head begins to come.
+    pub fn head_begins(&self) {
+        if let Phase::Waiting { begun, .. } = &mut self.lock().phase {
+            *begun = true;
+        }
+    }
+
+    /// A request came whole. False when the slot was given away before: then it is not to be answered.
+    pub fn begin(&self) -> bool {
+        let mut inner = self.lock();
+        if matches!(inner.phase, Phase::Closed) {
+            return false;
+        }
+        inner.phase = Phase::Answering;
+        true
+    }
+
+    /// The request's answer is ready to be sent; whether the request had a usable key.
+    pub fn end(&self, has_key: bool) {
+        let mut inner = self.lock();
+        inner.has_key = has_key;
+        if matches!(inner.phase, Phase::Answering) {
+            inner.phase = Phase::Sending;
+        }
+    }
+
+    /// Something is being sent.
+    pub fn send(&self) {
+        let mut inner = self.lock();
+        if matches!(inner.phase, Phase::Waiting { .. }) {
+            inner.phase = Phase::Sending;
+        }
+    }
+
+    /// All that was to be sent is sent.
+    pub fn sent(&self) {
+        let mut inner = self.lock();
+        if matches!(inner.phase, Phase::Sending) {
+            inner.phase = Phase::Waiting { since: Instant::now(), begun: false };
+        }
+    }
+
+    /// The caller takes nothing more for now.
+    pub fn blocked(&self) {
+        self.lock().arrears.blocked_since.get_or_insert_with(Instant::now);
+    }
+
+    /// The caller took so many bytes. Returns whether it is behind [`GOOD_RATE`] still; while it is not, what it takes
+    /// need not be told.
+    pub fn took(&self, bytes: usize) -> bool {
+        let now = Instant::now();
+        let arrears = &mut self.lock().arrears;
+        arrears.blocked = arrears.blocked(now);
+        arrears.blocked_since = None;
+        arrears.taken = arrears.taken.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
+        let behind = arrears.is_behind(now);
+        if !behind {
+            *arrears = Arrears::default();
+        }
+        behind
+    }
+
+    /// Whether the next request is expected: none is being answered, and no answer is being sent.
+    pub fn is_waiting(&self) -> bool {
+        matches!(self.lock().phase, Phase::Waiting { .. })
+    }
+
+    /// Why the connection may be given up; `None` while a request is being answered, or its answer taken at a good rate.
+    pub fn burden(&self, now: Instant) -> Option<Burden> {
+        self.lock().burden(now)
+    }
+
+    /// Closes the connection for the sake of another, if it may still be given up and has been a burden for so long.
+    pub fn give_up(&self, now: Instant, lasts: Duration) -> bool {
+        let mut inner = self.lock();
+        let Some(burden) = inner.burden(now).filter(|burden| burden.lasts >= lasts) else { return false };
+        inner.phase = Phase::Closed;
+        inner.given_up = Some((burden.reason, Cause::Capacity));
+        self.0.closed.notify_one();
+        true
+    }
+
+    /// A time limit has ended the connection.
+    pub fn expire(&self, reason: GivenUp) {
+        self.lock().given_up.get_or_insert((reason, Cause::Timeout));
+    }
+
+    /// Why the connection was given up, if it was.
+    pub fn given_up(&self) -> Option<(GivenUp, Cause)> {
+        self.lock().given_up
+    }
+
+    /// Resolves when the slot was given to another connection.
+    pub async fn closed(&self) {
+        self.0.closed.notified().await;
+    }
+}
+
+impl Inner {
+    fn burden(&self, now: Instant) -> Option<Burden> {
+        let has_key = self.has_key;
+        match self.phase {
+            Phase::Waiting { since, begun } => {
+                let reason = if begun { GivenUp::Unfinished } else { GivenUp::Idle };
+                Some(Burden { reason, lasts: now.saturating_duration_since(since), rate: 0, has_key })
+            }
+            Phase::Sending if self.arrears.is_behind(now) => {
+                let (lasts, rate) = (self.arrears.blocked(now), self.arrears.rate(now));
+                Some(Burden { reason: GivenUp::Slow, lasts, rate, has_key })
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+
+    /// How a sending connection stands.
+    fn standing(state: &ConnectionState) -> Option<(u64, u64)> {
+        state.burden(Instant::now()).map(|burden| (burden.lasts.as_secs(), burden.rate))
+    }
+
+    fn sending() -> ConnectionState {
+        let state = ConnectionState::default();
+        assert!(state.begin());
+        state.end(false);
+        state
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_is_told_by_what_for() {
+        let state = ConnectionState::default();
+        let told = |state: &ConnectionState| state.burden(Instant::now()).map(|burden| (burden.reason, burden.has_key));
+        assert_eq!(told(&state), Some((GivenUp::Unfinished, false)), "a new one");
+        assert!(state.begin());
+        assert_eq!(told(&state), None, "answering");
+        state.end(true);
+        assert_eq!(told(&state), None, "sending");
+        state.sent();
+        assert_eq!(told(&state), Some((GivenUp::Idle, true)));
+        state.head_begins();
+        assert_eq!(told(&state), Some((GivenUp::Unfinished, true)));
+        assert!(state.begin());
+        state.end(false);
+        state.sent();
+        assert_eq!(told(&state), Some((GivenUp::Idle, false)), "the last request counts");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_sender_is_slow_while_it_is_behind() {
+        let good = usize::try_from(GOOD_RATE).unwrap();
+        let state = sending();
+        advance(Duration::from_secs(100)).await;
+        assert_eq!(standing(&state), None, "nothing keeps it from taking more");
+        assert!(!state.took(10_000_000));
+        state.blocked();
+        advance(Duration::from_secs(10)).await;
+        assert_eq!(standing(&state), Some((10, 0)), "what it took before is not counted");
+        assert!(state.took(20_000));
+        assert_eq!(standing(&state), Some((10, 2000)));
+        // Another answer on the same connection, and another stop.
+        state.sent();
+        assert!(state.begin());
+        state.end(false);
+        state.blocked();
+        advance(Duration::from_secs(10)).await;
+        assert_eq!(standing(&state), Some((20, 1000)));
+        assert!(!state.took(good * 20));
+        assert_eq!(standing(&state), None, "it has caught up");
+        state.blocked();
+        advance(Duration::from_secs(1)).await;
+        assert_eq!(standing(&state), Some((1, 0)), "and begins anew");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_was_given_up_answers_no_more() {
+        let state = ConnectionState::default();
+        assert!(!state.give_up(Instant::now(), Duration::from_secs(1)), "too early");
+        advance(Duration::from_secs(1)).await;
+        assert!(state.give_up(Instant::now(), Duration::from_secs(1)));
+        state.closed().await;
+        assert!(!state.begin() && !state.is_waiting() && state.burden(Instant::now()).is_none());
+        state.expire(GivenUp::Idle);
+        assert_eq!(state.given_up(), Some((GivenUp::Unfinished, Cause::Capacity)));
+        let answering = ConnectionState::default();
+        assert!(answering.begin() && !answering.give_up(Instant::now(), Duration::ZERO));
+    }
+}
