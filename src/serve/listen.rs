@@ -55,7 +55,7 @@ pub fn activated() -> io::Result<Option<TcpListener>> {
 }
 
 /// What the system holds of answers that it has not sent yet, per connection, in bytes.
-const MOST_UNSENT: u32 = 128 << 10;
+const MOST_UNSENT: u32 = 16 << 10;
 
 /// Prepares a connection. Answers are written whole, so waiting for more to send only delays them (`TCP_NODELAY`). And the
 /// system takes no more from us than it can send soon (`TCP_NOTSENT_LOWAT`): else it would hold megabytes for each caller
