@@ -243,6 +243,9 @@ fn name_backup(error: StoreError, backup: &Path) -> StoreError {
         StoreError::NewerSchema { found, known, .. } => {
             return StoreError::NewerSchema { path: backup.to_owned(), found, known };
         }
+        StoreError::OlderSchema { found, known, .. } => {
+            return StoreError::OlderSchema { path: backup.to_owned(), found, known };
+        }
         other => other.to_string(),
     };
     StoreError::BadBackup { path: backup.to_owned(), reason }

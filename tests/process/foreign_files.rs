@@ -6,6 +6,7 @@ use std::path::Path;
 use redb::{ConcurrencyMode, Database, ReadableDatabase, ReadableTable, TableDefinition};
 
 use super::site::{Site, conferences_of_version};
+use crate::harness::gunzip;
 
 /// The name of every site's database.
 const FILE: &str = "feed.redb";
@@ -69,6 +70,27 @@ fn a_newer_format_is_refused() {
     let (newer, known) = make_newer(&site.db());
     let expected = format!("{FILE} was written by a newer medfeed (format {newer}, this one knows {known})");
     is_refused(&site, "newer format", &[&expected]);
+}
+
+#[test]
+fn older_formats_are_refused_with_what_to_do() {
+    // One file of each format that a release wrote.
+    let files: [(u32, &[u8]); 1] = [(1, include_bytes!("../../fixtures/format-1.redb.gz"))];
+    for (format, gzip) in files {
+        let site = Site::new();
+        fs::write(site.db(), gunzip(gzip)).unwrap();
+        let expected = format!("{FILE} was written by an older medfeed (format {format}, this one knows");
+        is_refused(&site, "older format", &[&expected, "medfeed export FOLDER", "import the files with this one"]);
+
+        // As a backup it is no damaged one.
+        let other = Site::new();
+        other.import("conferences.jsonl", conferences_of_version(2, 0));
+        let backup = site.db();
+        let done = other.run(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
+        assert_eq!(done.code, Some(1), "{done:?}");
+        assert!(done.stderr.contains("was written by an older medfeed"), "{done:?}");
+        other.check();
+    }
 }
 
 #[test]
