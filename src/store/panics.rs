@@ -125,7 +125,10 @@ mod tests {
     #[test]
     fn the_store_is_known_by_its_sources() {
         let cases = [
-            ("/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/redb-4.4.0/src/tree_store/btree.rs", true),
+            (
+                "/home/user/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/redb-4.4.0/src/tree_store/btree.rs",
+                true,
+            ),
             ("src/store/bodies.rs", true),
             ("src/api/service.rs", false),
             ("/rustc/0123/library/core/src/slice/index.rs", false),
