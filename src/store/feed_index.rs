@@ -97,12 +97,6 @@ impl FeedIndex {
         &self.entries[position as usize]
     }
 
-    /// How many visible records the feed has.
-    pub fn live(&self) -> usize {
-        // Counted against the entries when the index was made.
-        usize::try_from(self.head.live).unwrap_or(usize::MAX)
-    }
-
     /// The entry of a record.
     pub fn find(&self, id: Id) -> Option<&FeedEntry> {
         let found = self.by_id.binary_search_by_key(&id, |at| self.at(*at).id);
