@@ -21,7 +21,7 @@ use medfeed::model::time::now;
 use medfeed::model::{Dataset, Scope};
 use medfeed::serve::Follow;
 use medfeed::store::Writer;
-use medfeed::store::licensing::KeySettings;
+use medfeed::store::write::licensing::KeySettings;
 
 /// Samples of each filter.
 const SAMPLES: usize = 20_000;

@@ -6,9 +6,9 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use crate::model::{Curated, Dataset, Id, License, RecordFields, References, Timestamp};
-use crate::store::bodies::{Texts, Wanted};
-use crate::store::columns::{Columns, Condition};
-use crate::store::feed::FeedEntry;
+use crate::store::format::feed::FeedEntry;
+use crate::store::read::columns::{Columns, Condition};
+use crate::store::read::record_cache::{Texts, Wanted};
 use crate::store::{CommitPoint, Snapshot, StoreError};
 
 /// The dataset is not in the license.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use medfeed::model::{Dataset, Scope};
-use medfeed::store::licensing::KeySettings;
+use medfeed::store::write::licensing::KeySettings;
 use medfeed::store::{Batch, Edit, Writer};
 use tempfile::TempDir;
 

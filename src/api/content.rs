@@ -9,7 +9,7 @@ use flate2::{Compression, GzBuilder};
 use super::pages::PackedPlace;
 use crate::model::{Dataset, License};
 use crate::query::packed::Packer;
-use crate::store::bodies::Texts;
+use crate::store::read::record_cache::Texts;
 use crate::store::{Rope, RopeWriter};
 
 /// The smallest JSON body that is compressed, in bytes: one that fits a network packet gains nothing.

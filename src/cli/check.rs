@@ -8,8 +8,9 @@ use serde::Serialize;
 use super::Common;
 use super::output::counted;
 use crate::model::printable::Printable;
+use crate::store::StoreError;
 use crate::store::check::{Report, check};
-use crate::store::{StoreError, panics};
+use crate::store::file::panics;
 
 /// Arguments of `medfeed check`.
 #[derive(Debug, Args)]

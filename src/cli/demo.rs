@@ -18,7 +18,7 @@ use crate::import::{self, Bounds, Options, Source};
 use crate::model::{ConferenceFields, Dataset, Scope};
 use crate::serve::address::TrustedProxies;
 use crate::serve::{Follow, Limits};
-use crate::store::licensing::KeySettings;
+use crate::store::write::licensing::KeySettings;
 use crate::store::{StoreError, Writer};
 
 /// The sample data set of the folder `data`, so that the program alone can serve it.

@@ -14,7 +14,7 @@ use super::Common;
 use crate::model::reference::ReferenceFields;
 use crate::model::{ConferenceFields, Curated, Fields, JournalFields, RecordFields, flat, json};
 use crate::store::Snapshot;
-use crate::store::draft::{self, Draft};
+use crate::store::file::draft::{self, Draft};
 
 /// Arguments of `medfeed export`.
 #[derive(Debug, Args)]

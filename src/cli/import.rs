@@ -17,7 +17,7 @@ use super::output::{counted, note};
 use crate::import::{self, BadRow, Bounds, Format, Options, Refusal, RowKind, Source, Warning};
 use crate::model::Dataset;
 use crate::model::printable::Printable;
-use crate::store::batch::{Counts, LicenseEffect, Outcome};
+use crate::store::write::batch::{Counts, LicenseEffect, Outcome};
 
 /// Arguments of `medfeed import`.
 #[derive(Debug, Args)]

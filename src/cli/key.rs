@@ -18,7 +18,7 @@ use crate::model::printable::Printable;
 use crate::model::time::now;
 use crate::model::{ApiKey, Dataset, KeyRecord, Timestamp};
 use crate::serve::usage::{self, KeyUse};
-use crate::store::licensing::KeySettings;
+use crate::store::write::licensing::KeySettings;
 
 /// The subcommands of `medfeed key`.
 #[derive(Debug, Subcommand)]

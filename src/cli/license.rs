@@ -13,7 +13,7 @@ use super::arguments::{parse_plain_text, parse_text, parse_years};
 use super::output::{confirm, counted};
 use crate::model::printable::Printable;
 use crate::model::{ConferenceFields, Dataset, Id, JournalFields, License, RecordFields, Scope};
-use crate::store::licensing::LicenseChange;
+use crate::store::write::licensing::LicenseChange;
 use crate::store::{Snapshot, StoreError};
 
 /// The subcommands of `medfeed license`.

@@ -22,8 +22,9 @@ use clap::{Args, Parser, Subcommand};
 
 use self::output::{Output, note};
 use crate::model::printable::steers;
-use crate::store::panics::{self, Caught};
-use crate::store::{CLOCK_TOLERANCE_S, Edit, Follower, StoreError, Writer, place};
+use crate::store::file::links::resolve;
+use crate::store::file::panics::{self, Caught};
+use crate::store::{CLOCK_TOLERANCE_S, Edit, Follower, StoreError, Writer};
 
 /// Licensed, read-only access to curated medical conference and journal records.
 #[derive(Debug, Parser)]
@@ -57,7 +58,7 @@ impl Common {
 
     /// The file that the database's path leads to: what stands beside the database stands there.
     fn resolved_db(&self) -> PathBuf {
-        place::resolve(&self.db)
+        resolve(&self.db)
     }
 
     fn open_writer(&self) -> Result<Writer, StoreError> {

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::Common;
 use super::output::{confirm, note};
 use crate::model::printable::Printable;
-use crate::store::replace::{self, BackupReport, CompactReport, Differences, Restoration};
+use crate::store::file::replace::{self, BackupReport, CompactReport, Differences, Restoration};
 
 /// Arguments of `medfeed backup`.
 #[derive(Debug, Args)]

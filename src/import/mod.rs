@@ -1,4 +1,4 @@
-//! Import: curated files in, one validated [`Batch`](crate::store::batch::Batch) out, or every reason why not.
+//! Import: curated files in, one validated [`Batch`](crate::store::write::batch::Batch) out, or every reason why not.
 //!
 //! A run has two phases. Reading needs nothing but the files and holds no lock; merging is judged in the very state
 //! that will be changed, under the writer's lock. Every bad row of both is reported at once. Both phases walk the

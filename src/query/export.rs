@@ -2,7 +2,7 @@
 
 use crate::model::{ConferenceFields, Dataset, JournalFields, RecordFields, flat};
 use crate::query::packed::{Member, Packer, Segments, Shape, cut, in_memory};
-use crate::store::bodies::Texts;
+use crate::store::read::record_cache::Texts;
 use crate::store::{Rope, StoreError};
 use crate::view::{LiveRow, View};
 

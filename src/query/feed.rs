@@ -2,8 +2,8 @@
 
 use crate::model::json::{push_display, push_str};
 use crate::model::{Id, Timestamp};
-use crate::store::bodies::Texts;
-use crate::store::feed::FeedEntry;
+use crate::store::format::feed::FeedEntry;
+use crate::store::read::record_cache::Texts;
 use crate::store::{CommitPoint, StoreError};
 use crate::token::SyncToken;
 use crate::view::{LiveRow, View};

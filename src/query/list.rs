@@ -5,7 +5,7 @@ use jiff::civil::Date;
 use crate::model::fold::fold;
 use crate::model::{Id, Timestamp};
 use crate::store::StoreError;
-use crate::store::columns::Condition;
+use crate::store::read::columns::Condition;
 use crate::view::{LiveRow, View};
 
 /// What a record must match; every given condition must hold.

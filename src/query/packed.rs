@@ -16,8 +16,8 @@ use flate2::{Compress, Compression, Crc, FlushCompress};
 
 use super::recent::Recent;
 use crate::model::{Dataset, Scope};
-use crate::store::bodies::Texts;
-use crate::store::codec::Hash;
+use crate::store::format::codec::Hash;
+use crate::store::read::record_cache::Texts;
 use crate::store::{Rope, StoreError};
 
 /// A segment ends after a record whose hash says so: one in this many.

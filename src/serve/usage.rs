@@ -18,7 +18,7 @@ use super::follow::Following;
 use crate::api::observe::Answered;
 use crate::model::time::now;
 use crate::model::{Dataset, Timestamp};
-use crate::store::draft::Draft;
+use crate::store::file::draft::Draft;
 
 /// How often the file is replaced while something changes.
 const WRITE_EVERY: Duration = Duration::from_secs(3);

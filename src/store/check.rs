@@ -5,18 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use redb::{ReadTransaction, ReadableDatabase, ReadableTable};
 use serde::Serialize;
 
-use super::codec::{CommitRow, RecordRow, TableCounts, expect_count, hash, unseal, unseal_commit};
-use super::edit::CLOCK_TOLERANCE_S;
-use super::feed::{FeedEntry, FeedHead};
-use super::file::Writer;
-use super::load::{load_references, load_rows};
-use super::panics::guard;
-use super::tables::{self, TOMBSTONE};
-use super::{StoreError, panics};
 use crate::model::time::now;
 use crate::model::{
     ConferenceFields, Dataset, FeedId, JournalFields, KeyRecord, License, RecordFields, ReferenceKind, References, json,
 };
+use crate::store::StoreError;
+use crate::store::file::open::Writer;
+use crate::store::file::panics;
+use crate::store::file::panics::guard;
+use crate::store::format::codec::{CommitRow, RecordRow, TableCounts, expect_count, hash, unseal, unseal_commit};
+use crate::store::format::feed::{FeedEntry, FeedHead};
+use crate::store::format::rows::{load_references, load_rows};
+use crate::store::format::tables::{self, TOMBSTONE};
+use crate::store::write::edit::CLOCK_TOLERANCE_S;
 
 /// Findings listed at most; more are counted.
 const MOST_LISTED: usize = 100;

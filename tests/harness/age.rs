@@ -1,5 +1,5 @@
 //! Time that passes: what is committed is moved into the past. The library gives a commit the present time and has no
-//! other clock, so this rewrites the rows of the table `commits` (their form is told in `store::tables`).
+//! other clock, so this rewrites the rows of the table `commits` (their form is told in `store::format::tables`).
 
 use std::time::Duration;
 

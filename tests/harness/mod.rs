@@ -17,7 +17,7 @@ use medfeed::api::{self, Request, Service, Settings};
 use medfeed::import::{self, Bounds, Options, Source};
 use medfeed::model::time::now;
 use medfeed::serve::Follow;
-use medfeed::store::licensing::KeySettings;
+use medfeed::store::write::licensing::KeySettings;
 use medfeed::store::{Edit, Snapshot, Writer};
 use serde_json::{Value, json};
 

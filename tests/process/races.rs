@@ -8,7 +8,7 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use medfeed::store::licensing::KeySettings;
+use medfeed::store::write::licensing::KeySettings;
 use medfeed::store::{StoreError, Writer};
 use serde_json::Value;
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Stdio;
 use std::time::Duration;
 
-use medfeed::store::replace::Restoration;
+use medfeed::store::file::replace::Restoration;
 use redb::TableDefinition;
 use serde_json::{Value, json};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::site::{Done, STATUSES, Site};
 use medfeed::model::{Dataset, Scope};
 use medfeed::store::Writer;
-use medfeed::store::licensing::KeySettings;
+use medfeed::store::write::licensing::KeySettings;
 
 /// Clears the screen, in the 7-bit and the 8-bit form, begins a line of its own, and turns the direction of text.
 const HOSTILE: &str = "x\x1b[2J\u{9b}2J\nkey_forged  active\r\u{202e}";

@@ -11,7 +11,7 @@ use medfeed::api::{Request, Response, Service, Settings, Source};
 use medfeed::model::time::now;
 use medfeed::model::{Dataset, Scope as RealScope};
 use medfeed::store::check::check;
-use medfeed::store::licensing::KeySettings;
+use medfeed::store::write::licensing::KeySettings;
 use medfeed::store::{Batch, Follower, Snapshot, Writer};
 use serde_json::Value;
 use tempfile::TempDir;

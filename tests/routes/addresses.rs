@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use ipnet::IpNet;
 use medfeed::model::network::parse_network;
 use medfeed::serve::address::{ForwardedHeader, TrustedProxies};
-use medfeed::store::licensing::KeySettings;
+use medfeed::store::write::licensing::KeySettings;
 
 use crate::harness::World;
 

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use medfeed::model::time::now;
-use medfeed::store::licensing::KeySettings;
+use medfeed::store::write::licensing::KeySettings;
 
 use crate::harness::World;
 

@@ -2,7 +2,7 @@
 
 use medfeed::model::Timestamp;
 use medfeed::model::time::{now, parse_time};
-use medfeed::store::licensing::KeySettings;
+use medfeed::store::write::licensing::KeySettings;
 use serde_json::{Value, json};
 
 use crate::harness::{World, patch, removal};

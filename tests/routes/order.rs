@@ -1,6 +1,6 @@
 //! The order of checks: of two faults the first one is told.
 
-use medfeed::store::licensing::KeySettings;
+use medfeed::store::write::licensing::KeySettings;
 
 use crate::harness::World;
 

@@ -1,6 +1,6 @@
 //! The rate limit: fixed windows of a minute, per key, and per address for unusable keys.
 
-use medfeed::store::licensing::KeySettings;
+use medfeed::store::write::licensing::KeySettings;
 
 use crate::harness::{Answer, World};
 

@@ -16,7 +16,7 @@ use super::rows::{Cell, Edit, Link, Row, Rows};
 use crate::model::reference::ReferenceFields;
 use crate::model::{ConferenceFields, Dataset, JournalFields, OrganizationFields, TagFields};
 use crate::store::StoreError;
-use crate::store::batch::{Batch, Curation};
+use crate::store::write::batch::{Batch, Curation};
 use records::{Links, MergedRecords, merge_records};
 use references::{Settled, settle};
 

@@ -10,7 +10,7 @@ use crate::model::field::Value;
 use crate::model::flat::looks_like_formula;
 use crate::model::{Curated, Fields, Id, OrganizationFields, RecordFields, ReferenceKind, TagFields};
 use crate::store::StoreError;
-use crate::store::batch::Curation;
+use crate::store::write::batch::Curation;
 
 /// What records are judged by, and where findings go.
 pub(super) struct Links<'a> {

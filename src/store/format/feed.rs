@@ -7,10 +7,10 @@ use std::ops::Bound;
 use redb::ReadableTable;
 use serde::{Deserialize, Serialize};
 
-use super::StoreError;
-use super::load::read_id;
-use super::tables::TOMBSTONE;
 use crate::model::{Dataset, FeedId, Id};
+use crate::store::StoreError;
+use crate::store::format::rows::read_id;
+use crate::store::format::tables::TOMBSTONE;
 
 /// An entry of a feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,12 @@ pub struct FeedEntry {
 
 impl FeedEntry {
     /// The entry that a row of `feed_entries` or `feed_records` holds.
-    pub(super) fn of_row(table: &'static str, seq: u64, id: u64, log_seq: u64) -> Result<FeedEntry, StoreError> {
+    pub(in crate::store) fn of_row(
+        table: &'static str,
+        seq: u64,
+        id: u64,
+        log_seq: u64,
+    ) -> Result<FeedEntry, StoreError> {
         Ok(FeedEntry { seq, id: read_id(table, id)?, log_seq: NonZeroU64::new(log_seq) })
     }
 
@@ -35,7 +40,7 @@ impl FeedEntry {
     }
 
     /// The log seq as rows hold it.
-    pub(super) fn stored_log_seq(&self) -> u64 {
+    pub(in crate::store) fn stored_log_seq(&self) -> u64 {
         self.log_seq.map_or(TOMBSTONE, NonZeroU64::get)
     }
 
@@ -55,7 +60,7 @@ fn mix(number: u64) -> u64 {
 
 /// What is sealed of a feed, in table `feeds`: the entries that were read add up to it, or the file is damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct FeedHead {
+pub(in crate::store) struct FeedHead {
     /// The feed, so that no other feed's head passes for this one's.
     pub feed: FeedId,
     /// The dataset of its records.

@@ -7,19 +7,19 @@ use ipnet::IpNet;
 use redb::ReadableTable;
 use serde::Serialize;
 
-use super::StoreError;
-use super::batch::LicenseEffect;
-use super::codec::{RecordRow, seal, unseal};
-use super::edit::Edit;
-use super::feed::FeedEntry;
-use super::feeds;
-use super::tables;
 use crate::model::key::{KeyStatus, new_key_id};
 use crate::model::license::DEFAULT_RATE_LIMIT;
 use crate::model::{
     ApiKey, ConferenceFields, Dataset, FeedId, Id, JournalFields, KeyHash, KeyRecord, License, LicenseId, RecordFields,
     Scope, Subscription, Timestamp,
 };
+use crate::store::StoreError;
+use crate::store::format::codec::{RecordRow, seal, unseal};
+use crate::store::format::feed::FeedEntry;
+use crate::store::format::tables;
+use crate::store::write::batch::LicenseEffect;
+use crate::store::write::edit::Edit;
+use crate::store::write::feeds;
 
 /// What a change of a license did.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use super::feed::FeedEntry;
-use super::feed_index::FeedIndex;
 use crate::model::Id;
+use crate::store::format::feed::FeedEntry;
+use crate::store::read::feed_index::FeedIndex;
 
 /// The entries of one license in one dataset.
 #[derive(Clone, Debug)]
 pub struct Entries {
     /// The feed that the license shares.
-    pub(super) shared: Arc<FeedIndex>,
+    pub(in crate::store) shared: Arc<FeedIndex>,
     /// The last seq before the license joined it.
-    pub(super) joined_at: u64,
+    pub(in crate::store) joined_at: u64,
     /// How the license stood then; `None` where it is not asked for.
-    pub(super) baseline: Option<Arc<FeedIndex>>,
+    pub(in crate::store) baseline: Option<Arc<FeedIndex>>,
 }
 
 impl Entries {

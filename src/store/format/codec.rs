@@ -3,11 +3,11 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::StoreError;
-use super::tables::HASH_LEN;
 #[cfg(doc)]
 use crate::model::Dataset;
 use crate::model::{Curated, Fields, Timestamp};
+use crate::store::StoreError;
+use crate::store::format::tables::HASH_LEN;
 
 /// A hash of bytes: 128 bits of BLAKE3.
 pub type Hash = [u8; HASH_LEN];
@@ -21,7 +21,7 @@ pub fn hash(bytes: &[u8]) -> Hash {
 
 /// A commit, in table `commits`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct CommitRow {
+pub(in crate::store) struct CommitRow {
     /// When its writing began; never before an earlier commit's.
     pub time: Timestamp,
     /// A random value that tells this commit from one of another history with the same seq.
@@ -47,7 +47,7 @@ pub(super) struct CommitRow {
 /// How many rows tables hold whose every row is read at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "named as the tables")]
-pub(super) struct TableCounts {
+pub(in crate::store) struct TableCounts {
     pub organizations: u64,
     pub tags: u64,
     pub licenses: u64,
@@ -56,7 +56,7 @@ pub(super) struct TableCounts {
 }
 
 /// A row of `commits`, if it is of its key and the seqs in it make sense.
-pub(super) fn unseal_commit(key: u64, bytes: &[u8]) -> Result<CommitRow, StoreError> {
+pub(in crate::store) fn unseal_commit(key: u64, bytes: &[u8]) -> Result<CommitRow, StoreError> {
     let row: CommitRow = unseal("commits", bytes)?;
     if row.last_seq != key || !(1..=row.last_seq).contains(&row.first_seq) {
         let detail = format!("the row of seq {key} is of {}..={}", row.first_seq, row.last_seq);
@@ -66,7 +66,7 @@ pub(super) fn unseal_commit(key: u64, bytes: &[u8]) -> Result<CommitRow, StoreEr
 }
 
 /// Fails where a table holds another number of rows than its last commit says.
-pub(super) fn expect_count(table: &'static str, found: usize, counted: u64) -> Result<(), StoreError> {
+pub(in crate::store) fn expect_count(table: &'static str, found: usize, counted: u64) -> Result<(), StoreError> {
     if u64::try_from(found).is_ok_and(|found| found == counted) {
         return Ok(());
     }
@@ -76,7 +76,7 @@ pub(super) fn expect_count(table: &'static str, found: usize, counted: u64) -> R
 /// A record, in table `records`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(bound = "F: Fields")]
-pub(super) struct RecordRow<F> {
+pub(in crate::store) struct RecordRow<F> {
     /// The seq of its `log` row.
     pub seq: u64,
     /// When its content last changed.
@@ -86,7 +86,7 @@ pub(super) struct RecordRow<F> {
 }
 
 /// The sealed bytes of a value.
-pub(super) fn seal<T: Serialize>(value: &T) -> Result<Vec<u8>, StoreError> {
+pub(in crate::store) fn seal<T: Serialize>(value: &T) -> Result<Vec<u8>, StoreError> {
     let mut bytes = vec![0; HASH_LEN];
     rmp_serde::encode::write(&mut bytes, value)
         .map_err(|error| StoreError::Damaged { table: "(new row)", detail: error.to_string() })?;
@@ -96,7 +96,7 @@ pub(super) fn seal<T: Serialize>(value: &T) -> Result<Vec<u8>, StoreError> {
 }
 
 /// The value of sealed bytes.
-pub(super) fn unseal<T: DeserializeOwned>(table: &'static str, bytes: &[u8]) -> Result<T, StoreError> {
+pub(in crate::store) fn unseal<T: DeserializeOwned>(table: &'static str, bytes: &[u8]) -> Result<T, StoreError> {
     let (stored, text) = bytes
         .split_first_chunk::<HASH_LEN>()
         .ok_or_else(|| StoreError::Damaged { table, detail: "a row is cut short".to_owned() })?;

@@ -12,12 +12,12 @@ use std::sync::Arc;
 use jiff::civil::Date;
 use memchr::memmem::Finder;
 
-use super::codec::RecordRow;
-use super::feed::{FeedEntry, FeedHead};
-use super::feed_index::FeedIndex;
-use super::{Snapshot, StoreError};
 use crate::model::fold::fold;
 use crate::model::{ConferenceFields, Curated, Dataset, Id, JournalFields, RecordFields};
+use crate::store::format::codec::RecordRow;
+use crate::store::format::feed::{FeedEntry, FeedHead};
+use crate::store::read::feed_index::FeedIndex;
+use crate::store::{Snapshot, StoreError};
 
 /// Rows per chunk when chunks are built.
 const CHUNK_ROWS: usize = 256;
@@ -306,7 +306,7 @@ pub struct Columns {
 
 impl Columns {
     /// Reads all visible records of a feed.
-    pub(super) fn build(snapshot: &Snapshot, index: &FeedIndex) -> Result<Columns, StoreError> {
+    pub(in crate::store) fn build(snapshot: &Snapshot, index: &FeedIndex) -> Result<Columns, StoreError> {
         let dataset = index.head().dataset;
         let mut names = Names::default();
         let mut chunks = Vec::new();
@@ -331,7 +331,7 @@ impl Columns {
     }
 
     /// The columns of the feed's state that an index is of.
-    pub(super) fn advance(&self, snapshot: &Snapshot, index: &FeedIndex) -> Result<Columns, StoreError> {
+    pub(in crate::store) fn advance(&self, snapshot: &Snapshot, index: &FeedIndex) -> Result<Columns, StoreError> {
         let dataset = index.head().dataset;
         let mut names = Names::clone(&self.names);
         let mut changes = BTreeMap::new();
@@ -373,12 +373,12 @@ impl Columns {
     }
 
     /// The state that they are of.
-    pub(super) fn head(&self) -> &FeedHead {
+    pub(in crate::store) fn head(&self) -> &FeedHead {
         &self.head
     }
 
     /// What they take in memory, in bytes. What older states share with them counts too.
-    pub(super) fn bytes(&self) -> usize {
+    pub(in crate::store) fn bytes(&self) -> usize {
         self.bytes
     }
 

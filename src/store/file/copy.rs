@@ -6,20 +6,20 @@ use std::path::Path;
 
 use redb::{Key, ReadTransaction, ReadableTable, TableDefinition, Value, WriteTransaction};
 
-use super::StoreError;
-use super::check::check;
-use super::file::{self, Writer};
-use super::panics;
-use super::tables::{self, EachTable};
+use crate::store::StoreError;
+use crate::store::check::check;
+use crate::store::file::open::{Writer, fill_new};
+use crate::store::file::panics;
+use crate::store::format::tables::{self, EachTable};
 
 /// Writes all rows that a transaction sees to an empty file, and checks it.
-pub(super) fn copy_checked(from: &ReadTransaction, to: &Path) -> Result<(), StoreError> {
-    file::fill_new(to, |target| copy_rows(from, target))?;
+pub(in crate::store) fn copy_checked(from: &ReadTransaction, to: &Path) -> Result<(), StoreError> {
+    fill_new(to, |target| copy_rows(from, target))?;
     check_file(to)
 }
 
 /// Checks a whole draft.
-pub(super) fn check_file(path: &Path) -> Result<(), StoreError> {
+pub(in crate::store) fn check_file(path: &Path) -> Result<(), StoreError> {
     let mut writer = Writer::open_draft(path)?;
     let report = check(&mut writer)?;
     drop(writer);

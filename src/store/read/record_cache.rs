@@ -14,11 +14,11 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use bytes::Bytes;
 use redb::{ReadOnlyTable, ReadableTable};
 
-use super::StoreError;
-use super::codec::{Hash, hash};
-use super::rope::RopeWriter;
-use super::tables::LogValue;
 use crate::model::{Dataset, Id};
+use crate::store::StoreError;
+use crate::store::format::codec::{Hash, hash};
+use crate::store::format::tables::LogValue;
+use crate::store::read::rope::RopeWriter;
 
 /// How many seqs a block spans.
 pub const BLOCK_SEQS: u64 = 64;
@@ -31,7 +31,7 @@ const WARM_PART: (usize, usize) = (3, 4);
 pub const DEFAULT_MOST_BYTES: usize = 256 << 20;
 
 /// The table that texts are read from.
-pub(super) type Log = ReadOnlyTable<(u8, u64), LogValue<'static>>;
+pub(in crate::store) type Log = ReadOnlyTable<(u8, u64), LogValue<'static>>;
 
 /// A row of `log` that is asked for: where it stands, and whose it must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,7 +121,7 @@ impl Bodies {
     }
 
     /// The texts of rows of `log`, in the order in which they are asked for.
-    pub(super) fn texts(&self, log: &Log, dataset: Dataset, wanted: &[Wanted]) -> Result<Texts, StoreError> {
+    pub(in crate::store) fn texts(&self, log: &Log, dataset: Dataset, wanted: &[Wanted]) -> Result<Texts, StoreError> {
         let mut texts = Texts { items: Vec::with_capacity(wanted.len()), ..Texts::default() };
         let mut missing: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
         {
@@ -255,7 +255,7 @@ impl Bodies {
 
     /// Rows that newer states no longer have; the same ones may come more than once. A block is dropped when half of it is
     /// that.
-    pub(super) fn retire(&self, dataset: Dataset, seqs: impl Iterator<Item = u64>) {
+    pub(in crate::store) fn retire(&self, dataset: Dataset, seqs: impl Iterator<Item = u64>) {
         let mut slots = self.write();
         for seq in seqs {
             let at = usize::try_from(seq / BLOCK_SEQS).unwrap_or(usize::MAX);
@@ -270,7 +270,7 @@ impl Bodies {
     }
 
     /// Reads blocks before anyone asks for them, newest first, while there is room and `go_on` says so.
-    pub(super) fn warm(
+    pub(in crate::store) fn warm(
         &self,
         log: &Log,
         dataset: Dataset,

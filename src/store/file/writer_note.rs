@@ -15,7 +15,7 @@ const MOST_BYTES: u64 = 200;
 
 /// The note of a living writer; it goes with this value.
 #[derive(Debug)]
-pub(super) struct WriterNote(Option<PathBuf>);
+pub(in crate::store) struct WriterNote(Option<PathBuf>);
 
 impl WriterNote {
     fn path_of(database: &Path) -> PathBuf {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 
-use super::columns::Columns;
-use super::feed_index::FeedIndex;
 use crate::model::FeedId;
+use crate::store::read::columns::Columns;
+use crate::store::read::feed_index::FeedIndex;
 
 /// What feeds may take in memory, in bytes, unless something else is said.
 pub const DEFAULT_MAX_BYTES: u64 = 512 << 20;
@@ -19,7 +19,7 @@ const ENTRY_BYTES: usize = 128;
 
 /// What is in memory of a feed.
 #[derive(Clone, Debug)]
-pub(super) struct CachedFeed {
+pub(in crate::store) struct CachedFeed {
     pub index: Arc<FeedIndex>,
     /// Of the same state as the index, or of an earlier one.
     pub columns: Option<Arc<Columns>>,
@@ -75,11 +75,11 @@ impl FeedCache {
         self.0.weight()
     }
 
-    pub(super) fn get(&self, feed: FeedId) -> Option<CachedFeed> {
+    pub(in crate::store) fn get(&self, feed: FeedId) -> Option<CachedFeed> {
         self.0.get(&feed)
     }
 
-    pub(super) fn insert(&self, feed: FeedId, cached: CachedFeed) {
+    pub(in crate::store) fn insert(&self, feed: FeedId, cached: CachedFeed) {
         self.0.insert(feed, cached);
     }
 }

@@ -8,7 +8,7 @@ use std::backtrace::Backtrace;
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook};
 
-use super::StoreError;
+use crate::store::StoreError;
 
 thread_local! {
     /// How many panics this thread caught so far.
@@ -92,7 +92,7 @@ fn damage(caught: &Caught) -> StoreError {
 }
 
 /// Closes a database. What was committed is committed, so a panic then is no failure of the command.
-pub(super) fn close(close: impl FnOnce()) {
+pub(in crate::store) fn close(close: impl FnOnce()) {
     if let Err(caught) = catch(close) {
         AT_CLOSE.set(Some(caught));
     }
@@ -104,7 +104,7 @@ pub fn take_at_close() -> Option<StoreError> {
 }
 
 /// How many panics this thread caught so far. An engine that panicked is not to be trusted with another write.
-pub(super) fn count() -> u64 {
+pub(in crate::store) fn count() -> u64 {
     CAUGHT.get()
 }
 

@@ -14,17 +14,19 @@ use redb::backends::FileBackend;
 use redb::{ReadTransaction, ReadableTable, StorageBackend, WriteTransaction};
 use serde::Serialize;
 
-use super::codec::{CommitRow, seal, unseal, unseal_commit};
-use super::copy::{check_file, copy_checked};
-use super::draft::{self, Draft};
-use super::file::{Follower, Writer, new_draft};
-use super::load::load_rows;
-use super::panics::guard;
-use super::place::{refuse_other_names, resolve};
-use super::snapshot::{Snapshot, last_commit};
-use super::{StoreError, panics, tables};
 use crate::model::time::now;
 use crate::model::{Dataset, KeyRecord, License, Timestamp};
+use crate::store::StoreError;
+use crate::store::file::copy::{check_file, copy_checked};
+use crate::store::file::draft::{self, Draft};
+use crate::store::file::links::{refuse_other_names, resolve};
+use crate::store::file::open::{Follower, Writer, new_draft};
+use crate::store::file::panics;
+use crate::store::file::panics::guard;
+use crate::store::format::codec::{CommitRow, seal, unseal, unseal_commit};
+use crate::store::format::rows::load_rows;
+use crate::store::format::tables;
+use crate::store::read::snapshot::{Snapshot, last_commit};
 
 /// The bytes that redb's writers lock, far beyond any file's end (its design document, "Lock bytes"). Used only for
 /// files that are too damaged to be opened.

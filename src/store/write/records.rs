@@ -6,18 +6,18 @@ use std::ops::Bound;
 
 use redb::{ReadableTable, ReadableTableMetadata};
 
-use super::StoreError;
-use super::batch::{Batch, Counts, Curation, LicenseEffect, Outcome};
-use super::codec::{RecordRow, hash, seal, unseal};
-use super::edit::Edit;
-use super::feed::FeedEntry;
-use super::feeds::{self, FeedChange};
-use super::tables;
 use crate::model::reference::{ReferenceFields, Referenced};
 use crate::model::{
     ConferenceFields, Curated, Dataset, FeedId, Id, JournalFields, RecordFields, ReferenceKind, References, Timestamp,
     json,
 };
+use crate::store::StoreError;
+use crate::store::format::codec::{RecordRow, hash, seal, unseal};
+use crate::store::format::feed::FeedEntry;
+use crate::store::format::tables;
+use crate::store::write::batch::{Batch, Counts, Curation, LicenseEffect, Outcome};
+use crate::store::write::edit::Edit;
+use crate::store::write::feeds::{self, FeedChange};
 
 /// A record that a commit changes: it takes one seq, whatever happens to it.
 struct Change<F> {

@@ -5,20 +5,20 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTable};
 
-use super::StoreError;
-use super::bodies::{Bodies, Log, Texts, Wanted};
-use super::codec::{CommitRow, RecordRow, TableCounts, expect_count, unseal, unseal_commit};
-use super::columns::Columns;
-use super::entries::Entries;
-use super::feed::{FeedEntry, FeedHead};
-use super::feed_cache::{CachedFeed, FeedCache};
-use super::feed_index::FeedIndex;
-use super::load::{load_references, load_rows};
-use super::tables;
 use crate::model::{
     Curated, Dataset, FeedId, Id, KeyHash, KeyRecord, License, LicenseId, Organization, RecordFields, References, Tag,
     Timestamp,
 };
+use crate::store::StoreError;
+use crate::store::format::codec::{CommitRow, RecordRow, TableCounts, expect_count, unseal, unseal_commit};
+use crate::store::format::feed::{FeedEntry, FeedHead};
+use crate::store::format::rows::{load_references, load_rows};
+use crate::store::format::tables;
+use crate::store::read::columns::Columns;
+use crate::store::read::entries::Entries;
+use crate::store::read::feed_cache::{CachedFeed, FeedCache};
+use crate::store::read::feed_index::FeedIndex;
+use crate::store::read::record_cache::{Bodies, Log, Texts, Wanted};
 
 /// Where a commit stands in the history of its database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,17 +103,17 @@ impl std::fmt::Debug for Snapshot {
 
 impl Snapshot {
     /// The last commit that a transaction sees.
-    pub(super) fn peek(transaction: &ReadTransaction) -> Result<CommitPoint, StoreError> {
+    pub(in crate::store) fn peek(transaction: &ReadTransaction) -> Result<CommitPoint, StoreError> {
         Ok(last_commit(&transaction.open_table(tables::COMMITS)?)?.map_or(CommitPoint::EMPTY, |(point, _)| point))
     }
 
     /// Opens the state that a transaction sees.
-    pub(super) fn open(transaction: &ReadTransaction) -> Result<Snapshot, StoreError> {
+    pub(in crate::store) fn open(transaction: &ReadTransaction) -> Result<Snapshot, StoreError> {
         Snapshot::open_with(transaction, Arc::default(), Arc::default())
     }
 
     /// Opens the state that a transaction sees, with what is in memory.
-    pub(super) fn open_with(
+    pub(in crate::store) fn open_with(
         transaction: &ReadTransaction,
         bodies: Arc<Bodies>,
         feed_cache: Arc<FeedCache>,
@@ -173,7 +173,10 @@ impl Snapshot {
 
     /// Opens a newer state. What is in memory stays, if the new state's history holds the earlier one; it is brought
     /// forward when it is asked for.
-    pub(super) fn open_after(earlier: &Snapshot, transaction: &ReadTransaction) -> Result<Snapshot, StoreError> {
+    pub(in crate::store) fn open_after(
+        earlier: &Snapshot,
+        transaction: &ReadTransaction,
+    ) -> Result<Snapshot, StoreError> {
         let (bodies, feed_cache) = (Arc::clone(&earlier.bodies), Arc::clone(&earlier.feed_cache));
         let newer = Snapshot::open_with(transaction, bodies, feed_cache)?;
         if !newer.holds(earlier.commit.seq, &earlier.commit.lineage)? {
@@ -346,7 +349,7 @@ impl Snapshot {
     }
 
     /// A record's row.
-    pub(super) fn find_row<F: RecordFields>(&self, id: Id) -> Result<Option<RecordRow<F>>, StoreError> {
+    pub(in crate::store) fn find_row<F: RecordFields>(&self, id: Id) -> Result<Option<RecordRow<F>>, StoreError> {
         let found = self.records.get((F::DATASET.code(), id.get()))?;
         let row: Option<RecordRow<F>> = found.map(|bytes| unseal("records", bytes.value())).transpose()?;
         match row {
@@ -537,7 +540,7 @@ fn damaged_secret() -> StoreError {
 }
 
 /// The last commit, with its row.
-pub(super) fn last_commit(
+pub(in crate::store) fn last_commit(
     commits: &impl ReadableTable<u64, &'static [u8]>,
 ) -> Result<Option<(CommitPoint, CommitRow)>, StoreError> {
     match commits.last()? {

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::StoreError;
 use crate::model::{
     Conference, Curated, Dataset, Id, Journal, Organization, RecordFields, ReferenceKind, References, Tag,
 };
+use crate::store::StoreError;
 
 /// What one commit brings in, by id; `None` removes. Rows equal to the stored ones may be in it: only real differences
 /// are written.

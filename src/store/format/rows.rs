@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 
 use redb::ReadableTable;
 
-use super::StoreError;
-use super::codec::unseal;
 use crate::model::reference::{ReferenceFields, Referenced};
 use crate::model::{Curated, Id, References};
+use crate::store::StoreError;
+use crate::store::format::codec::unseal;
 
 /// An id that a row holds.
-pub(super) fn read_id(table: &'static str, id: u64) -> Result<Id, StoreError> {
+pub(in crate::store) fn read_id(table: &'static str, id: u64) -> Result<Id, StoreError> {
     Id::try_from(id).map_err(|error| StoreError::Damaged { table, detail: format!("id {id}: {error}") })
 }
 
 /// All rows of a table of organizations or tags.
-pub(super) fn load_rows<T: serde::de::DeserializeOwned>(
+pub(in crate::store) fn load_rows<T: serde::de::DeserializeOwned>(
     name: &'static str,
     table: &impl ReadableTable<u64, &'static [u8]>,
 ) -> Result<Vec<T>, StoreError> {
@@ -23,7 +23,7 @@ pub(super) fn load_rows<T: serde::de::DeserializeOwned>(
 }
 
 /// All organizations and tags, rendered.
-pub(super) fn load_references(
+pub(in crate::store) fn load_references(
     organizations: &impl ReadableTable<u64, &'static [u8]>,
     tags: &impl ReadableTable<u64, &'static [u8]>,
 ) -> Result<References, StoreError> {

@@ -31,9 +31,9 @@ use std::borrow::Borrow;
 
 use redb::{Key, TableDefinition, Value};
 
-use super::StoreError;
 #[cfg(doc)]
 use crate::model::{Dataset, LicenseId, ReferenceKind};
+use crate::store::StoreError;
 
 /// The version of this format, of how rows are encoded and of how JSON is rendered. Files of another version are refused
 /// untouched.

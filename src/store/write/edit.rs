@@ -4,17 +4,17 @@ use std::collections::BTreeSet;
 
 use redb::{ReadableTable, ReadableTableMetadata, WriteTransaction};
 
-use super::batch::Curation;
-use super::codec::{CommitRow, RecordRow, TableCounts, seal, unseal};
-use super::file::Writer;
-use super::load::{load_references, load_rows, read_id};
-use super::snapshot::{CommitPoint, last_commit};
-use super::tables;
-use super::{Snapshot, StoreError};
 use crate::model::time::now;
 use crate::model::{
     ConferenceFields, Curated, Dataset, Id, License, RecordFields, ReferenceKind, References, Timestamp,
 };
+use crate::store::file::open::Writer;
+use crate::store::format::codec::{CommitRow, RecordRow, TableCounts, seal, unseal};
+use crate::store::format::rows::{load_references, load_rows, read_id};
+use crate::store::format::tables;
+use crate::store::read::snapshot::{CommitPoint, last_commit};
+use crate::store::write::batch::Curation;
+use crate::store::{Snapshot, StoreError};
 
 /// The clocks of machines that write to one file may differ by this much, in seconds, before anybody is told.
 pub const CLOCK_TOLERANCE_S: i64 = 120;
@@ -22,20 +22,20 @@ pub const CLOCK_TOLERANCE_S: i64 = 120;
 /// A write transaction. All its changes become visible together with [`Edit::commit`], or not at all.
 pub struct Edit<'w> {
     writer: &'w Writer,
-    pub(super) transaction: WriteTransaction,
-    pub(super) references: References,
-    pub(super) licenses: Vec<License>,
+    pub(in crate::store) transaction: WriteTransaction,
+    pub(in crate::store) references: References,
+    pub(in crate::store) licenses: Vec<License>,
     /// What the clock said when the writing began.
     began_at: Timestamp,
     /// When the writing began: never before the last commit, so that times do not descend along the commits.
-    pub(super) time: Timestamp,
-    pub(super) totals: [u64; 2],
-    pub(super) changed_at: [Option<Timestamp>; 2],
+    pub(in crate::store) time: Timestamp,
+    pub(in crate::store) totals: [u64; 2],
+    pub(in crate::store) changed_at: [Option<Timestamp>; 2],
     references_seq: u64,
     /// Whether an organization or tag was changed.
-    pub(super) references_changed: bool,
+    pub(in crate::store) references_changed: bool,
     first_seq: u64,
-    pub(super) next_seq: u64,
+    pub(in crate::store) next_seq: u64,
     /// What is done, for the commit's row.
     what: String,
 }
@@ -47,7 +47,7 @@ impl std::fmt::Debug for Edit<'_> {
 }
 
 impl<'w> Edit<'w> {
-    pub(super) fn new(writer: &'w Writer, transaction: WriteTransaction) -> Result<Edit<'w>, StoreError> {
+    pub(in crate::store) fn new(writer: &'w Writer, transaction: WriteTransaction) -> Result<Edit<'w>, StoreError> {
         let last = last_commit(&transaction.open_table(tables::COMMITS)?)?;
         let (point, totals, changed_at, references_seq) = match last {
             None => (CommitPoint::EMPTY, [0; 2], [None; 2], 0),
@@ -94,7 +94,7 @@ impl<'w> Edit<'w> {
     }
 
     /// The next seq, taken.
-    pub(super) fn take_seq(&mut self) -> u64 {
+    pub(in crate::store) fn take_seq(&mut self) -> u64 {
         let seq = self.next_seq;
         self.next_seq += 1;
         seq
@@ -142,7 +142,7 @@ impl<'w> Edit<'w> {
         self.writer.take_name()
     }
 
-    pub(super) fn find_row<F: RecordFields>(&self, id: Id) -> Result<Option<RecordRow<F>>, StoreError> {
+    pub(in crate::store) fn find_row<F: RecordFields>(&self, id: Id) -> Result<Option<RecordRow<F>>, StoreError> {
         let records = self.transaction.open_table(tables::RECORDS)?;
         let found = records.get((F::DATASET.code(), id.get()))?;
         found.map(|bytes| unseal("records", bytes.value())).transpose()

@@ -9,18 +9,18 @@ use std::ops::Bound;
 
 use redb::{ReadableTable, Table, WriteTransaction};
 
-use super::StoreError;
-use super::codec::{seal, unseal};
-use super::feed::{FeedEntry, FeedHead};
-use super::tables;
 use crate::model::{Dataset, FeedId, Id, Subscription};
+use crate::store::StoreError;
+use crate::store::format::codec::{seal, unseal};
+use crate::store::format::feed::{FeedEntry, FeedHead};
+use crate::store::format::tables;
 
 /// With at least one changed record in so many entries of the feed, its index by id is read in one run.
 const SCAN_RATIO: usize = 16;
 
 /// How many records entered a view, changed in it and left it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct FeedChange {
+pub(in crate::store) struct FeedChange {
     pub entering: u64,
     pub changed: u64,
     pub leaving: u64,
@@ -47,7 +47,7 @@ fn put_head(transaction: &WriteTransaction, head: &FeedHead) -> Result<(), Store
 ///
 /// By the feed's entry of the record: visible now, then live at the new seq; live before and visible no longer, then a
 /// tombstone at the new seq; a tombstone or nothing, and still not visible, then nothing.
-pub(super) fn write(
+pub(in crate::store) fn write(
     transaction: &WriteTransaction,
     feed: FeedId,
     dataset: Dataset,
@@ -153,7 +153,7 @@ impl KnownEntries {
 }
 
 /// Makes a feed of entries.
-pub(super) fn create(
+pub(in crate::store) fn create(
     transaction: &WriteTransaction,
     feed: FeedId,
     dataset: Dataset,
@@ -169,7 +169,7 @@ pub(super) fn create(
 }
 
 /// Removes a feed that no license reads any longer.
-pub(super) fn erase(transaction: &WriteTransaction, feed: FeedId) -> Result<(), StoreError> {
+pub(in crate::store) fn erase(transaction: &WriteTransaction, feed: FeedId) -> Result<(), StoreError> {
     let all = (feed.0, 0)..=(feed.0, u64::MAX);
     transaction.open_table(tables::FEED_ENTRIES)?.retain_in(all.clone(), |_, _| false)?;
     transaction.open_table(tables::FEED_RECORDS)?.retain_in(all, |_, _| false)?;
@@ -178,7 +178,7 @@ pub(super) fn erase(transaction: &WriteTransaction, feed: FeedId) -> Result<(), 
 }
 
 /// How a license stands now, by record: its baseline, and over it what its shared feed said since it joined.
-pub(super) fn standing(
+pub(in crate::store) fn standing(
     transaction: &WriteTransaction,
     dataset: Dataset,
     subscription: Option<Subscription>,

@@ -8,9 +8,9 @@ use std::collections::HashMap;
 
 use redb::ReadableTable;
 
-use super::StoreError;
-use super::feed::{FeedEntry, FeedHead};
 use crate::model::Id;
+use crate::store::StoreError;
+use crate::store::format::feed::{FeedEntry, FeedHead};
 
 /// A position as it is held.
 fn position(head: &FeedHead, position: usize) -> Result<u32, StoreError> {
@@ -30,7 +30,7 @@ pub struct FeedIndex {
 
 impl FeedIndex {
     /// Reads a feed.
-    pub(super) fn build(
+    pub(in crate::store) fn build(
         head: FeedHead,
         table: &impl ReadableTable<(u64, u64), (u64, u64)>,
     ) -> Result<FeedIndex, StoreError> {
@@ -50,7 +50,7 @@ impl FeedIndex {
     }
 
     /// The same feed in a later state. Returns the entries that newer ones replaced, too.
-    pub(super) fn advance(
+    pub(in crate::store) fn advance(
         &self,
         head: FeedHead,
         table: &impl ReadableTable<(u64, u64), (u64, u64)>,
@@ -89,7 +89,7 @@ impl FeedIndex {
     }
 
     /// What is sealed of the feed in this state.
-    pub(super) fn head(&self) -> &FeedHead {
+    pub(in crate::store) fn head(&self) -> &FeedHead {
         &self.head
     }
 
@@ -124,7 +124,7 @@ impl FeedIndex {
     }
 
     /// What it takes in memory, in bytes.
-    pub(super) fn bytes(&self) -> usize {
+    pub(in crate::store) fn bytes(&self) -> usize {
         size_of::<FeedIndex>() + size_of_val(self.entries.as_slice()) + size_of_val(self.by_id.as_slice())
     }
 }

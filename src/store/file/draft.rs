@@ -16,7 +16,7 @@ use redb::{BackendError, StorageBackend};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use tempfile::TempPath;
 
-use super::place::folder_of;
+use crate::store::file::links::folder_of;
 
 /// How the names of drafts begin.
 const PREFIX: &str = ".medfeed-draft-";

@@ -14,12 +14,13 @@ use redb::{
     ReadableTable, TableDefinition, TableError, Value, WriteTransaction,
 };
 
-use super::draft::{self, Draft};
-use super::edit::Edit;
-use super::note::WriterNote;
-use super::place::{folder_of, resolve};
-use super::tables::{self, EachTable, META, META_SCHEMA, META_SECRET, SCHEMA};
-use super::{Snapshot, StoreError, panics};
+use crate::store::file::draft::{self, Draft};
+use crate::store::file::links::{folder_of, resolve};
+use crate::store::file::panics;
+use crate::store::file::writer_note::WriterNote;
+use crate::store::format::tables::{self, EachTable, META, META_SCHEMA, META_SECRET, SCHEMA};
+use crate::store::write::edit::Edit;
+use crate::store::{Snapshot, StoreError};
 
 /// The page cache of a writing command, in bytes.
 const WRITER_CACHE_BYTES: usize = 256 << 20;
@@ -171,7 +172,7 @@ impl Writer {
     }
 
     /// Opens a draft, which nobody else knows of.
-    pub(super) fn open_draft(path: &Path) -> Result<Writer, StoreError> {
+    pub(in crate::store) fn open_draft(path: &Path) -> Result<Writer, StoreError> {
         Writer::open_there(path, Duration::ZERO)
     }
 
@@ -246,7 +247,7 @@ impl Writer {
     ///
     /// # Errors
     /// [`StoreError::Replaced`] when another process made a database of that name meanwhile.
-    pub(super) fn take_name(&self) -> Result<(), StoreError> {
+    pub(in crate::store) fn take_name(&self) -> Result<(), StoreError> {
         let mut place = self.lock_place();
         let Place::Draft { name, .. } = &*place else { return Ok(()) };
         let named = Place::Named(name.clone());
@@ -276,7 +277,7 @@ impl Writer {
     }
 
     /// Begins a write transaction on the bare tables.
-    pub(super) fn begin_raw(&self) -> Result<WriteTransaction, StoreError> {
+    pub(in crate::store) fn begin_raw(&self) -> Result<WriteTransaction, StoreError> {
         let mut transaction = self.database.begin_write()?;
         // Reopening after a kill takes milliseconds instead of reading the whole file.
         transaction.set_quick_repair(true);
@@ -284,12 +285,12 @@ impl Writer {
     }
 
     /// Begins a read transaction on the bare tables.
-    pub(super) fn begin_read(&self) -> Result<ReadTransaction, StoreError> {
+    pub(in crate::store) fn begin_read(&self) -> Result<ReadTransaction, StoreError> {
         Ok(self.database.begin_read()?)
     }
 
     /// Whether the path still leads to the file that is being written.
-    pub(super) fn check_in_place(&self) -> Result<(), StoreError> {
+    pub(in crate::store) fn check_in_place(&self) -> Result<(), StoreError> {
         let place = self.lock_place();
         if Identity::of_path(place.path()).is_ok_and(|now| now == self.identity) {
             Ok(())
@@ -299,7 +300,7 @@ impl Writer {
     }
 
     /// The engine's own database, for the full check.
-    pub(super) fn database_mut(&mut self) -> &mut Database {
+    pub(in crate::store) fn database_mut(&mut self) -> &mut Database {
         &mut self.database
     }
 
@@ -343,7 +344,7 @@ impl EachTable for Create<'_> {
 }
 
 /// Makes a database of an empty file, with what one transaction writes.
-pub(super) fn fill_new(
+pub(in crate::store) fn fill_new(
     path: &Path,
     fill: impl FnOnce(&WriteTransaction) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
@@ -356,7 +357,7 @@ pub(super) fn fill_new(
 }
 
 /// An empty file for the name that it is to take.
-pub(super) fn new_draft(target: &Path) -> Result<Draft, StoreError> {
+pub(in crate::store) fn new_draft(target: &Path) -> Result<Draft, StoreError> {
     let folder = folder_of(target);
     Draft::beside(target).map_err(|source| StoreError::Io { path: folder.to_owned(), source })
 }
@@ -413,12 +414,12 @@ impl Follower {
     }
 
     /// The file that is followed.
-    pub(super) fn path(&self) -> &Path {
+    pub(in crate::store) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Begins a read transaction on the bare tables.
-    pub(super) fn begin_read(&self) -> Result<ReadTransaction, StoreError> {
+    pub(in crate::store) fn begin_read(&self) -> Result<ReadTransaction, StoreError> {
         Ok(self.database.begin_read()?)
     }
 

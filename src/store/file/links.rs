@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::StoreError;
+use crate::store::StoreError;
 
 /// As many links as Linux follows on the way to a file.
 const MOST_LINKS: usize = 40;
@@ -29,7 +29,7 @@ pub fn resolve(path: &Path) -> PathBuf {
 }
 
 /// The folder that a path stands in.
-pub(super) fn folder_of(path: &Path) -> &Path {
+pub(in crate::store) fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -37,7 +37,7 @@ pub(super) fn folder_of(path: &Path) -> &Path {
 }
 
 /// A file with more than one name must not be replaced: the other names would go on to lead to the old one.
-pub(super) fn refuse_other_names(path: &Path) -> Result<(), StoreError> {
+pub(in crate::store) fn refuse_other_names(path: &Path) -> Result<(), StoreError> {
     let names = fs::metadata(path).map_or(1, |found| found.nlink());
     if names < 2 {
         return Ok(());
