@@ -12,12 +12,12 @@ use tokio::net::TcpListener;
 
 use super::Common;
 use super::output::print_line;
-use super::serve::{LogArgs, Setup, run_to_end, serve};
+use super::serve::{LogArgs, NO_RUNTIME};
 use crate::api::Settings;
 use crate::import::{self, Bounds, Options, Source};
 use crate::model::{ConferenceFields, Dataset, Scope};
 use crate::serve::address::TrustedProxies;
-use crate::serve::{Follow, Limits};
+use crate::serve::{Follow, Limits, Setup, run_to_end, serve};
 use crate::store::write::licensing::KeySettings;
 use crate::store::{StoreError, Writer};
 
@@ -80,8 +80,10 @@ pub(super) fn run(common: &Common, args: DemoArgs) -> anyhow::Result<ExitCode> {
             print_line(&format!("listening on {url}"));
             print_line(&introduce(&url, &commands, &sample));
         })
-        .await
+        .await?;
+        Ok(ExitCode::SUCCESS)
     })
+    .context(NO_RUNTIME)?
 }
 
 async fn listen(asked: Option<SocketAddr>) -> anyhow::Result<TcpListener> {

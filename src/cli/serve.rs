@@ -12,29 +12,23 @@ use anyhow::{Context, bail};
 use clap::builder::FalseyValueParser;
 use clap::{Args, ValueEnum};
 use ipnet::IpNet;
-use sd_notify::NotifyState;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::watch;
 use tracing_subscriber::EnvFilter;
 
 use super::Common;
 use super::arguments::{parse_duration, parse_text};
 use super::output::print_line;
-use crate::api::observe::{Answered, Cause, ConnectionLimit, GivenUp, Observer};
-use crate::api::{Service, Settings, Source};
+use crate::api::Settings;
 use crate::model::network::parse_network;
 use crate::serve::address::{ForwardedHeader, TrustedProxies};
-use crate::serve::admin::Admin;
 use crate::serve::connection::ConnectionLimits;
 use crate::serve::guard::Timeouts;
 use crate::serve::listen;
-use crate::serve::log::{Log, LostLines};
-use crate::serve::metrics::Metrics;
+use crate::serve::log::Log;
 use crate::serve::pace::Pace;
 use crate::serve::tls::Tls;
 use crate::serve::usage::Usage;
-use crate::serve::{Exports, Follow, Limits, Server};
+use crate::serve::{Follow, Limits, Setup, run_to_end, serve};
 
 /// Arguments of `medfeed serve`.
 #[derive(Debug, Args)]
@@ -284,148 +278,15 @@ pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> 
             lost_lines: log.lost(),
             shares_address: own_socket && args.reuse_port,
         };
-        serve(setup, move || print_line(&format!("listening on {url}"))).await
+        serve(setup, move || print_line(&format!("listening on {url}"))).await?;
+        Ok(ExitCode::SUCCESS)
     })
+    .context(NO_RUNTIME)?
 }
+
+/// What is told when a server can't even begin.
+pub(super) const NO_RUNTIME: &str = "the runtime could not be started";
 
 fn cannot_listen(address: SocketAddr) -> String {
     format!("{address} cannot be listened on; is another server running there?")
-}
-
-/// Runs a server to its end.
-pub(super) fn run_to_end(server: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.context("the runtime could not be started")?;
-    let done = runtime.block_on(server);
-    // Work that still waits for a disk must not hold up the end.
-    runtime.shutdown_background();
-    done
-}
-
-/// What a server is put together from.
-pub(super) struct Setup {
-    pub listener: TcpListener,
-    pub follow: Arc<Follow>,
-    pub settings: Settings,
-    pub proxies: TrustedProxies,
-    pub tls: Option<Arc<Tls>>,
-    pub limits: Limits,
-    pub admin: Option<TcpListener>,
-    pub usage: Option<Arc<Usage>>,
-    /// What the log lost.
-    pub lost_lines: LostLines,
-    /// Whether another server may listen on the same address.
-    pub shares_address: bool,
-}
-
-/// Hears of answers for the metrics and for the record of who uses what.
-struct Watch {
-    metrics: Arc<Metrics>,
-    usage: Option<Arc<Usage>>,
-}
-
-impl Observer for Watch {
-    fn answered(&self, answered: &Answered<'_>) {
-        self.metrics.answered(answered);
-        if let Some(usage) = &self.usage {
-            usage.answered(answered);
-        }
-    }
-
-    fn connected(&self) {
-        self.metrics.connected();
-    }
-
-    fn disconnected(&self) {
-        self.metrics.disconnected();
-    }
-
-    fn given_up(&self, reason: GivenUp, cause: Cause) {
-        self.metrics.given_up(reason, cause);
-    }
-
-    fn met_limit(&self, limit: ConnectionLimit) {
-        self.metrics.met_limit(limit);
-    }
-
-    fn refused_connection(&self, limit: ConnectionLimit) {
-        self.metrics.refused_connection(limit);
-    }
-}
-
-/// Serves until SIGTERM or Ctrl-C; calls `ready` once connections are taken.
-pub(super) async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> anyhow::Result<ExitCode> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let _following = setup.follow.start()?;
-    let exports = {
-        let Limits { exports, exports_per_key, export_cache_bytes, .. } = setup.limits;
-        Arc::new(Exports::new(exports, exports_per_key, export_cache_bytes))
-    };
-    let metrics = Arc::new(Metrics::new(setup.lost_lines));
-    let observer = Watch { metrics: Arc::clone(&metrics), usage: setup.usage };
-    let source: Arc<dyn Source> = Arc::clone(&setup.follow) as Arc<dyn Source>;
-    let service = Arc::new(Service::observed(setup.settings, source, Arc::new(observer)));
-    let (stop, stopping) = watch::channel(false);
-    if let Some(listener) = setup.admin {
-        let (follow, exports) = (Arc::clone(&setup.follow), Arc::clone(&exports));
-        tokio::spawn(Admin { metrics, follow, exports, stopping }.run(listener));
-    }
-    tokio::spawn(reload(setup.tls.clone(), signal(SignalKind::hangup())?));
-    let server = Server::new(setup.listener, service, exports, setup.proxies, setup.tls, setup.limits)
-        .sharing_address(setup.shares_address);
-    // In a thread of its own: nobody may take what is printed.
-    std::thread::Builder::new().name("ready".to_owned()).spawn(ready)?;
-    notify(&[NotifyState::Ready]);
-    let cut_off = server
-        .run(async move {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
-            tracing::info!("stopping: finishing what is in flight");
-            notify(&[NotifyState::Stopping]);
-            // The admin listener may not be there to hear it.
-            let _ = stop.send(true);
-        })
-        .await;
-    if cut_off > 0 {
-        tracing::warn!(connections = cut_off, "the drain time is over; connections were cut off");
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Reloads the certificate when its files change, and on SIGHUP, of which systemd is told.
-async fn reload(tls: Option<Arc<Tls>>, mut hangup: Signal) {
-    const LOOK_EVERY: Duration = Duration::from_secs(2);
-    loop {
-        let asked = tokio::select! {
-            asked = hangup.recv() => asked.is_some(),
-            () = tokio::time::sleep(LOOK_EVERY) => false,
-        };
-        if asked {
-            let began = NotifyState::monotonic_usec_now().ok();
-            notify(&[Some(NotifyState::Reloading), began].into_iter().flatten().collect::<Vec<_>>());
-        }
-        // Reading two small files hardly blocks; a slow disk must not hold up answers all the same.
-        let tls = tls.clone();
-        let reloaded = tokio::task::spawn_blocking(move || {
-            if let Some(tls) = tls {
-                if asked { tls.reload() } else { tls.reload_if_changed() }
-            }
-        });
-        if reloaded.await.is_err() {
-            tracing::error!("reloading the certificate failed");
-        }
-        if asked {
-            notify(&[NotifyState::Ready]);
-        }
-    }
-}
-
-/// Tells systemd, where it started this process.
-fn notify(state: &[NotifyState<'_>]) {
-    if let Err(error) = sd_notify::notify(state) {
-        tracing::debug!(%error, "systemd could not be told");
-    }
 }

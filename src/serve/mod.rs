@@ -11,9 +11,11 @@
 //! - [`refusal`]: what hyper itself answers becomes a problem too; [`host`]: what HTTP demands of a request.
 //! - [`server`]: the listener and its end; [`listen`]: where the listener comes from.
 //! - [`log`], [`metrics`], [`usage`] and [`admin`]: what the operator sees.
+//! - [`assembly`]: all of it put together, and run until it is told to stop.
 
 pub mod address;
 pub mod admin;
+pub mod assembly;
 pub mod connection;
 pub mod exports;
 pub mod follow;
@@ -31,6 +33,7 @@ pub mod tls;
 pub mod usage;
 pub mod waiting;
 
+pub use assembly::{Setup, run_to_end, serve};
 pub use exports::Exports;
 pub use follow::Follow;
 pub use server::{Limits, Server};
