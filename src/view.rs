@@ -5,6 +5,7 @@
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
+pub use crate::model::Witness;
 use crate::model::{Curated, Dataset, Id, License, RecordFields, References, Timestamp};
 use crate::store::format::feed::FeedEntry;
 use crate::store::read::columns::{Columns, Condition};
@@ -14,16 +15,6 @@ use crate::store::{CommitPoint, Snapshot, StoreError};
 /// The dataset is not in the license.
 #[derive(Debug)]
 pub struct NotLicensed;
-
-/// The newest thing that an answer rests on: the license's newest entry in the dataset, or the change that made its
-/// present scope if that is later. What the license does not see never moves it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Witness {
-    /// Its seq.
-    pub seq: u64,
-    /// The lineage of the commit that took that seq.
-    pub lineage: [u8; 16],
-}
 
 /// One dataset of one snapshot, as one license shows it.
 #[derive(Debug)]

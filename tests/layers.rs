@@ -9,7 +9,7 @@ const USES: [(&str, &[&str]); 10] = [
     ("model", &[]),
     ("store", &["model"]),
     ("view", &["store"]),
-    ("token", &["view"]),
+    ("token", &["model"]),
     ("query", &["view", "token"]),
     ("docs", &["model"]),
     ("api", &["query", "token", "docs"]),

@@ -142,3 +142,13 @@ impl License {
         self.subscriptions[dataset.index()].and_then(|subscription| subscription.feed)
     }
 }
+
+/// The newest thing that an answer rests on: the license's newest entry in the dataset, or the change that made its
+/// present scope if that is later. What the license does not see never moves it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Witness {
+    /// Its seq.
+    pub seq: u64,
+    /// The lineage of the commit that took that seq.
+    pub lineage: [u8; 16],
+}
