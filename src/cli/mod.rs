@@ -13,17 +13,19 @@ mod output;
 mod replace;
 mod serve;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use self::output::{Output, note};
 use crate::model::printable::steers;
 use crate::store::file::links::resolve;
 use crate::store::file::panics::{self, Caught};
+use crate::store::file::writer_note::name_command;
 use crate::store::{CLOCK_TOLERANCE_S, Edit, Follower, StoreError, Writer};
 
 /// Licensed, read-only access to curated medical conference and journal records.
@@ -122,23 +124,35 @@ enum Command {
 }
 
 /// Whether an argument or a variable holds what would steer the terminal on which clap repeats it.
-fn given_text_steers() -> bool {
+fn given_text_steers(arguments: Vec<OsString>) -> bool {
     let variables = std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("MEDFEED_"));
-    let given = std::env::args_os().chain(variables.map(|(_, value)| value));
+    let given = arguments.into_iter().chain(variables.map(|(_, value)| value));
     given.into_iter().any(|text| text.to_string_lossy().contains(steers))
+}
+
+impl Cli {
+    /// Parses the arguments; returns the names of the command and its subcommand too, such as `license set`.
+    fn parse_named(arguments: &[OsString]) -> Result<(Cli, String), clap::Error> {
+        let matches = Cli::command().try_get_matches_from(arguments)?;
+        let names = std::iter::successors(matches.subcommand(), |(_, matches)| matches.subcommand());
+        let names: Vec<&str> = names.map(|(name, _)| name).collect();
+        let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut Cli::command()))?;
+        Ok((cli, names.join(" ")))
+    }
 }
 
 /// Parses the arguments, runs the command, and returns the exit code: 0 done, 1 refused or failed with nothing changed,
 /// 2 usage.
 pub fn run() -> ExitCode {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let (cli, command_name) = match Cli::parse_named(&arguments) {
+        Ok(parsed) => parsed,
         Err(error) => {
             let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-            if !asked && std::env::args().any(|argument| argument == "--json") {
+            if !asked && arguments.iter().any(|argument| argument == "--json") {
                 Output::new(true).error(&error.render().to_string());
             }
-            if given_text_steers() {
+            if given_text_steers(arguments) {
                 note(&error.render().to_string());
             } else {
                 // Nothing is left to do when the terminal is gone.
@@ -147,6 +161,7 @@ pub fn run() -> ExitCode {
             return if asked { ExitCode::SUCCESS } else { ExitCode::from(2) };
         }
     };
+    name_command(command_name);
     let Cli { common, command } = cli;
     panics::tell_of_panics(tell_of_panic);
     match panics::catch(|| run_command(&common, command)) {
@@ -207,5 +222,26 @@ fn tell_of_panic(message: &str) {
         tracing::error!("{message}");
     } else {
         note(&format!("error: {message}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_named_without_its_arguments() {
+        let cases = [
+            ("check", "check"),
+            ("--db other.redb import secret/path --dry-run", "import"),
+            ("license set all --dataset journals", "license set"),
+            ("key --wait 1s list", "key list"),
+        ];
+        for (arguments, expected) in cases {
+            let given: Vec<OsString> =
+                ["medfeed"].into_iter().chain(arguments.split(' ')).map(OsString::from).collect();
+            let (_, name) = Cli::parse_named(&given).unwrap();
+            assert_eq!(name, expected, "{arguments}");
+        }
     }
 }

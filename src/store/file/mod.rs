@@ -1,7 +1,7 @@
 //! The database as a file: who may touch it, and when.
 //!
 //! - [`open`]: opening for reading and writing, waiting for another writer, repair after a killed one.
-//! - [`links`]: the file that a path leads to; [`draft`]: files without a name until they are whole; `writer_note`: who
+//! - [`links`]: the file that a path leads to; [`draft`]: files without a name until they are whole; [`writer_note`]: who
 //!   writes; [`panics`] on damaged files.
 //! - [`replace`]: backup, restore and compaction; `copy` writes a database anew, row by row.
 
@@ -11,4 +11,4 @@ pub mod links;
 pub mod open;
 pub mod panics;
 pub mod replace;
-mod writer_note;
+pub mod writer_note;

@@ -5,13 +5,24 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use rustix::fs::{Mode, OFlags};
 
 use crate::model::printable::Printable;
+use crate::model::time::now;
 
 /// As much of a note is read, in bytes.
-const MOST_BYTES: u64 = 200;
+const MAX_BYTES: u64 = 200;
+
+/// The command that this process runs, in the words of the command line.
+static COMMAND: OnceLock<String> = OnceLock::new();
+
+/// Says which command this process runs, such as `license set`, for those who wait while it writes. The first call counts.
+pub fn name_command(command: String) {
+    // It is the command of the whole process, which has one.
+    let _ = COMMAND.set(command);
+}
 
 /// The note of a living writer; it goes with this value.
 #[derive(Debug)]
@@ -27,10 +38,8 @@ impl WriterNote {
     /// Says that this process writes. Where that is not possible nothing is said.
     pub fn leave(database: &Path) -> WriterNote {
         let path = WriterNote::path_of(database);
-        let words: Vec<String> =
-            std::env::args_os().take(3).skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
-        let command = words.join(" ");
-        let text = format!("process {} (`medfeed {command}`, since {})", std::process::id(), crate::model::time::now());
+        let command = COMMAND.get().map(|command| format!("`medfeed {command}`, ")).unwrap_or_default();
+        let text = format!("process {} ({command}since {})", std::process::id(), now());
         WriterNote(write_new(&path, &text).is_ok().then_some(path))
     }
 
@@ -61,7 +70,7 @@ fn read_plain(path: &Path) -> io::Result<Vec<u8>> {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     let mut content = Vec::new();
-    file.take(MOST_BYTES).read_to_end(&mut content)?;
+    file.take(MAX_BYTES).read_to_end(&mut content)?;
     Ok(content)
 }
 
