@@ -46,7 +46,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
 }
 
-fn all_sources() -> BTreeMap<PathBuf, String> {
+pub fn all_sources() -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();
     sources(&root(), &mut found);
     assert!(found.len() > 50, "only {} files", found.len());

@@ -10,7 +10,7 @@ use anyhow::Context;
 use clap::Args;
 use tokio::net::TcpListener;
 
-use super::Common;
+use super::common::Common;
 use super::output::print_line;
 use super::serve::{LogArgs, NO_RUNTIME};
 use crate::api::Settings;

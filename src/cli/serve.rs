@@ -15,8 +15,8 @@ use ipnet::IpNet;
 use tokio::net::TcpListener;
 use tracing_subscriber::EnvFilter;
 
-use super::Common;
 use super::arguments::{parse_duration, parse_text};
+use super::common::Common;
 use super::output::print_line;
 use crate::api::Settings;
 use crate::model::network::parse_network;
