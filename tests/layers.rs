@@ -142,7 +142,7 @@ fn files_stay_short() {
 #[test]
 fn uses_are_found() {
     let cases: [(&str, &[&str]); 6] = [
-        ("use crate::api::Source;", &["api"]),
+        ("use crate::api::SnapshotSource;", &["api"]),
         ("use crate::{store::{Writer, Edit}, model};", &["model", "store"]),
         ("fn f() { crate::view::View::open() }", &["view"]),
         ("macro_rules! m { () => { $crate::model::X } }", &[]),

@@ -12,7 +12,7 @@ use super::params::Params;
 use super::problem::{Code, Problem};
 use super::records::updated_since;
 use super::response::Response;
-use super::source::Source;
+use super::source::SnapshotSource;
 use crate::model::json::push_str;
 use crate::model::{Dataset, License};
 use crate::query::feed::{self, Start};
@@ -25,7 +25,7 @@ const LIMIT_MOST: u16 = 1000;
 
 /// Where newer commits are looked for, once, before a token is said to be lost.
 pub(super) struct Newer<'s> {
-    pub source: &'s dyn Source,
+    pub source: &'s dyn SnapshotSource,
     /// The looks that had begun when the request came.
     pub looks: u64,
 }

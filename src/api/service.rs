@@ -22,7 +22,7 @@ use super::reference::ReferenceLists;
 use super::request::Request;
 use super::response::Response;
 use super::route::{Route, find_route, is_under_v1};
-use super::source::Source;
+use super::source::SnapshotSource;
 use super::{auth, changes, exports, records, status};
 use crate::docs;
 use crate::model::KeyRecord;
@@ -53,7 +53,7 @@ impl Settings {
 /// The API over a source of snapshots.
 pub struct Service {
     settings: Settings,
-    source: Arc<dyn Source>,
+    source: Arc<dyn SnapshotSource>,
     observer: Arc<dyn Observer>,
     rate: RateLimiter,
     packer: Arc<Packer>,
@@ -70,12 +70,12 @@ impl std::fmt::Debug for Service {
 
 impl Service {
     /// A service with fresh rate windows, which logs a line per request.
-    pub fn new(settings: Settings, source: Arc<dyn Source>) -> Service {
+    pub fn new(settings: Settings, source: Arc<dyn SnapshotSource>) -> Service {
         Service::observed(settings, source, Arc::new(RequestLog))
     }
 
     /// A service with fresh rate windows, whose answers an observer hears of.
-    pub fn observed(settings: Settings, source: Arc<dyn Source>, observer: Arc<dyn Observer>) -> Service {
+    pub fn observed(settings: Settings, source: Arc<dyn SnapshotSource>, observer: Arc<dyn Observer>) -> Service {
         let packer = Arc::new(Packer::new(settings.packed_bytes));
         let (rate, reference_lists, pages, documents) = Default::default();
         Service { settings, source, observer, rate, packer, reference_lists, pages, documents }

@@ -10,10 +10,10 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::exports::Exports;
-use super::follow::Follow;
 use super::log::LostLines;
+use super::watcher::Watcher;
 use crate::api::observe::{Answered, Cause, ConnectionLimit, GivenUp, Observer, RequestLog};
-use crate::api::{Code, Source};
+use crate::api::{Code, SnapshotSource};
 use crate::model::time::now;
 
 type Number = Gauge<i64>;
@@ -198,14 +198,14 @@ impl Metrics {
     }
 
     /// The text for a scrape.
-    pub fn render(&self, follow: &Follow, exports: &Exports) -> String {
-        let published = follow.published().commit();
+    pub fn render(&self, watcher: &Watcher, exports: &Exports) -> String {
+        let published = watcher.published().commit();
         self.snapshot_seq.set(published.seq);
         self.snapshot_age.set(now().unix_s() - published.time.unix_s());
-        self.held_back.set(i64::from(follow.newest().commit() != published));
-        self.database_followed.set(i64::from(follow.is_followed()));
-        self.feed_cache_bytes.set(follow.published().feed_cache().bytes());
-        self.record_cache_bytes.set(u64::try_from(follow.published().bodies().bytes()).unwrap_or(u64::MAX));
+        self.held_back.set(i64::from(watcher.newest().commit() != published));
+        self.database_followed.set(i64::from(watcher.is_followed()));
+        self.feed_cache_bytes.set(watcher.published().feed_cache().bytes());
+        self.record_cache_bytes.set(u64::try_from(watcher.published().bodies().bytes()).unwrap_or(u64::MAX));
         let (files, bytes) = exports.kept();
         self.export_cache_files.set(u64::try_from(files).unwrap_or(u64::MAX));
         self.export_cache_bytes.set(u64::try_from(bytes).unwrap_or(u64::MAX));
