@@ -6,8 +6,6 @@ use http::header::{ALLOW, CONNECTION, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE}
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 
-use super::content::Content;
-use super::response::Response;
 use crate::store::StoreError;
 
 /// What kind of error it is: the last part of a problem's `type`.
@@ -120,7 +118,7 @@ pub struct Problem {
     pub detail: String,
     /// What went wrong on our side: for the log alone.
     cause: Option<String>,
-    headers: Vec<(HeaderName, HeaderValue)>,
+    pub(super) headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 #[derive(Serialize)]
@@ -206,18 +204,11 @@ impl Problem {
         serde_json::to_vec(&body).unwrap_or_default()
     }
 
-    /// The answer's body and own headers.
-    pub fn into_response(self, docs_url: &str, request_id: &str) -> Response {
+    /// Tells the operator what went wrong on our side.
+    pub(super) fn log(&self, request_id: &str) {
         if let Some(cause) = &self.cause {
             tracing::error!(request_id, error = cause, "a request could not be answered");
         }
-        let body = Content::Bytes(self.body(docs_url, request_id).into());
-        let mut response = Response::new(self.status, "application/problem+json", body);
-        response.problem = Some(self.code);
-        for (name, value) in self.headers {
-            response.headers.insert(name, value);
-        }
-        response
     }
 }
 

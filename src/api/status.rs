@@ -2,10 +2,9 @@
 
 use serde::Serialize;
 
-use super::content::Content;
 use super::params::Params;
 use super::problem::{Code, Problem};
-use super::response::Response;
+use super::representation::Representation;
 use crate::model::{Dataset, Timestamp};
 use crate::store::Snapshot;
 
@@ -35,7 +34,7 @@ pub(super) fn status(
     readable: bool,
     params: &Params<'_>,
     now: Timestamp,
-) -> Result<Response, Problem> {
+) -> Result<Representation, Problem> {
     params.allow(&[])?;
     if !readable {
         return Err(Problem::new(Code::Unavailable, "The data cannot be read at the moment. Try again in a minute."));
@@ -52,5 +51,5 @@ pub(super) fn status(
     };
     // A struct of texts and numbers always becomes JSON.
     let body = serde_json::to_vec(&status).unwrap_or_default();
-    Ok(Response::json(Content::Bytes(body.into())))
+    Ok(Representation::json(body))
 }
