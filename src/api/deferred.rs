@@ -10,7 +10,7 @@ use super::exports::ExportCall;
 use super::rate::Window;
 use super::request::Request;
 use super::response::Response;
-use super::route::Route;
+use crate::contract::Route;
 use crate::model::KeyRecord;
 
 /// What the making of an answer may wait for. Whoever may wait for one may wait for those before it, too.

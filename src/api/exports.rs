@@ -8,9 +8,10 @@ use http::{HeaderValue, StatusCode};
 use super::caller::Caller;
 use super::content::Content;
 use super::deferred::{Outcome, Wait};
-use super::params::Params;
 use super::problem::Problem;
 use super::response::{Response, X_RECORD_COUNT, X_SYNC_TOKEN};
+use crate::contract::parameters::{ExportFormat, ExportParameters};
+use crate::contract::{Query, Route};
 use crate::model::{Dataset, License, LicenseId, Timestamp};
 use crate::query::export::{self, Format};
 use crate::query::feed;
@@ -60,20 +61,17 @@ pub struct ExportCall {
 /// Checks a call for an export.
 pub(super) fn export(
     caller: &Caller,
-    dataset: &str,
-    params: &Params<'_>,
+    route: &Route,
+    query: &Query<'_>,
     wall: Timestamp,
     patience: Wait,
 ) -> Result<Outcome, Problem> {
-    let dataset: Dataset =
-        dataset.parse().map_err(|_| Problem::invalid_parameter("dataset", "must be `conferences` or `journals`"))?;
+    let dataset = route.dataset()?;
     let view = caller.view(dataset)?;
-    params.allow(&["format"])?;
-    let format = params.read("format", |text| match text {
-        "jsonl" => Ok(Format::Jsonl),
-        "csv" => Ok(Format::Csv),
-        _ => Err("must be `jsonl` or `csv`".to_owned()),
-    })?;
+    let format = match query.parse::<ExportParameters>()?.format {
+        ExportFormat::Jsonl => Format::Jsonl,
+        ExportFormat::Csv => Format::Csv,
+    };
     if patience < Wait::Reading && !view.is_ready() {
         return Ok(Outcome::Later(Wait::Reading));
     }
@@ -81,7 +79,7 @@ pub(super) fn export(
     let sealed = Sealer::new(caller.snapshot.secret()).seal_sync_token(&token);
     Ok(Outcome::Export(ExportCall {
         dataset,
-        format: format.unwrap_or(Format::Jsonl),
+        format,
         token: sealed,
         witness: token.witness,
         wall,

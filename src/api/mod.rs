@@ -6,7 +6,7 @@
 //! - [`service`]: the order of checks, from the body to the record; [`deferred`]: answers that have to wait.
 //! - [`observe`]: what is told of each answer; `content`: what it says, before it is known in which form;
 //!   `pages`: what is kept of it.
-//! - [`route`], [`auth`], [`rate`], [`params`], [`etag`]: its steps.
+//! - [`auth`], [`rate`], [`etag`]: its steps; routes and parameters are those of [`crate::contract`].
 //! - [`records`] (lists and single records), [`changes`], [`exports`], `reference`, [`status`]: one file per resource.
 
 pub mod auth;
@@ -18,20 +18,19 @@ pub mod etag;
 pub mod exports;
 pub mod observe;
 mod pages;
-pub mod params;
 pub mod problem;
 pub mod rate;
 pub mod records;
 mod reference;
 pub mod request;
 pub mod response;
-pub mod route;
 pub mod service;
 pub mod source;
 pub mod status;
 
+pub use crate::contract::Code;
 pub use deferred::{Answer, Deferred, Wait};
-pub use problem::{Code, Problem};
+pub use problem::Problem;
 pub use request::Request;
 pub use response::Response;
 pub use service::{Service, Settings};

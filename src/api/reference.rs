@@ -8,9 +8,10 @@ use super::caller::Caller;
 use super::content::{Content, Document};
 use super::deferred::{Outcome, Wait};
 use super::etag::ETag;
-use super::params::Params;
 use super::problem::Problem;
 use super::response::Response;
+use crate::contract::Query;
+use crate::contract::parameters::{NoParameters, ReferenceParameters};
 use crate::model::{Dataset, LicenseId};
 use crate::query::recent::Recent;
 use crate::query::reference::{list_organizations, list_tags, list_therapy_areas};
@@ -75,21 +76,21 @@ fn json<T: Serialize>(data: Vec<T>) -> Vec<u8> {
 
 impl ReferenceLists {
     /// Therapy areas of the license's conferences.
-    pub fn therapy_areas(&self, caller: &Caller, params: &Params<'_>, patience: Wait) -> Result<Outcome, Problem> {
+    pub fn therapy_areas(&self, caller: &Caller, query: &Query<'_>, patience: Wait) -> Result<Outcome, Problem> {
         let view = caller.view(Dataset::Conferences)?;
-        params.allow(&[])?;
+        query.parse::<NoParameters>()?;
         Ok(self.answer(&view, List::TherapyAreas, patience)?)
     }
 
     /// Tags of a dataset's records in the license.
-    pub fn tags(&self, caller: &Caller, params: &Params<'_>, patience: Wait) -> Result<Outcome, Problem> {
-        let view = view_of_parameter(caller, params, &["dataset", "type"])?;
-        Ok(self.answer(&view, List::Tags(params.text("type")?), patience)?)
+    pub fn tags(&self, caller: &Caller, query: &Query<'_>, patience: Wait) -> Result<Outcome, Problem> {
+        let (view, kind) = view_of_parameter(caller, query)?;
+        Ok(self.answer(&view, List::Tags(kind), patience)?)
     }
 
     /// Organizations of a dataset's records in the license.
-    pub fn organizations(&self, caller: &Caller, params: &Params<'_>, patience: Wait) -> Result<Outcome, Problem> {
-        let view = view_of_parameter(caller, params, &["dataset"])?;
+    pub fn organizations(&self, caller: &Caller, query: &Query<'_>, patience: Wait) -> Result<Outcome, Problem> {
+        let (view, _) = view_of_parameter(caller, query)?;
         Ok(self.answer(&view, List::Organizations, patience)?)
     }
 
@@ -132,17 +133,14 @@ impl ReferenceLists {
     }
 }
 
-/// The view of the dataset that the parameter names. That it is not licensed is said before anything is said of the
-/// other parameters.
-fn view_of_parameter<'c>(caller: &'c Caller, params: &Params<'_>, allowed: &[&str]) -> Result<View<'c>, Problem> {
-    let dataset = params.parsed::<Dataset>("dataset", "must be `conferences` or `journals`");
-    let view = match &dataset {
-        Ok(Some(dataset)) => Some(caller.view(*dataset)?),
-        _ => None,
-    };
-    params.allow(allowed)?;
-    dataset?;
-    view.ok_or_else(|| Problem::invalid_parameter("dataset", "is required; send `conferences` or `journals`"))
+/// The view of the dataset that the parameter names, and the type. That the dataset is not licensed is said before anything
+/// is said of the parameters.
+fn view_of_parameter<'c>(caller: &'c Caller, query: &Query<'_>) -> Result<(View<'c>, Option<String>), Problem> {
+    if let Some(dataset) = query.dataset() {
+        caller.view(dataset)?;
+    }
+    let ReferenceParameters { dataset, r#type } = query.parse()?;
+    Ok((caller.view(dataset)?, r#type))
 }
 
 #[cfg(test)]

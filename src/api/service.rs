@@ -15,15 +15,15 @@ use super::content::{Content, Document};
 use super::deferred::{Answer, Asked, Deferred, Outcome, Passed, Wait};
 use super::observe::{Answered, Observer, RequestLog};
 use super::pages::Pages;
-use super::params::Params;
 use super::problem::{Code, Problem};
 use super::rate::RateLimiter;
 use super::reference::ReferenceLists;
 use super::request::Request;
 use super::response::Response;
-use super::route::{Route, find_route, is_under_v1};
 use super::source::Source;
 use super::{auth, changes, exports, records, status};
+use crate::contract::route::is_under_v1;
+use crate::contract::{CONTRACT, Query, Resource};
 use crate::docs;
 use crate::model::KeyRecord;
 use crate::query::packed::Packer;
@@ -201,23 +201,23 @@ impl Service {
             ));
         }
         let closing = |problem: Problem| if request.has_body { problem.closing() } else { problem };
-        let route = find_route(&request.path).ok_or_else(|| {
+        let route = CONTRACT.route(&request.path).ok_or_else(|| {
             closing(Problem::new(
                 Code::NotFound,
                 format!("There is no such endpoint. The endpoints are listed at {}/docs.", self.settings.public_url),
             ))
         })?;
-        asked.pattern = route.pattern();
+        asked.pattern = route.endpoint.pattern;
         if !reading {
             return Err(closing(Problem::method_not_allowed(&request.method)));
         }
-        match route {
-            Route::Docs => return self.docs(request).map(Some),
-            Route::Status => {
-                let params = Params::of(request.query.as_deref());
+        match route.endpoint.resource {
+            Resource::Docs => return self.docs(request).map(Some),
+            Resource::Status => {
+                let query = Query::of(route.endpoint, request.query.as_deref());
                 let snapshot = self.source.published();
                 let readable = self.source.is_readable();
-                return status::status(&snapshot, readable, &params, request.wall).map(Some);
+                return status::status(&snapshot, readable, &query, request.wall).map(Some);
             }
             _ => {}
         }
@@ -230,19 +230,19 @@ impl Service {
     /// The answer to a caller who passed, if it has to wait for no more than `patience`.
     fn respond(&self, request: &Request, passed: &Passed, patience: Wait) -> Result<Outcome, Problem> {
         let Passed { caller, route, looks } = passed;
-        let params = Params::of(request.query.as_deref());
-        match route {
-            Route::Export(dataset) => exports::export(caller, dataset, &params, request.wall, patience),
-            Route::List(dataset) => records::list(caller, *dataset, &params, &request.headers, &self.pages, patience),
-            Route::Record(dataset, id) => records::single(caller, *dataset, *id, &params, patience),
-            Route::Changes(dataset) => {
+        let query = &Query::of(route.endpoint, request.query.as_deref());
+        match route.endpoint.resource {
+            Resource::Export => exports::export(caller, route, query, request.wall, patience),
+            Resource::List(dataset) => records::list(caller, dataset, query, &request.headers, &self.pages, patience),
+            Resource::Record(dataset) => records::single(caller, dataset, route.value.parse().ok(), query, patience),
+            Resource::Changes(dataset) => {
                 let newer = changes::Newer { source: self.source.as_ref(), looks: *looks };
-                changes::changes(caller, &newer, *dataset, &params, &self.pages, patience)
+                changes::changes(caller, &newer, dataset, query, &self.pages, patience)
             }
-            Route::TherapyAreas => self.reference_lists.therapy_areas(caller, &params, patience),
-            Route::Tags => self.reference_lists.tags(caller, &params, patience),
-            Route::Organizations => self.reference_lists.organizations(caller, &params, patience),
-            Route::Docs | Route::Status => Err(Problem::internal("a route was not taken")),
+            Resource::TherapyAreas => self.reference_lists.therapy_areas(caller, query, patience),
+            Resource::Tags => self.reference_lists.tags(caller, query, patience),
+            Resource::Organizations => self.reference_lists.organizations(caller, query, patience),
+            Resource::Docs | Resource::Status => Err(Problem::internal("a route was not taken")),
         }
     }
 
