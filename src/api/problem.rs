@@ -8,6 +8,7 @@ use http::{HeaderValue, StatusCode};
 use super::content::Content;
 use super::response::Response;
 pub use crate::contract::Code;
+use crate::contract::codes::{ALLOWED_METHODS, CHALLENGE, INVALID_TOKEN_CHALLENGE};
 use crate::contract::{BadRequest, ProblemBody};
 use crate::store::StoreError;
 
@@ -40,11 +41,7 @@ impl Problem {
 
     /// 401, with the challenge of the contract: `error` only when a key was sent.
     pub fn unauthorized(code: Code, detail: impl Into<String>) -> Problem {
-        let challenge = if code == Code::MissingApiKey {
-            "Bearer realm=\"medfeed\""
-        } else {
-            "Bearer realm=\"medfeed\", error=\"invalid_token\""
-        };
+        let challenge = if code == Code::MissingApiKey { CHALLENGE } else { INVALID_TOKEN_CHALLENGE };
         Problem::new(code, detail).with(WWW_AUTHENTICATE, HeaderValue::from_static(challenge))
     }
 
@@ -59,7 +56,7 @@ impl Problem {
             Code::MethodNotAllowed,
             format!("Method {method} is not supported: every operation is a GET (or HEAD)."),
         )
-        .with(ALLOW, HeaderValue::from_static("GET, HEAD"))
+        .with(ALLOW, HeaderValue::from_static(ALLOWED_METHODS))
     }
 
     /// A parameter that is missing, or has the wrong form or range.
@@ -88,13 +85,8 @@ impl Problem {
 
     /// The JSON of the problem.
     pub fn body(&self, docs_url: &str, request_id: &str) -> Vec<u8> {
-        let body = ProblemBody {
-            r#type: format!("{docs_url}/errors/{}", self.code),
-            title: self.status.canonical_reason().unwrap_or("Error"),
-            status: self.status.as_u16(),
-            detail: &self.detail,
-            request_id,
-        };
+        let page_url = format!("{docs_url}/errors/{}", self.code);
+        let body = ProblemBody::new(self.status, page_url, self.detail.as_str(), request_id);
         // A struct of texts always becomes JSON.
         serde_json::to_vec(&body).unwrap_or_default()
     }

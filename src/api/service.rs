@@ -293,7 +293,7 @@ impl Service {
         let (content_type, body) = match pages.get(&request.path) {
             Some(page) => page.clone(),
             None => {
-                let page = docs::find_page(&request.path, &self.settings.public_url).ok_or_else(|| {
+                let page = docs::find_page(&CONTRACT, &request.path, &self.settings.public_url).ok_or_else(|| {
                     let start = format!("There is no such page. Start at {}/docs.", self.settings.public_url);
                     Problem::new(Code::NotFound, start)
                 })?;

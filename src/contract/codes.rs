@@ -1,5 +1,6 @@
 //! The error codes: what a problem's `type` ends in.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use http::StatusCode;
@@ -42,12 +43,14 @@ pub enum Scope {
     Named,
 }
 
-impl CodeInfo {
-    /// The problem's `title`: the reason phrase of the status.
-    pub fn reason(&self) -> &'static str {
-        self.status.canonical_reason().unwrap_or("Error")
-    }
-}
+/// `WWW-Authenticate` of a request without a key.
+pub const CHALLENGE: &str = "Bearer realm=\"medfeed\"";
+
+/// `WWW-Authenticate` of a request with a key that is unusable.
+pub const INVALID_TOKEN_CHALLENGE: &str = "Bearer realm=\"medfeed\", error=\"invalid_token\"";
+
+/// `Allow` of every endpoint.
+pub const ALLOWED_METHODS: &str = "GET, HEAD";
 
 macro_rules! codes {
     ($($code:ident { $($field:ident: $value:expr,)+ })+) => {
@@ -97,13 +100,26 @@ pub struct ProblemBody<'a> {
     /// The address of the code's page.
     pub r#type: String,
     /// The reason phrase of the status.
-    pub title: &'a str,
+    pub title: &'static str,
     /// The HTTP status.
     pub status: u16,
     /// The cause, and what to send instead.
-    pub detail: &'a str,
+    pub detail: Cow<'a, str>,
     /// The same value as in the header `X-Request-Id`.
     pub request_id: &'a str,
+}
+
+impl<'a> ProblemBody<'a> {
+    /// The body of an error with a status, whose code has its page at an address.
+    pub fn new(
+        status: StatusCode,
+        page_url: String,
+        detail: impl Into<Cow<'a, str>>,
+        request_id: &'a str,
+    ) -> ProblemBody<'a> {
+        let title = status.canonical_reason().unwrap_or("Error");
+        ProblemBody { r#type: page_url, title, status: status.as_u16(), detail: detail.into(), request_id }
+    }
 }
 
 codes! {
@@ -354,7 +370,7 @@ mod tests {
     #[test]
     fn texts_are_whole() {
         for info in CODES {
-            assert!(!info.reason().is_empty(), "{}", info.name);
+            assert!(info.status.canonical_reason().is_some(), "{}", info.name);
             for text in [info.condition, info.remedy] {
                 assert!(text.ends_with('.'), "{}: {text}", info.name);
             }

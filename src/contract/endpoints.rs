@@ -65,6 +65,11 @@ impl Resource {
 }
 
 impl Endpoint {
+    /// The path below the base address, which ends in `/v1`.
+    pub fn path(&self) -> &'static str {
+        self.pattern.strip_prefix("/v1").unwrap_or(self.pattern)
+    }
+
     /// All parameters: those of the path, of the query, and of the headers.
     pub fn all_parameters(&self) -> impl Iterator<Item = &'static Parameter> {
         let names = self.placeholders();

@@ -8,6 +8,10 @@
 //! - [`route`]: from a path to its endpoint.
 //! - [`query`]: from a query to an endpoint's typed parameters.
 
+use std::collections::BTreeSet;
+
+use http::StatusCode;
+
 pub mod codes;
 pub mod endpoints;
 pub mod parameters;
@@ -41,5 +45,12 @@ impl Contract {
             codes::Scope::WithParameters => !endpoint.parameters.is_empty(),
             codes::Scope::Named => endpoint.codes.contains(&info.code),
         })
+    }
+
+    /// The statuses that an endpoint answers with, in their order.
+    pub fn statuses_of(&self, endpoint: &Endpoint) -> BTreeSet<StatusCode> {
+        let revalidated = endpoint.resource.is_revalidatable().then_some(StatusCode::NOT_MODIFIED);
+        let errors = self.codes_of(endpoint).map(|info| info.status);
+        [StatusCode::OK].into_iter().chain(revalidated).chain(errors).collect()
     }
 }

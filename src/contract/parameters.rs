@@ -58,6 +58,17 @@ pub enum Place {
     Header,
 }
 
+impl Place {
+    /// The place in words.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Place::Path => "path",
+            Place::Query => "query",
+            Place::Header => "header",
+        }
+    }
+}
+
 /// What becomes of a request without a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Absent {
@@ -132,7 +143,7 @@ impl Form {
             Form::Date => "`YYYY-MM-DD`".to_owned(),
             Form::Time => quoted(&TIME_EXAMPLES, ", "),
             Form::Choice(values) => quoted(values, " or "),
-            Form::Text | Form::Token | Form::ETags => "a text".to_owned(),
+            Form::Text | Form::Token | Form::ETags => "a string".to_owned(),
         }
     }
 }
