@@ -6,20 +6,17 @@ use std::sync::Arc;
 use super::caller::Caller;
 use super::deferred::{Outcome, Wait};
 use super::observe::FeedUse;
-use super::params::Params;
 use super::problem::{Code, Problem};
-use super::records::updated_since;
 use super::representation::Representation;
 use super::source::Source;
+use crate::contract::Query;
+use crate::contract::parameters::ChangesParameters;
 use crate::model::json::push_str;
 use crate::model::{Dataset, License};
 use crate::query::feed::{self, Start};
 use crate::store::{Snapshot, StoreError};
 use crate::token::{Sealer, SyncToken};
 use crate::view::View;
-
-const LIMIT_DEFAULT: u16 = 500;
-const LIMIT_MOST: u16 = 1000;
 
 /// Where newer commits are looked for, once, before a token is said to be lost.
 pub(super) struct Newer<'s> {
@@ -33,18 +30,15 @@ pub(super) fn changes(
     caller: &Caller,
     newer: &Newer<'_>,
     dataset: Dataset,
-    params: &Params<'_>,
+    query: &Query<'_>,
     patience: Wait,
 ) -> Result<Outcome, Problem> {
     let mut caller = Cow::Borrowed(caller);
     caller.view(dataset)?;
-    params.allow(&["since", "updated_since", "limit"])?;
-    let limit = params.whole("limit", 1, LIMIT_MOST)?.unwrap_or(LIMIT_DEFAULT);
-    let since_time = updated_since(params)?;
-    let since = params.opaque("since")?;
+    let ChangesParameters { since, updated_since, limit } = query.parse()?;
     let later = |wait| Ok(Outcome::Later(wait));
     let mut sent = None;
-    let start = match (&since, since_time) {
+    let start = match (&since, updated_since) {
         (Some(_), Some(_)) => {
             return Err(Problem::invalid_parameter(
                 "updated_since",

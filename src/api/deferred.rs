@@ -11,7 +11,7 @@ use super::rate::Window;
 use super::representation::Representation;
 use super::request::Request;
 use super::response::Response;
-use super::route::Route;
+use crate::contract::Route;
 use crate::model::{Dataset, KeyRecord, LicenseId};
 use crate::store::StoreError;
 use crate::view::{View, Witness};

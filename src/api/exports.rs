@@ -6,11 +6,11 @@ use http::header::CONTENT_ENCODING;
 use super::answers::CachedAnswer;
 use super::caller::Caller;
 use super::deferred::{Outcome, Wait};
-use super::params::Params;
 use super::problem::Problem;
 use super::representation::{Body, Representation};
 use super::response::{X_RECORD_COUNT, X_SYNC_TOKEN};
-use crate::model::Dataset;
+use crate::contract::parameters::{ExportFormat, ExportParameters};
+use crate::contract::{Query, Route};
 use crate::query::export::{self, Format};
 use crate::query::feed;
 use crate::query::member::Member;
@@ -19,24 +19,20 @@ use crate::token::Sealer;
 /// A whole dataset as one file. What did not change since an earlier answer is taken from that.
 pub(super) fn export(
     caller: &Caller,
-    dataset: &str,
-    params: &Params<'_>,
+    route: &Route,
+    query: &Query<'_>,
     patience: Wait,
     earlier: Option<&CachedAnswer>,
 ) -> Result<Outcome, Problem> {
-    let dataset: Dataset =
-        dataset.parse().map_err(|_| Problem::invalid_parameter("dataset", "must be `conferences` or `journals`"))?;
+    let dataset = route.dataset()?;
     let view = caller.view(dataset)?;
-    params.allow(&["format"])?;
-    let format = params.read("format", |text| match text {
-        "jsonl" => Ok(Format::Jsonl),
-        "csv" => Ok(Format::Csv),
-        _ => Err("must be `jsonl` or `csv`".to_owned()),
-    })?;
+    let format = match query.parse::<ExportParameters>()?.format {
+        ExportFormat::Jsonl => Format::Jsonl,
+        ExportFormat::Csv => Format::Csv,
+    };
     if patience < Wait::Exporting {
         return Ok(Outcome::Later(Wait::Exporting));
     }
-    let format = format.unwrap_or(Format::Jsonl);
     let nothing = Member::default();
     let earlier = match earlier.map(|answer| &answer.representation.body) {
         Some(Body::Export { member, .. }) => member,

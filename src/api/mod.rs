@@ -6,7 +6,7 @@
 //! - [`service`]: the order of checks, from the body to the record; [`deferred`]: answers that have to wait.
 //! - [`representation`]: what an answer says; [`answers`]: the cache of finished ones.
 //! - [`observe`]: what is told of each answer.
-//! - [`route`], [`auth`], [`rate`], [`params`], [`etag`]: its steps.
+//! - [`auth`], [`rate`], [`etag`]: its steps; routes and parameters are those of [`crate::contract`].
 //! - [`records`] (lists and single records), [`changes`], [`exports`], `reference`, [`status`]: one file per resource.
 
 pub mod answers;
@@ -17,7 +17,6 @@ pub mod deferred;
 pub mod etag;
 pub mod exports;
 pub mod observe;
-pub mod params;
 pub mod problem;
 pub mod rate;
 pub mod records;
@@ -25,13 +24,13 @@ mod reference;
 pub mod representation;
 pub mod request;
 pub mod response;
-pub mod route;
 pub mod service;
 pub mod source;
 pub mod status;
 
+pub use crate::contract::Code;
 pub use deferred::{Answer, Deferred, Wait};
-pub use problem::{Code, Problem};
+pub use problem::Problem;
 pub use request::Request;
 pub use response::Response;
 pub use service::{Service, Settings};

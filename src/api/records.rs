@@ -3,36 +3,27 @@
 use super::caller::Caller;
 use super::deferred::{Outcome, Wait};
 use super::etag::ETag;
-use super::params::Params;
 use super::problem::{Code, Problem};
 use super::representation::Representation;
+use crate::contract::Query;
+use crate::contract::parameters::{ListParameters, NoParameters};
 use crate::model::json::push_str;
-use crate::model::time::{parse_date, parse_time};
-use crate::model::{Dataset, Id, Timestamp};
+use crate::model::{Dataset, Id};
 use crate::query::list::{self, Filter};
 use crate::store::format::codec::Hash;
 use crate::token::{Cursor, Sealer};
 
-const LIMIT_DEFAULT: u16 = 100;
-const LIMIT_MOST: u16 = 500;
-
-const JOURNAL_PARAMETERS: [&str; 4] = ["limit", "cursor", "updated_since", "q"];
-const CONFERENCE_PARAMETERS: [&str; 9] =
-    ["limit", "cursor", "updated_since", "q", "year", "start_date_from", "start_date_to", "country", "therapy_area"];
-
 /// A page of a list.
-pub(super) fn list(caller: &Caller, dataset: Dataset, params: &Params<'_>, patience: Wait) -> Result<Outcome, Problem> {
+pub(super) fn list(caller: &Caller, dataset: Dataset, query: &Query<'_>, patience: Wait) -> Result<Outcome, Problem> {
     let view = caller.view(dataset)?;
-    params.allow(match dataset {
-        Dataset::Conferences => &CONFERENCE_PARAMETERS,
-        Dataset::Journals => &JOURNAL_PARAMETERS,
-    })?;
-    let limit = params.whole("limit", 1, LIMIT_MOST)?.unwrap_or(LIMIT_DEFAULT);
-    let filter = filter(params)?;
+    let parameters: ListParameters = query.parse()?;
+    let limit = parameters.limit;
+    let cursor = parameters.cursor.clone();
+    let filter = filter(parameters);
     let sealer = Sealer::new(caller.snapshot.secret());
     let filters = filter.hash();
     let position = |last_id| Cursor { dataset, license: caller.license.id, filters, last_id };
-    let after = match params.opaque("cursor")? {
+    let after = match cursor {
         None => 0,
         Some(text) => sealer
             .open_cursor(&text)
@@ -78,29 +69,16 @@ pub(super) fn list(caller: &Caller, dataset: Dataset, params: &Params<'_>, patie
     Ok(Outcome::made(&view, Representation::revalidatable(body, etag))?)
 }
 
-fn filter(params: &Params<'_>) -> Result<Filter, Problem> {
-    let date = |name| params.read(name, |text| parse_date(text).map_err(|rule| rule.to_string()));
-    Ok(Filter {
-        updated_since: updated_since(params)?,
-        text: params.read("q", |text| {
-            let length = text.chars().count();
-            if (2..=100).contains(&length) {
-                Ok(text.to_owned())
-            } else {
-                Err(format!("must have 2 to 100 characters, not {length}"))
-            }
-        })?,
-        year: params.whole("year", 1900, 2100)?,
-        start_date_from: date("start_date_from")?,
-        start_date_to: date("start_date_to")?,
-        country: params.text("country")?,
-        therapy_area: params.text("therapy_area")?,
-    })
-}
-
-/// The parameter `updated_since`, shared with the feed.
-pub(super) fn updated_since(params: &Params<'_>) -> Result<Option<Timestamp>, Problem> {
-    params.read("updated_since", |text| parse_time(text).map_err(|rule| rule.to_string()))
+fn filter(parameters: ListParameters) -> Filter {
+    Filter {
+        updated_since: parameters.updated_since,
+        text: parameters.q,
+        year: parameters.year,
+        start_date_from: parameters.start_date_from,
+        start_date_to: parameters.start_date_to,
+        country: parameters.country,
+        therapy_area: parameters.therapy_area,
+    }
 }
 
 /// A single record.
@@ -108,11 +86,11 @@ pub(super) fn single(
     caller: &Caller,
     dataset: Dataset,
     id: Option<Id>,
-    params: &Params<'_>,
+    query: &Query<'_>,
     patience: Wait,
 ) -> Result<Outcome, Problem> {
     let view = caller.view(dataset)?;
-    params.allow(&[])?;
+    query.parse::<NoParameters>()?;
     if patience < Wait::Reading && !view.has_index() {
         return Ok(Outcome::Later(Wait::Reading));
     }

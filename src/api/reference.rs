@@ -5,9 +5,10 @@ use serde::Serialize;
 use super::caller::Caller;
 use super::deferred::{Outcome, Wait};
 use super::etag::ETag;
-use super::params::Params;
 use super::problem::Problem;
 use super::representation::Representation;
+use crate::contract::Query;
+use crate::contract::parameters::{NoParameters, ReferenceParameters};
 use crate::model::Dataset;
 use crate::query::reference::{list_organizations, list_tags, list_therapy_areas};
 use crate::store::StoreError;
@@ -19,22 +20,21 @@ struct Envelope<T> {
 }
 
 /// Therapy areas of the license's conferences.
-pub(super) fn therapy_areas(caller: &Caller, params: &Params<'_>, patience: Wait) -> Result<Outcome, Problem> {
+pub(super) fn therapy_areas(caller: &Caller, query: &Query<'_>, patience: Wait) -> Result<Outcome, Problem> {
     let view = caller.view(Dataset::Conferences)?;
-    params.allow(&[])?;
+    query.parse::<NoParameters>()?;
     answer(&view, patience, list_therapy_areas)
 }
 
 /// Tags of a dataset's records in the license.
-pub(super) fn tags(caller: &Caller, params: &Params<'_>, patience: Wait) -> Result<Outcome, Problem> {
-    let view = view_of_parameter(caller, params, &["dataset", "type"])?;
-    let kind = params.text("type")?;
+pub(super) fn tags(caller: &Caller, query: &Query<'_>, patience: Wait) -> Result<Outcome, Problem> {
+    let (view, kind) = view_of_parameter(caller, query)?;
     answer(&view, patience, |view| list_tags(view, kind.as_deref()))
 }
 
 /// Organizations of a dataset's records in the license.
-pub(super) fn organizations(caller: &Caller, params: &Params<'_>, patience: Wait) -> Result<Outcome, Problem> {
-    let view = view_of_parameter(caller, params, &["dataset"])?;
+pub(super) fn organizations(caller: &Caller, query: &Query<'_>, patience: Wait) -> Result<Outcome, Problem> {
+    let (view, _) = view_of_parameter(caller, query)?;
     answer(&view, patience, list_organizations)
 }
 
@@ -53,15 +53,12 @@ fn answer<T: Serialize>(
     Ok(Outcome::made(view, Representation::revalidatable(body, etag))?)
 }
 
-/// The view of the dataset that the parameter names. That it is not licensed is said before anything is said of the
-/// other parameters.
-fn view_of_parameter<'c>(caller: &'c Caller, params: &Params<'_>, allowed: &[&str]) -> Result<View<'c>, Problem> {
-    let dataset = params.parsed::<Dataset>("dataset", "must be `conferences` or `journals`");
-    let view = match &dataset {
-        Ok(Some(dataset)) => Some(caller.view(*dataset)?),
-        _ => None,
-    };
-    params.allow(allowed)?;
-    dataset?;
-    view.ok_or_else(|| Problem::invalid_parameter("dataset", "is required; send `conferences` or `journals`"))
+/// The view of the dataset that the parameter names, and the type. That the dataset is not licensed is said before anything
+/// is said of the parameters.
+fn view_of_parameter<'c>(caller: &'c Caller, query: &Query<'_>) -> Result<(View<'c>, Option<String>), Problem> {
+    if let Some(dataset) = query.dataset() {
+        caller.view(dataset)?;
+    }
+    let ReferenceParameters { dataset, r#type } = query.parse()?;
+    Ok((caller.view(dataset)?, r#type))
 }

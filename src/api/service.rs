@@ -13,15 +13,15 @@ use super::answers::{self, AnswerCache, CachedAnswer};
 use super::caller::Caller;
 use super::deferred::{Answer, Asked, Deferred, Made, Outcome, Passed, RateHeaders, Resumed, Shared, Turn, Wait};
 use super::observe::{Answered, Observer, RequestLog};
-use super::params::Params;
 use super::problem::{Code, Problem};
 use super::rate::{RateLimiter, Window};
 use super::representation::Representation;
 use super::request::Request;
 use super::response::{Response, accepts_gzip};
-use super::route::{Route, find_route, is_under_v1};
 use super::source::Source;
 use super::{auth, changes, exports, records, reference, status};
+use crate::contract::route::is_under_v1;
+use crate::contract::{CONTRACT, Query, Resource};
 use crate::docs;
 
 /// What a service is configured with.
@@ -277,23 +277,23 @@ impl Service {
             ));
         }
         let closing = |problem: Problem| if request.has_body { problem.closing() } else { problem };
-        let route = find_route(request.path()).ok_or_else(|| {
+        let route = CONTRACT.route(request.path()).ok_or_else(|| {
             closing(Problem::new(
                 Code::NotFound,
                 format!("There is no such endpoint. The endpoints are listed at {}/docs.", self.settings.public_url),
             ))
         })?;
-        asked.pattern = route.pattern();
+        asked.pattern = route.endpoint.pattern;
         if !reading {
             return Err(closing(Problem::method_not_allowed(&request.method)));
         }
-        match route {
-            Route::Docs => return self.docs(request.path()).map(Checked::Open),
-            Route::Status => {
-                let params = Params::of(request.query());
+        match route.endpoint.resource {
+            Resource::Docs => return self.docs(request.path()).map(Checked::Open),
+            Resource::Status => {
+                let query = Query::of(route.endpoint, request.query());
                 let snapshot = self.source.published();
                 let readable = self.source.is_readable();
-                let status = status::status(&snapshot, readable, &params, request.wall)?;
+                let status = status::status(&snapshot, readable, &query, request.wall)?;
                 return Ok(Checked::Open(Arc::new(CachedAnswer { rests_on: None, representation: status })));
             }
             _ => {}
@@ -312,19 +312,19 @@ impl Service {
         earlier: Option<&CachedAnswer>,
     ) -> Result<Outcome, Problem> {
         let Passed { caller, route, looks } = passed;
-        let params = Params::of(request.query());
-        match route {
-            Route::Export(dataset) => exports::export(caller, dataset, &params, patience, earlier),
-            Route::List(dataset) => records::list(caller, *dataset, &params, patience),
-            Route::Record(dataset, id) => records::single(caller, *dataset, *id, &params, patience),
-            Route::Changes(dataset) => {
+        let query = &Query::of(route.endpoint, request.query());
+        match route.endpoint.resource {
+            Resource::Export => exports::export(caller, route, query, patience, earlier),
+            Resource::List(dataset) => records::list(caller, dataset, query, patience),
+            Resource::Record(dataset) => records::single(caller, dataset, route.value.parse().ok(), query, patience),
+            Resource::Changes(dataset) => {
                 let newer = changes::Newer { source: self.source.as_ref(), looks: *looks };
-                changes::changes(caller, &newer, *dataset, &params, patience)
+                changes::changes(caller, &newer, dataset, query, patience)
             }
-            Route::TherapyAreas => reference::therapy_areas(caller, &params, patience),
-            Route::Tags => reference::tags(caller, &params, patience),
-            Route::Organizations => reference::organizations(caller, &params, patience),
-            Route::Docs | Route::Status => Err(Problem::internal("a route was not taken")),
+            Resource::TherapyAreas => reference::therapy_areas(caller, query, patience),
+            Resource::Tags => reference::tags(caller, query, patience),
+            Resource::Organizations => reference::organizations(caller, query, patience),
+            Resource::Docs | Resource::Status => Err(Problem::internal("a route was not taken")),
         }
     }
 
@@ -374,7 +374,7 @@ impl Service {
         if let Some(page) = self.answers.find(None, path) {
             return Ok(page);
         }
-        let page = docs::find_page(path, &self.settings.public_url).ok_or_else(|| {
+        let page = docs::find_page(&CONTRACT, path, &self.settings.public_url).ok_or_else(|| {
             let start = format!("There is no such page. Start at {}/docs.", self.settings.public_url);
             Problem::new(Code::NotFound, start)
         })?;

@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
-use super::params::Params;
 use super::problem::{Code, Problem};
 use super::representation::Representation;
+use crate::contract::Query;
+use crate::contract::parameters::NoParameters;
 use crate::model::{Dataset, Timestamp};
 use crate::store::Snapshot;
 
@@ -32,10 +33,10 @@ struct DatasetStatus {
 pub(super) fn status(
     snapshot: &Snapshot,
     readable: bool,
-    params: &Params<'_>,
+    query: &Query<'_>,
     now: Timestamp,
 ) -> Result<Representation, Problem> {
-    params.allow(&[])?;
+    query.parse::<NoParameters>()?;
     if !readable {
         return Err(Problem::new(Code::Unavailable, "The data cannot be read at the moment. Try again in a minute."));
     }

@@ -1,8 +1,8 @@
 //! What holds of every answer, whatever was asked.
 
 use http::{Method, StatusCode};
-use medfeed::api::params::percent_decode;
 use medfeed::api::{Code, Request};
+use medfeed::contract::query::percent_decode;
 use serde_json::Value;
 
 use super::answer::Answer;
@@ -126,7 +126,7 @@ fn check_problem(world: &World, answer: &Answer, id: &str) {
 }
 
 fn decoded(path: &str) -> String {
-    percent_decode(path, false).unwrap_or_default()
+    percent_decode(path, false).unwrap_or_default().into_owned()
 }
 
 /// Whether the path, once decoded, lies under `/v1`.
