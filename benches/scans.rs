@@ -32,9 +32,9 @@ use criterion::measurement::WallTime;
 use criterion::{BatchSize, BenchmarkGroup, Criterion, Throughput};
 use http::header::{ETAG, HeaderName, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use medfeed::api::{Request, Response, Service, Settings, Source};
+use medfeed::api::{Request, Response, Service, Settings, SnapshotSource};
 use medfeed::model::time::now;
-use medfeed::serve::Follow;
+use medfeed::serve::Watcher;
 
 use support::assembly::Assembly;
 use support::feed::{self, PAGE, Place};
@@ -103,18 +103,18 @@ impl<F: Fn() -> Served> Lazy<F> {
 /// A database behind the API.
 struct Served {
     service: Arc<Service>,
-    follow: Arc<Follow>,
+    watcher: Arc<Watcher>,
     world: World,
 }
 
 impl Served {
     fn build(size: Size, licenses: &[Share]) -> Served {
         let world = World::build(size, licenses);
-        let follow = Arc::new(Follow::open(world.path(), Duration::ZERO).expect("the database opens"));
+        let watcher = Arc::new(Watcher::open(world.path(), Duration::ZERO).expect("the database opens"));
         // A server reads these before most requests.
-        follow.published().warm(&|| true).expect("the records are read");
-        let service = Arc::new(new_service(&follow));
-        Served { service, follow, world }
+        watcher.published().warm(&|| true).expect("the records are read");
+        let service = Arc::new(new_service(&watcher));
+        Served { service, watcher, world }
     }
 
     /// A request of the license at a place.
@@ -141,7 +141,7 @@ impl Served {
 
     /// A request for the feed page at a place of the feed.
     fn feed_page(&self, license: usize, place: Place) -> Request {
-        let snapshot = self.follow.published();
+        let snapshot = self.watcher.published();
         let view = feed::view(&snapshot, license);
         let seqs = feed::seqs(&view);
         let before = feed::before(place, seqs.len());
@@ -158,8 +158,8 @@ impl Served {
 }
 
 /// A service that has answered nothing yet.
-fn new_service(follow: &Arc<Follow>) -> Service {
-    let source: Arc<dyn Source> = Arc::<Follow>::clone(follow);
+fn new_service(watcher: &Arc<Watcher>) -> Service {
+    let source: Arc<dyn SnapshotSource> = Arc::<Watcher>::clone(watcher);
     Service::new(Settings::of("http://bench.example.org"), source)
 }
 
@@ -212,7 +212,7 @@ fn measure<'s>(
         match asked {
             Asked::Again => bencher.iter(|| send(&served.respond(&request).body, &mut buffer)),
             Asked::First => bencher.iter_batched_ref(
-                || new_service(&served.follow),
+                || new_service(&served.watcher),
                 |service| send(&respond(service, &request).body, &mut buffer),
                 BatchSize::SmallInput,
             ),
@@ -378,7 +378,7 @@ fn exports(criterion: &mut Criterion, usual: &Lazy<impl Fn() -> Served>) {
             let served = usual.get();
             let request = served.request(0, path, &query);
             bencher.iter_batched_ref(
-                || new_service(&served.follow),
+                || new_service(&served.watcher),
                 |service| build(service, &request),
                 BatchSize::PerIteration,
             );
@@ -414,9 +414,9 @@ fn compare_exports(rounds: usize) {
                 false => synthetic::records([], [number], revision),
             };
             world::commit(&writer, batch);
-            let before = served.follow.published().commit();
+            let before = served.watcher.published().commit();
             assert_ne!(
-                served.follow.catch_up(served.follow.looks(), &|_| true).commit(),
+                served.watcher.catch_up(served.watcher.looks(), &|_| true).commit(),
                 before,
                 "the commit is followed"
             );

@@ -47,7 +47,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
 }
 
-fn all_sources() -> BTreeMap<PathBuf, String> {
+pub fn all_sources() -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();
     sources(&root(), &mut found);
     assert!(found.len() > 50, "only {} files", found.len());
@@ -143,7 +143,7 @@ fn files_stay_short() {
 #[test]
 fn uses_are_found() {
     let cases: [(&str, &[&str]); 6] = [
-        ("use crate::api::Source;", &["api"]),
+        ("use crate::api::SnapshotSource;", &["api"]),
         ("use crate::{store::{Writer, Edit}, model};", &["model", "store"]),
         ("fn f() { crate::view::View::open() }", &["view"]),
         ("macro_rules! m { () => { $crate::model::X } }", &[]),

@@ -8,7 +8,7 @@ use super::deferred::{Outcome, Wait};
 use super::observe::FeedUse;
 use super::problem::{Code, Problem};
 use super::representation::Representation;
-use super::source::Source;
+use super::source::SnapshotSource;
 use crate::contract::Query;
 use crate::contract::parameters::ChangesParameters;
 use crate::model::json::push_str;
@@ -20,7 +20,7 @@ use crate::view::View;
 
 /// Where newer commits are looked for, once, before a token is said to be lost.
 pub(super) struct Newer<'s> {
-    pub source: &'s dyn Source,
+    pub source: &'s dyn SnapshotSource,
     /// The looks that had begun when the request came.
     pub looks: u64,
 }

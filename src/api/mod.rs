@@ -34,4 +34,4 @@ pub use problem::Problem;
 pub use request::Request;
 pub use response::Response;
 pub use service::{Service, Settings};
-pub use source::Source;
+pub use source::SnapshotSource;

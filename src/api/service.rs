@@ -18,7 +18,7 @@ use super::rate::{RateLimiter, Window};
 use super::representation::Representation;
 use super::request::Request;
 use super::response::{Response, accepts_gzip};
-use super::source::Source;
+use super::source::SnapshotSource;
 use super::{auth, changes, exports, records, reference, status};
 use crate::contract::route::is_under_v1;
 use crate::contract::{CONTRACT, Query, Resource};
@@ -49,7 +49,7 @@ impl Settings {
 /// The API over a source of snapshots.
 pub struct Service {
     settings: Settings,
-    source: Arc<dyn Source>,
+    source: Arc<dyn SnapshotSource>,
     observer: Arc<dyn Observer>,
     rate: RateLimiter,
     answers: AnswerCache,
@@ -63,12 +63,12 @@ impl std::fmt::Debug for Service {
 
 impl Service {
     /// A service with fresh rate windows, which logs a line per request.
-    pub fn new(settings: Settings, source: Arc<dyn Source>) -> Service {
+    pub fn new(settings: Settings, source: Arc<dyn SnapshotSource>) -> Service {
         Service::observed(settings, source, Arc::new(RequestLog))
     }
 
     /// A service with fresh rate windows, whose answers an observer hears of.
-    pub fn observed(settings: Settings, source: Arc<dyn Source>, observer: Arc<dyn Observer>) -> Service {
+    pub fn observed(settings: Settings, source: Arc<dyn SnapshotSource>, observer: Arc<dyn Observer>) -> Service {
         let answers = AnswerCache::new(settings.answer_cache_bytes);
         Service { settings, source, observer, rate: RateLimiter::default(), answers }
     }

@@ -10,14 +10,14 @@ use anyhow::Context;
 use clap::Args;
 use tokio::net::TcpListener;
 
-use super::Common;
+use super::common::Common;
 use super::output::print_line;
 use super::serve::{LogArgs, NO_RUNTIME};
 use crate::api::Settings;
 use crate::import::{self, Bounds, Options, Source};
 use crate::model::{ConferenceFields, Dataset, Scope};
 use crate::serve::address::TrustedProxies;
-use crate::serve::{Follow, Limits, Setup, run_to_end, serve};
+use crate::serve::{Limits, Setup, Watcher, run_to_end, serve};
 use crate::store::write::licensing::KeySettings;
 use crate::store::{StoreError, Writer};
 
@@ -57,7 +57,7 @@ pub(super) fn run(common: &Common, args: DemoArgs) -> anyhow::Result<ExitCode> {
     let folder = tempfile::Builder::new().prefix("medfeed-demo-").tempdir()?;
     let database = folder.path().join("demo.redb");
     let sample = load(folder.path(), &database, common.wait)?;
-    let follow = Arc::new(Follow::open(&database, Duration::ZERO)?);
+    let watcher = Arc::new(Watcher::open(&database, Duration::ZERO)?);
     run_to_end(async {
         let listener = listen(args.listen).await?;
         let url = format!("http://{}", listener.local_addr()?);
@@ -66,7 +66,7 @@ pub(super) fn run(common: &Common, args: DemoArgs) -> anyhow::Result<ExitCode> {
         let commands = format!("{} --db {}", program.display(), database.display());
         let setup = Setup {
             listener,
-            follow,
+            watcher,
             settings,
             proxies: TrustedProxies::default(),
             tls: None,

@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::Common;
+use super::common::Common;
 use crate::model::reference::ReferenceFields;
 use crate::model::{ConferenceFields, Curated, Fields, JournalFields, RecordFields, flat, json};
 use crate::store::Snapshot;

@@ -12,7 +12,7 @@ use clap::builder::RangedU64ValueParser;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use super::Common;
+use super::common::Common;
 use super::output::{counted, note};
 use crate::import::{self, BadRow, Bounds, Format, Options, Refusal, RowKind, Source, Warning};
 use crate::model::Dataset;

@@ -9,8 +9,8 @@ use clap::{Args, Subcommand};
 use ipnet::IpNet;
 use serde::Serialize;
 
-use super::Common;
 use super::arguments::{parse_duration, parse_plain_text, parse_timestamp};
+use super::common::Common;
 use super::output::note;
 use crate::model::key::KeyStatus;
 use crate::model::network::parse_network;

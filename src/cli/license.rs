@@ -8,8 +8,8 @@ use anyhow::{anyhow, bail};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::Common;
 use super::arguments::{parse_plain_text, parse_text, parse_years};
+use super::common::Common;
 use super::output::{confirm, counted};
 use crate::model::printable::Printable;
 use crate::model::{ConferenceFields, Dataset, Id, JournalFields, License, RecordFields, Scope};

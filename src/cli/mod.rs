@@ -2,6 +2,7 @@
 
 mod arguments;
 mod check;
+mod common;
 mod completions;
 mod demo;
 mod export;
@@ -14,19 +15,17 @@ mod replace;
 mod serve;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::error::ErrorKind;
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use self::common::Common;
 use self::output::{Output, note};
 use crate::model::printable::steers;
-use crate::store::file::links::resolve;
+use crate::store::StoreError;
 use crate::store::file::panics::{self, Caught};
 use crate::store::file::writer_note::name_command;
-use crate::store::{CLOCK_TOLERANCE_S, Edit, Follower, StoreError, Writer};
 
 /// Licensed, read-only access to curated medical conference and journal records.
 #[derive(Debug, Parser)]
@@ -36,59 +35,6 @@ struct Cli {
     common: Common,
     #[command(subcommand)]
     command: Command,
-}
-
-/// What every subcommand takes.
-#[derive(Debug, Args)]
-struct Common {
-    /// The database file
-    #[arg(long, global = true, env = "MEDFEED_DB", value_name = "PATH", default_value = "medfeed.redb")]
-    db: PathBuf,
-    /// Print one JSON object on standard output, for scripts
-    #[arg(long, global = true, env = "MEDFEED_JSON", value_parser = clap::builder::FalseyValueParser::new())]
-    json: bool,
-    /// How long to wait for another process that is writing, such as 30s or 5m
-    #[arg(long, global = true, env = "MEDFEED_WAIT", value_name = "TIME", default_value = "30s",
-          value_parser = arguments::parse_duration)]
-    wait: Duration,
-}
-
-impl Common {
-    fn output(&self) -> Output {
-        Output::new(self.json)
-    }
-
-    /// The file that the database's path leads to: what stands beside the database stands there.
-    fn resolved_db(&self) -> PathBuf {
-        resolve(&self.db)
-    }
-
-    fn open_writer(&self) -> Result<Writer, StoreError> {
-        Writer::open(&self.db, self.wait)
-    }
-
-    fn open_or_create_writer(&self) -> Result<Writer, StoreError> {
-        Writer::open_or_create(&self.db, self.wait)
-    }
-
-    fn open_follower(&self) -> Result<Follower, StoreError> {
-        Follower::open(&self.db)
-    }
-
-    /// Commits an edit; the history tells who did what.
-    fn commit(&self, mut edit: Edit<'_>, what: impl Into<String>) -> Result<(), StoreError> {
-        let behind_s = edit.clock_behind_s();
-        if behind_s > CLOCK_TOLERANCE_S {
-            self.output().warning(format!(
-                "the clock is {} behind the last commit, so this one carries that commit's time, {}; callers who work by \
-                 updated_since see both as of then. Check the clocks of machines that write",
-                output::counted(behind_s.unsigned_abs(), "second"),
-                edit.time()
-            ));
-        }
-        edit.describe(what);
-        edit.commit()
-    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -211,8 +157,8 @@ fn run_command(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
         Command::Backup(args) => replace::backup(common, &args),
         Command::Restore(args) => replace::restore(common, &args),
         Command::Compact(args) => replace::compact(common, &args),
-        Command::Completions(args) => completions::run(args),
-        Command::Man => completions::print_manual(),
+        Command::Completions(args) => completions::run(args, Cli::command()),
+        Command::Man => completions::print_manual(Cli::command()),
     }
 }
 

@@ -15,8 +15,8 @@ use ipnet::IpNet;
 use tokio::net::TcpListener;
 use tracing_subscriber::EnvFilter;
 
-use super::Common;
 use super::arguments::{parse_duration, parse_text};
+use super::common::Common;
 use super::output::print_line;
 use crate::api::Settings;
 use crate::model::network::parse_network;
@@ -28,7 +28,7 @@ use crate::serve::log::Log;
 use crate::serve::pace::Pace;
 use crate::serve::tls::Tls;
 use crate::serve::usage::Usage;
-use crate::serve::{Follow, Limits, Setup, run_to_end, serve};
+use crate::serve::{Limits, Setup, Watcher, run_to_end, serve};
 
 /// Arguments of `medfeed serve`.
 #[derive(Debug, Args)]
@@ -227,9 +227,9 @@ pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> 
             );
         }
     }
-    let follow = Arc::new(Follow::open(&common.db, args.change_delay)?);
-    follow.limit_record_cache(args.limits.record_cache_bytes);
-    follow.limit_feed_cache(args.limits.feed_cache_bytes);
+    let watcher = Arc::new(Watcher::open(&common.db, args.change_delay)?);
+    watcher.limit_record_cache(args.limits.record_cache_bytes);
+    watcher.limit_feed_cache(args.limits.feed_cache_bytes);
     let usage = Arc::new(Usage::open(&common.resolved_db()));
     run_to_end(async {
         // A socket passed by systemd goes on to listen for the next server.
@@ -258,7 +258,7 @@ pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> 
         let _recording = usage.start()?;
         let setup = Setup {
             listener: TcpListener::from_std(listener)?,
-            follow,
+            watcher,
             settings,
             proxies: TrustedProxies {
                 networks: args.trusted_proxy,

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::curated::{Curated, Fault, Fields, RecordFields, forbid_separator, require_text};
 use super::field::{Field, fields};
 use super::json::Layout;
+use super::license::Rule;
 use super::{Dataset, DateStatus, Id, Scope};
 
 /// A conference edition whose rules hold.
@@ -154,5 +155,34 @@ impl RecordFields for ConferenceFields {
 
     fn is_in(&self, scope: &Scope) -> bool {
         scope.shows_conference(self)
+    }
+}
+
+/// What a scope shows of conferences.
+impl Scope {
+    /// Whether every given set matches the conference. The dataset is not asked for here.
+    pub fn shows_conference(&self, conference: &ConferenceFields) -> bool {
+        self.blocking_rules(conference).is_empty()
+    }
+
+    /// The sets that do not match the conference, for `medfeed license explain`.
+    pub fn blocking_rules(&self, conference: &ConferenceFields) -> Vec<Rule> {
+        let mut blocking = Vec::new();
+        if let Some(areas) = &self.therapy_areas
+            && !conference.therapy_areas.iter().any(|area| areas.contains(area))
+        {
+            blocking.push(Rule::TherapyAreas);
+        }
+        if let Some(countries) = &self.countries
+            && !conference.country.as_ref().is_some_and(|country| countries.contains(country))
+        {
+            blocking.push(Rule::Countries);
+        }
+        if let Some(years) = &self.years
+            && !conference.year.is_some_and(|year| years.contains(&year))
+        {
+            blocking.push(Rule::Years);
+        }
+        blocking
     }
 }

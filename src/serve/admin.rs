@@ -14,8 +14,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use super::follow::Follow;
 use super::metrics::Metrics;
+use super::watcher::Watcher;
 use crate::api::Service;
 
 /// How long a request's head may take.
@@ -27,7 +27,7 @@ pub struct Admin {
     /// The metrics.
     pub metrics: Arc<Metrics>,
     /// The followed database.
-    pub follow: Arc<Follow>,
+    pub watcher: Arc<Watcher>,
     /// The API.
     pub service: Arc<Service>,
     /// Turns true when the server stops.
@@ -72,7 +72,7 @@ impl Admin {
             "/metrics" => (
                 StatusCode::OK,
                 "application/openmetrics-text; version=1.0.0; charset=utf-8",
-                self.metrics.render(&self.follow, &self.service),
+                self.metrics.render(&self.watcher, &self.service),
             ),
             "/livez" => (StatusCode::OK, "text/plain", "ok\n".to_owned()),
             "/readyz" => match self.unready() {
@@ -91,6 +91,6 @@ impl Admin {
         if *self.stopping.borrow() {
             return Some("the server is stopping");
         }
-        (!self.follow.is_followed()).then_some("the database file cannot be followed; the last state is served")
+        (!self.watcher.is_followed()).then_some("the database file cannot be followed; the last state is served")
     }
 }

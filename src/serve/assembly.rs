@@ -11,14 +11,14 @@ use tokio::sync::watch;
 
 use super::address::TrustedProxies;
 use super::admin::Admin;
-use super::follow::Follow;
 use super::log::LostLines;
 use super::metrics::Metrics;
 use super::server::{Limits, Server};
 use super::tls::Tls;
 use super::usage::Usage;
+use super::watcher::Watcher;
 use crate::api::observe::{Answered, Cause, ConnectionLimit, GivenUp, Observer};
-use crate::api::{Service, Settings, Source};
+use crate::api::{Service, Settings, SnapshotSource};
 
 /// Starts the runtime, runs a server on it to its end, and returns what that says.
 ///
@@ -38,7 +38,7 @@ pub struct Setup {
     /// Where connections come in.
     pub listener: TcpListener,
     /// The database.
-    pub follow: Arc<Follow>,
+    pub watcher: Arc<Watcher>,
     /// What the API is told.
     pub settings: Settings,
     /// Whose word on a caller's address is taken.
@@ -99,15 +99,15 @@ impl Observer for Telemetry {
 pub async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let _following = setup.follow.start()?;
+    let _watching = setup.watcher.start()?;
     let metrics = Arc::new(Metrics::new(setup.lost_lines));
     let observer = Telemetry { metrics: Arc::clone(&metrics), usage: setup.usage };
-    let source: Arc<dyn Source> = Arc::<Follow>::clone(&setup.follow);
+    let source: Arc<dyn SnapshotSource> = Arc::<Watcher>::clone(&setup.watcher);
     let service = Arc::new(Service::observed(setup.settings, source, Arc::new(observer)));
     let (stop, stopping) = watch::channel(false);
     if let Some(listener) = setup.admin {
-        let (follow, service) = (Arc::clone(&setup.follow), Arc::clone(&service));
-        tokio::spawn(Admin { metrics, follow, service, stopping }.run(listener));
+        let (watcher, service) = (Arc::clone(&setup.watcher), Arc::clone(&service));
+        tokio::spawn(Admin { metrics, watcher, service, stopping }.run(listener));
     }
     tokio::spawn(reload(setup.tls.clone(), signal(SignalKind::hangup())?));
     let server = Server::new(setup.listener, service, setup.proxies, setup.tls, setup.limits)

@@ -9,10 +9,10 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::follow::Follow;
 use super::log::LostLines;
+use super::watcher::Watcher;
 use crate::api::observe::{Answered, Cause, ConnectionLimit, GivenUp, Observer, RequestLog};
-use crate::api::{Code, Service, Source};
+use crate::api::{Code, Service, SnapshotSource};
 use crate::model::time::now;
 
 type Number = Gauge<i64>;
@@ -201,14 +201,14 @@ impl Metrics {
     }
 
     /// The text for a scrape.
-    pub fn render(&self, follow: &Follow, service: &Service) -> String {
-        let published = follow.published().commit();
+    pub fn render(&self, watcher: &Watcher, service: &Service) -> String {
+        let published = watcher.published().commit();
         self.snapshot_seq.set(published.seq);
         self.snapshot_age.set(now().unix_s() - published.time.unix_s());
-        self.held_back.set(i64::from(follow.newest().commit() != published));
-        self.database_followed.set(i64::from(follow.is_followed()));
-        self.feed_cache_bytes.set(follow.published().feed_cache().bytes());
-        self.record_cache_bytes.set(follow.published().record_cache().bytes());
+        self.held_back.set(i64::from(watcher.newest().commit() != published));
+        self.database_followed.set(i64::from(watcher.is_followed()));
+        self.feed_cache_bytes.set(watcher.published().feed_cache().bytes());
+        self.record_cache_bytes.set(watcher.published().record_cache().bytes());
         self.answer_cache_entries.set(u64::try_from(service.answers().entries()).unwrap_or(u64::MAX));
         self.answer_cache_bytes.set(service.answers().bytes());
         self.log_lines_lost.inner().store(self.lost_lines.count(), Ordering::Relaxed);

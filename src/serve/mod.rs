@@ -1,7 +1,7 @@
 //! The server around the API: the only part that knows sockets, hyper and tokio.
 //!
 //! In reading order:
-//! - [`follow`]: the newest state of the database, taken over while it is served.
+//! - [`watcher`]: the newest state of the database, taken over while it is served; [`background`]: its threads.
 //! - [`waiting`]: answers that have to wait.
 //! - [`connection`]: one connection, from its bytes to the API and back.
 //! - [`address`]: whose request it is, behind trusted proxies.
@@ -16,8 +16,8 @@
 pub mod address;
 pub mod admin;
 pub mod assembly;
+pub mod background;
 pub mod connection;
-pub mod follow;
 pub mod guard;
 pub mod host;
 pub mod limiter;
@@ -31,8 +31,9 @@ pub mod state;
 pub mod tls;
 pub mod usage;
 pub mod waiting;
+pub mod watcher;
 pub mod workers;
 
 pub use assembly::{Setup, run_to_end, serve};
-pub use follow::Follow;
 pub use server::{Limits, Server};
+pub use watcher::Watcher;

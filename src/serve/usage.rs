@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::follow::Following;
+use super::background::BackgroundTasks;
 use crate::api::observe::Answered;
 use crate::model::time::now;
 use crate::model::{Dataset, Timestamp};
@@ -166,9 +166,9 @@ impl Usage {
     ///
     /// # Errors
     /// When the operating system gives no thread.
-    pub fn start(self: &Arc<Self>) -> io::Result<Following> {
+    pub fn start(self: &Arc<Self>) -> io::Result<BackgroundTasks> {
         let usage = Arc::clone(self);
-        Following::spawn("usage", move |stopped| {
+        BackgroundTasks::spawn("usage", move |stopped| {
             loop {
                 let stopping = stopped.recv_timeout(WRITE_EVERY) != Err(RecvTimeoutError::Timeout);
                 usage.write(|uses| usage.replace_file(uses));

@@ -13,11 +13,12 @@ use crate::store::StoreError;
 use crate::store::file::open::Writer;
 use crate::store::file::panics;
 use crate::store::file::panics::guard;
-use crate::store::format::codec::{CommitRow, RecordRow, TableCounts, expect_count, hash, unseal, unseal_commit};
+use crate::store::format::codec::{
+    CLOCK_TOLERANCE_S, CommitRow, RecordRow, TableCounts, expect_count, hash, unseal, unseal_commit,
+};
 use crate::store::format::feed::{FeedEntry, FeedHead};
 use crate::store::format::rows::{load_references, load_rows};
 use crate::store::format::tables::{self, TOMBSTONE};
-use crate::store::write::edit::CLOCK_TOLERANCE_S;
 
 /// Findings listed at most; more are counted.
 const MOST_LISTED: usize = 100;

@@ -5,7 +5,7 @@
 //! - [`file`]: who may touch the file, and when.
 //! - [`write`]: what a commit does.
 //! - [`read`]: what an answer may ask.
-//! - [`check`]: every index, hash and count compared with the records.
+//! - [`check`]: every index, hash and count compared with the records, without the code that it checks.
 //! - [`error`]: what can go wrong.
 
 pub mod check;
@@ -17,6 +17,7 @@ pub mod write;
 
 pub use error::StoreError;
 pub use file::open::{Follower, Writer};
+pub use format::codec::CLOCK_TOLERANCE_S;
 pub use read::snapshot::{CommitEntry, CommitPoint, Snapshot};
 pub use write::batch::{Batch, Curation};
-pub use write::edit::{CLOCK_TOLERANCE_S, Edit};
+pub use write::edit::Edit;

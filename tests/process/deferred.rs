@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
 use medfeed::api::observe::{Answered, Observer};
-use medfeed::api::{Service, Settings, Source};
+use medfeed::api::{Service, Settings, SnapshotSource};
 use medfeed::serve::address::TrustedProxies;
 use medfeed::serve::{Limits, Server};
 use medfeed::store::Snapshot;
@@ -37,7 +37,7 @@ impl Stalled {
     }
 }
 
-impl Source for Stalled {
+impl SnapshotSource for Stalled {
     fn published(&self) -> Arc<Snapshot> {
         Arc::clone(&self.state)
     }
@@ -70,7 +70,7 @@ impl Observer for Count {
 }
 
 /// Serves a source with one worker, while `ask` asks. Returns how many answers the observer heard of.
-fn serve(source: Arc<dyn Source>, ask: impl FnOnce(SocketAddr)) -> u64 {
+fn serve(source: Arc<dyn SnapshotSource>, ask: impl FnOnce(SocketAddr)) -> u64 {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let count = Arc::new(Count::default());
     let service = Service::observed(Settings::of("http://feed.example"), source, count.clone());

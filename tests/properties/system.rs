@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use flate2::read::MultiGzDecoder;
 use http::{HeaderMap, HeaderValue, Method};
-use medfeed::api::{Request, Response, Service, Settings, Source};
+use medfeed::api::{Request, Response, Service, Settings, SnapshotSource};
 use medfeed::model::time::now;
 use medfeed::model::{Dataset, Scope as RealScope};
 use medfeed::store::check::check;
@@ -22,7 +22,7 @@ use super::world::{Scope, World};
 /// Always the newest state.
 struct Newest(Mutex<Follower>);
 
-impl Source for Newest {
+impl SnapshotSource for Newest {
     fn published(&self) -> Arc<Snapshot> {
         let mut follower = self.0.lock().expect("no panic while it is held");
         Arc::clone(follower.refresh().expect("the database can be read"))

@@ -2,13 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use super::formulas::warn_of_formulas;
 use super::references::Settled;
-use super::{Options, Removals};
+use super::removals::{Options, Removals};
 use crate::import::report::{BadRows, Place, RowFaults, Warning};
 use crate::import::rows::{Edit, Link, Resolve, Row};
-use crate::model::field::Value;
-use crate::model::flat::looks_like_formula;
-use crate::model::{Curated, Fields, Id, OrganizationFields, RecordFields, ReferenceKind, TagFields};
+use crate::model::{Curated, Id, OrganizationFields, RecordFields, ReferenceKind, TagFields};
 use crate::store::StoreError;
 use crate::store::write::batch::Curation;
 
@@ -114,31 +113,5 @@ impl Resolve for Resolver<'_, '_> {
 
     fn tags(&mut self, links: Vec<Link<TagFields>>) -> Vec<Id> {
         self.tags.resolve(links, self.faults)
-    }
-}
-
-/// Warns of a new name that a spreadsheet would compute.
-pub(super) fn warn_of_formulas<F: Fields>(
-    place: &Place,
-    field: &str,
-    before: Option<&Curated<F>>,
-    after: &Curated<F>,
-    warnings: &mut Vec<Warning>,
-) {
-    let name_of = |row: &Curated<F>| match F::table()
-        .iter()
-        .find(|field| field.name == "name")
-        .map(|field| (field.get)(row.fields()))
-    {
-        Some(Value::Text(Some(name))) => Some(name.clone()),
-        _ => None,
-    };
-    if let Some(name) = name_of(after)
-        && looks_like_formula(&name)
-        && warnings.len() < Warning::KEPT
-        && before.and_then(name_of).as_ref() != Some(&name)
-    {
-        let message = "starts like a formula; the CSV export puts a `'` before it. Check that the name is meant so";
-        warnings.push(Warning::of_value(place, field, &name, message.to_owned()));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::formulas::warn_of_formulas;
 use crate::import::names::nearest;
 use crate::import::report::{BadRows, Place, RowFaults, Warning};
 use crate::import::rows::{Edit, Link, NoLinks, Row};
@@ -59,7 +60,7 @@ pub(super) fn settle<'a, F: ReferenceFields>(
     for id in &order {
         if let Some(Edited { place, list, fate: Fate::Stays(row) }) = edited.get(id) {
             let before = stored.get(id).map(|referenced| &referenced.row);
-            super::records::warn_of_formulas(place, list.unwrap_or("name"), before, row, warnings);
+            warn_of_formulas(place, list.unwrap_or("name"), before, row, warnings);
         }
     }
     let bearers = find_bearers(&edited, &order, stored, bad);

@@ -19,7 +19,6 @@ use crate::store::file::links::{folder_of, resolve};
 use crate::store::file::panics;
 use crate::store::file::writer_note::WriterNote;
 use crate::store::format::tables::{self, EachTable, META, META_SCHEMA, META_SECRET, SCHEMA};
-use crate::store::write::edit::Edit;
 use crate::store::{Snapshot, StoreError};
 
 /// The page cache of a writing command, in bytes.
@@ -266,14 +265,6 @@ impl Writer {
 
     fn lock_place(&self) -> std::sync::MutexGuard<'_, Place> {
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Begins the one write transaction. Dropping it without a commit changes nothing.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub fn begin(&self) -> Result<Edit<'_>, StoreError> {
-        Edit::new(self, self.begin_raw()?)
     }
 
     /// Begins a write transaction on the bare tables.

@@ -19,6 +19,9 @@ pub fn hash(bytes: &[u8]) -> Hash {
     short
 }
 
+/// The clocks of machines that write to one file may differ by this much, in seconds, before anybody is told.
+pub const CLOCK_TOLERANCE_S: i64 = 120;
+
 /// A commit, in table `commits`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(in crate::store) struct CommitRow {

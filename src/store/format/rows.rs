@@ -5,13 +5,29 @@ use std::collections::BTreeMap;
 use redb::ReadableTable;
 
 use crate::model::reference::{ReferenceFields, Referenced};
-use crate::model::{Curated, Id, References};
+use crate::model::{Curated, Id, RecordFields, References};
 use crate::store::StoreError;
-use crate::store::format::codec::unseal;
+use crate::store::format::codec::{RecordRow, unseal};
 
 /// An id that a row holds.
 pub(in crate::store) fn read_id(table: &'static str, id: u64) -> Result<Id, StoreError> {
     Id::try_from(id).map_err(|error| StoreError::Damaged { table, detail: format!("id {id}: {error}") })
+}
+
+/// A record's row.
+pub(in crate::store) fn find_record<F: RecordFields>(
+    records: &impl ReadableTable<(u8, u64), &'static [u8]>,
+    id: Id,
+) -> Result<Option<RecordRow<F>>, StoreError> {
+    let found = records.get((F::DATASET.code(), id.get()))?;
+    let row: Option<RecordRow<F>> = found.map(|bytes| unseal("records", bytes.value())).transpose()?;
+    match row {
+        Some(row) if row.record.id() != id => Err(StoreError::Damaged {
+            table: "records",
+            detail: format!("{} {id} holds the record {}", F::DATASET, row.record.id()),
+        }),
+        row => Ok(row),
+    }
 }
 
 /// All rows of a table of organizations or tags.

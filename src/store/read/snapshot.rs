@@ -13,7 +13,7 @@ use crate::store::StoreError;
 use crate::store::file::panics;
 use crate::store::format::codec::{CommitRow, RecordRow, TableCounts, expect_count, unseal, unseal_commit};
 use crate::store::format::feed::{FeedEntry, FeedHead};
-use crate::store::format::rows::{load_references, load_rows};
+use crate::store::format::rows::{find_record, load_references, load_rows};
 use crate::store::format::tables;
 use crate::store::read::columns::Columns;
 use crate::store::read::entries::Entries;
@@ -311,8 +311,8 @@ impl Snapshot {
             return Ok(columns);
         }
         let columns = Arc::new(match &cached.columns {
-            Some(earlier) => earlier.advance(self, &cached.index)?,
-            None => Columns::build(self, &cached.index)?,
+            Some(earlier) => earlier.advance(&self.records, &cached.index)?,
+            None => Columns::build(&self.records, &cached.index)?,
         });
         self.keep(feed, CachedFeed { index: cached.index, columns: Some(Arc::clone(&columns)) });
         Ok(columns)
@@ -349,20 +349,7 @@ impl Snapshot {
     /// # Errors
     /// When the database cannot be read.
     pub fn find_record<F: RecordFields>(&self, id: Id) -> Result<Option<(Curated<F>, Timestamp)>, StoreError> {
-        Ok(self.find_row(id)?.map(|row: RecordRow<F>| (row.record, row.updated_at)))
-    }
-
-    /// A record's row.
-    pub(in crate::store) fn find_row<F: RecordFields>(&self, id: Id) -> Result<Option<RecordRow<F>>, StoreError> {
-        let found = self.records.get((F::DATASET.code(), id.get()))?;
-        let row: Option<RecordRow<F>> = found.map(|bytes| unseal("records", bytes.value())).transpose()?;
-        match row {
-            Some(row) if row.record.id() != id => Err(StoreError::Damaged {
-                table: "records",
-                detail: format!("{} {id} holds the record {}", F::DATASET, row.record.id()),
-            }),
-            row => Ok(row),
-        }
+        Ok(find_record(&self.records, id)?.map(|row: RecordRow<F>| (row.record, row.updated_at)))
     }
 
     /// Calls `each` with every curated record of a dataset, in the order of their ids.

@@ -10,14 +10,11 @@ use crate::model::{
 };
 use crate::store::file::open::Writer;
 use crate::store::format::codec::{CommitRow, RecordRow, TableCounts, seal, unseal};
-use crate::store::format::rows::{load_references, load_rows, read_id};
+use crate::store::format::rows::{find_record, load_references, load_rows, read_id};
 use crate::store::format::tables;
 use crate::store::read::snapshot::{CommitPoint, last_commit};
 use crate::store::write::batch::Curation;
 use crate::store::{Snapshot, StoreError};
-
-/// The clocks of machines that write to one file may differ by this much, in seconds, before anybody is told.
-pub const CLOCK_TOLERANCE_S: i64 = 120;
 
 /// A write transaction. All its changes become visible together with [`Edit::commit`], or not at all.
 pub struct Edit<'w> {
@@ -46,8 +43,13 @@ impl std::fmt::Debug for Edit<'_> {
     }
 }
 
-impl<'w> Edit<'w> {
-    pub(in crate::store) fn new(writer: &'w Writer, transaction: WriteTransaction) -> Result<Edit<'w>, StoreError> {
+impl Writer {
+    /// Begins the one write transaction. Dropping it without a commit changes nothing.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn begin(&self) -> Result<Edit<'_>, StoreError> {
+        let transaction = self.begin_raw()?;
         let last = last_commit(&transaction.open_table(tables::COMMITS)?)?;
         let (point, totals, changed_at, references_seq) = match last {
             None => (CommitPoint::EMPTY, [0; 2], [None; 2], 0),
@@ -59,7 +61,7 @@ impl<'w> Edit<'w> {
         licenses.sort_by(|one, other| one.name.cmp(&other.name));
         let began_at = now();
         Ok(Edit {
-            writer,
+            writer: self,
             transaction,
             references,
             licenses,
@@ -74,7 +76,9 @@ impl<'w> Edit<'w> {
             what: String::new(),
         })
     }
+}
 
+impl Edit<'_> {
     /// Whether anything was changed so far.
     pub fn is_empty(&self) -> bool {
         self.next_seq == self.first_seq
@@ -143,9 +147,7 @@ impl<'w> Edit<'w> {
     }
 
     pub(in crate::store) fn find_row<F: RecordFields>(&self, id: Id) -> Result<Option<RecordRow<F>>, StoreError> {
-        let records = self.transaction.open_table(tables::RECORDS)?;
-        let found = records.get((F::DATASET.code(), id.get()))?;
-        found.map(|bytes| unseal("records", bytes.value())).transpose()
+        find_record(&self.transaction.open_table(tables::RECORDS)?, id)
     }
 }
 
