@@ -3,12 +3,12 @@
 //! Each request goes through [`Service::answer`] over a followed database file, as a connection of the server sends
 //! it. The records' texts and the columns that filters run over lie in memory, as in a server that has run for a while.
 //!
-//! A service keeps which rows stand on the pages that it was asked for. So pages and reference lists are measured twice:
-//! *again*, by a service that answered the same request before, and *first*, by a new service over the same snapshot,
-//! made outside the measured time, which has kept nothing: no rows, no lists, no compressed parts.
+//! A service keeps finished answers. So pages and reference lists are measured twice: *again*, by a service that answered
+//! the same request before, and *first*, by a new service over the same snapshot, made outside the measured time, which
+//! has no answer yet.
 //!
-//! Bodies are handed on as pieces that lie in memory anyway. So that they are not free, each body is copied once into a
-//! buffer, as the kernel copies it when a socket takes it. One benchmark, *made only*, leaves that out.
+//! Bodies are handed on as they lie in memory. So that they are not free, each body is copied once into a buffer, as the
+//! kernel copies it when a socket takes it. One benchmark, *made only*, leaves that out.
 //!
 //! Exports after a commit of one changed record are timed in turn with the joining of their finished parts and the
 //! compression of one part anew, and the ratio is printed.
@@ -34,9 +34,7 @@ use http::header::{ETAG, HeaderName, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use medfeed::api::{Request, Response, Service, Settings, SnapshotSource};
 use medfeed::model::time::now;
-use medfeed::serve::waiting::Waiting;
-use medfeed::serve::{Exports, Watcher};
-use medfeed::store::Rope;
+use medfeed::serve::Watcher;
 
 use support::assembly::Assembly;
 use support::feed::{self, PAGE, Place};
@@ -127,8 +125,7 @@ impl Served {
         headers.insert("accept", HeaderValue::from_static("*/*"));
         Request {
             method: Method::GET,
-            path: path.to_owned(),
-            query: (!query.is_empty()).then(|| query.to_owned()),
+            target: if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") },
             headers,
             has_body: false,
             flaw: None,
@@ -183,9 +180,9 @@ fn build(service: &Service, request: &Request) -> Response {
 }
 
 /// Copies a body into a buffer that is used again and again, as the kernel does when a socket takes it.
-fn send(body: &Rope, buffer: &mut Vec<u8>) {
+fn send(body: &[u8], buffer: &mut Vec<u8>) {
     buffer.clear();
-    body.pieces().for_each(|piece| buffer.extend_from_slice(piece));
+    buffer.extend_from_slice(body);
     black_box(buffer.as_slice());
 }
 
@@ -209,8 +206,8 @@ fn measure<'s>(
     group.bench_function(name, |bencher| {
         let (served, request) = prepare();
         let response = served.respond(&request);
-        let body = String::from_utf8_lossy(&response.body.to_bytes()).into_owned();
-        assert_eq!(response.status, expected, "{}: {body}", request.path);
+        let body = String::from_utf8_lossy(&response.body).into_owned();
+        assert_eq!(response.status, expected, "{}: {body}", request.target);
         let mut buffer = Vec::with_capacity(response.body.len());
         match asked {
             Asked::Again => bencher.iter(|| send(&served.respond(&request).body, &mut buffer)),
@@ -373,7 +370,6 @@ fn reference_lists(criterion: &mut Criterion, usual: &Lazy<impl Fn() -> Served>)
 fn exports(criterion: &mut Criterion, usual: &Lazy<impl Fn() -> Served>) {
     let mut group = criterion.benchmark_group("export");
     group.throughput(Throughput::Elements(1));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("the runtime starts");
     for (path, format) in EXPORTS {
         let dataset = path.trim_start_matches("/v1/exports/");
         let query = format!("format={format}");
@@ -391,11 +387,9 @@ fn exports(criterion: &mut Criterion, usual: &Lazy<impl Fn() -> Served>) {
         group.bench_function(format!("{dataset} as {format}, again"), |bencher| {
             let served = usual.get();
             let request = served.request(0, path, &query);
-            let (exports, waiting) = (Exports::new(1, 1, usize::MAX), Waiting::default());
-            let ask = || runtime.block_on(waiting.answer(&served.service, &exports, copy(&request)));
-            assert_eq!(ask().status, StatusCode::OK);
+            assert_eq!(served.respond(&request).status, StatusCode::OK);
             let mut buffer = Vec::new();
-            bencher.iter(|| send(&ask().body, &mut buffer));
+            bencher.iter(|| send(&served.respond(&request).body, &mut buffer));
         });
     }
 }
@@ -409,7 +403,7 @@ fn compare_exports(rounds: usize) {
     let mut revision = 1_000;
     for (path, format) in EXPORTS {
         let request = served.request(0, path, &format!("format={format}"));
-        let first = build(&served.service, &request).body.to_bytes();
+        let first = build(&served.service, &request).body;
         let assembly = Assembly::of(&first);
         let mut times = Vec::new();
         for _ in 0..rounds {
@@ -433,7 +427,7 @@ fn compare_exports(rounds: usize) {
             let began = Instant::now();
             black_box(assembly.assemble());
             times.push((own.as_secs_f64() * 1e6, began.elapsed().as_secs_f64() * 1e6));
-            assert_ne!(response.body.to_bytes(), first, "the export holds the change");
+            assert_ne!(response.body, first, "the export holds the change");
         }
         table.add(&[
             &format!("{} as {format}", path.trim_start_matches("/v1/exports/")),

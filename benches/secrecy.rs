@@ -101,8 +101,7 @@ fn request(key: &str, filter: &str, sample: usize) -> Request {
     headers.insert(AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {key}")).expect("a header"));
     Request {
         method: Method::GET,
-        path: "/v1/conferences".to_owned(),
-        query: Some(format!("{filter}&start_date_to={date}")),
+        target: format!("/v1/conferences?{filter}&start_date_to={date}"),
         headers,
         has_body: false,
         flaw: None,

@@ -5,13 +5,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules that a module uses. What those use, it may use too.
-const USES: [(&str, &[&str]); 10] = [
+const USES: [(&str, &[&str]); 11] = [
     ("model", &[]),
     ("store", &["model"]),
     ("view", &["store"]),
     ("token", &["model"]),
     ("query", &["view", "token"]),
-    ("docs", &["model"]),
+    ("contract", &["model"]),
+    ("docs", &["contract"]),
     ("api", &["query", "token", "docs"]),
     ("serve", &["api"]),
     ("import", &["store"]),

@@ -5,8 +5,9 @@
 
 use std::sync::Arc;
 
-use crate::client::{Load, fetch};
-use crate::exchange::Recorded;
+use http::StatusCode;
+
+use crate::client::{Exchange, Load, fetch};
 use crate::support::feed::{PAGE, Place};
 use crate::support::machine::{Table, median};
 use crate::support::world::{Share, Size, World, mixed_licenses};
@@ -61,21 +62,20 @@ pub async fn compare(args: &Args) {
     let mut table =
         Table::new(&["time of an answer, large over small", "conns", "KB", "KB", "per s", "per s", "ratio"]);
     for (name, large, small) in pairs {
-        let (large_requests, large_answer) = large.requests().await;
-        let (small_requests, small_answer) = small.requests().await;
+        let (large_pages, small_pages) = (large.exchanges().await, small.exchanges().await);
         let connections = args.connections[0];
         let (slow, fast) = in_turn(
             args,
             connections,
-            Driven { server: &large.real.server, requests: &large_requests, recorded: &large_answer },
-            Driven { server: &small.real.server, requests: &small_requests, recorded: &small_answer },
+            Driven { server: &large.real.server, exchanges: &large_pages },
+            Driven { server: &small.real.server, exchanges: &small_pages },
         )
         .await;
         table.add(&[
             &name,
             &connections,
-            &(large_answer.body.len() / 1_000),
-            &(small_answer.body.len() / 1_000),
+            &(large_pages[0].body_bytes / 1_000),
+            &(small_pages[0].body_bytes / 1_000),
             &format!("{:.0}", median(slow.iter().map(|round| round.load.per_s()))),
             &format!("{:.0}", median(fast.iter().map(|round| round.load.per_s()))),
             &format!("{:.2}", median(slow.iter().zip(&fast).map(|(slow, fast)| ratio(&slow.load, &fast.load)))),
@@ -97,13 +97,16 @@ fn ratio(slow: &Load, fast: &Load) -> f64 {
 }
 
 impl Page<'_> {
-    async fn requests(self) -> (Arc<[Vec<u8>]>, Recorded) {
+    async fn exchanges(self) -> Arc<[Exchange]> {
         let Page { real, license, place, distinct, limit } = self;
         let caller = Caller { address: real.server.address, key: &real.world.keys[license] };
         let tokens = feed_tokens(&real.world, license, place, distinct);
-        let requests: Arc<[Vec<u8>]> =
-            tokens.iter().map(|token| caller.request(&format!("{FEED}?since={token}&limit={limit}"), "")).collect();
-        let answer = fetch(caller.address, &requests[0]).await;
-        (requests, answer)
+        let mut exchanges = Vec::with_capacity(tokens.len());
+        for token in tokens {
+            let request = caller.request(&format!("{FEED}?since={token}&limit={limit}"), "");
+            let body_bytes = fetch(caller.address, &request).await.body.len();
+            exchanges.push(Exchange { request, status: StatusCode::OK, body_bytes, tolerance: 0 });
+        }
+        exchanges.into()
     }
 }

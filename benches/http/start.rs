@@ -38,7 +38,7 @@ async fn add(table: &mut Table, args: &Args, size: &str, world: &World) {
     let poll = format!("{FEED}?since={}", feed_tokens(world, 0, Place::NothingNew, 1)[0]);
     let record = {
         let real = start_real(world.path(), &args.log);
-        Caller { address: real.address, key: &world.keys[0] }.existing_record().await
+        Caller { address: real.address, key: &world.keys[0] }.records(1).await.swap_remove(0).0
     };
     for (name, target) in [("feed, nothing new", &poll), ("single record", &record)] {
         let folder = tempfile::tempdir().expect("a temporary folder");

@@ -128,16 +128,13 @@ struct LimitArgs {
     max_exports_per_key: NonZeroUsize,
     /// Records' JSON that is kept in memory, in bytes; further records are read from the file
     #[arg(long, env = "MEDFEED_RECORD_CACHE_BYTES", value_name = "N", default_value = "268435456")]
-    record_cache_bytes: usize,
+    record_cache_bytes: u64,
     /// Feeds, and what filters of licenses run over, that are kept in memory, in bytes; others are read when asked for
     #[arg(long, env = "MEDFEED_FEED_CACHE_BYTES", value_name = "N", default_value = "536870912")]
     feed_cache_bytes: u64,
-    /// Parts that compressed exports and pages are put together from and that are kept, in bytes
-    #[arg(long, env = "MEDFEED_PACKED_CACHE_BYTES", value_name = "N", default_value = "67108864")]
-    packed_cache_bytes: usize,
-    /// Finished exports that are kept, in bytes
-    #[arg(long, env = "MEDFEED_EXPORT_CACHE_BYTES", value_name = "N", default_value = "67108864")]
-    export_cache_bytes: usize,
+    /// Finished answers that are kept in memory, in bytes, exports among them; none takes more than half of it
+    #[arg(long, env = "MEDFEED_ANSWER_CACHE_BYTES", value_name = "N", default_value = "67108864")]
+    answer_cache_bytes: u64,
 }
 
 /// The most connections that wait for a slot, if the file limit allows it.
@@ -162,7 +159,6 @@ impl LimitArgs {
             drain: self.drain_timeout,
             exports: self.max_exports.get(),
             exports_per_key: self.max_exports_per_key.get(),
-            export_cache_bytes: self.export_cache_bytes,
         }
     }
 }
@@ -246,7 +242,7 @@ pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> 
         let url = format!("{scheme}://{}", listener.local_addr()?);
         let mut settings = Settings::of(args.public_url.as_deref().unwrap_or(&url));
         settings.max_uri_bytes = args.limits.max_uri_bytes.get();
-        settings.packed_bytes = args.limits.packed_cache_bytes;
+        settings.answer_cache_bytes = args.limits.answer_cache_bytes;
         if let Some(docs_url) = args.docs_url {
             settings.docs_url = docs_url;
         }

@@ -14,9 +14,9 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use super::exports::Exports;
 use super::metrics::Metrics;
 use super::watcher::Watcher;
+use crate::api::Service;
 
 /// How long a request's head may take.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -28,8 +28,8 @@ pub struct Admin {
     pub metrics: Arc<Metrics>,
     /// The followed database.
     pub watcher: Arc<Watcher>,
-    /// The exports.
-    pub exports: Arc<Exports>,
+    /// The API.
+    pub service: Arc<Service>,
     /// Turns true when the server stops.
     pub stopping: watch::Receiver<bool>,
 }
@@ -72,7 +72,7 @@ impl Admin {
             "/metrics" => (
                 StatusCode::OK,
                 "application/openmetrics-text; version=1.0.0; charset=utf-8",
-                self.metrics.render(&self.watcher, &self.exports),
+                self.metrics.render(&self.watcher, &self.service),
             ),
             "/livez" => (StatusCode::OK, "text/plain", "ok\n".to_owned()),
             "/readyz" => match self.unready() {

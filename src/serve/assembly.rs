@@ -11,7 +11,6 @@ use tokio::sync::watch;
 
 use super::address::TrustedProxies;
 use super::admin::Admin;
-use super::exports::Exports;
 use super::log::LostLines;
 use super::metrics::Metrics;
 use super::server::{Limits, Server};
@@ -26,7 +25,7 @@ use crate::api::{Service, Settings, SnapshotSource};
 /// # Errors
 /// When the operating system gives no threads.
 pub fn run_to_end<T>(server: impl Future<Output = T>) -> io::Result<T> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let done = runtime.block_on(server);
     // Work that still waits for a disk must not hold up the end.
     runtime.shutdown_background();
@@ -101,21 +100,17 @@ pub async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> io::R
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let _watching = setup.watcher.start()?;
-    let exports = {
-        let Limits { exports, exports_per_key, export_cache_bytes, .. } = setup.limits;
-        Arc::new(Exports::new(exports, exports_per_key, export_cache_bytes))
-    };
     let metrics = Arc::new(Metrics::new(setup.lost_lines));
     let observer = Telemetry { metrics: Arc::clone(&metrics), usage: setup.usage };
     let source: Arc<dyn SnapshotSource> = Arc::<Watcher>::clone(&setup.watcher);
     let service = Arc::new(Service::observed(setup.settings, source, Arc::new(observer)));
     let (stop, stopping) = watch::channel(false);
     if let Some(listener) = setup.admin {
-        let (watcher, exports) = (Arc::clone(&setup.watcher), Arc::clone(&exports));
-        tokio::spawn(Admin { metrics, watcher, exports, stopping }.run(listener));
+        let (watcher, service) = (Arc::clone(&setup.watcher), Arc::clone(&service));
+        tokio::spawn(Admin { metrics, watcher, service, stopping }.run(listener));
     }
     tokio::spawn(reload(setup.tls.clone(), signal(SignalKind::hangup())?));
-    let server = Server::new(setup.listener, service, exports, setup.proxies, setup.tls, setup.limits)
+    let server = Server::new(setup.listener, service, setup.proxies, setup.tls, setup.limits)
         .sharing_address(setup.shares_address);
     // In a thread of its own: nobody may take what is printed.
     std::thread::Builder::new().name("ready".to_owned()).spawn(ready)?;
@@ -131,7 +126,7 @@ pub async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> io::R
             // The admin listener may not be there to hear it.
             let _ = stop.send(true);
         })
-        .await;
+        .await?;
     if cut_off > 0 {
         tracing::warn!(connections = cut_off, "the drain time is over; connections were cut off");
     }

@@ -58,12 +58,19 @@ impl<S> GuardedStream<S> {
     }
 }
 
-/// Ready when the deadline has passed; else wakes the task then.
+/// Ready when the deadline has passed; else wakes the task then, or earlier. Deadlines mostly move on with each answer, and
+/// setting a timer costs more than being woken once by one that was set before.
 pub(super) fn expire(timer: &mut Pin<Box<Sleep>>, deadline: Instant, cx: &mut Context<'_>) -> Poll<()> {
-    if timer.deadline() != deadline {
+    if timer.deadline() > deadline {
         timer.as_mut().reset(deadline);
     }
-    timer.as_mut().poll(cx)
+    while timer.as_mut().poll(cx).is_ready() {
+        if timer.deadline() >= deadline {
+            return Poll::Ready(());
+        }
+        timer.as_mut().reset(deadline);
+    }
+    Poll::Pending
 }
 
 pub(super) fn timed_out(what: &str) -> io::Error {

@@ -9,11 +9,10 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::exports::Exports;
 use super::log::LostLines;
 use super::watcher::Watcher;
 use crate::api::observe::{Answered, Cause, ConnectionLimit, GivenUp, Observer, RequestLog};
-use crate::api::{Code, SnapshotSource};
+use crate::api::{Code, Service, SnapshotSource};
 use crate::model::time::now;
 
 type Number = Gauge<i64>;
@@ -74,8 +73,8 @@ pub struct Metrics {
     snapshot_age: Number,
     held_back: Number,
     database_followed: Number,
-    export_cache_bytes: Unsigned,
-    export_cache_files: Unsigned,
+    answer_cache_bytes: Unsigned,
+    answer_cache_entries: Unsigned,
     record_cache_bytes: Unsigned,
     feed_cache_bytes: Unsigned,
     log_lines_lost: Counter,
@@ -107,8 +106,8 @@ impl Metrics {
             snapshot_age: Number::default(),
             held_back: Number::default(),
             database_followed: Number::default(),
-            export_cache_bytes: Unsigned::default(),
-            export_cache_files: Unsigned::default(),
+            answer_cache_bytes: Unsigned::default(),
+            answer_cache_entries: Unsigned::default(),
             record_cache_bytes: Unsigned::default(),
             feed_cache_bytes: Unsigned::default(),
             log_lines_lost: Counter::default(),
@@ -171,10 +170,10 @@ impl Metrics {
             metrics.database_followed.clone(),
         );
         registry.register_with_unit(
-            "export_cache",
-            "Size of the finished exports that are kept",
+            "answer_cache",
+            "Size of the finished answers that are kept in memory",
             Unit::Bytes,
-            metrics.export_cache_bytes.clone(),
+            metrics.answer_cache_bytes.clone(),
         );
         registry.register_with_unit(
             "feed_cache",
@@ -193,22 +192,25 @@ impl Metrics {
             "Log lines that could not be written, or came while too many waited",
             metrics.log_lines_lost.clone(),
         );
-        registry.register("export_cache_files", "Finished exports that are kept", metrics.export_cache_files.clone());
+        registry.register(
+            "answer_cache_entries",
+            "Finished answers that are kept in memory",
+            metrics.answer_cache_entries.clone(),
+        );
         Metrics { registry, ..metrics }
     }
 
     /// The text for a scrape.
-    pub fn render(&self, watcher: &Watcher, exports: &Exports) -> String {
+    pub fn render(&self, watcher: &Watcher, service: &Service) -> String {
         let published = watcher.published().commit();
         self.snapshot_seq.set(published.seq);
         self.snapshot_age.set(now().unix_s() - published.time.unix_s());
         self.held_back.set(i64::from(watcher.newest().commit() != published));
         self.database_followed.set(i64::from(watcher.is_followed()));
         self.feed_cache_bytes.set(watcher.published().feed_cache().bytes());
-        self.record_cache_bytes.set(u64::try_from(watcher.published().bodies().bytes()).unwrap_or(u64::MAX));
-        let (files, bytes) = exports.kept();
-        self.export_cache_files.set(u64::try_from(files).unwrap_or(u64::MAX));
-        self.export_cache_bytes.set(u64::try_from(bytes).unwrap_or(u64::MAX));
+        self.record_cache_bytes.set(watcher.published().record_cache().bytes());
+        self.answer_cache_entries.set(u64::try_from(service.answers().entries()).unwrap_or(u64::MAX));
+        self.answer_cache_bytes.set(service.answers().bytes());
         self.log_lines_lost.inner().store(self.lost_lines.count(), Ordering::Relaxed);
         let mut text = String::new();
         // Writing to a string cannot fail.

@@ -2,13 +2,13 @@
 //!
 //! In reading order:
 //! - [`watcher`]: the newest state of the database, taken over while it is served; [`background`]: its threads.
-//! - [`exports`]: exports built once for all who ask, within limits.
 //! - [`waiting`]: answers that have to wait.
 //! - [`connection`]: one connection, from its bytes to the API and back.
 //! - [`address`]: whose request it is, behind trusted proxies.
 //! - [`state`]: what a connection is doing; [`limiter`]: how many there may be, and which one is given up for another.
 //! - [`guard`]: how long a caller may take to ask; [`pace`]: how fast it must take its answers; [`tls`]: HTTPS.
 //! - [`refusal`]: what hyper itself answers becomes a problem too; [`host`]: what HTTP demands of a request.
+//! - [`workers`]: the threads that serve connections.
 //! - [`server`]: the listener and its end; [`listen`]: where the listener comes from.
 //! - [`log`], [`metrics`], [`usage`] and [`admin`]: what the operator sees.
 //! - [`assembly`]: all of it put together, and run until it is told to stop.
@@ -18,7 +18,6 @@ pub mod admin;
 pub mod assembly;
 pub mod background;
 pub mod connection;
-pub mod exports;
 pub mod guard;
 pub mod host;
 pub mod limiter;
@@ -33,8 +32,8 @@ pub mod tls;
 pub mod usage;
 pub mod waiting;
 pub mod watcher;
+pub mod workers;
 
 pub use assembly::{Setup, run_to_end, serve};
-pub use exports::Exports;
 pub use server::{Limits, Server};
 pub use watcher::Watcher;

@@ -20,6 +20,9 @@ use crate::api::observe::GivenUp;
 /// What a caller takes earns time up to so many times the write timeout.
 const MOST_TIMEOUTS: u32 = 4;
 
+/// Head and body of an answer up to this size leave in one plain write.
+const MAX_JOINED_BYTES: usize = 16 << 10;
+
 /// How fast a caller must take its answers.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
@@ -116,7 +119,14 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for PacedStream<S> {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.inner).poll_write_vectored(cx, slices);
+        let bytes: usize = slices.iter().map(|slice| slice.len()).sum();
+        let written = if bytes <= MAX_JOINED_BYTES {
+            let mut joined = Vec::with_capacity(bytes);
+            slices.iter().for_each(|slice| joined.extend_from_slice(slice));
+            Pin::new(&mut self.inner).poll_write(cx, &joined)
+        } else {
+            Pin::new(&mut self.inner).poll_write_vectored(cx, slices)
+        };
         self.wrote(written, cx)
     }
 

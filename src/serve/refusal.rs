@@ -81,7 +81,7 @@ impl<S> ProblemStream<S> {
             StatusCode::URI_TOO_LONG => "The path and query are too long. Send a shorter query.",
             _ => "The request is not valid HTTP/1.1. Check the request line and the headers.",
         };
-        let (problem, request_id) = self.service.refuse(status, detail);
+        let (problem, request_id) = self.service.refuse_unread(status, detail);
         let body = problem.body(&self.service.settings().docs_url, &request_id);
         tracing::info!(request_id, status = status.as_u16(), "refused a malformed request");
         let reason = status.canonical_reason().unwrap_or("Error");

@@ -119,9 +119,9 @@ impl Watcher {
         }
     }
 
-    /// Sets the size of the record cache, in bytes.
-    pub fn limit_record_cache(&self, bytes: usize) {
-        self.newest.load().bodies().limit_to(bytes);
+    /// Says how many bytes of records' texts may be kept in memory.
+    pub fn limit_record_cache(&self, bytes: u64) {
+        self.newest.load().record_cache().limit_to(bytes);
     }
 
     /// Sets the size of the feed cache, columns included, in bytes.
@@ -184,7 +184,7 @@ impl Watcher {
         if polled.broken.is_some() {
             // A handle that met damage may be of no more use.
             let follower = Follower::open(&self.path)?;
-            follower.newest().bodies().limit_to(self.newest.load().bodies().most_bytes());
+            follower.newest().record_cache().limit_to(self.newest.load().record_cache().max_bytes());
             follower.newest().feed_cache().limit_to(self.newest.load().feed_cache().max_bytes());
             polled.follower = follower;
             polled.broken = None;

@@ -18,7 +18,6 @@ pub mod write;
 pub use error::StoreError;
 pub use file::open::{Follower, Writer};
 pub use format::codec::CLOCK_TOLERANCE_S;
-pub use read::rope::{Rope, RopeWriter};
 pub use read::snapshot::{CommitEntry, CommitPoint, Snapshot};
 pub use write::batch::{Batch, Curation};
 pub use write::edit::Edit;

@@ -236,14 +236,9 @@ impl World {
             let value = HeaderValue::from_bytes(value.as_bytes()).unwrap();
             map.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), value);
         }
-        let (path, query) = match path.split_once('?') {
-            Some((path, query)) => (path, Some(query.to_owned())),
-            None => (path, None),
-        };
         let request = Request {
             method: Method::from_bytes(method.as_bytes()).unwrap(),
-            path: path.to_owned(),
-            query,
+            target: path.to_owned(),
             headers: map,
             has_body,
             flaw: None,
@@ -273,8 +268,7 @@ impl World {
         let Some(path) = url.strip_prefix(PUBLIC_URL) else { return false };
         let request = Request {
             method: Method::GET,
-            path: path.to_owned(),
-            query: None,
+            target: path.to_owned(),
             headers: HeaderMap::new(),
             has_body: false,
             flaw: None,

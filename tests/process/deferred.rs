@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use medfeed::api::observe::{Answered, Observer};
 use medfeed::api::{Service, Settings, SnapshotSource};
 use medfeed::serve::address::TrustedProxies;
-use medfeed::serve::{Exports, Limits, Server};
+use medfeed::serve::{Limits, Server};
 use medfeed::store::Snapshot;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -74,15 +74,14 @@ fn serve(source: Arc<dyn SnapshotSource>, ask: impl FnOnce(SocketAddr)) -> u64 {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let count = Arc::new(Count::default());
     let service = Service::observed(Settings::of("http://feed.example"), source, count.clone());
-    let exports = Arc::new(Exports::new(8, 2, 1 << 20));
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
     let address = listener.local_addr().unwrap();
-    let server = Server::new(listener, Arc::new(service), exports, TrustedProxies::default(), None, Limits::default());
+    let server = Server::new(listener, Arc::new(service), TrustedProxies::default(), None, Limits::default());
     let (stop, stopped) = oneshot::channel::<()>();
     let running = runtime.spawn(server.run(async move { drop(stopped.await) }));
     ask(address);
     drop(stop);
-    assert_eq!(runtime.block_on(running).unwrap(), 0, "connections cut off");
+    assert_eq!(runtime.block_on(running).unwrap().unwrap(), 0, "connections cut off");
     count.0.load(Ordering::SeqCst)
 }
 

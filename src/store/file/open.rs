@@ -399,7 +399,7 @@ impl Follower {
     pub fn open(path: &Path) -> Result<Follower, StoreError> {
         let (database, identity) = open_and_repair(path)?;
         check_schema(path, &database)?;
-        let newest = Arc::new(Snapshot::open(&database.begin_read()?)?);
+        let newest = Arc::new(Snapshot::open(&database.begin_read()?)?.with_witnesses());
         Ok(Follower { path: path.to_owned(), database, identity, newest })
     }
 
