@@ -10,7 +10,7 @@ use super::output::counted;
 use crate::model::printable::Printable;
 use crate::store::StoreError;
 use crate::store::check::{Report, check};
-use crate::store::file::panics;
+use crate::store::panics;
 
 /// Arguments of `medfeed check`.
 #[derive(Debug, Args)]

@@ -24,8 +24,8 @@ use self::common::Common;
 use self::output::{Output, note};
 use crate::model::printable::steers;
 use crate::store::StoreError;
-use crate::store::file::panics::{self, Caught};
 use crate::store::file::writer_note::name_command;
+use crate::store::panics::{self, Caught};
 
 /// Licensed, read-only access to curated medical conference and journal records.
 #[derive(Debug, Parser)]

@@ -13,14 +13,14 @@ use crate::model::{
 };
 use crate::store::StoreError;
 use crate::store::file::open::Writer;
-use crate::store::file::panics;
-use crate::store::file::panics::guard;
 use crate::store::format::codec::{
     CLOCK_TOLERANCE_S, CommitRow, RecordRow, TableCounts, expect_count, hash, unseal, unseal_commit,
 };
 use crate::store::format::feed::{FeedEntry, FeedHead};
 use crate::store::format::rows::{load_references, load_rows};
 use crate::store::format::tables::{self, TOMBSTONE};
+use crate::store::panics;
+use crate::store::panics::guard;
 
 /// The most findings listed; more are only counted.
 const MAX_LISTED: usize = 100;

@@ -9,8 +9,8 @@ use redb::{Key, ReadTransaction, ReadableTable, TableDefinition, Value, WriteTra
 use crate::store::StoreError;
 use crate::store::check::check;
 use crate::store::file::open::{Writer, fill_new};
-use crate::store::file::panics;
 use crate::store::format::tables::{self, EachTable};
+use crate::store::panics;
 
 /// Copies all rows of a transaction to an empty file, and checks the copy.
 pub(in crate::store) fn copy_checked(from: &ReadTransaction, to: &Path) -> Result<(), StoreError> {

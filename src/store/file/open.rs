@@ -16,9 +16,9 @@ use redb::{
 
 use crate::store::file::draft::{self, Draft};
 use crate::store::file::links::{folder_of, resolve};
-use crate::store::file::panics;
 use crate::store::file::writer_note::WriterNote;
 use crate::store::format::tables::{self, EachTable, META, META_SCHEMA, META_SECRET, SCHEMA};
+use crate::store::panics;
 use crate::store::{Snapshot, StoreError};
 
 /// The page cache of a writing command, in bytes.

@@ -21,11 +21,11 @@ use crate::store::file::copy::{check_file, copy_checked};
 use crate::store::file::draft::{self, Draft};
 use crate::store::file::links::{refuse_other_names, resolve};
 use crate::store::file::open::{Follower, Writer, new_draft};
-use crate::store::file::panics;
-use crate::store::file::panics::guard;
 use crate::store::format::codec::{CommitRow, seal, unseal, unseal_commit};
 use crate::store::format::rows::load_rows;
 use crate::store::format::tables;
+use crate::store::panics;
+use crate::store::panics::guard;
 use crate::store::read::snapshot::{Snapshot, last_commit};
 
 /// The bytes that redb's writers lock, far beyond any file's end (its design document, "Lock bytes"). Used for files that
