@@ -29,7 +29,7 @@ pub fn resolve(path: &Path) -> PathBuf {
 }
 
 /// The folder of a path.
-pub(in crate::store) fn folder_of(path: &Path) -> &Path {
+pub fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
