@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     /// How a sending connection stands.
-    fn standing(state: &ConnectionState) -> Option<(u64, u64)> {
+    fn burden(state: &ConnectionState) -> Option<(u64, u64)> {
         state.burden(Instant::now()).map(|burden| (burden.lasts.as_secs(), burden.rate))
     }
 
@@ -256,25 +256,25 @@ mod tests {
         let good = usize::try_from(GOOD_RATE).unwrap();
         let state = sending();
         advance(Duration::from_secs(100)).await;
-        assert_eq!(standing(&state), None, "nothing keeps it from taking more");
+        assert_eq!(burden(&state), None, "nothing keeps it from taking more");
         assert!(!state.took(10_000_000));
         state.blocked();
         advance(Duration::from_secs(10)).await;
-        assert_eq!(standing(&state), Some((10, 0)), "what it took before is not counted");
+        assert_eq!(burden(&state), Some((10, 0)), "what it took before is not counted");
         assert!(state.took(20_000));
-        assert_eq!(standing(&state), Some((10, 2000)));
+        assert_eq!(burden(&state), Some((10, 2000)));
         // Another answer on the same connection, and another stop.
         state.sent();
         assert!(state.begin());
         state.end(false);
         state.blocked();
         advance(Duration::from_secs(10)).await;
-        assert_eq!(standing(&state), Some((20, 1000)));
+        assert_eq!(burden(&state), Some((20, 1000)));
         assert!(!state.took(good * 20));
-        assert_eq!(standing(&state), None, "it has caught up");
+        assert_eq!(burden(&state), None, "it has caught up");
         state.blocked();
         advance(Duration::from_secs(1)).await;
-        assert_eq!(standing(&state), Some((1, 0)), "and begins anew");
+        assert_eq!(burden(&state), Some((1, 0)), "and begins anew");
     }
 
     #[tokio::test(start_paused = true)]
