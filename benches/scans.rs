@@ -37,7 +37,7 @@ use medfeed::model::time::now;
 use medfeed::serve::Watcher;
 
 use support::assembly::Assembly;
-use support::feed::{self, PAGE, Place};
+use support::feed::{self, PAGE, Position};
 use support::machine::{Table, median};
 use support::synthetic::{
     self, ABSENT_TEXT, AREA_OF_HALF, COMMON_TEXT, CONFERENCE_JSON_BYTES, COUNTRY, RARE_TEXT, YEAR, id_of,
@@ -117,7 +117,7 @@ impl Served {
         Served { service, watcher, world }
     }
 
-    /// A request of the license at a place.
+    /// A request of the license at a position.
     fn request(&self, license: usize, path: &str, query: &str) -> Request {
         let mut headers = HeaderMap::new();
         let key = HeaderValue::from_str(&self.world.keys[license]).expect("a key is a header's value");
@@ -139,18 +139,18 @@ impl Served {
         respond(&self.service, request)
     }
 
-    /// A request for the feed page at a place of the feed.
-    fn feed_page(&self, license: usize, place: Place) -> Request {
+    /// A request for the feed page at a position of the feed.
+    fn feed_page(&self, license: usize, position: Position) -> Request {
         let snapshot = self.watcher.published();
         let view = feed::view(&snapshot, license);
         let seqs = feed::seqs(&view);
-        let before = feed::before(place, seqs.len());
+        let before = feed::before(position, seqs.len());
         let since = feed::token(&snapshot, &view, &seqs, before);
         let request = self.request(license, "/v1/conferences/changes", &format!("since={since}&limit={PAGE}"));
         let entries = (seqs.len() - before).min(PAGE);
         let body = self.respond(&request).body;
         // Tombstones are short, so only pages known to hold few of them can be judged by their length.
-        let least = if place == Place::Start { entries * CONFERENCE_JSON_BYTES * 8 / 10 } else { entries * 30 };
+        let least = if position == Position::Start { entries * CONFERENCE_JSON_BYTES * 8 / 10 } else { entries * 30 };
         let most = entries * CONFERENCE_JSON_BYTES * 12 / 10 + 1_000;
         assert!((least..=most).contains(&body.len()), "{} bytes for {entries} entries of the feed", body.len());
         request
@@ -226,19 +226,19 @@ fn measure_both<'s>(group: &mut Group<'_>, name: &str, prepare: impl Fn() -> (&'
     measure(group, &format!("{name}, first"), Asked::First, StatusCode::OK, &prepare);
 }
 
-/// Feed pages by place and by how much the license shows.
+/// Feed pages by position and by how much the license shows.
 fn feeds(criterion: &mut Criterion, usual: &Lazy<impl Fn() -> Served>) {
     let mut group = criterion.benchmark_group("feed");
     group.throughput(Throughput::Elements(1));
     for (license, share) in Share::EACH.into_iter().enumerate() {
-        for place in Place::EACH {
-            measure_both(&mut group, &format!("{} of {}", place.name(), share.name()), || {
-                (usual.get(), usual.get().feed_page(license, place))
+        for position in Position::EACH {
+            measure_both(&mut group, &format!("{} of {}", position.name(), share.name()), || {
+                (usual.get(), usual.get().feed_page(license, position))
             });
         }
     }
     group.bench_function("in the middle of all, made only, again", |bencher| {
-        let request = usual.get().feed_page(0, Place::Middle);
+        let request = usual.get().feed_page(0, Position::Middle);
         bencher.iter(|| usual.get().respond(&request));
     });
 }
@@ -249,10 +249,10 @@ fn feed_of_long_logs(criterion: &mut Criterion) {
     group.throughput(Throughput::Elements(1));
     for records in LOGS.into_iter().chain(support::is_large().then_some(LARGE_LOG)) {
         let served = Lazy::new(|| Served::build(Size::of_log(records), &Share::EACH));
-        for place in Place::EACH {
+        for position in Position::EACH {
             for (license, share) in Share::EACH.into_iter().enumerate() {
-                let name = format!("of {records}, {} of {}", place.name(), share.name());
-                measure_both(&mut group, &name, || (served.get(), served.get().feed_page(license, place)));
+                let name = format!("of {records}, {} of {}", position.name(), share.name());
+                measure_both(&mut group, &name, || (served.get(), served.get().feed_page(license, position)));
             }
         }
         measure_both(&mut group, &format!("of {records}, list with q absent"), || {
@@ -267,9 +267,9 @@ fn feed_among_licenses(criterion: &mut Criterion) {
     group.throughput(Throughput::Elements(1));
     for licenses in LICENSES.into_iter().chain(support::is_large().then_some(MANY_LICENSES)) {
         let served = Lazy::new(|| Served::build(Size::USUAL, &mixed_licenses(licenses)));
-        for place in [Place::Head, Place::NothingNew] {
-            measure_both(&mut group, &format!("of {licenses}, {}", place.name()), || {
-                (served.get(), served.get().feed_page(0, place))
+        for position in [Position::Head, Position::NothingNew] {
+            measure_both(&mut group, &format!("of {licenses}, {}", position.name()), || {
+                (served.get(), served.get().feed_page(0, position))
             });
         }
     }

@@ -93,7 +93,7 @@ fn build(folder: &Path) -> String {
     key.reveal().to_owned()
 }
 
-/// The request of a sample: a date that excludes nothing makes each another one, so that no kept answer is found.
+/// The request of a sample: a date that excludes nothing makes each another one, so that no cached answer is found.
 fn request(key: &str, filter: &str, sample: usize) -> Request {
     let (year, rest) = (2100 + sample / 336, sample % 336);
     let date = format!("{year:04}-{:02}-{:02}", 1 + rest / 28, 1 + rest % 28);

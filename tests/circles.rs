@@ -7,16 +7,17 @@ use super::layers::all_sources;
 
 /// Files that are still in circles; each that leaves this list stays out of them.
 const UNMENDED: [&str; 6] =
-    ["api/", "docs/", "model/field.rs", "model/json.rs", "model/reference.rs", "serve/connection.rs"];
+    ["contract/", "docs/", "model/field.rs", "model/json.rs", "model/reference.rs", "serve/connection.rs"];
 
 /// The rooms that each room of the store uses. What checks uses nothing of what it checks.
-const ROOMS: [(&str, &[&str]); 6] = [
+const ROOMS: [(&str, &[&str]); 7] = [
     ("error", &[]),
+    ("panics", &["error"]),
     ("format", &["error"]),
-    ("read", &["error", "format"]),
-    ("file", &["error", "format", "read", "check"]),
+    ("read", &["error", "panics", "format"]),
+    ("file", &["error", "panics", "format", "read", "check"]),
     ("write", &["error", "format", "read", "file"]),
-    ("check", &["error", "format", "file"]),
+    ("check", &["error", "panics", "format", "file"]),
 ];
 
 /// A path such as `store::file`, from the root of the crate.

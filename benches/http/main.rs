@@ -36,7 +36,7 @@ use medfeed::store::Follower;
 use child::Server;
 use client::{Exchange, Load, drive, fetch};
 use exchange::{ROW_HEADER, Recorded, parse_head};
-use support::feed::{self, Place};
+use support::feed::{self, Position};
 use support::machine::{Table, median, print_machine};
 use support::synthetic::{AREAS, FIRST_YEAR, LAST_YEAR, PLACES, REACHES, id_of};
 use support::world::{Share, Size, World, mixed_licenses};
@@ -308,9 +308,9 @@ async fn rows(servers: &Servers, filter: &str, recorder: &mut Recorder<'_>) -> V
         let tokens = feed_tokens(world, 0, place, count).into_iter();
         tokens.map(|token| (format!("{FEED}?since={token}"), String::new())).collect()
     };
-    let middle = feed_pages(&servers.usual.world, Place::Middle, FEED_PAGES);
-    let head = feed_pages(&servers.many.world, Place::Head, FEED_PAGES);
-    let end = feed_pages(&servers.usual.world, Place::NothingNew, 1);
+    let middle = feed_pages(&servers.usual.world, Position::Middle, FEED_PAGES);
+    let head = feed_pages(&servers.many.world, Position::Head, FEED_PAGES);
+    let end = feed_pages(&servers.usual.world, Position::NothingNew, 1);
     let lists = usual.pages(list).await;
     let records = usual.records(RECORDS).await;
     let wants_gzip =
@@ -345,7 +345,7 @@ async fn rows(servers: &Servers, filter: &str, recorder: &mut Recorder<'_>) -> V
     }
     for (name, headers) in [("feed page, not asked before", ""), ("feed page, gzip, not asked before", gzip)] {
         if name.contains(filter) {
-            let targets = feed_pages(&servers.usual.world, Place::Middle, ROTATED);
+            let targets = feed_pages(&servers.usual.world, Position::Middle, ROTATED);
             // The static server has one answer for all of them.
             let number = recorder.answers.len();
             let recorded = recorder.record(usual, &targets[0].0, headers).await;
@@ -389,7 +389,7 @@ fn texts() -> Vec<(String, String)> {
 }
 
 /// Tokens that lead to a place of a license's feed, each further one an entry earlier: so all pages are full.
-fn feed_tokens(world: &World, license: usize, place: Place, count: usize) -> Vec<String> {
+fn feed_tokens(world: &World, license: usize, place: Position, count: usize) -> Vec<String> {
     let follower = Follower::open(world.path()).expect("the database opens");
     let snapshot = follower.newest();
     let view = feed::view(snapshot, license);

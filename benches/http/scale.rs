@@ -8,7 +8,7 @@ use std::sync::Arc;
 use http::StatusCode;
 
 use crate::client::{Exchange, Load, fetch};
-use crate::support::feed::{PAGE, Place};
+use crate::support::feed::{PAGE, Position};
 use crate::support::machine::{Table, median};
 use crate::support::world::{Share, Size, World, mixed_licenses};
 use crate::{Args, Caller, Driven, FEED, ROTATED, Real, feed_tokens, in_turn};
@@ -29,7 +29,7 @@ const NARROW_LIMIT: usize = 400;
 struct Page<'w> {
     real: &'w Real,
     license: usize,
-    place: Place,
+    place: Position,
     /// How many distinct pages are asked for in turn.
     distinct: usize,
     limit: usize,
@@ -46,18 +46,26 @@ pub async fn compare(args: &Args) {
     }
     let full = |real, place, distinct| Page { real, license: 0, place, distinct, limit: PAGE };
     let pairs = [
-        ("head page, log of 1M over 10k", full(&long, Place::Head, 1), full(&short, Place::Head, 1)),
-        ("head page, not asked before", full(&long, Place::Head, ROTATED), full(&short, Place::Head, ROTATED)),
-        ("nothing new, 1M over 10k", full(&long, Place::NothingNew, 1), full(&short, Place::NothingNew, 1)),
-        ("middle page, 1M over 10k", full(&long, Place::Middle, 1), full(&short, Place::Middle, 1)),
-        ("middle page, not asked before", full(&long, Place::Middle, ROTATED), full(&short, Place::Middle, ROTATED)),
+        ("head page, log of 1M over 10k", full(&long, Position::Head, 1), full(&short, Position::Head, 1)),
+        ("head page, not asked before", full(&long, Position::Head, ROTATED), full(&short, Position::Head, ROTATED)),
+        ("nothing new, 1M over 10k", full(&long, Position::NothingNew, 1), full(&short, Position::NothingNew, 1)),
+        ("middle page, 1M over 10k", full(&long, Position::Middle, 1), full(&short, Position::Middle, 1)),
+        (
+            "middle page, not asked before",
+            full(&long, Position::Middle, ROTATED),
+            full(&short, Position::Middle, ROTATED),
+        ),
         (
             "middle page of 1M, license of 1 in 1,000 over full",
-            Page { license: FULL, limit: NARROW_LIMIT, ..full(&long, Place::Middle, 1) },
-            Page { limit: NARROW_LIMIT, ..full(&long, Place::Middle, 1) },
+            Page { license: FULL, limit: NARROW_LIMIT, ..full(&long, Position::Middle, 1) },
+            Page { limit: NARROW_LIMIT, ..full(&long, Position::Middle, 1) },
         ),
-        ("head page, 1,000 licenses over 1", full(&many, Place::Head, 1), full(&few, Place::Head, 1)),
-        ("nothing new, 1,000 licenses over 1", full(&many, Place::NothingNew, 1), full(&few, Place::NothingNew, 1)),
+        ("head page, 1,000 licenses over 1", full(&many, Position::Head, 1), full(&few, Position::Head, 1)),
+        (
+            "nothing new, 1,000 licenses over 1",
+            full(&many, Position::NothingNew, 1),
+            full(&few, Position::NothingNew, 1),
+        ),
     ];
     let mut table =
         Table::new(&["time of an answer, large over small", "conns", "KB", "KB", "per s", "per s", "ratio"]);

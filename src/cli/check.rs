@@ -10,7 +10,7 @@ use super::output::counted;
 use crate::model::printable::Printable;
 use crate::store::StoreError;
 use crate::store::check::{Report, check};
-use crate::store::file::panics;
+use crate::store::panics;
 
 /// Arguments of `medfeed check`.
 #[derive(Debug, Args)]
@@ -28,7 +28,7 @@ pub(super) fn run(common: &Common, _args: &CheckArgs) -> anyhow::Result<ExitCode
         Err(StoreError::Damaged { table, detail }) => Report::of_damage(table, detail),
         Err(error) => return Err(error.into()),
     };
-    // By now the file is closed again.
+    // The file is closed by now.
     if let Some(StoreError::Damaged { table, detail }) = panics::take_at_close() {
         report.add(table, detail);
     }

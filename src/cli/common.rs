@@ -1,4 +1,4 @@
-//! What every command takes and does: finding the database, opening it, committing to it.
+//! What all commands share: their common arguments, opening the database, and committing.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::output::{Output, counted};
 use crate::store::file::links::resolve;
 use crate::store::{CLOCK_TOLERANCE_S, Edit, Follower, StoreError, Writer};
 
-/// What every subcommand takes.
+/// Arguments of every command.
 #[derive(Debug, Args)]
 pub(super) struct Common {
     /// The database file
@@ -31,7 +31,7 @@ impl Common {
         Output::new(self.json)
     }
 
-    /// The file that the database's path leads to: what stands beside the database stands there.
+    /// The path of the database file with links followed; its companion files stand beside it.
     pub fn resolved_db(&self) -> PathBuf {
         resolve(&self.db)
     }
@@ -48,7 +48,7 @@ impl Common {
         Follower::open(&self.db)
     }
 
-    /// Commits an edit; the history tells who did what.
+    /// Commits an edit with its description for the history.
     pub fn commit(&self, mut edit: Edit<'_>, what: impl Into<String>) -> Result<(), StoreError> {
         let behind_s = edit.clock_behind_s();
         if behind_s > CLOCK_TOLERANCE_S {

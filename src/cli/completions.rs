@@ -20,7 +20,7 @@ pub(super) fn run(args: CompletionsArgs, mut program: Command) -> anyhow::Result
     Ok(ExitCode::SUCCESS)
 }
 
-/// The manual page of the program, followed by those of its subcommands.
+/// Prints the manual pages of the program and of its subcommands.
 pub(super) fn print_manual(mut program: Command) -> anyhow::Result<ExitCode> {
     fn render(command: &Command, name: &str, out: &mut Vec<u8>) -> std::io::Result<()> {
         let page = command.clone().name(name.to_owned()).display_name(name.to_owned());

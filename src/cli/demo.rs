@@ -1,4 +1,4 @@
-//! `medfeed demo`: real records, a license and a key in a throwaway database, served at once.
+//! `medfeed demo`: serves real records from a temporary database, with licenses and keys.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -21,7 +21,7 @@ use crate::serve::{Limits, Setup, Watcher, run_to_end, serve};
 use crate::store::write::licensing::KeySettings;
 use crate::store::{StoreError, Writer};
 
-/// The sample data set of the folder `data`, so that the program alone can serve it.
+/// The sample data of the folder `data`, embedded in the program.
 const SAMPLE: [(&str, &[u8]); 4] = [
     ("organizations.csv", include_bytes!("../../data/organizations.csv")),
     ("tags.csv", include_bytes!("../../data/tags.csv")),
@@ -42,7 +42,7 @@ pub(super) struct DemoArgs {
     log: LogArgs,
 }
 
-/// What the printed lines need.
+/// What the printed commands need.
 struct Sample {
     full_key: String,
     narrow_key: String,
@@ -53,7 +53,7 @@ struct Sample {
 
 pub(super) fn run(common: &Common, args: DemoArgs) -> anyhow::Result<ExitCode> {
     let log = args.log.start("warn")?;
-    // The folder goes with its database when the program ends.
+    // The folder and its database are removed when the program ends.
     let folder = tempfile::Builder::new().prefix("medfeed-demo-").tempdir()?;
     let database = folder.path().join("demo.redb");
     let sample = load(folder.path(), &database, common.wait)?;

@@ -45,7 +45,7 @@ pub(super) struct ImportArgs {
     bounds: BoundsArgs,
 }
 
-/// How much is read before a file is refused.
+/// Bounds beyond which a file is refused.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Bounds, which no usual file meets")]
 struct BoundsArgs {
@@ -218,7 +218,7 @@ fn describe(outcome: &Outcome, dry_run: bool) -> String {
     text
 }
 
-/// A bar on a terminal; nothing elsewhere.
+/// A progress bar, on terminals only.
 struct Progress {
     bar: ProgressBar,
 }

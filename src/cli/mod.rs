@@ -24,8 +24,8 @@ use self::common::Common;
 use self::output::{Output, note};
 use crate::model::printable::steers;
 use crate::store::StoreError;
-use crate::store::file::panics::{self, Caught};
 use crate::store::file::writer_note::name_command;
+use crate::store::panics::{self, Caught};
 
 /// Licensed, read-only access to curated medical conference and journal records.
 #[derive(Debug, Parser)]
@@ -69,7 +69,7 @@ enum Command {
     Man,
 }
 
-/// Whether an argument or a variable holds what would steer the terminal on which clap repeats it.
+/// Whether an argument or a variable, which clap repeats in its messages, holds characters that would steer a terminal.
 fn given_text_steers(arguments: Vec<OsString>) -> bool {
     let variables = std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("MEDFEED_"));
     let given = arguments.into_iter().chain(variables.map(|(_, value)| value));
@@ -77,7 +77,7 @@ fn given_text_steers(arguments: Vec<OsString>) -> bool {
 }
 
 impl Cli {
-    /// Parses the arguments; returns the names of the command and its subcommand too, such as `license set`.
+    /// Parses the arguments. Also returns the name of the command with its subcommand, such as `license set`.
     fn parse_named(arguments: &[OsString]) -> Result<(Cli, String), clap::Error> {
         let matches = Cli::command().try_get_matches_from(arguments)?;
         let names = std::iter::successors(matches.subcommand(), |(_, matches)| matches.subcommand());
@@ -87,8 +87,8 @@ impl Cli {
     }
 }
 
-/// Parses the arguments, runs the command, and returns the exit code: 0 done, 1 refused or failed with nothing changed,
-/// 2 usage.
+/// Parses the arguments, runs the command, and returns the exit code: 0 for success, 1 for a failure that changed nothing, 2
+/// for wrong usage.
 pub fn run() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let (cli, command_name) = match Cli::parse_named(&arguments) {
@@ -101,7 +101,7 @@ pub fn run() -> ExitCode {
             if given_text_steers(arguments) {
                 note(&error.render().to_string());
             } else {
-                // Nothing is left to do when the terminal is gone.
+                // A closed terminal cannot be told.
                 let _ = error.print();
             }
             return if asked { ExitCode::SUCCESS } else { ExitCode::from(2) };
@@ -112,20 +112,17 @@ pub fn run() -> ExitCode {
     panics::tell_of_panics(tell_of_panic);
     match panics::catch(|| run_command(&common, command)) {
         Ok(Ok(code)) => {
-            // What the command did is done, and its result was told.
+            // The command succeeded and printed its result.
             if let Some(damage) = panics::take_at_close() {
                 note(&format!("warning: {}: {damage}", common.db.display()));
             }
             code
         }
         Ok(Err(error)) => {
-            // Deep within the engine nobody knows the file's name.
-            let message = match error.downcast_ref::<StoreError>() {
-                Some(StoreError::Damaged { .. } | StoreError::Engine(_)) => {
-                    format!("{}: {error:#}", common.db.display())
-                }
-                _ => format!("{error:#}"),
-            };
+            // The engine's errors do not name the file.
+            let is_of_engine = matches!(error.downcast_ref(), Some(StoreError::Damaged { .. } | StoreError::Engine(_)));
+            let file = if is_of_engine { format!("{}: ", common.db.display()) } else { String::new() };
+            let message = format!("{file}{error:#}");
             common.output().error(&message);
             ExitCode::FAILURE
         }
@@ -162,7 +159,7 @@ fn run_command(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Tells of a panic in a thread of its own: a server goes on without it.
+/// Logs a panic of a background thread, which a server survives.
 fn tell_of_panic(message: &str) {
     if tracing::dispatcher::has_been_set() {
         tracing::error!("{message}");

@@ -80,7 +80,7 @@ enum HeaderChoice {
     Forwarded,
 }
 
-/// What a server may use.
+/// Resource limits of a server.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Limits")]
 struct LimitArgs {
@@ -137,21 +137,21 @@ struct LimitArgs {
     answer_cache_bytes: u64,
 }
 
-/// Connections that wait for a slot at most, if there are files for them.
-const MOST_WAITING: usize = 1024;
+/// The most connections that wait for a slot, if the file limit allows it.
+const MAX_WAITING: usize = 1024;
 
 impl LimitArgs {
     fn limits(&self) -> Limits {
-        let most = self.max_connections.get();
-        let room = listen::raise_file_limit(most.saturating_add(MOST_WAITING));
+        let max_connections = self.max_connections.get();
+        let max_files = listen::raise_file_limit(max_connections.saturating_add(MAX_WAITING));
         Limits {
-            connections: room.min(most),
-            waiting: room.saturating_sub(most),
+            connections: max_files.min(max_connections),
+            waiting: max_files.saturating_sub(max_connections),
             connections_per_address: self.max_connections_per_address.get(),
             connection: ConnectionLimits {
                 timeouts: Timeouts { header: self.header_timeout, idle: self.idle_timeout },
                 pace: Pace { write_timeout: self.write_timeout, least_rate: self.min_send_rate },
-                // On the machines that this runs on a size holds 32 bits.
+                // A size has at least 32 bits on all supported machines.
                 header_bytes: usize::try_from(self.max_header_bytes).unwrap_or(usize::MAX),
                 headers: self.max_headers.get(),
             },
@@ -183,14 +183,14 @@ enum LogFormat {
 }
 
 impl LogArgs {
-    /// Sends log lines, and panics among them, to standard error from now on, until the log is dropped.
+    /// Starts logging to standard error, panics included, until the log is dropped.
     pub(super) fn start(&self, default: &str) -> anyhow::Result<Log> {
         let filter = EnvFilter::try_new(self.log.as_deref().unwrap_or(default)).context("--log is no filter")?;
         let (writer, log) = Log::to_stderr().context("standard error cannot be written to")?;
         let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_target(false);
-        // It would be told on standard error itself.
+        // These would be printed on standard error directly.
         let lines = lines.log_internal_errors(false);
-        // Colors are for eyes, not for a file or a pipe.
+        // Colors are for terminals, not for files and pipes.
         let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let lines = lines.with_ansi(stderr().is_terminal() && !plain);
         match self.log_format {
@@ -232,7 +232,7 @@ pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> 
     watcher.limit_feed_cache(args.limits.feed_cache_bytes);
     let usage = Arc::new(Usage::open(&common.resolved_db()));
     run_to_end(async {
-        // A socket passed by systemd goes on to listen for the next server.
+        // A socket passed by systemd stays open for the next server.
         let own_socket = activated.is_none();
         let listener = match activated {
             Some(listener) => listener,
@@ -250,7 +250,7 @@ pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> 
             None => None,
             Some(address) => {
                 let admin = TcpListener::bind(address).await.with_context(|| cannot_listen(address))?;
-                // The real one: port 0 picks a free port, and the first line of standard output is the API's.
+                // With port 0 only the log tells the port: the first line of standard output is the API's.
                 tracing::info!("listening for monitoring on http://{}", admin.local_addr()?);
                 Some(admin)
             }
@@ -280,7 +280,7 @@ pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> 
     .context(NO_RUNTIME)?
 }
 
-/// What is told when a server can't even begin.
+/// The context of a failure to start the runtime.
 pub(super) const NO_RUNTIME: &str = "the runtime could not be started";
 
 fn cannot_listen(address: SocketAddr) -> String {

@@ -1,4 +1,4 @@
-//! The operator's own listener: `/metrics`, `/livez`, `/readyz`.
+//! The listener for monitoring: `/metrics`, `/livez`, `/readyz`.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,24 +18,24 @@ use super::metrics::Metrics;
 use super::watcher::Watcher;
 use crate::api::Service;
 
-/// How long a request's head may take.
+/// The time limit for a request's head.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What the listener tells of.
+/// What monitoring reads.
 #[derive(Debug)]
 pub struct Admin {
     /// The metrics.
     pub metrics: Arc<Metrics>,
-    /// The followed database.
+    /// The watched database.
     pub watcher: Arc<Watcher>,
     /// The API.
     pub service: Arc<Service>,
-    /// Turns true when the server stops.
+    /// True once the server stops.
     pub stopping: watch::Receiver<bool>,
 }
 
 impl Admin {
-    /// Answers until the process ends: monitoring goes on while the server drains.
+    /// Answers until the process ends, also while the server drains.
     pub async fn run(self, listener: TcpListener) {
         let admin = Arc::new(self);
         loop {

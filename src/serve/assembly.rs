@@ -1,4 +1,4 @@
-//! A whole server, put together: the watched database, the API, the listeners, the certificate, and what systemd is told.
+//! Assembling and running a server: the watched database, the API, the listeners, the certificate, notifications of systemd.
 
 use std::io;
 use std::sync::Arc;
@@ -17,82 +17,47 @@ use super::server::{Limits, Server};
 use super::tls::Tls;
 use super::usage::Usage;
 use super::watcher::Watcher;
-use crate::api::observe::{Answered, Cause, ConnectionLimit, GivenUp, Observer};
+use crate::api::observe::Observer;
 use crate::api::{Service, Settings, SnapshotSource};
 
-/// Starts the runtime, runs a server on it to its end, and returns what that says.
+/// Runs a server to its end on a runtime of its own.
 ///
 /// # Errors
 /// When the operating system gives no threads.
 pub fn run_to_end<T>(server: impl Future<Output = T>) -> io::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let done = runtime.block_on(server);
-    // Work that still waits for a disk must not hold up the end.
+    // Tasks blocked by the disk must not delay the end.
     runtime.shutdown_background();
     Ok(done)
 }
 
-/// What a server is put together from.
+/// The parts of a server.
 #[derive(Debug)]
 pub struct Setup {
-    /// Where connections come in.
+    /// The listener for callers.
     pub listener: TcpListener,
     /// The database.
     pub watcher: Arc<Watcher>,
-    /// What the API is told.
+    /// The settings of the API.
     pub settings: Settings,
-    /// Whose word on a caller's address is taken.
+    /// The proxies whose header names the caller's address.
     pub proxies: TrustedProxies,
     /// The certificate, for HTTPS.
     pub tls: Option<Arc<Tls>>,
-    /// What the server may use.
+    /// The resource limits.
     pub limits: Limits,
-    /// Where monitoring comes in.
+    /// The listener for monitoring.
     pub admin: Option<TcpListener>,
-    /// The record of who is behind.
+    /// The record of key usage.
     pub usage: Option<Arc<Usage>>,
-    /// What the log lost.
+    /// The count of lost log lines.
     pub lost_lines: LostLines,
     /// Whether another server may listen on the same address.
     pub shares_address: bool,
 }
 
-/// The server's observer: tells the metrics and the record of who is behind.
-struct Telemetry {
-    metrics: Arc<Metrics>,
-    usage: Option<Arc<Usage>>,
-}
-
-impl Observer for Telemetry {
-    fn answered(&self, answered: &Answered<'_>) {
-        self.metrics.answered(answered);
-        if let Some(usage) = &self.usage {
-            usage.answered(answered);
-        }
-    }
-
-    fn connected(&self) {
-        self.metrics.connected();
-    }
-
-    fn disconnected(&self) {
-        self.metrics.disconnected();
-    }
-
-    fn given_up(&self, reason: GivenUp, cause: Cause) {
-        self.metrics.given_up(reason, cause);
-    }
-
-    fn met_limit(&self, limit: ConnectionLimit) {
-        self.metrics.met_limit(limit);
-    }
-
-    fn refused_connection(&self, limit: ConnectionLimit) {
-        self.metrics.refused_connection(limit);
-    }
-}
-
-/// Serves until SIGTERM or Ctrl-C; calls `ready` once connections are taken.
+/// Serves until SIGTERM or Ctrl-C. Calls `ready` once connections are accepted.
 ///
 /// # Errors
 /// When the operating system gives no thread or no signal.
@@ -100,10 +65,10 @@ pub async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> io::R
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let _watching = setup.watcher.start()?;
-    let metrics = Arc::new(Metrics::new(setup.lost_lines));
-    let observer = Telemetry { metrics: Arc::clone(&metrics), usage: setup.usage };
+    let metrics = Arc::new(Metrics::new(setup.lost_lines, setup.usage));
     let source: Arc<dyn SnapshotSource> = Arc::<Watcher>::clone(&setup.watcher);
-    let service = Arc::new(Service::observed(setup.settings, source, Arc::new(observer)));
+    let observer: Arc<dyn Observer> = Arc::<Metrics>::clone(&metrics);
+    let service = Arc::new(Service::observed(setup.settings, source, observer));
     let (stop, stopping) = watch::channel(false);
     if let Some(listener) = setup.admin {
         let (watcher, service) = (Arc::clone(&setup.watcher), Arc::clone(&service));
@@ -112,7 +77,7 @@ pub async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> io::R
     tokio::spawn(reload(setup.tls.clone(), signal(SignalKind::hangup())?));
     let server = Server::new(setup.listener, service, setup.proxies, setup.tls, setup.limits)
         .sharing_address(setup.shares_address);
-    // In a thread of its own: nobody may take what is printed.
+    // In its own thread: printing blocks if nobody reads.
     std::thread::Builder::new().name("ready".to_owned()).spawn(ready)?;
     notify(&[NotifyState::Ready]);
     let cut_off = server
@@ -123,7 +88,7 @@ pub async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> io::R
             }
             tracing::info!("stopping: finishing what is in flight");
             notify(&[NotifyState::Stopping]);
-            // The admin listener may not be there to hear it.
+            // There may be no admin listener.
             let _ = stop.send(true);
         })
         .await?;
@@ -133,7 +98,7 @@ pub async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> io::R
     Ok(())
 }
 
-/// Reloads the certificate when its files change, and on SIGHUP, of which systemd is told.
+/// Reloads the certificate when its files change, and on SIGHUP; systemd is notified of the latter.
 async fn reload(tls: Option<Arc<Tls>>, mut hangup: Signal) {
     const LOOK_EVERY: Duration = Duration::from_secs(2);
     loop {
@@ -145,7 +110,7 @@ async fn reload(tls: Option<Arc<Tls>>, mut hangup: Signal) {
             let began = NotifyState::monotonic_usec_now().ok();
             notify(&[Some(NotifyState::Reloading), began].into_iter().flatten().collect::<Vec<_>>());
         }
-        // Reading two small files hardly blocks; a slow disk must not hold up answers all the same.
+        // A slow disk must not delay answers.
         let tls = tls.clone();
         let reloaded = tokio::task::spawn_blocking(move || {
             if let Some(tls) = tls {
@@ -161,7 +126,7 @@ async fn reload(tls: Option<Arc<Tls>>, mut hangup: Signal) {
     }
 }
 
-/// Tells systemd, where it started this process.
+/// Notifies systemd, if it started this process.
 fn notify(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
         tracing::debug!(%error, "systemd could not be told");

@@ -6,12 +6,13 @@
 //! - [`write`]: what a commit does.
 //! - [`read`]: what an answer may ask.
 //! - [`check`]: every index, hash and count compared with the records, without the code that it checks.
-//! - [`error`]: what can go wrong.
+//! - [`error`]: what can go wrong; [`panics`] of the engine on damaged files.
 
 pub mod check;
 pub mod error;
 pub mod file;
 pub mod format;
+pub mod panics;
 pub mod read;
 pub mod write;
 

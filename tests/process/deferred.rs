@@ -22,13 +22,13 @@ struct Stalled {
     stalled: Mutex<bool>,
     released: Condvar,
     looking: AtomicUsize,
-    most_looking: AtomicUsize,
+    max_looking: AtomicUsize,
 }
 
 impl Stalled {
     fn over(state: Arc<Snapshot>) -> Arc<Stalled> {
-        let (looking, most_looking) = Default::default();
-        Arc::new(Stalled { state, stalled: Mutex::new(true), released: Condvar::new(), looking, most_looking })
+        let (looking, max_looking) = Default::default();
+        Arc::new(Stalled { state, stalled: Mutex::new(true), released: Condvar::new(), looking, max_looking })
     }
 
     fn release(&self) {
@@ -51,7 +51,7 @@ impl SnapshotSource for Stalled {
     }
 
     fn catch_up(&self, _: u64, _: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
-        self.most_looking.fetch_max(self.looking.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        self.max_looking.fetch_max(self.looking.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
         let stalled = self.stalled.lock().unwrap();
         drop(self.released.wait_while(stalled, |stalled| *stalled).unwrap());
         self.looking.fetch_sub(1, Ordering::SeqCst);
@@ -137,7 +137,7 @@ fn a_look_that_takes_long_keeps_no_other_answer_waiting() {
             assert_eq!(remaining, (limit - asked).to_string(), "each request is counted once");
         });
     });
-    assert!(source.most_looking.load(Ordering::SeqCst) <= 4, "few threads wait, however many callers do");
+    assert!(source.max_looking.load(Ordering::SeqCst) <= 4, "few threads wait, however many callers do");
     assert_eq!(heard, u64::try_from(STALE + 2 * good.len() + 1).unwrap(), "each answer is told of once");
 }
 

@@ -85,10 +85,10 @@ fn json_is_exact_and_steers_nothing() {
         (&["license", "list"], "/licenses/0/name"),
         (&["license", "show", HOSTILE], "/name"),
     ];
-    for (args, place) in cases {
+    for (args, pointer) in cases {
         let done = site.run([args, &["--json"]].concat());
         assert_harmless(&format!("{args:?}"), &done);
-        assert_eq!(done.json().pointer(place).unwrap(), HOSTILE, "{args:?}");
+        assert_eq!(done.json().pointer(pointer).unwrap(), HOSTILE, "{args:?}");
     }
 }
 

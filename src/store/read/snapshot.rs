@@ -10,11 +10,11 @@ use crate::model::{
     Timestamp,
 };
 use crate::store::StoreError;
-use crate::store::file::panics;
 use crate::store::format::codec::{CommitRow, RecordRow, TableCounts, expect_count, unseal, unseal_commit};
 use crate::store::format::feed::{FeedEntry, FeedHead};
 use crate::store::format::rows::{find_record, load_references, load_rows};
 use crate::store::format::tables;
+use crate::store::panics;
 use crate::store::read::columns::Columns;
 use crate::store::read::entries::Entries;
 use crate::store::read::feed_cache::{CachedFeed, FeedCache};

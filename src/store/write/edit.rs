@@ -1,4 +1,4 @@
-//! The one write transaction: what a command changes between taking the writer's lock and its commit.
+//! The write transaction: what a command changes between taking the writer's lock and its commit.
 
 use std::collections::BTreeSet;
 
@@ -22,18 +22,18 @@ pub struct Edit<'w> {
     pub(in crate::store) transaction: WriteTransaction,
     pub(in crate::store) references: References,
     pub(in crate::store) licenses: Vec<License>,
-    /// What the clock said when the writing began.
+    /// The clock's time when the edit began.
     began_at: Timestamp,
-    /// When the writing began: never before the last commit, so that times do not descend along the commits.
+    /// The commit's time: the clock's, or the last commit's if that is later, so that times do not descend.
     pub(in crate::store) time: Timestamp,
     pub(in crate::store) totals: [u64; 2],
     pub(in crate::store) changed_at: [Option<Timestamp>; 2],
     references_seq: u64,
-    /// Whether an organization or tag was changed.
+    /// Whether an organization or tag changed.
     pub(in crate::store) references_changed: bool,
     first_seq: u64,
     pub(in crate::store) next_seq: u64,
-    /// What is done, for the commit's row.
+    /// The description for the history.
     what: String,
 }
 
@@ -84,20 +84,19 @@ impl Edit<'_> {
         self.next_seq == self.first_seq
     }
 
-    /// By how many seconds the clock is behind the last commit, so that this edit carries that commit's time; 0 where it is
-    /// not. A clock that was ahead once fixes all later times until it is that late.
+    /// The seconds that the clock is behind the last commit, 0 if it is not. This edit then carries that commit's time, as
+    /// all edits do until the clocks have passed it.
     pub fn clock_behind_s(&self) -> i64 {
         self.time.unix_s() - self.began_at.unix_s()
     }
 
-    /// Says in words what this edit does. Whoever looks at the history later finds it there, with who did it. Very long
-    /// texts are cut.
+    /// Sets the description that the history shows. Very long texts are cut.
     pub fn describe(&mut self, what: impl Into<String>) {
         const MAX_CHARS: usize = 1_000;
         self.what = what.into().chars().take(MAX_CHARS).collect();
     }
 
-    /// The next seq, taken.
+    /// Takes the next seq.
     pub(in crate::store) fn take_seq(&mut self) -> u64 {
         let seq = self.next_seq;
         self.next_seq += 1;
@@ -109,7 +108,7 @@ impl Edit<'_> {
         self.licenses.iter().find(|license| license.name == name)
     }
 
-    /// Makes the changes durable and visible. Without changes nothing is written, and no reader sees a commit.
+    /// Makes the changes durable and visible. Without changes nothing is written.
     ///
     /// # Errors
     /// [`StoreError::Replaced`] when another file took the path meanwhile, and what the engine says; nothing is
@@ -151,7 +150,7 @@ impl Edit<'_> {
     }
 }
 
-/// The user of this process, as `name (uid N)`. Behind `sudo` both users are named.
+/// The user of this process, as `name (uid N)`; under `sudo` also the user who called it.
 fn who() -> String {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let name = variable("USER").or_else(|| variable("LOGNAME")).map(|name| format!("{name} ")).unwrap_or_default();
@@ -186,7 +185,7 @@ impl Curation for Edit<'_> {
         for entry in links.range((kind, id, 0, 0)..=(kind, id, u8::MAX, u64::MAX))? {
             let (_, _, dataset, record) = entry?.0.value();
             let dataset = Dataset::from_code(dataset)
-                .ok_or_else(|| StoreError::Damaged { table: "links", detail: format!("dataset {dataset}") })?;
+                .ok_or_else(|| StoreError::damaged("links", format!("dataset {dataset}")))?;
             linked.push((dataset, read_id("links", record)?));
         }
         Ok(linked)
@@ -206,9 +205,9 @@ impl Curation for Edit<'_> {
     }
 }
 
-/// A writer's own view of the last commit, for commands that look and then change.
+/// Reading what an edit started from.
 impl Edit<'_> {
-    /// The state that this edit started from.
+    /// The last commit's state.
     ///
     /// # Errors
     /// When the database cannot be read.
