@@ -6,7 +6,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 pub use crate::model::Witness;
-use crate::model::{Curated, Dataset, Id, License, RecordFields, References, Timestamp};
+use crate::model::{Curated, Dataset, FeedId, Id, License, RecordFields, References, Timestamp};
 use crate::store::format::feed::FeedEntry;
 use crate::store::read::columns::{Columns, Condition};
 use crate::store::read::record_cache::{LogRef, RecordJson};
@@ -45,6 +45,14 @@ impl<'s> View<'s> {
     /// The dataset.
     pub fn dataset(&self) -> Dataset {
         self.dataset
+    }
+
+    /// The feed that all licenses read which see the same records.
+    ///
+    /// # Errors
+    /// When the database lacks it.
+    pub fn feed(&self) -> Result<FeedId, StoreError> {
+        Snapshot::feed_of(self.license, self.dataset)
     }
 
     /// Whether the feed's entries are in memory; else the first who needs them reads them.

@@ -51,27 +51,41 @@ impl Equivalent<Key> for KeyRef<'_> {
     }
 }
 
-/// Weighs entries in bytes.
+/// An answer as it is kept.
 #[derive(Clone, Debug)]
-pub(super) struct Bytes {
-    /// What weighs more is not kept.
-    max: u64,
+pub(super) struct Entry {
+    answer: Arc<CachedAnswer>,
+    /// What it took in memory when it came in, in bytes: the cache takes off what it added, though the answer has grown.
+    bytes: u64,
 }
 
-impl Weighter<Key, Arc<CachedAnswer>> for Bytes {
-    fn weight(&self, key: &Key, answer: &Arc<CachedAnswer>) -> u64 {
-        let bytes = ENTRY_BYTES + key.target.len() + size_of::<CachedAnswer>() + answer.representation.heap_bytes();
-        u64::try_from(bytes).ok().filter(|bytes| *bytes <= self.max).unwrap_or(u64::MAX)
+#[derive(Clone, Debug)]
+pub(super) struct BytesOf;
+
+impl Weighter<Key, Entry> for BytesOf {
+    fn weight(&self, _key: &Key, entry: &Entry) -> u64 {
+        entry.bytes
     }
 }
 
 /// The finished answers in memory.
 #[derive(Debug)]
-pub struct AnswerCache(Cache<Key, Arc<CachedAnswer>, Bytes>);
+pub struct AnswerCache(Cache<Key, Entry, BytesOf>);
 
 /// The right to make an answer, for all who wait for the same one.
-pub(super) type Making<'c> = PlaceholderGuard<'c, Key, Arc<CachedAnswer>, Bytes, DefaultHashBuilder, Lifecycle>;
-type Lifecycle = DefaultLifecycle<Key, Arc<CachedAnswer>>;
+#[derive(Debug)]
+pub(super) struct Making<'c> {
+    guard: PlaceholderGuard<'c, Key, Entry, BytesOf, DefaultHashBuilder, DefaultLifecycle<Key, Entry>>,
+    cache: &'c AnswerCache,
+}
+
+impl Making<'_> {
+    /// Gives the answer to all who wait for it, and keeps it.
+    pub fn finish(self, target: &str, answer: Arc<CachedAnswer>) {
+        // Where the place is not held any more, those who wait make their own.
+        let _ = self.guard.insert(self.cache.entry(target, answer));
+    }
+}
 
 impl AnswerCache {
     /// Room for so many bytes.
@@ -82,12 +96,11 @@ impl AnswerCache {
             .weight_capacity(max_bytes)
             .shards(1)
             .build();
-        let bytes = Bytes { max: max_bytes / MAX_SHARE };
         AnswerCache(match options {
             Ok(options) => {
-                Cache::with_options(options, bytes, DefaultHashBuilder::default(), DefaultLifecycle::default())
+                Cache::with_options(options, BytesOf, DefaultHashBuilder::default(), DefaultLifecycle::default())
             }
-            Err(_) => Cache::with_weighter(EXPECTED_ANSWERS, max_bytes, bytes),
+            Err(_) => Cache::with_weighter(EXPECTED_ANSWERS, max_bytes, BytesOf),
         })
     }
 
@@ -103,29 +116,35 @@ impl AnswerCache {
 
     /// The answer to a request, of whatever state.
     pub(super) fn find(&self, license: Option<LicenseId>, target: &str) -> Option<Arc<CachedAnswer>> {
-        self.0.get(&KeyRef { license, target })
+        self.0.get(&KeyRef { license, target }).map(|entry| entry.answer)
+    }
+
+    fn entry(&self, target: &str, answer: Arc<CachedAnswer>) -> Entry {
+        let bytes = ENTRY_BYTES + target.len() + size_of::<CachedAnswer>() + answer.representation.heap_bytes();
+        let bytes = u64::try_from(bytes).ok().filter(|bytes| *bytes <= self.0.capacity() / MAX_SHARE);
+        // What weighs more than the cache holds is not kept.
+        Entry { answer, bytes: bytes.unwrap_or(u64::MAX) }
     }
 
     /// Keeps an answer, unless it is too large; weighs it anew if it is there.
     pub(super) fn insert(&self, license: Option<LicenseId>, target: &str, answer: Arc<CachedAnswer>) {
-        self.0.insert(Key { license, target: target.into() }, answer);
+        self.0.insert(Key { license, target: target.into() }, self.entry(target, answer));
     }
 
     /// Waits until nobody else makes the answer to the same request. Returns it if it is current by then; else the right to
-    /// make it, for all who come meanwhile, and the answer that it replaces.
+    /// make it, for all who come meanwhile. Who comes from another state makes its own.
     pub(super) async fn join(
         &self,
         license: Option<LicenseId>,
         target: &str,
         is_current: impl Fn(&CachedAnswer) -> bool,
-    ) -> Result<Arc<CachedAnswer>, (Option<Making<'_>>, Option<Arc<CachedAnswer>>)> {
+    ) -> Result<Arc<CachedAnswer>, Option<Making<'_>>> {
         let key = Key { license, target: target.into() };
-        let replaced = self.0.remove_if(&key, |answer| !is_current(answer)).map(|(_, answer)| answer);
+        self.0.remove_if(&key, |entry| !is_current(&entry.answer));
         match self.0.get_value_or_guard_async(&key).await {
-            Ok(answer) if is_current(&answer) => Ok(answer),
-            // Made for a caller of another state.
-            Ok(other) => Err((None, Some(other))),
-            Err(making) => Err((Some(making), replaced)),
+            Ok(Entry { answer, .. }) if is_current(&answer) => Ok(answer),
+            Ok(_) => Err(None),
+            Err(guard) => Err(Some(Making { guard, cache: self })),
         }
     }
 }

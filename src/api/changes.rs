@@ -14,6 +14,7 @@ use crate::contract::parameters::ChangesParameters;
 use crate::model::json::push_str;
 use crate::model::{Dataset, License};
 use crate::query::feed::{self, Start};
+use crate::query::segments::SegmentCache;
 use crate::store::{Snapshot, StoreError};
 use crate::token::{Sealer, SyncToken};
 use crate::view::View;
@@ -31,6 +32,7 @@ pub(super) fn changes(
     newer: &Newer<'_>,
     dataset: Dataset,
     query: &Query<'_>,
+    gzip: Option<&SegmentCache>,
     patience: Wait,
 ) -> Result<Outcome, Problem> {
     let mut caller = Cow::Borrowed(caller);
@@ -71,18 +73,18 @@ pub(super) fn changes(
     let after = start.after(&view)?;
     let rows = feed::feed(&view, after, usize::from(limit))?;
     let next = feed::token_after(&view, &rows)?;
-    let mut body = b"{\"data\":[".to_vec();
-    feed::push_items(&view, &rows, &mut body)?;
-    body.extend_from_slice(b"],\"has_more\":");
-    body.extend_from_slice(if rows.has_more { b"true" } else { b"false" });
-    body.extend_from_slice(b",\"next_sync_token\":");
+    let mut page = feed::page(&view, &rows)?;
+    let json = page.end();
+    json.extend_from_slice(b",\"has_more\":");
+    json.extend_from_slice(if rows.has_more { b"true" } else { b"false" });
+    json.extend_from_slice(b",\"next_sync_token\":");
     match since {
         // With nothing new the same token stands for the same place.
-        Some(text) if sent == Some(next) => push_str(&mut body, &text),
-        _ => push_str(&mut body, &Sealer::new(caller.snapshot.secret()).seal_sync_token(&next)),
+        Some(text) if sent == Some(next) => push_str(json, &text),
+        _ => push_str(json, &Sealer::new(caller.snapshot.secret()).seal_sync_token(&next)),
     }
-    body.push(b'}');
-    let mut representation = Representation::json(body);
+    json.push(b'}');
+    let mut representation = Representation::page(page, &view, gzip)?;
     if let Start::After(position) = start {
         representation.feed = Some(FeedUse { dataset, position, behind_s: behind_s(&view, position)? });
     }

@@ -47,8 +47,6 @@ pub struct Deferred {
     pub(super) asked: Asked,
     pub(super) passed: Passed,
     pub(super) wait: Wait,
-    /// An answer to the same request in an earlier state.
-    pub(super) earlier: Option<Arc<CachedAnswer>>,
 }
 
 impl Deferred {

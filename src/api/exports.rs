@@ -3,7 +3,6 @@
 use http::HeaderValue;
 use http::header::CONTENT_ENCODING;
 
-use super::answers::CachedAnswer;
 use super::caller::Caller;
 use super::deferred::{Outcome, Wait};
 use super::problem::Problem;
@@ -13,16 +12,16 @@ use crate::contract::parameters::{ExportFormat, ExportParameters};
 use crate::contract::{Query, Route};
 use crate::query::export::{self, Format};
 use crate::query::feed;
-use crate::query::member::Member;
+use crate::query::segments::SegmentCache;
 use crate::token::Sealer;
 
-/// A whole dataset as one file. What did not change since an earlier answer is taken from that.
+/// A whole dataset as one file.
 pub(super) fn export(
     caller: &Caller,
     route: &Route,
     query: &Query<'_>,
+    segments: &SegmentCache,
     patience: Wait,
-    earlier: Option<&CachedAnswer>,
 ) -> Result<Outcome, Problem> {
     let dataset = route.dataset()?;
     let view = caller.view(dataset)?;
@@ -33,19 +32,14 @@ pub(super) fn export(
     if patience < Wait::Exporting {
         return Ok(Outcome::Later(Wait::Exporting));
     }
-    let nothing = Member::default();
-    let earlier = match earlier.map(|answer| &answer.representation.body) {
-        Some(Body::Export { member, .. }) => member,
-        _ => &nothing,
-    };
-    let (member, records) = export::export(&view, format, earlier)?;
+    let (gzip, records) = export::export(&view, format, segments)?;
     let token = Sealer::new(caller.snapshot.secret()).seal_sync_token(&feed::token_now(&view)?);
     let token = HeaderValue::from_str(&token).map_err(Problem::internal)?;
     let (content_type, ending) = match format {
         Format::Jsonl => ("application/gzip", "jsonl.gz"),
         Format::Csv => ("text/csv; charset=utf-8", "csv"),
     };
-    let body = Body::Export { member, name: dataset.as_str(), ending };
+    let body = Body::Export { gzip, name: dataset.as_str(), ending };
     let mut export = Representation { content_type, etag: None, headers: Vec::with_capacity(3), body, feed: None }
         .with(X_SYNC_TOKEN.clone(), token)
         .with(X_RECORD_COUNT.clone(), records.into());

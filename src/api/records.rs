@@ -10,11 +10,17 @@ use crate::contract::parameters::{ListParameters, NoParameters};
 use crate::model::json::push_str;
 use crate::model::{Dataset, Id};
 use crate::query::list::{self, Filter};
-use crate::store::format::codec::Hash;
+use crate::query::segments::SegmentCache;
 use crate::token::{Cursor, Sealer};
 
 /// A page of a list.
-pub(super) fn list(caller: &Caller, dataset: Dataset, query: &Query<'_>, patience: Wait) -> Result<Outcome, Problem> {
+pub(super) fn list(
+    caller: &Caller,
+    dataset: Dataset,
+    query: &Query<'_>,
+    gzip: Option<&SegmentCache>,
+    patience: Wait,
+) -> Result<Outcome, Problem> {
     let view = caller.view(dataset)?;
     let parameters: ListParameters = query.parse()?;
     let limit = parameters.limit;
@@ -42,31 +48,22 @@ pub(super) fn list(caller: &Caller, dataset: Dataset, query: &Query<'_>, patienc
         return Ok(Outcome::Later(wait));
     }
     let rows = list::list(&view, &filter, after, usize::from(limit))?;
-    let records = view.record_json(rows.rows.iter().copied())?;
-    let mut hashes = Vec::with_capacity(records.len() * size_of::<Hash>());
-    let mut body = Vec::with_capacity(records.iter().map(|json| json.bytes().len() + 1).sum::<usize>() + 160);
-    body.extend_from_slice(b"{\"data\":[");
-    for (index, json) in records.iter().enumerate() {
-        if index > 0 {
-            body.push(b',');
-        }
-        body.extend_from_slice(json.bytes());
-        hashes.extend_from_slice(json.hash());
-    }
-    body.extend_from_slice(b"],\"has_more\":");
+    let mut page = list::page(&view, &rows)?;
+    let json = page.end();
+    json.extend_from_slice(b",\"has_more\":");
     let mut cursor = Vec::new();
     match rows.next_after {
-        None => body.extend_from_slice(b"false,\"next_cursor\":null}"),
+        None => json.extend_from_slice(b"false,\"next_cursor\":null}"),
         Some(last_id) => {
-            body.extend_from_slice(b"true,\"next_cursor\":");
-            push_str(&mut body, &sealer.seal_cursor(&position(last_id.get())));
-            body.push(b'}');
+            json.extend_from_slice(b"true,\"next_cursor\":");
+            push_str(json, &sealer.seal_cursor(&position(last_id.get())));
+            json.push(b'}');
             cursor = [&last_id.get().to_be_bytes(), filters.as_slice()].concat();
         }
     }
     // Of a cursor the tag takes the meaning: where it leads, and in which list.
-    let etag = ETag::of("list", [hashes.as_slice(), &cursor]);
-    Ok(Outcome::made(&view, Representation::revalidatable(body, etag))?)
+    let etag = ETag::of("list", [page.hashes().as_slice(), &cursor]);
+    Ok(Outcome::made(&view, Representation::page(page, &view, gzip)?.revalidatable(etag))?)
 }
 
 fn filter(parameters: ListParameters) -> Filter {
@@ -111,5 +108,5 @@ pub(super) fn single(
     let json = records.first().ok_or_else(|| Problem::internal("a record without JSON"))?;
     let body = [b"{\"data\":", json.bytes(), b"}"].concat();
     let etag = ETag::of("record", [json.hash().as_slice()]);
-    Ok(Outcome::made(&view, Representation::revalidatable(body, etag))?)
+    Ok(Outcome::made(&view, Representation::json(body).revalidatable(etag))?)
 }

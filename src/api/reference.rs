@@ -50,7 +50,7 @@ fn answer<T: Serialize>(
     // Structs of texts and numbers always become JSON.
     let body = serde_json::to_vec(&Envelope { data: list(view)? }).unwrap_or_default();
     let etag = ETag::of("reference", [body.as_slice()]);
-    Ok(Outcome::made(view, Representation::revalidatable(body, etag))?)
+    Ok(Outcome::made(view, Representation::json(body).revalidatable(etag))?)
 }
 
 /// The view of the dataset that the parameter names, and the type. That the dataset is not licensed is said before anything

@@ -9,7 +9,10 @@ use http::{HeaderName, HeaderValue};
 
 use super::etag::ETag;
 use super::observe::FeedUse;
-use crate::query::member::Member;
+use crate::query::page::Page;
+use crate::query::segments::SegmentCache;
+use crate::store::StoreError;
+use crate::view::View;
 
 /// The smallest body that is compressed, in bytes: one that fits a network packet gains nothing.
 const COMPRESS_FROM_BYTES: usize = 1400;
@@ -44,7 +47,7 @@ pub enum Body {
     /// An export: sent as it is, with its ending in the file's name.
     Export {
         /// The gzip member.
-        member: Member,
+        gzip: Bytes,
         /// The beginning of the file's name.
         name: &'static str,
         /// The ending of the file's name.
@@ -59,8 +62,23 @@ impl Representation {
     }
 
     /// JSON that may be revalidated.
-    pub fn revalidatable(body: Vec<u8>, etag: ETag) -> Representation {
-        Representation { etag: Some(etag), ..Representation::json(body) }
+    pub fn revalidatable(self, etag: ETag) -> Representation {
+        Representation { etag: Some(etag), ..self }
+    }
+
+    /// A page, compressed at once for whom takes it so: parts of it are in memory already.
+    ///
+    /// # Errors
+    /// When the compressor fails.
+    pub fn page(page: Page, view: &View<'_>, gzip: Option<&SegmentCache>) -> Result<Representation, StoreError> {
+        let gzip = gzip.map(|cache| page.gzip(cache, view.feed()?)).transpose()?;
+        let json = page.into_json();
+        let gzip = gzip.map(|gzip| (gzip.len() < json.len() && json.len() >= COMPRESS_FROM_BYTES).then_some(gzip));
+        let representation = Representation::json(json);
+        if let (Some(gzip), Body::Plain { gzip: made, .. }) = (gzip, &representation.body) {
+            made.get_or_init(|| gzip);
+        }
+        Ok(representation)
     }
 
     /// A text that must not be stored.
@@ -80,7 +98,7 @@ impl Representation {
     pub fn plain(&self) -> Bytes {
         match &self.body {
             Body::Plain { plain, .. } => plain.clone(),
-            Body::Export { member, .. } => member.gzip.clone(),
+            Body::Export { gzip, .. } => gzip.clone(),
         }
     }
 
@@ -111,7 +129,7 @@ impl Representation {
                 let gzip = gzip.get().and_then(Option::as_ref).map_or(0, |gzip| HEAP_BLOCK_BYTES + gzip.len());
                 HEAP_BLOCK_BYTES + plain.len() + gzip
             }
-            Body::Export { member, .. } => HEAP_BLOCK_BYTES + member.bytes(),
+            Body::Export { gzip, .. } => HEAP_BLOCK_BYTES + gzip.len(),
         };
         self.headers.capacity() * size_of::<(HeaderName, HeaderValue)>() + headers + etag + body
     }

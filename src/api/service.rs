@@ -23,6 +23,7 @@ use super::{auth, changes, exports, records, reference, status};
 use crate::contract::route::is_under_v1;
 use crate::contract::{CONTRACT, Query, Resource};
 use crate::docs;
+use crate::query::segments::SegmentCache;
 
 /// What a service is configured with.
 #[derive(Clone, Debug)]
@@ -53,6 +54,7 @@ pub struct Service {
     observer: Arc<dyn Observer>,
     rate: RateLimiter,
     answers: AnswerCache,
+    segments: SegmentCache,
 }
 
 impl std::fmt::Debug for Service {
@@ -69,8 +71,11 @@ impl Service {
 
     /// A service with fresh rate windows, whose answers an observer hears of.
     pub fn observed(settings: Settings, source: Arc<dyn SnapshotSource>, observer: Arc<dyn Observer>) -> Service {
-        let answers = AnswerCache::new(settings.answer_cache_bytes);
-        Service { settings, source, observer, rate: RateLimiter::default(), answers }
+        // Parts that answers are made from are of use to fewer requests than answers.
+        let segment_bytes = settings.answer_cache_bytes / 4;
+        let (answers, segments) =
+            (AnswerCache::new(settings.answer_cache_bytes - segment_bytes), SegmentCache::new(segment_bytes));
+        Service { settings, source, observer, rate: RateLimiter::default(), answers, segments }
     }
 
     /// Who hears of answers and connections.
@@ -83,9 +88,9 @@ impl Service {
         &self.settings
     }
 
-    /// The finished answers that are kept.
-    pub fn answers(&self) -> &AnswerCache {
-        &self.answers
+    /// How many answers are kept, and what they take in memory in bytes, with compressed parts of further ones.
+    pub fn cached(&self) -> (usize, u64) {
+        (self.answers.entries(), self.answers.bytes() + self.segments.bytes())
     }
 
     /// Answers a request at once, or hands it back to be gone on with where it may wait. A panic on the way is a 500 for this
@@ -97,7 +102,7 @@ impl Service {
             Err(problem) => Answer::Ready(self.refuse_asked(&asked, problem)),
             Ok(Checked::Open(answer)) => Answer::Ready(self.finish(&asked, &answer.representation)),
             Ok(Checked::Passed(passed)) => {
-                let resumed = self.go_on(Deferred { asked, passed, wait: Wait::Nothing, earlier: None });
+                let resumed = self.go_on(Deferred { asked, passed, wait: Wait::Nothing });
                 if let Some(Made { license, target, answer }) = resumed.made {
                     self.answers.insert(Some(license), &target, answer);
                 }
@@ -107,18 +112,17 @@ impl Service {
     }
 
     /// Waits until it is a request's turn: of those that wait for the same answer, one has it made.
-    pub async fn join(&self, mut deferred: Box<Deferred>) -> Turn<'_> {
+    pub async fn join(&self, deferred: Box<Deferred>) -> Turn<'_> {
         let Passed { caller, .. } = &deferred.passed;
         let target = &deferred.asked.request.target;
         let joined = self.answers.join(Some(caller.license.id), target, |answer| caller.is_current(answer)).await;
-        let (making, earlier) = match joined {
-            Err((making, earlier)) => (making, earlier),
+        let making = match joined {
+            Err(making) => making,
             Ok(answer) if answer.representation.is_ready(accepts_gzip(&deferred.asked.request.headers)) => {
                 return Turn::Answered(self.finish(&deferred.asked, &answer.representation));
             }
-            Ok(_) => (None, None),
+            Ok(_) => None,
         };
-        deferred.earlier = earlier;
         Turn::Make(deferred, Shared(making))
     }
 
@@ -140,8 +144,7 @@ impl Service {
     pub fn share(&self, shared: Shared<'_>, resumed: Resumed) -> Answer {
         if let Some(Made { license, target, answer }) = resumed.made {
             match shared.0 {
-                // Someone else may have dropped the entry meanwhile: then those who wait make their own.
-                Some(making) => drop(making.insert(answer)),
+                Some(making) => making.finish(&target, answer),
                 None => self.answers.insert(Some(license), &target, answer),
             }
         }
@@ -159,19 +162,14 @@ impl Service {
         loop {
             answer = match answer {
                 Answer::Ready(response) => return response,
-                Answer::Deferred(mut deferred) => {
-                    let license = deferred.passed.caller.license.id;
-                    deferred.earlier = self.answers.find(Some(license), &deferred.asked.request.target);
-                    let resumed = self.resume(deferred);
-                    self.share(Shared(None), resumed)
-                }
+                Answer::Deferred(deferred) => self.share(Shared(None), self.resume(deferred)),
             }
         }
     }
 
     /// Makes an answer, if it has to wait for no more than it may.
     fn go_on(&self, deferred: Deferred) -> Resumed {
-        let Deferred { asked, passed, wait: patience, earlier } = deferred;
+        let Deferred { asked, passed, wait: patience } = deferred;
         let (license, target) = (passed.caller.license.id, &asked.request.target);
         let found = self.answers.find(Some(license), target).filter(|answer| passed.caller.is_current(answer));
         let wants_gzip = accepts_gzip(&asked.request.headers);
@@ -186,7 +184,7 @@ impl Service {
                 }
                 Wait::Reading
             }
-            None => match catch(|| self.make(&asked.request, &passed, patience, earlier.as_deref())) {
+            None => match catch(|| self.make(&asked.request, &passed, wants_gzip, patience)) {
                 Ok(Outcome::Made(answer)) => {
                     let answer = Arc::new(answer);
                     let response = self.finish(&asked, &answer.representation);
@@ -199,7 +197,7 @@ impl Service {
                 }
             },
         };
-        Resumed { answer: Answer::Deferred(Box::new(Deferred { asked, passed, wait, earlier })), made: None }
+        Resumed { answer: Answer::Deferred(Box::new(Deferred { asked, passed, wait })), made: None }
     }
 
     fn finish(&self, asked: &Asked, representation: &Representation) -> Response {
@@ -304,22 +302,17 @@ impl Service {
     }
 
     /// The answer to a caller who passed, if it has to wait for no more than `patience`.
-    fn make(
-        &self,
-        request: &Request,
-        passed: &Passed,
-        patience: Wait,
-        earlier: Option<&CachedAnswer>,
-    ) -> Result<Outcome, Problem> {
+    fn make(&self, request: &Request, passed: &Passed, wants_gzip: bool, patience: Wait) -> Result<Outcome, Problem> {
         let Passed { caller, route, looks } = passed;
         let query = &Query::of(route.endpoint, request.query());
+        let gzip = wants_gzip.then_some(&self.segments);
         match route.endpoint.resource {
-            Resource::Export => exports::export(caller, route, query, patience, earlier),
-            Resource::List(dataset) => records::list(caller, dataset, query, patience),
+            Resource::Export => exports::export(caller, route, query, &self.segments, patience),
+            Resource::List(dataset) => records::list(caller, dataset, query, gzip, patience),
             Resource::Record(dataset) => records::single(caller, dataset, route.value.parse().ok(), query, patience),
             Resource::Changes(dataset) => {
                 let newer = changes::Newer { source: self.source.as_ref(), looks: *looks };
-                changes::changes(caller, &newer, dataset, query, patience)
+                changes::changes(caller, &newer, dataset, query, gzip, patience)
             }
             Resource::TherapyAreas => reference::therapy_areas(caller, query, patience),
             Resource::Tags => reference::tags(caller, query, patience),

@@ -132,7 +132,7 @@ struct LimitArgs {
     /// Feeds, and what filters of licenses run over, that are kept in memory, in bytes; others are read when asked for
     #[arg(long, env = "MEDFEED_FEED_CACHE_BYTES", value_name = "N", default_value = "536870912")]
     feed_cache_bytes: u64,
-    /// Finished answers that are kept in memory, in bytes, exports among them; none takes more than half of it
+    /// Finished answers that are kept in memory, in bytes, exports among them; none takes more than three eighths of it
     #[arg(long, env = "MEDFEED_ANSWER_CACHE_BYTES", value_name = "N", default_value = "67108864")]
     answer_cache_bytes: u64,
 }

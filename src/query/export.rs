@@ -1,13 +1,18 @@
 //! Exports: all visible records as one gzip-compressed file (the contract, "GET /exports/{dataset}").
 
+use bytes::Bytes;
+
 use crate::model::{ConferenceFields, Dataset, JournalFields, RecordFields, flat};
-use crate::query::member::{Member, MemberBuilder, cut, in_memory};
+use crate::query::segments::{Form, Member, SegmentCache, cut, in_memory};
 use crate::store::StoreError;
 use crate::store::read::record_cache::RecordJson;
 use crate::view::{LiveRow, View};
 
 /// How many records are held at once: a bound on memory, not seen in the file.
 const BATCH_RECORDS: usize = 4096;
+
+/// What a record comes to, about, when it is compressed among others.
+const EXPECTED_RECORD_BYTES: usize = 128;
 
 /// The two formats of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,27 +34,27 @@ impl Format {
 }
 
 /// Builds the file; returns how many records it holds, too. The member's header carries no time, so the same content gives
-/// the same bytes. What did not change since an earlier one in the same format is taken from that.
+/// the same bytes. What the cache has of it is not compressed again.
 ///
 /// # Errors
 /// When the database cannot be read.
-pub fn export(view: &View<'_>, format: Format, earlier: &Member) -> Result<(Member, usize), StoreError> {
+pub fn export(view: &View<'_>, format: Format, cache: &SegmentCache) -> Result<(Bytes, usize), StoreError> {
     match (format, view.dataset()) {
-        (Format::Jsonl, _) => write(view, earlier, &[], |_, json, out| {
+        (Format::Jsonl, _) => write(view, cache, Form::Lines, &[], |_, json, out| {
             out.extend_from_slice(json.bytes());
             out.push(b'\n');
             Ok(())
         }),
-        (Format::Csv, Dataset::Conferences) => write_csv::<ConferenceFields>(view, earlier),
-        (Format::Csv, Dataset::Journals) => write_csv::<JournalFields>(view, earlier),
+        (Format::Csv, Dataset::Conferences) => write_csv::<ConferenceFields>(view, cache),
+        (Format::Csv, Dataset::Journals) => write_csv::<JournalFields>(view, cache),
     }
 }
 
-fn write_csv<F: RecordFields>(view: &View<'_>, earlier: &Member) -> Result<(Member, usize), StoreError> {
+fn write_csv<F: RecordFields>(view: &View<'_>, cache: &SegmentCache) -> Result<(Bytes, usize), StoreError> {
     let mut head = flat::BYTE_ORDER_MARK.to_vec();
     push_row(&mut head, flat::record_columns::<F>())?;
     let references = view.references()?;
-    write(view, earlier, &head, |row, _, out| {
+    write(view, cache, Form::Csv, &head, |row, _, out| {
         let (record, updated_at) = view.record::<F>(row)?;
         let cells = flat::record_cells(&record, updated_at, references);
         push_row(out, cells.iter().map(|cell| cell.as_bytes()))
@@ -65,18 +70,19 @@ fn push_row(out: &mut Vec<u8>, cells: impl IntoIterator<Item = impl AsRef<[u8]>>
 /// All visible records behind a head.
 fn write(
     view: &View<'_>,
-    earlier: &Member,
+    cache: &SegmentCache,
+    form: Form,
     head: &[u8],
     mut write_row: impl FnMut(&LiveRow, &RecordJson, &mut Vec<u8>) -> Result<(), StoreError>,
-) -> Result<(Member, usize), StoreError> {
+) -> Result<(Bytes, usize), StoreError> {
     let rows: Vec<LiveRow> = view.list_after(0)?.collect();
-    let mut member = MemberBuilder::new(earlier);
+    let mut member = Member::new(cache, view.feed()?, rows.len() * EXPECTED_RECORD_BYTES);
     member.store(head);
     let mut first = 0;
     while first < rows.len() {
         let batch = &rows[first..rows.len().min(first + BATCH_RECORDS)];
         let records = view.record_json(batch.iter().copied())?;
-        let mut ranges = cut(&records);
+        let mut ranges = cut(records.iter().map(RecordJson::hash));
         if first + batch.len() < rows.len() {
             // The last segment may go on in the next batch.
             ranges.pop();
@@ -84,8 +90,11 @@ fn write(
         first += ranges.last().map_or(batch.len(), |range| range.end);
         for range in ranges {
             let (rows, records) = (&batch[range.clone()], &records[range]);
-            member
-                .add(records, |out| rows.iter().zip(records).try_for_each(|(row, json)| write_row(row, json, out)))?;
+            member.add(form, records.iter().map(RecordJson::hash), true, || {
+                let mut plain = Vec::new();
+                rows.iter().zip(records).try_for_each(|(row, json)| write_row(row, json, &mut plain))?;
+                Ok(plain)
+            })?;
         }
     }
     Ok((member.finish(), rows.len()))

@@ -1,15 +1,19 @@
 //! The change feed: a range scan of the license's own index from the token's position.
 
+use super::page::Page;
 use crate::model::json::{push_display, push_str};
 use crate::model::{Id, Timestamp};
+use crate::store::format::codec::hash;
 use crate::store::format::feed::FeedEntry;
-use crate::store::read::record_cache::RecordJson;
 use crate::store::{CommitPoint, StoreError};
 use crate::token::SyncToken;
 use crate::view::{LiveRow, View};
 
 /// Room for so many entries is made at once: a full page has as many, most polls have none.
 const ENTRIES_EXPECTED: usize = 500;
+
+/// The most that a tombstone takes, in bytes, about.
+const TOMBSTONE_BYTES: usize = 80;
 
 /// The rows of a page.
 #[derive(Debug)]
@@ -62,22 +66,21 @@ pub fn feed(view: &View<'_>, after: u64, limit: usize) -> Result<Rows, StoreErro
     Ok(Rows { entries, has_more })
 }
 
-/// Appends the JSON of a page's records and tombstones, with commas between them.
+/// The JSON of a page's records and tombstones.
 ///
 /// # Errors
 /// When the database cannot be read.
-pub fn push_items(view: &View<'_>, rows: &Rows, out: &mut Vec<u8>) -> Result<(), StoreError> {
+pub fn page(view: &View<'_>, rows: &Rows) -> Result<Page, StoreError> {
     let records = view.record_json(rows.entries.iter().filter_map(LiveRow::of))?;
-    out.reserve(records.iter().map(|json| json.bytes().len() + 1).sum());
-    let mut records = records.iter().map(RecordJson::bytes);
+    let tombstones = rows.entries.len() - records.len();
+    let bytes = records.iter().map(|json| json.bytes().len()).sum::<usize>() + tombstones * TOMBSTONE_BYTES;
+    let mut page = Page::new(rows.entries.len(), bytes);
+    let mut records = records.iter();
     // Tombstones of one commit stand together, so it is looked up once.
     let mut commit: Option<CommitPoint> = None;
-    for (index, entry) in rows.entries.iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
+    for entry in &rows.entries {
         if entry.is_live() {
-            out.extend_from_slice(records.next().unwrap_or_default());
+            records.next().into_iter().for_each(|json| page.push(*json.hash(), json.bytes()));
             continue;
         }
         let of = match commit {
@@ -85,9 +88,10 @@ pub fn push_items(view: &View<'_>, rows: &Rows, out: &mut Vec<u8>) -> Result<(),
             _ => view.commit_of(entry.seq)?,
         };
         commit = Some(of);
-        push_tombstone(out, entry.id, of.time);
+        let tombstone = tombstone(entry.id, of.time);
+        page.push(hash(&tombstone), &tombstone);
     }
-    Ok(())
+    Ok(page)
 }
 
 /// The token with which the caller goes on after a page.
@@ -100,13 +104,15 @@ pub fn token_after(view: &View<'_>, rows: &Rows) -> Result<SyncToken, StoreError
     Ok(token(view, last.filter(|_| rows.has_more).unwrap_or(witness.seq), witness))
 }
 
-/// Appends the JSON of a tombstone (the contract, "Tombstone").
-fn push_tombstone(out: &mut Vec<u8>, id: Id, changed_at: Timestamp) {
-    out.extend_from_slice(b"{\"id\":");
-    push_display(out, id);
-    out.extend_from_slice(b",\"deleted\":true,\"changed_at\":");
-    push_str(out, &changed_at.to_string());
-    out.push(b'}');
+/// The JSON of a tombstone (the contract, "Tombstone").
+fn tombstone(id: Id, changed_at: Timestamp) -> Vec<u8> {
+    let mut json = Vec::with_capacity(TOMBSTONE_BYTES);
+    json.extend_from_slice(b"{\"id\":");
+    push_display(&mut json, id);
+    json.extend_from_slice(b",\"deleted\":true,\"changed_at\":");
+    push_str(&mut json, &changed_at.to_string());
+    json.push(b'}');
+    json
 }
 
 /// The token of the present moment: what an export and an empty page carry.

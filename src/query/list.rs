@@ -2,6 +2,7 @@
 
 use jiff::civil::Date;
 
+use super::page::Page;
 use crate::model::fold::fold;
 use crate::model::{Id, Timestamp};
 use crate::store::StoreError;
@@ -94,4 +95,15 @@ pub fn list(view: &View<'_>, filter: &Filter, after: u64, limit: usize) -> Resul
     found.truncate(limit);
     let next_after = found.last().map(|row| row.id).filter(|_| has_more);
     Ok(Rows { rows: found, next_after })
+}
+
+/// The JSON of a page's records.
+///
+/// # Errors
+/// When the database cannot be read.
+pub fn page(view: &View<'_>, rows: &Rows) -> Result<Page, StoreError> {
+    let records = view.record_json(rows.rows.iter().copied())?;
+    let mut page = Page::new(records.len(), records.iter().map(|json| json.bytes().len()).sum());
+    records.iter().for_each(|json| page.push(*json.hash(), json.bytes()));
+    Ok(page)
 }

@@ -3,10 +3,10 @@
 //! - [`list`]: a page of records by id, filtered.
 //! - [`feed`]: a page of the change feed.
 //! - [`reference`]: what the visible records carry, counted.
-//! - [`export`]: everything as one file; [`member`] compresses it, and takes what did not change from an earlier one.
 
 pub mod export;
 pub mod feed;
 pub mod list;
-pub mod member;
+pub mod page;
 pub mod reference;
+pub mod segments;

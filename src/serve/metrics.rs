@@ -193,8 +193,9 @@ impl Metrics {
         self.database_followed.set(i64::from(watcher.is_followed()));
         self.feed_cache_bytes.set(watcher.published().feed_cache().bytes());
         self.record_cache_bytes.set(watcher.published().record_cache().bytes());
-        self.answer_cache_entries.set(u64::try_from(service.answers().entries()).unwrap_or(u64::MAX));
-        self.answer_cache_bytes.set(service.answers().bytes());
+        let (answers, bytes) = service.cached();
+        self.answer_cache_entries.set(u64::try_from(answers).unwrap_or(u64::MAX));
+        self.answer_cache_bytes.set(bytes);
         self.log_lines_lost.inner().store(self.lost_lines.count(), Ordering::Relaxed);
         let mut text = String::new();
         // Writing to a string cannot fail.

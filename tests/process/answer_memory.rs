@@ -31,7 +31,7 @@ fn build() -> (Site, String) {
         format!("{{\"id\":{id},\"name\":\"Conference {id}\",\"year\":2026,\"venue\":\"{venue}\",{STATUSES}}}\n")
     };
     site.import("conferences.jsonl", (1..=800).map(line).collect::<String>());
-    site.license("all", "--dataset conferences --rate-limit 100000000");
+    site.license("all", "--dataset conferences");
     let key = site.key("all", &[]).1;
     (site, key)
 }

@@ -4,7 +4,7 @@
 //! A seq is written once in a history, so a row that was read stays right for every later state: blocks are shared by all
 //! of them. Rows are checked against their hashes as they come in.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use quick_cache::sync::{Cache, DefaultLifecycle};
@@ -70,8 +70,12 @@ impl Block {
         true
     }
 
-    fn find(&self, seq: u64) -> Option<usize> {
-        self.rows.binary_search_by_key(&seq, |row| row.seq).ok()
+    /// The index of a row; most are asked for in order, so one index is tried first.
+    fn find(&self, seq: u64, first: usize) -> Option<usize> {
+        match self.rows.get(first) {
+            Some(row) if row.seq == seq => Some(first),
+            _ => self.rows.binary_search_by_key(&seq, |row| row.seq).ok(),
+        }
     }
 
     fn bytes(&self) -> usize {
@@ -87,22 +91,23 @@ pub struct RecordJson {
 }
 
 impl RecordJson {
-    /// JSON that is no row of `log`.
-    #[cfg(test)]
-    pub fn of(json: &[u8]) -> RecordJson {
-        let row = Row { seq: 0, id: Id::MIN, hash: hash(json), end: json.len() };
-        RecordJson { block: Arc::new(Block { rows: vec![row], json: json.to_vec() }), index: 0 }
+    fn find(block: &Arc<Block>, seq: u64, first: usize) -> Option<RecordJson> {
+        block.find(seq, first).map(|index| RecordJson { block: Arc::clone(block), index })
+    }
+
+    fn row(&self) -> &Row {
+        &self.block.rows[self.index]
     }
 
     /// The JSON.
     pub fn bytes(&self) -> &[u8] {
         let start = if self.index == 0 { 0 } else { self.block.rows[self.index - 1].end };
-        &self.block.json[start..self.block.rows[self.index].end]
+        &self.block.json[start..self.row().end]
     }
 
     /// The hash of the JSON.
     pub fn hash(&self) -> &Hash {
-        &self.block.rows[self.index].hash
+        &self.row().hash
     }
 }
 
@@ -166,40 +171,45 @@ impl RecordCache {
         dataset: Dataset,
         refs: &[LogRef],
     ) -> Result<Vec<RecordJson>, StoreError> {
-        let mut seqs: HashMap<u64, Vec<u64>> = HashMap::new();
-        for LogRef { seq, .. } in refs {
-            seqs.entry(seq / BLOCK_SEQS).or_default().push(*seq);
-        }
-        let mut blocks = HashMap::with_capacity(seqs.len());
-        for (number, mut seqs) in seqs {
-            let cached = self.0.get(&(dataset, number));
-            let complete = cached.filter(|block| seqs.iter().all(|seq| block.find(*seq).is_some()));
-            let block = match complete {
-                Some(block) => block,
-                None if seqs.len() < MIN_ROWS_OF_BLOCK => {
-                    seqs.sort_unstable();
-                    Arc::new(read_rows(log, dataset, &seqs)?)
-                }
-                None => self.load(log, dataset, number, &seqs)?,
-            };
-            blocks.insert(number, block);
-        }
-        let found = refs.iter().map(|wanted| {
-            let block = &blocks[&(wanted.seq / BLOCK_SEQS)];
-            let index = block.find(wanted.seq).ok_or_else(|| damaged(dataset, *wanted, "there is no row"))?;
-            if block.rows[index].id != wanted.id {
-                // The index that led here carries no hash.
-                return Err(damaged(dataset, *wanted, "the row is not that"));
+        let mut found = Vec::with_capacity(refs.len());
+        let mut missing: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+        let (mut number, mut block, mut next) = (u64::MAX, None, 0);
+        for (position, wanted) in refs.iter().enumerate() {
+            if wanted.seq / BLOCK_SEQS != number {
+                number = wanted.seq / BLOCK_SEQS;
+                (block, next) = (self.0.get(&(dataset, number)), 0);
             }
-            Ok(RecordJson { block: Arc::clone(block), index })
+            let json = block.as_ref().and_then(|block| RecordJson::find(block, wanted.seq, next));
+            match &json {
+                Some(json) => next = json.index + 1,
+                None => missing.entry(number).or_default().push(position),
+            }
+            found.push(json);
+        }
+        for (number, positions) in missing {
+            let mut seqs: Vec<u64> = positions.iter().map(|position| refs[*position].seq).collect();
+            seqs.sort_unstable();
+            let block = if seqs.len() < MIN_ROWS_OF_BLOCK {
+                Arc::new(read_rows(log, dataset, &seqs)?)
+            } else {
+                self.load(log, dataset, number, &seqs)?
+            };
+            for position in positions {
+                found[position] = RecordJson::find(&block, refs[position].seq, 0);
+            }
+        }
+        let checked = refs.iter().zip(found).map(|(wanted, json)| {
+            let json = json.ok_or_else(|| damaged(dataset, *wanted, "there is no row"))?;
+            // The index that led here carries no hash.
+            if json.row().id == wanted.id { Ok(json) } else { Err(damaged(dataset, *wanted, "the row is not that")) }
         });
-        found.collect()
+        checked.collect()
     }
 
     /// Whether a row of `log` is in memory, so that nobody has to wait for it.
     pub fn has(&self, dataset: Dataset, wanted: LogRef) -> bool {
         let block = self.0.get(&(dataset, wanted.seq / BLOCK_SEQS));
-        block.is_some_and(|block| block.find(wanted.seq).is_some())
+        block.is_some_and(|block| block.find(wanted.seq, 0).is_some())
     }
 
     /// Reads a whole block. Only those who ask for a rotten row hear of it.

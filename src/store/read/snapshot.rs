@@ -389,7 +389,7 @@ impl Snapshot {
     }
 
     /// The feed that a license shares with others in a dataset.
-    fn feed_of(license: &License, dataset: Dataset) -> Result<FeedId, StoreError> {
+    pub(crate) fn feed_of(license: &License, dataset: Dataset) -> Result<FeedId, StoreError> {
         license.feed(dataset).ok_or_else(|| StoreError::Damaged {
             table: "licenses",
             detail: format!("license `{}` reads no feed of {dataset}, which it shows", license.name),

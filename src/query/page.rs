@@ -1,0 +1,77 @@
+//! The JSON of a page: records and tombstones in a list, between other members of an object.
+
+use bytes::Bytes;
+
+use super::segments::{Form, Member, SegmentCache, cut};
+use crate::model::FeedId;
+use crate::store::StoreError;
+use crate::store::format::codec::Hash;
+
+/// What stands before the items.
+const HEAD: &[u8] = b"{\"data\":[";
+/// Room for what stands behind the items.
+const TAIL_BYTES: usize = 192;
+
+/// A page in the making.
+#[derive(Debug)]
+pub struct Page {
+    json: Vec<u8>,
+    /// Of each item the hash and where it ends.
+    items: Vec<(Hash, usize)>,
+}
+
+impl Page {
+    /// A page of so many items, so many bytes together.
+    pub fn new(items: usize, bytes: usize) -> Page {
+        let mut json = Vec::with_capacity(HEAD.len() + items + bytes + TAIL_BYTES);
+        json.extend_from_slice(HEAD);
+        Page { json, items: Vec::with_capacity(items) }
+    }
+
+    /// Appends an item.
+    pub fn push(&mut self, hash: Hash, json: &[u8]) {
+        if !self.items.is_empty() {
+            self.json.push(b',');
+        }
+        self.json.extend_from_slice(json);
+        self.items.push((hash, self.json.len()));
+    }
+
+    /// Ends the list; what follows is appended to the result.
+    pub fn end(&mut self) -> &mut Vec<u8> {
+        self.json.push(b']');
+        &mut self.json
+    }
+
+    /// The hashes of all items, one after the other.
+    pub fn hashes(&self) -> Vec<u8> {
+        self.items.iter().flat_map(|(hash, _)| *hash).collect()
+    }
+
+    /// The finished JSON as one gzip member, as licenses of a feed get it; most of its segments are found in the cache.
+    ///
+    /// # Errors
+    /// When the compressor fails.
+    pub fn gzip(&self, cache: &SegmentCache, feed: FeedId) -> Result<Bytes, StoreError> {
+        let mut member = Member::new(cache, feed, self.json.len() / 4);
+        member.store(HEAD);
+        let mut from = HEAD.len();
+        for range in cut(self.items.iter().map(|(hash, _)| hash)) {
+            let ends = range.end == self.items.len();
+            // Where a page begins and ends differs from page to page: such segments are seldom met again.
+            let keep = range.start > 0 && !ends;
+            // The comma behind the last one, too.
+            let to = self.items[range.end - 1].1 + usize::from(!ends);
+            let hashes = self.items[range].iter().map(|(hash, _)| hash);
+            member.add(Form::Items { ends }, hashes, keep, || Ok(&self.json[from..to]))?;
+            from = to;
+        }
+        member.store(&self.json[from..]);
+        Ok(member.finish())
+    }
+
+    /// The finished JSON.
+    pub fn into_json(self) -> Vec<u8> {
+        self.json
+    }
+}

@@ -1,0 +1,278 @@
+//! Gzip members stitched from segments that are compressed once (RFC 1951, RFC 1952).
+//!
+//! Records are cut into *segments*, and each is compressed by itself up to a full flush: it ends on a byte and refers to
+//! nothing before it, so segments can follow each other in any member. What did not change is not compressed again.
+//!
+//! Where segments end depends on the license's own records alone, and segments are shared among licenses of one feed alone,
+//! which see the same: what a license does not see changes neither a length nor whether a segment is found.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use flate2::{Compress, Compression, Crc, FlushCompress};
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+
+use crate::model::FeedId;
+use crate::store::StoreError;
+use crate::store::format::codec::{Hash, hash};
+
+/// A segment ends after a record whose hash says so: one in this many.
+const END_ONE_IN: u8 = 64;
+/// The most records of a segment.
+pub const MAX_SEGMENT_RECORDS: usize = 128;
+/// The most bytes of a stored block.
+const MAX_STORED_BYTES: usize = 0xffff;
+/// ID1, ID2, deflate, no flags, no time, nothing said of the effort, an unknown system.
+const MEMBER_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
+/// Segments that are expected: a hint for the cache's own tables.
+const EXPECTED_SEGMENTS: usize = 1024;
+/// What an entry takes beside the segment's bytes.
+const ENTRY_BYTES: usize = 160;
+
+/// How records are written in a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// JSON objects with commas between them, one behind the last too unless it ends the list.
+    Items {
+        /// Whether nothing follows.
+        ends: bool,
+    },
+    /// JSON objects, each with a line feed behind it.
+    Lines,
+    /// Rows of a CSV file.
+    Csv,
+}
+
+impl Form {
+    const fn tag(self) -> u8 {
+        match self {
+            Form::Items { ends: false } => 0,
+            Form::Items { ends: true } => 1,
+            Form::Lines => 2,
+            Form::Csv => 3,
+        }
+    }
+
+    /// Pages are made while their caller waits; exports are made once for many.
+    fn effort(self) -> Compression {
+        match self {
+            Form::Items { .. } => Compression::fast(),
+            Form::Lines | Form::Csv => Compression::default(),
+        }
+    }
+}
+
+/// Compressed bytes up to a full flush, with the checksum and length of what they hold.
+#[derive(Debug)]
+struct Segment {
+    deflated: Box<[u8]>,
+    crc: Crc,
+}
+
+#[derive(Clone, Debug)]
+struct BytesOf;
+
+impl Weighter<Hash, Arc<Segment>> for BytesOf {
+    fn weight(&self, _key: &Hash, segment: &Arc<Segment>) -> u64 {
+        u64::try_from(ENTRY_BYTES + segment.deflated.len()).unwrap_or(u64::MAX)
+    }
+}
+
+/// The segments in memory.
+#[derive(Debug)]
+pub struct SegmentCache(Cache<Hash, Arc<Segment>, BytesOf>);
+
+impl SegmentCache {
+    /// Room for so many bytes.
+    pub fn new(max_bytes: u64) -> SegmentCache {
+        SegmentCache(Cache::with_weighter(EXPECTED_SEGMENTS, max_bytes, BytesOf))
+    }
+
+    /// How many bytes are held.
+    pub fn bytes(&self) -> u64 {
+        self.0.weight()
+    }
+}
+
+/// The runs of records that are compressed together.
+pub fn cut<'h>(hashes: impl ExactSizeIterator<Item = &'h Hash>) -> Vec<Range<usize>> {
+    let (mut ranges, mut start, count) = (Vec::new(), 0, hashes.len());
+    for (index, hash) in hashes.enumerate() {
+        let next = index + 1;
+        let ends = hash[0].is_multiple_of(END_ONE_IN);
+        if ends || next - start == MAX_SEGMENT_RECORDS || next == count {
+            ranges.push(start..next);
+            start = next;
+        }
+    }
+    ranges
+}
+
+/// A gzip member in the making.
+#[derive(Debug)]
+pub struct Member<'c> {
+    cache: &'c SegmentCache,
+    feed: FeedId,
+    out: Vec<u8>,
+    crc: Crc,
+    compress: Option<(Form, Compress)>,
+}
+
+impl<'c> Member<'c> {
+    /// Begins a member of records of a feed that comes to so many bytes, about.
+    pub fn new(cache: &'c SegmentCache, feed: FeedId, expected_bytes: usize) -> Member<'c> {
+        let mut out = Vec::with_capacity(expected_bytes);
+        out.extend_from_slice(&MEMBER_HEADER);
+        Member { cache, feed, out, crc: Crc::new(), compress: None }
+    }
+
+    /// Appends bytes as they are.
+    pub fn store(&mut self, bytes: &[u8]) {
+        for block in bytes.chunks(MAX_STORED_BYTES) {
+            self.store_block(block, false);
+        }
+    }
+
+    fn store_block(&mut self, bytes: &[u8], last: bool) {
+        // Never more than 65,535 bytes.
+        let len = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
+        self.out.push(u8::from(last));
+        self.out.extend_from_slice(&len.to_le_bytes());
+        self.out.extend_from_slice(&(!len).to_le_bytes());
+        self.out.extend_from_slice(bytes);
+        self.crc.update(bytes);
+    }
+
+    /// Appends a segment of records, which is looked for, and kept, where `keep` says so. `plain` gives its bytes unless it is
+    /// found; they must follow from the form and the records' hashes.
+    ///
+    /// # Errors
+    /// What `plain` returns, and when the compressor fails.
+    pub fn add<'h, P: AsRef<[u8]>>(
+        &mut self,
+        form: Form,
+        hashes: impl Iterator<Item = &'h Hash>,
+        keep: bool,
+        plain: impl FnOnce() -> Result<P, StoreError>,
+    ) -> Result<(), StoreError> {
+        if !keep {
+            let segment = self.deflate(form, plain()?.as_ref())?;
+            self.append(&segment);
+            return Ok(());
+        }
+        let mut named = [self.feed.0.to_be_bytes().as_slice(), &[form.tag()]].concat();
+        hashes.for_each(|hash| named.extend_from_slice(hash));
+        let key = hash(&named);
+        let segment = match self.cache.0.get(&key) {
+            Some(segment) => segment,
+            None => {
+                let segment = Arc::new(self.deflate(form, plain()?.as_ref())?);
+                self.cache.0.insert(key, Arc::clone(&segment));
+                segment
+            }
+        };
+        self.append(&segment);
+        Ok(())
+    }
+
+    fn append(&mut self, segment: &Segment) {
+        self.crc.combine(&segment.crc);
+        self.out.extend_from_slice(&segment.deflated);
+    }
+
+    fn deflate(&mut self, form: Form, plain: &[u8]) -> Result<Segment, StoreError> {
+        // Making a compressor costs as much as compressing some records.
+        let kept = self.compress.take().filter(|(of, _)| of.effort() == form.effort());
+        let mut compress = kept.map_or_else(|| Compress::new(form.effort(), false), |(_, compress)| compress);
+        compress.reset();
+        let mut deflated = Vec::with_capacity(plain.len() / 4 + 64);
+        loop {
+            let done = usize::try_from(compress.total_in()).unwrap_or(usize::MAX).min(plain.len());
+            compress
+                .compress_vec(&plain[done..], &mut deflated, FlushCompress::Full)
+                .map_err(|error| in_memory(std::io::Error::other(error)))?;
+            // Room that is left says that the flush is complete (zlib.h, "deflate").
+            if deflated.len() < deflated.capacity() {
+                break;
+            }
+            deflated.reserve(deflated.capacity());
+        }
+        self.compress = Some((form, compress));
+        let mut crc = Crc::new();
+        crc.update(plain);
+        Ok(Segment { deflated: deflated.into_boxed_slice(), crc })
+    }
+
+    /// The whole member.
+    pub fn finish(mut self) -> Bytes {
+        self.store_block(&[], true);
+        self.out.extend_from_slice(&self.crc.sum().to_le_bytes());
+        self.out.extend_from_slice(&self.crc.amount().to_le_bytes());
+        self.out.into_boxed_slice().into()
+    }
+}
+
+/// Writing to memory fails only when memory does.
+pub(super) fn in_memory(source: std::io::Error) -> StoreError {
+    StoreError::Io { path: "(compressed in memory)".into(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    /// A text that depends on a number, neither constant nor random.
+    fn text(number: usize, length: usize) -> Vec<u8> {
+        let word =
+            |at: usize| format!("{{\"id\":{},\"name\":\"Congress {}\"}}", number * 7 + at, (at * at + number) % 97);
+        (0..).flat_map(|at| word(at).into_bytes()).take(length).collect()
+    }
+
+    /// A member of texts, each a segment of one record that stands for it; and how many segments were compressed.
+    fn build(cache: &SegmentCache, form: Form, texts: &[Vec<u8>]) -> (Bytes, usize) {
+        let mut compressed = 0;
+        let mut member = Member::new(cache, FeedId(1), 0);
+        member.store(b"head");
+        for text in texts {
+            let plain = || {
+                compressed += 1;
+                Ok(text)
+            };
+            member.add(form, [&hash(text)].into_iter(), true, plain).unwrap();
+            member.store(b"between");
+        }
+        (member.finish(), compressed)
+    }
+
+    #[test]
+    fn members_are_whole_whatever_is_taken_from_the_cache() {
+        for form in [Form::Items { ends: false }, Form::Lines] {
+            let cache = SegmentCache::new(1 << 24);
+            let cases: [(&[usize], usize); 6] = [
+                (&[], 0),
+                (&[0], 1),
+                (&[0, 1], 1),
+                (&[70_000, 3, 1, 200_000], 3),
+                (&[200_000, 70_000, 5], 1),
+                (&[5; 3], 0),
+            ];
+            for (lengths, expected) in cases {
+                let texts: Vec<Vec<u8>> = lengths.iter().map(|length| text(*length, *length)).collect();
+                let (member, compressed) = build(&cache, form, &texts);
+                assert_eq!(compressed, expected, "{lengths:?}: segments that are not in the cache");
+                let items = texts.iter().flat_map(|text| text.iter().chain(b"between"));
+                let plain: Vec<u8> = b"head".iter().chain(items).copied().collect();
+                let mut read = Vec::new();
+                // A reader that takes one member alone, and checks its length and checksum.
+                let mut reader = flate2::bufread::GzDecoder::new(member.as_ref());
+                reader.read_to_end(&mut read).unwrap();
+                assert!(read == plain && reader.into_inner().is_empty(), "{lengths:?}");
+                assert_eq!(member, build(&SegmentCache::new(0), form, &texts).0, "{lengths:?}: the same bytes as anew");
+            }
+        }
+    }
+}
