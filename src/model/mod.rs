@@ -29,6 +29,9 @@ pub mod reference;
 pub mod status;
 pub mod time;
 
+#[cfg(test)]
+mod tests;
+
 pub use conference::{Conference, ConferenceFields};
 pub use curated::{Curated, Fault, Fields, RecordFields};
 pub use dataset::Dataset;
