@@ -1,34 +1,17 @@
-//! A JSON value that keeps what an import must judge: the order of keys, none of them twice, and the notation of
-//! numbers.
+//! Reads JSON within bounds: no key stands twice in its object, and a fault tells the keys that lead to it.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::fmt;
 
+use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::error::Category;
 
 use super::bounds::Bounds;
 use super::report::shortened;
-
-/// A JSON value.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Json<'a> {
-    Null,
-    Flag(bool),
-    /// A number in integer notation, from 0.
-    Whole(u64),
-    /// A number in integer notation, below 0.
-    Negative(i64),
-    /// A number with a fraction or an exponent, or too large for an integer.
-    Fraction(f64),
-    Text(Cow<'a, str>),
-    List(Vec<Json<'a>>),
-    Object(Members<'a>),
-}
-
-/// The members of an object, in their order; no key stands twice.
-pub type Members<'a> = Vec<(Cow<'a, str>, Json<'a>)>;
+use crate::model::value::Json;
+use crate::model::value::json::Members;
 
 /// Why a text is no JSON value.
 #[derive(Debug)]
@@ -130,7 +113,7 @@ impl<'a> Visitor<'a> for Reader<'_, 'a> {
 
     fn visit_map<A: MapAccess<'a>>(self, mut entries: A) -> Result<Json<'a>, A::Error> {
         let mut members: Members<'a> = Vec::new();
-        while let Some(key) = entries.next_key_seed(KeyReader)? {
+        while let Some(Key(key)) = entries.next_key()? {
             if key.len() > self.bounds.name_bytes {
                 let fault = self.bounds.name_fault(key.len());
                 self.trail.borrow_mut().push(Cow::Owned(shortened(&key)));
@@ -162,86 +145,10 @@ fn find_duplicate<'a>(members: &Members<'a>) -> Option<Cow<'a, str>> {
     keys.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0].clone())
 }
 
-/// Reads a key without copying it, where it stands in the text as it is.
-struct KeyReader;
-
-impl<'a> DeserializeSeed<'a> for KeyReader {
-    type Value = Cow<'a, str>;
-
-    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<Cow<'a, str>, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl<'a> Visitor<'a> for KeyReader {
-    type Value = Cow<'a, str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a key")
-    }
-
-    fn visit_borrowed_str<E: Error>(self, value: &'a str) -> Result<Cow<'a, str>, E> {
-        Ok(Cow::Borrowed(value))
-    }
-
-    fn visit_str<E: Error>(self, value: &str) -> Result<Cow<'a, str>, E> {
-        Ok(Cow::Owned(value.to_owned()))
-    }
-}
-
-impl Json<'_> {
-    /// What the value is, for messages.
-    pub fn type_name(&self) -> &'static str {
-        match self {
-            Json::Null => "null",
-            Json::Flag(_) => "true or false",
-            Json::Whole(_) | Json::Negative(_) | Json::Fraction(_) => "a number",
-            Json::Text(_) => "a text",
-            Json::List(_) => "a list",
-            Json::Object(_) => "an object",
-        }
-    }
-}
-
-impl fmt::Display for Json<'_> {
-    /// A text without quotes, anything else as JSON.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Json::Null => f.write_str("null"),
-            Json::Flag(value) => value.fmt(f),
-            Json::Whole(value) => value.fmt(f),
-            Json::Negative(value) => value.fmt(f),
-            // The debug form keeps the fraction of `5.0` and writes large numbers with an exponent.
-            Json::Fraction(value) => write!(f, "{value:?}"),
-            Json::Text(value) => f.write_str(value),
-            Json::List(items) => {
-                f.write_str("[")?;
-                for (at, item) in items.iter().enumerate() {
-                    f.write_str(if at > 0 { "," } else { "" })?;
-                    item.write_nested(f)?;
-                }
-                f.write_str("]")
-            }
-            Json::Object(members) => {
-                f.write_str("{")?;
-                for (at, (key, value)) in members.iter().enumerate() {
-                    write!(f, "{}{key:?}:", if at > 0 { "," } else { "" })?;
-                    value.write_nested(f)?;
-                }
-                f.write_str("}")
-            }
-        }
-    }
-}
-
-impl Json<'_> {
-    fn write_nested(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Json::Text(value) => write!(f, "{value:?}"),
-            other => write!(f, "{other}"),
-        }
-    }
-}
+/// A key, not copied where it stands in the text as it is.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 
 #[cfg(test)]
 mod tests {

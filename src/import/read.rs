@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::bounds::Bounds;
 use super::csv::read_csv;
-use super::jsonl::JsonlReader;
+use super::jsonl::read_jsonl;
 use super::report::{BadRows, Warning};
-use super::rows::{Row, Rows};
+use super::rows::{FileRows, Row, Rows};
 use super::source::{Format, RowKind, Source};
 use crate::model::Fields;
 
@@ -61,8 +61,9 @@ fn read_rows<F: Fields>(
     bad: &mut BadRows,
 ) -> io::Result<usize> {
     let content = source.open(bounds.file_bytes, progress)?;
+    let mut rows = FileRows { file: source.name(), bounds, ignored, rows, bad };
     match source.format() {
-        Format::Jsonl => JsonlReader::new(ignored).read(source.name(), content, bounds, rows, bad),
-        Format::Csv => read_csv(source.name(), content, bounds, ignored, rows, bad),
+        Format::Jsonl => read_jsonl(content, &mut rows),
+        Format::Csv => read_csv(content, &mut rows),
     }
 }

@@ -213,6 +213,11 @@ impl<'a> RowFaults<'a> {
         (self.bad.total() + 1).saturating_mul(known) <= MOST_COMPARISONS
     }
 
+    /// How many faults the run has up to here.
+    pub fn total(&self) -> usize {
+        self.bad.total()
+    }
+
     /// Whether the row has a fault.
     pub fn found(&self) -> bool {
         self.found

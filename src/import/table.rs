@@ -12,7 +12,7 @@ use super::bounds::Bounds;
 /// The csv crate reads whatever it is given. A quote that is never closed would make it take all rows that follow for
 /// one cell, so the quoting and the length of each row are judged here, as its bytes pass. And it counts a row as
 /// beginning where the one before ended, before any blank lines and the `\n` of a `\r\n`, so lines are counted here too.
-pub(super) struct Table<R> {
+pub(super) struct CsvReader<R> {
     reader: csv::Reader<Watch<R>>,
     record: ByteRecord,
 }
@@ -46,14 +46,14 @@ impl TableFault {
 /// A row and the line on which it begins, from 1.
 pub(super) type NextRow<'a> = (u64, Result<&'a ByteRecord, TableFault>);
 
-impl<R: Read> Table<R> {
+impl<R: Read> CsvReader<R> {
     /// The table of this content, with at most so many bytes in a row.
-    pub fn new(content: R, most_bytes: usize) -> Table<R> {
+    pub fn new(content: R, most_bytes: usize) -> CsvReader<R> {
         let watch =
             Watch { from: content, most: most_bytes, line: 1, row: None, ended: VecDeque::new(), is_over: false };
         let mut builder = ReaderBuilder::new();
         let reader = builder.has_headers(false).flexible(true).buffer_capacity(1 << 16).from_reader(watch);
-        Table { reader, record: ByteRecord::new() }
+        CsvReader { reader, record: ByteRecord::new() }
     }
 
     /// The next row, the header first; blank lines are left out.
@@ -181,7 +181,7 @@ mod tests {
     type Shown = (u64, Result<Vec<Vec<u8>>, TableFault>);
 
     fn rows(content: &[u8], most_bytes: usize) -> Vec<Shown> {
-        let mut table = Table::new(content, most_bytes);
+        let mut table = CsvReader::new(content, most_bytes);
         let mut rows = Vec::new();
         while let Some((line, row)) = table.next().unwrap() {
             rows.push((line, row.map(|row| row.iter().map(<[u8]>::to_vec).collect())));
@@ -245,7 +245,7 @@ mod tests {
                 self.0.read(&mut buffer[..room])
             }
         }
-        let mut table = Table::new(Bytes(b"a\nbcde\nf"), 3);
+        let mut table = CsvReader::new(Bytes(b"a\nbcde\nf"), 3);
         assert!(matches!(table.next(), Ok(Some((1, Ok(_))))));
         assert!(matches!(table.next(), Ok(Some((2, Err(TableFault::TooLong { .. }))))));
         assert!(matches!(table.next(), Ok(None)));

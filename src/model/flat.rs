@@ -2,13 +2,11 @@
 
 use std::borrow::Cow;
 
-use super::Timestamp;
 use super::curated::{Curated, Fields};
-use super::field::Value;
-use super::reference::{ReferenceKind, References};
+use super::{References, Timestamp};
 
 /// What separates the items of a list within a cell.
-pub const ITEM_SEPARATOR: &str = "; ";
+const ITEM_SEPARATOR: &str = "; ";
 
 /// What a CSV file begins with: the byte-order mark of UTF-8.
 pub const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -22,14 +20,15 @@ pub fn record_columns<F: Fields>() -> Vec<String> {
 
 /// The header of the CSV file of organizations or tags: `id`, the fields.
 pub fn reference_columns<F: Fields>() -> Vec<String> {
-    std::iter::once("id".to_owned()).chain(F::table().iter().map(|field| field.column())).collect()
+    std::iter::once("id".to_owned()).chain(F::table().fields.iter().map(|field| field.column.clone())).collect()
 }
 
 /// The cells of a row, in the order of its columns, without `updated_at`.
 pub fn cells<'a, F: Fields>(row: &'a Curated<F>, references: &'a References) -> Vec<Cow<'a, str>> {
-    let mut cells = Vec::with_capacity(F::table().len() + 2);
+    let values = row.fields().values();
+    let mut cells = Vec::with_capacity(values.len() + 2);
     cells.push(Cow::Owned(row.id().to_string()));
-    cells.extend(F::table().iter().map(|field| cell((field.get)(row.fields()), references)));
+    cells.extend(values.into_iter().map(|value| value.to_csv(references)));
     cells
 }
 
@@ -44,32 +43,19 @@ pub fn record_cells<'a, F: Fields>(
     cells
 }
 
-fn cell<'a>(value: Value<'a>, references: &'a References) -> Cow<'a, str> {
-    fn shown<'a>(value: &Option<impl ToString>) -> Cow<'a, str> {
-        value.as_ref().map_or(Cow::Borrowed(""), |value| Cow::Owned(value.to_string()))
-    }
-    match value {
-        Value::Text(text) => guard_formula(Cow::Borrowed(text.as_deref().unwrap_or_default())),
-        Value::Date(date) => shown(date),
-        Value::Status(status) => status.map_or(Cow::Borrowed(""), |status| Cow::Borrowed(status.as_str())),
-        Value::Access(access) => access.map_or(Cow::Borrowed(""), |access| Cow::Borrowed(access.as_str())),
-        Value::Year(year) => shown(year),
-        Value::Whole(number) => shown(number),
-        Value::Number(number) => shown(number),
-        Value::Flag(flag) => Cow::Borrowed(match flag {
-            Some(true) => "TRUE",
-            Some(false) => "FALSE",
-            None => "",
-        }),
-        Value::Texts(items) => guard_formula(Cow::Owned(items.join(ITEM_SEPARATOR))),
-        Value::Organizations(ids) => labels(ReferenceKind::Organization, ids, references),
-        Value::Tags(ids) => labels(ReferenceKind::Tag, ids, references),
-    }
+/// The cell of a list.
+pub(super) fn join_items<'a>(items: &[impl AsRef<str>]) -> Cow<'a, str> {
+    let items: Vec<&str> = items.iter().map(AsRef::as_ref).collect();
+    guard_formula(Cow::Owned(items.join(ITEM_SEPARATOR)))
 }
 
-fn labels<'a>(kind: ReferenceKind, ids: &[super::Id], references: &'a References) -> Cow<'a, str> {
-    let labels: Vec<&str> = ids.iter().map(|id| references.label(kind, *id)).collect();
-    guard_formula(Cow::Owned(labels.join(ITEM_SEPARATOR)))
+/// The items of a list in a cell.
+pub(super) fn split_items(cell: &str) -> Result<std::str::Split<'_, &'static str>, String> {
+    let items = unguard_formula(cell).split(ITEM_SEPARATOR);
+    if items.clone().any(str::is_empty) {
+        return Err("an item is empty; separate items by one `; `, with none at the beginning or end".to_owned());
+    }
+    Ok(items)
 }
 
 /// Whether a spreadsheet may take the text for a formula: `^'*[=+\-@\t\r]`.
@@ -78,12 +64,12 @@ pub fn looks_like_formula(text: &str) -> bool {
 }
 
 /// Puts one `'` before a text that a spreadsheet may take for a formula.
-fn guard_formula(text: Cow<'_, str>) -> Cow<'_, str> {
+pub(super) fn guard_formula(text: Cow<'_, str>) -> Cow<'_, str> {
     if looks_like_formula(&text) { Cow::Owned(format!("'{text}")) } else { text }
 }
 
 /// Takes the `'` off again that `guard_formula` put there.
-pub fn unguard_formula(cell: &str) -> &str {
+pub(super) fn unguard_formula(cell: &str) -> &str {
     match cell.strip_prefix('\'') {
         Some(rest) if looks_like_formula(rest) => rest,
         _ => cell,

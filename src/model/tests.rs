@@ -42,8 +42,8 @@ fn conference() -> Conference {
         venue: Some("Fira".into()),
         url: Some("https://c.example".into()),
         therapy_areas: vec!["Oncology".into(), "Cardiology".into(), "Oncology".into()],
-        organizations: vec![Id::try_from(7).unwrap(); 2],
-        tags: vec![Id::try_from(7).unwrap()],
+        organizations: vec![Id::try_from(7).unwrap(); 2].into(),
+        tags: vec![Id::try_from(7).unwrap()].into(),
         formats: Formats {
             oral: Some(true),
             poster: Some(false),
@@ -82,8 +82,8 @@ fn journal() -> Journal {
             accept_to_online: weeks(0.5, 1.0),
             accept_to_print: weeks(6.0, 12.0),
         },
-        organizations: vec![Id::try_from(7).unwrap()],
-        tags: vec![],
+        organizations: vec![Id::try_from(7).unwrap()].into(),
+        tags: vec![].into(),
     };
     Curated::new(Id::MIN, fields).unwrap()
 }

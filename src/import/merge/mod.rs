@@ -1,6 +1,6 @@
 //! Phase 2: rows to a batch, judged on the state after the run, under the writer's lock (README, "Import").
 //!
-//! What is linked is settled first, since a linked name means its final bearer (`references`); then each record is
+//! What is linked is resolved first, since a linked name means the row that has it after the run (`references`); then each record is
 //! merged with its stored values (`records`); last, what is removed is checked against what still links it.
 
 mod countries;
@@ -12,13 +12,14 @@ mod tests;
 use std::fmt;
 
 use super::report::{BadRows, Warning};
-use super::rows::{Cell, Edit, Link, Row, Rows};
+use super::rows::{Edit, Row, Rows};
+use super::statement::{Link, LinkList};
 use crate::model::reference::ReferenceFields;
 use crate::model::{ConferenceFields, Dataset, JournalFields, OrganizationFields, TagFields};
 use crate::store::StoreError;
 use crate::store::write::batch::{Batch, Curation};
 use records::{Links, MergedRecords, merge_records};
-use references::{Settled, settle};
+use references::{Resolved, resolve};
 
 /// What the caller allows.
 #[derive(Clone, Copy, Debug, Default)]
@@ -100,8 +101,8 @@ pub fn merge<C: Curation>(rows: Rows, curation: &C, options: &Options) -> Result
     let mut tag_objects = Vec::new();
     collect_objects(&conferences, &mut organization_objects, &mut tag_objects);
     collect_objects(&journals, &mut organization_objects, &mut tag_objects);
-    let organizations = settle(organizations, &organization_objects, &stored.organizations, &mut bad, &mut warnings);
-    let tags = settle(tags, &tag_objects, &stored.tags, &mut bad, &mut warnings);
+    let organizations = resolve(organizations, &organization_objects, &stored.organizations, &mut bad, &mut warnings);
+    let tags = resolve(tags, &tag_objects, &stored.tags, &mut bad, &mut warnings);
 
     let mut links =
         Links { organizations: &organizations, tags: &tags, options, bad: &mut bad, warnings: &mut warnings };
@@ -148,12 +149,11 @@ fn collect_objects<'a, F>(
         }));
     }
     for row in rows {
-        let Edit::Set(cells) = &row.edit else { continue };
-        for (_, cell) in cells {
-            match cell {
-                Cell::Organizations(links) => collect(row, links, organizations),
-                Cell::Tags(links) => collect(row, links, tags),
-                _ => {}
+        let Edit::Set(statement) = &row.edit else { continue };
+        for list in &statement.links {
+            match list {
+                LinkList::Organizations(links) => collect(row, links, organizations),
+                LinkList::Tags(links) => collect(row, links, tags),
             }
         }
     }
@@ -161,14 +161,14 @@ fn collect_objects<'a, F>(
 
 /// A removed organization or tag must not be linked by any record any more.
 fn check_still_linked<F: ReferenceFields, C: Curation>(
-    settled: &Settled<F>,
+    resolved: &Resolved<F>,
     conferences: &MergedRecords<ConferenceFields>,
     journals: &MergedRecords<JournalFields>,
     curation: &C,
     bad: &mut BadRows,
 ) -> Result<(), StoreError> {
     const NAMED: usize = 3;
-    for (place, id) in settled.removed() {
+    for (place, id) in resolved.removed() {
         let mut linking = curation.linked_records(F::KIND, id)?;
         linking.retain(|(dataset, record)| match dataset {
             Dataset::Conferences => conferences.links_after(*record, F::KIND, id),

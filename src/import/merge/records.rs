@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::references::Settled;
+use super::references::Resolved;
 use super::{Options, Removals};
 use crate::import::report::{BadRows, Place, RowFaults, Warning};
-use crate::import::rows::{Edit, Link, Resolve, Row};
-use crate::model::field::Value;
+use crate::import::rows::{Edit, Row};
+use crate::import::statement::LinkList;
 use crate::model::flat::looks_like_formula;
 use crate::model::{Curated, Fields, Id, OrganizationFields, RecordFields, ReferenceKind, TagFields};
 use crate::store::StoreError;
@@ -14,8 +14,8 @@ use crate::store::write::batch::Curation;
 
 /// What records are judged by, and where findings go.
 pub(super) struct Links<'a> {
-    pub organizations: &'a Settled<'a, OrganizationFields>,
-    pub tags: &'a Settled<'a, TagFields>,
+    pub organizations: &'a Resolved<'a, OrganizationFields>,
+    pub tags: &'a Resolved<'a, TagFields>,
     pub options: &'a Options,
     pub bad: &'a mut BadRows,
     pub warnings: &'a mut Vec<Warning>,
@@ -35,10 +35,7 @@ impl<F: RecordFields> MergedRecords<F> {
     pub fn links_after(&self, record: Id, kind: ReferenceKind, id: Id) -> bool {
         match self.rows.get(&record) {
             Some(None) => false,
-            Some(Some(row)) => match kind {
-                ReferenceKind::Organization => row.fields().organizations().contains(&id),
-                ReferenceKind::Tag => row.fields().tags().contains(&id),
-            },
+            Some(Some(row)) => row.fields().links(kind).contains(&id),
             // A bad record is reported already, and what it will link is not known.
             None => !self.places.contains_key(&record),
         }
@@ -70,14 +67,18 @@ pub(super) fn merge_records<F: RecordFields, C: Curation>(
                     merged.insert(row.id, None);
                 }
             }
-            Edit::Set(cells) => {
+            Edit::Set(statement) => {
                 let stored = curation.find_record::<F>(row.id)?;
                 let mut fields = stored.as_ref().map(|stored| stored.fields().clone()).unwrap_or_default();
                 let mut faults = RowFaults::new(&row.place, links.bad);
-                let mut resolver =
-                    Resolver { organizations: links.organizations, tags: links.tags, faults: &mut faults };
-                for (field, cell) in cells {
-                    cell.write((field.slot)(&mut fields), &mut resolver);
+                for list in statement.apply_to(&mut fields) {
+                    let (kind, ids) = match list {
+                        LinkList::Organizations(list) => {
+                            (ReferenceKind::Organization, links.organizations.find_ids(list, &mut faults))
+                        }
+                        LinkList::Tags(list) => (ReferenceKind::Tag, links.tags.find_ids(list, &mut faults)),
+                    };
+                    *fields.links_mut(kind) = ids;
                 }
                 // The rules of whole rows are judged on rows that are read whole: else one mistake looks like two.
                 if !row.is_bad && !faults.found() {
@@ -101,22 +102,6 @@ pub(super) fn merge_records<F: RecordFields, C: Curation>(
     Ok(MergedRecords { rows: merged, places, removals })
 }
 
-struct Resolver<'a, 'f> {
-    organizations: &'a Settled<'a, OrganizationFields>,
-    tags: &'a Settled<'a, TagFields>,
-    faults: &'a mut RowFaults<'f>,
-}
-
-impl Resolve for Resolver<'_, '_> {
-    fn organizations(&mut self, links: Vec<Link<OrganizationFields>>) -> Vec<Id> {
-        self.organizations.resolve(links, self.faults)
-    }
-
-    fn tags(&mut self, links: Vec<Link<TagFields>>) -> Vec<Id> {
-        self.tags.resolve(links, self.faults)
-    }
-}
-
 /// Warns of a new name that a spreadsheet would compute.
 pub(super) fn warn_of_formulas<F: Fields>(
     place: &Place,
@@ -125,20 +110,12 @@ pub(super) fn warn_of_formulas<F: Fields>(
     after: &Curated<F>,
     warnings: &mut Vec<Warning>,
 ) {
-    let name_of = |row: &Curated<F>| match F::table()
-        .iter()
-        .find(|field| field.name == "name")
-        .map(|field| (field.get)(row.fields()))
-    {
-        Some(Value::Text(Some(name))) => Some(name.clone()),
-        _ => None,
-    };
-    if let Some(name) = name_of(after)
-        && looks_like_formula(&name)
+    let name = after.fields().name();
+    if looks_like_formula(name)
         && warnings.len() < Warning::KEPT
-        && before.and_then(name_of).as_ref() != Some(&name)
+        && before.is_none_or(|before| before.fields().name() != name)
     {
         let message = "starts like a formula; the CSV export puts a `'` before it. Check that the name is meant so";
-        warnings.push(Warning::of_value(place, field, &name, message.to_owned()));
+        warnings.push(Warning::of_value(place, field, name, message.to_owned()));
     }
 }

@@ -4,18 +4,19 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::import::names::nearest;
 use crate::import::report::{BadRows, Place, RowFaults, Warning};
-use crate::import::rows::{Edit, Link, NoLinks, Row};
+use crate::import::rows::{Edit, Row};
+use crate::import::statement::Link;
 use crate::model::reference::{ReferenceFields, Referenced};
-use crate::model::{Curated, Id, ReferenceKind};
+use crate::model::{Curated, Id, ReferenceKind, References};
 
 /// A full object among a record's links, and the record's place.
 pub(super) type Object<'a, F> = (&'a Place, &'a Curated<F>);
 
 /// All rows of one kind as they will be after the run.
-pub(super) struct Settled<'a, F> {
+pub(super) struct Resolved<'a, F> {
     stored: &'a BTreeMap<Id, Referenced<F>>,
     edited: BTreeMap<Id, Edited<F>>,
-    bearers: HashMap<String, Id>,
+    ids_by_label: HashMap<String, Id>,
 }
 
 /// A row that the run states.
@@ -36,13 +37,13 @@ enum Fate<F> {
 }
 
 /// Merges rows and objects with the stored rows, and checks what must be unique.
-pub(super) fn settle<'a, F: ReferenceFields>(
+pub(super) fn resolve<'a, F: ReferenceFields>(
     rows: Vec<Row<F>>,
     objects: &[Object<'_, F>],
     stored: &'a BTreeMap<Id, Referenced<F>>,
     bad: &mut BadRows,
     warnings: &mut Vec<Warning>,
-) -> Settled<'a, F> {
+) -> Resolved<'a, F> {
     let mut edited: BTreeMap<Id, Edited<F>> = BTreeMap::new();
     let mut order = Vec::with_capacity(rows.len());
     for row in rows {
@@ -62,8 +63,8 @@ pub(super) fn settle<'a, F: ReferenceFields>(
             super::records::warn_of_formulas(place, list.unwrap_or("name"), before, row, warnings);
         }
     }
-    let bearers = find_bearers(&edited, &order, stored, bad);
-    Settled { stored, edited, bearers }
+    let ids_by_label = find_labels(&edited, &order, stored, bad);
+    Resolved { stored, edited, ids_by_label }
 }
 
 fn fate_of_row<F: ReferenceFields>(
@@ -74,11 +75,9 @@ fn fate_of_row<F: ReferenceFields>(
     stored: &BTreeMap<Id, Referenced<F>>,
     bad: &mut BadRows,
 ) -> Fate<F> {
-    let Edit::Set(cells) = edit else { return Fate::Removed };
+    let Edit::Set(statement) = edit else { return Fate::Removed };
     let mut fields = stored.get(&id).map(|referenced| referenced.row.fields().clone()).unwrap_or_default();
-    for (field, cell) in cells {
-        cell.write((field.slot)(&mut fields), &mut NoLinks);
-    }
+    statement.apply_to(&mut fields);
     let label = fields.label();
     if is_bad {
         return Fate::Bad { label };
@@ -111,12 +110,11 @@ fn add_objects<F: ReferenceFields>(
             Fate::Stays(row) if row == *object => continue,
             Fate::Bad { .. } => continue,
             Fate::Stays(row) => {
-                let differing: Vec<String> = F::table()
-                    .iter()
-                    .filter(|field| {
-                        format!("{:?}", (field.get)(row.fields())) != format!("{:?}", (field.get)(object.fields()))
-                    })
-                    .map(|field| format!("`{}`", field.name))
+                let none = References::default();
+                let values = row.fields().values().into_iter().zip(object.fields().values());
+                let differing: Vec<String> = (F::table().fields.iter().zip(values))
+                    .filter(|(_, (one, other))| one.to_csv(&none) != other.to_csv(&none))
+                    .map(|(field, _)| format!("`{}`", field.name))
                     .collect();
                 format!(
                     "the object of this {} differs in {} from what {} makes of it; give them the same values",
@@ -131,42 +129,43 @@ fn add_objects<F: ReferenceFields>(
     }
 }
 
-/// Who bears which label after the run. A label has one bearer.
-fn find_bearers<F: ReferenceFields>(
+/// Who bears which label after the run. A label has one holder.
+fn find_labels<F: ReferenceFields>(
     edited: &BTreeMap<Id, Edited<F>>,
     order: &[Id],
     stored: &BTreeMap<Id, Referenced<F>>,
     bad: &mut BadRows,
 ) -> HashMap<String, Id> {
     let untouched = stored.iter().filter(|(id, _)| !edited.contains_key(id));
-    let mut bearers: HashMap<String, Id> = untouched.map(|(id, referenced)| (referenced.label.clone(), *id)).collect();
+    let mut ids_by_label: HashMap<String, Id> =
+        untouched.map(|(id, referenced)| (referenced.label.clone(), *id)).collect();
     // In the order in which the run states them, so that it is the later one that is reported.
     let statements = || order.iter().filter_map(|id| Some((*id, edited.get(id)?)));
     for (id, statement) in statements() {
         let Fate::Stays(row) = &statement.fate else { continue };
         let label = row.fields().label();
-        let Some(bearer) = bearers.get(&label) else {
-            bearers.insert(label, id);
+        let Some(holder) = ids_by_label.get(&label) else {
+            ids_by_label.insert(label, id);
             continue;
         };
-        let whose = match edited.get(bearer) {
-            Some(other) => format!("{} {bearer} at {}", F::KIND, other.place),
-            None => format!("{} {bearer} in the database", F::KIND),
+        let whose = match edited.get(holder) {
+            Some(other) => format!("{} {holder} at {}", F::KIND, other.place),
+            None => format!("{} {holder} in the database", F::KIND),
         };
         let message = format!("is also the name of {whose}; names are unique: use one id, or another name");
         bad.push(&statement.place, Some(statement.list.unwrap_or("name")), Some(&label), message);
     }
     for (id, statement) in statements() {
         if let Fate::Bad { label } = &statement.fate {
-            bearers.entry(label.clone()).or_insert(id);
+            ids_by_label.entry(label.clone()).or_insert(id);
         }
     }
-    bearers
+    ids_by_label
 }
 
-impl<F: ReferenceFields> Settled<'_, F> {
+impl<F: ReferenceFields> Resolved<'_, F> {
     /// The ids that the links mean; links that lead nowhere are reported.
-    pub fn resolve(&self, links: Vec<Link<F>>, faults: &mut RowFaults<'_>) -> Vec<Id> {
+    pub fn find_ids(&self, links: Vec<Link<F>>, faults: &mut RowFaults<'_>) -> Vec<Id> {
         let mut ids = Vec::with_capacity(links.len());
         for link in links {
             match link {
@@ -175,7 +174,7 @@ impl<F: ReferenceFields> Settled<'_, F> {
                     None => ids.push(id),
                     Some(message) => faults.push_value(&F::STEM, &id.to_string(), message),
                 },
-                Link::Label(label) => match self.bearers.get(&label) {
+                Link::Label(label) => match self.ids_by_label.get(&label) {
                     Some(id) => ids.push(*id),
                     None => faults.push_value(&F::STEM, &label, self.why_unknown(&label, faults)),
                 },
@@ -200,14 +199,14 @@ impl<F: ReferenceFields> Settled<'_, F> {
         if kind == ReferenceKind::Tag && !label.contains(": ") {
             return "names no tag; write it as `Type: Name`".to_owned();
         }
-        if !faults.may_search(self.bearers.len()) {
+        if !faults.may_search(self.ids_by_label.len()) {
             return format!("names no {kind}; import it along, or give its full object");
         }
         let removed = self.removed().find(|(_, id)| self.stored.get(id).is_some_and(|found| found.label == label));
         if let Some((place, _)) = removed {
             return format!("the {kind} of this name is removed at {place}; remove the link, or keep it there");
         }
-        match nearest(label, self.bearers.keys().map(String::as_str)) {
+        match nearest(label, self.ids_by_label.keys().map(String::as_str)) {
             Some(near) => format!("names no {kind}; did you mean `{near}`? Else import the {kind} along"),
             None => format!("names no {kind}; import it along, or give its full object"),
         }

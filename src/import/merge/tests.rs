@@ -7,7 +7,7 @@ use std::fs;
 use super::*;
 use crate::import::{Bounds, Source, read_sources};
 use crate::model::reference::{Referenced, References};
-use crate::model::{Curated, Id, RecordFields, ReferenceKind, Timestamp, flat, json};
+use crate::model::{Curated, Fields, Id, RecordFields, ReferenceKind, Timestamp, flat, json};
 
 /// The store's place: everything that a batch brought in.
 #[derive(Default)]
