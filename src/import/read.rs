@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::bounds::Bounds;
 use super::csv::read_csv;
 use super::jsonl::read_jsonl;
-use super::report::{BadRows, Warning};
+use super::report::{BadRows, Finding};
 use super::rows::{FileRows, Row, Rows};
 use super::source::{Format, RowKind, Source};
 use crate::model::Fields;
@@ -41,10 +41,10 @@ pub fn read_sources(sources: &[Source], bounds: &Bounds, progress: &mut dyn FnMu
         };
         let row_count = read.map_err(|error| ReadError { file: source.name().clone(), error })?;
         if row_count == 0 {
-            rows.warnings.push(Warning {
+            rows.warnings.push(Finding {
                 file: Some(source.name().to_string()),
                 message: format!("holds no rows; nothing of {} is changed by it", source.kind()),
-                ..Warning::default()
+                ..Finding::default()
             });
         }
     }

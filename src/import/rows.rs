@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::bounds::Bounds;
-use super::report::{BadRows, Place, RowFaults, Warning};
+use super::report::{BadRows, Finding, Place, RowFaults};
 use super::statement::Statement;
 use crate::model::{ConferenceFields, Id, JournalFields, OrganizationFields, TagFields};
 
@@ -15,7 +15,7 @@ pub struct Rows {
     pub(super) conferences: Vec<Row<ConferenceFields>>,
     pub(super) journals: Vec<Row<JournalFields>>,
     pub(super) bad: BadRows,
-    pub(super) warnings: Vec<Warning>,
+    pub(super) warnings: Vec<Finding>,
 }
 
 impl Rows {

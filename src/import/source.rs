@@ -1,20 +1,18 @@
 //! Where rows come from: files, folders, standard input.
 
-use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::Arc;
 
 use flate2::bufread::MultiGzDecoder;
 
 use super::bounds::TooLarge;
 use crate::model::flat::BYTE_ORDER_MARK;
-use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields};
 
-/// The four kinds of rows that files hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// The four kinds of rows that files hold; what is linked comes before what links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display, strum::EnumString)]
+#[strum(serialize_all = "lowercase", parse_err_ty = UnknownWord, parse_err_fn = unknown_kind)]
 pub enum RowKind {
     /// What records link to by name, first kind.
     Organizations,
@@ -26,42 +24,9 @@ pub enum RowKind {
     Journals,
 }
 
-impl RowKind {
-    /// Every kind; what is linked comes before what links.
-    pub const ALL: [RowKind; 4] = [RowKind::Organizations, RowKind::Tags, RowKind::Conferences, RowKind::Journals];
-
-    /// The stem of the kind's files.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            RowKind::Organizations => OrganizationFields::STEM,
-            RowKind::Tags => TagFields::STEM,
-            RowKind::Conferences => ConferenceFields::STEM,
-            RowKind::Journals => JournalFields::STEM,
-        }
-    }
-}
-
-impl fmt::Display for RowKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// The text named no kind of rows.
-#[derive(Debug, thiserror::Error)]
-#[error("`{0}` is none of `organizations`, `tags`, `conferences`, `journals`")]
-pub struct UnknownRowKind(String);
-
-impl FromStr for RowKind {
-    type Err = UnknownRowKind;
-
-    fn from_str(text: &str) -> Result<Self, UnknownRowKind> {
-        RowKind::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or_else(|| UnknownRowKind(text.to_owned()))
-    }
-}
-
-/// How rows are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How rows are written; the name is the ending of such files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::EnumString)]
+#[strum(serialize_all = "lowercase", parse_err_ty = UnknownWord, parse_err_fn = unknown_format)]
 pub enum Format {
     /// One JSON object per line.
     Jsonl,
@@ -69,36 +34,20 @@ pub enum Format {
     Csv,
 }
 
-impl Format {
-    /// Both formats.
-    pub const ALL: [Format; 2] = [Format::Jsonl, Format::Csv];
-
-    /// The ending of the format's files, without the dot.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Format::Jsonl => "jsonl",
-            Format::Csv => "csv",
-        }
-    }
-}
-
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// The text named no format.
+/// The text named no kind of rows, or no format.
 #[derive(Debug, thiserror::Error)]
-#[error("`{0}` is none of `jsonl`, `csv`")]
-pub struct UnknownFormat(String);
+#[error("`{text}` is none of {known}")]
+pub struct UnknownWord {
+    text: String,
+    known: &'static str,
+}
 
-impl FromStr for Format {
-    type Err = UnknownFormat;
+fn unknown_kind(text: &str) -> UnknownWord {
+    UnknownWord { text: text.to_owned(), known: "`organizations`, `tags`, `conferences`, `journals`" }
+}
 
-    fn from_str(text: &str) -> Result<Self, UnknownFormat> {
-        Format::ALL.into_iter().find(|format| format.as_str() == text).ok_or_else(|| UnknownFormat(text.to_owned()))
-    }
+fn unknown_format(text: &str) -> UnknownWord {
+    UnknownWord { text: text.to_owned(), known: "`jsonl`, `csv`" }
 }
 
 /// Why a path gives no rows to read.

@@ -91,7 +91,8 @@ pub struct KeyRecord {
 }
 
 /// Whether a key can be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum KeyStatus {
     /// It can.
     Active,
@@ -110,13 +111,8 @@ impl KeyStatus {
     }
 
     /// The word in `key list`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            KeyStatus::Active => "active",
-            KeyStatus::Replaced => "replaced",
-            KeyStatus::Revoked => "revoked",
-            KeyStatus::Expired => "expired",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

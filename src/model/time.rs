@@ -34,29 +34,18 @@ impl Timestamp {
 
     /// The UTC day.
     pub fn date(self) -> Date {
-        self.civil().date()
+        jiff::tz::Offset::UTC.to_datetime(self.instant()).date()
     }
 
-    fn civil(self) -> jiff::civil::DateTime {
+    fn instant(self) -> jiff::Timestamp {
         // In range by construction; the epoch stands in for what cannot be.
-        let instant = jiff::Timestamp::from_second(self.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-        jiff::tz::Offset::UTC.to_datetime(instant)
+        jiff::Timestamp::from_second(self.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH)
     }
 }
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let at = self.civil();
-        write!(
-            f,
-            "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z",
-            at.year(),
-            at.month(),
-            at.day(),
-            at.hour(),
-            at.minute(),
-            at.second()
-        )
+        self.instant().fmt(f)
     }
 }
 
@@ -73,17 +62,8 @@ pub struct NotADate;
 
 /// Reads `YYYY-MM-DD`, exactly: other spellings that ISO 8601 allows would not be written back the same.
 pub fn parse_date(text: &str) -> Result<Date, NotADate> {
-    let bytes = text.as_bytes();
-    let shaped = bytes.len() == 10
-        && bytes.iter().enumerate().all(|(at, byte)| match at {
-            4 | 7 => *byte == b'-',
-            _ => byte.is_ascii_digit(),
-        });
-    if !shaped {
-        return Err(NotADate);
-    }
     let date = Date::from_str(text).map_err(|_| NotADate)?;
-    if date.year() < 1 { Err(NotADate) } else { Ok(date) }
+    if date.year() >= 1 && date.to_string() == text { Ok(date) } else { Err(NotADate) }
 }
 
 /// The text is neither a day nor an instant.

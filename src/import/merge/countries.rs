@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::records::MergedRecords;
-use crate::import::report::{Place, Warning, shortened};
+use crate::import::report::{Finding, MAX_WARNINGS, Place, shortened};
 use crate::model::ConferenceFields;
 use crate::model::fold::fold;
 
@@ -56,7 +56,7 @@ fn comparable(country: &str) -> String {
 pub(super) fn warn_of_spellings(
     conferences: &MergedRecords<ConferenceFields>,
     in_use: &BTreeSet<String>,
-    warnings: &mut Vec<Warning>,
+    warnings: &mut Vec<Finding>,
 ) {
     let mut new: BTreeMap<&str, (usize, Option<&Place>)> = BTreeMap::new();
     for (id, row) in &conferences.rows {
@@ -73,14 +73,14 @@ pub(super) fn warn_of_spellings(
     for (country, (count, place)) in new {
         let key = comparable(country);
         match (known.get(&key), place) {
-            (Some(_), Some(_)) if warnings.len() >= Warning::KEPT => return,
+            (Some(_), Some(_)) if warnings.len() >= MAX_WARNINGS => return,
             (Some(other), Some(place)) => {
                 let rows = if count == 1 { "1 row".to_owned() } else { format!("{count} rows, the first is here") };
                 let message = format!(
                     "is another spelling of `{}` ({rows}); licenses and filters tell them apart",
                     shortened(other)
                 );
-                warnings.push(Warning::of_value(place, "country", country, message));
+                warnings.push(Finding::new(place, Some("country"), Some(country), &message));
             }
             _ => {
                 known.insert(key, country);

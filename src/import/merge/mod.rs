@@ -11,7 +11,7 @@ mod tests;
 
 use std::fmt;
 
-use super::report::{BadRows, Warning};
+use super::report::{BadRows, Finding};
 use super::rows::{Edit, Row, Rows};
 use super::statement::{Link, LinkList};
 use crate::model::reference::ReferenceFields;
@@ -36,7 +36,7 @@ pub struct Merged {
     /// What the run states. Rows equal to the stored ones are in it.
     pub batch: Batch,
     /// What a curator may want to look at.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<Finding>,
 }
 
 /// Why a run is not committed.
@@ -178,6 +178,7 @@ fn check_still_linked<F: ReferenceFields, C: Curation>(
         if linking.is_empty() {
             continue;
         }
+        let one_of = |dataset: Dataset| dataset.as_str().trim_end_matches('s');
         let named: Vec<String> =
             linking.iter().take(NAMED).map(|(dataset, id)| format!("{} {id}", one_of(*dataset))).collect();
         let more = match linking.len().saturating_sub(NAMED) {
@@ -192,12 +193,4 @@ fn check_still_linked<F: ReferenceFields, C: Curation>(
         bad.push(place, Some("deleted"), Some(&id.to_string()), message);
     }
     Ok(())
-}
-
-/// What one record of the dataset is called.
-fn one_of(dataset: Dataset) -> &'static str {
-    match dataset {
-        Dataset::Conferences => "conference",
-        Dataset::Journals => "journal",
-    }
 }

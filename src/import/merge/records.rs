@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::references::Resolved;
 use super::{Options, Removals};
-use crate::import::report::{BadRows, Place, RowFaults, Warning};
+use crate::import::report::{BadRows, Finding, MAX_WARNINGS, Place, RowFaults};
 use crate::import::rows::{Edit, Row};
 use crate::import::statement::LinkList;
 use crate::model::flat::looks_like_formula;
@@ -18,7 +18,7 @@ pub(super) struct Links<'a> {
     pub tags: &'a Resolved<'a, TagFields>,
     pub options: &'a Options,
     pub bad: &'a mut BadRows,
-    pub warnings: &'a mut Vec<Warning>,
+    pub warnings: &'a mut Vec<Finding>,
 }
 
 /// The records of a dataset that the run states.
@@ -108,14 +108,14 @@ pub(super) fn warn_of_formulas<F: Fields>(
     field: &str,
     before: Option<&Curated<F>>,
     after: &Curated<F>,
-    warnings: &mut Vec<Warning>,
+    warnings: &mut Vec<Finding>,
 ) {
     let name = after.fields().name();
     if looks_like_formula(name)
-        && warnings.len() < Warning::KEPT
+        && warnings.len() < MAX_WARNINGS
         && before.is_none_or(|before| before.fields().name() != name)
     {
         let message = "starts like a formula; the CSV export puts a `'` before it. Check that the name is meant so";
-        warnings.push(Warning::of_value(place, field, name, message.to_owned()));
+        warnings.push(Finding::new(place, Some(field), Some(name), message));
     }
 }

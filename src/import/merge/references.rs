@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::import::names::nearest;
-use crate::import::report::{BadRows, Place, RowFaults, Warning};
+use crate::import::report::{BadRows, Finding, Place, RowFaults};
 use crate::import::rows::{Edit, Row};
 use crate::import::statement::Link;
 use crate::model::reference::{ReferenceFields, Referenced};
@@ -15,19 +15,21 @@ pub(super) type Object<'a, F> = (&'a Place, &'a Curated<F>);
 /// All rows of one kind as they will be after the run.
 pub(super) struct Resolved<'a, F> {
     stored: &'a BTreeMap<Id, Referenced<F>>,
-    edited: BTreeMap<Id, Edited<F>>,
+    stated: BTreeMap<Id, Stated<F>>,
+    /// The ids of the stated rows in the order in which the run states them.
+    order: Vec<Id>,
     ids_by_label: HashMap<String, Id>,
 }
 
 /// A row that the run states.
-struct Edited<F> {
+struct Stated<F> {
     place: Place,
-    /// The field of its place that states it: of an object the record's list.
-    list: Option<&'static str>,
-    fate: Fate<F>,
+    /// The field that names it there: of an object the record's list.
+    field: &'static str,
+    outcome: Outcome<F>,
 }
 
-enum Fate<F> {
+enum Outcome<F> {
     Stays(Curated<F>),
     Removed,
     /// It breaks a rule, which is reported. Its label still counts, so that links to it are not reported too.
@@ -42,74 +44,68 @@ pub(super) fn resolve<'a, F: ReferenceFields>(
     objects: &[Object<'_, F>],
     stored: &'a BTreeMap<Id, Referenced<F>>,
     bad: &mut BadRows,
-    warnings: &mut Vec<Warning>,
+    warnings: &mut Vec<Finding>,
 ) -> Resolved<'a, F> {
-    let mut edited: BTreeMap<Id, Edited<F>> = BTreeMap::new();
-    let mut order = Vec::with_capacity(rows.len());
-    for row in rows {
-        if let Some(first) = edited.get(&row.id) {
+    let (order, ids_by_label) = (Vec::with_capacity(rows.len()), HashMap::new());
+    let mut resolved = Resolved { stored, stated: BTreeMap::new(), order, ids_by_label };
+    rows.into_iter().for_each(|row| resolved.add_row(row, bad));
+    objects.iter().for_each(|(place, object)| resolved.add_object(place, object, bad));
+    for (id, Stated { place, field, outcome }) in resolved.in_order() {
+        if let Outcome::Stays(row) = outcome {
+            let before = stored.get(&id).map(|referenced| &referenced.row);
+            super::records::warn_of_formulas(place, field, before, row, warnings);
+        }
+    }
+    resolved.ids_by_label = resolved.find_labels(bad);
+    resolved
+}
+
+impl<F: ReferenceFields> Resolved<'_, F> {
+    fn in_order(&self) -> impl Iterator<Item = (Id, &Stated<F>)> {
+        self.order.iter().filter_map(|id| Some((*id, self.stated.get(id)?)))
+    }
+
+    fn add(&mut self, id: Id, place: Place, field: &'static str, outcome: Outcome<F>) {
+        self.order.push(id);
+        self.stated.insert(id, Stated { place, field, outcome });
+    }
+
+    fn add_row(&mut self, row: Row<F>, bad: &mut BadRows) {
+        let Row { place, id, edit, is_bad } = row;
+        if let Some(first) = self.stated.get(&id) {
             let message = format!("stands twice; the first row of this id is at {}", first.place);
-            bad.push(&row.place, Some("id"), Some(&row.id.to_string()), message);
-            continue;
+            return bad.push(&place, Some("id"), Some(&id.to_string()), message);
         }
-        let fate = fate_of_row(row.edit, row.id, row.is_bad, &row.place, stored, bad);
-        order.push(row.id);
-        edited.insert(row.id, Edited { place: row.place, list: None, fate });
-    }
-    add_objects(objects, &mut edited, &mut order, bad);
-    for id in &order {
-        if let Some(Edited { place, list, fate: Fate::Stays(row) }) = edited.get(id) {
-            let before = stored.get(id).map(|referenced| &referenced.row);
-            super::records::warn_of_formulas(place, list.unwrap_or("name"), before, row, warnings);
-        }
-    }
-    let ids_by_label = find_labels(&edited, &order, stored, bad);
-    Resolved { stored, edited, ids_by_label }
-}
-
-fn fate_of_row<F: ReferenceFields>(
-    edit: Edit<F>,
-    id: Id,
-    is_bad: bool,
-    place: &Place,
-    stored: &BTreeMap<Id, Referenced<F>>,
-    bad: &mut BadRows,
-) -> Fate<F> {
-    let Edit::Set(statement) = edit else { return Fate::Removed };
-    let mut fields = stored.get(&id).map(|referenced| referenced.row.fields().clone()).unwrap_or_default();
-    statement.apply_to(&mut fields);
-    let label = fields.label();
-    if is_bad {
-        return Fate::Bad { label };
-    }
-    match Curated::new(id, fields) {
-        Ok(row) => Fate::Stays(row),
-        Err(faults) => {
-            RowFaults::new(place, bad).push_faults(None, &faults);
-            Fate::Bad { label }
-        }
-    }
-}
-
-/// Objects state rows as well; they must agree with the rows of their ids, and with each other.
-fn add_objects<F: ReferenceFields>(
-    objects: &[Object<'_, F>],
-    edited: &mut BTreeMap<Id, Edited<F>>,
-    order: &mut Vec<Id>,
-    bad: &mut BadRows,
-) {
-    for (place, object) in objects {
-        let id = object.id();
-        let Some(first) = edited.get(&id) else {
-            order.push(id);
-            let fate = Fate::Stays((*object).clone());
-            edited.insert(id, Edited { place: (*place).clone(), list: Some(F::STEM), fate });
-            continue;
+        let outcome = match edit {
+            Edit::Remove => Outcome::Removed,
+            Edit::Set(statement) => {
+                let stored = self.stored.get(&id);
+                let mut fields = stored.map(|referenced| referenced.row.fields().clone()).unwrap_or_default();
+                statement.apply_to(&mut fields);
+                let label = fields.label();
+                match Curated::new(id, fields) {
+                    _ if is_bad => Outcome::Bad { label },
+                    Ok(row) => Outcome::Stays(row),
+                    Err(faults) => {
+                        RowFaults::new(&place, bad).push_faults(None, &faults);
+                        Outcome::Bad { label }
+                    }
+                }
+            }
         };
-        let message = match &first.fate {
-            Fate::Stays(row) if row == *object => continue,
-            Fate::Bad { .. } => continue,
-            Fate::Stays(row) => {
+        self.add(id, place, "name", outcome);
+    }
+
+    /// Objects state rows as well; they must agree with the rows of their ids, and with each other.
+    fn add_object(&mut self, place: &Place, object: &Curated<F>, bad: &mut BadRows) {
+        let id = object.id();
+        let Some(first) = self.stated.get(&id) else {
+            return self.add(id, place.clone(), F::STEM, Outcome::Stays(object.clone()));
+        };
+        let message = match &first.outcome {
+            Outcome::Bad { .. } => return,
+            Outcome::Stays(row) if row == object => return,
+            Outcome::Stays(row) => {
                 let none = References::default();
                 let values = row.fields().values().into_iter().zip(object.fields().values());
                 let differing: Vec<String> = (F::table().fields.iter().zip(values))
@@ -123,47 +119,40 @@ fn add_objects<F: ReferenceFields>(
                     first.place
                 )
             }
-            Fate::Removed => format!("the {} is removed at {}; remove it here, or keep it there", F::KIND, first.place),
+            Outcome::Removed => {
+                format!("the {} is removed at {}; remove it here, or keep it there", F::KIND, first.place)
+            }
         };
         bad.push(place, Some(F::STEM), Some(&id.to_string()), message);
     }
-}
 
-/// Who bears which label after the run. A label has one holder.
-fn find_labels<F: ReferenceFields>(
-    edited: &BTreeMap<Id, Edited<F>>,
-    order: &[Id],
-    stored: &BTreeMap<Id, Referenced<F>>,
-    bad: &mut BadRows,
-) -> HashMap<String, Id> {
-    let untouched = stored.iter().filter(|(id, _)| !edited.contains_key(id));
-    let mut ids_by_label: HashMap<String, Id> =
-        untouched.map(|(id, referenced)| (referenced.label.clone(), *id)).collect();
-    // In the order in which the run states them, so that it is the later one that is reported.
-    let statements = || order.iter().filter_map(|id| Some((*id, edited.get(id)?)));
-    for (id, statement) in statements() {
-        let Fate::Stays(row) = &statement.fate else { continue };
-        let label = row.fields().label();
-        let Some(holder) = ids_by_label.get(&label) else {
-            ids_by_label.insert(label, id);
-            continue;
-        };
-        let whose = match edited.get(holder) {
-            Some(other) => format!("{} {holder} at {}", F::KIND, other.place),
-            None => format!("{} {holder} in the database", F::KIND),
-        };
-        let message = format!("is also the name of {whose}; names are unique: use one id, or another name");
-        bad.push(&statement.place, Some(statement.list.unwrap_or("name")), Some(&label), message);
-    }
-    for (id, statement) in statements() {
-        if let Fate::Bad { label } = &statement.fate {
-            ids_by_label.entry(label.clone()).or_insert(id);
+    /// The id of each label after the run. A label that two rows have is reported at the later one.
+    fn find_labels(&self, bad: &mut BadRows) -> HashMap<String, Id> {
+        let untouched = self.stored.iter().filter(|(id, _)| !self.stated.contains_key(id));
+        let mut ids: HashMap<String, Id> = untouched.map(|(id, row)| (row.label.clone(), *id)).collect();
+        for (id, stated) in self.in_order() {
+            let Outcome::Stays(row) = &stated.outcome else { continue };
+            let label = row.fields().label();
+            let Some(other) = ids.get(&label) else {
+                ids.insert(label, id);
+                continue;
+            };
+            let place =
+                self.stated.get(other).map_or("in the database".to_owned(), |other| format!("at {}", other.place));
+            let message = format!(
+                "is also the name of {} {other} {place}; names are unique: use one id, or another name",
+                F::KIND
+            );
+            bad.push(&stated.place, Some(stated.field), Some(&label), message);
         }
+        for (id, stated) in self.in_order() {
+            if let Outcome::Bad { label } = &stated.outcome {
+                ids.entry(label.clone()).or_insert(id);
+            }
+        }
+        ids
     }
-    ids_by_label
-}
 
-impl<F: ReferenceFields> Resolved<'_, F> {
     /// The ids that the links mean; links that lead nowhere are reported.
     pub fn find_ids(&self, links: Vec<Link<F>>, faults: &mut RowFaults<'_>) -> Vec<Id> {
         let mut ids = Vec::with_capacity(links.len());
@@ -184,8 +173,8 @@ impl<F: ReferenceFields> Resolved<'_, F> {
     }
 
     fn why_missing(&self, id: Id) -> Option<String> {
-        match self.edited.get(&id) {
-            Some(Edited { place, fate: Fate::Removed, .. }) => {
+        match self.stated.get(&id) {
+            Some(Stated { place, outcome: Outcome::Removed, .. }) => {
                 Some(format!("the {} is removed at {place}; remove the link, or keep it there", F::KIND))
             }
             Some(_) => None,
@@ -214,21 +203,21 @@ impl<F: ReferenceFields> Resolved<'_, F> {
 
     /// The stored rows that the run removes, and where it says so.
     pub fn removed(&self) -> impl Iterator<Item = (&Place, Id)> {
-        self.edited
+        self.stated
             .iter()
-            .filter(|(id, statement)| matches!(statement.fate, Fate::Removed) && self.stored.contains_key(id))
-            .map(|(id, statement)| (&statement.place, *id))
+            .filter(|(id, stated)| matches!(stated.outcome, Outcome::Removed) && self.stored.contains_key(id))
+            .map(|(id, stated)| (&stated.place, *id))
     }
 
     /// What the run states, for the batch. What is removed without having been there is left out.
     pub fn into_rows(self) -> BTreeMap<Id, Option<Curated<F>>> {
         let stored = self.stored;
-        self.edited
+        self.stated
             .into_iter()
-            .filter_map(|(id, statement)| match statement.fate {
-                Fate::Stays(row) => Some((id, Some(row))),
-                Fate::Removed => stored.contains_key(&id).then_some((id, None)),
-                Fate::Bad { .. } => None,
+            .filter_map(|(id, stated)| match stated.outcome {
+                Outcome::Stays(row) => Some((id, Some(row))),
+                Outcome::Removed => stored.contains_key(&id).then_some((id, None)),
+                Outcome::Bad { .. } => None,
             })
             .collect()
     }

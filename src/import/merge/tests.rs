@@ -76,7 +76,10 @@ fn run(world: &World, files: &str, options: Options) -> Result<Merged, Refusal> 
             let mut short = BadRows::default();
             let folder = format!("{}/", folder.path().display());
             for row in bad.kept() {
-                let place = crate::import::report::Place { file: row.file.replace(&folder, "").into(), line: row.line };
+                let place = crate::import::report::Place {
+                    file: row.file.as_ref().unwrap().replace(&folder, "").into(),
+                    line: row.line.unwrap(),
+                };
                 let message = row.message.replace(&folder, "");
                 short.push(&place, row.field.as_deref(), row.value.as_deref(), message);
             }
@@ -134,7 +137,7 @@ fn outcome(files: &str) -> String {
             let warnings: Vec<String> = merged
                 .warnings
                 .iter()
-                .map(|warning| format!("{}", Warning { file: None, ..warning.clone() }))
+                .map(|warning| format!("{}", Finding { file: None, ..warning.clone() }))
                 .collect();
             apply(&mut world, merged.batch);
             let organizations: Vec<String> =
