@@ -2,7 +2,7 @@
 //!
 //! - [`list`]: a page of records by id, filtered.
 //! - [`feed`]: a page of the change feed.
-//! - [`reference`]: what the visible records carry, counted.
+//! - [`mod@reference`]: what the visible records carry, counted.
 //! - [`export`]: everything as one file; [`packed`] compresses it, and pages too, from parts that are kept.
 //! - [`recent`]: how results are kept.
 
