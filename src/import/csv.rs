@@ -158,9 +158,9 @@ mod tests {
         let mut read = FileRows { file: &file, bounds: &bounds, ignored, rows: &mut rows, bad: &mut bad };
         read_csv(content, &mut read).unwrap();
         let mut shown = String::new();
-        for Row { place, id, edit, is_bad } in &rows {
+        for Row { position, id, edit, is_bad } in &rows {
             let Edit::Set(statement) = edit else { continue };
-            let line = format!("{}:{id}{} {statement}", place.line, if *is_bad { "!" } else { "" });
+            let line = format!("{}:{id}{} {statement}", position.line, if *is_bad { "!" } else { "" });
             shown += &format!("{}\n", line.trim_end());
         }
         shown + &bad.to_string()

@@ -1,4 +1,4 @@
-//! Reads JSON within bounds: no key stands twice in its object, and a fault tells the keys that lead to it.
+//! A JSON reader within limits that rejects duplicate keys and reports the path of each fault.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -13,16 +13,16 @@ use super::report::shortened;
 use crate::model::value::Json;
 use crate::model::value::json::Members;
 
-/// Why a text is no JSON value.
+/// Why a text is not accepted.
 #[derive(Debug)]
 pub struct JsonFault {
-    /// The keys that lead to the place, joined by dots; empty at the top.
+    /// The keys that lead to the fault, joined by dots; empty at the top.
     pub path: String,
     /// The fault and its remedy.
     pub message: String,
 }
 
-/// Reads one JSON value, with nothing after it; its objects keep the bounds of names and members.
+/// Reads one JSON value with nothing after it, within the limits on names and members.
 pub fn parse<'a>(text: &'a str, bounds: &Bounds) -> Result<Json<'a>, JsonFault> {
     let trail = RefCell::new(Vec::new());
     let mut deserializer = serde_json::Deserializer::from_str(text);
@@ -53,7 +53,7 @@ fn explain(error: &serde_json::Error, text: &str) -> String {
     }
 }
 
-/// Reads a value. On failure `trail` takes the keys that lead to it, the innermost first.
+/// Reads a value. On failure `trail` receives the keys that lead to it, innermost first.
 #[derive(Clone, Copy)]
 struct Reader<'t, 'a> {
     trail: &'t RefCell<Vec<Cow<'a, str>>>,
@@ -138,14 +138,14 @@ impl<'a> Visitor<'a> for Reader<'_, 'a> {
     }
 }
 
-/// The first key, in their order by text, that stands twice.
+/// The first duplicate key in lexical order.
 fn find_duplicate<'a>(members: &Members<'a>) -> Option<Cow<'a, str>> {
     let mut keys: Vec<&Cow<'a, str>> = members.iter().map(|(key, _)| key).collect();
     keys.sort_unstable();
     keys.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0].clone())
 }
 
-/// A key, not copied where it stands in the text as it is.
+/// A key, borrowed from the text where it has no escapes.
 #[derive(Deserialize)]
 #[serde(transparent)]
 struct Key<'a>(#[serde(borrow)] Cow<'a, str>);

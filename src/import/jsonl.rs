@@ -14,8 +14,7 @@ use crate::model::value::Json;
 use crate::model::value::json::Members;
 use crate::model::{Fields, Id};
 
-/// Reads all lines; returns how many are not blank. Lines are taken in one by one, and of one that is too long no more
-/// than the bound.
+/// Reads all lines; returns how many are not blank. Lines are read one at a time, and no further than the length limit.
 ///
 /// # Errors
 /// When the content cannot be read.
@@ -163,24 +162,24 @@ fn unknown(table: &Table, nodes: &[Node], path: &str, key: &str, faults: &RowFau
     format!("unknown field `{}`; {}", shortened(key), did_you_mean(key, &known, faults))
 }
 
-/// What a line ends with.
+/// How reading a line ended.
 enum LineEnd {
-    /// Its end, or that of the content.
+    /// At the end of the line or of the content.
     Here,
-    /// What is beyond the bound, which is passed over.
+    /// At the length limit; the rest of the line was skipped.
     TooLong,
-    /// There was no line any more.
+    /// There was no further line.
     NoMore,
 }
 
-/// Takes a line in, without its end.
-fn take_line(content: &mut impl BufRead, most: usize, line: &mut Vec<u8>) -> io::Result<LineEnd> {
+/// Reads a line without its line end.
+fn take_line(content: &mut impl BufRead, max_bytes: usize, line: &mut Vec<u8>) -> io::Result<LineEnd> {
     line.clear();
-    let room = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
+    let room = u64::try_from(max_bytes).unwrap_or(u64::MAX).saturating_add(1);
     if content.by_ref().take(room).read_until(b'\n', line)? == 0 {
         return Ok(LineEnd::NoMore);
     }
-    if line.pop_if(|last| *last == b'\n').is_some() || line.len() <= most {
+    if line.pop_if(|last| *last == b'\n').is_some() || line.len() <= max_bytes {
         return Ok(LineEnd::Here);
     }
     content.skip_until(b'\n')?;

@@ -30,6 +30,6 @@ mod table;
 pub use bounds::Bounds;
 pub use merge::{Merged, Options, Refusal, TooManyRemovals, merge};
 pub use read::{ReadError, read_sources};
-pub use report::{BadRows, Finding, Place};
+pub use report::{BadRows, Finding, Position};
 pub use rows::Rows;
 pub use source::{Format, RowKind, Source, SourceError};

@@ -11,7 +11,7 @@ use super::rows::{FileRows, Row, Rows};
 use super::source::{Format, RowKind, Source};
 use crate::model::Fields;
 
-/// A source could not be read to its end.
+/// A source could not be read completely.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {file}: {error}")]
 pub struct ReadError {

@@ -1,4 +1,4 @@
-//! What a run says about rows: where, what, and what to write instead.
+//! Bad rows and warnings: where, what, and what to write instead.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,20 +10,20 @@ use crate::model::printable::Printable;
 
 /// A line of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Position {
     /// The source, as the caller named it.
     pub file: Arc<str>,
     /// The line on which the row begins, from 1.
     pub line: u64,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.file, self.line)
     }
 }
 
-/// A bad row or a warning: what is said of a row or of a field in it.
+/// A bad row or a warning.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The source, as the caller named it, where the finding is about one.
@@ -40,10 +40,10 @@ pub struct Finding {
 
 impl Finding {
     /// A finding at a row. What is long is cut.
-    pub(super) fn new(place: &Place, field: Option<&str>, value: Option<&str>, message: &str) -> Finding {
+    pub(super) fn new(position: &Position, field: Option<&str>, value: Option<&str>, message: &str) -> Finding {
         Finding {
-            file: Some(place.file.to_string()),
-            line: Some(place.line),
+            file: Some(position.file.to_string()),
+            line: Some(position.line),
             field: field.map(shortened),
             value: value.map(shortened),
             message: cut(message, MAX_MESSAGE_CHARS),
@@ -71,7 +71,7 @@ impl fmt::Display for Finding {
 /// The most warnings of a run that are kept.
 pub(super) const MAX_WARNINGS: usize = 1_000;
 
-/// Every reason why a run is refused. Of a file that is wrong throughout, the first thousand are kept and all counted.
+/// The faults for which a run is refused. All are counted, and the first [`BadRows::MAX_KEPT`] are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BadRows {
     kept: Vec<Finding>,
@@ -98,14 +98,20 @@ impl BadRows {
     }
 
     /// Adds one.
-    pub(super) fn push(&mut self, place: &Place, field: Option<&str>, value: Option<&str>, message: impl AsRef<str>) {
+    pub(super) fn push(
+        &mut self,
+        position: &Position,
+        field: Option<&str>,
+        value: Option<&str>,
+        message: impl AsRef<str>,
+    ) {
         self.total += 1;
         if self.kept.len() < BadRows::MAX_KEPT {
-            self.kept.push(Finding::new(place, field, value, message.as_ref()));
+            self.kept.push(Finding::new(position, field, value, message.as_ref()));
         }
     }
 
-    /// Brings those of the same file together, by line: the two phases find them apart from each other.
+    /// Sorts them by file, in order of appearance, and line: the two phases find faults of the same file at different times.
     pub(super) fn sort(&mut self) {
         let files: Vec<Option<String>> = self.kept.iter().map(|row| row.file.clone()).collect();
         self.kept.sort_by_cached_key(|row| (files.iter().position(|file| *file == row.file), row.line));
@@ -128,42 +134,42 @@ impl fmt::Display for BadRows {
 
 /// Takes the faults of one row.
 pub(super) struct RowFaults<'a> {
-    place: &'a Place,
+    position: &'a Position,
     bad: &'a mut BadRows,
     /// How many faults the run had before this row.
     before: usize,
 }
 
 impl<'a> RowFaults<'a> {
-    pub fn new(place: &'a Place, bad: &'a mut BadRows) -> RowFaults<'a> {
-        RowFaults { place, before: bad.total(), bad }
+    pub fn new(position: &'a Position, bad: &'a mut BadRows) -> RowFaults<'a> {
+        RowFaults { position, before: bad.total(), bad }
     }
 
     /// Reports a fault of the row as a whole.
     pub fn push_row(&mut self, value: Option<&str>, message: impl AsRef<str>) {
-        self.bad.push(self.place, None, value, message);
+        self.bad.push(self.position, None, value, message);
     }
 
     /// Reports a fault of a field that has no value to show.
     pub fn push(&mut self, field: &dyn fmt::Display, message: impl AsRef<str>) {
-        self.bad.push(self.place, Some(&field.to_string()), None, message);
+        self.bad.push(self.position, Some(&field.to_string()), None, message);
     }
 
     /// Reports a fault of a field's value.
     pub fn push_value(&mut self, field: &dyn fmt::Display, value: &str, message: impl AsRef<str>) {
-        self.bad.push(self.place, Some(&field.to_string()), Some(value), message);
+        self.bad.push(self.position, Some(&field.to_string()), Some(value), message);
     }
 
     /// Reports broken rules of a row, or of an object within the field `parent`.
     pub fn push_faults(&mut self, parent: Option<&dyn fmt::Display>, faults: &[Fault]) {
         for fault in faults {
             let field = parent.map_or(fault.field.to_owned(), |parent| format!("{parent}.{}", fault.field));
-            self.bad.push(self.place, Some(&field), fault.value.as_deref(), &fault.message);
+            self.bad.push(self.position, Some(&field), fault.value.as_deref(), &fault.message);
         }
     }
 
-    /// Whether the nearest of so many known names may be sought. With every fault there are fewer left to help, and
-    /// a file that is wrong throughout must not cost a search for each of its rows.
+    /// Whether a suggestion may be searched among so many known names. The budget shrinks with every fault, so that a
+    /// file that is wrong throughout does not cost a search per row.
     pub fn may_search(&self, known: usize) -> bool {
         const MAX_COMPARISONS: usize = 100_000;
         (self.bad.total() + 1).saturating_mul(known) <= MAX_COMPARISONS
@@ -180,17 +186,17 @@ impl<'a> RowFaults<'a> {
     }
 }
 
-/// A value, a name or a path, cut to what is good to read in a report.
+/// A value, name or path, cut to a readable length.
 pub(super) fn shortened(text: &str) -> String {
     cut(text, 200)
 }
 
-/// The longest message, in characters: room for all known names of a kind of row.
+/// The longest message; it has room for all known names of a kind of row.
 const MAX_MESSAGE_CHARS: usize = 2_000;
 
 /// The first characters of a text.
-fn cut(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
+fn cut(text: &str, max_chars: usize) -> String {
+    match text.char_indices().nth(max_chars) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
@@ -202,7 +208,7 @@ mod tests {
 
     fn bad_row(field: Option<&str>, value: Option<&str>, message: &str) -> Finding {
         let mut bad = BadRows::default();
-        bad.push(&Place { file: "conferences.csv".into(), line: 12 }, field, value, message);
+        bad.push(&Position { file: "conferences.csv".into(), line: 12 }, field, value, message);
         bad.kept()[0].clone()
     }
 
@@ -241,7 +247,7 @@ mod tests {
     fn all_are_counted_and_a_thousand_kept() {
         let mut bad = BadRows::default();
         for line in 1..=1_234 {
-            bad.push(&Place { file: "tags.csv".into(), line }, None, None, "x".repeat(3));
+            bad.push(&Position { file: "tags.csv".into(), line }, None, None, "x".repeat(3));
         }
         assert_eq!((bad.kept().len(), bad.total()), (1_000, 1_234));
         assert!(bad.to_string().ends_with("tags.csv:1000: xxx\nand 234 more"));

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::bounds::Bounds;
-use super::report::{BadRows, Finding, Place, RowFaults};
+use super::report::{BadRows, Finding, Position, RowFaults};
 use super::statement::Statement;
 use crate::model::{ConferenceFields, Id, JournalFields, OrganizationFields, TagFields};
 
-/// All that was read, with the bad rows met on the way.
+/// All rows of a run, with the faults found while reading.
 #[derive(Debug, Default)]
 pub struct Rows {
     pub(super) organizations: Vec<Row<OrganizationFields>>,
@@ -19,7 +19,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// The bad rows so far; merging finds more, and refuses all together.
+    /// The faults so far. Merging finds more, and reports all together.
     pub fn bad(&self) -> &BadRows {
         &self.bad
     }
@@ -28,11 +28,11 @@ impl Rows {
 /// A row of a file.
 #[derive(Debug)]
 pub(super) struct Row<F> {
-    pub place: Place,
+    pub position: Position,
     pub id: Id,
     pub edit: Edit<F>,
-    /// Some of it could not be read and is reported. What could be read still counts for the checks of other rows, so
-    /// that one mistake does not look like many.
+    /// Whether a fault of it is reported. What could be read still counts for the checks of other rows, so that one
+    /// mistake does not look like many.
     pub is_bad: bool,
 }
 
@@ -58,16 +58,16 @@ pub(super) struct FileRows<'a, F> {
 impl<F> FileRows<'_, F> {
     /// Adds the row that begins on the line. `read` reports what is wrong with it; without an id there is no row.
     pub fn add(&mut self, line: u64, read: impl FnOnce(&mut RowFaults<'_>) -> Option<(Id, Edit<F>)>) {
-        let place = Place { file: self.file.clone(), line };
-        let mut faults = RowFaults::new(&place, self.bad);
+        let position = Position { file: self.file.clone(), line };
+        let mut faults = RowFaults::new(&position, self.bad);
         if let Some((id, edit)) = read(&mut faults) {
             let is_bad = faults.found();
-            self.rows.push(Row { place, id, edit, is_bad });
+            self.rows.push(Row { position, id, edit, is_bad });
         }
     }
 
     /// Reports a row that cannot be read at all.
     pub fn add_fault(&mut self, line: u64, message: impl AsRef<str>) {
-        self.bad.push(&Place { file: self.file.clone(), line }, None, None, message);
+        self.bad.push(&Position { file: self.file.clone(), line }, None, None, message);
     }
 }

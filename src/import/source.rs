@@ -144,7 +144,7 @@ impl Source {
         }
     }
 
-    /// The name by which reports call it.
+    /// The name that reports use.
     pub fn name(&self) -> &Arc<str> {
         &self.name
     }
@@ -159,7 +159,7 @@ impl Source {
         self.format
     }
 
-    /// The bytes that reading it will count, where they are known beforehand.
+    /// The size by which progress is measured; `None` where it is unknown.
     pub fn size_bytes(&self) -> Option<u64> {
         match &self.input {
             Input::File(path) => fs::metadata(path).ok().map(|metadata| metadata.len()),
@@ -168,11 +168,11 @@ impl Source {
     }
 
     /// Its content, decompressed, without a byte-order mark, read piece by piece. `progress` hears of each piece, in
-    /// bytes of the file itself. After `most` decompressed bytes the next one is [`TooLarge`].
+    /// bytes of the file itself. After `max_bytes` decompressed bytes the next one is [`TooLarge`].
     ///
     /// What is gzip is seen by its first bytes and not by the name: browsers and `curl` store a compressed answer
     /// under either.
-    pub(super) fn open<'p>(&self, most: u64, progress: &'p mut dyn FnMut(u64)) -> io::Result<Box<dyn Read + 'p>> {
+    pub(super) fn open<'p>(&self, max_bytes: u64, progress: &'p mut dyn FnMut(u64)) -> io::Result<Box<dyn Read + 'p>> {
         let stored: Box<dyn Read> = match &self.input {
             Input::File(path) => Box::new(File::open(path)?),
             Input::StandardInput => Box::new(io::stdin().lock()),
@@ -185,7 +185,7 @@ impl Source {
         } else {
             Box::new(stored)
         };
-        let bounded = Bounded { from: content, most, left: most };
+        let bounded = Bounded { from: content, max_bytes, left: max_bytes };
         let (mark, content) = begin::<{ BYTE_ORDER_MARK.len() }, _>(bounded)?;
         if mark == BYTE_ORDER_MARK {
             let (_, text) = content.into_inner();
@@ -197,20 +197,20 @@ impl Source {
 
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 
-/// How much is read from a file at once.
+/// The size of reads from a file.
 const PIECE_BYTES: usize = 1 << 17;
 
-/// What was looked at, and then the rest.
+/// The first bytes, already read, followed by the rest.
 type Begun<R> = io::Chain<Cursor<Vec<u8>>, R>;
 
-/// The first bytes, up to `N`, and all bytes, those included.
+/// The first bytes, up to `N`, and a reader of everything, those included.
 fn begin<const N: usize, R: Read>(mut from: R) -> io::Result<(Vec<u8>, Begun<R>)> {
     let mut first = Vec::with_capacity(N);
     from.by_ref().take(N as u64).read_to_end(&mut first)?;
     Ok((first.clone(), Cursor::new(first).chain(from)))
 }
 
-/// Tells how much is read.
+/// Reports how much was read.
 struct Counted<'p, R> {
     from: R,
     progress: &'p mut dyn FnMut(u64),
@@ -229,7 +229,7 @@ impl<R: Read> Read for Counted<'_, R> {
     }
 }
 
-/// Decompresses, and tells damage from failures of the disk.
+/// Decompresses, and distinguishes damage from I/O errors.
 struct Gunzip<R>(MultiGzDecoder<R>);
 
 impl<R: BufRead> Read for Gunzip<R> {
@@ -244,10 +244,10 @@ impl<R: BufRead> Read for Gunzip<R> {
     }
 }
 
-/// Ends in an error where there is more than is allowed.
+/// Fails with [`TooLarge`] after `max_bytes`.
 struct Bounded<R> {
     from: R,
-    most: u64,
+    max_bytes: u64,
     left: u64,
 }
 
@@ -256,7 +256,7 @@ impl<R: Read> Read for Bounded<R> {
         if self.left == 0 && !buffer.is_empty() {
             return match self.from.read(&mut [0])? {
                 0 => Ok(0),
-                _ => Err(io::Error::other(TooLarge { most: self.most })),
+                _ => Err(io::Error::other(TooLarge { max_bytes: self.max_bytes })),
             };
         }
         let room = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
@@ -335,9 +335,9 @@ mod tests {
         }
     }
 
-    fn read(source: &Source, most: u64, progress: &mut dyn FnMut(u64)) -> io::Result<Vec<u8>> {
+    fn read(source: &Source, max_bytes: u64, progress: &mut dyn FnMut(u64)) -> io::Result<Vec<u8>> {
         let mut content = Vec::new();
-        source.open(most, progress)?.read_to_end(&mut content).map(|_| content)
+        source.open(max_bytes, progress)?.read_to_end(&mut content).map(|_| content)
     }
 
     #[test]
@@ -381,13 +381,16 @@ mod tests {
         ];
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tags.jsonl");
-        for (stored, most, expected) in cases {
+        for (stored, max_bytes, expected) in cases {
             fs::write(&path, &stored).unwrap();
-            let told = match read(&Source::of_file(&path).unwrap(), most, &mut |_| {}) {
+            let told = match read(&Source::of_file(&path).unwrap(), max_bytes, &mut |_| {}) {
                 Ok(content) => String::from_utf8(content).unwrap(),
                 Err(error) => error.to_string(),
             };
-            assert!(told.contains(expected) && told.is_empty() == expected.is_empty(), "{most} {stored:.40?}: {told}");
+            assert!(
+                told.contains(expected) && told.is_empty() == expected.is_empty(),
+                "{max_bytes} {stored:.40?}: {told}"
+            );
         }
     }
 }

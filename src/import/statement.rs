@@ -1,4 +1,4 @@
-//! What a row states: values for the fields that it names, and links that are not resolved yet.
+//! What a row states: values for the fields that it names, and links that are not yet resolved.
 
 use std::fmt::Display;
 
@@ -151,7 +151,7 @@ fn read_object<F: ReferenceFields>(
         let path = format_args!("{field}.{key}");
         match known.iter().position(|name| *name == key) {
             Some(0) => id = read_id(&value, &path, reader.faults),
-            Some(place) => reader.read_json(place - 1, value, &path),
+            Some(position) => reader.read_json(position - 1, value, &path),
             None => {
                 let remedy = did_you_mean(&key, &known, reader.faults);
                 reader.faults.push(&path, format!("unknown member `{}`; {remedy}", shortened(&key)));
@@ -200,16 +200,16 @@ mod tests {
     use super::*;
     use crate::import::bounds::Bounds;
     use crate::import::json::parse;
-    use crate::import::report::{BadRows, Place};
+    use crate::import::report::{BadRows, Position};
     use crate::model::{ConferenceFields, JournalFields};
 
     /// What the field of this name states, as JSON or as links, or the messages of its faults.
     fn shown<F: Fields>(name: &str, read: impl FnOnce(&mut Reader<'_, '_>, usize)) -> String {
-        let place = Place { file: "f".into(), line: 1 };
+        let position = Position { file: "f".into(), line: 1 };
         let mut bad = BadRows::default();
         let index = F::table().fields.iter().position(|field| field.name == name).unwrap();
         let mut statement = Statement::<F>::new();
-        read(&mut statement.reader(&mut RowFaults::new(&place, &mut bad)), index);
+        read(&mut statement.reader(&mut RowFaults::new(&position, &mut bad)), index);
         assert_eq!(statement.named[index], bad.is_empty(), "what is bad is reported, and nothing else is");
         if !bad.is_empty() {
             return bad.to_string();

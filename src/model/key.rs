@@ -32,7 +32,7 @@ impl ApiKey {
         Ok(ApiKey(format!("{PREFIX}{random}{checksum}")))
     }
 
-    /// Reads a key as a caller sends it. The checksum rejects slips of the pen without a look-up.
+    /// Reads a key as a caller sends it. The checksum rejects typing errors without a look-up.
     ///
     /// # Errors
     /// [`NotAKey`] when form or checksum are wrong.
@@ -46,7 +46,7 @@ impl ApiKey {
         Ok(ApiKey(text.to_owned()))
     }
 
-    /// What is stored and looked up. 190 random bits need no salt and no slow hash.
+    /// The hash that is stored and looked up. 190 random bits need no salt and no slow hash.
     pub fn hash(&self) -> KeyHash {
         KeyHash(*blake3::hash(self.0.as_bytes()).as_bytes())
     }
@@ -67,7 +67,7 @@ impl fmt::Debug for ApiKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyHash(pub [u8; 32]);
 
-/// What the service keeps of a key.
+/// A key as it is stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KeyRecord {
     /// Its public id, for `key list`, `key revoke` and logs.

@@ -8,8 +8,8 @@
 //! - [`curated`]: a row whose rules hold; [`conference`], [`journal`], [`mod@reference`] are the four kinds.
 //! - [`json`] and [`flat`]: the two shapes that a row takes outside.
 //! - [`license`] and [`key`]: who may see what; [`network`]: from where.
-//! - [`fold`]: the text comparison of `q` and of alphabetical order.
-//! - [`printable`]: texts from outside, as a terminal may show them.
+//! - [`fold`]: text folding for `q` and alphabetical order.
+//! - [`printable`]: texts from outside, made safe for a terminal.
 
 pub mod conference;
 pub mod curated;

@@ -85,7 +85,7 @@ pub fn parse_time(text: &str) -> Result<Timestamp, NotATime> {
     if let Ok(date) = parse_date(text) {
         return civil_utc(date.to_datetime(jiff::civil::Time::midnight()));
     }
-    // Split by hand: the library also takes a blank as separator, which here is a `+` lost in a query.
+    // Split by hand: the library also accepts a blank as separator, which here is a `+` lost in a query.
     let (date, rest) = match (text.get(..10), text.get(10..)) {
         (Some(date), Some(rest)) => (parse_date(date).map_err(|_| NotATime::Malformed)?, rest),
         _ => return Err(NotATime::Malformed),

@@ -1,4 +1,4 @@
-//! Phase 2: rows to a batch, judged on the state after the run, under the writer's lock (README, "Import").
+//! Phase 2: merges rows with the stored state into a batch, under the writer's lock (README, "Import").
 //!
 //! What is linked is resolved first, since a linked name means the row that has it after the run (`references`); then each record is
 //! merged with its stored values (`records`); last, what is removed is checked against what still links it.
@@ -21,7 +21,7 @@ use crate::store::write::batch::{Batch, Curation};
 use records::{Links, MergedRecords, merge_records};
 use references::{Resolved, resolve};
 
-/// What the caller allows.
+/// What the operator allows.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// Remove the records of the given datasets that the files do not hold.
@@ -66,7 +66,7 @@ struct Removals {
 }
 
 impl Removals {
-    /// Few enough that no mistake is supposed.
+    /// Whether they are few enough not to look like a mistake.
     fn is_small(self) -> bool {
         self.removed <= 10 || self.removed.saturating_mul(10) <= self.stored
     }
@@ -144,7 +144,7 @@ fn collect_objects<'a, F>(
 ) {
     fn collect<'a, F>(row: &'a Row<impl Sized>, links: &'a [Link<F>], objects: &mut Vec<references::Object<'a, F>>) {
         objects.extend(links.iter().filter_map(|link| match link {
-            Link::Object(object) => Some((&row.place, object)),
+            Link::Object(object) => Some((&row.position, object)),
             Link::Id(_) | Link::Label(_) => None,
         }));
     }
@@ -159,7 +159,7 @@ fn collect_objects<'a, F>(
     }
 }
 
-/// A removed organization or tag must not be linked by any record any more.
+/// Checks that no record links a removed organization or tag after the run.
 fn check_still_linked<F: ReferenceFields, C: Curation>(
     resolved: &Resolved<F>,
     conferences: &MergedRecords<ConferenceFields>,
@@ -168,7 +168,7 @@ fn check_still_linked<F: ReferenceFields, C: Curation>(
     bad: &mut BadRows,
 ) -> Result<(), StoreError> {
     const NAMED: usize = 3;
-    for (place, id) in resolved.removed() {
+    for (position, id) in resolved.removed() {
         let mut linking = curation.linked_records(F::KIND, id)?;
         linking.retain(|(dataset, record)| match dataset {
             Dataset::Conferences => conferences.links_after(*record, F::KIND, id),
@@ -190,7 +190,7 @@ fn check_still_linked<F: ReferenceFields, C: Curation>(
             F::KIND,
             named.join(", ")
         );
-        bad.push(place, Some("deleted"), Some(&id.to_string()), message);
+        bad.push(position, Some("deleted"), Some(&id.to_string()), message);
     }
     Ok(())
 }

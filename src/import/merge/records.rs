@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::references::Resolved;
 use super::{Options, Removals};
-use crate::import::report::{BadRows, Finding, MAX_WARNINGS, Place, RowFaults};
+use crate::import::report::{BadRows, Finding, MAX_WARNINGS, Position, RowFaults};
 use crate::import::rows::{Edit, Row};
 use crate::import::statement::LinkList;
 use crate::model::flat::looks_like_formula;
@@ -12,7 +12,7 @@ use crate::model::{Curated, Fields, Id, OrganizationFields, RecordFields, Refere
 use crate::store::StoreError;
 use crate::store::write::batch::Curation;
 
-/// What records are judged by, and where findings go.
+/// What merging records needs, and where its findings go.
 pub(super) struct Links<'a> {
     pub organizations: &'a Resolved<'a, OrganizationFields>,
     pub tags: &'a Resolved<'a, TagFields>,
@@ -25,8 +25,8 @@ pub(super) struct Links<'a> {
 pub(super) struct MergedRecords<F> {
     /// Those whose rules hold, and those that are removed.
     pub rows: BTreeMap<Id, Option<Curated<F>>>,
-    /// Where the files state them, the bad ones included.
-    pub places: HashMap<Id, Place>,
+    /// Their positions in the files, bad rows included.
+    pub positions: HashMap<Id, Position>,
     pub removals: Removals,
 }
 
@@ -37,7 +37,7 @@ impl<F: RecordFields> MergedRecords<F> {
             Some(None) => false,
             Some(Some(row)) => row.fields().links(kind).contains(&id),
             // A bad record is reported already, and what it will link is not known.
-            None => !self.places.contains_key(&record),
+            None => !self.positions.contains_key(&record),
         }
     }
 }
@@ -54,11 +54,11 @@ pub(super) fn merge_records<F: RecordFields, C: Curation>(
     let stored_ids = if replaces || removes { curation.record_ids(F::DATASET)? } else { BTreeSet::new() };
 
     let mut merged = BTreeMap::new();
-    let mut places: HashMap<Id, Place> = HashMap::with_capacity(rows.len());
+    let mut positions: HashMap<Id, Position> = HashMap::with_capacity(rows.len());
     for row in rows {
-        if let Some(first) = places.get(&row.id) {
+        if let Some(first) = positions.get(&row.id) {
             let message = format!("stands twice; the first row of this id is at {first}");
-            links.bad.push(&row.place, Some("id"), Some(&row.id.to_string()), message);
+            links.bad.push(&row.position, Some("id"), Some(&row.id.to_string()), message);
             continue;
         }
         match row.edit {
@@ -70,7 +70,7 @@ pub(super) fn merge_records<F: RecordFields, C: Curation>(
             Edit::Set(statement) => {
                 let stored = curation.find_record::<F>(row.id)?;
                 let mut fields = stored.as_ref().map(|stored| stored.fields().clone()).unwrap_or_default();
-                let mut faults = RowFaults::new(&row.place, links.bad);
+                let mut faults = RowFaults::new(&row.position, links.bad);
                 for list in statement.apply_to(&mut fields) {
                     let (kind, ids) = match list {
                         LinkList::Organizations(list) => {
@@ -84,7 +84,7 @@ pub(super) fn merge_records<F: RecordFields, C: Curation>(
                 if !row.is_bad && !faults.found() {
                     match Curated::new(row.id, fields) {
                         Ok(record) => {
-                            warn_of_formulas(&row.place, "name", stored.as_ref(), &record, links.warnings);
+                            warn_of_formulas(&row.position, "name", stored.as_ref(), &record, links.warnings);
                             merged.insert(row.id, Some(record));
                         }
                         Err(broken) => faults.push_faults(None, &broken),
@@ -92,19 +92,19 @@ pub(super) fn merge_records<F: RecordFields, C: Curation>(
                 }
             }
         }
-        places.insert(row.id, row.place);
+        positions.insert(row.id, row.position);
     }
     if replaces {
-        merged.extend(stored_ids.iter().filter(|id| !places.contains_key(id)).map(|id| (*id, None)));
+        merged.extend(stored_ids.iter().filter(|id| !positions.contains_key(id)).map(|id| (*id, None)));
     }
     let removed = merged.values().filter(|row| row.is_none()).count();
     let removals = Removals { dataset: F::DATASET, removed, stored: stored_ids.len() };
-    Ok(MergedRecords { rows: merged, places, removals })
+    Ok(MergedRecords { rows: merged, positions, removals })
 }
 
 /// Warns of a new name that a spreadsheet would compute.
 pub(super) fn warn_of_formulas<F: Fields>(
-    place: &Place,
+    position: &Position,
     field: &str,
     before: Option<&Curated<F>>,
     after: &Curated<F>,
@@ -116,6 +116,6 @@ pub(super) fn warn_of_formulas<F: Fields>(
         && before.is_none_or(|before| before.fields().name() != name)
     {
         let message = "starts like a formula; the CSV export puts a `'` before it. Check that the name is meant so";
-        warnings.push(Finding::new(place, Some(field), Some(name), message));
+        warnings.push(Finding::new(position, Some(field), Some(name), message));
     }
 }

@@ -1,16 +1,16 @@
-//! What the run makes of organizations and tags, and what links mean after it.
+//! Organizations and tags as they will be after the run, and the ids that links resolve to.
 
 use std::collections::{BTreeMap, HashMap};
 
 use crate::import::names::nearest;
-use crate::import::report::{BadRows, Finding, Place, RowFaults};
+use crate::import::report::{BadRows, Finding, Position, RowFaults};
 use crate::import::rows::{Edit, Row};
 use crate::import::statement::Link;
 use crate::model::reference::{ReferenceFields, Referenced};
 use crate::model::{Curated, Id, ReferenceKind, References};
 
-/// A full object among a record's links, and the record's place.
-pub(super) type Object<'a, F> = (&'a Place, &'a Curated<F>);
+/// A full object among a record's links, and the record's position.
+pub(super) type Object<'a, F> = (&'a Position, &'a Curated<F>);
 
 /// All rows of one kind as they will be after the run.
 pub(super) struct Resolved<'a, F> {
@@ -23,7 +23,7 @@ pub(super) struct Resolved<'a, F> {
 
 /// A row that the run states.
 struct Stated<F> {
-    place: Place,
+    position: Position,
     /// The field that names it there: of an object the record's list.
     field: &'static str,
     outcome: Outcome<F>,
@@ -49,11 +49,11 @@ pub(super) fn resolve<'a, F: ReferenceFields>(
     let (order, ids_by_label) = (Vec::with_capacity(rows.len()), HashMap::new());
     let mut resolved = Resolved { stored, stated: BTreeMap::new(), order, ids_by_label };
     rows.into_iter().for_each(|row| resolved.add_row(row, bad));
-    objects.iter().for_each(|(place, object)| resolved.add_object(place, object, bad));
-    for (id, Stated { place, field, outcome }) in resolved.in_order() {
+    objects.iter().for_each(|(position, object)| resolved.add_object(position, object, bad));
+    for (id, Stated { position, field, outcome }) in resolved.in_order() {
         if let Outcome::Stays(row) = outcome {
             let before = stored.get(&id).map(|referenced| &referenced.row);
-            super::records::warn_of_formulas(place, field, before, row, warnings);
+            super::records::warn_of_formulas(position, field, before, row, warnings);
         }
     }
     resolved.ids_by_label = resolved.find_labels(bad);
@@ -65,16 +65,16 @@ impl<F: ReferenceFields> Resolved<'_, F> {
         self.order.iter().filter_map(|id| Some((*id, self.stated.get(id)?)))
     }
 
-    fn add(&mut self, id: Id, place: Place, field: &'static str, outcome: Outcome<F>) {
+    fn add(&mut self, id: Id, position: Position, field: &'static str, outcome: Outcome<F>) {
         self.order.push(id);
-        self.stated.insert(id, Stated { place, field, outcome });
+        self.stated.insert(id, Stated { position, field, outcome });
     }
 
     fn add_row(&mut self, row: Row<F>, bad: &mut BadRows) {
-        let Row { place, id, edit, is_bad } = row;
+        let Row { position, id, edit, is_bad } = row;
         if let Some(first) = self.stated.get(&id) {
-            let message = format!("stands twice; the first row of this id is at {}", first.place);
-            return bad.push(&place, Some("id"), Some(&id.to_string()), message);
+            let message = format!("stands twice; the first row of this id is at {}", first.position);
+            return bad.push(&position, Some("id"), Some(&id.to_string()), message);
         }
         let outcome = match edit {
             Edit::Remove => Outcome::Removed,
@@ -87,20 +87,20 @@ impl<F: ReferenceFields> Resolved<'_, F> {
                     _ if is_bad => Outcome::Bad { label },
                     Ok(row) => Outcome::Stays(row),
                     Err(faults) => {
-                        RowFaults::new(&place, bad).push_faults(None, &faults);
+                        RowFaults::new(&position, bad).push_faults(None, &faults);
                         Outcome::Bad { label }
                     }
                 }
             }
         };
-        self.add(id, place, "name", outcome);
+        self.add(id, position, "name", outcome);
     }
 
-    /// Objects state rows as well; they must agree with the rows of their ids, and with each other.
-    fn add_object(&mut self, place: &Place, object: &Curated<F>, bad: &mut BadRows) {
+    /// Adds the row that an object states. It must agree with what else states the row.
+    fn add_object(&mut self, position: &Position, object: &Curated<F>, bad: &mut BadRows) {
         let id = object.id();
         let Some(first) = self.stated.get(&id) else {
-            return self.add(id, place.clone(), F::STEM, Outcome::Stays(object.clone()));
+            return self.add(id, position.clone(), F::STEM, Outcome::Stays(object.clone()));
         };
         let message = match &first.outcome {
             Outcome::Bad { .. } => return,
@@ -116,14 +116,14 @@ impl<F: ReferenceFields> Resolved<'_, F> {
                     "the object of this {} differs in {} from what {} makes of it; give them the same values",
                     F::KIND,
                     differing.join(", "),
-                    first.place
+                    first.position
                 )
             }
             Outcome::Removed => {
-                format!("the {} is removed at {}; remove it here, or keep it there", F::KIND, first.place)
+                format!("the {} is removed at {}; remove it here, or keep it there", F::KIND, first.position)
             }
         };
-        bad.push(place, Some(F::STEM), Some(&id.to_string()), message);
+        bad.push(position, Some(F::STEM), Some(&id.to_string()), message);
     }
 
     /// The id of each label after the run. A label that two rows have is reported at the later one.
@@ -137,13 +137,13 @@ impl<F: ReferenceFields> Resolved<'_, F> {
                 ids.insert(label, id);
                 continue;
             };
-            let place =
-                self.stated.get(other).map_or("in the database".to_owned(), |other| format!("at {}", other.place));
+            let position =
+                self.stated.get(other).map_or("in the database".to_owned(), |other| format!("at {}", other.position));
             let message = format!(
-                "is also the name of {} {other} {place}; names are unique: use one id, or another name",
+                "is also the name of {} {other} {position}; names are unique: use one id, or another name",
                 F::KIND
             );
-            bad.push(&stated.place, Some(stated.field), Some(&label), message);
+            bad.push(&stated.position, Some(stated.field), Some(&label), message);
         }
         for (id, stated) in self.in_order() {
             if let Outcome::Bad { label } = &stated.outcome {
@@ -174,8 +174,8 @@ impl<F: ReferenceFields> Resolved<'_, F> {
 
     fn why_missing(&self, id: Id) -> Option<String> {
         match self.stated.get(&id) {
-            Some(Stated { place, outcome: Outcome::Removed, .. }) => {
-                Some(format!("the {} is removed at {place}; remove the link, or keep it there", F::KIND))
+            Some(Stated { position, outcome: Outcome::Removed, .. }) => {
+                Some(format!("the {} is removed at {position}; remove the link, or keep it there", F::KIND))
             }
             Some(_) => None,
             None if self.stored.contains_key(&id) => None,
@@ -192,8 +192,8 @@ impl<F: ReferenceFields> Resolved<'_, F> {
             return format!("names no {kind}; import it along, or give its full object");
         }
         let removed = self.removed().find(|(_, id)| self.stored.get(id).is_some_and(|found| found.label == label));
-        if let Some((place, _)) = removed {
-            return format!("the {kind} of this name is removed at {place}; remove the link, or keep it there");
+        if let Some((position, _)) = removed {
+            return format!("the {kind} of this name is removed at {position}; remove the link, or keep it there");
         }
         match nearest(label, self.ids_by_label.keys().map(String::as_str)) {
             Some(near) => format!("names no {kind}; did you mean `{near}`? Else import the {kind} along"),
@@ -202,11 +202,11 @@ impl<F: ReferenceFields> Resolved<'_, F> {
     }
 
     /// The stored rows that the run removes, and where it says so.
-    pub fn removed(&self) -> impl Iterator<Item = (&Place, Id)> {
+    pub fn removed(&self) -> impl Iterator<Item = (&Position, Id)> {
         self.stated
             .iter()
             .filter(|(id, stated)| matches!(stated.outcome, Outcome::Removed) && self.stored.contains_key(id))
-            .map(|(id, stated)| (&stated.place, *id))
+            .map(|(id, stated)| (&stated.position, *id))
     }
 
     /// What the run states, for the batch. What is removed without having been there is left out.

@@ -9,7 +9,7 @@ use crate::import::{Bounds, Source, read_sources};
 use crate::model::reference::{Referenced, References};
 use crate::model::{Curated, Fields, Id, RecordFields, ReferenceKind, Timestamp, flat, json};
 
-/// The store's place: everything that a batch brought in.
+/// Stands in for the store: everything that a batch brought in.
 #[derive(Default)]
 struct World {
     references: References,
@@ -76,12 +76,12 @@ fn run(world: &World, files: &str, options: Options) -> Result<Merged, Refusal> 
             let mut short = BadRows::default();
             let folder = format!("{}/", folder.path().display());
             for row in bad.kept() {
-                let place = crate::import::report::Place {
+                let position = crate::import::report::Position {
                     file: row.file.as_ref().unwrap().replace(&folder, "").into(),
                     line: row.line.unwrap(),
                 };
                 let message = row.message.replace(&folder, "");
-                short.push(&place, row.field.as_deref(), row.value.as_deref(), message);
+                short.push(&position, row.field.as_deref(), row.value.as_deref(), message);
             }
             Refusal::BadRows(short)
         }
