@@ -62,8 +62,8 @@ pub struct NotADate;
 
 /// Reads `YYYY-MM-DD`, exactly: other spellings that ISO 8601 allows would not be written back the same.
 pub fn parse_date(text: &str) -> Result<Date, NotADate> {
-    let date = Date::from_str(text).map_err(|_| NotADate)?;
-    if date.year() >= 1 && date.to_string() == text { Ok(date) } else { Err(NotADate) }
+    let is_shaped = matches!(text.as_bytes(), [_, _, _, _, b'-', _, _, b'-', _, _]);
+    Date::from_str(text).ok().filter(|date| is_shaped && date.year() >= 1).ok_or(NotADate)
 }
 
 /// The text is neither a day nor an instant.
@@ -183,6 +183,11 @@ mod tests {
             ("2026-02-29", Err(NotATime::Malformed)),
             ("2026-3-5", Err(NotATime::Malformed)),
             ("20260315", Err(NotATime::Malformed)),
+            ("2026-W11-7", Err(NotATime::Malformed)),
+            ("2026-03-1 ", Err(NotATime::Malformed)),
+            ("-202-03-15", Err(NotATime::Malformed)),
+            ("+202-03-15", Err(NotATime::Malformed)),
+            ("2026-03-1T", Err(NotATime::Malformed)),
             ("2026-03-15T24:00:00Z", Err(NotATime::Malformed)),
             ("2026-03-15T09:30:60Z", Err(NotATime::Malformed)),
             ("2026-03-15T09:30:00.Z", Err(NotATime::Malformed)),

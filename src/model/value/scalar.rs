@@ -59,7 +59,11 @@ impl<S: Scalar> FieldValue for Option<S> {
     }
 
     fn read_json(&mut self, json: Json<'_>, reader: &mut dyn ValueReader) {
-        let (json_type, text) = (json.json_type(), json.to_string());
+        let json_type = json.json_type();
+        let text = match json {
+            Json::Text(text) => text,
+            other => Cow::Owned(other.to_string()),
+        };
         if json_type == S::JSON_TYPE {
             return self.read_csv(&text, reader);
         }
