@@ -3,12 +3,12 @@
 //! Each request goes through [`Service::answer`] over a followed database file, as a connection of the server sends
 //! it. The records' texts and the columns that filters run over lie in memory, as in a server that has run for a while.
 //!
-//! A service keeps which rows stand on the pages that it was asked for. So pages and reference lists are measured twice:
-//! *again*, by a service that answered the same request before, and *first*, by a new service over the same snapshot,
-//! made outside the measured time, which has kept nothing: no rows, no lists, no compressed parts.
+//! A service keeps finished answers. So pages and reference lists are measured twice: *again*, by a service that answered
+//! the same request before, and *first*, by a new service over the same snapshot, made outside the measured time, which
+//! has no answer yet.
 //!
-//! Bodies are handed on as pieces that lie in memory anyway. So that they are not free, each body is copied once into a
-//! buffer, as the kernel copies it when a socket takes it. One benchmark, *made only*, leaves that out.
+//! Bodies are handed on as they lie in memory. So that they are not free, each body is copied once into a buffer, as the
+//! kernel copies it when a socket takes it. One benchmark, *made only*, leaves that out.
 //!
 //! Exports after a commit of one changed record are timed in turn with the joining of their finished parts and the
 //! compression of one part anew, and the ratio is printed.
@@ -32,14 +32,12 @@ use criterion::measurement::WallTime;
 use criterion::{BatchSize, BenchmarkGroup, Criterion, Throughput};
 use http::header::{ETAG, HeaderName, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use medfeed::api::{Request, Response, Service, Settings, Source};
+use medfeed::api::{Request, Response, Service, Settings, SnapshotSource};
 use medfeed::model::time::now;
-use medfeed::serve::waiting::Waiting;
-use medfeed::serve::{Exports, Follow};
-use medfeed::store::Rope;
+use medfeed::serve::Watcher;
 
 use support::assembly::Assembly;
-use support::feed::{self, PAGE, Place};
+use support::feed::{self, PAGE, Position};
 use support::machine::{Table, median};
 use support::synthetic::{
     self, ABSENT_TEXT, AREA_OF_HALF, COMMON_TEXT, CONFERENCE_JSON_BYTES, COUNTRY, RARE_TEXT, YEAR, id_of,
@@ -105,21 +103,21 @@ impl<F: Fn() -> Served> Lazy<F> {
 /// A database behind the API.
 struct Served {
     service: Arc<Service>,
-    follow: Arc<Follow>,
+    watcher: Arc<Watcher>,
     world: World,
 }
 
 impl Served {
     fn build(size: Size, licenses: &[Share]) -> Served {
         let world = World::build(size, licenses);
-        let follow = Arc::new(Follow::open(world.path(), Duration::ZERO).expect("the database opens"));
+        let watcher = Arc::new(Watcher::open(world.path(), Duration::ZERO).expect("the database opens"));
         // A server reads these before most requests.
-        follow.published().warm(&|| true).expect("the records are read");
-        let service = Arc::new(new_service(&follow));
-        Served { service, follow, world }
+        watcher.published().warm(&|| true).expect("the records are read");
+        let service = Arc::new(new_service(&watcher));
+        Served { service, watcher, world }
     }
 
-    /// A request of the license at a place.
+    /// A request of the license at a position.
     fn request(&self, license: usize, path: &str, query: &str) -> Request {
         let mut headers = HeaderMap::new();
         let key = HeaderValue::from_str(&self.world.keys[license]).expect("a key is a header's value");
@@ -127,8 +125,7 @@ impl Served {
         headers.insert("accept", HeaderValue::from_static("*/*"));
         Request {
             method: Method::GET,
-            path: path.to_owned(),
-            query: (!query.is_empty()).then(|| query.to_owned()),
+            target: if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") },
             headers,
             has_body: false,
             flaw: None,
@@ -142,18 +139,18 @@ impl Served {
         respond(&self.service, request)
     }
 
-    /// A request for the feed page at a place of the feed.
-    fn feed_page(&self, license: usize, place: Place) -> Request {
-        let snapshot = self.follow.published();
+    /// A request for the feed page at a position of the feed.
+    fn feed_page(&self, license: usize, position: Position) -> Request {
+        let snapshot = self.watcher.published();
         let view = feed::view(&snapshot, license);
         let seqs = feed::seqs(&view);
-        let before = feed::before(place, seqs.len());
+        let before = feed::before(position, seqs.len());
         let since = feed::token(&snapshot, &view, &seqs, before);
         let request = self.request(license, "/v1/conferences/changes", &format!("since={since}&limit={PAGE}"));
         let entries = (seqs.len() - before).min(PAGE);
         let body = self.respond(&request).body;
         // Tombstones are short, so only pages known to hold few of them can be judged by their length.
-        let least = if place == Place::Start { entries * CONFERENCE_JSON_BYTES * 8 / 10 } else { entries * 30 };
+        let least = if position == Position::Start { entries * CONFERENCE_JSON_BYTES * 8 / 10 } else { entries * 30 };
         let most = entries * CONFERENCE_JSON_BYTES * 12 / 10 + 1_000;
         assert!((least..=most).contains(&body.len()), "{} bytes for {entries} entries of the feed", body.len());
         request
@@ -161,8 +158,8 @@ impl Served {
 }
 
 /// A service that has answered nothing yet.
-fn new_service(follow: &Arc<Follow>) -> Service {
-    let source: Arc<dyn Source> = Arc::<Follow>::clone(follow);
+fn new_service(watcher: &Arc<Watcher>) -> Service {
+    let source: Arc<dyn SnapshotSource> = Arc::<Watcher>::clone(watcher);
     Service::new(Settings::of("http://bench.example.org"), source)
 }
 
@@ -183,9 +180,9 @@ fn build(service: &Service, request: &Request) -> Response {
 }
 
 /// Copies a body into a buffer that is used again and again, as the kernel does when a socket takes it.
-fn send(body: &Rope, buffer: &mut Vec<u8>) {
+fn send(body: &[u8], buffer: &mut Vec<u8>) {
     buffer.clear();
-    body.pieces().for_each(|piece| buffer.extend_from_slice(piece));
+    buffer.extend_from_slice(body);
     black_box(buffer.as_slice());
 }
 
@@ -209,13 +206,13 @@ fn measure<'s>(
     group.bench_function(name, |bencher| {
         let (served, request) = prepare();
         let response = served.respond(&request);
-        let body = String::from_utf8_lossy(&response.body.to_bytes()).into_owned();
-        assert_eq!(response.status, expected, "{}: {body}", request.path);
+        let body = String::from_utf8_lossy(&response.body).into_owned();
+        assert_eq!(response.status, expected, "{}: {body}", request.target);
         let mut buffer = Vec::with_capacity(response.body.len());
         match asked {
             Asked::Again => bencher.iter(|| send(&served.respond(&request).body, &mut buffer)),
             Asked::First => bencher.iter_batched_ref(
-                || new_service(&served.follow),
+                || new_service(&served.watcher),
                 |service| send(&respond(service, &request).body, &mut buffer),
                 BatchSize::SmallInput,
             ),
@@ -229,19 +226,19 @@ fn measure_both<'s>(group: &mut Group<'_>, name: &str, prepare: impl Fn() -> (&'
     measure(group, &format!("{name}, first"), Asked::First, StatusCode::OK, &prepare);
 }
 
-/// Feed pages by place and by how much the license shows.
+/// Feed pages by position and by how much the license shows.
 fn feeds(criterion: &mut Criterion, usual: &Lazy<impl Fn() -> Served>) {
     let mut group = criterion.benchmark_group("feed");
     group.throughput(Throughput::Elements(1));
     for (license, share) in Share::EACH.into_iter().enumerate() {
-        for place in Place::EACH {
-            measure_both(&mut group, &format!("{} of {}", place.name(), share.name()), || {
-                (usual.get(), usual.get().feed_page(license, place))
+        for position in Position::EACH {
+            measure_both(&mut group, &format!("{} of {}", position.name(), share.name()), || {
+                (usual.get(), usual.get().feed_page(license, position))
             });
         }
     }
     group.bench_function("in the middle of all, made only, again", |bencher| {
-        let request = usual.get().feed_page(0, Place::Middle);
+        let request = usual.get().feed_page(0, Position::Middle);
         bencher.iter(|| usual.get().respond(&request));
     });
 }
@@ -252,10 +249,10 @@ fn feed_of_long_logs(criterion: &mut Criterion) {
     group.throughput(Throughput::Elements(1));
     for records in LOGS.into_iter().chain(support::is_large().then_some(LARGE_LOG)) {
         let served = Lazy::new(|| Served::build(Size::of_log(records), &Share::EACH));
-        for place in Place::EACH {
+        for position in Position::EACH {
             for (license, share) in Share::EACH.into_iter().enumerate() {
-                let name = format!("of {records}, {} of {}", place.name(), share.name());
-                measure_both(&mut group, &name, || (served.get(), served.get().feed_page(license, place)));
+                let name = format!("of {records}, {} of {}", position.name(), share.name());
+                measure_both(&mut group, &name, || (served.get(), served.get().feed_page(license, position)));
             }
         }
         measure_both(&mut group, &format!("of {records}, list with q absent"), || {
@@ -270,9 +267,9 @@ fn feed_among_licenses(criterion: &mut Criterion) {
     group.throughput(Throughput::Elements(1));
     for licenses in LICENSES.into_iter().chain(support::is_large().then_some(MANY_LICENSES)) {
         let served = Lazy::new(|| Served::build(Size::USUAL, &mixed_licenses(licenses)));
-        for place in [Place::Head, Place::NothingNew] {
-            measure_both(&mut group, &format!("of {licenses}, {}", place.name()), || {
-                (served.get(), served.get().feed_page(0, place))
+        for position in [Position::Head, Position::NothingNew] {
+            measure_both(&mut group, &format!("of {licenses}, {}", position.name()), || {
+                (served.get(), served.get().feed_page(0, position))
             });
         }
     }
@@ -373,7 +370,6 @@ fn reference_lists(criterion: &mut Criterion, usual: &Lazy<impl Fn() -> Served>)
 fn exports(criterion: &mut Criterion, usual: &Lazy<impl Fn() -> Served>) {
     let mut group = criterion.benchmark_group("export");
     group.throughput(Throughput::Elements(1));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("the runtime starts");
     for (path, format) in EXPORTS {
         let dataset = path.trim_start_matches("/v1/exports/");
         let query = format!("format={format}");
@@ -382,7 +378,7 @@ fn exports(criterion: &mut Criterion, usual: &Lazy<impl Fn() -> Served>) {
             let served = usual.get();
             let request = served.request(0, path, &query);
             bencher.iter_batched_ref(
-                || new_service(&served.follow),
+                || new_service(&served.watcher),
                 |service| build(service, &request),
                 BatchSize::PerIteration,
             );
@@ -391,11 +387,9 @@ fn exports(criterion: &mut Criterion, usual: &Lazy<impl Fn() -> Served>) {
         group.bench_function(format!("{dataset} as {format}, again"), |bencher| {
             let served = usual.get();
             let request = served.request(0, path, &query);
-            let (exports, waiting) = (Exports::new(1, 1, usize::MAX), Waiting::default());
-            let ask = || runtime.block_on(waiting.answer(&served.service, &exports, copy(&request)));
-            assert_eq!(ask().status, StatusCode::OK);
+            assert_eq!(served.respond(&request).status, StatusCode::OK);
             let mut buffer = Vec::new();
-            bencher.iter(|| send(&ask().body, &mut buffer));
+            bencher.iter(|| send(&served.respond(&request).body, &mut buffer));
         });
     }
 }
@@ -409,7 +403,7 @@ fn compare_exports(rounds: usize) {
     let mut revision = 1_000;
     for (path, format) in EXPORTS {
         let request = served.request(0, path, &format!("format={format}"));
-        let first = build(&served.service, &request).body.to_bytes();
+        let first = build(&served.service, &request).body;
         let assembly = Assembly::of(&first);
         let mut times = Vec::new();
         for _ in 0..rounds {
@@ -420,9 +414,9 @@ fn compare_exports(rounds: usize) {
                 false => synthetic::records([], [number], revision),
             };
             world::commit(&writer, batch);
-            let before = served.follow.published().commit();
+            let before = served.watcher.published().commit();
             assert_ne!(
-                served.follow.catch_up(served.follow.looks(), &|_| true).commit(),
+                served.watcher.catch_up(served.watcher.looks(), &|_| true).commit(),
                 before,
                 "the commit is followed"
             );
@@ -433,7 +427,7 @@ fn compare_exports(rounds: usize) {
             let began = Instant::now();
             black_box(assembly.assemble());
             times.push((own.as_secs_f64() * 1e6, began.elapsed().as_secs_f64() * 1e6));
-            assert_ne!(response.body.to_bytes(), first, "the export holds the change");
+            assert_ne!(response.body, first, "the export holds the change");
         }
         table.add(&[
             &format!("{} as {format}", path.trim_start_matches("/v1/exports/")),

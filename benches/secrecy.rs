@@ -15,11 +15,11 @@ use std::time::{Duration, Instant};
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use medfeed::api::{Request, Service, Settings, Source};
+use medfeed::api::{Request, Service, Settings, SnapshotSource};
 use medfeed::import::{self, Bounds, Options};
 use medfeed::model::time::now;
 use medfeed::model::{Dataset, Scope};
-use medfeed::serve::Follow;
+use medfeed::serve::Watcher;
 use medfeed::store::Writer;
 use medfeed::store::write::licensing::KeySettings;
 
@@ -93,7 +93,7 @@ fn build(folder: &Path) -> String {
     key.reveal().to_owned()
 }
 
-/// The request of a sample: a date that excludes nothing makes each another one, so that no kept answer is found.
+/// The request of a sample: a date that excludes nothing makes each another one, so that no cached answer is found.
 fn request(key: &str, filter: &str, sample: usize) -> Request {
     let (year, rest) = (2100 + sample / 336, sample % 336);
     let date = format!("{year:04}-{:02}-{:02}", 1 + rest / 28, 1 + rest % 28);
@@ -101,8 +101,7 @@ fn request(key: &str, filter: &str, sample: usize) -> Request {
     headers.insert(AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {key}")).expect("a header"));
     Request {
         method: Method::GET,
-        path: "/v1/conferences".to_owned(),
-        query: Some(format!("{filter}&start_date_to={date}")),
+        target: format!("/v1/conferences?{filter}&start_date_to={date}"),
         headers,
         has_body: false,
         flaw: None,
@@ -141,9 +140,9 @@ fn main() {
     let samples = std::env::var("MEDFEED_BENCH_SAMPLES").map_or(SAMPLES, |text| text.parse().expect("a number"));
     let folder = tempfile::tempdir().expect("a temporary folder");
     let key = build(folder.path());
-    let follow = Arc::new(Follow::open(&folder.path().join("bench.redb"), Duration::ZERO).expect("it opens"));
-    follow.published().warm(&|| true).expect("the records are read");
-    let service = Service::new(Settings::of("http://127.0.0.1"), follow);
+    let watcher = Arc::new(Watcher::open(&folder.path().join("bench.redb"), Duration::ZERO).expect("it opens"));
+    watcher.published().warm(&|| true).expect("the records are read");
+    let service = Service::new(Settings::of("http://127.0.0.1"), watcher);
     println!("{samples} samples of each filter; a license that sees 1 in {VISIBLE_ONE_IN} of {CONFERENCES}\n");
     println!("| probe | AUC | median, hidden matches | median, no match |\n| --- | ---: | ---: | ---: |");
     for (name, hidden, none) in PROBES {

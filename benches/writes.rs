@@ -175,7 +175,7 @@ impl Revisions {
         let revision = self.0.get() + 1;
         self.0.set(revision);
         synthetic::records(
-            (0..count).map(|place| (place * (CONFERENCES / count) + revision) % CONFERENCES),
+            (0..count).map(|position| (position * (CONFERENCES / count) + revision) % CONFERENCES),
             [],
             revision,
         )

@@ -8,6 +8,7 @@
 //! - [`view`]: a license's view of a snapshot, the only door to records.
 //! - [`token`]: sync tokens and cursors.
 //! - [`query`]: lists, the feed, reference lists and exports of a view.
+//! - [`contract`]: endpoints, parameters and error codes, declared once.
 //! - [`docs`]: the service's own documentation.
 //! - [`api`]: the endpoints as plain functions.
 //! - [`serve`]: sockets, connections, and following the file.
@@ -16,6 +17,7 @@
 
 pub mod api;
 pub mod cli;
+pub mod contract;
 pub mod docs;
 pub mod import;
 pub mod model;

@@ -7,8 +7,7 @@ use aes_siv::KeyInit;
 use aes_siv::siv::Aes128Siv;
 use data_encoding::BASE64URL_NOPAD;
 
-use crate::model::{Dataset, LicenseId};
-use crate::view::Witness;
+use crate::model::{Dataset, LicenseId, Witness};
 
 const TAG_LEN: usize = 16;
 const SYNC_TOKEN_LEN: usize = 1 + 8 + 8 + 8 + 8 + 16;
@@ -16,7 +15,7 @@ const CURSOR_LEN: usize = 1 + 8 + 16 + 8;
 const SYNC_TOKEN_PURPOSE: &[u8] = b"sync token 1";
 const CURSOR_PURPOSE: &[u8] = b"cursor 1";
 
-/// A place in a license's change feed.
+/// A position in a license's change feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SyncToken {
     /// The dataset of the feed.
@@ -141,8 +140,8 @@ struct Writer<'a>(&'a mut [u8]);
 
 impl Writer<'_> {
     fn put(&mut self, bytes: &[u8]) {
-        let (place, rest) = std::mem::take(&mut self.0).split_at_mut(bytes.len());
-        place.copy_from_slice(bytes);
+        let (field, rest) = std::mem::take(&mut self.0).split_at_mut(bytes.len());
+        field.copy_from_slice(bytes);
         self.0 = rest;
     }
 }

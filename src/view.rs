@@ -5,25 +5,16 @@
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
+pub use crate::model::Witness;
 use crate::model::{Curated, Dataset, Id, License, RecordFields, References, Timestamp};
 use crate::store::format::feed::FeedEntry;
 use crate::store::read::columns::{Columns, Condition};
-use crate::store::read::record_cache::{Texts, Wanted};
+use crate::store::read::record_cache::{LogRef, RecordJson};
 use crate::store::{CommitPoint, Snapshot, StoreError};
 
 /// The dataset is not in the license.
 #[derive(Debug)]
 pub struct NotLicensed;
-
-/// The newest thing that an answer rests on: the license's newest entry in the dataset, or the change that made its
-/// present scope if that is later. What the license does not see never moves it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Witness {
-    /// Its seq.
-    pub seq: u64,
-    /// The lineage of the commit that took that seq.
-    pub lineage: [u8; 16],
-}
 
 /// One dataset of one snapshot, as one license shows it.
 #[derive(Debug)]
@@ -56,11 +47,6 @@ impl<'s> View<'s> {
         self.dataset
     }
 
-    /// Whether the witness is in memory, so that nobody has to wait for it.
-    pub fn is_ready(&self) -> bool {
-        self.snapshot.has_witness(self.license, self.dataset)
-    }
-
     /// Whether the feed's entries are in memory; else the first who needs them reads them.
     pub fn has_index(&self) -> bool {
         self.snapshot.has_index(self.license, self.dataset)
@@ -71,9 +57,9 @@ impl<'s> View<'s> {
         self.snapshot.has_columns(self.license, self.dataset)
     }
 
-    /// Whether the texts of records are in memory.
-    pub fn has_texts(&self, rows: impl IntoIterator<Item = LiveRow>) -> bool {
-        self.snapshot.bodies().have(self.dataset, rows.into_iter().map(|row| row.wanted()))
+    /// Whether the JSON of a record is in memory.
+    pub fn has_json(&self, row: LiveRow) -> bool {
+        self.snapshot.record_cache().has(self.dataset, row.log_ref())
     }
 
     /// What an answer made now rests on.
@@ -138,9 +124,9 @@ impl<'s> View<'s> {
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn texts(&self, rows: impl IntoIterator<Item = LiveRow>) -> Result<Texts, StoreError> {
-        let wanted: Vec<Wanted> = rows.into_iter().map(|row| row.wanted()).collect();
-        self.snapshot.texts(self.dataset, &wanted)
+    pub fn record_json(&self, rows: impl IntoIterator<Item = LiveRow>) -> Result<Vec<RecordJson>, StoreError> {
+        let refs: Vec<LogRef> = rows.into_iter().map(|row| row.log_ref()).collect();
+        self.snapshot.record_json(self.dataset, &refs)
     }
 
     /// A visible record's fields and `updated_at`, for the CSV export.
@@ -244,7 +230,7 @@ impl LiveRow {
         entry.log_seq.map(|log_seq| LiveRow { id: entry.id, log_seq })
     }
 
-    fn wanted(&self) -> Wanted {
-        Wanted { seq: self.log_seq.get(), id: self.id }
+    fn log_ref(&self) -> LogRef {
+        LogRef { seq: self.log_seq.get(), id: self.id }
     }
 }

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use http::StatusCode;
 use memchr::memmem;
 use tokio::net::TcpStream;
 
-use crate::exchange::{HEAD_END, Recorded, parse_head};
+use crate::exchange::{HEAD_END, Recorded};
 
 /// Bytes taken from a socket at once.
 const READ_BYTES: usize = 256 << 10;
@@ -43,17 +44,21 @@ impl Load {
     }
 }
 
-/// An answer to one of several requests may be longer or shorter than the recorded one by this part of it.
-const LENGTHS_DIFFER: usize = 5;
+/// What one server is asked, and what it answers.
+#[derive(Clone, Debug)]
+pub struct Exchange {
+    /// The request's bytes.
+    pub request: Vec<u8>,
+    /// The answer's status.
+    pub status: StatusCode,
+    /// The length of the answer's body, in bytes.
+    pub body_bytes: usize,
+    /// By how many bytes it may be longer or shorter.
+    pub tolerance: usize,
+}
 
-/// Sends requests over some connections for some time: one again and again, or several, one after the other.
-pub async fn drive(
-    address: SocketAddr,
-    requests: &Arc<[Vec<u8>]>,
-    expected: &Recorded,
-    connections: usize,
-    time: Duration,
-) -> Load {
+/// Sends requests over some connections for some time, one after the other and all again and again.
+pub async fn drive(address: SocketAddr, exchanges: &Arc<[Exchange]>, connections: usize, time: Duration) -> Load {
     let mut opened = Vec::with_capacity(connections);
     for _ in 0..connections {
         opened.push(Connection::open(address).await);
@@ -63,21 +68,18 @@ pub async fn drive(
     let tasks: Vec<_> = opened
         .into_iter()
         .map(|mut connection| {
-            let (requests, next) = (Arc::clone(requests), Arc::clone(&next));
-            let (status, _) = parse_head(&expected.head);
-            let body_bytes = expected.body.len();
-            let tolerance = if requests.len() == 1 { 0 } else { body_bytes / LENGTHS_DIFFER };
+            let (exchanges, next) = (Arc::clone(exchanges), Arc::clone(&next));
             tokio::spawn(async move {
                 let mut latencies_us = Vec::new();
                 while began.elapsed() < time {
                     // One counter for all, so that each request comes again only after all others.
-                    let request = &requests[next.fetch_add(1, Ordering::Relaxed) % requests.len()];
+                    let exchange = &exchanges[next.fetch_add(1, Ordering::Relaxed) % exchanges.len()];
                     let sent = Instant::now();
-                    connection.send(request).await;
+                    connection.send(&exchange.request).await;
                     let (head, length) = connection.receive(|_| {}).await;
                     // The limits, the id and the date differ, the status and the body's length must not.
-                    let same =
-                        head.get(9..12) == Some(status.as_str().as_bytes()) && length.abs_diff(body_bytes) <= tolerance;
+                    let same = head.get(9..12) == Some(exchange.status.as_str().as_bytes())
+                        && length.abs_diff(exchange.body_bytes) <= exchange.tolerance;
                     assert!(same, "another answer than before: {}", String::from_utf8_lossy(&head));
                     latencies_us.push(sent.elapsed().as_secs_f64() * 1e6);
                 }

@@ -2,7 +2,7 @@
 //!
 //! Three processes: the `medfeed` program over a database of usual size, a bare hyper server that answers recorded
 //! bytes from memory, and this one, whose client drives the two in turn (A B A B ...), so that a busy machine troubles
-//! both alike. The ratio says which part of what hyper and the kernel can do is left after finding, checking and
+//! both alike. Most rows rotate over many URLs, each with an answer of its own, at both servers. The ratio says which part of what hyper and the kernel can do is left after finding, checking and
 //! putting together the answer. All share the processor, so the time that each server spent on a request is given too.
 //!
 //! Two further tables: how long a process takes from its start to its first answer, beside the bare server; and, with
@@ -34,17 +34,23 @@ use http::header::ETAG;
 use medfeed::store::Follower;
 
 use child::Server;
-use client::{Load, drive, fetch};
+use client::{Exchange, Load, drive, fetch};
 use exchange::{ROW_HEADER, Recorded, parse_head};
-use support::feed::{self, Place};
+use support::feed::{self, Position};
 use support::machine::{Table, median, print_machine};
-use support::synthetic::{COMMON_TEXT, COUNTRY, YEAR, id_of};
+use support::synthetic::{AREAS, FIRST_YEAR, LAST_YEAR, PLACES, REACHES, id_of};
 use support::world::{Share, Size, World, mixed_licenses};
 
 /// Licenses of the second database.
 const LICENSES: usize = 100;
-/// Distinct pages of a row that asks for none a second time soon: a server keeps the rows of about 500.
+/// Distinct pages of a row that asks for none a second time soon: a server keeps about 100 of them.
 const ROTATED: usize = 2_000;
+/// Records, feed pages and filters that rows rotate over.
+const RECORDS: usize = 2_000;
+const FEED_PAGES: usize = 32;
+const FILTERS: usize = 200;
+/// An answer to one of the pages that are not asked for again may be longer or shorter than another by this part of it.
+const LENGTHS_DIFFER: usize = 5;
 /// The feed that is measured.
 const FEED: &str = "/v1/conferences/changes";
 /// Before each server's first round it is driven for this part of a round's time, unmeasured.
@@ -132,10 +138,9 @@ fn start_static(folder: &Path) -> Server {
 struct Row {
     name: &'static str,
     address: SocketAddr,
-    /// One, or several that are sent one after the other and answered alike.
-    requests: Arc<[Vec<u8>]>,
-    /// The answer to the first.
-    recorded: Recorded,
+    exchanges: Arc<[Exchange]>,
+    /// The length of the answers, in bytes: the mean.
+    bytes: f64,
 }
 
 async fn compare(args: &Args) {
@@ -146,13 +151,11 @@ async fn compare(args: &Args) {
     for server in [&servers.usual.server, &servers.many.server] {
         server.settle();
     }
-    let rows = rows(&servers, &args.rows).await;
     let folder = tempfile::tempdir().expect("a temporary folder");
-    for (place, row) in rows.iter().enumerate() {
-        exchange::save(folder.path(), place, &row.recorded);
-    }
+    let mut recorder = Recorder { folder: folder.path(), answers: Vec::new() };
+    let rows = rows(&servers, &args.rows, &mut recorder).await;
     let bare = start_static(folder.path());
-    check_same(&rows, bare.address).await;
+    recorder.check(bare.address).await;
 
     let mut table = Table::new(&[
         "row",
@@ -174,10 +177,10 @@ async fn compare(args: &Args) {
         for row in &rows {
             let server =
                 if row.address == servers.many.server.address { &servers.many.server } else { &servers.usual.server };
-            let driven = |server| Driven { server, requests: &row.requests, recorded: &row.recorded };
+            let driven = |server| Driven { server, exchanges: &row.exchanges };
             let (ours, theirs) = in_turn(args, *connections, driven(server), driven(&bare)).await;
             let ratio = median(ours.iter().zip(&theirs).map(|(one, other)| one.load.per_s() / other.load.per_s()));
-            let bytes = (row.recorded.head.len() + row.recorded.body.len()) as f64;
+            let bytes = row.bytes;
             let of =
                 |rounds: &[Round], figure: fn(&Load) -> f64| median(rounds.iter().map(|round| figure(&round.load)));
             let (our_cpu, their_cpu) = (cpu_us(&ours), cpu_us(&theirs));
@@ -219,13 +222,12 @@ async fn compare(args: &Args) {
 #[derive(Clone, Copy)]
 struct Driven<'a> {
     server: &'a Server,
-    requests: &'a Arc<[Vec<u8>]>,
-    recorded: &'a Recorded,
+    exchanges: &'a Arc<[Exchange]>,
 }
 
 impl Driven<'_> {
     async fn drive(self, connections: usize, time: Duration) -> Load {
-        drive(self.server.address, self.requests, self.recorded, connections, time).await
+        drive(self.server.address, self.exchanges, connections, time).await
     }
 }
 
@@ -257,88 +259,143 @@ async fn in_turn(args: &Args, connections: usize, one: Driven<'_>, other: Driven
     rounds
 }
 
-/// Puts the requests together, some of them from earlier answers, and records what they are answered.
-async fn rows(servers: &Servers, filter: &str) -> Vec<Row> {
-    let usual = Caller { address: servers.usual.server.address, key: &servers.usual.world.keys[0] };
-    let many = Caller { address: servers.many.server.address, key: &servers.many.world.keys[0] };
-    let feed = FEED;
-    // Halfway through the feed, at its last page, and at its end.
-    let middle = format!("{feed}?since={}", usual.token_after_pages("updated_since=2000-01-01&limit=1000", 4).await);
-    let end = format!("{feed}?since={}", usual.token_after_pages("updated_since=2000-01-01&limit=1000", 1_000).await);
-    let head = format!("{feed}?since={}", many.token_after_pages("updated_since=2000-01-01&limit=850", 10).await);
-    let list = "/v1/conferences";
-    let etag = usual.etag(list).await;
-    let record = usual.existing_record().await;
-    let record_etag = usual.etag(&record).await;
-    let narrow = format!("{list}?year={YEAR}&country={COUNTRY}");
-    let by_text = format!("{list}?q={COMMON_TEXT}");
+/// Records answers of the real servers for the static one.
+struct Recorder<'f> {
+    folder: &'f Path,
+    /// The requests and their answers, by number.
+    answers: Vec<(Vec<u8>, Recorded)>,
+}
 
-    let wanted = [
-        ("feed page of 500", usual, middle.clone(), String::new()),
-        ("feed page of 500, gzip", usual, middle, "accept-encoding: gzip\r\n".to_owned()),
-        ("feed page, 100 licenses", many, head, String::new()),
-        ("feed, nothing new", usual, end, String::new()),
-        ("list of 100", usual, list.to_owned(), String::new()),
-        ("list by year and country", usual, narrow, String::new()),
-        ("list by q", usual, by_text, String::new()),
-        ("list of 100, 304", usual, list.to_owned(), format!("if-none-match: {etag}\r\n")),
-        ("single record", usual, record.clone(), String::new()),
-        ("single record, 304", usual, record, format!("if-none-match: {record_etag}\r\n")),
-        ("therapy areas", usual, "/v1/reference/therapy-areas".to_owned(), String::new()),
-        ("tags", usual, "/v1/reference/tags?dataset=conferences".to_owned(), String::new()),
-        ("organizations", usual, "/v1/reference/organizations?dataset=conferences".to_owned(), String::new()),
-        ("export, cached", usual, "/v1/exports/conferences".to_owned(), String::new()),
-    ];
-    let mut rows = Vec::new();
-    for (name, caller, target, headers) in wanted {
-        if name.contains(filter) {
-            let headers = format!("{headers}{ROW_HEADER}: {}\r\n", rows.len());
-            let requests: Arc<[Vec<u8>]> = [caller.request(&target, &headers)].into();
-            let recorded = fetch(caller.address, &requests[0]).await;
-            let (status, _) = parse_head(&recorded.head);
-            let expected = if name.ends_with("304") { StatusCode::NOT_MODIFIED } else { StatusCode::OK };
-            assert_eq!(status, expected, "{name}: {}", String::from_utf8_lossy(&recorded.body));
-            rows.push(Row { name, address: caller.address, requests, recorded });
+impl Recorder<'_> {
+    /// Asks a real server, and records what it answers.
+    async fn record(&mut self, caller: Caller<'_>, target: &str, headers: &str) -> Exchange {
+        let number = self.answers.len();
+        let request = caller.request(target, &format!("{headers}{ROW_HEADER}: {number}\r\n"));
+        let recorded = fetch(caller.address, &request).await;
+        let (status, _) = parse_head(&recorded.head);
+        let expected = if headers.contains("if-none-match") { StatusCode::NOT_MODIFIED } else { StatusCode::OK };
+        assert_eq!(status, expected, "{target}: {}", String::from_utf8_lossy(&recorded.body));
+        exchange::save(self.folder, number, &recorded);
+        let body_bytes = recorded.body.len();
+        self.answers.push((request.clone(), recorded));
+        Exchange { request, status, body_bytes, tolerance: 0 }
+    }
+
+    /// The static server must send what was recorded, head and body, but for the date.
+    async fn check(&self, address: SocketAddr) {
+        for (request, recorded) in &self.answers {
+            let answer = fetch(address, request).await;
+            let of = |recorded: &Recorded| {
+                let (status, mut headers) = parse_head(&recorded.head);
+                headers.remove(http::header::DATE);
+                (status, headers, recorded.head.len())
+            };
+            let request = String::from_utf8_lossy(request);
+            assert_eq!(of(&answer), of(recorded), "{request}: another head");
+            assert!(answer.body == recorded.body, "{request}: another body");
         }
     }
-    for (name, encoding) in
-        [("feed page, not asked before", ""), ("feed page, gzip, not asked before", "accept-encoding: gzip\r\n")]
-    {
+}
+
+/// Puts the requests together, some of them from earlier answers, and records what they are answered.
+async fn rows(servers: &Servers, filter: &str, recorder: &mut Recorder<'_>) -> Vec<Row> {
+    let usual = Caller { address: servers.usual.server.address, key: &servers.usual.world.keys[0] };
+    let many = Caller { address: servers.many.server.address, key: &servers.many.world.keys[0] };
+    let list = "/v1/conferences";
+    let gzip = "accept-encoding: gzip\r\n";
+    let one = |target: &str| vec![(target.to_owned(), String::new())];
+    let feed_pages = |world: &World, place, count| -> Vec<(String, String)> {
+        let tokens = feed_tokens(world, 0, place, count).into_iter();
+        tokens.map(|token| (format!("{FEED}?since={token}"), String::new())).collect()
+    };
+    let middle = feed_pages(&servers.usual.world, Position::Middle, FEED_PAGES);
+    let head = feed_pages(&servers.many.world, Position::Head, FEED_PAGES);
+    let end = feed_pages(&servers.usual.world, Position::NothingNew, 1);
+    let lists = usual.pages(list).await;
+    let records = usual.records(RECORDS).await;
+    let wants_gzip =
+        |targets: &[(String, String)]| targets.iter().map(|(target, _)| (target.clone(), gzip.to_owned())).collect();
+
+    let wanted: [(&'static str, Caller<'_>, Vec<(String, String)>); 15] = [
+        ("feed page of 500", usual, middle.clone()),
+        ("feed page of 500, gzip", usual, wants_gzip(&middle)),
+        ("feed page, 100 licenses", many, head),
+        ("feed, nothing new", usual, end),
+        ("list of 100", usual, lists.clone()),
+        ("list of 100, gzip", usual, wants_gzip(&lists)),
+        ("list by filter", usual, filters()),
+        ("list by q", usual, texts()),
+        ("list of 100, 304", usual, usual.with_etags(&lists).await),
+        ("single record", usual, records.clone()),
+        ("single record, 304", usual, usual.with_etags(&records).await),
+        ("therapy areas", usual, one("/v1/reference/therapy-areas")),
+        ("tags", usual, one("/v1/reference/tags?dataset=conferences")),
+        ("organizations", usual, one("/v1/reference/organizations?dataset=conferences")),
+        ("export", usual, one("/v1/exports/conferences")),
+    ];
+    let mut rows = Vec::new();
+    for (name, caller, targets) in wanted {
         if name.contains(filter) {
-            let headers = format!("{encoding}{ROW_HEADER}: {}\r\n", rows.len());
-            let tokens = feed_tokens(&servers.usual.world, 0, Place::Middle, ROTATED);
-            let requests: Arc<[Vec<u8>]> =
-                tokens.iter().map(|token| usual.request(&format!("{feed}?since={token}"), &headers)).collect();
-            let recorded = fetch(usual.address, &requests[0]).await;
-            rows.push(Row { name, address: usual.address, requests, recorded });
+            let mut exchanges = Vec::with_capacity(targets.len());
+            for (target, headers) in &targets {
+                exchanges.push(recorder.record(caller, target, headers).await);
+            }
+            rows.push(Row::new(name, caller.address, exchanges, recorder));
+        }
+    }
+    for (name, headers) in [("feed page, not asked before", ""), ("feed page, gzip, not asked before", gzip)] {
+        if name.contains(filter) {
+            let targets = feed_pages(&servers.usual.world, Position::Middle, ROTATED);
+            // The static server has one answer for all of them.
+            let number = recorder.answers.len();
+            let recorded = recorder.record(usual, &targets[0].0, headers).await;
+            let headers = format!("{headers}{ROW_HEADER}: {number}\r\n");
+            let tolerance = recorded.body_bytes / LENGTHS_DIFFER;
+            let of_target = |(target, _): &(String, String)| Exchange {
+                request: usual.request(target, &headers),
+                tolerance,
+                ..recorded.clone()
+            };
+            let exchanges = targets.iter().map(of_target).collect();
+            rows.push(Row::new(name, usual.address, exchanges, recorder));
         }
     }
     rows
 }
 
+impl Row {
+    fn new(name: &'static str, address: SocketAddr, exchanges: Vec<Exchange>, recorder: &Recorder<'_>) -> Row {
+        let heads = recorder.answers.last().map_or(0, |(_, recorded)| recorded.head.len());
+        let bodies = exchanges.iter().map(|exchange| exchange.body_bytes as f64).sum::<f64>();
+        Row { name, address, bytes: bodies / exchanges.len() as f64 + heads as f64, exchanges: exchanges.into() }
+    }
+}
+
+/// Lists by two conditions.
+fn filters() -> Vec<(String, String)> {
+    let countries = PLACES.iter().skip(1).map(|(country, _)| format!("country={}", country.replace(' ', "%20")));
+    let areas = AREAS.iter().map(|area| format!("therapy_area={}", area.replace(' ', "%20")));
+    let conditions: Vec<String> = countries.chain(areas).collect();
+    let years = FIRST_YEAR..=LAST_YEAR;
+    let pairs = years.flat_map(|year| conditions.iter().map(move |condition| format!("year={year}&{condition}")));
+    pairs.take(FILTERS).map(|query| (format!("/v1/conferences?{query}"), String::new())).collect()
+}
+
+/// Lists by a text in the name.
+fn texts() -> Vec<(String, String)> {
+    let texts =
+        AREAS.iter().chain(&REACHES).map(|text| text.replace(' ', "%20").replace('é', "%C3%A9").replace('ç', "%C3%A7"));
+    texts.map(|text| (format!("/v1/conferences?q={text}"), String::new())).collect()
+}
+
 /// Tokens that lead to a place of a license's feed, each further one an entry earlier: so all pages are full.
-fn feed_tokens(world: &World, license: usize, place: Place, count: usize) -> Vec<String> {
+fn feed_tokens(world: &World, license: usize, place: Position, count: usize) -> Vec<String> {
     let follower = Follower::open(world.path()).expect("the database opens");
     let snapshot = follower.newest();
     let view = feed::view(snapshot, license);
     let seqs = feed::seqs(&view);
     let before = feed::before(place, seqs.len());
     (0..count).map(|earlier| feed::token(snapshot, &view, &seqs, before.saturating_sub(earlier))).collect()
-}
-
-/// The static server must send what was recorded, head and body, but for the date.
-async fn check_same(rows: &[Row], address: SocketAddr) {
-    for row in rows {
-        let answer = fetch(address, &row.requests[0]).await;
-        let of = |recorded: &Recorded| {
-            let (status, mut headers) = parse_head(&recorded.head);
-            headers.remove(http::header::DATE);
-            (status, headers, recorded.head.len())
-        };
-        assert_eq!(of(&answer), of(&row.recorded), "{}: another head", row.name);
-        assert_eq!(answer.body.len(), row.recorded.body.len(), "{}: another body", row.name);
-        assert!(answer.body == row.recorded.body, "{}: another body", row.name);
-    }
 }
 
 /// A license's key at a server.
@@ -362,20 +419,38 @@ impl Caller<'_> {
         serde_json::from_slice(&answer.body).unwrap_or_else(|error| panic!("{target} answers no JSON: {error}"))
     }
 
-    /// The sync token after so many pages of the feed, or at its end.
-    async fn token_after_pages(&self, from: &str, pages: usize) -> String {
-        let limit = from.rsplit_once('&').map_or("", |(_, limit)| limit);
-        let mut query = from.to_owned();
-        let mut token = String::new();
-        for _ in 0..pages {
-            let page = self.json(&format!("/v1/conferences/changes?{query}")).await;
-            token = page["next_sync_token"].as_str().expect("a page of the feed has a token").to_owned();
-            if page["has_more"] == false {
-                break;
-            }
-            query = format!("since={token}&{limit}");
+    /// The targets of all pages of a list.
+    async fn pages(&self, list: &str) -> Vec<(String, String)> {
+        let mut targets = vec![(list.to_owned(), String::new())];
+        loop {
+            let page = self.json(&targets[targets.len() - 1].0).await;
+            let Some(cursor) = page["next_cursor"].as_str() else { return targets };
+            targets.push((format!("{list}?cursor={cursor}"), String::new()));
         }
-        token
+    }
+
+    /// The targets of so many records that none of the world's later commits removed.
+    async fn records(&self, count: usize) -> Vec<(String, String)> {
+        let mut targets = Vec::new();
+        let mut numbers = 4_500..;
+        while targets.len() < count {
+            let target = format!("/v1/conferences/{}", id_of(numbers.next().expect("numbers do not end")));
+            let answer = fetch(self.address, &self.request(&target, "")).await;
+            if parse_head(&answer.head).0 == StatusCode::OK {
+                targets.push((target, String::new()));
+            }
+        }
+        targets
+    }
+
+    /// Targets with the condition that they changed.
+    async fn with_etags(&self, targets: &[(String, String)]) -> Vec<(String, String)> {
+        let mut conditional = Vec::with_capacity(targets.len());
+        for (target, _) in targets {
+            let etag = self.etag(target).await;
+            conditional.push((target.clone(), format!("if-none-match: {etag}\r\n")));
+        }
+        conditional
     }
 
     async fn etag(&self, target: &str) -> String {
@@ -383,17 +458,5 @@ impl Caller<'_> {
         let (_, headers) = parse_head(&answer.head);
         let etag = headers.get(ETAG).and_then(|etag| etag.to_str().ok());
         etag.expect("a list has an ETag").to_owned()
-    }
-
-    /// A record that none of the world's later commits removed.
-    async fn existing_record(&self) -> String {
-        for number in 4_500.. {
-            let target = format!("/v1/conferences/{}", id_of(number));
-            let answer = fetch(self.address, &self.request(&target, "")).await;
-            if parse_head(&answer.head).0 == StatusCode::OK {
-                return target;
-            }
-        }
-        unreachable!("most records are there")
     }
 }

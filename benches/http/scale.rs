@@ -5,9 +5,10 @@
 
 use std::sync::Arc;
 
-use crate::client::{Load, fetch};
-use crate::exchange::Recorded;
-use crate::support::feed::{PAGE, Place};
+use http::StatusCode;
+
+use crate::client::{Exchange, Load, fetch};
+use crate::support::feed::{PAGE, Position};
 use crate::support::machine::{Table, median};
 use crate::support::world::{Share, Size, World, mixed_licenses};
 use crate::{Args, Caller, Driven, FEED, ROTATED, Real, feed_tokens, in_turn};
@@ -28,7 +29,7 @@ const NARROW_LIMIT: usize = 400;
 struct Page<'w> {
     real: &'w Real,
     license: usize,
-    place: Place,
+    place: Position,
     /// How many distinct pages are asked for in turn.
     distinct: usize,
     limit: usize,
@@ -45,37 +46,44 @@ pub async fn compare(args: &Args) {
     }
     let full = |real, place, distinct| Page { real, license: 0, place, distinct, limit: PAGE };
     let pairs = [
-        ("head page, log of 1M over 10k", full(&long, Place::Head, 1), full(&short, Place::Head, 1)),
-        ("head page, not asked before", full(&long, Place::Head, ROTATED), full(&short, Place::Head, ROTATED)),
-        ("nothing new, 1M over 10k", full(&long, Place::NothingNew, 1), full(&short, Place::NothingNew, 1)),
-        ("middle page, 1M over 10k", full(&long, Place::Middle, 1), full(&short, Place::Middle, 1)),
-        ("middle page, not asked before", full(&long, Place::Middle, ROTATED), full(&short, Place::Middle, ROTATED)),
+        ("head page, log of 1M over 10k", full(&long, Position::Head, 1), full(&short, Position::Head, 1)),
+        ("head page, not asked before", full(&long, Position::Head, ROTATED), full(&short, Position::Head, ROTATED)),
+        ("nothing new, 1M over 10k", full(&long, Position::NothingNew, 1), full(&short, Position::NothingNew, 1)),
+        ("middle page, 1M over 10k", full(&long, Position::Middle, 1), full(&short, Position::Middle, 1)),
+        (
+            "middle page, not asked before",
+            full(&long, Position::Middle, ROTATED),
+            full(&short, Position::Middle, ROTATED),
+        ),
         (
             "middle page of 1M, license of 1 in 1,000 over full",
-            Page { license: FULL, limit: NARROW_LIMIT, ..full(&long, Place::Middle, 1) },
-            Page { limit: NARROW_LIMIT, ..full(&long, Place::Middle, 1) },
+            Page { license: FULL, limit: NARROW_LIMIT, ..full(&long, Position::Middle, 1) },
+            Page { limit: NARROW_LIMIT, ..full(&long, Position::Middle, 1) },
         ),
-        ("head page, 1,000 licenses over 1", full(&many, Place::Head, 1), full(&few, Place::Head, 1)),
-        ("nothing new, 1,000 licenses over 1", full(&many, Place::NothingNew, 1), full(&few, Place::NothingNew, 1)),
+        ("head page, 1,000 licenses over 1", full(&many, Position::Head, 1), full(&few, Position::Head, 1)),
+        (
+            "nothing new, 1,000 licenses over 1",
+            full(&many, Position::NothingNew, 1),
+            full(&few, Position::NothingNew, 1),
+        ),
     ];
     let mut table =
         Table::new(&["time of an answer, large over small", "conns", "KB", "KB", "per s", "per s", "ratio"]);
     for (name, large, small) in pairs {
-        let (large_requests, large_answer) = large.requests().await;
-        let (small_requests, small_answer) = small.requests().await;
+        let (large_pages, small_pages) = (large.exchanges().await, small.exchanges().await);
         let connections = args.connections[0];
         let (slow, fast) = in_turn(
             args,
             connections,
-            Driven { server: &large.real.server, requests: &large_requests, recorded: &large_answer },
-            Driven { server: &small.real.server, requests: &small_requests, recorded: &small_answer },
+            Driven { server: &large.real.server, exchanges: &large_pages },
+            Driven { server: &small.real.server, exchanges: &small_pages },
         )
         .await;
         table.add(&[
             &name,
             &connections,
-            &(large_answer.body.len() / 1_000),
-            &(small_answer.body.len() / 1_000),
+            &(large_pages[0].body_bytes / 1_000),
+            &(small_pages[0].body_bytes / 1_000),
             &format!("{:.0}", median(slow.iter().map(|round| round.load.per_s()))),
             &format!("{:.0}", median(fast.iter().map(|round| round.load.per_s()))),
             &format!("{:.2}", median(slow.iter().zip(&fast).map(|(slow, fast)| ratio(&slow.load, &fast.load)))),
@@ -97,13 +105,16 @@ fn ratio(slow: &Load, fast: &Load) -> f64 {
 }
 
 impl Page<'_> {
-    async fn requests(self) -> (Arc<[Vec<u8>]>, Recorded) {
+    async fn exchanges(self) -> Arc<[Exchange]> {
         let Page { real, license, place, distinct, limit } = self;
         let caller = Caller { address: real.server.address, key: &real.world.keys[license] };
         let tokens = feed_tokens(&real.world, license, place, distinct);
-        let requests: Arc<[Vec<u8>]> =
-            tokens.iter().map(|token| caller.request(&format!("{FEED}?since={token}&limit={limit}"), "")).collect();
-        let answer = fetch(caller.address, &requests[0]).await;
-        (requests, answer)
+        let mut exchanges = Vec::with_capacity(tokens.len());
+        for token in tokens {
+            let request = caller.request(&format!("{FEED}?since={token}&limit={limit}"), "");
+            let body_bytes = fetch(caller.address, &request).await.body.len();
+            exchanges.push(Exchange { request, status: StatusCode::OK, body_bytes, tolerance: 0 });
+        }
+        exchanges.into()
     }
 }

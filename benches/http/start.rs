@@ -7,7 +7,7 @@ use http::StatusCode;
 use crate::child::Server;
 use crate::client::fetch;
 use crate::exchange::{self, ROW_HEADER, Recorded, parse_head};
-use crate::support::feed::Place;
+use crate::support::feed::Position;
 use crate::support::machine::{Table, median};
 use crate::support::world::{Share, Size, World};
 use crate::{Args, Caller, FEED, feed_tokens, start_real, start_static, support};
@@ -35,10 +35,10 @@ pub async fn compare(args: &Args) {
 }
 
 async fn add(table: &mut Table, args: &Args, size: &str, world: &World) {
-    let poll = format!("{FEED}?since={}", feed_tokens(world, 0, Place::NothingNew, 1)[0]);
+    let poll = format!("{FEED}?since={}", feed_tokens(world, 0, Position::NothingNew, 1)[0]);
     let record = {
         let real = start_real(world.path(), &args.log);
-        Caller { address: real.address, key: &world.keys[0] }.existing_record().await
+        Caller { address: real.address, key: &world.keys[0] }.records(1).await.swap_remove(0).0
     };
     for (name, target) in [("feed, nothing new", &poll), ("single record", &record)] {
         let folder = tempfile::tempdir().expect("a temporary folder");

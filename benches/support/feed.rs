@@ -13,31 +13,31 @@ pub const PAGE: usize = 500;
 /// Where in the feed a page lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "they say what they are")]
-pub enum Place {
+pub enum Position {
     Start,
     Middle,
     Head,
     NothingNew,
 }
 
-impl Place {
-    /// Every place.
-    pub const EACH: [Place; 4] = [Place::Head, Place::Middle, Place::Start, Place::NothingNew];
+impl Position {
+    /// Every position.
+    pub const EACH: [Position; 4] = [Position::Head, Position::Middle, Position::Start, Position::NothingNew];
 
-    /// The place in the names of benchmarks.
+    /// The position in the names of benchmarks.
     pub const fn name(self) -> &'static str {
         match self {
-            Place::Start => "from the start",
-            Place::Middle => "in the middle",
-            Place::Head => "at the head",
-            Place::NothingNew => "nothing new",
+            Position::Start => "from the start",
+            Position::Middle => "in the middle",
+            Position::Head => "at the head",
+            Position::NothingNew => "nothing new",
         }
     }
 }
 
-/// The conferences of a license by its place among the world's.
+/// The conferences of a license by its position among the world's.
 pub fn view(snapshot: &Snapshot, license: usize) -> View<'_> {
-    let license = snapshot.find_license_named(&license_name(license)).expect("the license of the place is there");
+    let license = snapshot.find_license_named(&license_name(license)).expect("the license of the position is there");
     View::open(snapshot, license, Dataset::Conferences).expect("every license shows conferences")
 }
 
@@ -46,13 +46,13 @@ pub fn seqs(view: &View<'_>) -> Vec<u64> {
     view.feed_after(0).expect("the feed can be read").map(|entry| entry.seq).collect()
 }
 
-/// How many entries of a feed stand before a place.
-pub fn before(place: Place, entries: usize) -> usize {
-    match place {
-        Place::Start => 0,
-        Place::Middle => entries / 2,
-        Place::Head => entries.saturating_sub(PAGE),
-        Place::NothingNew => entries,
+/// How many entries of a feed stand before a position.
+pub fn before(position: Position, entries: usize) -> usize {
+    match position {
+        Position::Start => 0,
+        Position::Middle => entries / 2,
+        Position::Head => entries.saturating_sub(PAGE),
+        Position::NothingNew => entries,
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! - [`random`] and [`synthetic`]: rows made of a seed and their number.
 //! - [`world`]: databases of them, with licenses that show all or a share.
-//! - [`feed`]: places in a license's feed, and tokens that lead there.
+//! - [`feed`]: positions in a license's feed, and tokens that lead there.
 //! - [`bare`]: the rows of a database, inserted by the engine alone.
 //! - [`assembly`]: the parts of an export, joined by hand.
 //! - [`machine`]: the machine's name, and tables.
@@ -56,10 +56,10 @@ const FLAGS: [&str; 7] = ["--bench", "--test", "--exact", "--noplot", "--quiet",
 
 /// The arguments that are neither options nor their values.
 fn filters(given: &[String]) -> Vec<String> {
-    let is_value = |place: usize| {
-        let before = place.checked_sub(1).map_or("", |before| given[before].as_str());
+    let is_value = |position: usize| {
+        let before = position.checked_sub(1).map_or("", |before| given[before].as_str());
         before.starts_with('-') && !FLAGS.contains(&before) && !before.contains('=')
     };
-    let places = (0..given.len()).filter(|place| !given[*place].starts_with('-') && !is_value(*place));
-    places.map(|place| given[place].clone()).collect()
+    let positions = (0..given.len()).filter(|position| !given[*position].starts_with('-') && !is_value(*position));
+    positions.map(|position| given[position].clone()).collect()
 }

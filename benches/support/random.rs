@@ -38,8 +38,8 @@ impl Random {
 
     /// One of the items.
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
-        let place: usize = self.between(0, items.len() as u64 - 1);
-        &items[place]
+        let index: usize = self.between(0, items.len() as u64 - 1);
+        &items[index]
     }
 
     /// The item most of the time, nothing once in `n` times.

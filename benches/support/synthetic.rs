@@ -45,15 +45,18 @@ pub const COUNTRY: &str = "Germany";
 /// An edition year of about one conference in eight.
 pub const YEAR: u16 = 2026;
 
-const FIRST_YEAR: u64 = 2020;
-const LAST_YEAR: u64 = 2027;
+/// The first edition year.
+pub const FIRST_YEAR: u64 = 2020;
+/// The last edition year.
+pub const LAST_YEAR: u64 = 2027;
 
 /// Numbers that keep the random streams of the kinds of rows apart.
 const CONFERENCE_STREAM: u64 = 1 << 60;
 const JOURNAL_STREAM: u64 = 2 << 60;
 const ORGANIZATION_STREAM: u64 = 3 << 60;
 
-const AREAS: [&str; 24] = [
+/// The therapy areas of most conferences.
+pub const AREAS: [&str; 24] = [
     "Allergy and Immunology",
     "Anesthesiology",
     "Cardiology",
@@ -79,10 +82,12 @@ const AREAS: [&str; 24] = [
     "Rheumatology",
     "Urology",
 ];
-const REACHES: [&str; 8] =
+/// Words that names of conferences hold.
+pub const REACHES: [&str; 8] =
     ["International", "European", "American", "Asia-Pacific", "World", "Nordic", "Société française", "Ibero-American"];
 const MEETINGS: [&str; 4] = ["Congress", "Annual Meeting", "Symposium", "Scientific Sessions"];
-const PLACES: [(&str, &str); 12] = [
+/// Countries and cities of conferences.
+pub const PLACES: [(&str, &str); 12] = [
     ("United States", "Chicago"),
     ("United States", "San Francisco"),
     ("United Kingdom", "London"),

@@ -73,9 +73,9 @@ pub fn mixed_licenses(n: usize) -> Vec<Share> {
     Share::EACH.into_iter().cycle().take(n).collect()
 }
 
-/// The name of a license by its place.
-pub fn license_name(place: usize) -> String {
-    format!("license-{place:04}")
+/// The name of a license by its index.
+pub fn license_name(index: usize) -> String {
+    format!("license-{index:04}")
 }
 
 /// How many records a world holds after its load.
@@ -144,8 +144,8 @@ impl World {
         let mut world = World { path: folder.path().join("bench.redb"), keys: Vec::new(), _folder: folder };
         let writer = Writer::open_or_create(&world.path, Duration::ZERO).expect("a new database");
         let mut edit = begin(&writer);
-        for (place, share) in licenses.iter().enumerate() {
-            let name = license_name(place);
+        for (index, share) in licenses.iter().enumerate() {
+            let name = license_name(index);
             edit.set_license(&name, share.scope(), Some(RATE_LIMIT)).expect("the license is set");
             let (key, _) = edit.create_key(&name, KeySettings::default()).expect("the key is made");
             world.keys.push(key.reveal().to_owned());

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::answers::CachedAnswer;
 use super::problem::{Code, Problem};
 use crate::model::{Dataset, License};
 use crate::store::Snapshot;
@@ -15,6 +16,13 @@ pub(super) struct Caller {
 }
 
 impl Caller {
+    /// Whether an answer to the caller's license is the one that would be made now.
+    pub fn is_current(&self, answer: &CachedAnswer) -> bool {
+        let Some((dataset, witness)) = &answer.rests_on else { return true };
+        let view = View::open(&self.snapshot, &self.license, *dataset).ok();
+        view.and_then(|view| view.witness().ok()).as_ref() == Some(witness)
+    }
+
     /// The caller's view of a dataset.
     pub fn view(&self, dataset: Dataset) -> Result<View<'_>, Problem> {
         View::open(&self.snapshot, &self.license, dataset).map_err(|_| {

@@ -4,15 +4,13 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::caller::Caller;
-use super::content::{Content, Page};
 use super::deferred::{Outcome, Wait};
 use super::observe::FeedUse;
-use super::pages::{PackedPlace, Pages};
-use super::params::Params;
 use super::problem::{Code, Problem};
-use super::records::updated_since;
-use super::response::Response;
-use super::source::Source;
+use super::representation::Representation;
+use super::source::SnapshotSource;
+use crate::contract::Query;
+use crate::contract::parameters::ChangesParameters;
 use crate::model::json::push_str;
 use crate::model::{Dataset, License};
 use crate::query::feed::{self, Start};
@@ -20,12 +18,9 @@ use crate::store::{Snapshot, StoreError};
 use crate::token::{Sealer, SyncToken};
 use crate::view::View;
 
-const LIMIT_DEFAULT: u16 = 500;
-const LIMIT_MOST: u16 = 1000;
-
 /// Where newer commits are looked for, once, before a token is said to be lost.
 pub(super) struct Newer<'s> {
-    pub source: &'s dyn Source,
+    pub source: &'s dyn SnapshotSource,
     /// The looks that had begun when the request came.
     pub looks: u64,
 }
@@ -35,19 +30,15 @@ pub(super) fn changes(
     caller: &Caller,
     newer: &Newer<'_>,
     dataset: Dataset,
-    params: &Params<'_>,
-    pages: &Arc<Pages>,
+    query: &Query<'_>,
     patience: Wait,
 ) -> Result<Outcome, Problem> {
     let mut caller = Cow::Borrowed(caller);
     caller.view(dataset)?;
-    params.allow(&["since", "updated_since", "limit"])?;
-    let limit = params.whole("limit", 1, LIMIT_MOST)?.unwrap_or(LIMIT_DEFAULT);
-    let since_time = updated_since(params)?;
-    let since = params.opaque("since")?;
+    let ChangesParameters { since, updated_since, limit } = query.parse()?;
     let later = |wait| Ok(Outcome::Later(wait));
     let mut sent = None;
-    let start = match (&since, since_time) {
+    let start = match (&since, updated_since) {
         (Some(_), Some(_)) => {
             return Err(Problem::invalid_parameter(
                 "updated_since",
@@ -73,38 +64,29 @@ pub(super) fn changes(
         }
     };
     let view = caller.view(dataset)?;
-    if patience < Wait::Reading && (!view.is_ready() || matches!(start, Start::Since(_))) {
+    let is_poll = |position| position >= view.witness().map_or(0, |witness| witness.seq);
+    if patience < Wait::Reading && !matches!(start, Start::Now) && !matches!(start, Start::After(at) if is_poll(at)) {
         return later(Wait::Reading);
     }
     let after = start.after(&view)?;
-    let page = pages.feed(&view, (after, usize::from(limit)), patience >= Wait::Reading, |(after, limit)| {
-        Ok((feed::feed(&view, *after, *limit)?, behind_s(&view, *after)?))
-    })?;
-    let Some(page) = page else { return later(Wait::Reading) };
-    let (rows, behind_s) = page.as_ref();
-    if patience < Wait::Reading && !feed::has_texts(&view, rows) {
-        return later(Wait::Reading);
-    }
-    let next = feed::token_after(&view, rows)?;
-    let mut tail = Vec::with_capacity(160);
-    tail.extend_from_slice(b"],\"has_more\":");
-    tail.extend_from_slice(if rows.has_more { b"true" } else { b"false" });
-    tail.extend_from_slice(b",\"next_sync_token\":");
+    let rows = feed::feed(&view, after, usize::from(limit))?;
+    let next = feed::token_after(&view, &rows)?;
+    let mut body = b"{\"data\":[".to_vec();
+    feed::push_items(&view, &rows, &mut body)?;
+    body.extend_from_slice(b"],\"has_more\":");
+    body.extend_from_slice(if rows.has_more { b"true" } else { b"false" });
+    body.extend_from_slice(b",\"next_sync_token\":");
     match since {
         // With nothing new the same token stands for the same place.
-        Some(text) if sent == Some(next) => push_str(&mut tail, &text),
-        _ => push_str(&mut tail, &Sealer::new(caller.snapshot.secret()).seal_sync_token(&next)),
+        Some(text) if sent == Some(next) => push_str(&mut body, &text),
+        _ => push_str(&mut body, &Sealer::new(caller.snapshot.secret()).seal_sync_token(&next)),
     }
-    tail.push(b'}');
-    let texts = feed::texts(&view, rows)?;
-    let packed_place = Some(PackedPlace::of(pages, &page));
-    let license = Arc::clone(&caller.license);
-    let page = Page { license, dataset, head: "{\"data\":[", texts, tail, packed_place };
-    let mut response = Response::json(Content::Page(Box::new(page)));
+    body.push(b'}');
+    let mut representation = Representation::json(body);
     if let Start::After(position) = start {
-        response.feed = Some(FeedUse { dataset, position, behind_s: *behind_s });
+        representation.feed = Some(FeedUse { dataset, position, behind_s: behind_s(&view, position)? });
     }
-    Ok(response.into())
+    Ok(Outcome::made(&view, representation)?)
 }
 
 /// By how many seconds the feed's newest entry is later than a position.
@@ -121,8 +103,7 @@ fn behind_s(view: &View<'_>, position: u64) -> Result<u64, StoreError> {
 
 /// Whether it is seen at once, in memory, that a token continues in this state: nothing has changed since it was given.
 fn is_newest(caller: &Caller, token: &SyncToken) -> Result<bool, Problem> {
-    let view = caller.view(token.dataset)?;
-    Ok(view.is_ready() && view.witness()? == token.witness)
+    Ok(caller.view(token.dataset)?.witness()? == token.witness)
 }
 
 fn open_token(caller: &Caller, dataset: Dataset, text: &str) -> Result<SyncToken, Problem> {

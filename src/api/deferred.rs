@@ -1,22 +1,25 @@
-//! Answers that have to wait: for the disk, for what is built at its first use, for newer commits, for an export.
+//! Answers that have to wait: for the disk, for what is built at its first use, for newer commits, for their turn.
 //!
 //! A service is asked on threads that many callers share, so it answers at once what needs no waiting. The rest it hands
 //! back, checked and counted, to be gone on with in a thread that may wait.
 
 use std::sync::Arc;
 
+use super::answers::{CachedAnswer, Making};
 use super::caller::Caller;
-use super::exports::ExportCall;
 use super::rate::Window;
+use super::representation::Representation;
 use super::request::Request;
 use super::response::Response;
-use super::route::Route;
-use crate::model::KeyRecord;
+use crate::contract::Route;
+use crate::model::{Dataset, KeyRecord, LicenseId};
+use crate::store::StoreError;
+use crate::view::{View, Witness};
 
 /// What the making of an answer may wait for. Whoever may wait for one may wait for those before it, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Wait {
-    /// For nothing: what it takes is in memory.
+    /// For nothing: what it takes is in memory, and little.
     Nothing,
     /// For the disk, and for a page that nobody asked for before.
     Reading,
@@ -24,6 +27,8 @@ pub enum Wait {
     Building,
     /// For a look at the file, and for the commit that it finds.
     Looking,
+    /// For an export, which takes one of few permits.
+    Exporting,
 }
 
 /// What becomes of a request.
@@ -32,10 +37,8 @@ pub enum Wait {
 pub enum Answer {
     /// The whole answer.
     Ready(Response),
-    /// An answer that has to wait: [`super::Service::resume`] goes on with it.
+    /// An answer that has to wait: [`super::Service::join`], then [`super::Service::resume`] go on with it.
     Deferred(Box<Deferred>),
-    /// An export that is to be built, or found built: [`super::Service::finish`] makes the answer of it.
-    Export(Box<Deferred>, Arc<ExportCall>),
 }
 
 /// A request that passed all checks up to the rate, and waits. It is counted, and must not be counted again.
@@ -44,6 +47,8 @@ pub struct Deferred {
     pub(super) asked: Asked,
     pub(super) passed: Passed,
     pub(super) wait: Wait,
+    /// An answer to the same request in an earlier state.
+    pub(super) earlier: Option<Arc<CachedAnswer>>,
 }
 
 impl Deferred {
@@ -58,14 +63,56 @@ impl Deferred {
     }
 }
 
+/// The turn of a request among those that wait for the same answer.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "it is taken apart at once")]
+pub enum Turn<'s> {
+    /// Another one has made the answer.
+    Answered(Response),
+    /// The answer is to be made, for all who wait for it.
+    Make(Box<Deferred>, Shared<'s>),
+}
+
+/// Where a made answer goes.
+#[derive(Debug)]
+pub struct Shared<'s>(pub(super) Option<Making<'s>>);
+
+/// What came of resuming a request.
+#[derive(Debug)]
+pub struct Resumed {
+    /// The answer, or the request that has to wait for more.
+    pub answer: Answer,
+    /// What others may be given.
+    pub(super) made: Option<Made>,
+}
+
+/// An answer to be kept, and the request that it answers.
+#[derive(Debug)]
+pub(super) struct Made {
+    pub license: LicenseId,
+    pub target: String,
+    pub answer: Arc<CachedAnswer>,
+}
+
 /// A request, and what the finishing of its answer needs to know, filled in as checks pass.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub request: Request,
     pub request_id: String,
-    pub window: Option<Window>,
+    pub window: RateHeaders,
     pub key: Option<Arc<KeyRecord>>,
     pub pattern: &'static str,
+}
+
+/// What the rate headers of an answer tell of.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum RateHeaders {
+    /// The window of the address, where the target lies under `/v1`.
+    OfAddress,
+    /// A window that the request was counted in.
+    Of(Window),
+    /// There are none.
+    None,
 }
 
 /// Who passed key, address and rate, and what they ask for.
@@ -79,14 +126,15 @@ pub(super) struct Passed {
 
 /// What a route answers.
 pub(super) enum Outcome {
-    Response(Response),
+    Made(CachedAnswer),
     /// It would have to wait for more than it may.
     Later(Wait),
-    Export(ExportCall),
 }
 
-impl From<Response> for Outcome {
-    fn from(response: Response) -> Outcome {
-        Outcome::Response(response)
+impl Outcome {
+    /// An answer made of a view.
+    pub fn made(view: &View<'_>, representation: Representation) -> Result<Outcome, StoreError> {
+        let rests_on: (Dataset, Witness) = (view.dataset(), view.witness()?);
+        Ok(Outcome::Made(CachedAnswer { rests_on: Some(rests_on), representation }))
     }
 }

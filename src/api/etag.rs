@@ -3,9 +3,9 @@
 use data_encoding::HEXLOWER;
 use http::HeaderValue;
 
-/// A weak entity tag.
+/// A weak entity tag, as its header's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ETag(String);
+pub struct ETag(HeaderValue);
 
 impl ETag {
     /// The tag of a content that is put together from parts, told apart by `purpose`.
@@ -16,19 +16,21 @@ impl ETag {
             hasher.update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
             hasher.update(part);
         }
-        ETag(HEXLOWER.encode(&hasher.finalize().as_bytes()[..16]))
+        let tag = format!("W/\"{}\"", HEXLOWER.encode(&hasher.finalize().as_bytes()[..16]));
+        // Hexadecimal digits between quotes are always a valid value.
+        ETag(HeaderValue::from_str(&tag).unwrap_or(HeaderValue::from_static("W/\"\"")))
     }
 
     /// The header's value.
-    pub fn header(&self) -> HeaderValue {
-        // Hexadecimal digits between quotes are always a valid value.
-        HeaderValue::from_str(&format!("W/\"{}\"", self.0)).unwrap_or(HeaderValue::from_static("W/\"\""))
+    pub fn header(&self) -> &HeaderValue {
+        &self.0
     }
 }
 
 /// Whether an `If-None-Match` names the tag: `*` or a list, compared weakly (RFC 9110, section 13.1.2).
 pub fn matches<'a>(values: impl Iterator<Item = &'a HeaderValue>, etag: &ETag) -> bool {
-    values.filter_map(|value| value.to_str().ok()).any(|value| value_matches(value, &etag.0))
+    let tag = etag.0.to_str().unwrap_or_default().trim_start_matches("W/").trim_matches('"');
+    values.filter_map(|value| value.to_str().ok()).any(|value| value_matches(value, tag))
 }
 
 fn value_matches(value: &str, tag: &str) -> bool {

@@ -4,35 +4,34 @@
 //! - [`request`] and [`response`]: what comes in and what goes out; [`problem`]: every error.
 //! - [`source`]: where snapshots come from; `caller`: who passed the first checks.
 //! - [`service`]: the order of checks, from the body to the record; [`deferred`]: answers that have to wait.
-//! - [`observe`]: what is told of each answer; `content`: what it says, before it is known in which form;
-//!   `pages`: what is kept of it.
-//! - [`route`], [`auth`], [`rate`], [`params`], [`etag`]: its steps.
+//! - [`representation`]: what an answer says; [`answers`]: the cache of finished ones.
+//! - [`observe`]: what is told of each answer.
+//! - [`auth`], [`rate`], [`etag`]: its steps; routes and parameters are those of [`crate::contract`].
 //! - [`records`] (lists and single records), [`changes`], [`exports`], `reference`, [`status`]: one file per resource.
 
+pub mod answers;
 pub mod auth;
 mod caller;
 pub mod changes;
-mod content;
 pub mod deferred;
 pub mod etag;
 pub mod exports;
 pub mod observe;
-mod pages;
-pub mod params;
 pub mod problem;
 pub mod rate;
 pub mod records;
 mod reference;
+pub mod representation;
 pub mod request;
 pub mod response;
-pub mod route;
 pub mod service;
 pub mod source;
 pub mod status;
 
+pub use crate::contract::Code;
 pub use deferred::{Answer, Deferred, Wait};
-pub use problem::{Code, Problem};
+pub use problem::Problem;
 pub use request::Request;
 pub use response::Response;
 pub use service::{Service, Settings};
-pub use source::Source;
+pub use source::SnapshotSource;

@@ -4,110 +4,11 @@ use std::fmt;
 
 use http::header::{ALLOW, CONNECTION, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
-use serde::Serialize;
 
-use super::content::Content;
-use super::response::Response;
+pub use crate::contract::Code;
+use crate::contract::codes::{ALLOWED_METHODS, CHALLENGE, INVALID_TOKEN_CHALLENGE};
+use crate::contract::{BadRequest, ProblemBody};
 use crate::store::StoreError;
-
-/// What kind of error it is: the last part of a problem's `type`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "each has its page under /docs/errors")]
-pub enum Code {
-    InvalidRequest,
-    InvalidParameter,
-    UnknownParameter,
-    InvalidCursor,
-    InvalidSyncToken,
-    MissingApiKey,
-    InvalidApiKey,
-    RevokedApiKey,
-    ExpiredApiKey,
-    DatasetNotLicensed,
-    IpNotAllowed,
-    RecordNotFound,
-    NotFound,
-    MethodNotAllowed,
-    ResyncRequired,
-    RateLimited,
-    InternalError,
-    Unavailable,
-}
-
-impl Code {
-    /// Every code.
-    pub const ALL: [Code; 18] = [
-        Code::InvalidRequest,
-        Code::InvalidParameter,
-        Code::UnknownParameter,
-        Code::InvalidCursor,
-        Code::InvalidSyncToken,
-        Code::MissingApiKey,
-        Code::InvalidApiKey,
-        Code::RevokedApiKey,
-        Code::ExpiredApiKey,
-        Code::DatasetNotLicensed,
-        Code::IpNotAllowed,
-        Code::RecordNotFound,
-        Code::NotFound,
-        Code::MethodNotAllowed,
-        Code::ResyncRequired,
-        Code::RateLimited,
-        Code::InternalError,
-        Code::Unavailable,
-    ];
-
-    /// The code as text.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Code::InvalidRequest => "invalid_request",
-            Code::InvalidParameter => "invalid_parameter",
-            Code::UnknownParameter => "unknown_parameter",
-            Code::InvalidCursor => "invalid_cursor",
-            Code::InvalidSyncToken => "invalid_sync_token",
-            Code::MissingApiKey => "missing_api_key",
-            Code::InvalidApiKey => "invalid_api_key",
-            Code::RevokedApiKey => "revoked_api_key",
-            Code::ExpiredApiKey => "expired_api_key",
-            Code::DatasetNotLicensed => "dataset_not_licensed",
-            Code::IpNotAllowed => "ip_not_allowed",
-            Code::RecordNotFound => "record_not_found",
-            Code::NotFound => "not_found",
-            Code::MethodNotAllowed => "method_not_allowed",
-            Code::ResyncRequired => "resync_required",
-            Code::RateLimited => "rate_limited",
-            Code::InternalError => "internal_error",
-            Code::Unavailable => "unavailable",
-        }
-    }
-
-    /// The status that goes with it. [`Code::InvalidRequest`] also comes with 414, 431 and 505.
-    pub const fn status(self) -> StatusCode {
-        match self {
-            Code::InvalidRequest
-            | Code::InvalidParameter
-            | Code::UnknownParameter
-            | Code::InvalidCursor
-            | Code::InvalidSyncToken => StatusCode::BAD_REQUEST,
-            Code::MissingApiKey | Code::InvalidApiKey | Code::RevokedApiKey | Code::ExpiredApiKey => {
-                StatusCode::UNAUTHORIZED
-            }
-            Code::DatasetNotLicensed | Code::IpNotAllowed => StatusCode::FORBIDDEN,
-            Code::RecordNotFound | Code::NotFound => StatusCode::NOT_FOUND,
-            Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-            Code::ResyncRequired => StatusCode::GONE,
-            Code::RateLimited => StatusCode::TOO_MANY_REQUESTS,
-            Code::InternalError => StatusCode::INTERNAL_SERVER_ERROR,
-            Code::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-        }
-    }
-}
-
-impl fmt::Display for Code {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
 
 /// An error answer: what the caller is told. What only the operator is told goes to the log.
 #[derive(Clone, Debug)]
@@ -120,16 +21,7 @@ pub struct Problem {
     pub detail: String,
     /// What went wrong on our side: for the log alone.
     cause: Option<String>,
-    headers: Vec<(HeaderName, HeaderValue)>,
-}
-
-#[derive(Serialize)]
-struct Body<'a> {
-    r#type: String,
-    title: &'a str,
-    status: u16,
-    detail: &'a str,
-    request_id: &'a str,
+    pub(super) headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 impl Problem {
@@ -147,11 +39,7 @@ impl Problem {
 
     /// 401, with the challenge of the contract: `error` only when a key was sent.
     pub fn unauthorized(code: Code, detail: impl Into<String>) -> Problem {
-        let challenge = if code == Code::MissingApiKey {
-            "Bearer realm=\"medfeed\""
-        } else {
-            "Bearer realm=\"medfeed\", error=\"invalid_token\""
-        };
+        let challenge = if code == Code::MissingApiKey { CHALLENGE } else { INVALID_TOKEN_CHALLENGE };
         Problem::new(code, detail).with(WWW_AUTHENTICATE, HeaderValue::from_static(challenge))
     }
 
@@ -166,12 +54,12 @@ impl Problem {
             Code::MethodNotAllowed,
             format!("Method {method} is not supported: every operation is a GET (or HEAD)."),
         )
-        .with(ALLOW, HeaderValue::from_static("GET, HEAD"))
+        .with(ALLOW, HeaderValue::from_static(ALLOWED_METHODS))
     }
 
     /// A parameter that is missing, or has the wrong form or range.
     pub fn invalid_parameter(name: &str, rule: impl fmt::Display) -> Problem {
-        Problem::new(Code::InvalidParameter, format!("Parameter `{name}`: {rule}."))
+        BadRequest::parameter(name, rule).into()
     }
 
     /// A failure of ours. The caller is told nothing but that; the cause goes to the log, with the request's id.
@@ -195,29 +83,17 @@ impl Problem {
 
     /// The JSON of the problem.
     pub fn body(&self, docs_url: &str, request_id: &str) -> Vec<u8> {
-        let body = Body {
-            r#type: format!("{docs_url}/errors/{}", self.code),
-            title: self.status.canonical_reason().unwrap_or("Error"),
-            status: self.status.as_u16(),
-            detail: &self.detail,
-            request_id,
-        };
+        let page_url = format!("{docs_url}/errors/{}", self.code);
+        let body = ProblemBody::new(self.status, page_url, self.detail.as_str(), request_id);
         // A struct of texts always becomes JSON.
         serde_json::to_vec(&body).unwrap_or_default()
     }
 
-    /// The answer's body and own headers.
-    pub fn into_response(self, docs_url: &str, request_id: &str) -> Response {
+    /// Tells the operator what went wrong on our side.
+    pub(super) fn log(&self, request_id: &str) {
         if let Some(cause) = &self.cause {
             tracing::error!(request_id, error = cause, "a request could not be answered");
         }
-        let body = Content::Bytes(self.body(docs_url, request_id).into());
-        let mut response = Response::new(self.status, "application/problem+json", body);
-        response.problem = Some(self.code);
-        for (name, value) in self.headers {
-            response.headers.insert(name, value);
-        }
-        response
     }
 }
 
@@ -225,5 +101,12 @@ impl Problem {
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Problem {
         Problem::internal(error)
+    }
+}
+
+/// What the endpoint does not take is told to the caller.
+impl From<BadRequest> for Problem {
+    fn from(BadRequest { code, detail }: BadRequest) -> Problem {
+        if code == Code::InternalError { Problem::internal(detail) } else { Problem::new(code, detail) }
     }
 }

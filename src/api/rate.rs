@@ -1,5 +1,6 @@
 //! Rate limits: fixed one-minute windows, per key and per address, on the monotonic clock.
 
+use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::IpAddr;
@@ -39,7 +40,7 @@ impl RateLimiter {
     /// # Errors
     /// The window, used up.
     pub fn count_key(&self, key_id: &str, limit: u32, now: Instant) -> Result<Window, Window> {
-        self.keys.count(key_id.to_owned(), limit, now)
+        self.keys.count(key_id, limit, now)
     }
 
     /// Counts an unusable key sent from an address. `Err` when the window is used up.
@@ -47,7 +48,7 @@ impl RateLimiter {
     /// # Errors
     /// The window, used up.
     pub fn count_failure(&self, address: IpAddr, now: Instant) -> Result<Window, Window> {
-        self.addresses.count(network_of(address), ADDRESS_LIMIT, now)
+        self.addresses.count(&network_of(address), ADDRESS_LIMIT, now)
     }
 
     /// The window of an address, unchanged: what answers given without a usable key carry.
@@ -62,6 +63,19 @@ struct Count {
     used: u32,
 }
 
+impl Count {
+    fn take(&mut self, limit: u32, now: Instant) -> Result<Window, Window> {
+        if is_over(self, now) {
+            *self = Count { began: now, used: 0 };
+        }
+        if self.used >= limit {
+            return Err(window(self, limit, now));
+        }
+        self.used += 1;
+        Ok(window(self, limit, now))
+    }
+}
+
 #[derive(Debug)]
 struct Windows<K>(Mutex<HashMap<K, Count>>);
 
@@ -72,24 +86,23 @@ impl<K> Default for Windows<K> {
 }
 
 impl<K: Hash + Eq> Windows<K> {
-    fn count(&self, key: K, limit: u32, now: Instant) -> Result<Window, Window> {
+    fn count<Q>(&self, key: &Q, limit: u32, now: Instant) -> Result<Window, Window>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
         // A panic elsewhere cannot leave a count half-written.
         let mut windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if windows.len() >= MAX_WINDOWS && !windows.contains_key(&key) {
+        if let Some(count) = windows.get_mut(key) {
+            return count.take(limit, now);
+        }
+        if windows.len() >= MAX_WINDOWS {
             windows.retain(|_, count| !is_over(count, now));
-            if windows.len() >= MAX_WINDOWS {
-                windows.clear();
-            }
         }
-        let count = windows.entry(key).or_insert(Count { began: now, used: 0 });
-        if is_over(count, now) {
-            *count = Count { began: now, used: 0 };
+        if windows.len() >= MAX_WINDOWS {
+            windows.clear();
         }
-        if count.used >= limit {
-            return Err(window(count, limit, now));
-        }
-        count.used += 1;
-        Ok(window(count, limit, now))
+        windows.entry(key.to_owned()).or_insert(Count { began: now, used: 0 }).take(limit, now)
     }
 
     fn peek(&self, key: &K, limit: u32, now: Instant) -> Window {
@@ -156,7 +169,7 @@ mod tests {
         let windows = Windows::<u32>::default();
         let start = Instant::now();
         for key in 0..200_000 {
-            let _ = windows.count(key, 1, start);
+            let _ = windows.count(&key, 1, start);
         }
         assert!(windows.0.lock().unwrap().len() <= MAX_WINDOWS);
     }

@@ -1,52 +1,29 @@
 //! `GET /{dataset}` and `GET /{dataset}/{id}`.
 
-use std::sync::Arc;
-
-use http::HeaderMap;
-use http::header::IF_NONE_MATCH;
-
 use super::caller::Caller;
-use super::content::{Content, Page};
 use super::deferred::{Outcome, Wait};
-use super::etag::{self, ETag};
-use super::pages::{PackedPlace, Pages};
-use super::params::Params;
+use super::etag::ETag;
 use super::problem::{Code, Problem};
-use super::response::Response;
+use super::representation::Representation;
+use crate::contract::Query;
+use crate::contract::parameters::{ListParameters, NoParameters};
 use crate::model::json::push_str;
-use crate::model::time::{parse_date, parse_time};
-use crate::model::{Dataset, Id, Timestamp};
+use crate::model::{Dataset, Id};
 use crate::query::list::{self, Filter};
-use crate::store::Rope;
+use crate::store::format::codec::Hash;
 use crate::token::{Cursor, Sealer};
 
-const LIMIT_DEFAULT: u16 = 100;
-const LIMIT_MOST: u16 = 500;
-
-const JOURNAL_PARAMETERS: [&str; 4] = ["limit", "cursor", "updated_since", "q"];
-const CONFERENCE_PARAMETERS: [&str; 9] =
-    ["limit", "cursor", "updated_since", "q", "year", "start_date_from", "start_date_to", "country", "therapy_area"];
-
 /// A page of a list.
-pub(super) fn list(
-    caller: &Caller,
-    dataset: Dataset,
-    params: &Params<'_>,
-    headers: &HeaderMap,
-    pages: &Arc<Pages>,
-    patience: Wait,
-) -> Result<Outcome, Problem> {
+pub(super) fn list(caller: &Caller, dataset: Dataset, query: &Query<'_>, patience: Wait) -> Result<Outcome, Problem> {
     let view = caller.view(dataset)?;
-    params.allow(match dataset {
-        Dataset::Conferences => &CONFERENCE_PARAMETERS,
-        Dataset::Journals => &JOURNAL_PARAMETERS,
-    })?;
-    let limit = params.whole("limit", 1, LIMIT_MOST)?.unwrap_or(LIMIT_DEFAULT);
-    let filter = filter(params)?;
+    let parameters: ListParameters = query.parse()?;
+    let limit = parameters.limit;
+    let cursor = parameters.cursor.clone();
+    let filter = filter(parameters);
     let sealer = Sealer::new(caller.snapshot.secret());
     let filters = filter.hash();
     let position = |last_id| Cursor { dataset, license: caller.license.id, filters, last_id };
-    let after = match params.opaque("cursor")? {
+    let after = match cursor {
         None => 0,
         Some(text) => sealer
             .open_cursor(&text)
@@ -61,66 +38,47 @@ pub(super) fn list(
             .last_id,
     };
     let wait = if filter.needs_columns() && !view.has_columns() { Wait::Building } else { Wait::Reading };
-    let may_make = patience >= wait;
-    let page = pages.list(&view, (filter, after, usize::from(limit)), may_make, |(filter, after, limit)| {
-        let rows = list::list(&view, filter, *after, *limit)?;
-        // Of a cursor the tag takes the meaning: where it leads, and in which list.
-        let texts = view.texts(rows.rows.iter().copied())?;
-        let hashes = texts.hashes(0..texts.len());
-        let next = rows.next_after.map(|last_id| last_id.get().to_be_bytes());
-        let cursor = next.as_ref().map(|last_id| [last_id.as_slice(), &filters].concat()).unwrap_or_default();
-        let etag = ETag::of("list", [hashes.as_slice(), &cursor]);
-        Ok((rows, etag))
-    })?;
-    let Some(page) = page else { return Ok(Outcome::Later(wait)) };
-    let (rows, etag) = page.as_ref();
-    if etag::matches(headers.get_all(IF_NONE_MATCH).iter(), etag) {
-        // The caller has it all: nothing is put together.
-        return Ok(Response::revalidatable(Content::Bytes(Rope::default()), etag.clone()).into());
+    if patience < wait {
+        return Ok(Outcome::Later(wait));
     }
-    if patience < Wait::Reading && !view.has_texts(rows.rows.iter().copied()) {
-        return Ok(Outcome::Later(Wait::Reading));
+    let rows = list::list(&view, &filter, after, usize::from(limit))?;
+    let records = view.record_json(rows.rows.iter().copied())?;
+    let mut hashes = Vec::with_capacity(records.len() * size_of::<Hash>());
+    let mut body = Vec::with_capacity(records.iter().map(|json| json.bytes().len() + 1).sum::<usize>() + 160);
+    body.extend_from_slice(b"{\"data\":[");
+    for (index, json) in records.iter().enumerate() {
+        if index > 0 {
+            body.push(b',');
+        }
+        body.extend_from_slice(json.bytes());
+        hashes.extend_from_slice(json.hash());
     }
-    let mut tail = Vec::with_capacity(160);
-    tail.extend_from_slice(b"],\"has_more\":");
+    body.extend_from_slice(b"],\"has_more\":");
+    let mut cursor = Vec::new();
     match rows.next_after {
-        None => tail.extend_from_slice(b"false,\"next_cursor\":null}"),
+        None => body.extend_from_slice(b"false,\"next_cursor\":null}"),
         Some(last_id) => {
-            tail.extend_from_slice(b"true,\"next_cursor\":");
-            push_str(&mut tail, &sealer.seal_cursor(&position(last_id.get())));
-            tail.push(b'}');
+            body.extend_from_slice(b"true,\"next_cursor\":");
+            push_str(&mut body, &sealer.seal_cursor(&position(last_id.get())));
+            body.push(b'}');
+            cursor = [&last_id.get().to_be_bytes(), filters.as_slice()].concat();
         }
     }
-    let texts = view.texts(rows.rows.iter().copied())?;
-    let packed_place = Some(PackedPlace::of(pages, &page));
-    let license = Arc::clone(&caller.license);
-    let content = Page { license, dataset, head: "{\"data\":[", texts, tail, packed_place };
-    Ok(Response::revalidatable(Content::Page(Box::new(content)), etag.clone()).into())
+    // Of a cursor the tag takes the meaning: where it leads, and in which list.
+    let etag = ETag::of("list", [hashes.as_slice(), &cursor]);
+    Ok(Outcome::made(&view, Representation::revalidatable(body, etag))?)
 }
 
-fn filter(params: &Params<'_>) -> Result<Filter, Problem> {
-    let date = |name| params.read(name, |text| parse_date(text).map_err(|rule| rule.to_string()));
-    Ok(Filter {
-        updated_since: updated_since(params)?,
-        text: params.read("q", |text| {
-            let length = text.chars().count();
-            if (2..=100).contains(&length) {
-                Ok(text.to_owned())
-            } else {
-                Err(format!("must have 2 to 100 characters, not {length}"))
-            }
-        })?,
-        year: params.whole("year", 1900, 2100)?,
-        start_date_from: date("start_date_from")?,
-        start_date_to: date("start_date_to")?,
-        country: params.text("country")?,
-        therapy_area: params.text("therapy_area")?,
-    })
-}
-
-/// The parameter `updated_since`, shared with the feed.
-pub(super) fn updated_since(params: &Params<'_>) -> Result<Option<Timestamp>, Problem> {
-    params.read("updated_since", |text| parse_time(text).map_err(|rule| rule.to_string()))
+fn filter(parameters: ListParameters) -> Filter {
+    Filter {
+        updated_since: parameters.updated_since,
+        text: parameters.q,
+        year: parameters.year,
+        start_date_from: parameters.start_date_from,
+        start_date_to: parameters.start_date_to,
+        country: parameters.country,
+        therapy_area: parameters.therapy_area,
+    }
 }
 
 /// A single record.
@@ -128,11 +86,11 @@ pub(super) fn single(
     caller: &Caller,
     dataset: Dataset,
     id: Option<Id>,
-    params: &Params<'_>,
+    query: &Query<'_>,
     patience: Wait,
 ) -> Result<Outcome, Problem> {
     let view = caller.view(dataset)?;
-    params.allow(&[])?;
+    query.parse::<NoParameters>()?;
     if patience < Wait::Reading && !view.has_index() {
         return Ok(Outcome::Later(Wait::Reading));
     }
@@ -146,12 +104,12 @@ pub(super) fn single(
             format!("There is no record with this id in the dataset `{dataset}` of your license."),
         )
     })?;
-    if patience < Wait::Reading && !view.has_texts([row]) {
+    if patience < Wait::Reading && !view.has_json(row) {
         return Ok(Outcome::Later(Wait::Reading));
     }
-    let texts = view.texts([row])?;
-    let etag = ETag::of("record", [texts.hash(0).as_slice()]);
-    let license = Arc::clone(&caller.license);
-    let page = Page { license, dataset, head: "{\"data\":", texts, tail: b"}".to_vec(), packed_place: None };
-    Ok(Response::revalidatable(Content::Page(Box::new(page)), etag).into())
+    let records = view.record_json([row])?;
+    let json = records.first().ok_or_else(|| Problem::internal("a record without JSON"))?;
+    let body = [b"{\"data\":", json.bytes(), b"}"].concat();
+    let etag = ETag::of("record", [json.hash().as_slice()]);
+    Ok(Outcome::made(&view, Representation::revalidatable(body, etag))?)
 }

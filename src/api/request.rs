@@ -12,10 +12,8 @@ use crate::model::Timestamp;
 pub struct Request {
     /// The method.
     pub method: Method,
-    /// The path as sent: not decoded.
-    pub path: String,
-    /// The query as sent, without its `?`.
-    pub query: Option<String>,
+    /// The path and query as sent: not decoded.
+    pub target: String,
     /// The headers.
     pub headers: HeaderMap,
     /// Whether a body follows.
@@ -31,6 +29,16 @@ pub struct Request {
 }
 
 impl Request {
+    /// The path as sent.
+    pub fn path(&self) -> &str {
+        self.target.split_once('?').map_or(&self.target, |(path, _)| path)
+    }
+
+    /// The query as sent, without its `?`.
+    pub fn query(&self) -> Option<&str> {
+        self.target.split_once('?').map(|(_, query)| query)
+    }
+
     /// Whether the answer's body is to be left out.
     pub fn is_head(&self) -> bool {
         self.method == Method::HEAD

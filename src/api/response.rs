@@ -1,19 +1,18 @@
-//! What goes out. Every answer passes through [`Response::finish`], which puts on it what every answer carries.
+//! What goes out: the status and headers that every answer carries, around what it says.
 
+use bytes::Bytes;
 use http::header::{
-    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH,
-    VARY, X_CONTENT_TYPE_OPTIONS,
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG,
+    HeaderName, IF_NONE_MATCH, VARY, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderValue, StatusCode};
 
-use super::content::Content;
-use super::etag::{self, ETag};
+use super::etag;
 use super::observe::FeedUse;
-use super::problem::Code;
+use super::problem::{Code, Problem};
 use super::rate::Window;
+use super::representation::{Body, Representation};
 use super::request::Request;
-use crate::query::packed::Packer;
-use crate::store::Rope;
 
 /// The id that every answer carries.
 pub static X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -26,103 +25,112 @@ static RATELIMIT_REMAINING: HeaderName = HeaderName::from_static("ratelimit-rema
 static RATELIMIT_RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
 
 /// Room for so many headers is made at once.
-const HEADERS_EXPECTED: usize = 12;
+const EXPECTED_HEADERS: usize = 14;
 
-/// An answer in the making.
+/// A whole answer.
 #[must_use = "an answer that is not sent leaves its caller waiting"]
 #[derive(Clone, Debug)]
 pub struct Response {
     /// The status.
     pub status: StatusCode,
-    /// The headers so far.
+    /// The headers.
     pub headers: HeaderMap,
-    /// The body, once the answer is finished.
-    pub body: Rope,
+    /// The body.
+    pub body: Bytes,
     /// The kind of error, of a problem.
     pub problem: Option<Code>,
     /// Where the caller stands in a change feed.
     pub feed: Option<FeedUse>,
     /// Whether the request had a key that is usable from where it came.
     pub has_key: bool,
-    content: Content,
-    etag: Option<ETag>,
+}
+
+/// What every answer carries: its id, and the rate window under `/v1`.
+fn common_headers(request_id: &str, window: Option<&Window>) -> HeaderMap {
+    let mut headers = HeaderMap::with_capacity(EXPECTED_HEADERS);
+    if let Ok(id) = HeaderValue::from_str(request_id) {
+        headers.insert(X_REQUEST_ID.clone(), id);
+    }
+    if let Some(window) = window {
+        headers.insert(RATELIMIT_LIMIT.clone(), window.limit.into());
+        headers.insert(RATELIMIT_REMAINING.clone(), window.remaining.into());
+        headers.insert(RATELIMIT_RESET.clone(), window.reset_s.into());
+    }
+    headers
 }
 
 impl Response {
-    /// An answer that must not be stored.
-    pub fn new(status: StatusCode, content_type: &'static str, content: Content) -> Response {
-        let mut headers = HeaderMap::with_capacity(HEADERS_EXPECTED);
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-        Response {
-            status,
-            headers,
-            body: Rope::default(),
-            problem: None,
-            feed: None,
-            has_key: false,
-            content,
-            etag: None,
-        }
-    }
-
-    /// A JSON answer that must not be stored.
-    pub fn json(content: Content) -> Response {
-        Response::new(StatusCode::OK, "application/json", content)
-    }
-
-    /// A JSON answer that may be revalidated.
-    pub fn revalidatable(content: Content, etag: ETag) -> Response {
-        Response { etag: Some(etag), ..Response::json(content) }
-    }
-
-    /// Puts a header on.
-    pub fn with(mut self, name: HeaderName, value: HeaderValue) -> Response {
-        self.headers.insert(name, value);
-        self
-    }
-
-    /// What every answer carries: its id, the rate window under `/v1`, how it may be stored, its length; 304 where the
-    /// caller has the content already; no body for HEAD.
-    pub fn finish(mut self, request: &Request, request_id: &str, window: Option<&Window>, packer: &Packer) -> Response {
-        let headers = &mut self.headers;
-        if let Ok(id) = HeaderValue::from_str(request_id) {
-            headers.insert(X_REQUEST_ID.clone(), id);
-        }
-        if let Some(window) = window {
-            headers.insert(RATELIMIT_LIMIT.clone(), window.limit.into());
-            headers.insert(RATELIMIT_REMAINING.clone(), window.remaining.into());
-            headers.insert(RATELIMIT_RESET.clone(), window.reset_s.into());
-        }
-        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        match &self.etag {
+    /// The answer to a request: 304 where the caller has the content already, no body for HEAD.
+    pub(super) fn new(
+        representation: &Representation,
+        request: &Request,
+        request_id: &str,
+        window: Option<&Window>,
+    ) -> Response {
+        let mut headers = common_headers(request_id, window);
+        let mut response = Response::empty(StatusCode::OK);
+        response.feed = representation.feed;
+        match &representation.etag {
             None => {
                 headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
             }
             Some(etag) => {
                 headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
                 headers.insert(VARY, HeaderValue::from_static("Authorization, X-API-Key, Accept-Encoding"));
-                headers.insert(ETAG, etag.header());
+                headers.insert(ETAG, etag.header().clone());
                 if etag::matches(request.headers.get_all(IF_NONE_MATCH).iter(), etag) {
-                    self.status = StatusCode::NOT_MODIFIED;
-                    headers.remove(CONTENT_TYPE);
-                    headers.remove(X_CONTENT_TYPE_OPTIONS);
-                    return self;
+                    return Response { status: StatusCode::NOT_MODIFIED, headers, ..response };
                 }
             }
         }
-        let packed = if accepts_gzip(&request.headers) { self.content.packed(packer) } else { None };
-        let body = match packed {
-            Some(packed) => {
-                headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-                packed
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(representation.content_type));
+        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        for (name, value) in &representation.headers {
+            headers.insert(name, value.clone());
+        }
+        if let Body::Export { name, ending, .. } = &representation.body {
+            let name = format!("attachment; filename=\"{name}-{}.{ending}\"", request.wall.date());
+            if let Ok(name) = HeaderValue::try_from(name) {
+                headers.insert(CONTENT_DISPOSITION, name);
             }
-            None => std::mem::replace(&mut self.content, Content::Bytes(Rope::default())).plain(),
-        };
+        }
+        let gzip = accepts_gzip(&request.headers).then(|| representation.gzip()).flatten();
+        if gzip.is_some() {
+            headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
+        let body = gzip.unwrap_or_else(|| representation.plain());
+        response.put_body(body, request, &mut headers);
+        Response { headers, ..response }
+    }
+
+    /// The answer that tells of a problem.
+    pub(super) fn of_problem(
+        problem: Problem,
+        docs_url: &str,
+        request: &Request,
+        request_id: &str,
+        window: Option<&Window>,
+    ) -> Response {
+        problem.log(request_id);
+        let mut headers = common_headers(request_id, window);
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        let mut response = Response { problem: Some(problem.code), ..Response::empty(problem.status) };
+        response.put_body(problem.body(docs_url, request_id).into(), request, &mut headers);
+        headers.extend(problem.headers);
+        Response { headers, ..response }
+    }
+
+    fn empty(status: StatusCode) -> Response {
+        Response { status, headers: HeaderMap::new(), body: Bytes::new(), problem: None, feed: None, has_key: false }
+    }
+
+    fn put_body(&mut self, body: Bytes, request: &Request, headers: &mut HeaderMap) {
         headers.insert(CONTENT_LENGTH, body.len().into());
         if !request.is_head() {
             self.body = body;
         }
-        self
     }
 }
 

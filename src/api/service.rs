@@ -3,30 +3,26 @@
 //! HTTP (400) → body (400) → route (404) → method (405) → key (401) → address (403) → rate (429) → dataset (403) →
 //! parameters (400) → token (400, 410) → record (404).
 
-use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use http::header::{CONTENT_SECURITY_POLICY, REFERRER_POLICY};
 use http::{HeaderValue, Method, StatusCode};
 
+use super::answers::{self, AnswerCache, CachedAnswer};
 use super::caller::Caller;
-use super::content::{Content, Document};
-use super::deferred::{Answer, Asked, Deferred, Outcome, Passed, Wait};
+use super::deferred::{Answer, Asked, Deferred, Made, Outcome, Passed, RateHeaders, Resumed, Shared, Turn, Wait};
 use super::observe::{Answered, Observer, RequestLog};
-use super::pages::Pages;
-use super::params::Params;
 use super::problem::{Code, Problem};
-use super::rate::RateLimiter;
-use super::reference::ReferenceLists;
+use super::rate::{RateLimiter, Window};
+use super::representation::Representation;
 use super::request::Request;
-use super::response::Response;
-use super::route::{Route, find_route, is_under_v1};
-use super::source::Source;
-use super::{auth, changes, exports, records, status};
+use super::response::{Response, accepts_gzip};
+use super::source::SnapshotSource;
+use super::{auth, changes, exports, records, reference, status};
+use crate::contract::route::is_under_v1;
+use crate::contract::{CONTRACT, Query, Resource};
 use crate::docs;
-use crate::model::KeyRecord;
-use crate::query::packed::Packer;
 
 /// What a service is configured with.
 #[derive(Clone, Debug)]
@@ -37,8 +33,8 @@ pub struct Settings {
     pub docs_url: String,
     /// The longest path and query, in bytes.
     pub max_uri_bytes: usize,
-    /// What the parts that compressed answers are put together from may take in memory, in bytes.
-    pub packed_bytes: usize,
+    /// What finished answers may take in memory, in bytes.
+    pub answer_cache_bytes: u64,
 }
 
 impl Settings {
@@ -46,20 +42,17 @@ impl Settings {
     pub fn of(public_url: &str) -> Settings {
         let public_url = public_url.trim_end_matches('/').to_owned();
         let docs_url = format!("{public_url}/docs");
-        Settings { docs_url, public_url, max_uri_bytes: 4096, packed_bytes: 64 << 20 }
+        Settings { docs_url, public_url, max_uri_bytes: 4096, answer_cache_bytes: answers::DEFAULT_MAX_BYTES }
     }
 }
 
 /// The API over a source of snapshots.
 pub struct Service {
     settings: Settings,
-    source: Arc<dyn Source>,
+    source: Arc<dyn SnapshotSource>,
     observer: Arc<dyn Observer>,
     rate: RateLimiter,
-    packer: Arc<Packer>,
-    reference_lists: ReferenceLists,
-    pages: Arc<Pages>,
-    documents: Mutex<HashMap<String, (&'static str, Arc<Document>)>>,
+    answers: AnswerCache,
 }
 
 impl std::fmt::Debug for Service {
@@ -70,15 +63,14 @@ impl std::fmt::Debug for Service {
 
 impl Service {
     /// A service with fresh rate windows, which logs a line per request.
-    pub fn new(settings: Settings, source: Arc<dyn Source>) -> Service {
+    pub fn new(settings: Settings, source: Arc<dyn SnapshotSource>) -> Service {
         Service::observed(settings, source, Arc::new(RequestLog))
     }
 
     /// A service with fresh rate windows, whose answers an observer hears of.
-    pub fn observed(settings: Settings, source: Arc<dyn Source>, observer: Arc<dyn Observer>) -> Service {
-        let packer = Arc::new(Packer::new(settings.packed_bytes));
-        let (rate, reference_lists, pages, documents) = Default::default();
-        Service { settings, source, observer, rate, packer, reference_lists, pages, documents }
+    pub fn observed(settings: Settings, source: Arc<dyn SnapshotSource>, observer: Arc<dyn Observer>) -> Service {
+        let answers = AnswerCache::new(settings.answer_cache_bytes);
+        Service { settings, source, observer, rate: RateLimiter::default(), answers }
     }
 
     /// Who hears of answers and connections.
@@ -91,37 +83,74 @@ impl Service {
         &self.settings
     }
 
+    /// The finished answers that are kept.
+    pub fn answers(&self) -> &AnswerCache {
+        &self.answers
+    }
+
     /// Answers a request at once, or hands it back to be gone on with where it may wait. A panic on the way is a 500 for this
     /// request alone.
     pub fn answer(&self, request: Request) -> Answer {
         let request_id = new_request_id();
-        let window = is_under_v1(&request.path).then(|| self.rate.address_window(request.address, request.at));
-        let mut asked = Asked { request, request_id, window, key: None, pattern: "(none)" };
-        let mut passed = None;
-        let outcome = catch(|| {
-            if let Some(response) = self.check(&mut asked, &mut passed)? {
-                return Ok(response.into());
+        let mut asked = Asked { request, request_id, window: RateHeaders::OfAddress, key: None, pattern: "(none)" };
+        match catch(|| self.check(&mut asked)) {
+            Err(problem) => Answer::Ready(self.refuse_asked(&asked, problem)),
+            Ok(Checked::Open(answer)) => Answer::Ready(self.finish(&asked, &answer.representation)),
+            Ok(Checked::Passed(passed)) => {
+                let resumed = self.go_on(Deferred { asked, passed, wait: Wait::Nothing, earlier: None });
+                if let Some(Made { license, target, answer }) = resumed.made {
+                    self.answers.insert(Some(license), &target, answer);
+                }
+                resumed.answer
             }
-            let passed = passed.as_ref().ok_or_else(|| Problem::internal("a request without a caller"))?;
-            self.respond(&asked.request, passed, Wait::Nothing)
-        });
-        self.conclude(asked, passed, outcome)
+        }
+    }
+
+    /// Waits until it is a request's turn: of those that wait for the same answer, one has it made.
+    pub async fn join(&self, mut deferred: Box<Deferred>) -> Turn<'_> {
+        let Passed { caller, .. } = &deferred.passed;
+        let target = &deferred.asked.request.target;
+        let joined = self.answers.join(Some(caller.license.id), target, |answer| caller.is_current(answer)).await;
+        let (making, earlier) = match joined {
+            Err((making, earlier)) => (making, earlier),
+            Ok(answer) if answer.representation.is_ready(accepts_gzip(&deferred.asked.request.headers)) => {
+                return Turn::Answered(self.finish(&deferred.asked, &answer.representation));
+            }
+            Ok(_) => (None, None),
+        };
+        deferred.earlier = earlier;
+        Turn::Make(deferred, Shared(making))
     }
 
     /// Goes on with an answer that had to wait, in a thread that may. It may turn out that it has to wait for more.
-    pub fn resume(&self, deferred: Deferred) -> Answer {
-        let Deferred { asked, passed, wait } = deferred;
-        let outcome = catch(|| match self.respond(&asked.request, &passed, wait)? {
+    pub fn resume(&self, deferred: Box<Deferred>) -> Resumed {
+        let wait = deferred.wait;
+        let resumed = self.go_on(*deferred);
+        match resumed.answer {
             // It would come round for ever.
-            Outcome::Later(more) if more <= wait => Err(Problem::internal("an answer waited in vain")),
-            outcome => Ok(outcome),
-        });
-        self.conclude(asked, Some(passed), outcome)
+            Answer::Deferred(again) if again.wait <= wait => {
+                let problem = Problem::internal("an answer waited in vain");
+                Resumed { answer: Answer::Ready(self.refuse(&again, problem)), made: None }
+            }
+            answer => Resumed { answer, ..resumed },
+        }
     }
 
-    /// The answer to a deferred request, of what was made for it. The observer hears of it.
-    pub fn finish(&self, deferred: Deferred, made: Result<Response, Problem>) -> Response {
-        self.finish_asked(&deferred.asked, made)
+    /// Gives what was made to those who wait for it, and keeps it. Returns what became of the request itself.
+    pub fn share(&self, shared: Shared<'_>, resumed: Resumed) -> Answer {
+        if let Some(Made { license, target, answer }) = resumed.made {
+            match shared.0 {
+                // Someone else may have dropped the entry meanwhile: then those who wait make their own.
+                Some(making) => drop(making.insert(answer)),
+                None => self.answers.insert(Some(license), &target, answer),
+            }
+        }
+        resumed.answer
+    }
+
+    /// The answer to a deferred request that cannot be gone on with. The observer hears of it.
+    pub fn refuse(&self, deferred: &Deferred, problem: Problem) -> Response {
+        self.refuse_asked(&deferred.asked, problem)
     }
 
     /// Answers a request here and now, however long it takes.
@@ -130,61 +159,108 @@ impl Service {
         loop {
             answer = match answer {
                 Answer::Ready(response) => return response,
-                Answer::Deferred(deferred) => self.resume(*deferred),
-                Answer::Export(deferred, call) => {
-                    let built = catch(|| call.build(&self.packer).map(|file| call.respond(&file)));
-                    return self.finish(*deferred, built);
+                Answer::Deferred(mut deferred) => {
+                    let license = deferred.passed.caller.license.id;
+                    deferred.earlier = self.answers.find(Some(license), &deferred.asked.request.target);
+                    let resumed = self.resume(deferred);
+                    self.share(Shared(None), resumed)
                 }
             }
         }
     }
 
-    /// What parts of exports are compressed with.
-    pub fn packer(&self) -> &Arc<Packer> {
-        &self.packer
+    /// Makes an answer, if it has to wait for no more than it may.
+    fn go_on(&self, deferred: Deferred) -> Resumed {
+        let Deferred { asked, passed, wait: patience, earlier } = deferred;
+        let (license, target) = (passed.caller.license.id, &asked.request.target);
+        let found = self.answers.find(Some(license), target).filter(|answer| passed.caller.is_current(answer));
+        let wants_gzip = accepts_gzip(&asked.request.headers);
+        let wait = match found {
+            Some(answer) => {
+                let is_whole = answer.representation.is_ready(wants_gzip);
+                if is_whole || patience >= Wait::Reading {
+                    let response = self.finish(&asked, &answer.representation);
+                    // Its compressed form counts from now on.
+                    let made = (!is_whole).then(|| Made { license, target: target.clone(), answer });
+                    return Resumed { answer: Answer::Ready(response), made };
+                }
+                Wait::Reading
+            }
+            None => match catch(|| self.make(&asked.request, &passed, patience, earlier.as_deref())) {
+                Ok(Outcome::Made(answer)) => {
+                    let answer = Arc::new(answer);
+                    let response = self.finish(&asked, &answer.representation);
+                    let made = Some(Made { license, target: target.clone(), answer });
+                    return Resumed { answer: Answer::Ready(response), made };
+                }
+                Ok(Outcome::Later(wait)) => wait,
+                Err(problem) => {
+                    return Resumed { answer: Answer::Ready(self.refuse_asked(&asked, problem)), made: None };
+                }
+            },
+        };
+        Resumed { answer: Answer::Deferred(Box::new(Deferred { asked, passed, wait, earlier })), made: None }
     }
 
-    fn conclude(&self, asked: Asked, passed: Option<Passed>, outcome: Result<Outcome, Problem>) -> Answer {
-        match (outcome, passed) {
-            (Ok(Outcome::Later(wait)), Some(passed)) => Answer::Deferred(Box::new(Deferred { asked, passed, wait })),
-            (Ok(Outcome::Export(call)), Some(passed)) => {
-                Answer::Export(Box::new(Deferred { asked, passed, wait: Wait::Building }), Arc::new(call))
-            }
-            (Ok(Outcome::Response(response)), _) => Answer::Ready(self.finish_asked(&asked, Ok(response))),
-            (Ok(_), None) => {
-                Answer::Ready(self.finish_asked(&asked, Err(Problem::internal("an answer waits for nobody"))))
-            }
-            (Err(problem), _) => Answer::Ready(self.finish_asked(&asked, Err(problem))),
+    fn finish(&self, asked: &Asked, representation: &Representation) -> Response {
+        let Asked { request, request_id, .. } = asked;
+        match catch(|| Ok(Response::new(representation, request, request_id, self.window(asked).as_ref()))) {
+            Ok(response) => self.tell(asked, response),
+            Err(problem) => self.refuse_asked(asked, problem),
         }
     }
 
-    fn finish_asked(&self, asked: &Asked, made: Result<Response, Problem>) -> Response {
-        let Asked { request, request_id, window, key, pattern } = asked;
-        let finish = |made: Result<Response, Problem>| {
-            let response = made.unwrap_or_else(|problem| problem.into_response(&self.settings.docs_url, request_id));
-            response.finish(request, request_id, window.as_ref(), &self.packer)
-        };
-        let mut response = catch(|| Ok(finish(made))).unwrap_or_else(|problem| finish(Err(problem)));
+    fn refuse_asked(&self, asked: &Asked, problem: Problem) -> Response {
+        let Asked { request, request_id, .. } = asked;
+        let (docs_url, window) = (&self.settings.docs_url, self.window(asked));
+        self.tell(asked, Response::of_problem(problem, docs_url, request, request_id, window.as_ref()))
+    }
+
+    /// What the rate headers tell.
+    fn window(&self, Asked { request, window, .. }: &Asked) -> Option<Window> {
+        match window {
+            RateHeaders::Of(window) => Some(*window),
+            RateHeaders::OfAddress if is_under_v1(request.path()) => {
+                Some(self.rate.address_window(request.address, request.at))
+            }
+            RateHeaders::OfAddress | RateHeaders::None => None,
+        }
+    }
+
+    /// Tells the observer of a finished answer.
+    fn tell(&self, asked: &Asked, mut response: Response) -> Response {
+        let Asked { request, request_id, key, pattern, .. } = asked;
         response.has_key = key.is_some() && response.problem != Some(Code::IpNotAllowed);
-        tell(self.observer.as_ref(), request, pattern, request_id, key.as_deref(), &response);
+        self.observer.answered(&Answered {
+            request_id,
+            method: &request.method,
+            route: pattern,
+            status: response.status.as_u16(),
+            problem: response.problem,
+            key: key.as_deref(),
+            address: request.address,
+            bytes: response.body.len(),
+            duration: request.at.elapsed(),
+            feed: response.feed,
+        });
         response
     }
 
     /// A problem for a request that never became one: what HTTP itself refused.
-    pub fn refuse(&self, status: StatusCode, detail: &str) -> (Problem, String) {
+    pub fn refuse_unread(&self, status: StatusCode, detail: &str) -> (Problem, String) {
         (Problem::invalid_request(status, detail), new_request_id())
     }
 
-    /// All that is asked of a request before its parameters: `None` when its caller has passed.
-    fn check(&self, asked: &mut Asked, passed: &mut Option<Passed>) -> Result<Option<Response>, Problem> {
+    /// All that is asked of a request before its parameters.
+    fn check(&self, asked: &mut Asked) -> Result<Checked, Problem> {
         let request = &asked.request;
         if let Some(flaw) = request.flaw {
-            asked.window = None;
+            asked.window = RateHeaders::None;
             return Err(Problem::invalid_request(StatusCode::BAD_REQUEST, flaw));
         }
-        let uri_bytes = request.path.len() + request.query.as_ref().map_or(0, |query| query.len() + 1);
+        let uri_bytes = request.target.len();
         if uri_bytes > self.settings.max_uri_bytes {
-            asked.window = None;
+            asked.window = RateHeaders::None;
             return Err(Problem::invalid_request(
                 StatusCode::URI_TOO_LONG,
                 format!(
@@ -201,48 +277,54 @@ impl Service {
             ));
         }
         let closing = |problem: Problem| if request.has_body { problem.closing() } else { problem };
-        let route = find_route(&request.path).ok_or_else(|| {
+        let route = CONTRACT.route(request.path()).ok_or_else(|| {
             closing(Problem::new(
                 Code::NotFound,
                 format!("There is no such endpoint. The endpoints are listed at {}/docs.", self.settings.public_url),
             ))
         })?;
-        asked.pattern = route.pattern();
+        asked.pattern = route.endpoint.pattern;
         if !reading {
             return Err(closing(Problem::method_not_allowed(&request.method)));
         }
-        match route {
-            Route::Docs => return self.docs(request).map(Some),
-            Route::Status => {
-                let params = Params::of(request.query.as_deref());
+        match route.endpoint.resource {
+            Resource::Docs => return self.docs(request.path()).map(Checked::Open),
+            Resource::Status => {
+                let query = Query::of(route.endpoint, request.query());
                 let snapshot = self.source.published();
                 let readable = self.source.is_readable();
-                return status::status(&snapshot, readable, &params, request.wall).map(Some);
+                let status = status::status(&snapshot, readable, &query, request.wall)?;
+                return Ok(Checked::Open(Arc::new(CachedAnswer { rests_on: None, representation: status })));
             }
             _ => {}
         }
         let looks = self.source.looks();
         let caller = self.identify(asked)?;
-        *passed = Some(Passed { caller, route, looks });
-        Ok(None)
+        Ok(Checked::Passed(Passed { caller, route, looks }))
     }
 
     /// The answer to a caller who passed, if it has to wait for no more than `patience`.
-    fn respond(&self, request: &Request, passed: &Passed, patience: Wait) -> Result<Outcome, Problem> {
+    fn make(
+        &self,
+        request: &Request,
+        passed: &Passed,
+        patience: Wait,
+        earlier: Option<&CachedAnswer>,
+    ) -> Result<Outcome, Problem> {
         let Passed { caller, route, looks } = passed;
-        let params = Params::of(request.query.as_deref());
-        match route {
-            Route::Export(dataset) => exports::export(caller, dataset, &params, request.wall, patience),
-            Route::List(dataset) => records::list(caller, *dataset, &params, &request.headers, &self.pages, patience),
-            Route::Record(dataset, id) => records::single(caller, *dataset, *id, &params, patience),
-            Route::Changes(dataset) => {
+        let query = &Query::of(route.endpoint, request.query());
+        match route.endpoint.resource {
+            Resource::Export => exports::export(caller, route, query, patience, earlier),
+            Resource::List(dataset) => records::list(caller, dataset, query, patience),
+            Resource::Record(dataset) => records::single(caller, dataset, route.value.parse().ok(), query, patience),
+            Resource::Changes(dataset) => {
                 let newer = changes::Newer { source: self.source.as_ref(), looks: *looks };
-                changes::changes(caller, &newer, *dataset, &params, &self.pages, patience)
+                changes::changes(caller, &newer, dataset, query, patience)
             }
-            Route::TherapyAreas => self.reference_lists.therapy_areas(caller, &params, patience),
-            Route::Tags => self.reference_lists.tags(caller, &params, patience),
-            Route::Organizations => self.reference_lists.organizations(caller, &params, patience),
-            Route::Docs | Route::Status => Err(Problem::internal("a route was not taken")),
+            Resource::TherapyAreas => reference::therapy_areas(caller, query, patience),
+            Resource::Tags => reference::tags(caller, query, patience),
+            Resource::Organizations => reference::organizations(caller, query, patience),
+            Resource::Docs | Resource::Status => Err(Problem::internal("a route was not taken")),
         }
     }
 
@@ -256,7 +338,7 @@ impl Service {
             Err(problem) => {
                 // Only unusable keys use up the address's window, and only they are refused by it.
                 let counted = self.rate.count_failure(request.address, request.at);
-                asked.window = Some(counted.unwrap_or_else(|window| window));
+                asked.window = RateHeaders::Of(counted.unwrap_or_else(|window| window));
                 return Err(match counted {
                     Ok(_) => problem,
                     Err(window) => Problem::rate_limited(
@@ -274,7 +356,7 @@ impl Service {
             Problem::new(Code::Unavailable, "The license of this API key is being set up. Try again in a minute.")
         })?;
         let counted = self.rate.count_key(&key.id, license.rate_limit, request.at);
-        asked.window = Some(counted.unwrap_or_else(|window| window));
+        asked.window = RateHeaders::Of(counted.unwrap_or_else(|window| window));
         if let Err(window) = counted {
             return Err(Problem::rate_limited(
                 window.reset_s,
@@ -287,26 +369,32 @@ impl Service {
         Ok(Caller { snapshot, license })
     }
 
-    /// A page of the documentation, made at its first call and kept: there are as many as the documentation has.
-    fn docs(&self, request: &Request) -> Result<Response, Problem> {
-        let mut pages = self.documents.lock().unwrap_or_else(PoisonError::into_inner);
-        let (content_type, body) = match pages.get(&request.path) {
-            Some(page) => page.clone(),
-            None => {
-                let page = docs::find_page(&request.path, &self.settings.public_url).ok_or_else(|| {
-                    let start = format!("There is no such page. Start at {}/docs.", self.settings.public_url);
-                    Problem::new(Code::NotFound, start)
-                })?;
-                let page = (page.content_type, Arc::new(Document::new(page.body)));
-                pages.insert(request.path.clone(), page.clone());
-                page
-            }
-        };
-        let response = Response::new(StatusCode::OK, content_type, Content::Document(body));
-        Ok(response
+    /// A page of the documentation.
+    fn docs(&self, path: &str) -> Result<Arc<CachedAnswer>, Problem> {
+        if let Some(page) = self.answers.find(None, path) {
+            return Ok(page);
+        }
+        let page = docs::find_page(&CONTRACT, path, &self.settings.public_url).ok_or_else(|| {
+            let start = format!("There is no such page. Start at {}/docs.", self.settings.public_url);
+            Problem::new(Code::NotFound, start)
+        })?;
+        let representation = Representation::text(page.content_type, page.body.into())
             .with(CONTENT_SECURITY_POLICY, HeaderValue::from_static(docs::CONTENT_SECURITY_POLICY))
-            .with(REFERRER_POLICY, HeaderValue::from_static("no-referrer")))
+            .with(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+        // It is compressed at once, so that it is weighed whole.
+        representation.gzip();
+        let page = Arc::new(CachedAnswer { rests_on: None, representation });
+        self.answers.insert(None, path, Arc::clone(&page));
+        Ok(page)
     }
+}
+
+/// What the checks before the parameters come to.
+enum Checked {
+    /// What needs no key.
+    Open(Arc<CachedAnswer>),
+    /// A caller whose key, address and rate have passed.
+    Passed(Passed),
 }
 
 /// A new id: unique across processes, and in the order of time for those who search logs.
@@ -317,27 +405,4 @@ pub fn new_request_id() -> String {
 /// Does a part of the work for one request. Its panic is that request's failure alone.
 fn catch<T>(work: impl FnOnce() -> Result<T, Problem>) -> Result<T, Problem> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(Problem::internal("the request's handler panicked")))
-}
-
-/// Tells the observer of a finished answer.
-fn tell(
-    observer: &dyn Observer,
-    request: &Request,
-    route: &'static str,
-    request_id: &str,
-    key: Option<&KeyRecord>,
-    response: &Response,
-) {
-    observer.answered(&Answered {
-        request_id,
-        method: &request.method,
-        route,
-        status: response.status.as_u16(),
-        problem: response.problem,
-        key,
-        address: request.address,
-        bytes: response.body.len(),
-        duration: request.at.elapsed(),
-        feed: response.feed,
-    });
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::store::Snapshot;
 
 /// Where snapshots come from.
-pub trait Source: Send + Sync {
+pub trait SnapshotSource: Send + Sync {
     /// The state that answers are made from.
     fn published(&self) -> Arc<Snapshot>;
 
@@ -17,7 +17,7 @@ pub trait Source: Send + Sync {
         true
     }
 
-    /// How many looks for newer commits have begun so far. Read when a request comes, for [`Source::catch_up`].
+    /// How many looks for newer commits have begun so far. Read when a request comes, for [`SnapshotSource::catch_up`].
     fn looks(&self) -> u64;
 
     /// Looks for newer commits, or a newer file, unless a look has begun since `looks` were counted: whoever waits for the

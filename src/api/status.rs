@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-use super::content::Content;
-use super::params::Params;
 use super::problem::{Code, Problem};
-use super::response::Response;
+use super::representation::Representation;
+use crate::contract::Query;
+use crate::contract::parameters::NoParameters;
 use crate::model::{Dataset, Timestamp};
 use crate::store::Snapshot;
 
@@ -33,10 +33,10 @@ struct DatasetStatus {
 pub(super) fn status(
     snapshot: &Snapshot,
     readable: bool,
-    params: &Params<'_>,
+    query: &Query<'_>,
     now: Timestamp,
-) -> Result<Response, Problem> {
-    params.allow(&[])?;
+) -> Result<Representation, Problem> {
+    query.parse::<NoParameters>()?;
     if !readable {
         return Err(Problem::new(Code::Unavailable, "The data cannot be read at the moment. Try again in a minute."));
     }
@@ -52,5 +52,5 @@ pub(super) fn status(
     };
     // A struct of texts and numbers always becomes JSON.
     let body = serde_json::to_vec(&status).unwrap_or_default();
-    Ok(Response::json(Content::Bytes(body.into())))
+    Ok(Representation::json(body))
 }

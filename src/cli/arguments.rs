@@ -1,4 +1,4 @@
-//! How arguments are read: durations, times, years.
+//! Parsers of arguments: durations, times, years, texts.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ pub(super) fn parse_text(text: &str) -> Result<String, String> {
     }
 }
 
-/// A text that is not empty and that listings show as it is.
+/// A text that is not empty, and that listings can print unchanged.
 pub(super) fn parse_plain_text(text: &str) -> Result<String, String> {
     if text.contains(steers) {
         return Err("it holds a line break, a tab, or another character that steers a terminal; write one line of \

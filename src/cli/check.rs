@@ -5,12 +5,12 @@ use std::process::ExitCode;
 use clap::Args;
 use serde::Serialize;
 
-use super::Common;
+use super::common::Common;
 use super::output::counted;
 use crate::model::printable::Printable;
 use crate::store::StoreError;
 use crate::store::check::{Report, check};
-use crate::store::file::panics;
+use crate::store::panics;
 
 /// Arguments of `medfeed check`.
 #[derive(Debug, Args)]
@@ -28,7 +28,7 @@ pub(super) fn run(common: &Common, _args: &CheckArgs) -> anyhow::Result<ExitCode
         Err(StoreError::Damaged { table, detail }) => Report::of_damage(table, detail),
         Err(error) => return Err(error.into()),
     };
-    // By now the file is closed again.
+    // The file is closed by now.
     if let Some(StoreError::Damaged { table, detail }) = panics::take_at_close() {
         report.add(table, detail);
     }

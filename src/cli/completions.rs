@@ -3,10 +3,8 @@
 use std::io::{Write, stdout};
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::Shell;
-
-use super::Cli;
 
 /// Arguments of `medfeed completions`.
 #[derive(Debug, Args)]
@@ -15,16 +13,16 @@ pub(super) struct CompletionsArgs {
     shell: Shell,
 }
 
-pub(super) fn run(args: CompletionsArgs) -> anyhow::Result<ExitCode> {
+pub(super) fn run(args: CompletionsArgs, mut program: Command) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "medfeed", &mut script);
+    clap_complete::generate(args.shell, &mut program, "medfeed", &mut script);
     stdout().write_all(&script)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The manual page of the program, followed by those of its subcommands.
-pub(super) fn print_manual() -> anyhow::Result<ExitCode> {
-    fn render(command: &clap::Command, name: &str, out: &mut Vec<u8>) -> std::io::Result<()> {
+/// Prints the manual pages of the program and of its subcommands.
+pub(super) fn print_manual(mut program: Command) -> anyhow::Result<ExitCode> {
+    fn render(command: &Command, name: &str, out: &mut Vec<u8>) -> std::io::Result<()> {
         let page = command.clone().name(name.to_owned()).display_name(name.to_owned());
         clap_mangen::Man::new(page).render(out)?;
         for subcommand in command.get_subcommands().filter(|subcommand| subcommand.get_name() != "help") {
@@ -32,10 +30,9 @@ pub(super) fn print_manual() -> anyhow::Result<ExitCode> {
         }
         Ok(())
     }
-    let mut command = Cli::command();
-    command.build();
+    program.build();
     let mut pages = Vec::new();
-    render(&command, "medfeed", &mut pages)?;
+    render(&program, "medfeed", &mut pages)?;
     stdout().write_all(&pages)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,4 +1,4 @@
-//! `medfeed demo`: real records, a license and a key in a throwaway database, served at once.
+//! `medfeed demo`: serves real records from a temporary database, with licenses and keys.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -10,18 +10,18 @@ use anyhow::Context;
 use clap::Args;
 use tokio::net::TcpListener;
 
-use super::Common;
+use super::common::Common;
 use super::output::print_line;
-use super::serve::{LogArgs, Setup, run_to_end, serve};
+use super::serve::{LogArgs, NO_RUNTIME};
 use crate::api::Settings;
 use crate::import::{self, Bounds, Options, Source};
 use crate::model::{ConferenceFields, Dataset, Scope};
 use crate::serve::address::TrustedProxies;
-use crate::serve::{Follow, Limits};
+use crate::serve::{Limits, Setup, Watcher, run_to_end, serve};
 use crate::store::write::licensing::KeySettings;
 use crate::store::{StoreError, Writer};
 
-/// The sample data set of the folder `data`, so that the program alone can serve it.
+/// The sample data of the folder `data`, embedded in the program.
 const SAMPLE: [(&str, &[u8]); 4] = [
     ("organizations.csv", include_bytes!("../../data/organizations.csv")),
     ("tags.csv", include_bytes!("../../data/tags.csv")),
@@ -42,7 +42,7 @@ pub(super) struct DemoArgs {
     log: LogArgs,
 }
 
-/// What the printed lines need.
+/// What the printed commands need.
 struct Sample {
     full_key: String,
     narrow_key: String,
@@ -53,11 +53,11 @@ struct Sample {
 
 pub(super) fn run(common: &Common, args: DemoArgs) -> anyhow::Result<ExitCode> {
     let log = args.log.start("warn")?;
-    // The folder goes with its database when the program ends.
+    // The folder and its database are removed when the program ends.
     let folder = tempfile::Builder::new().prefix("medfeed-demo-").tempdir()?;
     let database = folder.path().join("demo.redb");
     let sample = load(folder.path(), &database, common.wait)?;
-    let follow = Arc::new(Follow::open(&database, Duration::ZERO)?);
+    let watcher = Arc::new(Watcher::open(&database, Duration::ZERO)?);
     run_to_end(async {
         let listener = listen(args.listen).await?;
         let url = format!("http://{}", listener.local_addr()?);
@@ -66,7 +66,7 @@ pub(super) fn run(common: &Common, args: DemoArgs) -> anyhow::Result<ExitCode> {
         let commands = format!("{} --db {}", program.display(), database.display());
         let setup = Setup {
             listener,
-            follow,
+            watcher,
             settings,
             proxies: TrustedProxies::default(),
             tls: None,
@@ -80,8 +80,10 @@ pub(super) fn run(common: &Common, args: DemoArgs) -> anyhow::Result<ExitCode> {
             print_line(&format!("listening on {url}"));
             print_line(&introduce(&url, &commands, &sample));
         })
-        .await
+        .await?;
+        Ok(ExitCode::SUCCESS)
     })
+    .context(NO_RUNTIME)?
 }
 
 async fn listen(asked: Option<SocketAddr>) -> anyhow::Result<TcpListener> {

@@ -1,4 +1,4 @@
-//! `medfeed export`: the way back of `medfeed import`.
+//! `medfeed export`: writes the curated content as files for `medfeed import`.
 
 use std::fs::{DirBuilder, File, Permissions};
 use std::io::{self, BufWriter, Write};
@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::Common;
+use super::common::Common;
 use crate::model::reference::ReferenceFields;
 use crate::model::{ConferenceFields, Curated, Fields, JournalFields, RecordFields, flat, json};
 use crate::store::Snapshot;
@@ -73,13 +73,13 @@ pub(super) fn run(common: &Common, args: ExportArgs) -> anyhow::Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where the files go.
+/// The folder and format of the files, and their permissions.
 struct Target<'a> {
     args: &'a ExportArgs,
     readers: Readers,
 }
 
-/// Who may read the database, and so what is taken out of it.
+/// Who may read the database, and therefore the files made from it.
 #[derive(Clone, Copy, Debug)]
 struct Readers {
     /// The permission bits of its file.
@@ -93,24 +93,24 @@ impl Readers {
         Ok(Readers { mode: found.mode() & 0o777, group: found.gid() })
     }
 
-    /// The bits for a file of this group. What the database's group may do, another group may only as far as all may.
+    /// The permission bits for a file of a group. A group other than the database's gets no more than everybody has.
     fn mode_for(self, group: u32) -> u32 {
         if group == self.group { self.mode } else { (self.mode & !0o070) | ((self.mode & 0o007) << 3 & self.mode) }
     }
 
-    /// Gives a file their bits, whatever the umask left of them.
+    /// Sets a file's permission bits, whatever the umask is.
     fn set_on(self, file: &File) -> io::Result<()> {
         let mode = self.mode_for(file.metadata()?.gid());
         file.set_permissions(Permissions::from_mode(mode))
     }
 
-    /// Creates the folder where it is missing, and those above it: who may read a file may look into its folder.
+    /// Creates a folder and the missing ones above it, open to those who may read the files.
     fn create_folder(self, folder: &Path) -> io::Result<()> {
         let missing: Vec<&Path> =
             folder.ancestors().take_while(|above| !above.as_os_str().is_empty() && !above.is_dir()).collect();
         for folder in missing.into_iter().rev() {
             match DirBuilder::new().mode(0o700).create(folder) {
-                // `new/..` was missing, and came with `new`.
+                // `new/..` was missing, and exists since `new` was created.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => continue,
                 created => created?,
             }
@@ -121,7 +121,7 @@ impl Readers {
     }
 }
 
-/// A file of another format beside the new ones would make the folder import every row twice.
+/// Refuses a folder with files of another format, which would import every row twice.
 fn refuse_other_files(args: &ExportArgs) -> anyhow::Result<()> {
     for stem in [ConferenceFields::STEM, JournalFields::STEM, "organizations", "tags"] {
         for ending in ["jsonl", "csv", "jsonl.gz", "csv.gz"] {
@@ -137,7 +137,7 @@ fn refuse_other_files(args: &ExportArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes a file that appears under its name only when it is whole.
+/// Writes a file that takes its name only when it is complete.
 fn write_file(
     target: &Target<'_>,
     stem: &str,
@@ -164,7 +164,7 @@ fn write_records<F: RecordFields>(snapshot: &Snapshot, target: &Target<'_>) -> a
             Format::Jsonl => {
                 snapshot.for_each_record::<F, anyhow::Error>(|record, updated_at, _| {
                     rows += 1;
-                    out.write_all(&json::render_record(&record, updated_at, references))?;
+                    out.write_all(&json::render_record(&record, updated_at, &**references))?;
                     Ok(out.write_all(b"\n")?)
                 })?;
             }
@@ -172,7 +172,7 @@ fn write_records<F: RecordFields>(snapshot: &Snapshot, target: &Target<'_>) -> a
                 let mut table = begin_table(out, &flat::record_columns::<F>())?;
                 snapshot.for_each_record::<F, anyhow::Error>(|record, updated_at, _| {
                     rows += 1;
-                    let cells = flat::record_cells(&record, updated_at, references);
+                    let cells = flat::record_cells(&record, updated_at, &**references);
                     Ok(table.write_record(cells.iter().map(|cell| cell.as_bytes()))?)
                 })?;
                 table.flush()?;

@@ -12,7 +12,7 @@ use clap::builder::RangedU64ValueParser;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use super::Common;
+use super::common::Common;
 use super::output::{counted, note};
 use crate::import::{self, Bounds, Finding, Format, Options, Refusal, RowKind, Source};
 use crate::model::Dataset;
@@ -45,7 +45,7 @@ pub(super) struct ImportArgs {
     bounds: BoundsArgs,
 }
 
-/// How much is read before a file is refused.
+/// Bounds beyond which a file is refused.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Bounds, which no usual file meets")]
 struct BoundsArgs {
@@ -218,7 +218,7 @@ fn describe(outcome: &Outcome, dry_run: bool) -> String {
     text
 }
 
-/// A bar on a terminal; nothing elsewhere.
+/// A progress bar, on terminals only.
 struct Progress {
     bar: ProgressBar,
 }

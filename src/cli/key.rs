@@ -9,8 +9,8 @@ use clap::{Args, Subcommand};
 use ipnet::IpNet;
 use serde::Serialize;
 
-use super::Common;
 use super::arguments::{parse_duration, parse_plain_text, parse_timestamp};
+use super::common::Common;
 use super::output::note;
 use crate::model::key::KeyStatus;
 use crate::model::network::parse_network;
@@ -82,7 +82,7 @@ struct KeyJson {
     usage: Option<UsageJson>,
 }
 
-/// When a key was last used, and where it stands in the feeds, as far as servers beside the database recorded it.
+/// A key's last use and its position in the feeds, as recorded by servers of this database.
 #[derive(Debug, Serialize)]
 struct UsageJson {
     last_used_at: Option<String>,
@@ -195,7 +195,7 @@ fn list(common: &Common) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A key given for its id is told so without being shown: what goes wrong in a script ends in logs.
+/// Refuses a key given instead of its id, without printing it: what scripts print ends in logs.
 fn refuse_key(id: &str) -> anyhow::Result<()> {
     if ApiKey::parse(id).is_ok() {
         bail!("this is a key itself; give its id, which `medfeed key list` shows");

@@ -8,9 +8,10 @@ use anyhow::{anyhow, bail};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::Common;
 use super::arguments::{parse_plain_text, parse_text, parse_years};
+use super::common::Common;
 use super::output::{confirm, counted};
+use crate::model::license::Rule;
 use crate::model::printable::Printable;
 use crate::model::{ConferenceFields, Dataset, Id, JournalFields, License, RecordFields, Scope};
 use crate::store::write::licensing::LicenseChange;
@@ -88,10 +89,8 @@ pub(super) struct ExplainArgs {
 #[derive(Debug, Serialize)]
 struct LicenseJson {
     name: String,
-    datasets: BTreeSet<Dataset>,
-    therapy_areas: Option<BTreeSet<String>>,
-    countries: Option<BTreeSet<String>>,
-    years: Option<BTreeSet<u16>>,
+    #[serde(flatten)]
+    scope: Scope,
     rate_limit: u32,
     created_at: String,
 }
@@ -100,10 +99,7 @@ impl LicenseJson {
     fn of(license: &License) -> LicenseJson {
         LicenseJson {
             name: license.name.clone(),
-            datasets: license.scope.datasets.clone(),
-            therapy_areas: license.scope.therapy_areas.clone(),
-            countries: license.scope.countries.clone(),
-            years: license.scope.years.clone(),
+            scope: license.scope.clone(),
             rate_limit: license.rate_limit,
             created_at: license.created_at.to_string(),
         }
@@ -116,10 +112,10 @@ impl LicenseJson {
         format!(
             "{}\n  datasets       {}\n  therapy areas  {}\n  countries      {}\n  years          {}\n  rate limit     {} requests per minute and key\n",
             Printable(&self.name),
-            set(Some(&self.datasets)),
-            set(self.therapy_areas.as_ref()),
-            set(self.countries.as_ref()),
-            set(self.years.as_ref()),
+            set(Some(&self.scope.datasets)),
+            set(self.scope.therapy_areas.as_ref()),
+            set(self.scope.countries.as_ref()),
+            set(self.scope.years.as_ref()),
             self.rate_limit
         )
     }
@@ -182,11 +178,10 @@ fn set(common: &Common, args: SetArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The scope as the history tells of it.
+/// The scope as the history shows it.
 fn scope_in_words(scope: &Scope) -> String {
     fn set<T: ToString>(name: &str, set: Option<&BTreeSet<T>>) -> Option<String> {
-        let values: Vec<String> = set?.iter().map(T::to_string).collect();
-        Some(format!("{name} {}", values.join(", ")))
+        Some(format!("{name} {}", joined(set?)))
     }
     let Scope { datasets, therapy_areas, countries, years } = scope;
     let sets = [
@@ -198,18 +193,15 @@ fn scope_in_words(scope: &Scope) -> String {
     sets.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
-/// Refuses to drop a set that the license had: most often it was merely forgotten on the command line.
+/// Refuses to drop a restriction that the license had, since it was most likely forgotten on the command line.
 fn check_widening(before: &Scope, after: &Scope, widen: bool) -> anyhow::Result<()> {
-    let mut dropped = Vec::new();
-    if before.therapy_areas.is_some() && after.therapy_areas.is_none() {
-        dropped.push("--therapy-area");
-    }
-    if before.countries.is_some() && after.countries.is_none() {
-        dropped.push("--country");
-    }
-    if before.years.is_some() && after.years.is_none() {
-        dropped.push("--year");
-    }
+    let restrictions = [
+        ("--therapy-area", before.therapy_areas.is_some(), after.therapy_areas.is_some()),
+        ("--country", before.countries.is_some(), after.countries.is_some()),
+        ("--year", before.years.is_some(), after.years.is_some()),
+    ];
+    let dropped = restrictions.iter().filter(|(_, had, has)| *had && !has).map(|(option, ..)| *option);
+    let dropped: Vec<&str> = dropped.collect();
     if !widen && !dropped.is_empty() {
         bail!(
             "the license is restricted by {}, which this command leaves out; state the restriction again, or add --widen to drop it",
@@ -219,7 +211,7 @@ fn check_widening(before: &Scope, after: &Scope, widen: bool) -> anyhow::Result<
     Ok(())
 }
 
-/// Values of the scope that no conference has: most often a slip of the pen.
+/// Warnings of values that no conference has, which are most likely typing errors.
 fn unknown_values(snapshot: &Snapshot, scope: &Scope) -> anyhow::Result<Vec<String>> {
     if scope.therapy_areas.is_none() && scope.countries.is_none() {
         return Ok(Vec::new());
@@ -287,11 +279,13 @@ fn list(common: &Common) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+fn find<'s>(snapshot: &'s Snapshot, name: &str) -> Result<&'s License, StoreError> {
+    snapshot.find_license_named(name).map(AsRef::as_ref).ok_or_else(|| StoreError::NoSuchLicense(name.to_owned()))
+}
+
 fn show(common: &Common, args: &NameArgs) -> anyhow::Result<ExitCode> {
     let follower = common.open_follower()?;
-    let license =
-        follower.newest().find_license_named(&args.name).ok_or_else(|| StoreError::NoSuchLicense(args.name.clone()))?;
-    let json = LicenseJson::of(license);
+    let json = LicenseJson::of(find(follower.newest(), &args.name)?);
     common.output().result(&json, json.text());
     Ok(ExitCode::SUCCESS)
 }
@@ -328,20 +322,14 @@ fn explain(common: &Common, args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     }
     let follower = common.open_follower()?;
     let snapshot = follower.newest();
-    let license =
-        snapshot.find_license_named(&args.name).ok_or_else(|| StoreError::NoSuchLicense(args.name.clone()))?;
+    let scope = &find(snapshot, &args.name)?.scope;
     let (exists, mut reasons) = match args.dataset {
         Dataset::Conferences => reasons::<ConferenceFields>(snapshot, args.id, |fields| {
-            license
-                .scope
-                .blocking_rules(fields)
-                .iter()
-                .map(|rule| explain_rule(*rule, fields, &license.scope))
-                .collect()
+            scope.blocking_rules(fields).into_iter().map(|rule| explain_rule(rule, fields, scope)).collect()
         })?,
         Dataset::Journals => reasons::<JournalFields>(snapshot, args.id, |_| Vec::new())?,
     };
-    if !license.scope.datasets.contains(&args.dataset) {
+    if !scope.datasets.contains(&args.dataset) {
         reasons.insert(0, format!("the license does not include the dataset `{}`", args.dataset));
     }
     let visible = reasons.is_empty();
@@ -370,8 +358,7 @@ fn reasons<F: RecordFields>(
     })
 }
 
-fn explain_rule(rule: crate::model::license::Rule, fields: &ConferenceFields, scope: &Scope) -> String {
-    use crate::model::license::Rule;
+fn explain_rule(rule: Rule, fields: &ConferenceFields, scope: &Scope) -> String {
     fn allowed<T: ToString>(set: Option<&BTreeSet<T>>) -> String {
         set.map(joined).unwrap_or_default()
     }

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod check;
+mod common;
 mod completions;
 mod demo;
 mod export;
@@ -13,18 +14,18 @@ mod output;
 mod replace;
 mod serve;
 
-use std::path::PathBuf;
+use std::ffi::OsString;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::error::ErrorKind;
-use clap::{Args, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use self::common::Common;
 use self::output::{Output, note};
 use crate::model::printable::steers;
-use crate::store::file::links::resolve;
-use crate::store::file::panics::{self, Caught};
-use crate::store::{CLOCK_TOLERANCE_S, Edit, Follower, StoreError, Writer};
+use crate::store::StoreError;
+use crate::store::file::writer_note::name_command;
+use crate::store::panics::{self, Caught};
 
 /// Licensed, read-only access to curated medical conference and journal records.
 #[derive(Debug, Parser)]
@@ -34,59 +35,6 @@ struct Cli {
     common: Common,
     #[command(subcommand)]
     command: Command,
-}
-
-/// What every subcommand takes.
-#[derive(Debug, Args)]
-struct Common {
-    /// The database file
-    #[arg(long, global = true, env = "MEDFEED_DB", value_name = "PATH", default_value = "medfeed.redb")]
-    db: PathBuf,
-    /// Print one JSON object on standard output, for scripts
-    #[arg(long, global = true, env = "MEDFEED_JSON", value_parser = clap::builder::FalseyValueParser::new())]
-    json: bool,
-    /// How long to wait for another process that is writing, such as 30s or 5m
-    #[arg(long, global = true, env = "MEDFEED_WAIT", value_name = "TIME", default_value = "30s",
-          value_parser = arguments::parse_duration)]
-    wait: Duration,
-}
-
-impl Common {
-    fn output(&self) -> Output {
-        Output::new(self.json)
-    }
-
-    /// The file that the database's path leads to: what stands beside the database stands there.
-    fn resolved_db(&self) -> PathBuf {
-        resolve(&self.db)
-    }
-
-    fn open_writer(&self) -> Result<Writer, StoreError> {
-        Writer::open(&self.db, self.wait)
-    }
-
-    fn open_or_create_writer(&self) -> Result<Writer, StoreError> {
-        Writer::open_or_create(&self.db, self.wait)
-    }
-
-    fn open_follower(&self) -> Result<Follower, StoreError> {
-        Follower::open(&self.db)
-    }
-
-    /// Commits an edit; the history tells who did what.
-    fn commit(&self, mut edit: Edit<'_>, what: impl Into<String>) -> Result<(), StoreError> {
-        let behind_s = edit.clock_behind_s();
-        if behind_s > CLOCK_TOLERANCE_S {
-            self.output().warning(format!(
-                "the clock is {} behind the last commit, so this one carries that commit's time, {}; callers who work by \
-                 updated_since see both as of then. Check the clocks of machines that write",
-                output::counted(behind_s.unsigned_abs(), "second"),
-                edit.time()
-            ));
-        }
-        edit.describe(what);
-        edit.commit()
-    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -121,50 +69,60 @@ enum Command {
     Man,
 }
 
-/// Whether an argument or a variable holds what would steer the terminal on which clap repeats it.
-fn given_text_steers() -> bool {
+/// Whether an argument or a variable, which clap repeats in its messages, holds characters that would steer a terminal.
+fn given_text_steers(arguments: Vec<OsString>) -> bool {
     let variables = std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("MEDFEED_"));
-    let given = std::env::args_os().chain(variables.map(|(_, value)| value));
+    let given = arguments.into_iter().chain(variables.map(|(_, value)| value));
     given.into_iter().any(|text| text.to_string_lossy().contains(steers))
 }
 
-/// Parses the arguments, runs the command, and returns the exit code: 0 done, 1 refused or failed with nothing changed,
-/// 2 usage.
+impl Cli {
+    /// Parses the arguments. Also returns the name of the command with its subcommand, such as `license set`.
+    fn parse_named(arguments: &[OsString]) -> Result<(Cli, String), clap::Error> {
+        let matches = Cli::command().try_get_matches_from(arguments)?;
+        let names = std::iter::successors(matches.subcommand(), |(_, matches)| matches.subcommand());
+        let names: Vec<&str> = names.map(|(name, _)| name).collect();
+        let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut Cli::command()))?;
+        Ok((cli, names.join(" ")))
+    }
+}
+
+/// Parses the arguments, runs the command, and returns the exit code: 0 for success, 1 for a failure that changed nothing, 2
+/// for wrong usage.
 pub fn run() -> ExitCode {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let (cli, command_name) = match Cli::parse_named(&arguments) {
+        Ok(parsed) => parsed,
         Err(error) => {
             let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-            if !asked && std::env::args().any(|argument| argument == "--json") {
+            if !asked && arguments.iter().any(|argument| argument == "--json") {
                 Output::new(true).error(&error.render().to_string());
             }
-            if given_text_steers() {
+            if given_text_steers(arguments) {
                 note(&error.render().to_string());
             } else {
-                // Nothing is left to do when the terminal is gone.
+                // A closed terminal cannot be told.
                 let _ = error.print();
             }
             return if asked { ExitCode::SUCCESS } else { ExitCode::from(2) };
         }
     };
+    name_command(command_name);
     let Cli { common, command } = cli;
     panics::tell_of_panics(tell_of_panic);
     match panics::catch(|| run_command(&common, command)) {
         Ok(Ok(code)) => {
-            // What the command did is done, and its result was told.
+            // The command succeeded and printed its result.
             if let Some(damage) = panics::take_at_close() {
                 note(&format!("warning: {}: {damage}", common.db.display()));
             }
             code
         }
         Ok(Err(error)) => {
-            // Deep within the engine nobody knows the file's name.
-            let message = match error.downcast_ref::<StoreError>() {
-                Some(StoreError::Damaged { .. } | StoreError::Engine(_)) => {
-                    format!("{}: {error:#}", common.db.display())
-                }
-                _ => format!("{error:#}"),
-            };
+            // The engine's errors do not name the file.
+            let is_of_engine = matches!(error.downcast_ref(), Some(StoreError::Damaged { .. } | StoreError::Engine(_)));
+            let file = if is_of_engine { format!("{}: ", common.db.display()) } else { String::new() };
+            let message = format!("{file}{error:#}");
             common.output().error(&message);
             ExitCode::FAILURE
         }
@@ -196,16 +154,37 @@ fn run_command(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
         Command::Backup(args) => replace::backup(common, &args),
         Command::Restore(args) => replace::restore(common, &args),
         Command::Compact(args) => replace::compact(common, &args),
-        Command::Completions(args) => completions::run(args),
-        Command::Man => completions::print_manual(),
+        Command::Completions(args) => completions::run(args, Cli::command()),
+        Command::Man => completions::print_manual(Cli::command()),
     }
 }
 
-/// Tells of a panic in a thread of its own: a server goes on without it.
+/// Logs a panic of a background thread, which a server survives.
 fn tell_of_panic(message: &str) {
     if tracing::dispatcher::has_been_set() {
         tracing::error!("{message}");
     } else {
         note(&format!("error: {message}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_named_without_its_arguments() {
+        let cases = [
+            ("check", "check"),
+            ("--db other.redb import secret/path --dry-run", "import"),
+            ("license set all --dataset journals", "license set"),
+            ("key --wait 1s list", "key list"),
+        ];
+        for (arguments, expected) in cases {
+            let given: Vec<OsString> =
+                ["medfeed"].into_iter().chain(arguments.split(' ')).map(OsString::from).collect();
+            let (_, name) = Cli::parse_named(&given).unwrap();
+            assert_eq!(name, expected, "{arguments}");
+        }
     }
 }

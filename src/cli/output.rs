@@ -1,4 +1,4 @@
-//! What commands print: text for people, one JSON object for scripts.
+//! The output of commands: text for people, one JSON object for scripts.
 
 use std::fmt::{Display, Write as _};
 use std::io::{IsTerminal, Write, stderr, stdin, stdout};
@@ -18,7 +18,7 @@ impl Output {
         Output { json }
     }
 
-    /// The result, in the form that was asked for.
+    /// Prints the result in the form that was asked for.
     pub fn result(self, json: &impl Serialize, text: impl Display) {
         if self.json {
             print_json(&serde_json::to_string(json).unwrap_or_default());
@@ -27,17 +27,16 @@ impl Output {
         }
     }
 
-    /// Why nothing was done.
+    /// Prints why the command failed.
     pub fn error(self, message: &str) {
         if self.json {
-            let object = serde_json::json!({ "error": message.trim_end() });
-            print_json(&object.to_string());
+            print_json(&serde_json::json!({ "error": message.trim_end() }).to_string());
         } else {
             note(&format!("error: {}", Printable(message.trim_end())));
         }
     }
 
-    /// Something to know besides the result. Scripts find it in the result.
+    /// Prints a warning; scripts find warnings in the result.
     pub fn warning(self, message: impl Display) {
         if !self.json {
             note(&format!("warning: {}", Printable(&message.to_string())));
@@ -45,14 +44,13 @@ impl Output {
     }
 }
 
-/// Prints a text on standard output. A reader that went away is no failure.
+/// Prints a text on standard output. A closed pipe is no failure.
 pub(super) fn print_line(text: &str) {
     let mut out = stdout().lock();
     let _ = writeln!(out, "{}", harmless(text.trim_end_matches('\n'))).and_then(|()| out.flush());
 }
 
-/// Prints JSON on standard output. Within strings, where alone they can stand, characters that would steer a terminal
-/// are written as escapes, which are the same JSON.
+/// Prints JSON on standard output. Characters that would steer a terminal occur in strings only, and are escaped there.
 fn print_json(json: &str) {
     let mut escaped = String::with_capacity(json.len());
     for letter in json.chars() {
@@ -73,13 +71,13 @@ pub(super) fn note(text: &str) {
     let _ = writeln!(stderr().lock(), "{}", harmless(text));
 }
 
-/// A text of lines of which none can steer the terminal, wherever its pieces came from. What must not begin a line of
-/// its own is made [`Printable`] before it comes here.
+/// Makes every line of a text safe to print on a terminal. Values that must not start a new line are made [`Printable`] by the
+/// caller.
 fn harmless(text: &str) -> String {
     text.split('\n').map(|line| Printable(line).to_string()).collect::<Vec<_>>().join("\n")
 }
 
-/// Asks on a terminal; without one, or with `--yes`, the answer is yes.
+/// Asks on a terminal. Without one, or with `--yes`, the answer is yes.
 pub(super) fn confirm(question: &str, yes: bool) -> bool {
     if yes || !stdin().is_terminal() {
         return true;

@@ -8,7 +8,7 @@ use anyhow::bail;
 use clap::Args;
 use serde::Serialize;
 
-use super::Common;
+use super::common::Common;
 use super::output::{confirm, note};
 use crate::model::printable::Printable;
 use crate::store::file::replace::{self, BackupReport, CompactReport, Differences, Restoration};

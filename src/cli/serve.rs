@@ -12,29 +12,23 @@ use anyhow::{Context, bail};
 use clap::builder::FalseyValueParser;
 use clap::{Args, ValueEnum};
 use ipnet::IpNet;
-use sd_notify::NotifyState;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::watch;
 use tracing_subscriber::EnvFilter;
 
-use super::Common;
 use super::arguments::{parse_duration, parse_text};
+use super::common::Common;
 use super::output::print_line;
-use crate::api::observe::{Answered, Cause, ConnectionLimit, GivenUp, Observer};
-use crate::api::{Service, Settings, Source};
+use crate::api::Settings;
 use crate::model::network::parse_network;
 use crate::serve::address::{ForwardedHeader, TrustedProxies};
-use crate::serve::admin::Admin;
 use crate::serve::connection::ConnectionLimits;
 use crate::serve::guard::Timeouts;
 use crate::serve::listen;
-use crate::serve::log::{Log, LostLines};
-use crate::serve::metrics::Metrics;
+use crate::serve::log::Log;
 use crate::serve::pace::Pace;
 use crate::serve::tls::Tls;
 use crate::serve::usage::Usage;
-use crate::serve::{Exports, Follow, Limits, Server};
+use crate::serve::{Limits, Setup, Watcher, run_to_end, serve};
 
 /// Arguments of `medfeed serve`.
 #[derive(Debug, Args)]
@@ -86,7 +80,7 @@ enum HeaderChoice {
     Forwarded,
 }
 
-/// What a server may use.
+/// Resource limits of a server.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Limits")]
 struct LimitArgs {
@@ -134,33 +128,30 @@ struct LimitArgs {
     max_exports_per_key: NonZeroUsize,
     /// Records' JSON that is kept in memory, in bytes; further records are read from the file
     #[arg(long, env = "MEDFEED_RECORD_CACHE_BYTES", value_name = "N", default_value = "268435456")]
-    record_cache_bytes: usize,
+    record_cache_bytes: u64,
     /// Feeds, and what filters of licenses run over, that are kept in memory, in bytes; others are read when asked for
     #[arg(long, env = "MEDFEED_FEED_CACHE_BYTES", value_name = "N", default_value = "536870912")]
     feed_cache_bytes: u64,
-    /// Parts that compressed exports and pages are put together from and that are kept, in bytes
-    #[arg(long, env = "MEDFEED_PACKED_CACHE_BYTES", value_name = "N", default_value = "67108864")]
-    packed_cache_bytes: usize,
-    /// Finished exports that are kept, in bytes
-    #[arg(long, env = "MEDFEED_EXPORT_CACHE_BYTES", value_name = "N", default_value = "67108864")]
-    export_cache_bytes: usize,
+    /// Finished answers that are kept in memory, in bytes, exports among them; none takes more than half of it
+    #[arg(long, env = "MEDFEED_ANSWER_CACHE_BYTES", value_name = "N", default_value = "67108864")]
+    answer_cache_bytes: u64,
 }
 
-/// Connections that wait for a slot at most, if there are files for them.
-const MOST_WAITING: usize = 1024;
+/// The most connections that wait for a slot, if the file limit allows it.
+const MAX_WAITING: usize = 1024;
 
 impl LimitArgs {
     fn limits(&self) -> Limits {
-        let most = self.max_connections.get();
-        let room = listen::raise_file_limit(most.saturating_add(MOST_WAITING));
+        let max_connections = self.max_connections.get();
+        let max_files = listen::raise_file_limit(max_connections.saturating_add(MAX_WAITING));
         Limits {
-            connections: room.min(most),
-            waiting: room.saturating_sub(most),
+            connections: max_files.min(max_connections),
+            waiting: max_files.saturating_sub(max_connections),
             connections_per_address: self.max_connections_per_address.get(),
             connection: ConnectionLimits {
                 timeouts: Timeouts { header: self.header_timeout, idle: self.idle_timeout },
                 pace: Pace { write_timeout: self.write_timeout, least_rate: self.min_send_rate },
-                // On the machines that this runs on a size holds 32 bits.
+                // A size has at least 32 bits on all supported machines.
                 header_bytes: usize::try_from(self.max_header_bytes).unwrap_or(usize::MAX),
                 headers: self.max_headers.get(),
             },
@@ -168,7 +159,6 @@ impl LimitArgs {
             drain: self.drain_timeout,
             exports: self.max_exports.get(),
             exports_per_key: self.max_exports_per_key.get(),
-            export_cache_bytes: self.export_cache_bytes,
         }
     }
 }
@@ -193,14 +183,14 @@ enum LogFormat {
 }
 
 impl LogArgs {
-    /// Sends log lines, and panics among them, to standard error from now on, until the log is dropped.
+    /// Starts logging to standard error, panics included, until the log is dropped.
     pub(super) fn start(&self, default: &str) -> anyhow::Result<Log> {
         let filter = EnvFilter::try_new(self.log.as_deref().unwrap_or(default)).context("--log is no filter")?;
         let (writer, log) = Log::to_stderr().context("standard error cannot be written to")?;
         let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_target(false);
-        // It would be told on standard error itself.
+        // These would be printed on standard error directly.
         let lines = lines.log_internal_errors(false);
-        // Colors are for eyes, not for a file or a pipe.
+        // Colors are for terminals, not for files and pipes.
         let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let lines = lines.with_ansi(stderr().is_terminal() && !plain);
         match self.log_format {
@@ -237,12 +227,12 @@ pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> 
             );
         }
     }
-    let follow = Arc::new(Follow::open(&common.db, args.change_delay)?);
-    follow.limit_record_cache(args.limits.record_cache_bytes);
-    follow.limit_feed_cache(args.limits.feed_cache_bytes);
+    let watcher = Arc::new(Watcher::open(&common.db, args.change_delay)?);
+    watcher.limit_record_cache(args.limits.record_cache_bytes);
+    watcher.limit_feed_cache(args.limits.feed_cache_bytes);
     let usage = Arc::new(Usage::open(&common.resolved_db()));
     run_to_end(async {
-        // A socket passed by systemd goes on to listen for the next server.
+        // A socket passed by systemd stays open for the next server.
         let own_socket = activated.is_none();
         let listener = match activated {
             Some(listener) => listener,
@@ -252,7 +242,7 @@ pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> 
         let url = format!("{scheme}://{}", listener.local_addr()?);
         let mut settings = Settings::of(args.public_url.as_deref().unwrap_or(&url));
         settings.max_uri_bytes = args.limits.max_uri_bytes.get();
-        settings.packed_bytes = args.limits.packed_cache_bytes;
+        settings.answer_cache_bytes = args.limits.answer_cache_bytes;
         if let Some(docs_url) = args.docs_url {
             settings.docs_url = docs_url;
         }
@@ -260,7 +250,7 @@ pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> 
             None => None,
             Some(address) => {
                 let admin = TcpListener::bind(address).await.with_context(|| cannot_listen(address))?;
-                // The real one: port 0 picks a free port, and the first line of standard output is the API's.
+                // With port 0 only the log tells the port: the first line of standard output is the API's.
                 tracing::info!("listening for monitoring on http://{}", admin.local_addr()?);
                 Some(admin)
             }
@@ -268,7 +258,7 @@ pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> 
         let _recording = usage.start()?;
         let setup = Setup {
             listener: TcpListener::from_std(listener)?,
-            follow,
+            watcher,
             settings,
             proxies: TrustedProxies {
                 networks: args.trusted_proxy,
@@ -284,148 +274,15 @@ pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> 
             lost_lines: log.lost(),
             shares_address: own_socket && args.reuse_port,
         };
-        serve(setup, move || print_line(&format!("listening on {url}"))).await
+        serve(setup, move || print_line(&format!("listening on {url}"))).await?;
+        Ok(ExitCode::SUCCESS)
     })
+    .context(NO_RUNTIME)?
 }
+
+/// The context of a failure to start the runtime.
+pub(super) const NO_RUNTIME: &str = "the runtime could not be started";
 
 fn cannot_listen(address: SocketAddr) -> String {
     format!("{address} cannot be listened on; is another server running there?")
-}
-
-/// Runs a server to its end.
-pub(super) fn run_to_end(server: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.context("the runtime could not be started")?;
-    let done = runtime.block_on(server);
-    // Work that still waits for a disk must not hold up the end.
-    runtime.shutdown_background();
-    done
-}
-
-/// What a server is put together from.
-pub(super) struct Setup {
-    pub listener: TcpListener,
-    pub follow: Arc<Follow>,
-    pub settings: Settings,
-    pub proxies: TrustedProxies,
-    pub tls: Option<Arc<Tls>>,
-    pub limits: Limits,
-    pub admin: Option<TcpListener>,
-    pub usage: Option<Arc<Usage>>,
-    /// What the log lost.
-    pub lost_lines: LostLines,
-    /// Whether another server may listen on the same address.
-    pub shares_address: bool,
-}
-
-/// Hears of answers for the metrics and for the record of who uses what.
-struct Watch {
-    metrics: Arc<Metrics>,
-    usage: Option<Arc<Usage>>,
-}
-
-impl Observer for Watch {
-    fn answered(&self, answered: &Answered<'_>) {
-        self.metrics.answered(answered);
-        if let Some(usage) = &self.usage {
-            usage.answered(answered);
-        }
-    }
-
-    fn connected(&self) {
-        self.metrics.connected();
-    }
-
-    fn disconnected(&self) {
-        self.metrics.disconnected();
-    }
-
-    fn given_up(&self, reason: GivenUp, cause: Cause) {
-        self.metrics.given_up(reason, cause);
-    }
-
-    fn met_limit(&self, limit: ConnectionLimit) {
-        self.metrics.met_limit(limit);
-    }
-
-    fn refused_connection(&self, limit: ConnectionLimit) {
-        self.metrics.refused_connection(limit);
-    }
-}
-
-/// Serves until SIGTERM or Ctrl-C; calls `ready` once connections are taken.
-pub(super) async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> anyhow::Result<ExitCode> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let _following = setup.follow.start()?;
-    let exports = {
-        let Limits { exports, exports_per_key, export_cache_bytes, .. } = setup.limits;
-        Arc::new(Exports::new(exports, exports_per_key, export_cache_bytes))
-    };
-    let metrics = Arc::new(Metrics::new(setup.lost_lines));
-    let observer = Watch { metrics: Arc::clone(&metrics), usage: setup.usage };
-    let source: Arc<dyn Source> = Arc::clone(&setup.follow) as Arc<dyn Source>;
-    let service = Arc::new(Service::observed(setup.settings, source, Arc::new(observer)));
-    let (stop, stopping) = watch::channel(false);
-    if let Some(listener) = setup.admin {
-        let (follow, exports) = (Arc::clone(&setup.follow), Arc::clone(&exports));
-        tokio::spawn(Admin { metrics, follow, exports, stopping }.run(listener));
-    }
-    tokio::spawn(reload(setup.tls.clone(), signal(SignalKind::hangup())?));
-    let server = Server::new(setup.listener, service, exports, setup.proxies, setup.tls, setup.limits)
-        .sharing_address(setup.shares_address);
-    // In a thread of its own: nobody may take what is printed.
-    std::thread::Builder::new().name("ready".to_owned()).spawn(ready)?;
-    notify(&[NotifyState::Ready]);
-    let cut_off = server
-        .run(async move {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
-            tracing::info!("stopping: finishing what is in flight");
-            notify(&[NotifyState::Stopping]);
-            // The admin listener may not be there to hear it.
-            let _ = stop.send(true);
-        })
-        .await;
-    if cut_off > 0 {
-        tracing::warn!(connections = cut_off, "the drain time is over; connections were cut off");
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Reloads the certificate when its files change, and on SIGHUP, of which systemd is told.
-async fn reload(tls: Option<Arc<Tls>>, mut hangup: Signal) {
-    const LOOK_EVERY: Duration = Duration::from_secs(2);
-    loop {
-        let asked = tokio::select! {
-            asked = hangup.recv() => asked.is_some(),
-            () = tokio::time::sleep(LOOK_EVERY) => false,
-        };
-        if asked {
-            let began = NotifyState::monotonic_usec_now().ok();
-            notify(&[Some(NotifyState::Reloading), began].into_iter().flatten().collect::<Vec<_>>());
-        }
-        // Reading two small files hardly blocks; a slow disk must not hold up answers all the same.
-        let tls = tls.clone();
-        let reloaded = tokio::task::spawn_blocking(move || {
-            if let Some(tls) = tls {
-                if asked { tls.reload() } else { tls.reload_if_changed() }
-            }
-        });
-        if reloaded.await.is_err() {
-            tracing::error!("reloading the certificate failed");
-        }
-        if asked {
-            notify(&[NotifyState::Ready]);
-        }
-    }
-}
-
-/// Tells systemd, where it started this process.
-fn notify(state: &[NotifyState<'_>]) {
-    if let Err(error) = sd_notify::notify(state) {
-        tracing::debug!(%error, "systemd could not be told");
-    }
 }

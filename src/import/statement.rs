@@ -187,7 +187,7 @@ impl<F: Fields> std::fmt::Display for Statement<F> {
         let values = F::table().fields.iter().zip(self.fields.values()).zip(&self.named);
         let named = values.filter(|(_, named)| **named).map(|((field, value), _)| {
             let mut json = Vec::new();
-            value.write_json(&mut json, &crate::model::References::default());
+            value.write_json(&mut json, &());
             format!("{}={}", field.name, String::from_utf8_lossy(&json))
         });
         let links = self.links.iter().map(|list| format!("{list:?}"));

@@ -4,8 +4,9 @@ use jiff::civil::Date;
 
 use super::curated::{Curated, Fault, forbid_separator, record, require, row};
 use super::field::fields;
+use super::license::Rule;
 use super::value::Links;
-use super::{Dataset, DateStatus, OrganizationFields, TagFields};
+use super::{Dataset, DateStatus, OrganizationFields, Scope, TagFields};
 
 /// A conference edition whose rules hold.
 pub type Conference = Curated<ConferenceFields>;
@@ -106,3 +107,32 @@ row!(ConferenceFields, "conferences", |conference, faults| {
 });
 
 record!(ConferenceFields, Dataset::Conferences, |conference, scope| scope.shows_conference(conference));
+
+/// What a scope shows of conferences.
+impl Scope {
+    /// Whether every given set matches the conference. The dataset is not asked for here.
+    pub fn shows_conference(&self, conference: &ConferenceFields) -> bool {
+        self.blocking_rules(conference).is_empty()
+    }
+
+    /// The sets that do not match the conference, for `medfeed license explain`.
+    pub fn blocking_rules(&self, conference: &ConferenceFields) -> Vec<Rule> {
+        let mut blocking = Vec::new();
+        if let Some(areas) = &self.therapy_areas
+            && !conference.therapy_areas.iter().any(|area| areas.contains(area))
+        {
+            blocking.push(Rule::TherapyAreas);
+        }
+        if let Some(countries) = &self.countries
+            && !conference.country.as_ref().is_some_and(|country| countries.contains(country))
+        {
+            blocking.push(Rule::Countries);
+        }
+        if let Some(years) = &self.years
+            && !conference.year.is_some_and(|year| years.contains(&year))
+        {
+            blocking.push(Rule::Years);
+        }
+        blocking
+    }
+}

@@ -3,8 +3,11 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::dataset::Dataset;
 use super::field::{Member, Table};
-use super::{Dataset, Id, ReferenceKind, Scope};
+use super::id::Id;
+use super::license::Scope;
+use super::value::ReferenceKind;
 
 /// What is wrong with a row, and what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -32,8 +32,11 @@ impl Dataset {
     pub const ALL: [Dataset; 2] = [Dataset::Conferences, Dataset::Journals];
 
     /// The name in paths, file stems and JSON.
-    pub fn as_str(self) -> &'static str {
-        self.into()
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Dataset::Conferences => "conferences",
+            Dataset::Journals => "journals",
+        }
     }
 
     /// The number that stands for the dataset in row keys and tokens. Part of the file format.

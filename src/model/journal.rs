@@ -1,10 +1,11 @@
 //! Journals: their fields and rules (README, "Import").
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value as Schema, json};
 
 use super::curated::{Curated, record, require, row};
 use super::field::fields;
-use super::value::Links;
+use super::value::{JsonType, Links, Scalar};
 use super::{Dataset, Number, OrganizationFields, TagFields};
 
 /// A journal whose rules hold.
@@ -106,6 +107,20 @@ impl Access {
     /// The value in JSON and CSV.
     pub fn as_str(self) -> &'static str {
         self.into()
+    }
+}
+
+impl Scalar for Access {
+    const TYPE_NAME: &'static str = "string";
+    const JSON_TYPE: JsonType = JsonType::Text;
+    const EXPECTED: &'static str = "write one of the texts `subscription`, `hybrid`, `open`";
+
+    fn schema() -> Schema {
+        json!({"type": "string", "enum": Access::ALL.map(Access::as_str)})
+    }
+
+    fn parse(text: &str) -> Result<Access, String> {
+        text.parse().map_err(|_| "write one of `subscription`, `hybrid`, `open`".to_owned())
     }
 }
 

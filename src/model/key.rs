@@ -48,7 +48,7 @@ impl ApiKey {
 
     /// The hash that is stored and looked up. 190 random bits need no salt and no slow hash.
     pub fn hash(&self) -> KeyHash {
-        KeyHash(*blake3::hash(self.0.as_bytes()).as_bytes())
+        KeyHash::of(self.0.as_bytes())
     }
 
     /// The plain text, to be shown once.
@@ -66,6 +66,13 @@ impl fmt::Debug for ApiKey {
 /// The BLAKE3 hash of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyHash(pub [u8; 32]);
+
+impl KeyHash {
+    /// The hash of what may be a key.
+    pub fn of(text: &[u8]) -> KeyHash {
+        KeyHash(*blake3::hash(text).as_bytes())
+    }
+}
 
 /// A key as it is stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ConferenceFields, Dataset, Timestamp};
+use super::{Dataset, Timestamp};
 
 /// Requests per minute of a license that names no limit of its own.
 pub const DEFAULT_RATE_LIMIT: u32 = 600;
@@ -62,32 +62,6 @@ impl Scope {
             (one, two) => one == two,
         }
     }
-
-    /// Whether every given set matches the conference. The dataset is not asked for here.
-    pub fn shows_conference(&self, conference: &ConferenceFields) -> bool {
-        self.blocking_rules(conference).is_empty()
-    }
-
-    /// The sets that do not match the conference, for `medfeed license explain`.
-    pub fn blocking_rules(&self, conference: &ConferenceFields) -> Vec<Rule> {
-        let mut blocking = Vec::new();
-        if let Some(areas) = &self.therapy_areas
-            && !conference.therapy_areas.iter().any(|area| areas.contains(area))
-        {
-            blocking.push(Rule::TherapyAreas);
-        }
-        if let Some(countries) = &self.countries
-            && !conference.country.as_ref().is_some_and(|country| countries.contains(country))
-        {
-            blocking.push(Rule::Countries);
-        }
-        if let Some(years) = &self.years
-            && !conference.year.is_some_and(|year| years.contains(&year))
-        {
-            blocking.push(Rule::Years);
-        }
-        blocking
-    }
 }
 
 /// One of a scope's sets.
@@ -132,4 +106,14 @@ impl License {
     pub fn feed(&self, dataset: Dataset) -> Option<FeedId> {
         self.subscriptions[dataset.index()].and_then(|subscription| subscription.feed)
     }
+}
+
+/// The newest thing that an answer rests on: the license's newest entry in the dataset, or the change that made its
+/// present scope if that is later. What the license does not see never moves it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Witness {
+    /// Its seq.
+    pub seq: u64,
+    /// The lineage of the commit that took that seq.
+    pub lineage: [u8; 16],
 }

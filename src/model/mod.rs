@@ -7,7 +7,7 @@
 //! - [`field`]: the fields of a row as a table. JSON, CSV, import and documentation go over these tables.
 //! - [`curated`]: a row whose rules hold; [`conference`], [`journal`], [`mod@reference`] are the four kinds.
 //! - [`json`] and [`flat`]: the two shapes that a row takes outside.
-//! - [`license`] and [`key`]: who may see what; [`network`]: from where.
+//! - [`license`] and [`key`]: who may see what, and what an answer rests on; [`network`]: from where.
 //! - [`fold`]: text folding for `q` and alphabetical order.
 //! - [`printable`]: texts from outside, made safe for a terminal.
 
@@ -39,7 +39,7 @@ pub use dataset::Dataset;
 pub use id::Id;
 pub use journal::{Access, Journal, JournalFields};
 pub use key::{ApiKey, KeyHash, KeyRecord};
-pub use license::{FeedId, License, LicenseId, Scope, Subscription};
+pub use license::{FeedId, License, LicenseId, Scope, Subscription, Witness};
 pub use number::Number;
 pub use reference::{Organization, OrganizationFields, ReferenceKind, References, Tag, TagFields};
 pub use status::DateStatus;

@@ -6,6 +6,8 @@ use super::Id;
 use super::curated::{Curated, Fields, forbid_separator, require, row};
 use super::field::fields;
 use super::json;
+use super::value::LinkTexts;
+pub use super::value::{LinkTarget, ReferenceKind};
 
 /// An organization whose rules hold.
 pub type Organization = Curated<OrganizationFields>;
@@ -53,49 +55,27 @@ row!(TagFields, "tags", |tag, faults| {
     forbid_separator("name", tag.name(), "; ", faults);
 });
 
-/// Which of the two kinds of rows that records link to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display)]
-#[strum(serialize_all = "lowercase")]
-pub enum ReferenceKind {
-    /// An organization.
-    Organization,
-    /// A tag.
-    Tag,
-}
-
-impl ReferenceKind {
-    /// Both kinds.
-    pub const ALL: [ReferenceKind; 2] = [ReferenceKind::Organization, ReferenceKind::Tag];
-
-    /// The number that stands for the kind in row keys. Part of the file format.
-    pub const fn code(self) -> u8 {
-        match self {
-            ReferenceKind::Organization => 1,
-            ReferenceKind::Tag => 2,
-        }
-    }
-}
-
 /// The fields of a kind of row that records link to.
-pub trait ReferenceFields: Fields {
-    /// Which kind.
-    const KIND: ReferenceKind;
-
+pub trait ReferenceFields: Fields + LinkTarget {
     /// The text that names the row in CSV lists and in imports: the name, of a tag `Type: Name`. Unique.
     fn label(&self) -> String;
 }
 
-impl ReferenceFields for OrganizationFields {
+impl LinkTarget for OrganizationFields {
     const KIND: ReferenceKind = ReferenceKind::Organization;
+}
 
+impl ReferenceFields for OrganizationFields {
     fn label(&self) -> String {
         self.name().to_owned()
     }
 }
 
-impl ReferenceFields for TagFields {
+impl LinkTarget for TagFields {
     const KIND: ReferenceKind = ReferenceKind::Tag;
+}
 
+impl ReferenceFields for TagFields {
     fn label(&self) -> String {
         format!("{}: {}", self.kind.as_deref().unwrap_or_default(), self.name())
     }
@@ -129,20 +109,20 @@ pub struct References {
 }
 
 impl References {
-    /// The JSON object of a linked row; `null` where the link leads nowhere, which no commit lets happen.
-    pub fn json(&self, kind: ReferenceKind, id: Id) -> &[u8] {
-        self.find(kind, id).map_or(b"null", |(json, _)| json)
-    }
-
-    /// The CSV text of a linked row.
-    pub fn label(&self, kind: ReferenceKind, id: Id) -> &str {
-        self.find(kind, id).map_or("", |(_, label)| label)
-    }
-
     fn find(&self, kind: ReferenceKind, id: Id) -> Option<(&[u8], &str)> {
         match kind {
             ReferenceKind::Organization => self.organizations.get(&id).map(|found| (&*found.json, &*found.label)),
             ReferenceKind::Tag => self.tags.get(&id).map(|found| (&*found.json, &*found.label)),
         }
+    }
+}
+
+impl LinkTexts for References {
+    fn json(&self, kind: ReferenceKind, id: Id) -> &[u8] {
+        self.find(kind, id).map_or(b"null", |(json, _)| json)
+    }
+
+    fn label(&self, kind: ReferenceKind, id: Id) -> &str {
+        self.find(kind, id).map_or("", |(_, label)| label)
     }
 }

@@ -1,6 +1,9 @@
 //! How far a conference date can be trusted.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value as Schema, json};
+
+use super::value::{JsonType, Scalar};
 
 /// The confidence of a date (the contract, "Date confidence values").
 #[derive(
@@ -40,5 +43,19 @@ impl DateStatus {
             (DateStatus::NotFound, true) => Some("must have no date; remove the date, or use another status"),
             _ => None,
         }
+    }
+}
+
+impl Scalar for DateStatus {
+    const TYPE_NAME: &'static str = "string, a date confidence";
+    const JSON_TYPE: JsonType = JsonType::Text;
+    const EXPECTED: &'static str = "write one of the texts `confirmed`, `estimated`, `copied`, `not_found`, `check`";
+
+    fn schema() -> Schema {
+        json!({"$ref": "#/components/schemas/DateStatus"})
+    }
+
+    fn parse(text: &str) -> Result<DateStatus, String> {
+        text.parse().map_err(|_| "write one of `confirmed`, `estimated`, `copied`, `not_found`, `check`".to_owned())
     }
 }

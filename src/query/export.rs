@@ -1,9 +1,9 @@
 //! Exports: all visible records as one gzip-compressed file (the contract, "GET /exports/{dataset}").
 
 use crate::model::{ConferenceFields, Dataset, JournalFields, RecordFields, flat};
-use crate::query::packed::{Member, Packer, Segments, Shape, cut, in_memory};
-use crate::store::read::record_cache::Texts;
-use crate::store::{Rope, StoreError};
+use crate::query::member::{Member, MemberBuilder, cut, in_memory};
+use crate::store::StoreError;
+use crate::store::read::record_cache::RecordJson;
 use crate::view::{LiveRow, View};
 
 /// How many records are held at once: a bound on memory, not seen in the file.
@@ -28,41 +28,31 @@ impl Format {
     }
 }
 
-/// A whole export.
-#[derive(Debug)]
-pub struct ExportFile {
-    /// The gzip member. Its header carries no time, so the same content gives the same bytes.
-    pub gzip: Rope,
-    /// How many records it holds.
-    pub records: usize,
-}
-
-/// Builds the file. What earlier exports of the same scope compressed is taken from the packer.
+/// Builds the file; returns how many records it holds, too. The member's header carries no time, so the same content gives
+/// the same bytes. What did not change since an earlier one in the same format is taken from that.
 ///
 /// # Errors
 /// When the database cannot be read.
-pub fn export(view: &View<'_>, format: Format, packer: &Packer) -> Result<ExportFile, StoreError> {
+pub fn export(view: &View<'_>, format: Format, earlier: &Member) -> Result<(Member, usize), StoreError> {
     match (format, view.dataset()) {
-        (Format::Jsonl, _) => write(view, packer, Shape::Lines, &[], |_, texts, place, out| {
-            out.extend_from_slice(texts.text(place));
+        (Format::Jsonl, _) => write(view, earlier, &[], |_, json, out| {
+            out.extend_from_slice(json.bytes());
             out.push(b'\n');
             Ok(())
         }),
-        (Format::Csv, Dataset::Conferences) => write_csv::<ConferenceFields>(view, packer),
-        (Format::Csv, Dataset::Journals) => write_csv::<JournalFields>(view, packer),
+        (Format::Csv, Dataset::Conferences) => write_csv::<ConferenceFields>(view, earlier),
+        (Format::Csv, Dataset::Journals) => write_csv::<JournalFields>(view, earlier),
     }
 }
 
-fn write_csv<F: RecordFields>(view: &View<'_>, packer: &Packer) -> Result<ExportFile, StoreError> {
+fn write_csv<F: RecordFields>(view: &View<'_>, earlier: &Member) -> Result<(Member, usize), StoreError> {
     let mut head = flat::BYTE_ORDER_MARK.to_vec();
     push_row(&mut head, flat::record_columns::<F>())?;
     let references = view.references()?;
-    write(view, packer, Shape::Csv, &head, |row, texts, place, out| {
-        packer.csv_row(texts.hash(place), out, |out| {
-            let (record, updated_at) = view.record::<F>(row)?;
-            let cells = flat::record_cells(&record, updated_at, references);
-            push_row(out, cells.iter().map(|cell| cell.as_bytes()))
-        })
+    write(view, earlier, &head, |row, _, out| {
+        let (record, updated_at) = view.record::<F>(row)?;
+        let cells = flat::record_cells(&record, updated_at, &**references);
+        push_row(out, cells.iter().map(|cell| cell.as_bytes()))
     })
 }
 
@@ -75,31 +65,28 @@ fn push_row(out: &mut Vec<u8>, cells: impl IntoIterator<Item = impl AsRef<[u8]>>
 /// All visible records behind a head.
 fn write(
     view: &View<'_>,
-    packer: &Packer,
-    shape: Shape,
+    earlier: &Member,
     head: &[u8],
-    mut write_row: impl FnMut(&LiveRow, &Texts, usize, &mut Vec<u8>) -> Result<(), StoreError>,
-) -> Result<ExportFile, StoreError> {
+    mut write_row: impl FnMut(&LiveRow, &RecordJson, &mut Vec<u8>) -> Result<(), StoreError>,
+) -> Result<(Member, usize), StoreError> {
     let rows: Vec<LiveRow> = view.list_after(0)?.collect();
-    let mut member = Member::in_one_piece(rows.len());
+    let mut member = MemberBuilder::new(earlier);
     member.store(head);
-    let segments = Segments::of(&view.license().scope, view.dataset(), packer);
     let mut first = 0;
     while first < rows.len() {
         let batch = &rows[first..rows.len().min(first + BATCH_RECORDS)];
-        let texts: Texts = view.texts(batch.iter().copied())?;
-        let mut ranges = cut(&texts);
+        let records = view.record_json(batch.iter().copied())?;
+        let mut ranges = cut(&records);
         if first + batch.len() < rows.len() {
             // The last segment may go on in the next batch.
             ranges.pop();
         }
-        let end = ranges.last().map_or(batch.len(), |range| range.end);
+        first += ranges.last().map_or(batch.len(), |range| range.end);
         for range in ranges {
-            segments.add(&mut member, &texts, range, shape, true, |range, out| {
-                range.into_iter().try_for_each(|place| write_row(&batch[place], &texts, place, out))
-            })?;
+            let (rows, records) = (&batch[range.clone()], &records[range]);
+            member
+                .add(records, |out| rows.iter().zip(records).try_for_each(|(row, json)| write_row(row, json, out)))?;
         }
-        first += end;
     }
-    Ok(ExportFile { gzip: member.finish(), records: rows.len() })
+    Ok((member.finish(), rows.len()))
 }

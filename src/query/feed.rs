@@ -3,7 +3,7 @@
 use crate::model::json::{push_display, push_str};
 use crate::model::{Id, Timestamp};
 use crate::store::format::feed::FeedEntry;
-use crate::store::read::record_cache::Texts;
+use crate::store::read::record_cache::RecordJson;
 use crate::store::{CommitPoint, StoreError};
 use crate::token::SyncToken;
 use crate::view::{LiveRow, View};
@@ -62,29 +62,32 @@ pub fn feed(view: &View<'_>, after: u64, limit: usize) -> Result<Rows, StoreErro
     Ok(Rows { entries, has_more })
 }
 
-/// Whether all that [`texts`] takes is in memory. Of tombstones it never is.
-pub fn has_texts(view: &View<'_>, rows: &Rows) -> bool {
-    let live = rows.entries.iter().filter_map(LiveRow::of);
-    rows.entries.iter().all(|entry| entry.log_seq.is_some()) && view.has_texts(live)
-}
-
-/// The JSON of a page's records and tombstones.
+/// Appends the JSON of a page's records and tombstones, with commas between them.
 ///
 /// # Errors
 /// When the database cannot be read.
-pub fn texts(view: &View<'_>, rows: &Rows) -> Result<Texts, StoreError> {
-    let mut texts = view.texts(rows.entries.iter().filter_map(LiveRow::of))?;
+pub fn push_items(view: &View<'_>, rows: &Rows, out: &mut Vec<u8>) -> Result<(), StoreError> {
+    let records = view.record_json(rows.entries.iter().filter_map(LiveRow::of))?;
+    out.reserve(records.iter().map(|json| json.bytes().len() + 1).sum());
+    let mut records = records.iter().map(RecordJson::bytes);
     // Tombstones of one commit stand together, so it is looked up once.
     let mut commit: Option<CommitPoint> = None;
-    for (place, entry) in rows.entries.iter().enumerate().filter(|(_, entry)| entry.log_seq.is_none()) {
+    for (index, entry) in rows.entries.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        if entry.is_live() {
+            out.extend_from_slice(records.next().unwrap_or_default());
+            continue;
+        }
         let of = match commit {
             Some(commit) if entry.seq <= commit.seq => commit,
             _ => view.commit_of(entry.seq)?,
         };
         commit = Some(of);
-        texts.insert(place, tombstone(entry.id, of.time));
+        push_tombstone(out, entry.id, of.time);
     }
-    Ok(texts)
+    Ok(())
 }
 
 /// The token with which the caller goes on after a page.
@@ -97,15 +100,13 @@ pub fn token_after(view: &View<'_>, rows: &Rows) -> Result<SyncToken, StoreError
     Ok(token(view, last.filter(|_| rows.has_more).unwrap_or(witness.seq), witness))
 }
 
-/// The JSON of a tombstone (the contract, "Tombstone").
-fn tombstone(id: Id, changed_at: Timestamp) -> Vec<u8> {
-    let mut text = Vec::with_capacity(80);
-    text.extend_from_slice(b"{\"id\":");
-    push_display(&mut text, id);
-    text.extend_from_slice(b",\"deleted\":true,\"changed_at\":");
-    push_str(&mut text, &changed_at.to_string());
-    text.push(b'}');
-    text
+/// Appends the JSON of a tombstone (the contract, "Tombstone").
+fn push_tombstone(out: &mut Vec<u8>, id: Id, changed_at: Timestamp) {
+    out.extend_from_slice(b"{\"id\":");
+    push_display(out, id);
+    out.extend_from_slice(b",\"deleted\":true,\"changed_at\":");
+    push_str(out, &changed_at.to_string());
+    out.push(b'}');
 }
 
 /// The token of the present moment: what an export and an empty page carry.

@@ -3,12 +3,10 @@
 //! - [`list`]: a page of records by id, filtered.
 //! - [`feed`]: a page of the change feed.
 //! - [`mod@reference`]: what the visible records carry, counted.
-//! - [`export`]: everything as one file; [`packed`] compresses it, and pages too, from parts that are kept.
-//! - [`recent`]: how results are kept.
+//! - [`export`]: everything as one file; [`member`] compresses it, and takes what did not change from an earlier one.
 
 pub mod export;
 pub mod feed;
 pub mod list;
-pub mod packed;
-pub mod recent;
+pub mod member;
 pub mod reference;

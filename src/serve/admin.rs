@@ -1,4 +1,4 @@
-//! The operator's own listener: `/metrics`, `/livez`, `/readyz`.
+//! The listener for monitoring: `/metrics`, `/livez`, `/readyz`.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -14,28 +14,28 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use super::exports::Exports;
-use super::follow::Follow;
 use super::metrics::Metrics;
+use super::watcher::Watcher;
+use crate::api::Service;
 
-/// How long a request's head may take.
+/// The time limit for a request's head.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What the listener tells of.
+/// What monitoring reads.
 #[derive(Debug)]
 pub struct Admin {
     /// The metrics.
     pub metrics: Arc<Metrics>,
-    /// The followed database.
-    pub follow: Arc<Follow>,
-    /// The exports.
-    pub exports: Arc<Exports>,
-    /// Turns true when the server stops.
+    /// The watched database.
+    pub watcher: Arc<Watcher>,
+    /// The API.
+    pub service: Arc<Service>,
+    /// True once the server stops.
     pub stopping: watch::Receiver<bool>,
 }
 
 impl Admin {
-    /// Answers until the process ends: monitoring goes on while the server drains.
+    /// Answers until the process ends, also while the server drains.
     pub async fn run(self, listener: TcpListener) {
         let admin = Arc::new(self);
         loop {
@@ -72,7 +72,7 @@ impl Admin {
             "/metrics" => (
                 StatusCode::OK,
                 "application/openmetrics-text; version=1.0.0; charset=utf-8",
-                self.metrics.render(&self.follow, &self.exports),
+                self.metrics.render(&self.watcher, &self.service),
             ),
             "/livez" => (StatusCode::OK, "text/plain", "ok\n".to_owned()),
             "/readyz" => match self.unready() {
@@ -91,6 +91,6 @@ impl Admin {
         if *self.stopping.borrow() {
             return Some("the server is stopping");
         }
-        (!self.follow.is_followed()).then_some("the database file cannot be followed; the last state is served")
+        (!self.watcher.is_followed()).then_some("the database file cannot be followed; the last state is served")
     }
 }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::Buf;
+use bytes::{Buf, Bytes};
 use http::HeaderValue;
 use http::header::{CONNECTION, STRICT_TRANSPORT_SECURITY};
 use http_body_util::Full;
@@ -17,7 +17,6 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
 use super::address::TrustedProxies;
-use super::exports::Exports;
 use super::guard::{GuardedStream, Timeouts};
 use super::host;
 use super::pace::Pace;
@@ -26,7 +25,6 @@ use super::state::ConnectionState;
 use super::waiting::Waiting;
 use crate::api::{Request, Service};
 use crate::model::time::now;
-use crate::store::Rope;
 
 /// How long a connection that was told to close may stay for a last request, which then gets its answer: a caller that
 /// is just sending one would otherwise see the connection break.
@@ -53,9 +51,7 @@ pub struct ConnectionLimits {
 pub struct Shared {
     /// The API.
     pub service: Arc<Service>,
-    /// The exports.
-    pub exports: Arc<Exports>,
-    /// The places of answers that wait.
+    /// The permits of answers that wait.
     pub waiting: Waiting,
     /// The limits.
     pub limits: ConnectionLimits,
@@ -145,13 +141,19 @@ where
 }
 
 /// The answer to a request, and whether that had a usable key.
-async fn answer(request: http::Request<Incoming>, peer: IpAddr, shared: &Shared) -> (http::Response<Full<Rope>>, bool) {
+async fn answer(
+    request: http::Request<Incoming>,
+    peer: IpAddr,
+    shared: &Shared,
+) -> (http::Response<Full<Bytes>>, bool) {
     let has_body = !request.body().is_end_stream();
     let (head, _) = request.into_parts();
     let request = Request {
         method: head.method,
-        path: head.uri.path().to_owned(),
-        query: head.uri.query().map(str::to_owned),
+        target: match head.uri.query() {
+            Some(query) => [head.uri.path(), "?", query].concat(),
+            None => head.uri.path().to_owned(),
+        },
         flaw: host::find_flaw(head.version, &head.headers),
         address: shared.proxies.caller(peer, &head.headers),
         headers: head.headers,
@@ -159,7 +161,7 @@ async fn answer(request: http::Request<Incoming>, peer: IpAddr, shared: &Shared)
         at: Instant::now(),
         wall: now(),
     };
-    let answered = shared.waiting.answer(&shared.service, &shared.exports, request).await;
+    let answered = shared.waiting.answer(&shared.service, request).await;
     let has_key = answered.has_key;
     let mut response = http::Response::new(Full::new(answered.body));
     *response.status_mut() = answered.status;

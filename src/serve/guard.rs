@@ -1,4 +1,4 @@
-//! Time limits of what is read: how long a request's head may take, and how long a caller may be idle.
+//! Time limits of reading: for a request's head, and for idling between requests.
 
 use std::future::Future;
 use std::io;
@@ -21,13 +21,13 @@ pub struct Timeouts {
     pub idle: Duration,
 }
 
-/// A stream that fails with [`io::ErrorKind::TimedOut`] when its caller takes too long.
+/// A stream that fails with [`io::ErrorKind::TimedOut`] when its caller sends nothing for too long.
 #[derive(Debug)]
 pub struct GuardedStream<S> {
     inner: S,
     timeouts: Timeouts,
     state: ConnectionState,
-    /// Since when the head of a request is being read; `None` between requests.
+    /// The start of the present head; `None` between requests.
     head_since: Option<Instant>,
     /// When the last byte went out.
     idle_since: Instant,
@@ -42,9 +42,9 @@ impl<S> GuardedStream<S> {
         GuardedStream { inner, timeouts, state, head_since: Some(now), idle_since: now, timer }
     }
 
-    /// Until when something must come, and what it means when it does not.
+    /// The present deadline of reading, and the reason if it passes.
     fn read_deadline(&self) -> Option<(Instant, GivenUp)> {
-        // Who still has to take an answer is held to the pace of that.
+        // While an answer is sent, its pace is limited instead.
         self.state.is_waiting().then(|| match self.head_since {
             Some(since) => (since + self.timeouts.header, GivenUp::Unfinished),
             None => (self.idle_since + self.timeouts.idle, GivenUp::Idle),
@@ -58,12 +58,19 @@ impl<S> GuardedStream<S> {
     }
 }
 
-/// Ready when the deadline has passed; else wakes the task then.
+/// Ready when the deadline has passed; else wakes the task then, or earlier. Deadlines mostly move on with each answer, and
+/// setting a timer costs more than being woken once by one that was set before.
 pub(super) fn expire(timer: &mut Pin<Box<Sleep>>, deadline: Instant, cx: &mut Context<'_>) -> Poll<()> {
-    if timer.deadline() != deadline {
+    if timer.deadline() > deadline {
         timer.as_mut().reset(deadline);
     }
-    timer.as_mut().poll(cx)
+    while timer.as_mut().poll(cx).is_ready() {
+        if timer.deadline() >= deadline {
+            return Poll::Ready(());
+        }
+        timer.as_mut().reset(deadline);
+    }
+    Poll::Pending
 }
 
 pub(super) fn timed_out(what: &str) -> io::Error {
@@ -76,7 +83,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for GuardedStream<S> {
         let before = buffer.filled().len();
         let waiting = this.state.is_waiting();
         if !waiting {
-            // The head came whole; what comes now belongs to the next one.
+            // The head is complete; further bytes belong to the next one.
             this.head_since = None;
         }
         match Pin::new(&mut this.inner).poll_read(cx, buffer) {
@@ -132,7 +139,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for GuardedStream<S> {
         if flushed.is_ready() {
             this.state.sent();
         }
-        // hyper does not read again after an answer when it has read in vain before: the idle time is set here.
+        // hyper may not read again after an answer, so the idle timer is set here.
         if flushed.is_ready()
             && let Some((deadline, _)) = this.read_deadline()
             && expire(&mut this.timer, deadline, cx).is_ready()

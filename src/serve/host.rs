@@ -1,11 +1,11 @@
-//! What HTTP demands of a request's `Host` header (RFC 9112, section 3.2).
+//! Validation of a request's `Host` header (RFC 9112, section 3.2).
 
 use std::net::Ipv6Addr;
 
 use http::header::HOST;
 use http::{HeaderMap, Version};
 
-/// What is wrong with a request's `Host`, and what to send instead; `None` when nothing is.
+/// What is wrong with a request's `Host`, and what to send instead; `None` if it is valid.
 pub fn find_flaw(version: Version, headers: &HeaderMap) -> Option<&'static str> {
     let mut values = headers.get_all(HOST).iter();
     match (values.next(), values.next()) {

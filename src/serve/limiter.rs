@@ -1,7 +1,7 @@
-//! The connection limiter: how many connections there may be, in all and from one network, and which one is given up
-//! for a new one when there are as many. Nobody shuts others out by holding connections: not by idle ones, not by
-//! requests that never come whole, not by answers that are taken slowly. One whose request is being answered, or whose
-//! answer is taken at a good rate, is never given up.
+//! The connection limiter: limits connections in all and per network, and chooses which one is closed for a new one.
+//!
+//! No caller can shut out others with idle connections, incomplete requests or slow reading, since those are closed first.
+//! A connection whose request is being answered, or whose answer is read at a good rate, is never closed.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -15,17 +15,17 @@ use tokio::time::Instant;
 use super::state::{Burden, ConnectionState};
 use crate::api::observe::{ConnectionLimit, GivenUp};
 
-/// How long a connection may be idle, unfinished or slow before it is given up for just anyone: whoever has just come
-/// has time to ask.
+/// The time that a connection may be idle, unfinished or slow before it can be closed for any other: a new caller has time to
+/// send its request.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// The same for a connection whose last request had a usable key.
+/// The same if the connection's last request had a usable key.
 const GRACE_WITH_KEY: Duration = Duration::from_secs(5);
 
-/// The log tells that a limit was met when this did not happen for so long.
+/// A met limit is logged again only after this time without one.
 const CALM: Duration = Duration::from_secs(60);
 
-/// The slots for connections.
+/// The limiter, with a slot per connection.
 #[derive(Debug)]
 pub struct ConnectionLimiter {
     slots: usize,
@@ -38,7 +38,7 @@ pub struct ConnectionLimiter {
 struct Table {
     next: u64,
     held: HashMap<u64, Held>,
-    /// How many connections each network has.
+    /// The connections per network.
     networks: HashMap<IpAddr, usize>,
     last_at_total: Option<Instant>,
     last_at_network: Option<Instant>,
@@ -48,41 +48,41 @@ struct Table {
 struct Held {
     network: Option<IpAddr>,
     state: ConnectionState,
-    gone: Arc<Notify>,
+    closed: Arc<Notify>,
 }
 
-/// A connection's slot, free again when it is dropped.
+/// A connection's slot. Dropping it frees it.
 #[derive(Debug)]
 pub struct Slot {
     number: u64,
     /// What the connection is doing.
     pub state: ConnectionState,
-    /// The limit because of which another connection was given up for this one.
+    /// The limit that made another connection close for this one.
     pub met: Option<ConnectionLimit>,
     limiter: Arc<ConnectionLimiter>,
 }
 
-/// What becomes of a new connection.
+/// The decision about a new connection.
 enum Decision {
     /// A slot is free.
     Slot(Slot),
-    /// Another one was told to close for it.
+    /// Another connection was told to close for it.
     After(Arc<Notify>, ConnectionLimit),
-    /// None can be given up for it now.
+    /// None can be closed for it now.
     Refused(ConnectionLimit),
 }
 
 impl ConnectionLimiter {
-    /// So many slots in all, and so many of them for one network.
+    /// Creates a limiter of `slots` in all and `per_network` of them for one network.
     pub fn new(slots: usize, per_network: usize) -> Arc<ConnectionLimiter> {
         Arc::new(ConnectionLimiter { slots, per_network, table: Mutex::default(), freed: Notify::new() })
     }
 
-    /// A slot for a new connection of a network; `None` counts for none, as trusted proxies do. It waits for nothing but
-    /// the end of the connection that is given up, whose task just has to run.
+    /// Returns a slot for a new connection of a network; `None` is not limited, as for trusted proxies. It waits only for the
+    /// end of the connection that is closed for it, whose task just has to run.
     ///
     /// # Errors
-    /// The limit because of which there is no slot now.
+    /// The limit that is met, when there is no slot now.
     pub async fn admit(self: &Arc<Self>, network: Option<IpAddr>) -> Result<Slot, ConnectionLimit> {
         let mut met = None;
         loop {
@@ -91,21 +91,21 @@ impl ConnectionLimiter {
                     slot.met = met;
                     return Ok(slot);
                 }
-                Decision::After(gone, limit) => {
+                Decision::After(closed, limit) => {
                     met = Some(limit);
-                    gone.notified().await;
+                    closed.notified().await;
                 }
                 Decision::Refused(limit) => return Err(limit),
             }
         }
     }
 
-    /// A slot beyond the limits: for what is in the listener's queue when the server stops.
+    /// Returns a slot beyond the limits, for connections in the listener's queue when the server stops.
     pub fn admit_beyond(self: &Arc<Self>, network: Option<IpAddr>) -> Slot {
         self.enter(&mut self.lock(), network)
     }
 
-    /// Resolves when a slot became free since the last time.
+    /// Resolves when a slot was freed since the last call.
     pub async fn freed(&self) {
         self.freed.notified().await;
     }
@@ -124,7 +124,7 @@ impl ConnectionLimiter {
             return Decision::Slot(self.enter(&mut table, network));
         };
         match victim {
-            Some(held) => Decision::After(Arc::clone(&held.gone), limit),
+            Some(held) => Decision::After(Arc::clone(&held.closed), limit),
             None => Decision::Refused(limit),
         }
     }
@@ -133,7 +133,7 @@ impl ConnectionLimiter {
         let number = table.next;
         table.next += 1;
         let state = ConnectionState::default();
-        table.held.insert(number, Held { network, state: state.clone(), gone: Arc::default() });
+        table.held.insert(number, Held { network, state: state.clone(), closed: Arc::default() });
         if let Some(network) = network {
             *table.networks.entry(network).or_default() += 1;
         }
@@ -145,14 +145,13 @@ impl ConnectionLimiter {
     }
 }
 
-/// What is given up first, among equals: without a key, then what is no slow sender, then the slowest, then what lasts
+/// The order in which connections are closed: without a key first, then those that are not sending, then the slowest, then the
 /// longest.
 fn worth(burden: &Burden) -> impl Ord + use<> {
     (burden.has_key, burden.reason == GivenUp::Slow, burden.rate, Reverse(burden.lasts))
 }
 
-/// Whether it is too early to tell that a caller is slow. Without a key there is nothing large to be had: then a caller
-/// that does not keep up at once is none to wait for.
+/// Whether it is too early to judge a caller as slow. Without a key all answers are small, so there is nothing to wait for.
 fn is_young(burden: &Burden) -> bool {
     burden.reason == GivenUp::Slow && burden.has_key && burden.lasts < GRACE
 }
@@ -162,13 +161,13 @@ impl Table {
         network.and_then(|network| self.networks.get(&network)).copied().unwrap_or_default()
     }
 
-    /// Gives up one of a network's own connections.
+    /// Closes one of a network's own connections.
     fn find_own(&self, network: Option<IpAddr>, now: Instant) -> Option<&Held> {
         let own = |held: &Held, burden: &Burden| (held.network == network && !is_young(burden)).then(|| worth(burden));
         self.give_up(now, own)
     }
 
-    /// Gives up one that has been idle, unfinished or slow for its grace.
+    /// Closes one that has been idle, unfinished or slow for its grace time.
     fn find_any(&self, now: Instant) -> Option<&Held> {
         self.give_up(now, |_, burden| {
             let grace = if burden.has_key { GRACE_WITH_KEY } else { GRACE };
@@ -176,8 +175,8 @@ impl Table {
         })
     }
 
-    /// Gives up one of the network that has most connections, if it has more than the new one's network would have. So
-    /// whoever holds all slots by making connections anew all the time shuts out nobody but itself.
+    /// Closes one of the network with most connections, if it has more than the new one's network would have. A crowd that
+    /// keeps reconnecting thus shuts out only itself.
     fn find_of_greedier(&self, own: usize, now: Instant) -> Option<&Held> {
         self.give_up(now, |held, burden| {
             let count = self.count(held.network);
@@ -185,7 +184,7 @@ impl Table {
         })
     }
 
-    /// Tells the one of least worth to close.
+    /// Tells the connection of least worth to close.
     fn give_up<W: Ord>(&self, now: Instant, worth: impl Fn(&Held, &Burden) -> Option<W>) -> Option<&Held> {
         loop {
             let judged = self.held.values().filter_map(|held| {
@@ -193,7 +192,7 @@ impl Table {
                 Some((worth(held, &burden)?, burden.lasts, held))
             });
             let (_, lasts, held) = judged.min_by(|(one, ..), (other, ..)| one.cmp(other))?;
-            // It may have come to work meanwhile; then it is no burden any more.
+            // It may have become active meanwhile.
             if held.state.give_up(now, lasts) {
                 return Some(held);
             }
@@ -223,7 +222,7 @@ impl Table {
     }
 }
 
-/// Whether this is the first time after a calm.
+/// Whether this is the first time after a calm period.
 fn begins(last: &mut Option<Instant>, now: Instant) -> bool {
     last.replace(now).is_none_or(|last| now.saturating_duration_since(last) >= CALM)
 }
@@ -241,7 +240,7 @@ impl Drop for Slot {
             }
         }
         drop(table);
-        held.gone.notify_one();
+        held.closed.notify_one();
         self.limiter.freed.notify_one();
     }
 }

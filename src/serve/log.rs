@@ -1,7 +1,7 @@
-//! The log: lines go to standard error from a thread of their own, so that no answer waits for who reads them.
+//! The log: lines are written to standard error by their own thread, so that no answer waits for the reader.
 //!
-//! A log that nobody takes must not end what is served: lines that cannot be written, or that come while too many wait,
-//! are lost and counted.
+//! A log that nobody reads must not stop the server: lines that cannot be written, or that come while too many wait, are
+//! dropped and counted.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -14,12 +14,12 @@ use std::time::Duration;
 
 use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
 
-/// How many lines may wait to be written. A line has about 300 bytes.
-const MOST_WAITING: usize = 1 << 16;
-/// How long the end waits for the lines that are still to be written.
+/// The most lines that wait to be written. A line has about 300 bytes.
+const MAX_WAITING: usize = 1 << 16;
+/// How long the end waits for lines to be written.
 const END_WAIT: Duration = Duration::from_secs(2);
 
-/// The lines that were lost.
+/// The count of lost lines.
 #[derive(Clone, Debug)]
 pub struct LostLines {
     /// Lines that came while too many waited.
@@ -29,14 +29,14 @@ pub struct LostLines {
 }
 
 impl LostLines {
-    /// How many there are so far.
+    /// The number of lost lines so far.
     pub fn count(&self) -> u64 {
         let dropped = u64::try_from(self.dropped.dropped_lines()).unwrap_or(u64::MAX);
         dropped.saturating_add(self.failed.load(Ordering::Relaxed))
     }
 }
 
-/// The open log. When it is dropped, the lines that wait are written first, if somebody takes them.
+/// The open log. Dropping it first writes the waiting lines, if somebody reads them.
 #[must_use = "lines are written as long as this is kept"]
 #[derive(Debug)]
 pub struct Log {
@@ -45,23 +45,23 @@ pub struct Log {
 }
 
 impl Log {
-    /// Opens the log on standard error. Lines are given to the returned writer, which never waits and never fails.
+    /// Opens the log on standard error. The returned writer takes lines, and never blocks and never fails.
     ///
     /// # Errors
     /// When the operating system gives no further file.
     pub fn to_stderr() -> io::Result<(NonBlocking, Log)> {
-        // A file of its own: whoever prints on standard error itself must not wait for a lock that is held while a line
-        // is being written.
+        // A file of its own: code that prints on standard error must not wait for a lock that is held while a line is
+        // written.
         let stderr = File::from(io::stderr().as_fd().try_clone_to_owned()?);
         let failed = Arc::<AtomicU64>::default();
         let writer = Lenient { inner: stderr, failed: Arc::clone(&failed) };
-        let builder = NonBlockingBuilder::default().lossy(true).buffered_lines_limit(MOST_WAITING).thread_name("log");
+        let builder = NonBlockingBuilder::default().lossy(true).buffered_lines_limit(MAX_WAITING).thread_name("log");
         let (lines, guard) = builder.finish(writer);
         let lost = LostLines { dropped: lines.error_counter(), failed };
         Ok((lines, Log { guard: Some(guard), lost }))
     }
 
-    /// The lines that were lost.
+    /// The count of lost lines.
     pub fn lost(&self) -> LostLines {
         self.lost.clone()
     }
@@ -71,19 +71,19 @@ impl Drop for Log {
     fn drop(&mut self) {
         let Some(guard) = self.guard.take() else { return };
         let (alive, ended) = channel::<()>();
-        // In a thread of its own: where nobody takes lines, the guard may say so on an output that nobody takes either.
+        // In its own thread: if nobody reads the log, the guard may print about it where nobody reads either.
         let closing = thread::Builder::new().name("log end".to_owned()).spawn(move || {
             drop(guard);
             drop(alive);
         });
         if closing.is_ok() {
-            // Either all is written, or the time is over.
+            // Returns when all is written, or after the time limit.
             let _ = ended.recv_timeout(END_WAIT);
         }
     }
 }
 
-/// Writes whole lines, counts those that cannot be written, and says that all is well.
+/// A writer of whole lines that counts those that cannot be written, and never fails.
 struct Lenient<W> {
     inner: W,
     failed: Arc<AtomicU64>,

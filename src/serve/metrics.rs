@@ -1,5 +1,7 @@
-//! What an operator's monitoring sees (Prometheus / OpenMetrics text).
+//! The metrics of a server, in OpenMetrics text for Prometheus. As the server's observer they also pass answers on to the
+//! request log and the record of key usage.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -7,13 +9,13 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::{Metric, Registry, Unit};
 
-use super::exports::Exports;
-use super::follow::Follow;
 use super::log::LostLines;
+use super::usage::Usage;
+use super::watcher::Watcher;
 use crate::api::observe::{Answered, Cause, ConnectionLimit, GivenUp, Observer, RequestLog};
-use crate::api::{Code, Source};
+use crate::api::{Code, Service, SnapshotSource};
 use crate::model::time::now;
 
 type Number = Gauge<i64>;
@@ -74,141 +76,125 @@ pub struct Metrics {
     snapshot_age: Number,
     held_back: Number,
     database_followed: Number,
-    export_cache_bytes: Unsigned,
-    export_cache_files: Unsigned,
+    answer_cache_bytes: Unsigned,
+    answer_cache_entries: Unsigned,
     record_cache_bytes: Unsigned,
     feed_cache_bytes: Unsigned,
     log_lines_lost: Counter,
     lost_lines: LostLines,
+    usage: Option<Arc<Usage>>,
 }
 
 fn new_duration_histogram() -> Histogram {
     Histogram::new([0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0])
 }
 
-impl Metrics {
-    /// Metrics of a server that has answered nothing yet, and of the log that its lines go to.
-    pub fn new(lost_lines: LostLines) -> Metrics {
-        let mut registry = Registry::with_prefix("medfeed");
-        let metrics = Metrics {
-            requests: Family::default(),
-            durations: Family::new_with_constructor(new_duration_histogram),
-            refused_keys: Family::default(),
-            rate_limited: Counter::default(),
-            internal_errors: Counter::default(),
-            connections: Number::default(),
-            connections_opened: Counter::default(),
-            connections_given_up: Family::default(),
-            connections_at_limit: Family::default(),
-            connections_refused: Family::default(),
-            feed_position: Family::default(),
-            feed_behind: Family::default(),
-            snapshot_seq: Unsigned::default(),
-            snapshot_age: Number::default(),
-            held_back: Number::default(),
-            database_followed: Number::default(),
-            export_cache_bytes: Unsigned::default(),
-            export_cache_files: Unsigned::default(),
-            record_cache_bytes: Unsigned::default(),
-            feed_cache_bytes: Unsigned::default(),
-            log_lines_lost: Counter::default(),
-            lost_lines,
-            registry: Registry::default(),
-        };
-        registry.register("requests", "Answered requests", metrics.requests.clone());
-        registry.register_with_unit(
-            "request_duration",
-            "Time to make an answer, without sending it",
-            Unit::Seconds,
-            metrics.durations.clone(),
-        );
-        registry.register("refused_keys", "Requests with a key that cannot be used", metrics.refused_keys.clone());
-        registry.register("rate_limited", "Requests answered with 429", metrics.rate_limited.clone());
-        registry.register(
-            "internal_errors",
-            "Requests answered with 500: a damaged database, or a bug; the log tells which",
-            metrics.internal_errors.clone(),
-        );
-        registry.register("connections", "Open connections", metrics.connections.clone());
-        registry.register("connections_opened", "Connections accepted", metrics.connections_opened.clone());
-        registry.register(
-            "connections_given_up",
-            "Connections ended by the server: idle, unfinished or slow, for a timeout or for the sake of new ones",
-            metrics.connections_given_up.clone(),
-        );
-        registry.register(
-            "connections_at_limit",
-            "New connections that met a limit: all slots were taken (total), or those of their address (address)",
-            metrics.connections_at_limit.clone(),
-        );
-        registry.register(
-            "connections_refused",
-            "New connections refused at a limit, since none could be given up for them",
-            metrics.connections_refused.clone(),
-        );
-        registry.register(
-            "feed_position",
-            "The position of the last sync token that a key sent",
-            metrics.feed_position.clone(),
-        );
-        registry.register_with_unit(
-            "feed_behind",
-            "By how much the feed's newest entry is later than the last sync token that a key sent",
-            Unit::Seconds,
-            metrics.feed_behind.clone(),
-        );
-        registry.register("snapshot_seq", "The last seq of the state that is served", metrics.snapshot_seq.clone());
-        registry.register_with_unit(
-            "snapshot_age",
-            "Time since the commit that is served was made",
-            Unit::Seconds,
-            metrics.snapshot_age.clone(),
-        );
-        registry.register("held_back", "1 while a commit waits for the change delay", metrics.held_back.clone());
-        registry.register(
-            "database_followed",
-            "1 while the database file is there and can be read; 0 means that an old state is served",
-            metrics.database_followed.clone(),
-        );
-        registry.register_with_unit(
-            "export_cache",
-            "Size of the finished exports that are kept",
-            Unit::Bytes,
-            metrics.export_cache_bytes.clone(),
-        );
-        registry.register_with_unit(
-            "feed_cache",
-            "Size of the feeds, and of what filters run over, that are kept in memory",
-            Unit::Bytes,
-            metrics.feed_cache_bytes.clone(),
-        );
-        registry.register_with_unit(
-            "record_cache",
-            "Size of the records' texts that are kept in memory",
-            Unit::Bytes,
-            metrics.record_cache_bytes.clone(),
-        );
-        registry.register(
-            "log_lines_lost",
-            "Log lines that could not be written, or came while too many waited",
-            metrics.log_lines_lost.clone(),
-        );
-        registry.register("export_cache_files", "Finished exports that are kept", metrics.export_cache_files.clone());
-        Metrics { registry, ..metrics }
+/// Creates metrics, registered under their names.
+struct Registrar(Registry);
+
+impl Registrar {
+    fn add<M: Metric + Clone + Default>(&mut self, name: &str, help: &str) -> M {
+        let metric = M::default();
+        self.0.register(name, help, metric.clone());
+        metric
     }
 
-    /// The text for a scrape.
-    pub fn render(&self, follow: &Follow, exports: &Exports) -> String {
-        let published = follow.published().commit();
+    fn add_in<M: Metric + Clone>(&mut self, unit: Unit, name: &str, help: &str, metric: M) -> M {
+        self.0.register_with_unit(name, help, unit, metric.clone());
+        metric
+    }
+}
+
+impl Metrics {
+    /// Metrics that are all zero.
+    pub fn new(lost_lines: LostLines, usage: Option<Arc<Usage>>) -> Metrics {
+        let mut all = Registrar(Registry::with_prefix("medfeed"));
+        // They are listed in this order.
+        Metrics {
+            requests: all.add("requests", "Answered requests"),
+            durations: all.add_in(
+                Unit::Seconds,
+                "request_duration",
+                "Time to make an answer, without sending it",
+                Family::new_with_constructor(new_duration_histogram),
+            ),
+            refused_keys: all.add("refused_keys", "Requests with a key that cannot be used"),
+            rate_limited: all.add("rate_limited", "Requests answered with 429"),
+            internal_errors: all.add(
+                "internal_errors",
+                "Requests answered with 500: a damaged database, or a bug; the log tells which",
+            ),
+            connections: all.add("connections", "Open connections"),
+            connections_opened: all.add("connections_opened", "Connections accepted"),
+            connections_given_up: all.add(
+                "connections_given_up",
+                "Connections ended by the server: idle, unfinished or slow, for a timeout or for the sake of new ones",
+            ),
+            connections_at_limit: all.add(
+                "connections_at_limit",
+                "New connections that met a limit: all slots were taken (total), or those of their address (address)",
+            ),
+            connections_refused: all.add(
+                "connections_refused",
+                "New connections refused at a limit, since none could be given up for them",
+            ),
+            feed_position: all.add("feed_position", "The position of the last sync token that a key sent"),
+            feed_behind: all.add_in(
+                Unit::Seconds,
+                "feed_behind",
+                "By how much the feed's newest entry is later than the last sync token that a key sent",
+                Family::default(),
+            ),
+            snapshot_seq: all.add("snapshot_seq", "The last seq of the state that is served"),
+            snapshot_age: all.add_in(
+                Unit::Seconds,
+                "snapshot_age",
+                "Time since the commit that is served was made",
+                Gauge::default(),
+            ),
+            held_back: all.add("held_back", "1 while a commit waits for the change delay"),
+            database_followed: all.add(
+                "database_followed",
+                "1 while the database file is there and can be read; 0 means that an old state is served",
+            ),
+            answer_cache_bytes: all.add_in(
+                Unit::Bytes,
+                "answer_cache",
+                "Size of the finished answers that are kept in memory",
+                Gauge::default(),
+            ),
+            feed_cache_bytes: all.add_in(
+                Unit::Bytes,
+                "feed_cache",
+                "Size of the feeds, and of what filters run over, that are kept in memory",
+                Gauge::default(),
+            ),
+            record_cache_bytes: all.add_in(
+                Unit::Bytes,
+                "record_cache",
+                "Size of the records' texts that are kept in memory",
+                Gauge::default(),
+            ),
+            log_lines_lost: all
+                .add("log_lines_lost", "Log lines that could not be written, or came while too many waited"),
+            answer_cache_entries: all.add("answer_cache_entries", "Finished answers that are kept in memory"),
+            lost_lines,
+            usage,
+            registry: all.0,
+        }
+    }
+
+    /// The text of a scrape.
+    pub fn render(&self, watcher: &Watcher, service: &Service) -> String {
+        let published = watcher.published().commit();
         self.snapshot_seq.set(published.seq);
         self.snapshot_age.set(now().unix_s() - published.time.unix_s());
-        self.held_back.set(i64::from(follow.newest().commit() != published));
-        self.database_followed.set(i64::from(follow.is_followed()));
-        self.feed_cache_bytes.set(follow.published().feed_cache().bytes());
-        self.record_cache_bytes.set(u64::try_from(follow.published().bodies().bytes()).unwrap_or(u64::MAX));
-        let (files, bytes) = exports.kept();
-        self.export_cache_files.set(u64::try_from(files).unwrap_or(u64::MAX));
-        self.export_cache_bytes.set(u64::try_from(bytes).unwrap_or(u64::MAX));
+        self.held_back.set(i64::from(watcher.newest().commit() != published));
+        self.database_followed.set(i64::from(watcher.is_followed()));
+        self.feed_cache_bytes.set(watcher.published().feed_cache().bytes());
+        self.record_cache_bytes.set(watcher.published().record_cache().bytes());
+        self.answer_cache_entries.set(u64::try_from(service.answers().entries()).unwrap_or(u64::MAX));
+        self.answer_cache_bytes.set(service.answers().bytes());
         self.log_lines_lost.inner().store(self.lost_lines.count(), Ordering::Relaxed);
         let mut text = String::new();
         // Writing to a string cannot fail.
@@ -220,6 +206,9 @@ impl Metrics {
 impl Observer for Metrics {
     fn answered(&self, answered: &Answered<'_>) {
         RequestLog.answered(answered);
+        if let Some(usage) = &self.usage {
+            usage.answered(answered);
+        }
         let license = answered.key.map(|key| key.license_name.clone()).unwrap_or_default();
         let labels = RequestLabels { route: answered.route, status: answered.status, license: license.clone() };
         self.requests.get_or_create(&labels).inc();

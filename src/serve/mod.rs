@@ -1,22 +1,23 @@
 //! The server around the API: the only part that knows sockets, hyper and tokio.
 //!
 //! In reading order:
-//! - [`follow`]: the newest state of the database, taken over while it is served.
-//! - [`exports`]: exports built once for all who ask, within limits.
+//! - [`watcher`]: the newest state of the database, taken over while it is served; [`background`]: its threads.
 //! - [`waiting`]: answers that have to wait.
 //! - [`connection`]: one connection, from its bytes to the API and back.
 //! - [`address`]: whose request it is, behind trusted proxies.
 //! - [`state`]: what a connection is doing; [`limiter`]: how many there may be, and which one is given up for another.
 //! - [`guard`]: how long a caller may take to ask; [`pace`]: how fast it must take its answers; [`tls`]: HTTPS.
 //! - [`refusal`]: what hyper itself answers becomes a problem too; [`host`]: what HTTP demands of a request.
+//! - [`workers`]: the threads that serve connections.
 //! - [`server`]: the listener and its end; [`listen`]: where the listener comes from.
 //! - [`log`], [`metrics`], [`usage`] and [`admin`]: what the operator sees.
+//! - [`assembly`]: all of it put together, and run until it is told to stop.
 
 pub mod address;
 pub mod admin;
+pub mod assembly;
+pub mod background;
 pub mod connection;
-pub mod exports;
-pub mod follow;
 pub mod guard;
 pub mod host;
 pub mod limiter;
@@ -30,7 +31,9 @@ pub mod state;
 pub mod tls;
 pub mod usage;
 pub mod waiting;
+pub mod watcher;
+pub mod workers;
 
-pub use exports::Exports;
-pub use follow::Follow;
+pub use assembly::{Setup, run_to_end, serve};
 pub use server::{Limits, Server};
+pub use watcher::Watcher;

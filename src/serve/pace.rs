@@ -1,9 +1,8 @@
-//! How fast a caller takes its answers: a least rate, over all that a connection sends.
+//! The least rate at which a caller must read its answers, over a whole connection.
 //!
-//! The stream stands right at the socket, below TLS, where what is blocked is the caller's doing. A caller has a budget
-//! of time in which writes may be blocked. Each byte that it takes adds what that byte may take at the least rate. So it
-//! counts neither how large answers are, nor where one ends and the next begins, nor in which lumps the caller's system
-//! takes them: a slow reader with large buffers takes 100 KB at once, then nothing for a minute.
+//! The stream is next to the socket, below TLS, where only the caller blocks writes. A caller has a time budget for blocked
+//! writes, and each byte that it reads adds the time of one byte at the least rate. So neither the sizes of answers matter,
+//! nor the lumps in which the caller reads: a slow reader with large buffers takes 100 KB at once, then nothing for a minute.
 
 use std::io;
 use std::pin::Pin;
@@ -17,37 +16,40 @@ use super::guard::{expire, timed_out};
 use super::state::ConnectionState;
 use crate::api::observe::GivenUp;
 
-/// What a caller takes earns time up to so many times the write timeout.
-const MOST_TIMEOUTS: u32 = 4;
+/// The largest budget that a caller can earn, as a multiple of the write timeout.
+const MAX_TIMEOUTS: u32 = 4;
 
-/// How fast a caller must take its answers.
+/// Head and body of an answer up to this size leave in one plain write.
+const MAX_JOINED_BYTES: usize = 16 << 10;
+
+/// The limits of a caller's pace.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// How long writes may be blocked at the beginning.
+    /// The initial budget of time in which writes may be blocked.
     pub write_timeout: Duration,
-    /// The least rate, in bytes per second. With 0 whatever a caller takes gives it the whole write timeout again.
+    /// The least rate, in bytes per second. With 0 every byte restores the whole write timeout.
     pub least_rate: u32,
 }
 
-/// A stream that fails with [`io::ErrorKind::TimedOut`] when its caller takes what is sent too slowly.
+/// A stream that fails with [`io::ErrorKind::TimedOut`] when its caller reads too slowly.
 #[derive(Debug)]
 pub struct PacedStream<S> {
     inner: S,
     pace: Pace,
     state: ConnectionState,
-    /// For how long writes may still be blocked.
+    /// The time in which writes may still be blocked.
     budget: Duration,
-    /// Since when a write is blocked.
+    /// The start of the present blocking.
     blocked_since: Option<Instant>,
-    /// Whether the state counts what is taken: only then are there arrears to make good.
+    /// Whether the state counts what the caller reads, which it does while the caller is behind.
     counted: bool,
     timer: Pin<Box<Sleep>>,
     discard: fn(&S),
 }
 
 impl<S> PacedStream<S> {
-    /// Paces a stream. `discard` is called before the stream is dropped because its caller is too slow: the system would
-    /// otherwise go on sending for it what it holds.
+    /// Paces a stream. `discard` is called before the stream of a slow caller is dropped, since the system would otherwise
+    /// continue to send what it holds.
     pub fn new(inner: S, pace: Pace, state: ConnectionState, discard: fn(&S)) -> PacedStream<S> {
         let (budget, timer) = (pace.write_timeout, Box::pin(sleep_until(Instant::now())));
         PacedStream { inner, pace, state, budget, blocked_since: None, counted: false, timer, discard }
@@ -60,7 +62,7 @@ impl<S> PacedStream<S> {
         let bytes_wide = u64::try_from(bytes).unwrap_or(u64::MAX);
         let earned = bytes_wide.saturating_mul(1_000_000).checked_div(u64::from(self.pace.least_rate));
         self.budget = match earned.map(Duration::from_micros) {
-            Some(earned) => (self.budget + earned).min(self.pace.write_timeout.saturating_mul(MOST_TIMEOUTS)),
+            Some(earned) => (self.budget + earned).min(self.pace.write_timeout.saturating_mul(MAX_TIMEOUTS)),
             None => self.pace.write_timeout,
         };
         if self.counted {
@@ -116,7 +118,14 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for PacedStream<S> {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.inner).poll_write_vectored(cx, slices);
+        let bytes: usize = slices.iter().map(|slice| slice.len()).sum();
+        let written = if bytes <= MAX_JOINED_BYTES {
+            let mut joined = Vec::with_capacity(bytes);
+            slices.iter().for_each(|slice| joined.extend_from_slice(slice));
+            Pin::new(&mut self.inner).poll_write(cx, &joined)
+        } else {
+            Pin::new(&mut self.inner).poll_write_vectored(cx, slices)
+        };
         self.wrote(written, cx)
     }
 

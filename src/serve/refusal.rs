@@ -1,10 +1,10 @@
-//! What hyper answers by itself — malformed requests, heads that are too large — becomes a problem like every error.
+//! Errors that hyper answers by itself (malformed requests, heads that are too large) are turned into problems.
 //!
-//! hyper writes such an answer straight to the socket, as a bare status line. The socket's writing half is therefore
-//! wrapped: a whole head of an error that does not carry our request id is not ours, and is replaced.
+//! hyper writes such an answer straight to the socket, as a bare status line. The stream replaces every complete error head
+//! without a request id of ours.
 //!
-//! A connection that begins with the preface of HTTP/2 hyper ends without an answer. It gets to see the preface's first
-//! lines alone, a request of an unknown version, so that it answers.
+//! hyper closes a connection that begins with the preface of HTTP/2 without an answer. It is shown only the preface's first
+//! lines, a request of an unknown version, which it answers.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -21,20 +21,20 @@ use crate::api::Service;
 /// The longest head that hyper writes for an error of its own, in bytes.
 const LONGEST_OWN_HEAD: usize = 512;
 
-/// What an HTTP/2 connection begins with (RFC 9113, section 3.4).
+/// The preface of HTTP/2 connections (RFC 9113, section 3.4).
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// How much of the preface looks like a request.
+/// The length of the preface's part that looks like a request.
 const HTTP2_REQUEST: usize = b"PRI * HTTP/2.0\r\n\r\n".len();
 
-/// A stream whose foreign error answers are replaced by problems.
+/// A stream that replaces hyper's error answers by problems.
 #[derive(Debug)]
 pub struct ProblemStream<S> {
     inner: S,
     service: Arc<Service>,
-    /// Whether callers are told to come by HTTPS only, as every answer tells them.
+    /// Whether answers carry `Strict-Transport-Security`.
     strict_transport: bool,
-    /// What is left to write of a replacement, and how many bytes of hyper's it stands for.
+    /// A replacement, how many bytes of it are written, and how many bytes of hyper's it replaces.
     replacement: Option<(Vec<u8>, usize, usize)>,
     preface: Preface,
 }
@@ -42,14 +42,14 @@ pub struct ProblemStream<S> {
 /// Whether the connection begins with the preface of HTTP/2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Preface {
-    /// So many bytes of it have come, and nothing else.
+    /// Only the first bytes of it have come.
     Begun(usize),
     Found,
     Absent,
 }
 
 impl Preface {
-    /// Goes on with what was read; returns how much of it hyper is to see.
+    /// Examines bytes that were read; returns how many of them hyper is to see.
     fn read(&mut self, bytes: &[u8]) -> usize {
         let Preface::Begun(before) = *self else { return bytes.len() };
         let rest = &HTTP2_PREFACE[before..HTTP2_REQUEST];
@@ -81,7 +81,7 @@ impl<S> ProblemStream<S> {
             StatusCode::URI_TOO_LONG => "The path and query are too long. Send a shorter query.",
             _ => "The request is not valid HTTP/1.1. Check the request line and the headers.",
         };
-        let (problem, request_id) = self.service.refuse(status, detail);
+        let (problem, request_id) = self.service.refuse_unread(status, detail);
         let body = problem.body(&self.service.settings().docs_url, &request_id);
         tracing::info!(request_id, status = status.as_u16(), "refused a malformed request");
         let reason = status.canonical_reason().unwrap_or("Error");
@@ -103,7 +103,7 @@ impl<S> ProblemStream<S> {
     }
 }
 
-/// The status of a head that is a whole error answer without our request id.
+/// The status of a complete error head without a request id of ours.
 fn foreign_error(bytes: &[u8]) -> Option<StatusCode> {
     if bytes.len() > LONGEST_OWN_HEAD || !bytes.ends_with(b"\r\n\r\n") {
         return None;
@@ -145,7 +145,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ProblemStream<S> {
     ) -> Poll<io::Result<usize>> {
         let mut filled = slices.iter().filter(|slice| !slice.is_empty());
         match (filled.next(), filled.next()) {
-            // A head of hyper's own comes alone.
+            // A head of hyper's own comes in one slice.
             (Some(only), None) => self.poll_write(cx, only),
             _ => Pin::new(&mut self.inner).poll_write_vectored(cx, slices),
         }

@@ -14,7 +14,6 @@ use tokio::time::Instant;
 
 use super::address::TrustedProxies;
 use super::connection::{ConnectionLimits, Shared, serve_connection};
-use super::exports::Exports;
 use super::guard::Timeouts;
 use super::limiter::{ConnectionLimiter, Slot};
 use super::listen::{drop_new, prepare};
@@ -22,6 +21,7 @@ use super::pace::{Pace, PacedStream};
 use super::state::ConnectionState;
 use super::tls::{self, Tls};
 use super::waiting::Waiting;
+use super::workers::Workers;
 use crate::api::Service;
 use crate::api::observe::{ConnectionLimit, GivenUp};
 use crate::model::network::network_of;
@@ -46,8 +46,6 @@ pub struct Limits {
     pub exports: usize,
     /// Exports built at once for one key.
     pub exports_per_key: usize,
-    /// Finished exports that are kept, in bytes.
-    pub export_cache_bytes: usize,
 }
 
 impl Default for Limits {
@@ -66,7 +64,6 @@ impl Default for Limits {
             drain: Duration::from_secs(30),
             exports: 8,
             exports_per_key: 2,
-            export_cache_bytes: 64 << 20,
         }
     }
 }
@@ -92,14 +89,14 @@ impl Server {
     pub fn new(
         listener: TcpListener,
         service: Arc<Service>,
-        exports: Arc<Exports>,
         proxies: TrustedProxies,
         tls: Option<Arc<Tls>>,
         limits: Limits,
     ) -> Server {
         let strict_transport = tls.is_some();
-        let (waiting, limits_of_one) = (Waiting::default(), limits.connection);
-        let shared = Shared { service, exports, waiting, limits: limits_of_one, proxies, strict_transport };
+        let waiting = Waiting::new(limits.exports, limits.exports_per_key);
+        let limits_of_one = limits.connection;
+        let shared = Shared { service, waiting, limits: limits_of_one, proxies, strict_transport };
         Server { listener, shared: Arc::new(shared), tls, limits, shares_address: false }
     }
 
@@ -111,12 +108,15 @@ impl Server {
 
     /// Serves until `stop` resolves, then takes what is queued, closes the listener and lets what is in flight finish.
     /// Returns how many connections were cut off at the end of the drain time.
-    pub async fn run(self, stop: impl Future<Output = ()>) -> usize {
+    ///
+    /// # Errors
+    /// When the operating system gives no threads.
+    pub async fn run(self, stop: impl Future<Output = ()>) -> io::Result<usize> {
         let Server { listener, shared, tls, limits, shares_address } = self;
         let (close, closing) = watch::channel(false);
         let limiter = ConnectionLimiter::new(limits.connections, limits.connections_per_address);
-        let mut acceptor =
-            Acceptor { shared, tls, limits, limiter, closing, waiting: VecDeque::new(), connections: JoinSet::new() };
+        let (workers, waiting, connections) = (Workers::start()?, VecDeque::new(), JoinSet::new());
+        let mut acceptor = Acceptor { shared, tls, limits, limiter, closing, waiting, workers, connections };
         let mut stop = std::pin::pin!(stop);
         loop {
             let some_wait = !acceptor.waiting.is_empty();
@@ -143,9 +143,9 @@ impl Server {
         drop(listener);
         // Every connection may be gone already.
         let _ = close.send(true);
-        let mut connections = acceptor.connections;
+        let Acceptor { mut connections, workers: _workers, .. } = acceptor;
         let drained = tokio::time::timeout(limits.drain, async { while connections.join_next().await.is_some() {} });
-        if drained.await.is_err() { connections.len() } else { 0 }
+        Ok(if drained.await.is_err() { connections.len() } else { 0 })
     }
 }
 
@@ -165,6 +165,7 @@ struct Acceptor {
     limiter: Arc<ConnectionLimiter>,
     closing: watch::Receiver<bool>,
     waiting: VecDeque<Arrived>,
+    workers: Workers,
     connections: JoinSet<()>,
 }
 
@@ -219,11 +220,13 @@ impl Acceptor {
     fn serve(&mut self, arrived: Arrived, slot: Slot) {
         let (shared, tls, closing) = (Arc::clone(&self.shared), self.tls.clone(), self.closing.clone());
         let (handshake, peer) = (self.limits.handshake, arrived.peer.ip().to_canonical());
-        self.connections.spawn(async move {
+        let Ok(stream) = arrived.stream.into_std() else { return };
+        let connection = async move {
+            let Ok(stream) = TcpStream::from_std(stream) else { return };
             let observer = shared.service.observer();
             observer.connected();
             tokio::select! {
-                () = serve_stream(arrived.stream, peer, &shared, tls.as_deref(), handshake, &slot.state, closing) => {}
+                () = serve_stream(stream, peer, &shared, tls.as_deref(), handshake, &slot.state, closing) => {}
                 () = slot.state.closed() => {}
             }
             observer.disconnected();
@@ -231,7 +234,8 @@ impl Acceptor {
                 observer.given_up(reason, cause);
                 tracing::debug!(%peer, reason = reason.as_str(), cause = cause.as_str(), "gave up a connection");
             }
-        });
+        };
+        self.connections.spawn_on(connection, self.workers.next());
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a connection is doing: told by its stream and its service, asked by the connection limiter.
+//! A connection's state: set by its stream and its service, read by the connection limiter.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,35 +8,35 @@ use tokio::time::Instant;
 
 use crate::api::observe::{Cause, GivenUp};
 
-/// A caller that takes its answers at this rate, in bytes per second, is never too slow for its slot. Half a megabit:
-/// less than what any line of an office or a data center does.
+/// A caller that reads at this rate, in bytes per second, is never too slow for its slot. Half a megabit is less than any line
+/// of an office or a data center carries.
 pub const GOOD_RATE: u32 = 64 << 10;
 
 #[derive(Clone, Copy, Debug)]
 enum Phase {
-    /// No whole request has come since then.
+    /// Waiting for a complete request.
     Waiting {
         since: Instant,
-        /// Whether a head has begun, or is due because the connection is new.
+        /// Whether a head has begun, or is expected because the connection is new.
         begun: bool,
     },
-    /// A request is being answered.
+    /// Answering a request.
     Answering,
-    /// An answer is being sent.
+    /// Sending an answer.
     Sending,
-    /// The slot was given to another connection.
+    /// Closed for another connection.
     Closed,
 }
 
-/// How a caller takes answers since it fell behind [`GOOD_RATE`]; empty while it keeps up. It spans answers, so that
-/// many small ones are judged like a large one.
+/// A caller's reading since it fell behind [`GOOD_RATE`]; zero while it keeps up. It spans answers, so that many small ones
+/// are judged like a large one.
 #[derive(Clone, Copy, Debug, Default)]
 struct Arrears {
-    /// For how long writes were blocked.
+    /// The time in which writes were blocked.
     blocked: Duration,
-    /// Since when a write is blocked now.
+    /// The start of the present blocking.
     blocked_since: Option<Instant>,
-    /// What it took, in bytes.
+    /// The bytes that it read.
     taken: u64,
 }
 
@@ -56,20 +56,20 @@ impl Arrears {
     }
 }
 
-/// Why a connection may be given up.
+/// Why a connection may be closed for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Burden {
-    /// What it does.
+    /// The reason.
     pub reason: GivenUp,
     /// For how long.
     pub lasts: Duration,
-    /// How fast its caller takes its answer, in bytes per second; 0 where none is sent.
+    /// The rate at which its caller reads, in bytes per second; 0 if nothing is sent.
     pub rate: u64,
     /// Whether its last request had a usable key.
     pub has_key: bool,
 }
 
-/// What a connection is doing.
+/// A connection's state.
 #[derive(Clone, Debug)]
 pub struct ConnectionState(Arc<Shared>);
 
@@ -100,14 +100,14 @@ impl ConnectionState {
         self.0.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A request's head begins to come.
+    /// A request's head begins.
     pub fn head_begins(&self) {
         if let Phase::Waiting { begun, .. } = &mut self.lock().phase {
             *begun = true;
         }
     }
 
-    /// A request came whole. False when the slot was given away before: then it is not to be answered.
+    /// A request is complete. Returns false if the connection was closed before; the request is then not answered.
     pub fn begin(&self) -> bool {
         let mut inner = self.lock();
         if matches!(inner.phase, Phase::Closed) {
@@ -117,7 +117,7 @@ impl ConnectionState {
         true
     }
 
-    /// The request's answer is ready to be sent; whether the request had a usable key.
+    /// The answer is ready to be sent; `has_key` tells whether the request had a usable key.
     pub fn end(&self, has_key: bool) {
         let mut inner = self.lock();
         inner.has_key = has_key;
@@ -126,7 +126,7 @@ impl ConnectionState {
         }
     }
 
-    /// Something is being sent.
+    /// Bytes are being sent.
     pub fn send(&self) {
         let mut inner = self.lock();
         if matches!(inner.phase, Phase::Waiting { .. }) {
@@ -134,7 +134,7 @@ impl ConnectionState {
         }
     }
 
-    /// All that was to be sent is sent.
+    /// All bytes are sent.
     pub fn sent(&self) {
         let mut inner = self.lock();
         if matches!(inner.phase, Phase::Sending) {
@@ -142,13 +142,12 @@ impl ConnectionState {
         }
     }
 
-    /// The caller takes nothing more for now.
+    /// A write is blocked by the caller.
     pub fn blocked(&self) {
         self.lock().arrears.blocked_since.get_or_insert_with(Instant::now);
     }
 
-    /// The caller took so many bytes. Returns whether it is behind [`GOOD_RATE`] still; while it is not, what it takes
-    /// need not be told.
+    /// The caller read some bytes. Returns whether it is still behind [`GOOD_RATE`]; while it is not, reading need not be told.
     pub fn took(&self, bytes: usize) -> bool {
         let now = Instant::now();
         let arrears = &mut self.lock().arrears;
@@ -162,17 +161,17 @@ impl ConnectionState {
         behind
     }
 
-    /// Whether the next request is expected: none is being answered, and no answer is being sent.
+    /// Whether no request is being answered and no answer is being sent.
     pub fn is_waiting(&self) -> bool {
         matches!(self.lock().phase, Phase::Waiting { .. })
     }
 
-    /// Why the connection may be given up; `None` while a request is being answered, or its answer taken at a good rate.
+    /// Why the connection may be closed for another; `None` while a request is answered, or its answer read at a good rate.
     pub fn burden(&self, now: Instant) -> Option<Burden> {
         self.lock().burden(now)
     }
 
-    /// Closes the connection for the sake of another, if it may still be given up and has been a burden for so long.
+    /// Closes the connection for another one, if it has been a burden for at least `lasts`.
     pub fn give_up(&self, now: Instant, lasts: Duration) -> bool {
         let mut inner = self.lock();
         let Some(burden) = inner.burden(now).filter(|burden| burden.lasts >= lasts) else { return false };
@@ -182,17 +181,17 @@ impl ConnectionState {
         true
     }
 
-    /// A time limit has ended the connection.
+    /// A time limit ended the connection.
     pub fn expire(&self, reason: GivenUp) {
         self.lock().given_up.get_or_insert((reason, Cause::Timeout));
     }
 
-    /// Why the connection was given up, if it was.
+    /// Why the connection was closed, if the server closed it.
     pub fn given_up(&self) -> Option<(GivenUp, Cause)> {
         self.lock().given_up
     }
 
-    /// Resolves when the slot was given to another connection.
+    /// Resolves when the connection is closed for another.
     pub async fn closed(&self) {
         self.0.closed.notified().await;
     }
@@ -222,7 +221,7 @@ mod tests {
     use super::*;
 
     /// How a sending connection stands.
-    fn standing(state: &ConnectionState) -> Option<(u64, u64)> {
+    fn burden(state: &ConnectionState) -> Option<(u64, u64)> {
         state.burden(Instant::now()).map(|burden| (burden.lasts.as_secs(), burden.rate))
     }
 
@@ -257,25 +256,25 @@ mod tests {
         let good = usize::try_from(GOOD_RATE).unwrap();
         let state = sending();
         advance(Duration::from_secs(100)).await;
-        assert_eq!(standing(&state), None, "nothing keeps it from taking more");
+        assert_eq!(burden(&state), None, "nothing keeps it from taking more");
         assert!(!state.took(10_000_000));
         state.blocked();
         advance(Duration::from_secs(10)).await;
-        assert_eq!(standing(&state), Some((10, 0)), "what it took before is not counted");
+        assert_eq!(burden(&state), Some((10, 0)), "what it took before is not counted");
         assert!(state.took(20_000));
-        assert_eq!(standing(&state), Some((10, 2000)));
+        assert_eq!(burden(&state), Some((10, 2000)));
         // Another answer on the same connection, and another stop.
         state.sent();
         assert!(state.begin());
         state.end(false);
         state.blocked();
         advance(Duration::from_secs(10)).await;
-        assert_eq!(standing(&state), Some((20, 1000)));
+        assert_eq!(burden(&state), Some((20, 1000)));
         assert!(!state.took(good * 20));
-        assert_eq!(standing(&state), None, "it has caught up");
+        assert_eq!(burden(&state), None, "it has caught up");
         state.blocked();
         advance(Duration::from_secs(1)).await;
-        assert_eq!(standing(&state), Some((1, 0)), "and begins anew");
+        assert_eq!(burden(&state), Some((1, 0)), "and begins anew");
     }
 
     #[tokio::test(start_paused = true)]

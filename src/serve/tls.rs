@@ -30,7 +30,7 @@ pub enum TlsError {
         /// Why not.
         reason: String,
     },
-    /// They do not fit each other, or the library takes neither.
+    /// They do not match, or the library does not support them.
     #[error("the certificate {} and the key {} cannot be used together: {source}", certificate.display(), key.display())]
     Pair {
         /// The certificate file.
@@ -51,7 +51,7 @@ pub struct Tls {
     stamp: Mutex<Stamp>,
 }
 
-/// What tells that a file was written anew: of both files, device, inode, size and time of change.
+/// Device, inode, size and modification time of both files, which change when a file is written.
 type Stamp = [Option<(u64, u64, u64, i64, i64)>; 2];
 
 impl Tls {
@@ -65,14 +65,14 @@ impl Tls {
         Ok(Tls { certificate, key, config: ArcSwap::from_pointee(config), stamp: Mutex::new(stamp) })
     }
 
-    /// Accepts connections with the pair now in use.
+    /// An acceptor with the present pair.
     pub fn acceptor(&self) -> TlsAcceptor {
         TlsAcceptor::from(self.config.load_full())
     }
 
     /// Loads the pair again if a file changed. A broken pair leaves the old one in use.
     pub fn reload_if_changed(&self) {
-        // Taken before reading: a change in between is seen at the next look.
+        // Taken before reading: a change in between is seen next time.
         let found = stamp(&self.certificate, &self.key);
         let changed = {
             let mut stamp = self.stamp.lock().unwrap_or_else(PoisonError::into_inner);
@@ -126,10 +126,10 @@ fn load_config(certificate: &Path, key: &Path) -> Result<ServerConfig, TlsError>
     Ok(config)
 }
 
-/// Shakes hands with a caller.
+/// Performs the handshake with a caller.
 ///
 /// # Errors
-/// When the caller breaks off, speaks no TLS, or takes too long.
+/// When the caller disconnects, does not speak TLS, or takes too long.
 pub async fn handshake<S>(
     tls: &Tls,
     stream: S,

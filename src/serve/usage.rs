@@ -1,8 +1,8 @@
-//! Who is behind: when each key was last used, and how far behind the head its last token was.
+//! The record of key usage: when each key was last used, and how far its last token was behind the feed.
 //!
-//! Each server keeps this in a small file of its own beside the database, `NAME.usage-RANDOM`, locked while the server
-//! lives and replaced atomically every few seconds. A starting server takes in and deletes those of dead ones; `medfeed
-//! key list` merges all. It is a convenience: where it cannot be written, a warning says so and nothing else happens.
+//! Each server writes it to a small file of its own beside the database, `NAME.usage-RANDOM`, locked while the server lives
+//! and replaced atomically every few seconds. A starting server merges and deletes those of dead ones; `medfeed key list`
+//! merges all. It is a convenience: if it cannot be written, only a warning is logged.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{File, TryLockError};
@@ -14,32 +14,33 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::follow::Following;
+use super::background::BackgroundTasks;
 use crate::api::observe::Answered;
 use crate::model::time::now;
 use crate::model::{Dataset, Timestamp};
 use crate::store::file::draft::Draft;
+use crate::store::file::links::folder_of;
 
-/// How often the file is replaced while something changes.
+/// The time between two writes of the file, if something changed.
 const WRITE_EVERY: Duration = Duration::from_secs(3);
 
-/// What is known of a key's use.
+/// The use of a key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyUse {
     /// When it was last used.
     pub last_used_at: Option<Timestamp>,
-    /// Where it stands in each feed.
+    /// Its last token for each feed.
     pub feeds: BTreeMap<Dataset, FeedSeen>,
 }
 
 /// The last sync token that a key sent to a feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FeedSeen {
-    /// When it was sent.
+    /// The time at which it was sent.
     pub at: Timestamp,
     /// Its position.
     pub position: u64,
-    /// By how many seconds the feed's newest entry was later.
+    /// The seconds by which the feed's newest entry was later.
     pub behind_s: u64,
 }
 
@@ -47,9 +48,9 @@ impl KeyUse {
     fn merge(&mut self, other: &KeyUse) {
         self.last_used_at = self.last_used_at.max(other.last_used_at);
         for (dataset, seen) in &other.feeds {
-            let place = self.feeds.entry(*dataset).or_insert(*seen);
-            if seen.at > place.at {
-                *place = *seen;
+            let newest = self.feeds.entry(*dataset).or_insert(*seen);
+            if seen.at > newest.at {
+                *newest = *seen;
             }
         }
     }
@@ -58,7 +59,7 @@ impl KeyUse {
 /// The use of keys, by their ids.
 pub type Uses = HashMap<String, KeyUse>;
 
-/// All that is known beside a database, of living and dead servers.
+/// Reads the usage recorded by all servers of a database, dead ones included.
 pub fn read_all(database: &Path) -> Uses {
     let mut all = Uses::new();
     for path in find_files(database) {
@@ -73,7 +74,7 @@ fn merge_into(all: &mut Uses, more: &Uses) {
     }
 }
 
-/// A file that is gone, or was never whole, tells nothing.
+/// Reads a file. One that is missing or incomplete counts as empty.
 fn read(path: &Path) -> Uses {
     let text = std::fs::read(path).unwrap_or_default();
     serde_json::from_slice(&text).unwrap_or_default()
@@ -83,50 +84,43 @@ fn prefix(database: &Path) -> String {
     format!("{}.usage-", database.file_name().unwrap_or_default().to_string_lossy())
 }
 
-fn folder(database: &Path) -> &Path {
-    match database.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    }
-}
-
 fn find_files(database: &Path) -> Vec<PathBuf> {
     let prefix = prefix(database);
-    let Ok(entries) = std::fs::read_dir(folder(database)) else { return Vec::new() };
+    let Ok(entries) = std::fs::read_dir(folder_of(database)) else { return Vec::new() };
     let named = entries.filter_map(Result::ok).filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix));
-    // Opening anything but a file may wait for ever.
+    // Opening a pipe may block for ever.
     let files = named.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
     files.map(|entry| entry.path()).collect()
 }
 
-/// The record that a running server keeps.
+/// The record of a running server.
 #[derive(Debug)]
 pub struct Usage {
     path: PathBuf,
     noted: Mutex<Noted>,
-    /// Held while the file is written, which may wait for the disk: answers do without it.
+    /// Locked while the file is written, which the disk may block: answers never lock it.
     files: Mutex<Files>,
 }
 
-/// What answers note. Held for moments only.
+/// What answers note. It is locked briefly only.
 #[derive(Debug, Default)]
 struct Noted {
     uses: Uses,
-    /// Whether there is something to write.
+    /// Whether it has unwritten changes.
     dirty: bool,
 }
 
 #[derive(Debug, Default)]
 struct Files {
-    /// The file in place, open for its lock.
-    in_place: Option<File>,
-    /// What dead servers left, locked until it is part of the file in place.
-    taken_in: Vec<(PathBuf, File)>,
+    /// The present file, open to keep it locked.
+    present: Option<File>,
+    /// Files of dead servers, locked until their content is in the present file.
+    merged: Vec<(PathBuf, File)>,
     failing: bool,
 }
 
 impl Usage {
-    /// Takes in what dead servers left beside the database.
+    /// Merges the files of dead servers.
     pub fn open(database: &Path) -> Usage {
         let (mut noted, mut files) = (Noted::default(), Files::default());
         for path in find_files(database) {
@@ -135,17 +129,17 @@ impl Usage {
                 Ok(()) => {
                     merge_into(&mut noted.uses, &read(&path));
                     noted.dirty = true;
-                    files.taken_in.push((path, file));
+                    files.merged.push((path, file));
                 }
-                // A living server's own.
+                // The file of a living server.
                 Err(TryLockError::WouldBlock | TryLockError::Error(_)) => {}
             }
         }
         let name = format!("{}{}", prefix(database), uuid::Uuid::now_v7().simple());
-        Usage { path: folder(database).join(name), noted: Mutex::new(noted), files: Mutex::new(files) }
+        Usage { path: folder_of(database).join(name), noted: Mutex::new(noted), files: Mutex::new(files) }
     }
 
-    /// Takes an answered request down.
+    /// Notes an answered request.
     pub fn answered(&self, answered: &Answered<'_>) {
         let Some(key) = answered.key else { return };
         let at = now();
@@ -162,13 +156,13 @@ impl Usage {
         }
     }
 
-    /// Writes the file every few seconds in a thread of its own, and once more when the returned handle is dropped.
+    /// Starts the thread that writes the file every few seconds, and once more when the returned handle is dropped.
     ///
     /// # Errors
     /// When the operating system gives no thread.
-    pub fn start(self: &Arc<Self>) -> io::Result<Following> {
+    pub fn start(self: &Arc<Self>) -> io::Result<BackgroundTasks> {
         let usage = Arc::clone(self);
-        Following::spawn("usage", move |stopped| {
+        BackgroundTasks::spawn("usage", move |stopped| {
             loop {
                 let stopping = stopped.recv_timeout(WRITE_EVERY) != Err(RecvTimeoutError::Timeout);
                 usage.write(|uses| usage.replace_file(uses));
@@ -179,7 +173,7 @@ impl Usage {
         })
     }
 
-    /// Writes what was noted since the last time, by `replace`.
+    /// Writes the record by `replace`, if it changed since the last time.
     fn write(&self, replace: impl FnOnce(&Uses) -> io::Result<File>) {
         let uses = {
             let mut noted = self.noted();
@@ -191,10 +185,10 @@ impl Usage {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         match replace(&uses) {
             Ok(file) => {
-                files.in_place = Some(file);
+                files.present = Some(file);
                 files.failing = false;
-                for (path, _) in files.taken_in.drain(..) {
-                    // Should it stay, the next server takes it in once more.
+                for (path, _) in files.merged.drain(..) {
+                    // If it stays, the next server merges it again.
                     let _ = std::fs::remove_file(path);
                 }
             }
@@ -207,7 +201,7 @@ impl Usage {
         }
     }
 
-    /// A new file is locked before it takes the name, so that the one in place is always locked.
+    /// Replaces the file. The new one is locked before it takes the name, so that the present one is always locked.
     fn replace_file(&self, uses: &Uses) -> io::Result<File> {
         let draft = Draft::beside(&self.path)?;
         draft.file().try_lock().map_err(io::Error::from)?;

@@ -1,73 +1,121 @@
 //! Answers that have to wait go on in threads that may, so that no other answer waits for them.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::available_parallelism;
+use std::time::Duration;
 
-use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::spawn_blocking;
 
-use super::exports::Exports;
-use crate::api::{Answer, Deferred, Request, Response, Service, Wait};
+use crate::api::deferred::Turn;
+use crate::api::{Answer, Deferred, Problem, Request, Response, Service, Wait};
 
 /// Answers that look at the file at once: one looks for all who wait, and one may have come too late for that.
 const LOOKING: usize = 2;
 /// Answers that build something at once: each takes a processor for as long as that takes.
 const BUILDING: usize = 2;
 /// Answers that read at once, at the least.
-const READING_LEAST: usize = 4;
+const MIN_READING: usize = 4;
+/// How long an export waits for its permits.
+const EXPORT_PATIENCE: Duration = Duration::from_secs(30);
 
-/// The places of answers that wait. There is a queue for each thing that is waited for, so that who waits for one keeps
-/// nobody from another; and places are few, so that the threads that may wait are never used up.
+/// The permits of answers that wait. There is a queue for each thing that is waited for, so that who waits for one keeps
+/// nobody from another; and permits are few, so that the threads that may wait are never used up.
 #[derive(Debug)]
 pub struct Waiting {
     reading: Arc<Semaphore>,
     building: Arc<Semaphore>,
     looking: Arc<Semaphore>,
+    exporting: Arc<Semaphore>,
+    exports_per_key: usize,
+    exporting_keys: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
-impl Default for Waiting {
-    fn default() -> Waiting {
-        // What is read is mostly there: then it is the processors that are waited for.
-        let reading = available_parallelism().map_or(READING_LEAST, |count| (2 * count.get()).max(READING_LEAST));
-        let places = |count| Arc::new(Semaphore::new(count));
-        Waiting { reading: places(reading), building: places(BUILDING), looking: places(LOOKING) }
-    }
-}
+/// What an answer in the making holds.
+type Permits = Vec<OwnedSemaphorePermit>;
 
 impl Waiting {
+    /// Permits for so many exports at once, so many of them for one key.
+    pub fn new(exports: usize, exports_per_key: usize) -> Waiting {
+        // What is read is mostly there: then it is the processors that are waited for.
+        let reading = available_parallelism().map_or(MIN_READING, |count| (2 * count.get()).max(MIN_READING));
+        let permits = |count| Arc::new(Semaphore::new(count));
+        Waiting {
+            reading: permits(reading),
+            building: permits(BUILDING),
+            looking: permits(LOOKING),
+            exporting: permits(exports),
+            exports_per_key,
+            exporting_keys: Mutex::default(),
+        }
+    }
+
     /// Answers a request: at once if it can be, else when its turn has come.
-    pub async fn answer(&self, service: &Arc<Service>, exports: &Exports, request: Request) -> Response {
+    pub async fn answer(&self, service: &Arc<Service>, request: Request) -> Response {
         let mut answer = service.answer(request);
         loop {
             answer = match answer {
                 Answer::Ready(response) => return response,
-                Answer::Export(deferred, call) => return exports.answer(service, *deferred, call).await,
-                Answer::Deferred(deferred) => match self.resume(service, deferred).await {
-                    Some(answer) => answer,
-                    // The runtime is ending, and with it this connection.
-                    None => std::future::pending().await,
-                },
+                Answer::Deferred(deferred) => self.resume(service, deferred).await,
             }
         }
     }
 
-    async fn resume(&self, service: &Arc<Service>, deferred: Box<Deferred>) -> Option<Answer> {
-        let place = self.place(deferred.wait()).await.ok()?;
-        let service = Arc::clone(service);
-        let resumed = tokio::task::spawn_blocking(move || {
-            let answer = service.resume(*deferred);
-            // The place is taken until the thread is free, even if the caller has gone.
-            drop(place);
-            answer
+    async fn resume(&self, service: &Arc<Service>, deferred: Box<Deferred>) -> Answer {
+        let (deferred, shared) = match service.join(deferred).await {
+            Turn::Answered(response) => return Answer::Ready(response),
+            Turn::Make(deferred, shared) => (deferred, shared),
+        };
+        let permits = match self.permits(&deferred).await {
+            Ok(permits) => permits,
+            Err(problem) => return Answer::Ready(service.refuse(&deferred, problem)),
+        };
+        let resumed = spawn_blocking({
+            let service = Arc::clone(service);
+            move || {
+                let resumed = service.resume(deferred);
+                // They are taken until the thread is free, even if the caller has gone.
+                drop(permits);
+                resumed
+            }
         });
-        resumed.await.ok()
+        match resumed.await {
+            Ok(resumed) => service.share(shared, resumed),
+            // The runtime is ending, and with it this connection.
+            Err(_) => std::future::pending().await,
+        }
     }
 
-    async fn place(&self, wait: Wait) -> Result<OwnedSemaphorePermit, AcquireError> {
-        let places = match wait {
-            Wait::Nothing | Wait::Reading => &self.reading,
-            Wait::Building => &self.building,
-            Wait::Looking => &self.looking,
+    async fn permits(&self, deferred: &Deferred) -> Result<Permits, Problem> {
+        let needed = match deferred.wait() {
+            Wait::Nothing | Wait::Reading => vec![Arc::clone(&self.reading)],
+            Wait::Building => vec![Arc::clone(&self.building)],
+            Wait::Looking => vec![Arc::clone(&self.looking)],
+            Wait::Exporting => vec![self.permits_of_key(deferred.key_id()), Arc::clone(&self.exporting)],
         };
-        Arc::clone(places).acquire_owned().await
+        let acquire = async {
+            let mut permits = Vec::with_capacity(needed.len());
+            for semaphore in needed {
+                permits.push(semaphore.acquire_owned().await.map_err(Problem::internal)?);
+            }
+            Ok(permits)
+        };
+        if deferred.wait() != Wait::Exporting {
+            return acquire.await;
+        }
+        tokio::time::timeout(EXPORT_PATIENCE, acquire).await.unwrap_or_else(|_| {
+            Err(Problem::rate_limited(
+                EXPORT_PATIENCE.as_secs(),
+                "Too many exports are being built at once. Wait, then ask again; one export after the other is fastest.",
+            ))
+        })
+    }
+
+    fn permits_of_key(&self, key_id: &str) -> Arc<Semaphore> {
+        let mut keys = self.exporting_keys.lock().unwrap_or_else(PoisonError::into_inner);
+        keys.retain(|_, permits| Arc::strong_count(permits) > 1 || permits.available_permits() < self.exports_per_key);
+        let new = || Arc::new(Semaphore::new(self.exports_per_key));
+        Arc::clone(keys.entry(key_id.to_owned()).or_insert_with(new))
     }
 }

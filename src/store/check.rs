@@ -1,4 +1,6 @@
-//! The full check: every index, hash and count compared with the records, then every page with its checksum.
+//! The full check: every index, hash and count is compared with the records, then every page with its checksum.
+//!
+//! It reads the tables by itself, without the code that writes and reads them elsewhere, so that a fault there is found.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,27 +13,28 @@ use crate::model::{
 };
 use crate::store::StoreError;
 use crate::store::file::open::Writer;
-use crate::store::file::panics;
-use crate::store::file::panics::guard;
-use crate::store::format::codec::{CommitRow, RecordRow, TableCounts, expect_count, hash, unseal, unseal_commit};
+use crate::store::format::codec::{
+    CLOCK_TOLERANCE_S, CommitRow, RecordRow, TableCounts, expect_count, hash, unseal, unseal_commit,
+};
 use crate::store::format::feed::{FeedEntry, FeedHead};
 use crate::store::format::rows::{load_references, load_rows};
 use crate::store::format::tables::{self, TOMBSTONE};
-use crate::store::write::edit::CLOCK_TOLERANCE_S;
+use crate::store::panics;
+use crate::store::panics::guard;
 
-/// Findings listed at most; more are counted.
-const MOST_LISTED: usize = 100;
+/// The most findings listed; more are only counted.
+const MAX_LISTED: usize = 100;
 
-/// Something in the file that does not fit.
+/// One damage in the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The table.
     pub table: &'static str,
-    /// What does not fit.
+    /// What is wrong.
     pub detail: String,
 }
 
-/// What a check looked at and found.
+/// The result of a check.
 #[derive(Debug, Default, Serialize)]
 pub struct Report {
     /// Records checked, per dataset.
@@ -44,19 +47,19 @@ pub struct Report {
     pub feed_rows: u64,
     /// Keys checked.
     pub keys: u64,
-    /// What is no damage, and still to be known.
+    /// Things to know that are no damage.
     pub warnings: Vec<String>,
-    /// How many things do not fit.
+    /// The number of damages.
     pub damages: u64,
     /// The first of them.
     pub findings: Vec<Finding>,
 }
 
 impl Report {
-    /// Takes down something that does not fit.
+    /// Adds a damage.
     pub fn add(&mut self, table: &'static str, detail: impl Into<String>) {
         self.damages += 1;
-        if self.findings.len() < MOST_LISTED {
+        if self.findings.len() < MAX_LISTED {
             self.findings.push(Finding { table, detail: detail.into() });
         }
     }
@@ -67,36 +70,30 @@ impl Report {
         }
     }
 
-    /// The report of a file that cannot be looked at, for what is wrong with it.
+    /// The report of a file that cannot be opened.
     pub fn of_damage(table: &'static str, detail: String) -> Report {
         let mut report = Report::default();
         report.add(table, detail);
         report
     }
 
-    /// One step of the check. That it cannot read on, or panics, is a finding, so that the check goes on with the next.
+    /// Runs one step of the check. If it fails or panics, that is a finding, and the check continues with the next.
     fn step<T>(&mut self, table: &'static str, check: impl FnOnce(&mut Report) -> Result<T, StoreError>) -> Option<T> {
         let checked = guard(|| check(self));
         self.note(table, checked)
     }
 
-    /// Takes down a failure to read as a finding, so that the check goes on with the next table.
+    /// Turns a failure to read into a finding, so that the check continues.
     fn note<T>(&mut self, table: &'static str, read: Result<T, StoreError>) -> Option<T> {
-        match read {
-            Ok(value) => Some(value),
-            Err(StoreError::Damaged { table, detail }) => {
-                self.add(table, detail);
-                None
-            }
-            Err(error) => {
-                self.add(table, error.to_string());
-                None
-            }
-        }
+        let told = read.map_err(|error| match error {
+            StoreError::Damaged { table, detail } => self.add(table, detail),
+            error => self.add(table, error.to_string()),
+        });
+        told.ok()
     }
 }
 
-/// Checks the whole file. The writer's lock is held meanwhile, so nothing changes under the check.
+/// Checks the whole file. The writer's lock is held, so nothing changes meanwhile.
 ///
 /// # Errors
 /// When the check itself cannot be made; damage is in the report.
@@ -109,7 +106,7 @@ pub fn check(writer: &mut Writer) -> Result<Report, StoreError> {
         Ok(())
     });
     if panics::count() != panics_before {
-        // The engine's check repairs what it can, and an engine that panicked is not to write.
+        // The engine's check repairs what it can, and an engine that panicked must not write.
         return Ok(report);
     }
     report.step("(pages)", |report| {
@@ -157,7 +154,7 @@ fn check_rows(transaction: &ReadTransaction, report: &mut Report) {
     report.step("commits", |report| check_counts(transaction, &last.counts, report));
 }
 
-/// Names of organizations are unique, and so is a tag's type and name.
+/// Checks that names of organizations are unique, and so are tags by type and name.
 fn check_labels(references: &References, report: &mut Report) {
     let mut seen = BTreeSet::new();
     for organization in references.organizations.values() {
@@ -171,7 +168,7 @@ fn check_labels(references: &References, report: &mut Report) {
     }
 }
 
-/// What the last commit says of the whole.
+/// What the last commit says about the whole database.
 #[derive(Default)]
 struct LastCommit {
     seq: u64,
@@ -179,7 +176,7 @@ struct LastCommit {
     counts: TableCounts,
 }
 
-/// Commits follow each other without a gap, and their times do not descend.
+/// Checks that commits follow each other without gaps, and that their times do not descend.
 fn check_commits(transaction: &ReadTransaction, report: &mut Report) -> LastCommit {
     let mut last = LastCommit::default();
     let mut last_time = None;
@@ -215,7 +212,7 @@ fn check_commits(transaction: &ReadTransaction, report: &mut Report) -> LastComm
     last
 }
 
-/// Tables whose every row is read at once hold as many rows as the last commit says.
+/// Checks the row counts that the last commit holds.
 fn check_counts(transaction: &ReadTransaction, counted: &TableCounts, report: &mut Report) -> Result<(), StoreError> {
     let found = [
         ("organizations", transaction.open_table(tables::ORGANIZATIONS)?.iter()?.count(), counted.organizations),
@@ -232,7 +229,7 @@ fn check_counts(transaction: &ReadTransaction, counted: &TableCounts, report: &m
 
 type Link = (u8, u64, u8, u64);
 
-/// The records, with what depends on them alone: their log rows, links and number.
+/// Checks the records of a dataset and what depends on them alone: log rows, links and count.
 fn check_records<F: RecordFields>(
     transaction: &ReadTransaction,
     references: &References,
@@ -311,7 +308,7 @@ fn check_links(
 /// A feed's entries by id: seq and log seq.
 type Entries = BTreeMap<u64, (u64, u64)>;
 
-/// The feeds that licenses share in a dataset, and their baselines.
+/// Checks the shared feeds of a dataset, and the baselines of licenses.
 fn check_feeds<F: RecordFields>(
     transaction: &ReadTransaction,
     licenses: &[License],
@@ -355,18 +352,18 @@ fn check_feeds<F: RecordFields>(
         });
         let read = read_feed(transaction, subscription.baseline, dataset, joined_at, report);
         let baseline = report.note("feed_entries", read).unwrap_or_default();
-        let since = |id: &u64| {
+        let newer = |id: &u64| {
             let entry = feed.and_then(|feed| shared.get(&feed)?.1.get(id).copied());
             entry.filter(|(seq, _)| *seq > joined_at)
         };
-        // What the shared feed said before the license joined it, the baseline must say.
+        // The baseline must show what the shared feed showed when the license joined it.
         let before = feed.and_then(|feed| shared.get(&feed)).into_iter().flat_map(|(_, entries)| entries);
         let mut live: BTreeSet<u64> = before
             .filter(|(_, (seq, log_seq))| *seq <= joined_at && *log_seq != TOMBSTONE)
             .map(|(id, _)| *id)
             .collect();
         for (id, (_, log_seq)) in &baseline {
-            if *log_seq == TOMBSTONE || since(id).is_some() {
+            if *log_seq == TOMBSTONE || newer(id).is_some() {
                 continue;
             }
             report.expect(live.remove(id), "feed_records", || {
@@ -383,7 +380,7 @@ fn check_feeds<F: RecordFields>(
     }
 }
 
-/// The live entries of a shared feed are the visible records, at their log seqs.
+/// Checks that the live entries of a shared feed are the visible records, at their log seqs.
 fn check_live<F: RecordFields>(
     license: &License,
     feed: FeedId,
@@ -408,7 +405,7 @@ fn check_live<F: RecordFields>(
     }
 }
 
-/// A feed's entries stand once by id and once by seq, and add up to its head.
+/// Reads a feed, and checks that its two indexes agree and add up to its head.
 fn read_feed(
     transaction: &ReadTransaction,
     feed: FeedId,
@@ -449,7 +446,7 @@ fn read_feed(
     Ok(entries)
 }
 
-/// Feeds are read by a license, and keys that can be used open one.
+/// Checks that every feed is read by a license, and that every usable key opens one.
 fn check_owners(transaction: &ReadTransaction, licenses: &[License], report: &mut Report) -> Result<(), StoreError> {
     let subscriptions = licenses.iter().flat_map(|license| license.subscriptions).flatten();
     let read: BTreeSet<u64> = subscriptions

@@ -119,12 +119,17 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Damage in a table.
+    pub fn damaged(table: &'static str, detail: impl Into<String>) -> StoreError {
+        StoreError::Damaged { table, detail: detail.into() }
+    }
+
     /// An error of the engine, told apart by what the operator can do about it.
     pub(super) fn of_engine(error: redb::Error) -> StoreError {
         match error {
-            redb::Error::Corrupted(detail) => StoreError::Damaged { table: "(pages)", detail },
+            redb::Error::Corrupted(detail) => StoreError::damaged("(pages)", detail),
             redb::Error::Io(source) if source.kind() == std::io::ErrorKind::UnexpectedEof => {
-                StoreError::Damaged { table: "(pages)", detail: "the file is cut short".to_owned() }
+                StoreError::damaged("(pages)", "the file is cut short")
             }
             redb::Error::Io(source)
                 if matches!(source.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded) =>

@@ -5,19 +5,20 @@
 //! - [`mod@file`]: who may touch the file, and when.
 //! - [`mod@write`]: what a commit does.
 //! - [`read`]: what an answer may ask.
-//! - [`check`]: every index, hash and count compared with the records.
-//! - [`error`]: what can go wrong.
+//! - [`check`]: every index, hash and count compared with the records, without the code that it checks.
+//! - [`error`]: what can go wrong; [`panics`] of the engine on damaged files.
 
 pub mod check;
 pub mod error;
 pub mod file;
 pub mod format;
+pub mod panics;
 pub mod read;
 pub mod write;
 
 pub use error::StoreError;
 pub use file::open::{Follower, Writer};
-pub use read::rope::{Rope, RopeWriter};
+pub use format::codec::CLOCK_TOLERANCE_S;
 pub use read::snapshot::{CommitEntry, CommitPoint, Snapshot};
 pub use write::batch::{Batch, Curation};
-pub use write::edit::{CLOCK_TOLERANCE_S, Edit};
+pub use write::edit::Edit;

@@ -20,12 +20,11 @@ pub struct Answer {
 
 impl Answer {
     pub fn of(request: &Request, response: Response) -> Answer {
-        let query = request.query.as_ref().map(|query| format!("?{query}")).unwrap_or_default();
         Answer {
-            asked: format!("{} {}{query}", request.method, request.path),
+            asked: format!("{} {}", request.method, request.target),
             status: response.status.as_u16(),
             headers: response.headers,
-            body: response.body.to_bytes().to_vec(),
+            body: response.body.to_vec(),
         }
     }
 

@@ -16,7 +16,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use medfeed::api::{self, Request, Service, Settings};
 use medfeed::import::{self, Bounds, Options, Source};
 use medfeed::model::time::now;
-use medfeed::serve::Follow;
+use medfeed::serve::Watcher;
 use medfeed::store::write::licensing::KeySettings;
 use medfeed::store::{Edit, Snapshot, Writer};
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ pub struct Key {
 /// A database with a service over it, and the clocks that its requests carry.
 pub struct World {
     folder: Arc<tempfile::TempDir>,
-    source: Arc<dyn api::Source>,
+    source: Arc<dyn api::SnapshotSource>,
     service: Service,
     /// Is asked whatever the service is asked, with HEAD for GET: so its windows stand where the service's stand.
     twin: Service,
@@ -97,16 +97,16 @@ impl World {
     }
 
     fn over(folder: Arc<tempfile::TempDir>, keys: Keys, change_delay: Duration) -> World {
-        let follow = Follow::open(&folder.path().join("medfeed.redb"), change_delay).unwrap();
-        World::of(folder, keys, Arc::new(follow))
+        let watcher = Watcher::open(&folder.path().join("medfeed.redb"), change_delay).unwrap();
+        World::of(folder, keys, Arc::new(watcher))
     }
 
     /// A server of the same database, whose states come from elsewhere.
-    pub fn with_source(&self, source: Arc<dyn api::Source>) -> World {
+    pub fn with_source(&self, source: Arc<dyn api::SnapshotSource>) -> World {
         World::of(Arc::clone(&self.folder), self.keys.borrow().clone(), source)
     }
 
-    fn of(folder: Arc<tempfile::TempDir>, keys: Keys, source: Arc<dyn api::Source>) -> World {
+    fn of(folder: Arc<tempfile::TempDir>, keys: Keys, source: Arc<dyn api::SnapshotSource>) -> World {
         let service = || Service::new(Settings::of(PUBLIC_URL), Arc::clone(&source));
         World {
             service: service(),
@@ -236,14 +236,9 @@ impl World {
             let value = HeaderValue::from_bytes(value.as_bytes()).unwrap();
             map.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), value);
         }
-        let (path, query) = match path.split_once('?') {
-            Some((path, query)) => (path, Some(query.to_owned())),
-            None => (path, None),
-        };
         let request = Request {
             method: Method::from_bytes(method.as_bytes()).unwrap(),
-            path: path.to_owned(),
-            query,
+            target: path.to_owned(),
             headers: map,
             has_body,
             flaw: None,
@@ -273,8 +268,7 @@ impl World {
         let Some(path) = url.strip_prefix(PUBLIC_URL) else { return false };
         let request = Request {
             method: Method::GET,
-            path: path.to_owned(),
-            query: None,
+            target: path.to_owned(),
             headers: HeaderMap::new(),
             has_body: false,
             flaw: None,

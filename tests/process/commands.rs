@@ -18,15 +18,15 @@ type Case<'a> = (&'a str, i32, On, &'a str);
 
 /// Runs the lines one after the other on one database; `_` in an argument stands for a blank.
 fn check_cases(site: &Site, cases: &[Case<'_>]) {
-    for (line, code, place, expected) in cases {
+    for (line, code, output, expected) in cases {
         let args: Vec<String> = line.split_whitespace().map(|word| word.replace('_', " ")).collect();
         let done = site.run(&args);
-        let told = match place {
+        let told = match output {
             Out => &done.stdout,
             OnErr => &done.stderr,
         };
         assert_eq!(done.code, Some(*code), "{line}: {done:?}");
-        assert!(told.contains(expected), "{line}: expected {expected:?} in {place:?}: {done:?}");
+        assert!(told.contains(expected), "{line}: expected {expected:?} in {output:?}: {done:?}");
         if args.iter().any(|arg| arg == "--json") {
             let object = done.json();
             assert!(object.is_object() && done.stdout.lines().count() == 1, "{line}: one JSON object: {done:?}");

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
 use medfeed::api::observe::{Answered, Observer};
-use medfeed::api::{Service, Settings, Source};
+use medfeed::api::{Service, Settings, SnapshotSource};
 use medfeed::serve::address::TrustedProxies;
-use medfeed::serve::{Exports, Limits, Server};
+use medfeed::serve::{Limits, Server};
 use medfeed::store::Snapshot;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -22,13 +22,13 @@ struct Stalled {
     stalled: Mutex<bool>,
     released: Condvar,
     looking: AtomicUsize,
-    most_looking: AtomicUsize,
+    max_looking: AtomicUsize,
 }
 
 impl Stalled {
     fn over(state: Arc<Snapshot>) -> Arc<Stalled> {
-        let (looking, most_looking) = Default::default();
-        Arc::new(Stalled { state, stalled: Mutex::new(true), released: Condvar::new(), looking, most_looking })
+        let (looking, max_looking) = Default::default();
+        Arc::new(Stalled { state, stalled: Mutex::new(true), released: Condvar::new(), looking, max_looking })
     }
 
     fn release(&self) {
@@ -37,7 +37,7 @@ impl Stalled {
     }
 }
 
-impl Source for Stalled {
+impl SnapshotSource for Stalled {
     fn published(&self) -> Arc<Snapshot> {
         Arc::clone(&self.state)
     }
@@ -51,7 +51,7 @@ impl Source for Stalled {
     }
 
     fn catch_up(&self, _: u64, _: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
-        self.most_looking.fetch_max(self.looking.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        self.max_looking.fetch_max(self.looking.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
         let stalled = self.stalled.lock().unwrap();
         drop(self.released.wait_while(stalled, |stalled| *stalled).unwrap());
         self.looking.fetch_sub(1, Ordering::SeqCst);
@@ -70,19 +70,18 @@ impl Observer for Count {
 }
 
 /// Serves a source with one worker, while `ask` asks. Returns how many answers the observer heard of.
-fn serve(source: Arc<dyn Source>, ask: impl FnOnce(SocketAddr)) -> u64 {
+fn serve(source: Arc<dyn SnapshotSource>, ask: impl FnOnce(SocketAddr)) -> u64 {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let count = Arc::new(Count::default());
     let service = Service::observed(Settings::of("http://feed.example"), source, count.clone());
-    let exports = Arc::new(Exports::new(8, 2, 1 << 20));
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
     let address = listener.local_addr().unwrap();
-    let server = Server::new(listener, Arc::new(service), exports, TrustedProxies::default(), None, Limits::default());
+    let server = Server::new(listener, Arc::new(service), TrustedProxies::default(), None, Limits::default());
     let (stop, stopped) = oneshot::channel::<()>();
     let running = runtime.spawn(server.run(async move { drop(stopped.await) }));
     ask(address);
     drop(stop);
-    assert_eq!(runtime.block_on(running).unwrap(), 0, "connections cut off");
+    assert_eq!(runtime.block_on(running).unwrap().unwrap(), 0, "connections cut off");
     count.0.load(Ordering::SeqCst)
 }
 
@@ -138,7 +137,7 @@ fn a_look_that_takes_long_keeps_no_other_answer_waiting() {
             assert_eq!(remaining, (limit - asked).to_string(), "each request is counted once");
         });
     });
-    assert!(source.most_looking.load(Ordering::SeqCst) <= 4, "few threads wait, however many callers do");
+    assert!(source.max_looking.load(Ordering::SeqCst) <= 4, "few threads wait, however many callers do");
     assert_eq!(heard, u64::try_from(STALE + 2 * good.len() + 1).unwrap(), "each answer is told of once");
 }
 

@@ -154,16 +154,16 @@ fn a_file_that_may_not_be_read_is_told() {
     }
 }
 
-/// Flips a bit of every place where a text stands in a file; returns how many there were.
+/// Flips a bit in every occurrence of a text in a file; returns their number.
 fn rot(path: &Path, text: &str) -> io::Result<usize> {
     let content = fs::read(path)?;
     let file = OpenOptions::new().write(true).open(path)?;
-    let places: Vec<usize> = memmem::find_iter(&content, text).collect();
-    for place in &places {
-        let inside = place + text.len() - 3;
+    let offsets: Vec<usize> = memmem::find_iter(&content, text).collect();
+    for offset in &offsets {
+        let inside = offset + text.len() - 3;
         file.write_all_at(&[content[inside] ^ 0x01], u64::try_from(inside).expect("small"))?;
     }
-    Ok(places.len())
+    Ok(offsets.len())
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "what goes wrong in a test is told by a panic")]
 
+mod answer_memory;
 mod backups;
 mod bounds;
 mod caches;

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use super::site::Site;
 use crate::properties::masked;
 
-const MOST_JOURNALS: usize = 20_000;
-const MOST_CONFERENCES: usize = 8_000;
+const MAX_JOURNALS: usize = 20_000;
+const MAX_CONFERENCES: usize = 8_000;
 
 /// "Journal" in many scripts.
 const WORDS: [&str; 10] =
@@ -21,7 +21,7 @@ const WORDS: [&str; 10] =
 fn journals(folder: &std::path::Path) -> String {
     let mut table = csv::Reader::from_path(folder.join("journal_abbreviations.csv")).unwrap();
     let mut lines = String::new();
-    for (at, row) in table.records().map(Result::unwrap).take(MOST_JOURNALS).enumerate() {
+    for (at, row) in table.records().map(Result::unwrap).take(MAX_JOURNALS).enumerate() {
         let journal = json!({
             "id": at + 1, "name": format!("{} ({})", &row[1], WORDS[at % WORDS.len()]), "abbv": &row[2], "impact_factor": (at % 997) as f64 / 37.0,
             "organizations": [format!("Society {}", at % 50)], "tags": [format!("Source: {}", &row[0])],
@@ -39,7 +39,7 @@ fn text_of(row: &Value, name: &str) -> Value {
 fn conferences(folder: &std::path::Path, countries: &[String]) -> String {
     let content = fs::read_to_string(folder.join("conferences.jsonl")).unwrap();
     let mut lines = String::new();
-    for (at, line) in content.lines().take(MOST_CONFERENCES).enumerate() {
+    for (at, line) in content.lines().take(MAX_CONFERENCES).enumerate() {
         let row: Value = serde_json::from_str(line).unwrap();
         let date = |name: &str| match &row[name] {
             Value::String(text) => medfeed::model::time::parse_date(text).ok(),

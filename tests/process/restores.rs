@@ -193,10 +193,10 @@ fn a_damaged_backup_is_refused() {
     site.import("conferences.jsonl", conferences_of_version(40, 1));
     let before = fs::read(site.db()).unwrap();
     let needle = b"Conference 17";
-    let places = backup.windows(needle.len()).enumerate().filter(|(_, bytes)| bytes == needle).map(|(at, _)| at);
+    let offsets = backup.windows(needle.len()).enumerate().filter(|(_, bytes)| bytes == needle).map(|(at, _)| at);
     let copy = site.path("damaged.redb");
     let mut tables = Vec::new();
-    for at in places {
+    for at in offsets {
         let mut bytes = backup.clone();
         bytes[at] ^= 0x20;
         fs::write(&copy, &bytes).unwrap();

@@ -44,11 +44,11 @@ impl Secrets {
         (found.len(), first)
     }
 
-    fn are_not_in(&self, place: &str, text: &[u8]) {
+    fn are_not_in(&self, output: &str, text: &[u8]) {
         if let (_, Some(piece)) = self.find(text) {
             let text = String::from_utf8_lossy(text);
             let line = text.lines().find(|line| line.contains(&piece)).unwrap_or_default();
-            panic!("`{piece}`, of a secret, stands in {place}: {line:.500}");
+            panic!("`{piece}`, of a secret, stands in {output}: {line:.500}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! No name, label or value that came from outside steers the terminal on which it is listed.
 
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use super::site::{Done, STATUSES, Site};
@@ -84,10 +85,10 @@ fn json_is_exact_and_steers_nothing() {
         (&["license", "list"], "/licenses/0/name"),
         (&["license", "show", HOSTILE], "/name"),
     ];
-    for (args, place) in cases {
+    for (args, pointer) in cases {
         let done = site.run([args, &["--json"]].concat());
         assert_harmless(&format!("{args:?}"), &done);
-        assert_eq!(done.json().pointer(place).unwrap(), HOSTILE, "{args:?}");
+        assert_eq!(done.json().pointer(pointer).unwrap(), HOSTILE, "{args:?}");
     }
 }
 
@@ -110,4 +111,16 @@ fn new_labels_and_names_are_plain() {
     let site = hostile_site();
     let args = ["license", "set", HOSTILE, "--dataset", "conferences", "--widen", "--json"].map(OsStr::new);
     assert_eq!(site.run(args).code, Some(0));
+}
+
+#[test]
+fn an_argument_that_is_no_text_is_a_usage_error() {
+    let site = Site::new();
+    for args in [&[OsStr::new("check"), OsStr::from_bytes(b"\xff")][..], &[OsStr::from_bytes(b"\xff")]] {
+        let done = site.run(args);
+        assert_eq!(done.code, Some(2), "{done:?}");
+        assert_harmless("an argument that is no text", &done);
+        let done = site.run([args, &[OsStr::new("--json")]].concat());
+        assert!(done.code == Some(2) && done.json()["error"].is_string(), "{done:?}");
+    }
 }

@@ -10,7 +10,7 @@ use medfeed::store::Batch;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::world::{License, Place, Record, Row, Scope, Stored, WORDS, World, records};
+use super::world::{License, Position, Record, Row, Scope, Stored, WORDS, World, records};
 
 /// The ids in play: few, so that they come again and again.
 const IDS: std::ops::RangeInclusive<u64> = 1..=9;
@@ -144,11 +144,11 @@ pub fn imported(before: &World, mut after: World, at: Timestamp) -> World {
                    old: &BTreeMap<u64, String>,
                    new: &BTreeMap<u64, String>| { links.iter().any(|id| old.get(id) != new.get(id)) };
     for dataset in Dataset::ALL {
-        let place = dataset.index();
+        let index = dataset.index();
         let mut changed = Vec::new();
-        for (id, stored) in &mut after.records[place] {
+        for (id, stored) in &mut after.records[index] {
             let record = &stored.record;
-            let same = before.records[place].get(id).filter(|old| {
+            let same = before.records[index].get(id).filter(|old| {
                 old.record == *record
                     && !renamed(&record.organizations, &before.organizations, &after.organizations)
                     && !renamed(&record.tags, &before.tags, &after.tags)
@@ -161,15 +161,15 @@ pub fn imported(before: &World, mut after: World, at: Timestamp) -> World {
                 }
             }
         }
-        let removed = before.records[place].keys().filter(|id| !after.records[place].contains_key(id));
+        let removed = before.records[index].keys().filter(|id| !after.records[index].contains_key(id));
         changed.extend(removed.map(|id| (*id, None)));
         for license in &mut after.licenses {
             for (id, record) in &changed {
                 let sees = record.as_ref().is_some_and(|record| license.scope.sees(dataset, record));
-                let saw = license.rows[place].get(id).is_some_and(|row| row.live);
+                let saw = license.rows[index].get(id).is_some_and(|row| row.live);
                 if sees || saw {
-                    let order: Place = (after.commits, 0, Timestamp::EPOCH, *id);
-                    license.rows[place].insert(*id, Row { place: order, at, live: sees });
+                    let order: Position = (after.commits, 0, Timestamp::EPOCH, *id);
+                    license.rows[index].insert(*id, Row { position: order, at, live: sees });
                 }
             }
         }
@@ -196,14 +196,14 @@ pub fn rescoped(mut world: World, license: usize, scope: &Scope, at: Timestamp) 
         let rows = &mut license.rows[dataset.index()];
         for (id, stored) in &records[dataset.index()] {
             if scope.sees(dataset, &stored.record) && !rows.get(id).is_some_and(|row| row.live) {
-                let place = (commit, 0, stored.updated_at, *id);
-                rows.insert(*id, Row { place, at, live: true });
+                let position = (commit, 0, stored.updated_at, *id);
+                rows.insert(*id, Row { position, at, live: true });
             }
         }
         for (id, row) in rows.iter_mut().filter(|(_, row)| row.live) {
             let visible = records[dataset.index()].get(id).is_some_and(|stored| scope.sees(dataset, &stored.record));
             if !visible {
-                *row = Row { place: (commit, 1, Timestamp::EPOCH, *id), at, live: false };
+                *row = Row { position: (commit, 1, Timestamp::EPOCH, *id), at, live: false };
             }
         }
     }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::edits::{Change, first_imports, imports};
 use super::holds;
 use super::system::System;
-use super::world::{Place, Record, Row, Scope, scopes};
+use super::world::{Position, Record, Row, Scope, scopes};
 
 /// What becomes of a page that the server gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ fn steps() -> impl Strategy<Value = Step> {
 #[derive(Clone, Debug)]
 struct Saved {
     token: String,
-    place: Place,
+    position: Position,
     scope_changes: u32,
 }
 
@@ -109,7 +109,7 @@ impl Caller {
         if let Some((copy, token)) = loaded {
             self.copy = copy;
             let scope_changes = system.world.licenses[self.license].scope_changes;
-            self.saved = Some(Saved { token, place: system.world.now(), scope_changes });
+            self.saved = Some(Saved { token, position: system.world.now(), scope_changes });
         }
     }
 
@@ -132,7 +132,7 @@ impl Caller {
             return (false, Vec::new());
         }
         assert_eq!(reply.status, 200, "the scope did not change: {}", reply.text());
-        let expected = system.world.feed_after(self.license, self.dataset, Some(saved.place));
+        let expected = system.world.feed_after(self.license, self.dataset, Some(saved.position));
         let page = reply.json();
         let has_more = expected.len() > limit;
         let expected = &expected[..expected.len().min(limit)];
@@ -147,8 +147,8 @@ impl Caller {
             apply(&mut self.copy, &entries);
         }
         if fate == Fate::Saved {
-            let place = if has_more { expected[limit - 1].0 } else { system.world.now() };
-            self.saved = Some(Saved { token, place, ..saved });
+            let position = if has_more { expected[limit - 1].0 } else { system.world.now() };
+            self.saved = Some(Saved { token, position, ..saved });
         }
         (has_more, entries.iter().map(|entry| entry["id"].as_u64().expect("an id")).collect())
     }
@@ -221,7 +221,7 @@ fn check_times(system: &System, license: usize, dataset: Dataset, limit: usize) 
             .collect();
         let listed = system.get(license, &format!("/v1/{dataset}?updated_since={since}&limit=500"));
         assert_eq!(listed.items(), live, "listed since {since}");
-        expected.sort_by_key(|(_, row)| row.place);
+        expected.sort_by_key(|(_, row)| row.position);
         let expected: Vec<Value> =
             expected.into_iter().map(|(id, row)| system.world.entry(dataset, *id, row)).collect();
         assert_eq!(walk_since(system, license, dataset, since, limit), expected, "the feed since {since}");

@@ -47,14 +47,14 @@ fn texts() -> impl Strategy<Value = (String, String)> {
 }
 
 fn queries() -> impl Strategy<Value = Query> {
-    let places = (
+    let filters = (
         option::weighted(0.3, select([&YEARS[..], &[2100]].concat())),
         option::weighted(0.3, select([&COUNTRIES[..], &["JAPAN"]].concat())),
         option::weighted(0.3, select([&AREAS[..], &["oncology"]].concat())),
         option::weighted(0.2, select(&DATES)),
         option::weighted(0.2, select(&DATES)),
     );
-    (option::weighted(0.5, texts()), places).prop_map(|(text, (year, country, area, from, to))| Query {
+    (option::weighted(0.5, texts()), filters).prop_map(|(text, (year, country, area, from, to))| Query {
         text,
         year,
         country,
@@ -119,7 +119,7 @@ fn pages_are_the_export() {
     let edits = vec(imports(), 0..4);
     holds(96, (first_imports(), edits, vec(scopes(), 1..4), cases), |(first, edits, scopes, cases)| {
         let mut system = System::with(&first, &scopes);
-        // One filtered list first, so that the packed columns are brought forward by what follows.
+        // One filtered list first, so that later states advance its packed columns.
         system.get(0, "/v1/conferences?year=2025");
         system.get(0, "/v1/journals?q=ca");
         for changes in edits {

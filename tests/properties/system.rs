@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use flate2::read::MultiGzDecoder;
 use http::{HeaderMap, HeaderValue, Method};
-use medfeed::api::{Request, Response, Service, Settings, Source};
+use medfeed::api::{Request, Response, Service, Settings, SnapshotSource};
 use medfeed::model::time::now;
 use medfeed::model::{Dataset, Scope as RealScope};
 use medfeed::store::check::check;
@@ -22,7 +22,7 @@ use super::world::{Scope, World};
 /// Always the newest state.
 struct Newest(Mutex<Follower>);
 
-impl Source for Newest {
+impl SnapshotSource for Newest {
     fn published(&self) -> Arc<Snapshot> {
         let mut follower = self.0.lock().expect("no panic while it is held");
         Arc::clone(follower.refresh().expect("the database can be read"))
@@ -51,7 +51,7 @@ pub struct Reply {
 
 impl Reply {
     fn of(response: Response) -> Reply {
-        Reply { status: response.status.as_u16(), headers: response.headers, body: response.body.to_bytes().to_vec() }
+        Reply { status: response.status.as_u16(), headers: response.headers, body: response.body.to_vec() }
     }
 
     pub fn text(&self) -> &str {
@@ -171,13 +171,11 @@ impl System {
     }
 
     fn answer(&self, license: usize, target: &str) -> Response {
-        let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
         let mut headers = HeaderMap::new();
         headers.insert("x-api-key", HeaderValue::from_str(&self.keys[license]).expect("a key"));
         self.service.as_ref().expect("an open database").answer_waiting(Request {
             method: Method::GET,
-            path: path.to_owned(),
-            query: query.map(str::to_owned),
+            target: target.to_owned(),
             headers,
             has_body: false,
             flaw: None,

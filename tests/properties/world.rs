@@ -57,9 +57,9 @@ impl Record {
 /// Any record of a dataset; its links may lead nowhere and are dropped then.
 pub fn records(dataset: Dataset) -> impl Strategy<Value = Record> {
     let texts = (vec(0..WORDS.len(), 1..4), option::of(0..WORDS.len()), 0..3_u8);
-    let places = (option::of(select(&YEARS)), option::of(select(&COUNTRIES)), option::of(select(&DATES)));
+    let scalars = (option::of(select(&YEARS)), option::of(select(&COUNTRIES)), option::of(select(&DATES)));
     let links = (btree_set(select(&AREAS), 0..3), btree_set(1..4_u64, 0..3), btree_set(1..4_u64, 0..3));
-    (texts, places, links).prop_map(
+    (texts, scalars, links).prop_map(
         move |((name, abbv, version), (year, country, start), (areas, organizations, tags))| {
             let record = Record { name, abbv, year, country, start, areas, organizations, tags, version };
             match dataset {
@@ -119,14 +119,14 @@ pub fn scopes() -> impl Strategy<Value = Scope> {
     })
 }
 
-/// A place in the order of a feed: the commit, then entries before tombstones of one license change, then the order
+/// A position in the order of a feed: the commit, then entries before tombstones of one license change, then the order
 /// among them.
-pub type Place = (u64, u8, Timestamp, u64);
+pub type Position = (u64, u8, Timestamp, u64);
 
 /// The newest thing that a license learned of a record.
 #[derive(Clone, Debug)]
 pub struct Row {
-    pub place: Place,
+    pub position: Position,
     pub at: Timestamp,
     pub live: bool,
 }
@@ -161,19 +161,19 @@ pub struct World {
 
 impl World {
     /// The present moment in every feed.
-    pub fn now(&self) -> Place {
+    pub fn now(&self) -> Position {
         (self.commits, u8::MAX, Timestamp::EPOCH, 0)
     }
 
-    /// What a license's feed holds after a place, in its order.
-    pub fn feed_after(&self, license: usize, dataset: Dataset, after: Option<Place>) -> Vec<(Place, Value)> {
+    /// What a license's feed holds after a position, in its order.
+    pub fn feed_after(&self, license: usize, dataset: Dataset, after: Option<Position>) -> Vec<(Position, Value)> {
         let rows = &self.licenses[license].rows[dataset.index()];
-        let mut feed: Vec<(Place, Value)> = rows
+        let mut feed: Vec<(Position, Value)> = rows
             .iter()
-            .filter(|(_, row)| after.is_none_or(|after| row.place > after))
-            .map(|(id, row)| (row.place, self.entry(dataset, *id, row)))
+            .filter(|(_, row)| after.is_none_or(|after| row.position > after))
+            .map(|(id, row)| (row.position, self.entry(dataset, *id, row)))
             .collect();
-        feed.sort_by_key(|(place, _)| *place);
+        feed.sort_by_key(|(position, _)| *position);
         feed
     }
 

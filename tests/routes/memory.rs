@@ -10,7 +10,7 @@ use crate::harness::{World, conference, patch, removal};
 /// More than a few blocks of texts, so that small servers have to drop some.
 const RECORDS: u64 = 400;
 /// Room for a few blocks.
-const LITTLE: usize = 60_000;
+const LITTLE: u64 = 60_000;
 
 const PATHS: [&str; 16] = [
     "conferences/changes?updated_since=2000-01-01",
@@ -69,10 +69,10 @@ fn what_is_kept_in_memory_changes_no_answer() {
     world.license("all", "conferences");
     world.license("some", "conferences; areas: Oncology");
     world.conferences(&(1..=RECORDS).map(numbered).collect::<Vec<_>>());
-    let servers = [usize::MAX, LITTLE, 0].map(|most_bytes| {
+    let servers = [u64::MAX, LITTLE, 0].map(|max_bytes| {
         let server = world.second_server(Duration::ZERO);
-        server.published().bodies().limit_to(most_bytes);
-        (server, most_bytes)
+        server.published().record_cache().limit_to(max_bytes);
+        (server, max_bytes)
     });
     servers[0].0.published().warm(&|| true).unwrap();
 
@@ -107,10 +107,10 @@ fn what_is_kept_in_memory_changes_no_answer() {
                 }
             }
         }
-        for (server, most_bytes) in &servers {
-            let bytes = server.published().bodies().bytes();
-            assert!(bytes <= *most_bytes, "step {step}: {bytes} bytes are kept, {most_bytes} may be");
+        for (server, max_bytes) in &servers {
+            let bytes = server.published().record_cache().bytes();
+            assert!(bytes <= *max_bytes, "step {step}: {bytes} bytes are kept, {max_bytes} may be");
         }
     }
-    assert!(servers[0].0.published().bodies().bytes() > LITTLE, "there is more than the small servers may keep");
+    assert!(servers[0].0.published().record_cache().bytes() > LITTLE, "there is more than the small servers may keep");
 }

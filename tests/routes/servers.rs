@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use medfeed::api::Source;
-use medfeed::serve::Follow;
+use medfeed::api::SnapshotSource;
+use medfeed::serve::Watcher;
 use medfeed::store::Snapshot;
 use serde_json::json;
 
@@ -96,7 +96,7 @@ fn keys_are_taken_at_once() {
 /// A source whose states cannot be had.
 struct Broken(Arc<Snapshot>);
 
-impl Source for Broken {
+impl SnapshotSource for Broken {
     fn published(&self) -> Arc<Snapshot> {
         panic!("a secret reason")
     }
@@ -132,24 +132,24 @@ fn a_panic_is_an_internal_error_for_its_request_alone() {
 #[test]
 fn callers_who_wait_for_the_same_look_share_it() {
     let world = World::small();
-    let follow = Follow::open(&world.database(), Duration::ZERO).unwrap();
-    let came = follow.looks();
+    let watcher = Watcher::open(&world.database(), Duration::ZERO).unwrap();
+    let came = watcher.looks();
     for _ in 0..3 {
-        follow.catch_up(came, &|_| true);
-        assert_eq!(follow.looks(), came + 1, "one look for all");
+        watcher.catch_up(came, &|_| true);
+        assert_eq!(watcher.looks(), came + 1, "one look for all");
     }
     world.conferences(&[removal(1)]);
-    let before = follow.published().commit();
-    assert_eq!(follow.catch_up(came, &|_| true).commit(), before, "that look was before the commit");
+    let before = watcher.published().commit();
+    assert_eq!(watcher.catch_up(came, &|_| true).commit(), before, "that look was before the commit");
     // Who came after it has another.
-    assert_eq!(follow.catch_up(follow.looks(), &|_| true).commit(), world.published().commit());
-    assert_eq!(follow.looks(), came + 2);
+    assert_eq!(watcher.catch_up(watcher.looks(), &|_| true).commit(), world.published().commit());
+    assert_eq!(watcher.looks(), came + 2);
 }
 
 /// A source that fails when newer states are looked for.
 struct Lost(Arc<Snapshot>);
 
-impl Source for Lost {
+impl SnapshotSource for Lost {
     fn published(&self) -> Arc<Snapshot> {
         Arc::clone(&self.0)
     }

@@ -1,7 +1,7 @@
 //! The contract as an OpenAPI 3.1 document.
 //!
-//! Records come from the model's field tables and errors from [`super::errors`], so what is written by hand here is
-//! only what stands nowhere else as data. In reading order:
+//! Records come from the model's field tables; endpoints, parameters and errors from [`crate::contract`]. So what is
+//! written by hand here is only what stands nowhere else as data. In reading order:
 //! - `paths`: the endpoints.
 //! - `parameters`, `responses`: their parts.
 //! - `schemas`: the bodies.
@@ -12,6 +12,8 @@ mod responses;
 mod schemas;
 
 use serde_json::{Map, Value, json};
+
+use crate::contract::Contract;
 
 const DESCRIPTION: &str = "\
 Read-only access to curated medical conference and journal records: paged lists, single records, full exports, a \
@@ -25,7 +27,7 @@ change feed for keeping a local copy current, and reference lists.
 ";
 
 /// The document of a server that callers reach at `public_url`.
-pub fn document(public_url: &str) -> Value {
+pub fn document(contract: &Contract, public_url: &str) -> Value {
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -45,7 +47,7 @@ pub fn document(public_url: &str) -> Value {
             {"name": "Reference lists", "description": "The values that visible records carry"},
             {"name": "Status", "description": "The state of the service"},
         ],
-        "paths": paths::all(),
+        "paths": paths::all(contract),
         "components": {
             "securitySchemes": {
                 "bearer": {
@@ -60,10 +62,10 @@ pub fn document(public_url: &str) -> Value {
                     "description": "The same key, for tools that cannot set `Authorization`",
                 },
             },
-            "parameters": parameters::all(),
+            "parameters": parameters::all(contract),
             "headers": responses::headers(),
-            "responses": responses::all(),
-            "examples": responses::examples(public_url),
+            "responses": responses::all(contract),
+            "examples": responses::examples(contract, public_url),
             "schemas": schemas::all(),
         },
     })

@@ -1,9 +1,13 @@
 //! The responses of all endpoints and their headers.
 
+use http::StatusCode;
 use serde_json::{Value, json};
 
+use super::paths::names;
 use super::{component, object};
-use crate::docs::errors::{ERRORS, ErrorDoc};
+use crate::contract::codes::{ALLOWED_METHODS, INVALID_TOKEN_CHALLENGE};
+use crate::contract::{CodeInfo, Contract, Resource};
+use crate::docs::examples;
 
 /// Headers of every response: the names among the document's headers are the headers' own.
 const EVERY: [&str; 4] = ["X-Request-Id", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"];
@@ -24,54 +28,57 @@ pub fn headers() -> Value {
             "WWW-Authenticate",
             header(
                 "The scheme to use; with `error=\"invalid_token\"` when a key was sent but is unusable",
-                json!({"type": "string", "examples": ["Bearer realm=\"medfeed\", error=\"invalid_token\""]}),
+                json!({"type": "string", "examples": [INVALID_TOKEN_CHALLENGE]}),
             ),
         ),
-        ("Allow", header("The methods that the endpoint answers", json!({"type": "string", "const": "GET, HEAD"}))),
+        ("Allow", header("The methods that the endpoint answers", json!({"type": "string", "const": ALLOWED_METHODS}))),
     ])
 }
 
-/// The document's responses: all but status 200 and status 400, which differ between endpoints.
-pub fn all() -> Value {
-    object([
-        (
-            "NotModified",
-            json!({
-                "description": "Nothing changed since the answer with the ETag that was sent; no body",
-                "headers": header_refs(&["ETag"]),
-            }),
-        ),
-        ("Unauthorized", problem_with(&of_status(401), &["WWW-Authenticate"])),
-        ("Forbidden", problem(&of_status(403))),
-        ("NotFound", problem(&of_status(404))),
-        ("MethodNotAllowed", problem_with(&of_status(405), &["Allow"])),
-        ("ResyncRequired", problem(&of_status(410))),
-        ("RateLimited", problem_with(&of_status(429), &["Retry-After"])),
-        ("InternalError", problem(&of_status(500))),
-        ("Unavailable", problem(&of_status(503))),
-    ])
+/// The document's responses: all but those that differ between endpoints, of status 200 and 400.
+pub fn all(contract: &Contract) -> Value {
+    let not_modified = json!({
+        "description": "Nothing changed since the answer with the ETag that was sent; no body",
+        "headers": header_refs(&["ETag"]),
+    });
+    let statuses = contract.codes.iter().map(|info| info.status).filter(|status| *status != StatusCode::BAD_REQUEST);
+    let problems = statuses.map(|status| (response_name(status), problem(status, contract.codes.iter())));
+    object([(response_name(StatusCode::NOT_MODIFIED), not_modified)].into_iter().chain(problems))
+}
+
+/// What the response of a status is called among the document's components.
+pub fn response_name(status: StatusCode) -> String {
+    status.canonical_reason().unwrap_or("Error").replace(' ', "")
 }
 
 /// An example body for every error code.
-pub fn examples(public_url: &str) -> Value {
-    object(
-        ERRORS.iter().map(|error| {
-            (error.code, json!({"summary": error.title_of_condition, "value": error.example(public_url)}))
-        }),
-    )
+pub fn examples(contract: &Contract, public_url: &str) -> Value {
+    object(contract.codes.iter().map(|info| {
+        (info.name, json!({"summary": info.title, "value": examples::problem(contract, info, public_url)}))
+    }))
 }
 
-/// Status 200 with a JSON body.
-pub fn ok(description: &str, schema: &str, more_headers: &[&str]) -> Value {
+/// The response of status 200.
+pub fn ok(resource: Resource) -> Value {
+    let (description, schema) = match resource {
+        Resource::List(dataset) => ("A page of records", format!("{}Page", names(dataset).1)),
+        Resource::Record(dataset) => ("The record", format!("{}Single", names(dataset).1)),
+        Resource::Changes(dataset) => ("A page of changes", format!("{}Changes", names(dataset).1)),
+        Resource::TherapyAreas => ("All therapy areas", "TherapyAreaList".to_owned()),
+        Resource::Tags => ("All tags", "TagList".to_owned()),
+        Resource::Organizations => ("All organizations", "OrganizationList".to_owned()),
+        Resource::Status | Resource::Docs => ("The service is up", "Status".to_owned()),
+        Resource::Export => return ok_file(),
+    };
+    let more_headers: &[&str] = if resource.is_revalidatable() { &["ETag"] } else { &[] };
     json!({
         "description": description,
         "headers": header_refs(more_headers),
-        "content": {"application/json": {"schema": component("schemas", schema)}},
+        "content": {"application/json": {"schema": component("schemas", &schema)}},
     })
 }
 
-/// Status 200 of an export.
-pub fn ok_file() -> Value {
+fn ok_file() -> Value {
     json!({
         "description": "The file, whole or not at all",
         "headers": header_refs(&["X-Sync-Token", "X-Record-Count", "Content-Disposition"]),
@@ -83,33 +90,26 @@ pub fn ok_file() -> Value {
     })
 }
 
-/// The errors of status 400 that an endpoint can answer with: its own, and that of every endpoint.
-pub fn bad_request(codes: &[&str]) -> Vec<&'static ErrorDoc> {
-    ERRORS.iter().filter(|error| codes.contains(&error.code) || error.code == "invalid_request").collect()
-}
-
-/// A problem with one of these codes.
-pub fn problem(errors: &[&ErrorDoc]) -> Value {
-    problem_with(errors, &[])
-}
-
-fn problem_with(errors: &[&ErrorDoc], more_headers: &[&str]) -> Value {
-    let codes: Vec<String> =
-        errors.iter().map(|error| format!("`{}`: {}", error.code, error.title_of_condition)).collect();
+/// The problems of one status among these codes.
+pub fn problem(status: StatusCode, codes: impl Iterator<Item = &'static CodeInfo>) -> Value {
+    let codes: Vec<&CodeInfo> = codes.filter(|info| info.status == status).collect();
+    let descriptions: Vec<String> = codes.iter().map(|info| format!("`{}`: {}", info.name, info.title)).collect();
+    let more_headers: &[&str] = match status {
+        StatusCode::UNAUTHORIZED => &["WWW-Authenticate"],
+        StatusCode::METHOD_NOT_ALLOWED => &["Allow"],
+        StatusCode::TOO_MANY_REQUESTS => &["Retry-After"],
+        _ => &[],
+    };
     json!({
-        "description": codes.join("; "),
+        "description": descriptions.join("; "),
         "headers": header_refs(more_headers),
         "content": {
             "application/problem+json": {
                 "schema": component("schemas", "Problem"),
-                "examples": object(errors.iter().map(|error| (error.code, component("examples", error.code)))),
+                "examples": object(codes.iter().map(|info| (info.name, component("examples", info.name)))),
             },
         },
     })
-}
-
-fn of_status(status: u16) -> Vec<&'static ErrorDoc> {
-    ERRORS.iter().filter(|error| error.status == status).collect()
 }
 
 fn header_refs(more: &[&str]) -> Value {

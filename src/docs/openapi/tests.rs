@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::docs::errors::ERRORS;
+use crate::contract::CONTRACT;
 use crate::model::reference::{Referenced, References};
 use crate::model::time::parse_time;
 use crate::model::{
@@ -14,11 +14,11 @@ use crate::model::{
 };
 
 fn sample() -> Value {
-    document("https://feed.example.org")
+    document(&CONTRACT, "https://feed.example.org")
 }
 
 /// The statuses that the contract's table names for an endpoint.
-const CONTRACT: [(&str, &[&str]); 11] = [
+const STATUSES: [(&str, &[&str]); 11] = [
     ("/conferences", &["200", "304", "400", "401", "403", "429"]),
     ("/conferences/{id}", &["200", "304", "401", "403", "404", "429"]),
     ("/conferences/changes", &["200", "400", "401", "403", "410", "429"]),
@@ -37,8 +37,8 @@ fn paths_and_statuses_are_those_of_the_contract() {
     let document = sample();
     let paths = document["paths"].as_object().unwrap();
     let named: BTreeSet<&str> = paths.keys().map(String::as_str).collect();
-    assert_eq!(named, CONTRACT.iter().map(|(path, _)| *path).collect());
-    for (path, statuses) in CONTRACT {
+    assert_eq!(named, STATUSES.iter().map(|(path, _)| *path).collect());
+    for (path, statuses) in STATUSES {
         let item = paths[path].as_object().unwrap();
         assert_eq!(item.keys().collect::<Vec<_>>(), ["get"], "{path}");
         for status in statuses {
@@ -117,8 +117,8 @@ fn every_response_has_the_headers_of_every_response() {
 #[test]
 fn examples_of_problems_are_problems() {
     let document = sample();
-    for error in ERRORS {
-        let example = &document["components"]["examples"][error.code]["value"];
+    for info in CONTRACT.codes {
+        let example = &document["components"]["examples"][info.name]["value"];
         assert_valid(&document, "Problem", example);
     }
 }

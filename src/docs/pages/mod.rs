@@ -1,6 +1,6 @@
 //! The documentation as HTML: plain, self-contained pages without scripts.
 //!
-//! Prose stands in `reference.html`, tables are made from the model, the error table and the OpenAPI document.
+//! Prose stands in `reference.html`, tables are made from the model and the contract.
 //! In reading order:
 //! - `html`: escaping, templates and the frame around every page.
 //! - `tables`: the generated parts of the reference page.
@@ -9,9 +9,9 @@ mod html;
 mod tables;
 
 use self::html::{escape, fill, frame, inline};
-use super::errors::{ERRORS, ErrorDoc};
 use super::fields::{record_fields, reference_fields};
-use super::openapi;
+use crate::contract::{CodeInfo, Contract};
+use crate::docs::examples;
 use crate::model::{ConferenceFields, DateStatus, JournalFields, OrganizationFields, TagFields};
 
 /// The client of the reference page, which readers may copy. It is a file of its own so that it can be run.
@@ -21,57 +21,58 @@ const CLIENT: &str = include_str!("client.py");
 const GUIDE: &str = "Guide and reference";
 
 /// `/docs`: everything that a caller needs, on one page.
-pub fn reference(public_url: &str) -> String {
+pub fn reference(contract: &Contract, public_url: &str) -> String {
     let base_url = super::base_url(public_url);
-    let document = openapi::document(public_url);
     let values = [
         ("base_url", escape(&base_url)),
         ("public_url", escape(public_url)),
         ("client", escape(&CLIENT.replace("{{base_url}}", &base_url))),
-        ("endpoints", tables::endpoints(&document)),
+        ("endpoints", tables::endpoints(contract)),
         ("conference_fields", tables::fields(&record_fields::<ConferenceFields>())),
         ("journal_fields", tables::fields(&record_fields::<JournalFields>())),
         ("organization_fields", tables::fields(&reference_fields::<OrganizationFields>())),
         ("tag_fields", tables::fields(&reference_fields::<TagFields>())),
         ("date_confidence", tables::date_confidence(&DateStatus::ALL)),
-        ("errors", tables::errors(ERRORS, "docs/errors/")),
+        ("errors", tables::errors(contract.codes, "docs/errors/")),
     ];
     frame("medfeed: guide and reference", &fill(include_str!("reference.html"), &values))
 }
 
 /// `/docs/errors`: all error codes.
-pub fn error_index() -> String {
+pub fn error_index(contract: &Contract) -> String {
     let body = format!(
         "<main class=\"narrow\">{}<h1>Errors</h1>\n\
          <p>Every error has an HTTP status of its own and a body of type <code>application/problem+json</code>. Its \
          <code>type</code> is the address of one of these pages.</p>\n{}</main>\n",
         back(&[("../docs", GUIDE)]),
-        tables::errors(ERRORS, "errors/")
+        tables::errors(contract.codes, "errors/")
     );
     frame("medfeed: errors", &body)
 }
 
 /// `/docs/errors/<code>`: one error code.
-pub fn error(error: &ErrorDoc, public_url: &str) -> String {
+pub fn error(contract: &Contract, info: &CodeInfo, public_url: &str) -> String {
     let body = format!(
-        "<main class=\"narrow\">{back}<p class=\"kicker\">{status} {reason} · <code>{code}</code></p>\n\
+        "<main class=\"narrow\">{back}<p class=\"kicker\">{status} · <code>{code}</code></p>\n\
          <h1>{title}</h1>\n\
          <h2>What it means</h2>\n<p>{condition}</p>\n\
-         <h2>What to do</h2>\n<p>{what_to_do}</p>\n\
-         <h2>Example</h2>\n<pre><code>HTTP/1.1 {status} {reason}\n\
+         <h2>What to do</h2>\n<p>{remedy}</p>\n\
+         <h2>Example</h2>\n<pre><code>{request}\n\nHTTP/1.1 {status}\n\
          Content-Type: application/problem+json\n\n{example}</code></pre>\n\
          <p>Decide by the status and by the last part of <code>type</code>. The text of <code>detail</code> is for \
          people and may change. Quote <code>request_id</code> when you ask the operator.</p></main>\n",
         back = back(&[("../../docs", GUIDE), ("../errors", "Errors")]),
-        status = error.status,
-        reason = escape(error.reason()),
-        code = escape(error.code),
-        title = inline(error.title_of_condition),
-        condition = inline(error.condition),
-        what_to_do = inline(error.what_to_do),
-        example = escape(&serde_json::to_string_pretty(&error.example(public_url)).unwrap_or_default()),
+        // With its reason phrase.
+        status = info.status,
+        code = escape(info.name),
+        title = inline(info.title),
+        condition = inline(info.condition),
+        remedy = inline(info.remedy),
+        request = escape(info.request),
+        example =
+            escape(&serde_json::to_string_pretty(&examples::problem(contract, info, public_url)).unwrap_or_default()),
     );
-    frame(&format!("medfeed: {}", error.code), &body)
+    frame(&format!("medfeed: {}", info.name), &body)
 }
 
 /// The way back, above the heading.

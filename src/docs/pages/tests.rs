@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::docs::{errors, fields, find_page};
+use crate::contract::{CONTRACT, Code};
+use crate::docs::{fields, find_page};
 
 const PUBLIC_URL: &str = "https://feed.example.org";
 
 fn all(public_url: &str) -> Vec<String> {
-    let mut pages = vec![reference(public_url), error_index()];
-    pages.extend(ERRORS.iter().map(|one| error(one, public_url)));
+    let mut pages = vec![reference(&CONTRACT, public_url), error_index(&CONTRACT)];
+    pages.extend(CONTRACT.codes.iter().map(|info| error(&CONTRACT, info, public_url)));
     pages
 }
 
@@ -44,7 +45,7 @@ fn elements_are_closed_in_order() {
 
 #[test]
 fn every_place_of_the_template_is_filled() {
-    let page = reference(PUBLIC_URL);
+    let page = reference(&CONTRACT, PUBLIC_URL);
     assert!(!page.contains("{{") && !page.contains("}}"));
     assert!(page.contains("https://feed.example.org/v1/conferences?year=2026&amp;country=Germany"));
     assert!(page.contains("BASE = &quot;https://feed.example.org/v1&quot;"));
@@ -53,14 +54,16 @@ fn every_place_of_the_template_is_filled() {
 #[test]
 fn every_link_leads_somewhere() {
     let mut paths = vec!["/docs".to_owned(), "/docs/errors".to_owned()];
-    paths.extend(ERRORS.iter().map(|error| format!("/docs/errors/{}", error.code)));
+    paths.extend(CONTRACT.codes.iter().map(|info| format!("/docs/errors/{}", info.name)));
     for path in paths {
-        let page = String::from_utf8(find_page(&path, PUBLIC_URL).unwrap().body).unwrap();
+        let page = String::from_utf8(find_page(&CONTRACT, &path, PUBLIC_URL).unwrap().body).unwrap();
         let ids: BTreeSet<&str> = page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
         for target in page.split("<a href=\"").skip(1).filter_map(|rest| rest.split('"').next()) {
             match target.strip_prefix('#') {
                 Some(id) => assert!(ids.contains(id), "{target} in {path}"),
-                None => assert!(find_page(&followed(&path, target), PUBLIC_URL).is_some(), "{target} in {path}"),
+                None => {
+                    assert!(find_page(&CONTRACT, &followed(&path, target), PUBLIC_URL).is_some(), "{target} in {path}")
+                }
             }
         }
     }
@@ -81,7 +84,7 @@ fn followed(path: &str, target: &str) -> String {
 
 #[test]
 fn every_field_parameter_and_code_is_on_the_reference_page() {
-    let page = reference(PUBLIC_URL);
+    let page = reference(&CONTRACT, PUBLIC_URL);
     let conference = fields::record_fields::<ConferenceFields>();
     let journal = fields::record_fields::<JournalFields>();
     for field in conference.iter().chain(&journal) {
@@ -90,11 +93,11 @@ fn every_field_parameter_and_code_is_on_the_reference_page() {
     for status in DateStatus::ALL {
         assert!(page.contains(&format!("<td><code>{status}</code></td>")), "{status}");
     }
-    for error in errors::ERRORS {
-        assert!(page.contains(&format!("href=\"docs/errors/{}\"", error.code)), "{}", error.code);
+    for info in CONTRACT.codes {
+        assert!(page.contains(&format!("href=\"docs/errors/{}\"", info.name)), "{}", info.name);
     }
-    for parameter in ["limit", "cursor", "since", "q", "start_date_from", "format", "If-None-Match"] {
-        assert!(page.contains(&format!("<td><code>{parameter}</code></td>")), "{parameter}");
+    for parameter in CONTRACT.endpoints.iter().flat_map(|endpoint| endpoint.all_parameters()) {
+        assert!(page.contains(&format!("<td><code>{}</code>", parameter.name)), "{}", parameter.name);
     }
 }
 
@@ -107,7 +110,7 @@ fn what_the_operator_gives_is_escaped() {
 
 #[test]
 fn an_error_page_shows_a_problem() {
-    let page = error(errors::find("resync_required").unwrap(), PUBLIC_URL);
+    let page = error(&CONTRACT, Code::ResyncRequired.info(), PUBLIC_URL);
     for text in ["410 Gone", "&quot;status&quot;: 410", "https://feed.example.org/docs/errors/resync_required"] {
         assert!(page.contains(text), "{text} is missing in\n{page}");
     }

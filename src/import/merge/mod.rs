@@ -4,13 +4,17 @@
 //! merged with its stored values (`records`); last, what is removed is checked against what still links it.
 
 mod countries;
+mod formulas;
 mod records;
 mod references;
+mod removals;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
-
+use self::records::{Links, MergedRecords, merge_records};
+use self::references::{Resolved, resolve};
+use self::removals::Removals;
+pub use self::removals::{Options, TooManyRemovals};
 use super::report::{BadRows, Finding};
 use super::rows::{Edit, Row, Rows};
 use super::statement::{Link, LinkList};
@@ -18,17 +22,6 @@ use crate::model::reference::ReferenceFields;
 use crate::model::{ConferenceFields, Dataset, JournalFields, OrganizationFields, TagFields};
 use crate::store::StoreError;
 use crate::store::write::batch::{Batch, Curation};
-use records::{Links, MergedRecords, merge_records};
-use references::{Resolved, resolve};
-
-/// What the operator allows.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Options {
-    /// Remove the records of the given datasets that the files do not hold.
-    pub replace: bool,
-    /// Up to how many records of a dataset may be removed, where that is many.
-    pub allow_removals: Option<u64>,
-}
 
 /// A run that can be committed.
 #[derive(Debug)]
@@ -51,42 +44,6 @@ pub enum Refusal {
     /// The state could not be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-}
-
-/// The datasets of which a run would remove more than a tenth, and more than ten records.
-#[derive(Debug)]
-pub struct TooManyRemovals(Vec<Removals>);
-
-/// How many records of a dataset a run removes.
-#[derive(Clone, Copy, Debug)]
-struct Removals {
-    dataset: Dataset,
-    removed: usize,
-    stored: usize,
-}
-
-impl Removals {
-    /// Whether they are few enough not to look like a mistake.
-    fn is_small(self) -> bool {
-        self.removed <= 10 || self.removed.saturating_mul(10) <= self.stored
-    }
-}
-
-impl TooManyRemovals {
-    /// The smallest `--allow-removals` that covers the run.
-    pub fn needed(&self) -> usize {
-        self.0.iter().map(|removals| removals.removed).max().unwrap_or_default()
-    }
-}
-
-impl fmt::Display for TooManyRemovals {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the run would remove ")?;
-        for (at, Removals { dataset, removed, stored }) in self.0.iter().enumerate() {
-            write!(f, "{}{removed} of {stored} {dataset}", if at > 0 { " and " } else { "" })?;
-        }
-        write!(f, "; if that is meant, give `--allow-removals {}`", self.needed())
-    }
 }
 
 /// Merges the rows with the state.

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use super::formulas::warn_of_formulas;
 use super::references::Resolved;
-use super::{Options, Removals};
-use crate::import::report::{BadRows, Finding, MAX_WARNINGS, Position, RowFaults};
+use super::removals::{Options, Removals};
+use crate::import::report::{BadRows, Finding, Position, RowFaults};
 use crate::import::rows::{Edit, Row};
 use crate::import::statement::LinkList;
-use crate::model::flat::looks_like_formula;
-use crate::model::{Curated, Fields, Id, OrganizationFields, RecordFields, ReferenceKind, TagFields};
+use crate::model::{Curated, Id, OrganizationFields, RecordFields, ReferenceKind, TagFields};
 use crate::store::StoreError;
 use crate::store::write::batch::Curation;
 
@@ -100,22 +100,4 @@ pub(super) fn merge_records<F: RecordFields, C: Curation>(
     let removed = merged.values().filter(|row| row.is_none()).count();
     let removals = Removals { dataset: F::DATASET, removed, stored: stored_ids.len() };
     Ok(MergedRecords { rows: merged, positions, removals })
-}
-
-/// Warns of a new name that a spreadsheet would compute.
-pub(super) fn warn_of_formulas<F: Fields>(
-    position: &Position,
-    field: &str,
-    before: Option<&Curated<F>>,
-    after: &Curated<F>,
-    warnings: &mut Vec<Finding>,
-) {
-    let name = after.fields().name();
-    if looks_like_formula(name)
-        && warnings.len() < MAX_WARNINGS
-        && before.is_none_or(|before| before.fields().name() != name)
-    {
-        let message = "starts like a formula; the CSV export puts a `'` before it. Check that the name is meant so";
-        warnings.push(Finding::new(position, Some(field), Some(name), message));
-    }
 }

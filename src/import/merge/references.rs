@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::formulas::warn_of_formulas;
 use crate::import::names::nearest;
 use crate::import::report::{BadRows, Finding, Position, RowFaults};
 use crate::import::rows::{Edit, Row};
 use crate::import::statement::Link;
 use crate::model::reference::{ReferenceFields, Referenced};
-use crate::model::{Curated, Id, ReferenceKind, References};
+use crate::model::{Curated, Id, ReferenceKind};
 
 /// A full object among a record's links, and the record's position.
 pub(super) type Object<'a, F> = (&'a Position, &'a Curated<F>);
@@ -53,7 +54,7 @@ pub(super) fn resolve<'a, F: ReferenceFields>(
     for (id, Stated { position, field, outcome }) in resolved.in_order() {
         if let Outcome::Stays(row) = outcome {
             let before = stored.get(&id).map(|referenced| &referenced.row);
-            super::records::warn_of_formulas(position, field, before, row, warnings);
+            warn_of_formulas(position, field, before, row, warnings);
         }
     }
     resolved.ids_by_label = resolved.find_labels(bad);
@@ -106,7 +107,7 @@ impl<F: ReferenceFields> Resolved<'_, F> {
             Outcome::Bad { .. } => return,
             Outcome::Stays(row) if row == object => return,
             Outcome::Stays(row) => {
-                let none = References::default();
+                let none = ();
                 let values = row.fields().values().into_iter().zip(object.fields().values());
                 let differing: Vec<String> = (F::table().fields.iter().zip(values))
                     .filter(|(_, (one, other))| one.to_csv(&none) != other.to_csv(&none))

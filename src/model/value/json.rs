@@ -1,7 +1,9 @@
-//! A JSON value that keeps what an import must judge: the order of keys, and the notation of numbers.
+//! JSON values as rows state them: the order of keys and the notation of numbers count. And how values are appended to
+//! JSON.
 
 use std::borrow::Cow;
-use std::fmt;
+use std::fmt::{self, Display};
+use std::io::Write;
 
 /// A JSON value.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,7 +73,7 @@ impl Json<'_> {
     }
 }
 
-impl fmt::Display for Json<'_> {
+impl Display for Json<'_> {
     /// A text without quotes, anything else as JSON.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -98,4 +100,27 @@ impl fmt::Display for Json<'_> {
             }
         }
     }
+}
+
+/// Appends a JSON list.
+pub(super) fn push_list<T>(out: &mut Vec<u8>, items: &[T], mut push_item: impl FnMut(&mut Vec<u8>, &T)) {
+    out.push(b'[');
+    for (index, item) in items.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        push_item(out, item);
+    }
+    out.push(b']');
+}
+
+/// Appends a JSON string.
+pub fn push_str(out: &mut Vec<u8>, text: &str) {
+    // Writing a string to memory cannot fail.
+    let _ = serde_json::to_writer(out, text);
+}
+
+/// Appends what is in JSON's form already, such as numbers and booleans.
+pub fn push_display(out: &mut Vec<u8>, value: impl Display) {
+    let _ = write!(out, "{value}");
 }

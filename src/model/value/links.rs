@@ -7,11 +7,16 @@ use std::ops::{Deref, DerefMut};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Schema, json};
 
-use super::{FieldValue, Json, ValueReader};
-use crate::model::Id;
-use crate::model::flat::{join_items, split_items};
-use crate::model::json::push_list;
-use crate::model::reference::{ReferenceFields, ReferenceKind, References};
+use super::cell::{join_items, split_items};
+use super::json::{Json, push_list};
+use super::kind::{FieldValue, LinkTexts, ReferenceKind, ValueReader};
+use crate::model::id::Id;
+
+/// The fields of rows that can be linked.
+pub trait LinkTarget: Send + Sync {
+    /// Which kind of row.
+    const KIND: ReferenceKind;
+}
 
 /// Links to rows with the fields `R`: their ids, ordered, each once.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -42,7 +47,7 @@ impl<R> From<Vec<Id>> for Links<R> {
     }
 }
 
-impl<R: ReferenceFields> FieldValue for Links<R> {
+impl<R: LinkTarget> FieldValue for Links<R> {
     fn type_name(&self) -> &'static str {
         match R::KIND {
             ReferenceKind::Organization => "list of organizations",
@@ -62,12 +67,12 @@ impl<R: ReferenceFields> FieldValue for Links<R> {
         true
     }
 
-    fn write_json(&self, out: &mut Vec<u8>, references: &References) {
-        push_list(out, self, |out, id| out.extend_from_slice(references.json(R::KIND, *id)));
+    fn write_json(&self, out: &mut Vec<u8>, links: &dyn LinkTexts) {
+        push_list(out, self, |out, id| out.extend_from_slice(links.json(R::KIND, *id)));
     }
 
-    fn to_csv<'a>(&'a self, references: &'a References) -> Cow<'a, str> {
-        let labels: Vec<&str> = self.iter().map(|id| references.label(R::KIND, *id)).collect();
+    fn to_csv<'a>(&'a self, links: &'a dyn LinkTexts) -> Cow<'a, str> {
+        let labels: Vec<&str> = self.iter().map(|id| links.label(R::KIND, *id)).collect();
         join_items(&labels)
     }
 

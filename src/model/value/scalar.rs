@@ -6,10 +6,10 @@ use std::fmt::Display;
 use jiff::civil::Date;
 use serde_json::{Value as Schema, json};
 
-use super::{FieldValue, Json, JsonType, ValueReader};
-use crate::model::json::push_display;
+use super::json::{Json, JsonType, push_display};
+use super::kind::{FieldValue, LinkTexts, ValueReader};
+use crate::model::id::Id;
 use crate::model::time::parse_date;
-use crate::model::{Access, DateStatus, Id, Number, References};
 
 /// A value of such a kind; its `Display` is its text.
 pub trait Scalar: Display + Send + Sync + Sized {
@@ -46,7 +46,7 @@ impl<S: Scalar> FieldValue for Option<S> {
         S::schema()
     }
 
-    fn write_json(&self, out: &mut Vec<u8>, _references: &References) {
+    fn write_json(&self, out: &mut Vec<u8>, _links: &dyn LinkTexts) {
         match self {
             Some(value) if S::JSON_TYPE == JsonType::Text => push_display(out, format_args!("\"{value}\"")),
             Some(value) => push_display(out, value),
@@ -54,7 +54,7 @@ impl<S: Scalar> FieldValue for Option<S> {
         }
     }
 
-    fn to_csv<'a>(&'a self, _references: &'a References) -> Cow<'a, str> {
+    fn to_csv<'a>(&'a self, _links: &'a dyn LinkTexts) -> Cow<'a, str> {
         self.as_ref().map_or(Cow::Borrowed(""), |value| Cow::Owned(value.to_csv()))
     }
 
@@ -94,34 +94,6 @@ impl Scalar for Date {
     }
 }
 
-impl Scalar for DateStatus {
-    const TYPE_NAME: &'static str = "string, a date confidence";
-    const JSON_TYPE: JsonType = JsonType::Text;
-    const EXPECTED: &'static str = "write one of the texts `confirmed`, `estimated`, `copied`, `not_found`, `check`";
-
-    fn schema() -> Schema {
-        json!({"$ref": "#/components/schemas/DateStatus"})
-    }
-
-    fn parse(text: &str) -> Result<DateStatus, String> {
-        text.parse().map_err(|_| "write one of `confirmed`, `estimated`, `copied`, `not_found`, `check`".to_owned())
-    }
-}
-
-impl Scalar for Access {
-    const TYPE_NAME: &'static str = "string";
-    const JSON_TYPE: JsonType = JsonType::Text;
-    const EXPECTED: &'static str = "write one of the texts `subscription`, `hybrid`, `open`";
-
-    fn schema() -> Schema {
-        json!({"type": "string", "enum": Access::ALL.map(Access::as_str)})
-    }
-
-    fn parse(text: &str) -> Result<Access, String> {
-        text.parse().map_err(|_| "write one of `subscription`, `hybrid`, `open`".to_owned())
-    }
-}
-
 /// A year, 1900 to 2100.
 impl Scalar for u16 {
     const TYPE_NAME: &'static str = "integer";
@@ -156,20 +128,6 @@ impl Scalar for u64 {
 fn parse_digits<N: std::str::FromStr>(text: &str) -> Option<N> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     if is_plain { text.parse().ok() } else { None }
-}
-
-impl Scalar for Number {
-    const TYPE_NAME: &'static str = "number";
-    const JSON_TYPE: JsonType = JsonType::Number;
-    const EXPECTED: &'static str = "write a number from 0, such as 4.2";
-
-    fn schema() -> Schema {
-        json!({"type": "number", "minimum": 0})
-    }
-
-    fn parse(text: &str) -> Result<Number, String> {
-        text.parse().map_err(|_| Self::EXPECTED.to_owned())
-    }
 }
 
 impl Scalar for bool {

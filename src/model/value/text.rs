@@ -4,10 +4,9 @@ use std::borrow::Cow;
 
 use serde_json::{Value as Schema, json};
 
-use super::{FieldValue, Json, ValueReader};
-use crate::model::References;
-use crate::model::flat::{guard_formula, join_items, split_items, unguard_formula};
-use crate::model::json::{push_list, push_str};
+use super::cell::{guard_formula, join_items, split_items, unguard_formula};
+use super::json::{Json, push_list, push_str};
+use super::kind::{FieldValue, LinkTexts, ValueReader};
 
 /// Any text; an empty one counts as null.
 impl FieldValue for Option<String> {
@@ -19,14 +18,14 @@ impl FieldValue for Option<String> {
         json!({"type": "string", "minLength": 1})
     }
 
-    fn write_json(&self, out: &mut Vec<u8>, _references: &References) {
+    fn write_json(&self, out: &mut Vec<u8>, _links: &dyn LinkTexts) {
         match self {
             Some(text) => push_str(out, text),
             None => out.extend_from_slice(b"null"),
         }
     }
 
-    fn to_csv<'a>(&'a self, _references: &'a References) -> Cow<'a, str> {
+    fn to_csv<'a>(&'a self, _links: &'a dyn LinkTexts) -> Cow<'a, str> {
         guard_formula(Cow::Borrowed(self.as_deref().unwrap_or_default()))
     }
 
@@ -60,11 +59,11 @@ impl FieldValue for Vec<String> {
         true
     }
 
-    fn write_json(&self, out: &mut Vec<u8>, _references: &References) {
+    fn write_json(&self, out: &mut Vec<u8>, _links: &dyn LinkTexts) {
         push_list(out, self, |out, item| push_str(out, item));
     }
 
-    fn to_csv<'a>(&'a self, _references: &'a References) -> Cow<'a, str> {
+    fn to_csv<'a>(&'a self, _links: &'a dyn LinkTexts) -> Cow<'a, str> {
         join_items(self)
     }
 

@@ -1,4 +1,4 @@
-//! Copying a database row by row: the copy is as small as it can be, and nothing of the old file's free pages is in it.
+//! Copying a database row by row. The copy has the smallest size, and nothing of the old file's free pages.
 
 use std::borrow::Borrow;
 use std::ops::Bound;
@@ -9,16 +9,16 @@ use redb::{Key, ReadTransaction, ReadableTable, TableDefinition, Value, WriteTra
 use crate::store::StoreError;
 use crate::store::check::check;
 use crate::store::file::open::{Writer, fill_new};
-use crate::store::file::panics;
 use crate::store::format::tables::{self, EachTable};
+use crate::store::panics;
 
-/// Writes all rows that a transaction sees to an empty file, and checks it.
+/// Copies all rows of a transaction to an empty file, and checks the copy.
 pub(in crate::store) fn copy_checked(from: &ReadTransaction, to: &Path) -> Result<(), StoreError> {
-    fill_new(to, |target| copy_rows(from, target))?;
+    fill_new(to, |to| tables::for_each_table(&mut Copy { from, to }))?;
     check_file(to)
 }
 
-/// Checks a whole draft.
+/// Checks a draft.
 pub(in crate::store) fn check_file(path: &Path) -> Result<(), StoreError> {
     let mut writer = Writer::open_draft(path)?;
     let report = check(&mut writer)?;
@@ -26,14 +26,7 @@ pub(in crate::store) fn check_file(path: &Path) -> Result<(), StoreError> {
     if let Some(damage) = panics::take_at_close() {
         return Err(damage);
     }
-    match report.findings.into_iter().next() {
-        None => Ok(()),
-        Some(finding) => Err(StoreError::Damaged { table: finding.table, detail: finding.detail }),
-    }
-}
-
-fn copy_rows(from: &ReadTransaction, to: &WriteTransaction) -> Result<(), StoreError> {
-    tables::for_each_table(&mut Copy { from, to })
+    report.findings.into_iter().next().map_or(Ok(()), |found| Err(StoreError::damaged(found.table, found.detail)))
 }
 
 struct Copy<'t> {
@@ -55,7 +48,6 @@ impl EachTable for Copy<'_> {
             let (key, value) = entry?;
             cursor.insert_before(key.value(), value.value())?;
         }
-        cursor.close()?;
-        Ok(())
+        Ok(cursor.close()?)
     }
 }

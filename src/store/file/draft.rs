@@ -1,8 +1,8 @@
-//! Files that have no name until they are whole.
+//! Drafts: files that have no name until they are complete.
 //!
-//! Where the system has files without a name, a killed command leaves nothing behind. Elsewhere, and for the moment in
-//! which a file takes the name of another, a draft has a name of its own beside its target, and a lock that ends with its
-//! process: [`sweep`] removes those that nobody holds.
+//! Where the system has unnamed files, a killed command leaves nothing behind. Elsewhere, and for the moment in which a
+//! draft replaces a named file, it has a temporary name beside its target and a lock that ends with its process; [`sweep`]
+//! removes those that no process holds.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -18,38 +18,35 @@ use tempfile::TempPath;
 
 use crate::store::file::links::folder_of;
 
-/// How the names of drafts begin.
+/// The prefix of drafts' temporary names.
 const PREFIX: &str = ".medfeed-draft-";
-/// How many random letters and digits follow.
+/// The number of random letters and digits after it.
 const RANDOM_LEN: usize = 12;
-/// The byte that a living draft's process holds locked: beyond any file's end, and none of those that redb locks, which
-/// begin at 2^62 (its design document, "Lock bytes").
+/// The byte that a living draft's process locks: beyond any file's end, and below those that redb locks, which begin at 2^62
+/// (its design document, "Lock bytes").
 const ALIVE_BYTE: u64 = (1 << 62) - 1;
-/// Readable for its owner alone: databases hold the secret that tokens are sealed with.
+/// Readable by the owner only: databases hold the secret that seals tokens.
 const SECRET_MODE: u32 = 0o600;
 
-/// A file that is to take a name. Dropped before, it is gone.
+/// A file that is yet to take its name. Dropped before, it is removed.
 #[derive(Debug)]
 pub struct Draft {
     file: File,
     path: PathBuf,
-    /// Its name, where it has one already.
+    /// Its temporary name, if it has one.
     name: Option<TempPath>,
     /// Held for its lock.
     _alive: Option<FileBackend>,
 }
 
 impl Draft {
-    /// An empty file that only its owner can read, in the folder of the name that it is to take.
+    /// Creates an empty file, readable by its owner only, in the folder of its target.
     ///
     /// # Errors
-    /// What the file system says of the folder.
+    /// The file system's error for the folder.
     pub fn beside(target: &Path) -> io::Result<Draft> {
         let folder = folder_of(target);
-        match Draft::without_name(folder) {
-            Some(draft) => Ok(draft),
-            None => Draft::with_name(folder),
-        }
+        Draft::without_name(folder).map_or_else(|| Draft::with_name(folder), Ok)
     }
 
     fn without_name(folder: &Path) -> Option<Draft> {
@@ -64,11 +61,11 @@ impl Draft {
         let made = naming().make_in(folder, |path| {
             let file = File::from(rustix::fs::open(path, flags, Mode::from_raw_mode(SECRET_MODE))?);
             match hold(&file) {
-                // Before it was locked a sweep may have found it.
+                // A sweep may have found it before it was locked.
                 Ok(None) => Err(io::ErrorKind::AlreadyExists.into()),
                 Ok(Some(_)) if file.metadata()?.nlink() == 0 => Err(io::ErrorKind::AlreadyExists.into()),
                 Ok(Some(alive)) => Ok((file, Some(alive))),
-                // Where nothing can be locked nothing is swept either.
+                // Where files cannot be locked none are swept either.
                 Err(_) => Ok((file, None)),
             }
         })?;
@@ -81,30 +78,30 @@ impl Draft {
         &self.file
     }
 
-    /// Where this process can open the file anew.
+    /// A path by which this process can open the file again.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Takes a name, from another file if one has it, in one step. What was written is made durable before, and the
-    /// name after.
+    /// Takes the target's name in one step, replacing a file of that name. The content is made durable before, the name
+    /// after.
     ///
     /// # Errors
-    /// What the file system says. Unless only the last step failed, whatever had the name has it still.
+    /// The file system's. Unless only the last step failed, the name is still the old file's.
     pub fn take_name(self, target: &Path) -> io::Result<()> {
         self.file.sync_all()?;
         self.take_name_unsynced(target)?;
         File::open(folder_of(target))?.sync_all()
     }
 
-    /// The same for what may be lost in a power failure. Returns the file.
+    /// The same without making it durable, for files that a power failure may lose. Returns the file.
     ///
     /// # Errors
-    /// What the file system says; whatever had the name has it still.
+    /// The file system's; the name is still the old file's.
     pub fn take_name_unsynced(self, target: &Path) -> io::Result<File> {
         let name = match self.name {
             Some(name) => name,
-            // A link takes no name from another file; a rename does.
+            // Only a rename replaces a file; a link does not.
             None => {
                 let linked = naming().make_in(folder_of(target), |path| link(&self.path, path))?;
                 linked.into_temp_path()
@@ -114,10 +111,10 @@ impl Draft {
         Ok(self.file)
     }
 
-    /// Takes a name that nobody has, in one step, made durable as with [`Draft::take_name`].
+    /// Takes a free name in one step, made durable as by [`Draft::take_name`].
     ///
     /// # Errors
-    /// [`io::ErrorKind::AlreadyExists`], and what else the file system says.
+    /// [`io::ErrorKind::AlreadyExists`], and others of the file system.
     pub fn take_new_name(self, target: &Path) -> io::Result<()> {
         self.file.sync_all()?;
         match self.name {
@@ -134,7 +131,7 @@ fn naming() -> tempfile::Builder<'static, 'static> {
     naming
 }
 
-/// A file without a name, where the file system has such.
+/// Creates an unnamed file, where the file system has such.
 #[cfg(target_os = "linux")]
 fn open_unnamed(folder: &Path) -> Option<File> {
     let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
@@ -146,7 +143,7 @@ fn open_unnamed(_folder: &Path) -> Option<File> {
     None
 }
 
-/// Where the system tells this process of its open files: without it, as in a bare container, nothing can be linked.
+/// The path of an open file under `/proc`. Without it, as in a bare container, unnamed files cannot be linked.
 fn path_of(file: &File) -> Option<PathBuf> {
     use std::os::fd::AsRawFd;
     let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
@@ -158,7 +155,7 @@ fn link(from: &Path, to: &Path) -> io::Result<()> {
     Ok(rustix::fs::linkat(CWD, from, CWD, to, AtFlags::SYMLINK_FOLLOW)?)
 }
 
-/// Locks a draft for as long as the returned value and the file live; `None` when another process has it locked.
+/// Locks a draft while the returned value and the file live; `None` when another process has locked it.
 fn hold(file: &File) -> io::Result<Option<FileBackend>> {
     let backend = FileBackend::new(file.try_clone()?).map_err(io::Error::other)?;
     match backend.try_lock_range(Bound::Included(ALIVE_BYTE), Bound::Included(ALIVE_BYTE)) {
@@ -168,13 +165,13 @@ fn hold(file: &File) -> io::Result<Option<FileBackend>> {
     }
 }
 
-/// Removes the drafts in the folder of a file that no living process holds: what killed commands left.
+/// Removes the drafts that killed commands left in the folder of a file: those that no process holds.
 pub fn sweep(target: &Path) {
     let Ok(entries) = fs::read_dir(folder_of(target)) else { return };
     for entry in entries.filter_map(Result::ok).filter(|entry| is_draft_name(&entry.file_name())) {
         let path = entry.path();
         if is_abandoned(&path).unwrap_or(false) {
-            // Where it cannot be removed it stays for the next one.
+            // If it cannot be removed, the next sweep tries again.
             let _ = fs::remove_file(&path);
         }
     }
@@ -186,7 +183,7 @@ fn is_draft_name(name: &OsStr) -> bool {
 }
 
 fn is_abandoned(path: &Path) -> io::Result<bool> {
-    // Nothing that is no draft is opened for more than a look: no link is followed, no pipe waited for.
+    // Other files of such a name must do no harm: no link is followed, no pipe waited for.
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
     Ok(file.metadata()?.is_file() && hold(&file)?.is_some())

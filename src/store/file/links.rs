@@ -1,6 +1,6 @@
-//! Where a file really stands: links are followed before anything is opened or replaced.
+//! Symbolic and hard links: links are followed before a file is opened or replaced.
 //!
-//! Replacing a link would leave the file that it led to alive, and there would be two databases.
+//! Replacing the link itself would leave its target in use, and there would be two databases.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -8,17 +8,17 @@ use std::path::{Path, PathBuf};
 
 use crate::store::StoreError;
 
-/// As many links as Linux follows on the way to a file.
-const MOST_LINKS: usize = 40;
+/// The number of links that Linux follows on the way to a file.
+const MAX_LINKS: usize = 40;
 
-/// The file that a path leads to, past all links: also one that does not exist yet, at the end of a link too. Where the
-/// way ends before, the path as far as it leads.
+/// The path of the file that a path leads to, with all links followed. The file need not exist, and a link may dangle; if a
+/// folder is missing, the path as far as it resolves.
 pub fn resolve(path: &Path) -> PathBuf {
     if let Ok(found) = fs::canonicalize(path) {
         return found;
     }
     let mut path = path.to_owned();
-    for _ in 0..MOST_LINKS {
+    for _ in 0..MAX_LINKS {
         let Ok(target) = fs::read_link(&path) else { break };
         path = folder_of(&path).join(target);
     }
@@ -28,15 +28,15 @@ pub fn resolve(path: &Path) -> PathBuf {
     }
 }
 
-/// The folder that a path stands in.
-pub(in crate::store) fn folder_of(path: &Path) -> &Path {
+/// The folder of a path.
+pub fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     }
 }
 
-/// A file with more than one name must not be replaced: the other names would go on to lead to the old one.
+/// Refuses to replace a file with more than one name, since the other names would keep the old file.
 pub(in crate::store) fn refuse_other_names(path: &Path) -> Result<(), StoreError> {
     let names = fs::metadata(path).map_or(1, |found| found.nlink());
     if names < 2 {

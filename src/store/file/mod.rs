@@ -1,14 +1,13 @@
-//! The database as a file: who may touch it, and when.
+//! The database as a file: who opens it, and how it is replaced.
 //!
 //! - [`open`]: opening for reading and writing, waiting for another writer, repair after a killed one.
-//! - [`links`]: the file that a path leads to; [`draft`]: files without a name until they are whole; `writer_note`: who
-//!   writes; [`panics`] on damaged files.
+//! - [`links`]: the file that a path leads to; [`draft`]: files without a name until they are complete; [`writer_note`]: who
+//!   is writing.
 //! - [`replace`]: backup, restore and compaction; `copy` writes a database anew, row by row.
 
 mod copy;
 pub mod draft;
 pub mod links;
 pub mod open;
-pub mod panics;
 pub mod replace;
-mod writer_note;
+pub mod writer_note;

@@ -1,4 +1,4 @@
-//! Opening the database file: who may write, who follows, and what a killed writer leaves behind.
+//! Opening the database file: the one writer, the followers, and repair after a killed writer.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -6,7 +6,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use redb::{
@@ -16,17 +16,16 @@ use redb::{
 
 use crate::store::file::draft::{self, Draft};
 use crate::store::file::links::{folder_of, resolve};
-use crate::store::file::panics;
 use crate::store::file::writer_note::WriterNote;
 use crate::store::format::tables::{self, EachTable, META, META_SCHEMA, META_SECRET, SCHEMA};
-use crate::store::write::edit::Edit;
+use crate::store::panics;
 use crate::store::{Snapshot, StoreError};
 
 /// The page cache of a writing command, in bytes.
 const WRITER_CACHE_BYTES: usize = 256 << 20;
 /// The page cache of a follower, in bytes.
 const READER_CACHE_BYTES: usize = 32 << 20;
-/// How often a waiting writer tries again.
+/// The time between a waiting writer's attempts.
 const RETRY_EVERY: Duration = Duration::from_millis(25);
 
 fn builder(cache_bytes: usize) -> Builder {
@@ -36,7 +35,7 @@ fn builder(cache_bytes: usize) -> Builder {
     builder
 }
 
-/// What tells one file from another under the same path: device and inode.
+/// A file's identity, whatever its path: device and inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Identity(u64, u64);
 
@@ -52,7 +51,7 @@ impl Identity {
 
 fn io_error(path: &Path, source: io::Error) -> StoreError {
     if source.kind() == io::ErrorKind::NotFound {
-        // Of a link it is the end that is missing.
+        // For a dangling link, name what it points to.
         let path = if path.is_symlink() { resolve(path) } else { path.to_owned() };
         StoreError::NotFound { path }
     } else {
@@ -77,26 +76,26 @@ fn open_error(path: &Path, error: DatabaseError) -> StoreError {
     StoreError::NotADatabase { path: path.to_owned(), reason }
 }
 
-/// The one process that may write, for as long as this value lives.
+/// The writer of a database. While it lives no other process can write.
 pub struct Writer {
-    // Dropped first: once the lock is free, the note is the next writer's.
+    // Dropped first: once the lock is free, the note belongs to the next writer.
     _note: Option<WriterNote>,
     database: Engine,
     identity: Identity,
-    place: Mutex<Place>,
+    location: Mutex<Location>,
 }
 
-/// The engine's own database. Closing it writes to the file, and an engine that panicked is not to write: then the file is
-/// left as by a killed process.
+/// The engine's database. Closing it writes to the file, which an engine that panicked must not do: the file is then left
+/// as a killed process leaves it.
 struct Engine {
-    /// There until this is dropped.
+    /// Present until this is dropped.
     database: Option<Database>,
-    /// How many panics its thread had caught when it was opened.
+    /// The panics that the thread had caught when the database was opened.
     panics: u64,
 }
 
 impl Engine {
-    const THERE: &str = "it is taken only when this is dropped";
+    const PRESENT: &str = "it is taken only when this is dropped";
 
     fn new(database: Database) -> Engine {
         Engine { database: Some(database), panics: panics::count() }
@@ -107,13 +106,13 @@ impl std::ops::Deref for Engine {
     type Target = Database;
 
     fn deref(&self) -> &Database {
-        self.database.as_ref().expect(Engine::THERE)
+        self.database.as_ref().expect(Engine::PRESENT)
     }
 }
 
 impl std::ops::DerefMut for Engine {
     fn deref_mut(&mut self) -> &mut Database {
-        self.database.as_mut().expect(Engine::THERE)
+        self.database.as_mut().expect(Engine::PRESENT)
     }
 }
 
@@ -128,57 +127,57 @@ impl Drop for Engine {
     }
 }
 
-/// Where a writer's file stands.
+/// The path of a writer's file.
 #[derive(Debug)]
-enum Place {
-    /// Under its name.
+enum Location {
+    /// Its name.
     Named(PathBuf),
-    /// A new database, which takes its name with its first commit. It is removed if that never comes.
+    /// A new database, which takes its name with its first commit and is removed without one.
     Draft {
         draft: Draft,
         name: PathBuf,
-        /// The folder's lock: another process that is to make the same database waits.
+        /// The folder's lock: other processes that create the same database wait for it.
         creating: File,
     },
 }
 
-impl Place {
+impl Location {
     fn path(&self) -> &Path {
         match self {
-            Place::Named(path) => path,
-            Place::Draft { draft, .. } => draft.path(),
+            Location::Named(path) => path,
+            Location::Draft { draft, .. } => draft.path(),
         }
     }
 }
 
 impl std::fmt::Debug for Writer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Writer").field("place", &self.place).finish_non_exhaustive()
+        f.debug_struct("Writer").field("location", &self.location).finish_non_exhaustive()
     }
 }
 
 impl Writer {
-    /// Opens an existing database for writing, past links. Waits for another writer as long as `wait`, then removes what
-    /// killed commands left beside it.
+    /// Opens an existing database for writing, links followed. Waits up to `wait` for another writer, then removes what
+    /// killed commands left beside the file.
     ///
     /// # Errors
     /// [`StoreError::NotFound`], [`StoreError::Busy`] after the wait, [`StoreError::NewerSchema`] with the file
     /// untouched, and what the file system says.
     pub fn open(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
         let path = resolve(path);
-        let writer = Writer::open_there(&path, wait)?;
+        let writer = Writer::open_file(&path, wait)?;
         draft::sweep(&path);
         Ok(Writer { _note: Some(WriterNote::leave(&path)), ..writer })
     }
 
-    /// Opens a draft, which nobody else knows of.
+    /// Opens a draft, which no other process opens.
     pub(in crate::store) fn open_draft(path: &Path) -> Result<Writer, StoreError> {
-        Writer::open_there(path, Duration::ZERO)
+        Writer::open_file(path, Duration::ZERO)
     }
 
-    fn open_there(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
+    fn open_file(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
         let deadline = Instant::now() + wait;
-        // Opening for writing marks the file, so a newer one is recognized by reading first.
+        // Opening for writing marks the file, so a newer format is detected by reading first.
         match open_follower(path) {
             Ok(found) => check_schema(path, &found)?,
             Err(DatabaseError::RepairAborted | DatabaseError::DatabaseAlreadyOpen) => {}
@@ -188,11 +187,11 @@ impl Writer {
             let file = OpenOptions::new().read(true).write(true).open(path).map_err(|error| io_error(path, error))?;
             let identity = Identity::of_file(&file).map_err(|error| io_error(path, error))?;
             match builder(WRITER_CACHE_BYTES).create_file(file) {
-                // A rename may have put another file in its place between opening and locking.
+                // A rename may have replaced the file between opening and locking.
                 Ok(database) if Identity::of_path(path).is_ok_and(|now| now == identity) => {
                     check_schema(path, &database)?;
-                    let place = Mutex::new(Place::Named(path.to_owned()));
-                    return Ok(Writer { database: Engine::new(database), identity, place, _note: None });
+                    let location = Mutex::new(Location::Named(path.to_owned()));
+                    return Ok(Writer { database: Engine::new(database), identity, location, _note: None });
                 }
                 Ok(_) => {}
                 Err(DatabaseError::DatabaseAlreadyOpen) => {
@@ -207,9 +206,8 @@ impl Writer {
         }
     }
 
-    /// Opens a database for writing; begins a new one where there is none. A new one stands under its name from its first
-    /// commit on, even an empty commit: whatever is refused, or killed, before that leaves no file behind. A link that
-    /// leads to no file yet is followed, and the file made at its end.
+    /// Opens a database for writing, or creates it. A new one takes its name with its first commit, even an empty one, so
+    /// that a command refused or killed before leaves no file. A dangling link is followed and its target created.
     ///
     /// # Errors
     /// As [`Writer::open`], and what the file system says of the folder.
@@ -218,7 +216,7 @@ impl Writer {
         let path = &resolve(path);
         let folder = folder_of(path);
         let creating = File::open(folder).map_err(|source| StoreError::Io { path: folder.to_owned(), source })?;
-        let made_meanwhile = loop {
+        let created_meanwhile = loop {
             if path.exists() {
                 break true;
             }
@@ -229,29 +227,29 @@ impl Writer {
                     let holder = "another process, which makes it".to_owned();
                     return Err(StoreError::Busy { path: path.to_owned(), holder });
                 }
-                // Where folders cannot be locked, the first to finish makes the database, and the others are told.
+                // Where folders cannot be locked, the first to finish creates the database, and the others fail.
                 Err(TryLockError::Error(_)) => break false,
             }
         };
-        if made_meanwhile {
+        if created_meanwhile {
             return Writer::open(path, deadline.saturating_duration_since(Instant::now()));
         }
         draft::sweep(path);
         let draft = create_draft(path)?;
         let writer = Writer::open_draft(draft.path())?;
-        let place = Place::Draft { draft, name: path.to_owned(), creating };
-        Ok(Writer { place: Mutex::new(place), ..writer })
+        let location = Location::Draft { draft, name: path.to_owned(), creating };
+        Ok(Writer { location: Mutex::new(location), ..writer })
     }
 
-    /// A new database takes its name.
+    /// Gives a new database its name.
     ///
     /// # Errors
-    /// [`StoreError::Replaced`] when another process made a database of that name meanwhile.
+    /// [`StoreError::Replaced`] when another process created a database of that name meanwhile.
     pub(in crate::store) fn take_name(&self) -> Result<(), StoreError> {
-        let mut place = self.lock_place();
-        let Place::Draft { name, .. } = &*place else { return Ok(()) };
-        let named = Place::Named(name.clone());
-        let Place::Draft { draft, name, creating } = std::mem::replace(&mut *place, named) else { return Ok(()) };
+        let mut location = self.lock_location();
+        let Location::Draft { name, .. } = &*location else { return Ok(()) };
+        let named = Location::Named(name.clone());
+        let Location::Draft { draft, name, creating } = std::mem::replace(&mut *location, named) else { return Ok(()) };
         draft.take_new_name(&name).map_err(|error| {
             if error.kind() == io::ErrorKind::AlreadyExists {
                 StoreError::Replaced { path: name.clone() }
@@ -259,21 +257,13 @@ impl Writer {
                 io_error(&name, error)
             }
         })?;
-        // Others that are to make the same database go on only now.
+        // Processes that create the same database continue only now.
         drop(creating);
         Ok(())
     }
 
-    fn lock_place(&self) -> std::sync::MutexGuard<'_, Place> {
-        self.place.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Begins the one write transaction. Dropping it without a commit changes nothing.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub fn begin(&self) -> Result<Edit<'_>, StoreError> {
-        Edit::new(self, self.begin_raw()?)
+    fn lock_location(&self) -> MutexGuard<'_, Location> {
+        self.location.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins a write transaction on the bare tables.
@@ -289,22 +279,22 @@ impl Writer {
         Ok(self.database.begin_read()?)
     }
 
-    /// Whether the path still leads to the file that is being written.
+    /// Fails if the path no longer leads to the file that is being written.
     pub(in crate::store) fn check_in_place(&self) -> Result<(), StoreError> {
-        let place = self.lock_place();
-        if Identity::of_path(place.path()).is_ok_and(|now| now == self.identity) {
+        let location = self.lock_location();
+        if Identity::of_path(location.path()).is_ok_and(|now| now == self.identity) {
             Ok(())
         } else {
-            Err(StoreError::Replaced { path: place.path().to_owned() })
+            Err(StoreError::Replaced { path: location.path().to_owned() })
         }
     }
 
-    /// The engine's own database, for the full check.
+    /// The engine's database, for the full check.
     pub(in crate::store) fn database_mut(&mut self) -> &mut Database {
         &mut self.database
     }
 
-    /// The state as last committed.
+    /// The last commit's state.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -313,7 +303,7 @@ impl Writer {
     }
 }
 
-/// A new, empty database beside the path whose name it is to take.
+/// Creates an empty database as a draft.
 fn create_draft(path: &Path) -> Result<Draft, StoreError> {
     let draft = new_draft(path)?;
     fill_new(draft.path(), |transaction| {
@@ -328,7 +318,7 @@ fn create_draft(path: &Path) -> Result<Draft, StoreError> {
     Ok(draft)
 }
 
-/// Opens every table, which makes it.
+/// Creates every table by opening it.
 struct Create<'t>(&'t WriteTransaction);
 
 impl EachTable for Create<'_> {
@@ -343,7 +333,7 @@ impl EachTable for Create<'_> {
     }
 }
 
-/// Makes a database of an empty file, with what one transaction writes.
+/// Creates a database in an empty file, with what one transaction writes.
 pub(in crate::store) fn fill_new(
     path: &Path,
     fill: impl FnOnce(&WriteTransaction) -> Result<(), StoreError>,
@@ -356,7 +346,7 @@ pub(in crate::store) fn fill_new(
     Ok(transaction.commit()?)
 }
 
-/// An empty file for the name that it is to take.
+/// An empty draft of a file.
 pub(in crate::store) fn new_draft(target: &Path) -> Result<Draft, StoreError> {
     let folder = folder_of(target);
     Draft::beside(target).map_err(|source| StoreError::Io { path: folder.to_owned(), source })
@@ -386,7 +376,7 @@ fn open_follower(path: &Path) -> Result<ReadOnlyDatabase, DatabaseError> {
     builder(READER_CACHE_BYTES).open_read_only(path)
 }
 
-/// A read-only handle that follows what writers commit, and the file when another takes its path.
+/// A read-only handle that follows new commits, and the new file when the path's file is replaced.
 pub struct Follower {
     path: PathBuf,
     database: ReadOnlyDatabase,
@@ -401,19 +391,19 @@ impl std::fmt::Debug for Follower {
 }
 
 impl Follower {
-    /// Opens the database for reading. After a killed writer it is opened for writing once, without writing rows,
-    /// since only a writer may repair.
+    /// Opens the database for reading. After a killed writer it is first opened once for writing, without writing rows,
+    /// because only a writer can repair it.
     ///
     /// # Errors
     /// [`StoreError::NotFound`], [`StoreError::NewerSchema`], and what the file system says.
     pub fn open(path: &Path) -> Result<Follower, StoreError> {
         let (database, identity) = open_and_repair(path)?;
         check_schema(path, &database)?;
-        let newest = Arc::new(Snapshot::open(&database.begin_read()?)?);
+        let newest = Arc::new(Snapshot::open(&database.begin_read()?)?.with_witnesses());
         Ok(Follower { path: path.to_owned(), database, identity, newest })
     }
 
-    /// The file that is followed.
+    /// The path of the file.
     pub(in crate::store) fn path(&self) -> &Path {
         &self.path
     }
@@ -428,11 +418,10 @@ impl Follower {
         &self.newest
     }
 
-    /// Looks for newer commits, or a newer file at the path, and returns the newest state. When nothing is new it is
-    /// the same `Arc`.
+    /// Looks for newer commits, or another file at the path, and returns the newest state: the same `Arc` if nothing is new.
     ///
     /// # Errors
-    /// When the database cannot be read; the last state stays as it is.
+    /// When the database cannot be read; the last state is kept.
     pub fn refresh(&mut self) -> Result<&Arc<Snapshot>, StoreError> {
         panics::guard(|| self.look())?;
         Ok(&self.newest)
@@ -470,7 +459,7 @@ fn open_and_repair(path: &Path) -> Result<(ReadOnlyDatabase, Identity), StoreErr
             Err(DatabaseError::RepairAborted) => {
                 match builder(WRITER_CACHE_BYTES).open(path) {
                     Ok(repaired) => drop(repaired),
-                    // Another writer is there and repairs, or has repaired by now.
+                    // Another writer repairs it, or has by now.
                     Err(DatabaseError::DatabaseAlreadyOpen) => {}
                     Err(error) => return Err(repair_error(path, error)),
                 }
@@ -485,7 +474,7 @@ fn open_and_repair(path: &Path) -> Result<(ReadOnlyDatabase, Identity), StoreErr
     }
 }
 
-/// Whoever may not write cannot repair either, and is told who can.
+/// Names who can repair the file to a user who may not write to it.
 fn repair_error(path: &Path, error: DatabaseError) -> StoreError {
     use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
     match error {

@@ -1,7 +1,7 @@
-//! Backup, restore and compaction: whole files that take a name in one step, by rename and never by copying over.
+//! Backup, restore and compaction: complete files that take their name in one step, by rename and never by copying over.
 //!
-//! Whoever replaces the database holds the old file's writer lock until the rename is done: a writer that waits for it
-//! notices that the path leads elsewhere and starts anew.
+//! Restore and compaction hold the old file's writer lock until the rename is done. A writer that waits for it then notices
+//! that the path leads to another file, and opens that one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -21,18 +21,18 @@ use crate::store::file::copy::{check_file, copy_checked};
 use crate::store::file::draft::{self, Draft};
 use crate::store::file::links::{refuse_other_names, resolve};
 use crate::store::file::open::{Follower, Writer, new_draft};
-use crate::store::file::panics;
-use crate::store::file::panics::guard;
 use crate::store::format::codec::{CommitRow, seal, unseal, unseal_commit};
 use crate::store::format::rows::load_rows;
 use crate::store::format::tables;
+use crate::store::panics;
+use crate::store::panics::guard;
 use crate::store::read::snapshot::{Snapshot, last_commit};
 
-/// The bytes that redb's writers lock, far beyond any file's end (its design document, "Lock bytes"). Used only for
-/// files that are too damaged to be opened.
+/// The bytes that redb's writers lock, far beyond any file's end (its design document, "Lock bytes"). Used for files that
+/// are too damaged to be opened.
 const REDB_WRITER_LOCK: [u64; 2] = [(1 << 62) + 1, 1 << 62];
 
-/// What a backup holds.
+/// The content of a backup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BackupReport {
     /// Records per dataset.
@@ -43,11 +43,11 @@ pub struct BackupReport {
     pub bytes: u64,
 }
 
-/// Writes a consistent copy, while others read and write, and checks it before it takes its name.
+/// Writes a consistent copy while others read and write, and checks it before it takes its name.
 ///
 /// # Errors
-/// When the database cannot be read, the copy is damaged (a row that rotted is copied as it is), or the target is the
-/// database itself or something that is no backup.
+/// When the database cannot be read, the copy is damaged (damaged rows are copied as they are), or the target is the database
+/// itself or a file that is no backup.
 pub fn backup(follower: &Follower, target: &Path) -> Result<BackupReport, StoreError> {
     let target = &resolve(target);
     refuse_as_target(follower.path(), target)?;
@@ -66,7 +66,7 @@ pub fn backup(follower: &Follower, target: &Path) -> Result<BackupReport, StoreE
     Ok(report)
 }
 
-/// A backup must not take the place of a database in use, nor of anything else that is dear to somebody.
+/// Refuses to replace the database itself, or a file that is no backup.
 fn refuse_as_target(database: &Path, target: &Path) -> Result<(), StoreError> {
     let Ok(found) = std::fs::metadata(target) else { return Ok(()) };
     let own = std::fs::metadata(database).map_err(|source| io_error(database, source))?;
@@ -80,7 +80,7 @@ fn refuse_as_target(database: &Path, target: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// How large a file was before and after its compaction, in bytes.
+/// A file's sizes before and after its compaction, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[allow(missing_docs, reason = "two sizes")]
 pub struct CompactReport {
@@ -88,11 +88,11 @@ pub struct CompactReport {
     pub bytes_after: u64,
 }
 
-/// Rewrites the file at its smallest. Histories, and so tokens, stay as they are.
+/// Rewrites the file at its smallest size. The history, and so the tokens, stay as they are.
 ///
 /// # Errors
-/// When another process writes, the file has other names (hard links), or the copy cannot be made; the database stays as
-/// it was then.
+/// When another process writes, the file has other names (hard links), or the copy cannot be made; the database is then
+/// unchanged.
 pub fn compact(path: &Path, wait: Duration) -> Result<CompactReport, StoreError> {
     let path = &resolve(path);
     let writer = Writer::open(path, wait)?;
@@ -109,7 +109,7 @@ pub fn compact(path: &Path, wait: Duration) -> Result<CompactReport, StoreError>
     Ok(CompactReport { bytes_before, bytes_after })
 }
 
-/// What a restore changes besides the records.
+/// What a restore changes.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Differences {
     /// When the backup's last commit was made.
@@ -118,13 +118,13 @@ pub struct Differences {
     pub replaced_from: Option<String>,
     /// Records per dataset: in the replaced database, in the backup.
     pub records: BTreeMap<Dataset, (u64, u64)>,
-    /// Licenses that the backup has otherwise, not at all, or too much.
+    /// Licenses that differ in the backup, are missing from it, or are only in it.
     pub licenses: Vec<LicenseDifference>,
-    /// Keys that work now and will not any more, by id.
+    /// The ids of keys that work now and stop working.
     pub keys_that_stop: Vec<String>,
-    /// Keys that the backup holds as usable and that stay revoked, by id.
+    /// The ids of keys that are usable in the backup and stay revoked.
     pub keys_that_stay_revoked: Vec<String>,
-    /// Why the replaced database could not be read. Then revocations made in it are lost.
+    /// Why the replaced database could not be read; its revocations are then lost.
     pub unreadable: Option<String>,
 }
 
@@ -133,11 +133,11 @@ pub struct Differences {
 pub struct LicenseDifference {
     /// Its name.
     pub license: String,
-    /// What happens to it.
+    /// How it differs.
     pub change: &'static str,
 }
 
-/// A restore that is ready to take place.
+/// A restore that is prepared and not yet done.
 #[derive(Debug)]
 pub struct Restoration {
     draft: Draft,
@@ -158,14 +158,14 @@ enum OldFile {
 #[derive(Default)]
 struct Kept {
     secret: Option<Vec<u8>>,
-    /// When its last commit was made.
+    /// The time of its last commit.
     committed: Timestamp,
     keys: BTreeMap<[u8; 32], KeyRecord>,
     licenses: Vec<License>,
 }
 
 impl Restoration {
-    /// Copies and checks the backup, renews its lineages, and carries revocations over. Nothing is changed yet.
+    /// Copies and checks the backup, renews its lineages, and carries revocations over. The database is not changed yet.
     ///
     /// # Errors
     /// When the backup cannot be read or is damaged, another process writes, or the old file is of a newer format or has
@@ -217,15 +217,15 @@ impl Restoration {
         }
     }
 
-    /// What will differ.
+    /// What the restore will change.
     pub fn differences(&self) -> &Differences {
         &self.differences
     }
 
-    /// Takes the database's place.
+    /// Replaces the database.
     ///
     /// # Errors
-    /// When the file system refuses; the database stays as it was then.
+    /// When the file system refuses; the database is then unchanged.
     pub fn finish(self) -> Result<(), StoreError> {
         if self.target.exists() {
             take_owner(&self.target, &self.draft)?;
@@ -237,7 +237,7 @@ impl Restoration {
     }
 }
 
-/// A damaged backup is named, so that nobody takes it for the database.
+/// Names the backup in an error, so that nobody takes it for the database.
 fn name_backup(error: StoreError, backup: &Path) -> StoreError {
     let reason = match error {
         StoreError::Damaged { table, detail } => format!("table `{table}`: {detail}"),
@@ -253,7 +253,7 @@ fn name_backup(error: StoreError, backup: &Path) -> StoreError {
     StoreError::BadBackup { path: backup.to_owned(), reason }
 }
 
-/// The writer's lock of a file that cannot be opened.
+/// Takes the writer's lock of a file that cannot be opened.
 fn bare_lock(path: &Path) -> Result<FileBackend, StoreError> {
     let file = File::options().read(true).write(true).open(path).map_err(|source| io_error(path, source))?;
     let busy = || StoreError::Busy { path: path.to_owned(), holder: "another process".to_owned() };
@@ -283,7 +283,7 @@ fn read_kept(transaction: &ReadTransaction, differences: &mut Differences) -> Re
     Ok(Kept { secret: Some(snapshot.secret().to_vec()), committed: commit.time, keys, licenses })
 }
 
-/// Notes what the backup has otherwise.
+/// Notes the differences between the replaced database and the backup.
 fn compare(transaction: &ReadTransaction, kept: &Kept, differences: &mut Differences) -> Result<(), StoreError> {
     let snapshot = Snapshot::open(transaction)?;
     let at = now();
@@ -323,7 +323,7 @@ fn compare(transaction: &ReadTransaction, kept: &Kept, differences: &mut Differe
     Ok(())
 }
 
-/// A restore goes back in time, so no token of the lost time may find its lineage again.
+/// Gives all commits new lineages, so that tokens made after the backup are recognized as those of another history.
 fn renew_lineages(transaction: &WriteTransaction) -> Result<(), StoreError> {
     let mut commits = transaction.open_table(tables::COMMITS)?;
     let mut renewed: Vec<(u64, CommitRow)> = Vec::new();
@@ -339,8 +339,8 @@ fn renew_lineages(transaction: &WriteTransaction) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Keys revoked in either stay revoked. The replaced database's secret stays too, so that its tokens are known for what
-/// they are, and answered with 410.
+/// Keeps keys revoked that are revoked in either database. The replaced database's secret is kept too, so that its tokens
+/// are recognized, and answered with 410.
 fn keep_revocations(transaction: &WriteTransaction, kept: &Kept) -> Result<(), StoreError> {
     if let Some(secret) = &kept.secret {
         transaction.open_table(tables::META)?.insert(tables::META_SECRET, secret.as_slice())?;
@@ -354,7 +354,7 @@ fn keep_revocations(transaction: &WriteTransaction, kept: &Kept) -> Result<(), S
         let (hash, bytes) = entry?;
         let mut key: KeyRecord = unseal("keys", bytes.value())?;
         let Some(old) = kept.keys.get(&hash.value()) else { continue };
-        // What holds now holds from the restored state on, whatever the clock says later.
+        // What is revoked now is revoked from the restored state on, whatever the clock says later.
         let revoked_at = old.revoked_at.map(|at| if at <= judged_at { at.min(restored_to) } else { at });
         let earliest = [key.revoked_at, revoked_at].into_iter().flatten().min();
         if earliest != key.revoked_at {
@@ -369,17 +369,17 @@ fn keep_revocations(transaction: &WriteTransaction, kept: &Kept) -> Result<(), S
     Ok(())
 }
 
-/// Damage that was met when the replaced file was closed is nobody's any more.
+/// Discards damage met when the replaced file was closed.
 fn forget_old_damage() {
     let _ = panics::take_at_close();
 }
 
-/// A draft takes a name in one step, and the step is made durable.
+/// Gives a draft its name in one step, and makes that durable.
 fn take_name(draft: Draft, target: &Path) -> Result<(), StoreError> {
     draft.take_name(target).map_err(|source| io_error(target, source))
 }
 
-/// Whoever could read the old file can read the new one.
+/// Gives a draft the owner and permissions of the file that it replaces.
 fn take_owner(old: &Path, draft: &Draft) -> Result<(), StoreError> {
     let found = std::fs::metadata(old).map_err(|source| io_error(old, source))?;
     let of_draft = |source| io_error(old, source);

@@ -1,19 +1,31 @@
-//! A small file beside the database that says who writes, `NAME.writer`, for those who wait. It is a courtesy: the lock
-//! is redb's, and whoever may write to the folder may write anything into this file.
+//! The writer's note: a small file beside the database, `NAME.writer`, that tells waiting commands who is writing.
+//!
+//! It is only a courtesy. The lock is redb's, and every user who may write to the folder may write to this file.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use rustix::fs::{Mode, OFlags};
 
 use crate::model::printable::Printable;
+use crate::model::time::now;
 
-/// As much of a note is read, in bytes.
-const MOST_BYTES: u64 = 200;
+/// The number of bytes read of a note.
+const MAX_BYTES: u64 = 200;
 
-/// The note of a living writer; it goes with this value.
+/// The command that this process runs.
+static COMMAND: OnceLock<String> = OnceLock::new();
+
+/// Names the command that this process runs, such as `license set`, in its notes. The first call counts.
+pub fn name_command(command: String) {
+    // A process runs one command.
+    let _ = COMMAND.set(command);
+}
+
+/// The note of a living writer. Dropping it removes the file.
 #[derive(Debug)]
 pub(in crate::store) struct WriterNote(Option<PathBuf>);
 
@@ -24,17 +36,15 @@ impl WriterNote {
         PathBuf::from(name)
     }
 
-    /// Says that this process writes. Where that is not possible nothing is said.
+    /// Writes the note of this process, if that is possible.
     pub fn leave(database: &Path) -> WriterNote {
         let path = WriterNote::path_of(database);
-        let words: Vec<String> =
-            std::env::args_os().take(3).skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
-        let command = words.join(" ");
-        let text = format!("process {} (`medfeed {command}`, since {})", std::process::id(), crate::model::time::now());
+        let command = COMMAND.get().map(|command| format!("`medfeed {command}`, ")).unwrap_or_default();
+        let text = format!("process {} ({command}since {})", std::process::id(), now());
         WriterNote(write_new(&path, &text).is_ok().then_some(path))
     }
 
-    /// Who writes, as far as that is known: fit to be shown on a terminal.
+    /// Who is writing, as far as known, in a form that is safe to print on a terminal.
     pub fn read(database: &Path) -> String {
         let read = read_plain(&WriterNote::path_of(database)).unwrap_or_default();
         match String::from_utf8_lossy(&read).trim() {
@@ -44,7 +54,7 @@ impl WriterNote {
     }
 }
 
-/// What a killed writer left is removed and not written to: it may be a link.
+/// Writes a new file. A killed writer's note is removed first and not overwritten, since it may be a link.
 fn write_new(path: &Path, text: &str) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -61,14 +71,14 @@ fn read_plain(path: &Path) -> io::Result<Vec<u8>> {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     let mut content = Vec::new();
-    file.take(MOST_BYTES).read_to_end(&mut content)?;
+    file.take(MAX_BYTES).read_to_end(&mut content)?;
     Ok(content)
 }
 
 impl Drop for WriterNote {
     fn drop(&mut self) {
         if let Some(path) = &self.0 {
-            // Where it cannot be removed the next writer does.
+            // If it cannot be removed, the next writer does it.
             let _ = fs::remove_file(path);
         }
     }

@@ -19,6 +19,9 @@ pub fn hash(bytes: &[u8]) -> Hash {
     short
 }
 
+/// The largest difference, in seconds, between the clocks of writing machines that goes unreported.
+pub const CLOCK_TOLERANCE_S: i64 = 120;
+
 /// A commit, in table `commits`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(in crate::store) struct CommitRow {
@@ -44,7 +47,7 @@ pub(in crate::store) struct CommitRow {
     pub what: String,
 }
 
-/// How many rows tables hold whose every row is read at once.
+/// The row counts of the tables that are always read whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "named as the tables")]
 pub(in crate::store) struct TableCounts {
@@ -55,22 +58,22 @@ pub(in crate::store) struct TableCounts {
     pub feeds: u64,
 }
 
-/// A row of `commits`, if it is of its key and the seqs in it make sense.
+/// Decodes a row of `commits` and checks its seqs against its key.
 pub(in crate::store) fn unseal_commit(key: u64, bytes: &[u8]) -> Result<CommitRow, StoreError> {
     let row: CommitRow = unseal("commits", bytes)?;
     if row.last_seq != key || !(1..=row.last_seq).contains(&row.first_seq) {
         let detail = format!("the row of seq {key} is of {}..={}", row.first_seq, row.last_seq);
-        return Err(StoreError::Damaged { table: "commits", detail });
+        return Err(StoreError::damaged("commits", detail));
     }
     Ok(row)
 }
 
-/// Fails where a table holds another number of rows than its last commit says.
+/// Fails if a table holds another number of rows than the last commit says.
 pub(in crate::store) fn expect_count(table: &'static str, found: usize, counted: u64) -> Result<(), StoreError> {
     if u64::try_from(found).is_ok_and(|found| found == counted) {
         return Ok(());
     }
-    Err(StoreError::Damaged { table, detail: format!("it holds {found} rows, the last commit counts {counted}") })
+    Err(StoreError::damaged(table, format!("it holds {found} rows, the last commit counts {counted}")))
 }
 
 /// A record, in table `records`.
@@ -88,8 +91,7 @@ pub(in crate::store) struct RecordRow<F> {
 /// The sealed bytes of a value.
 pub(in crate::store) fn seal<T: Serialize>(value: &T) -> Result<Vec<u8>, StoreError> {
     let mut bytes = vec![0; HASH_LEN];
-    rmp_serde::encode::write(&mut bytes, value)
-        .map_err(|error| StoreError::Damaged { table: "(new row)", detail: error.to_string() })?;
+    rmp_serde::encode::write(&mut bytes, value).map_err(|error| StoreError::damaged("(new row)", error.to_string()))?;
     let hash = hash(&bytes[HASH_LEN..]);
     bytes[..HASH_LEN].copy_from_slice(&hash);
     Ok(bytes)
@@ -97,11 +99,10 @@ pub(in crate::store) fn seal<T: Serialize>(value: &T) -> Result<Vec<u8>, StoreEr
 
 /// The value of sealed bytes.
 pub(in crate::store) fn unseal<T: DeserializeOwned>(table: &'static str, bytes: &[u8]) -> Result<T, StoreError> {
-    let (stored, text) = bytes
-        .split_first_chunk::<HASH_LEN>()
-        .ok_or_else(|| StoreError::Damaged { table, detail: "a row is cut short".to_owned() })?;
+    let (stored, text) =
+        bytes.split_first_chunk::<HASH_LEN>().ok_or_else(|| StoreError::damaged(table, "a row is cut short"))?;
     if *stored != hash(text) {
-        return Err(StoreError::Damaged { table, detail: "a row does not match its hash".to_owned() });
+        return Err(StoreError::damaged(table, "a row does not match its hash"));
     }
-    rmp_serde::from_slice(text).map_err(|error| StoreError::Damaged { table, detail: error.to_string() })
+    rmp_serde::from_slice(text).map_err(|error| StoreError::damaged(table, error.to_string()))
 }

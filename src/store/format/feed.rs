@@ -1,5 +1,5 @@
-//! What a feed is: one entry per record, at the seq of the record's newest change as the feed's licenses see it; and what
-//! is sealed of all its entries together, so that none can be lost or changed unnoticed.
+//! Feeds: one entry per record, at the seq of the record's newest change that the feed's licenses see. A feed's head seals
+//! the counts and the digest of its entries, so that none is lost or changed unnoticed.
 
 use std::num::NonZeroU64;
 use std::ops::Bound;
@@ -12,10 +12,13 @@ use crate::store::StoreError;
 use crate::store::format::rows::read_id;
 use crate::store::format::tables::TOMBSTONE;
 
+/// A row of `feed_entries` or `feed_records`: key and value.
+pub(in crate::store) type FeedRow = ((u64, u64), (u64, u64));
+
 /// An entry of a feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeedEntry {
-    /// Where it stands in the feed.
+    /// Its position in the feed.
     pub seq: u64,
     /// The record.
     pub id: Id,
@@ -24,7 +27,7 @@ pub struct FeedEntry {
 }
 
 impl FeedEntry {
-    /// The entry that a row of `feed_entries` or `feed_records` holds.
+    /// Decodes a row of `feed_entries` or `feed_records`.
     pub(in crate::store) fn of_row(
         table: &'static str,
         seq: u64,
@@ -44,13 +47,23 @@ impl FeedEntry {
         self.log_seq.map_or(TOMBSTONE, NonZeroU64::get)
     }
 
-    /// A number that differs for different entries.
+    /// The entry as a row of `feed_entries`.
+    pub(in crate::store) fn row_by_seq(&self, feed: FeedId) -> FeedRow {
+        ((feed.0, self.seq), (self.id.get(), self.stored_log_seq()))
+    }
+
+    /// The entry as a row of `feed_records`.
+    pub(in crate::store) fn row_by_id(&self, feed: FeedId) -> FeedRow {
+        ((feed.0, self.id.get()), (self.seq, self.stored_log_seq()))
+    }
+
+    /// A hash of the entry.
     fn digest(&self) -> u64 {
         mix(self.seq ^ mix(self.id.get() ^ mix(self.stored_log_seq())))
     }
 }
 
-/// Spreads a number's bits over all 64 (the finalizer of SplitMix64: Steele, Lea and Flood, 2014).
+/// Mixes a number's bits (the finalizer of SplitMix64: Steele, Lea and Flood, 2014).
 fn mix(number: u64) -> u64 {
     let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -58,16 +71,16 @@ fn mix(number: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// What is sealed of a feed, in table `feeds`: the entries that were read add up to it, or the file is damaged.
+/// A feed's head, in table `feeds`: counts and digest of its entries. Entries that do not add up to it are damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::store) struct FeedHead {
-    /// The feed, so that no other feed's head passes for this one's.
+    /// The feed. It is compared with the key, so that no other feed's head passes for this one's.
     pub feed: FeedId,
     /// The dataset of its records.
     pub dataset: Dataset,
-    /// How many entries it has.
+    /// The number of entries.
     pub entries: u64,
-    /// How many of them are live.
+    /// The number of live entries.
     pub live: u64,
     /// The seq of its newest entry; 0 without one.
     pub newest_seq: u64,
@@ -81,7 +94,7 @@ impl FeedHead {
         FeedHead { feed, dataset, entries: 0, live: 0, newest_seq: 0, digest: 0 }
     }
 
-    /// Counts an entry in.
+    /// Adds an entry.
     pub fn add(&mut self, entry: &FeedEntry) {
         self.entries += 1;
         self.live += u64::from(entry.is_live());
@@ -89,7 +102,7 @@ impl FeedHead {
         self.digest = self.digest.wrapping_add(entry.digest());
     }
 
-    /// Counts an entry out that a newer one of its record replaces.
+    /// Removes an entry that a newer one of the same record replaces.
     pub fn replace(&mut self, old: &FeedEntry) -> Result<(), StoreError> {
         let reduced = self.entries.checked_sub(1).zip(self.live.checked_sub(u64::from(old.is_live())));
         let (entries, live) =
@@ -99,7 +112,7 @@ impl FeedHead {
         Ok(())
     }
 
-    /// All entries of the feed, in the order of their seqs.
+    /// Reads all entries of the feed, in the order of their seqs.
     ///
     /// # Errors
     /// When the database cannot be read, or the entries do not add up to the head.
@@ -114,7 +127,7 @@ impl FeedHead {
         if found == *self { Ok(entries) } else { Err(self.damaged("its entries do not add up".to_owned())) }
     }
 
-    /// Calls `each` with the entries after a seq, in the order of their seqs, as long as it says so.
+    /// Calls `each` with the entries after a seq, in the order of their seqs, until it returns false.
     pub fn read_after(
         &self,
         seq: u64,
@@ -139,12 +152,9 @@ impl FeedHead {
         Ok(())
     }
 
-    /// A finding about this feed.
+    /// Damage in this feed.
     pub fn damaged(&self, detail: String) -> StoreError {
-        StoreError::Damaged {
-            table: "feed_entries",
-            detail: format!("feed {} of {}: {detail}", self.feed.0, self.dataset),
-        }
+        StoreError::damaged("feed_entries", format!("feed {} of {}: {detail}", self.feed.0, self.dataset))
     }
 }
 

@@ -1,20 +1,35 @@
-//! Small pieces of reading that several parts of the store share.
+//! Reading rows that writing, reading and checking share.
 
 use std::collections::BTreeMap;
 
 use redb::ReadableTable;
 
 use crate::model::reference::{ReferenceFields, Referenced};
-use crate::model::{Curated, Id, References};
+use crate::model::{Curated, Id, RecordFields, References};
 use crate::store::StoreError;
-use crate::store::format::codec::unseal;
+use crate::store::format::codec::{RecordRow, unseal};
 
-/// An id that a row holds.
+/// Decodes an id.
 pub(in crate::store) fn read_id(table: &'static str, id: u64) -> Result<Id, StoreError> {
-    Id::try_from(id).map_err(|error| StoreError::Damaged { table, detail: format!("id {id}: {error}") })
+    Id::try_from(id).map_err(|error| StoreError::damaged(table, format!("id {id}: {error}")))
 }
 
-/// All rows of a table of organizations or tags.
+/// Reads a record's row, and checks that it is of that record.
+pub(in crate::store) fn find_record<F: RecordFields>(
+    records: &impl ReadableTable<(u8, u64), &'static [u8]>,
+    id: Id,
+) -> Result<Option<RecordRow<F>>, StoreError> {
+    let found = records.get((F::DATASET.code(), id.get()))?;
+    let row: Option<RecordRow<F>> = found.map(|bytes| unseal("records", bytes.value())).transpose()?;
+    match row {
+        Some(row) if row.record.id() != id => {
+            Err(StoreError::damaged("records", format!("{} {id} holds the record {}", F::DATASET, row.record.id())))
+        }
+        row => Ok(row),
+    }
+}
+
+/// Reads all rows of a table.
 pub(in crate::store) fn load_rows<T: serde::de::DeserializeOwned>(
     name: &'static str,
     table: &impl ReadableTable<u64, &'static [u8]>,
@@ -22,7 +37,7 @@ pub(in crate::store) fn load_rows<T: serde::de::DeserializeOwned>(
     table.iter()?.map(|entry| unseal(name, entry?.1.value())).collect()
 }
 
-/// All organizations and tags, rendered.
+/// Reads all organizations and tags.
 pub(in crate::store) fn load_references(
     organizations: &impl ReadableTable<u64, &'static [u8]>,
     tags: &impl ReadableTable<u64, &'static [u8]>,

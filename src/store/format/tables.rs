@@ -39,7 +39,7 @@ use crate::store::StoreError;
 /// untouched.
 pub const SCHEMA: u32 = 2;
 
-/// Stands for a log seq where the record is not visible any longer. No commit has seq 0.
+/// The log seq of a tombstone: the record is no longer visible. No commit has seq 0.
 pub const TOMBSTONE: u64 = 0;
 
 /// The length of the hash before sealed values and beside JSON texts: 128 bits of BLAKE3.
@@ -61,9 +61,9 @@ pub const FEED_RECORDS: TableDefinition<(u64, u64), (u64, u64)> = TableDefinitio
 pub const LICENSES: TableDefinition<u64, &[u8]> = TableDefinition::new("licenses");
 pub const KEYS: TableDefinition<[u8; 32], &[u8]> = TableDefinition::new("keys");
 
-/// What is done with every table.
+/// An action on every table.
 pub trait EachTable {
-    /// Does it with one.
+    /// Runs it on one.
     ///
     /// # Errors
     /// When the database cannot be read or written.
@@ -74,7 +74,7 @@ pub trait EachTable {
         for<'a> K::SelfType<'a>: Borrow<K::SelfType<'a>>;
 }
 
-/// Walks all tables.
+/// Runs an action on all tables.
 ///
 /// # Errors
 /// The first failure.

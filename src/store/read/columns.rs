@@ -11,13 +11,15 @@ use std::sync::Arc;
 
 use jiff::civil::Date;
 use memchr::memmem::Finder;
+use redb::ReadOnlyTable;
 
 use crate::model::fold::fold;
 use crate::model::{ConferenceFields, Curated, Dataset, Id, JournalFields, RecordFields};
+use crate::store::StoreError;
 use crate::store::format::codec::RecordRow;
 use crate::store::format::feed::{FeedEntry, FeedHead};
+use crate::store::format::rows::find_record;
 use crate::store::read::feed_index::FeedIndex;
-use crate::store::{Snapshot, StoreError};
 
 /// Rows per chunk when chunks are built.
 const CHUNK_ROWS: usize = 256;
@@ -35,6 +37,9 @@ const NO_CODE: u32 = u32::MAX;
 const NO_YEAR: u16 = 0;
 /// Stands for a date that is null; before all others.
 const NO_DAY: i32 = i32::MIN;
+
+/// The table of records.
+type Records = ReadOnlyTable<(u8, u64), &'static [u8]>;
 
 /// A bit per row of a chunk.
 type Mask = [u64; MASK_WORDS];
@@ -137,17 +142,17 @@ impl Row {
     }
 
     /// The row of a visible record.
-    fn load(snapshot: &Snapshot, dataset: Dataset, id: Id, log_seq: u64, names: &mut Names) -> Result<Row, StoreError> {
-        fn load<F: RecordFields>(snapshot: &Snapshot, id: Id, log_seq: u64) -> Result<RecordRow<F>, StoreError> {
-            let found = snapshot.find_row::<F>(id)?.filter(|row| row.seq == log_seq);
+    fn load(records: &Records, dataset: Dataset, id: Id, log_seq: u64, names: &mut Names) -> Result<Row, StoreError> {
+        fn load<F: RecordFields>(records: &Records, id: Id, log_seq: u64) -> Result<RecordRow<F>, StoreError> {
+            let found = find_record::<F>(records, id)?.filter(|row| row.seq == log_seq);
             found.ok_or_else(|| StoreError::Damaged {
                 table: "records",
                 detail: format!("there is no {} {id} of seq {log_seq}", F::DATASET),
             })
         }
         Ok(match dataset {
-            Dataset::Conferences => Row::of_conference(&load(snapshot, id, log_seq)?.record, log_seq, names),
-            Dataset::Journals => Row::of::<JournalFields>(&load(snapshot, id, log_seq)?.record, log_seq, names),
+            Dataset::Conferences => Row::of_conference(&load(records, id, log_seq)?.record, log_seq, names),
+            Dataset::Journals => Row::of::<JournalFields>(&load(records, id, log_seq)?.record, log_seq, names),
         })
     }
 }
@@ -306,14 +311,14 @@ pub struct Columns {
 
 impl Columns {
     /// Reads all visible records of a feed.
-    pub(in crate::store) fn build(snapshot: &Snapshot, index: &FeedIndex) -> Result<Columns, StoreError> {
+    pub(in crate::store) fn build(records: &Records, index: &FeedIndex) -> Result<Columns, StoreError> {
         let dataset = index.head().dataset;
         let mut names = Names::default();
         let mut chunks = Vec::new();
         let mut rows = Vec::with_capacity(CHUNK_ROWS);
         for entry in (0..index.entries().len()).filter_map(|position| index.by_id(position)) {
             let Some(log_seq) = entry.log_seq else { continue };
-            rows.push(Row::load(snapshot, dataset, entry.id, log_seq.get(), &mut names)?);
+            rows.push(Row::load(records, dataset, entry.id, log_seq.get(), &mut names)?);
             if rows.len() == CHUNK_ROWS {
                 chunks.push(Arc::new(Chunk::of(&rows)));
                 rows.clear();
@@ -331,13 +336,13 @@ impl Columns {
     }
 
     /// The columns of the feed's state that an index is of.
-    pub(in crate::store) fn advance(&self, snapshot: &Snapshot, index: &FeedIndex) -> Result<Columns, StoreError> {
+    pub(in crate::store) fn advance(&self, records: &Records, index: &FeedIndex) -> Result<Columns, StoreError> {
         let dataset = index.head().dataset;
         let mut names = Names::clone(&self.names);
         let mut changes = BTreeMap::new();
         for FeedEntry { id, log_seq, .. } in &index.entries()[index.position_after(self.head.newest_seq)..] {
             let row = match log_seq {
-                Some(log_seq) => Some(Row::load(snapshot, dataset, *id, log_seq.get(), &mut names)?),
+                Some(log_seq) => Some(Row::load(records, dataset, *id, log_seq.get(), &mut names)?),
                 None => None,
             };
             changes.insert(*id, row);

@@ -49,12 +49,12 @@ impl FeedIndex {
         Ok(index)
     }
 
-    /// The same feed in a later state. Returns the entries that newer ones replaced, too.
+    /// The same feed in a later state.
     pub(in crate::store) fn advance(
         &self,
         head: FeedHead,
         table: &impl ReadableTable<(u64, u64), (u64, u64)>,
-    ) -> Result<(FeedIndex, Vec<FeedEntry>), StoreError> {
+    ) -> Result<FeedIndex, StoreError> {
         let mut newer: HashMap<Id, FeedEntry> = HashMap::new();
         let mut added = Vec::new();
         head.read_after(self.head.newest_seq, table, |entry| {
@@ -64,13 +64,11 @@ impl FeedIndex {
         })?;
         let mut found = self.head;
         let mut entries = Vec::with_capacity(self.entries.len() + added.len());
-        let mut replaced = Vec::new();
         // Where each entry goes; u32::MAX for those that are replaced.
         let mut moved = Vec::with_capacity(self.entries.len());
         for entry in &self.entries {
             if newer.contains_key(&entry.id) {
                 found.replace(entry)?;
-                replaced.push(*entry);
                 moved.push(u32::MAX);
             } else {
                 moved.push(position(&head, entries.len())?);
@@ -85,7 +83,7 @@ impl FeedIndex {
         let new = position(&head, entries.len())?..position(&head, entries.len() + added.len())?;
         let by_id = kept.chain(new).collect();
         entries.extend(added);
-        Ok((FeedIndex::of(head, entries, by_id)?, replaced))
+        FeedIndex::of(head, entries, by_id)
     }
 
     /// What is sealed of the feed in this state.

@@ -2,12 +2,11 @@
 //!
 //! - [`snapshot`]: one committed state.
 //! - [`feed_index`]: a feed in memory; [`entries`]: a license's entries; [`feed_cache`]: which feeds are in memory.
-//! - [`columns`]: what filters run over; [`record_cache`]: records' finished JSON in memory; [`rope`]: bytes in few pieces.
+//! - [`columns`]: what filters run over; [`record_cache`]: records' finished JSON in memory.
 
 pub mod columns;
 pub mod entries;
 pub mod feed_cache;
 pub mod feed_index;
 pub mod record_cache;
-pub mod rope;
 pub mod snapshot;

@@ -12,13 +12,14 @@ use crate::model::{
 use crate::store::StoreError;
 use crate::store::format::codec::{CommitRow, RecordRow, TableCounts, expect_count, unseal, unseal_commit};
 use crate::store::format::feed::{FeedEntry, FeedHead};
-use crate::store::format::rows::{load_references, load_rows};
+use crate::store::format::rows::{find_record, load_references, load_rows};
 use crate::store::format::tables;
+use crate::store::panics;
 use crate::store::read::columns::Columns;
 use crate::store::read::entries::Entries;
 use crate::store::read::feed_cache::{CachedFeed, FeedCache};
 use crate::store::read::feed_index::FeedIndex;
-use crate::store::read::record_cache::{Bodies, Log, Texts, Wanted};
+use crate::store::read::record_cache::{Log, LogRef, RecordCache, RecordJson};
 
 /// Where a commit stands in the history of its database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,8 +49,8 @@ pub struct DatasetState {
 /// A license, with what answers ask of it time and again.
 struct Licensed {
     license: Arc<License>,
-    /// The newest entry of its feed or its scope change, per dataset.
-    witnesses: [OnceLock<CommitPoint>; 2],
+    /// The newest entry of its feed or its scope change, per dataset; `None` where that cannot be read.
+    witnesses: [Option<CommitPoint>; 2],
 }
 
 /// A commit as the history tells of it.
@@ -85,7 +86,7 @@ pub struct Snapshot {
     feed_cache: Arc<FeedCache>,
     /// Held while a feed is read into memory, so that many who wait for it read it once.
     building: Mutex<()>,
-    bodies: Arc<Bodies>,
+    record_cache: Arc<RecordCache>,
     commits: Table<u64, &'static [u8]>,
     records: Table<(u8, u64), &'static [u8]>,
     organizations: Table<u64, &'static [u8]>,
@@ -109,15 +110,11 @@ impl Snapshot {
 
     /// Opens the state that a transaction sees.
     pub(in crate::store) fn open(transaction: &ReadTransaction) -> Result<Snapshot, StoreError> {
-        Snapshot::open_with(transaction, Arc::default(), Arc::default())
+        Snapshot::open_with(transaction, None)
     }
 
-    /// Opens the state that a transaction sees, with what is in memory.
-    pub(in crate::store) fn open_with(
-        transaction: &ReadTransaction,
-        bodies: Arc<Bodies>,
-        feed_cache: Arc<FeedCache>,
-    ) -> Result<Snapshot, StoreError> {
+    /// Opens the state that a transaction sees, with what an earlier one has in memory.
+    fn open_with(transaction: &ReadTransaction, earlier: Option<&Snapshot>) -> Result<Snapshot, StoreError> {
         let commits = transaction.open_table(tables::COMMITS)?;
         let (commit, datasets, references_seq, counts) = match last_commit(&commits)? {
             None => (CommitPoint::EMPTY, [DatasetState::default(); 2], 0, TableCounts::default()),
@@ -126,7 +123,7 @@ impl Snapshot {
         let mut licenses = HashMap::new();
         for entry in transaction.open_table(tables::LICENSES)?.iter()? {
             let license: License = unseal("licenses", entry?.1.value())?;
-            licenses.insert(license.id, Licensed { license: Arc::new(license), witnesses: Default::default() });
+            licenses.insert(license.id, Licensed { license: Arc::new(license), witnesses: [None; 2] });
         }
         expect_count("licenses", licenses.len(), counts.licenses)?;
         let mut keys = HashMap::new();
@@ -148,6 +145,9 @@ impl Snapshot {
             Some(secret) => secret.value().try_into().map_err(|_| damaged_secret())?,
             None => return Err(damaged_secret()),
         };
+        let (record_cache, feed_cache) = earlier.map_or_else(Default::default, |earlier| {
+            (Arc::clone(&earlier.record_cache), Arc::clone(&earlier.feed_cache))
+        });
         Ok(Snapshot {
             commit,
             datasets,
@@ -160,7 +160,7 @@ impl Snapshot {
             references: OnceLock::new(),
             feed_cache,
             building: Mutex::new(()),
-            bodies,
+            record_cache,
             commits,
             records: transaction.open_table(tables::RECORDS)?,
             organizations: transaction.open_table(tables::ORGANIZATIONS)?,
@@ -171,27 +171,40 @@ impl Snapshot {
         })
     }
 
-    /// Opens a newer state. What is in memory stays, if the new state's history holds the earlier one; it is brought
-    /// forward when it is asked for.
+    /// Opens a newer state. What is in memory stays, if the new state's history holds the earlier one; it is advanced when
+    /// it is asked for.
     pub(in crate::store) fn open_after(
         earlier: &Snapshot,
         transaction: &ReadTransaction,
     ) -> Result<Snapshot, StoreError> {
-        let (bodies, feed_cache) = (Arc::clone(&earlier.bodies), Arc::clone(&earlier.feed_cache));
-        let newer = Snapshot::open_with(transaction, bodies, feed_cache)?;
+        let newer = Snapshot::open_with(transaction, Some(earlier))?;
         if !newer.holds(earlier.commit.seq, &earlier.commit.lineage)? {
             // After a rollback the same seqs come again, with other rows.
-            let bodies = Arc::<Bodies>::default();
-            bodies.limit_to(earlier.bodies.most_bytes());
+            let record_cache = Arc::new(RecordCache::new(earlier.record_cache.max_bytes()));
             let feed_cache = Arc::new(FeedCache::new(earlier.feed_cache.max_bytes()));
-            return Ok(Snapshot { bodies, feed_cache, ..newer });
+            return Ok(Snapshot { record_cache, feed_cache, ..newer }.with_witnesses());
         }
         if let Some(references) = earlier.references.get()
             && newer.references_seq == earlier.references_seq
         {
             let _ = newer.references.set(Arc::clone(references));
         }
-        Ok(newer)
+        Ok(newer.with_witnesses())
+    }
+
+    /// Finds what answers rest on, so that nobody has to wait for it. What cannot be read is told to those who ask for it.
+    pub(in crate::store) fn with_witnesses(mut self) -> Snapshot {
+        let mut commits: HashMap<u64, Option<CommitPoint>> = HashMap::new();
+        let mut licenses = std::mem::take(&mut self.licenses);
+        for Licensed { license, witnesses } in licenses.values_mut() {
+            for dataset in Dataset::ALL.into_iter().filter(|dataset| license.feed(*dataset).is_some()) {
+                let Ok(seq) = self.witness_seq(license, dataset) else { continue };
+                let find = || panics::guard(|| self.commit_of(seq)).ok().flatten();
+                let commit = *commits.entry(seq).or_insert_with(find);
+                witnesses[dataset.index()] = commit.map(|commit| CommitPoint { seq, ..commit });
+            }
+        }
+        Snapshot { licenses, ..self }
     }
 
     /// The last commit of this state.
@@ -252,12 +265,6 @@ impl Snapshot {
         Ok(self.references.get_or_init(|| loaded))
     }
 
-    /// Whether a license's witness is in memory.
-    pub(crate) fn has_witness(&self, license: &License, dataset: Dataset) -> bool {
-        let kept = self.licenses.get(&license.id).map(|licensed| &licensed.witnesses[dataset.index()]);
-        kept.and_then(OnceLock::get).is_some()
-    }
-
     /// Whether the entries of a license's feed are in memory.
     pub(crate) fn has_index(&self, license: &License, dataset: Dataset) -> bool {
         let cached = license.feed(dataset).map(|feed| self.cached(feed));
@@ -304,8 +311,8 @@ impl Snapshot {
             return Ok(columns);
         }
         let columns = Arc::new(match &cached.columns {
-            Some(earlier) => earlier.advance(self, &cached.index)?,
-            None => Columns::build(self, &cached.index)?,
+            Some(earlier) => earlier.advance(&self.records, &cached.index)?,
+            None => Columns::build(&self.records, &cached.index)?,
         });
         self.keep(feed, CachedFeed { index: cached.index, columns: Some(Arc::clone(&columns)) });
         Ok(columns)
@@ -322,10 +329,7 @@ impl Snapshot {
         let cached = match earlier {
             None => CachedFeed { index: Arc::new(FeedIndex::build(head, &self.feed_entries)?), columns: None },
             Some(CachedFeed { index, columns }) => {
-                let (index, replaced) = index.advance(head, &self.feed_entries)?;
-                let retired = replaced.iter().filter_map(|entry| entry.log_seq);
-                self.bodies.retire(head.dataset, retired.map(|log_seq| log_seq.get()));
-                CachedFeed { index: Arc::new(index), columns }
+                CachedFeed { index: Arc::new(index.advance(head, &self.feed_entries)?), columns }
             }
         };
         self.keep(feed, cached.clone());
@@ -345,20 +349,7 @@ impl Snapshot {
     /// # Errors
     /// When the database cannot be read.
     pub fn find_record<F: RecordFields>(&self, id: Id) -> Result<Option<(Curated<F>, Timestamp)>, StoreError> {
-        Ok(self.find_row(id)?.map(|row: RecordRow<F>| (row.record, row.updated_at)))
-    }
-
-    /// A record's row.
-    pub(in crate::store) fn find_row<F: RecordFields>(&self, id: Id) -> Result<Option<RecordRow<F>>, StoreError> {
-        let found = self.records.get((F::DATASET.code(), id.get()))?;
-        let row: Option<RecordRow<F>> = found.map(|bytes| unseal("records", bytes.value())).transpose()?;
-        match row {
-            Some(row) if row.record.id() != id => Err(StoreError::Damaged {
-                table: "records",
-                detail: format!("{} {id} holds the record {}", F::DATASET, row.record.id()),
-            }),
-            row => Ok(row),
-        }
+        Ok(find_record(&self.records, id)?.map(|row: RecordRow<F>| (row.record, row.updated_at)))
     }
 
     /// Calls `each` with every curated record of a dataset, in the order of their ids.
@@ -381,17 +372,20 @@ impl Snapshot {
     /// The commit of the newest entry in a license's feed, or of its scope change if that is later; with the seq of that
     /// entry or change.
     pub(crate) fn witness(&self, license: &License, dataset: Dataset) -> Result<CommitPoint, StoreError> {
-        let kept = self.licenses.get(&license.id).map(|licensed| &licensed.witnesses[dataset.index()]);
-        if let Some(witness) = kept.and_then(OnceLock::get) {
-            return Ok(*witness);
+        let known = self.licenses.get(&license.id).and_then(|licensed| licensed.witnesses[dataset.index()]);
+        if let Some(witness) = known {
+            return Ok(witness);
         }
-        let newest_seq = license.feed(dataset).map_or(Ok(0), |feed| self.head(feed).map(|head| head.newest_seq))?;
-        let seq = newest_seq.max(license.scope_seq);
+        let seq = self.witness_seq(license, dataset)?;
         let commit = self.commit_of(seq)?;
         let commit = commit
             .ok_or_else(|| StoreError::Damaged { table: "commits", detail: format!("no commit holds seq {seq}") })?;
-        let witness = CommitPoint { seq, ..commit };
-        Ok(kept.map_or(witness, |kept| *kept.get_or_init(|| witness)))
+        Ok(CommitPoint { seq, ..commit })
+    }
+
+    fn witness_seq(&self, license: &License, dataset: Dataset) -> Result<u64, StoreError> {
+        let newest_seq = license.feed(dataset).map_or(Ok(0), |feed| self.head(feed).map(|head| head.newest_seq))?;
+        Ok(newest_seq.max(license.scope_seq))
     }
 
     /// The feed that a license shares with others in a dataset.
@@ -438,18 +432,18 @@ impl Snapshot {
         self.columns(Snapshot::feed_of(license, dataset)?)
     }
 
-    /// The finished JSON of rows of the log.
-    pub(crate) fn texts(&self, dataset: Dataset, wanted: &[Wanted]) -> Result<Texts, StoreError> {
-        if let Some(beyond) = wanted.iter().find(|want| want.seq > self.commit.seq) {
+    /// The finished JSON of rows of `log`.
+    pub(crate) fn record_json(&self, dataset: Dataset, refs: &[LogRef]) -> Result<Vec<RecordJson>, StoreError> {
+        if let Some(beyond) = refs.iter().find(|wanted| wanted.seq > self.commit.seq) {
             let detail = format!("{dataset} {} stands at seq {}, beyond the last commit", beyond.id, beyond.seq);
             return Err(StoreError::Damaged { table: "feed_records", detail });
         }
-        self.bodies.texts(&self.log, dataset, wanted)
+        self.record_cache.read(&self.log, dataset, refs)
     }
 
-    /// The finished JSON that is in memory.
-    pub fn bodies(&self) -> &Arc<Bodies> {
-        &self.bodies
+    /// The records' JSON that is in memory.
+    pub fn record_cache(&self) -> &Arc<RecordCache> {
+        &self.record_cache
     }
 
     /// The feeds that are in memory.
@@ -477,7 +471,7 @@ impl Snapshot {
             }
         }
         for dataset in Dataset::ALL {
-            self.bodies.warm(&self.log, dataset, self.commit.seq, go_on)?;
+            self.record_cache.warm(&self.log, dataset, self.commit.seq, go_on)?;
         }
         Ok(())
     }

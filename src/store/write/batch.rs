@@ -1,4 +1,4 @@
-//! What an import hands to the store, and what it may ask of the state that it edits.
+//! The batch that an import commits, and what the import may ask of the state that it edits.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,8 +7,8 @@ use crate::model::{
 };
 use crate::store::StoreError;
 
-/// What one commit brings in, by id; `None` removes. Rows equal to the stored ones may be in it: only real differences
-/// are written.
+/// The rows that one commit writes, by id; `None` removes. It may hold rows equal to the stored ones: only differences are
+/// written.
 #[derive(Debug, Default)]
 #[allow(missing_docs, reason = "the four kinds of rows")]
 pub struct Batch {
@@ -18,8 +18,8 @@ pub struct Batch {
     pub journals: BTreeMap<Id, Option<Journal>>,
 }
 
-/// What an import must know of the state that it edits. The write transaction implements it, so that everything is
-/// judged in the very state that will be changed.
+/// What an import reads of the state that it edits. The write transaction implements it, so that rows are validated against
+/// the very state that they change.
 pub trait Curation {
     /// All organizations and tags.
     fn references(&self) -> &References;
@@ -49,7 +49,7 @@ pub trait Curation {
     fn countries(&self) -> Result<BTreeSet<String>, StoreError>;
 }
 
-/// What became of the rows of one kind.
+/// The numbers of rows of one kind by what was done with them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[allow(missing_docs, reason = "named as in the import's summary")]
 pub struct Counts {

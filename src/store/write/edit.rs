@@ -1,4 +1,4 @@
-//! The one write transaction: what a command changes between taking the writer's lock and its commit.
+//! The write transaction: what a command changes between taking the writer's lock and its commit.
 
 use std::collections::BTreeSet;
 
@@ -10,14 +10,11 @@ use crate::model::{
 };
 use crate::store::file::open::Writer;
 use crate::store::format::codec::{CommitRow, RecordRow, TableCounts, seal, unseal};
-use crate::store::format::rows::{load_references, load_rows, read_id};
+use crate::store::format::rows::{find_record, load_references, load_rows, read_id};
 use crate::store::format::tables;
 use crate::store::read::snapshot::{CommitPoint, last_commit};
 use crate::store::write::batch::Curation;
 use crate::store::{Snapshot, StoreError};
-
-/// The clocks of machines that write to one file may differ by this much, in seconds, before anybody is told.
-pub const CLOCK_TOLERANCE_S: i64 = 120;
 
 /// A write transaction. All its changes become visible together with [`Edit::commit`], or not at all.
 pub struct Edit<'w> {
@@ -25,18 +22,18 @@ pub struct Edit<'w> {
     pub(in crate::store) transaction: WriteTransaction,
     pub(in crate::store) references: References,
     pub(in crate::store) licenses: Vec<License>,
-    /// What the clock said when the writing began.
+    /// The clock's time when the edit began.
     began_at: Timestamp,
-    /// When the writing began: never before the last commit, so that times do not descend along the commits.
+    /// The commit's time: the clock's, or the last commit's if that is later, so that times do not descend.
     pub(in crate::store) time: Timestamp,
     pub(in crate::store) totals: [u64; 2],
     pub(in crate::store) changed_at: [Option<Timestamp>; 2],
     references_seq: u64,
-    /// Whether an organization or tag was changed.
+    /// Whether an organization or tag changed.
     pub(in crate::store) references_changed: bool,
     first_seq: u64,
     pub(in crate::store) next_seq: u64,
-    /// What is done, for the commit's row.
+    /// The description for the history.
     what: String,
 }
 
@@ -46,8 +43,13 @@ impl std::fmt::Debug for Edit<'_> {
     }
 }
 
-impl<'w> Edit<'w> {
-    pub(in crate::store) fn new(writer: &'w Writer, transaction: WriteTransaction) -> Result<Edit<'w>, StoreError> {
+impl Writer {
+    /// Begins the one write transaction. Dropping it without a commit changes nothing.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn begin(&self) -> Result<Edit<'_>, StoreError> {
+        let transaction = self.begin_raw()?;
         let last = last_commit(&transaction.open_table(tables::COMMITS)?)?;
         let (point, totals, changed_at, references_seq) = match last {
             None => (CommitPoint::EMPTY, [0; 2], [None; 2], 0),
@@ -59,7 +61,7 @@ impl<'w> Edit<'w> {
         licenses.sort_by(|one, other| one.name.cmp(&other.name));
         let began_at = now();
         Ok(Edit {
-            writer,
+            writer: self,
             transaction,
             references,
             licenses,
@@ -74,26 +76,27 @@ impl<'w> Edit<'w> {
             what: String::new(),
         })
     }
+}
 
+impl Edit<'_> {
     /// Whether anything was changed so far.
     pub fn is_empty(&self) -> bool {
         self.next_seq == self.first_seq
     }
 
-    /// By how many seconds the clock is behind the last commit, so that this edit carries that commit's time; 0 where it is
-    /// not. A clock that was ahead once fixes all later times until it is that late.
+    /// The seconds that the clock is behind the last commit, 0 if it is not. This edit then carries that commit's time, as
+    /// all edits do until the clocks have passed it.
     pub fn clock_behind_s(&self) -> i64 {
         self.time.unix_s() - self.began_at.unix_s()
     }
 
-    /// Says in words what this edit does. Whoever looks at the history later finds it there, with who did it. Very long
-    /// texts are cut.
+    /// Sets the description that the history shows. Very long texts are cut.
     pub fn describe(&mut self, what: impl Into<String>) {
         const MAX_CHARS: usize = 1_000;
         self.what = what.into().chars().take(MAX_CHARS).collect();
     }
 
-    /// The next seq, taken.
+    /// Takes the next seq.
     pub(in crate::store) fn take_seq(&mut self) -> u64 {
         let seq = self.next_seq;
         self.next_seq += 1;
@@ -105,7 +108,7 @@ impl<'w> Edit<'w> {
         self.licenses.iter().find(|license| license.name == name)
     }
 
-    /// Makes the changes durable and visible. Without changes nothing is written, and no reader sees a commit.
+    /// Makes the changes durable and visible. Without changes nothing is written.
     ///
     /// # Errors
     /// [`StoreError::Replaced`] when another file took the path meanwhile, and what the engine says; nothing is
@@ -143,13 +146,11 @@ impl<'w> Edit<'w> {
     }
 
     pub(in crate::store) fn find_row<F: RecordFields>(&self, id: Id) -> Result<Option<RecordRow<F>>, StoreError> {
-        let records = self.transaction.open_table(tables::RECORDS)?;
-        let found = records.get((F::DATASET.code(), id.get()))?;
-        found.map(|bytes| unseal("records", bytes.value())).transpose()
+        find_record(&self.transaction.open_table(tables::RECORDS)?, id)
     }
 }
 
-/// The user of this process, as `name (uid N)`. Behind `sudo` both users are named.
+/// The user of this process, as `name (uid N)`; under `sudo` also the user who called it.
 fn who() -> String {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let name = variable("USER").or_else(|| variable("LOGNAME")).map(|name| format!("{name} ")).unwrap_or_default();
@@ -184,7 +185,7 @@ impl Curation for Edit<'_> {
         for entry in links.range((kind, id, 0, 0)..=(kind, id, u8::MAX, u64::MAX))? {
             let (_, _, dataset, record) = entry?.0.value();
             let dataset = Dataset::from_code(dataset)
-                .ok_or_else(|| StoreError::Damaged { table: "links", detail: format!("dataset {dataset}") })?;
+                .ok_or_else(|| StoreError::damaged("links", format!("dataset {dataset}")))?;
             linked.push((dataset, read_id("links", record)?));
         }
         Ok(linked)
@@ -204,9 +205,9 @@ impl Curation for Edit<'_> {
     }
 }
 
-/// A writer's own view of the last commit, for commands that look and then change.
+/// Reading what an edit started from.
 impl Edit<'_> {
-    /// The state that this edit started from.
+    /// The last commit's state.
     ///
     /// # Errors
     /// When the database cannot be read.

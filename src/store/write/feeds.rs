@@ -1,8 +1,7 @@
-//! Writing feeds: what licenses that show the same records share, and each license's baseline.
+//! Writing feeds: those that licenses with the same records share, and each license's baseline.
 //!
-//! A shared feed holds one entry per record for all its licenses: a changed record costs one entry however many they are.
-//! A record that they do not see, and did not see before, writes nothing here: that is what keeps hidden records hidden.
-//! When a license joins a feed, its baseline is written once: how it stands then.
+//! A changed record costs one entry per shared feed, however many licenses share it. A record that they neither see nor saw
+//! writes nothing, which keeps hidden records hidden. A license's baseline is written once, when it joins a feed.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -14,11 +13,12 @@ use crate::store::StoreError;
 use crate::store::format::codec::{seal, unseal};
 use crate::store::format::feed::{FeedEntry, FeedHead};
 use crate::store::format::tables;
+use crate::store::write::insert::insert_rows;
 
-/// With at least one changed record in so many entries of the feed, its index by id is read in one run.
+/// The feed's index by id is read in one run if at least one entry in this many is looked up.
 const SCAN_RATIO: usize = 16;
 
-/// How many records entered a view, changed in it and left it.
+/// The numbers of records that entered a feed, changed in it and left it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::store) struct FeedChange {
     pub entering: u64,
@@ -26,15 +26,13 @@ pub(in crate::store) struct FeedChange {
     pub leaving: u64,
 }
 
-/// The head of a feed.
+/// Reads a feed's head.
 fn load_head(transaction: &WriteTransaction, feed: FeedId, dataset: Dataset) -> Result<FeedHead, StoreError> {
     let feeds = transaction.open_table(tables::FEEDS)?;
     let found = feeds.get(feed.0)?;
     let head: Option<FeedHead> = found.map(|bytes| unseal("feeds", bytes.value())).transpose()?;
-    head.filter(|head| (head.feed, head.dataset) == (feed, dataset)).ok_or_else(|| StoreError::Damaged {
-        table: "feeds",
-        detail: format!("feed {} of {dataset} has no head of its own", feed.0),
-    })
+    head.filter(|head| (head.feed, head.dataset) == (feed, dataset))
+        .ok_or_else(|| StoreError::damaged("feeds", format!("feed {} of {dataset} has no head of its own", feed.0)))
 }
 
 fn put_head(transaction: &WriteTransaction, head: &FeedHead) -> Result<(), StoreError> {
@@ -42,11 +40,11 @@ fn put_head(transaction: &WriteTransaction, head: &FeedHead) -> Result<(), Store
     Ok(())
 }
 
-/// Writes the entries that licenses of a shared feed may learn of. They come in the order of their seqs, which are larger
-/// than all in use; those of visible records are live.
+/// Writes the new entries of changed records to a shared feed. They come in the order of their seqs, which are larger than
+/// all in use; those of visible records are live.
 ///
-/// By the feed's entry of the record: visible now, then live at the new seq; live before and visible no longer, then a
-/// tombstone at the new seq; a tombstone or nothing, and still not visible, then nothing.
+/// A visible record gets a live entry. One that was live and is no longer visible gets a tombstone. One that was not live
+/// and is not visible gets nothing.
 pub(in crate::store) fn write(
     transaction: &WriteTransaction,
     feed: FeedId,
@@ -82,50 +80,32 @@ pub(in crate::store) fn write(
         return Ok(change);
     }
     put_head(transaction, &head)?;
-    append_by_seq(&mut by_seq, feed, &written)?;
+    insert_rows(&mut by_seq, Some(end_of(feed)), written.iter().map(|entry| entry.row_by_seq(feed)))?;
     written.sort_unstable_by_key(|entry| entry.id);
-    if known.is_empty() {
-        append_by_id(&mut by_id, feed, &written)?;
-    } else {
-        for entry in &written {
-            by_id.insert((feed.0, entry.id.get()), (entry.seq, entry.stored_log_seq()))?;
-        }
-    }
+    let end = known.is_empty().then_some(end_of(feed));
+    insert_rows(&mut by_id, end, written.iter().map(|entry| entry.row_by_id(feed)))?;
     Ok(change)
+}
+
+/// The bound after all rows of a feed.
+fn end_of(feed: FeedId) -> Bound<(u64, u64)> {
+    Bound::Included((feed.0, u64::MAX))
 }
 
 type Rows<'t> = Table<'t, (u64, u64), (u64, u64)>;
 
-/// Appends entries in the order of their seqs: in one sorted run, which a cursor takes several times faster.
-fn append_by_seq(by_seq: &mut Rows<'_>, feed: FeedId, entries: &[FeedEntry]) -> Result<(), StoreError> {
-    let mut cursor = by_seq.upper_bound_mut(Bound::Included((feed.0, u64::MAX)))?;
-    for entry in entries {
-        cursor.insert_before((feed.0, entry.seq), (entry.id.get(), entry.stored_log_seq()))?;
-    }
-    Ok(cursor.close()?)
-}
-
-/// Appends entries in the order of their ids to a feed without any.
-fn append_by_id(by_id: &mut Rows<'_>, feed: FeedId, entries: &[FeedEntry]) -> Result<(), StoreError> {
-    let mut cursor = by_id.upper_bound_mut(Bound::Included((feed.0, u64::MAX)))?;
-    for entry in entries {
-        cursor.insert_before((feed.0, entry.id.get()), (entry.seq, entry.stored_log_seq()))?;
-    }
-    Ok(cursor.close()?)
-}
-
-/// A feed's entries as they were, by id: read in one run when most will be asked for, else looked up one by one.
+/// A feed's entries before the commit, by id: read in one run if many are looked up, else one by one.
 enum KnownEntries {
     Scanned(Vec<FeedEntry>),
     LookedUp,
 }
 
 impl KnownEntries {
-    fn load(by_id: &Rows<'_>, feed: FeedId, asked: usize) -> Result<KnownEntries, StoreError> {
-        let most = asked.saturating_mul(SCAN_RATIO);
+    fn load(by_id: &Rows<'_>, feed: FeedId, lookups: usize) -> Result<KnownEntries, StoreError> {
+        let max_entries = lookups.saturating_mul(SCAN_RATIO);
         let mut scanned = Vec::new();
         for row in by_id.range((feed.0, 0)..=(feed.0, u64::MAX))? {
-            if scanned.len() >= most {
+            if scanned.len() >= max_entries {
                 return Ok(KnownEntries::LookedUp);
             }
             let (key, value) = row?;
@@ -137,8 +117,8 @@ impl KnownEntries {
     fn find(&self, by_id: &Rows<'_>, feed: FeedId, id: Id) -> Result<Option<FeedEntry>, StoreError> {
         match self {
             KnownEntries::Scanned(scanned) => {
-                let at = scanned.binary_search_by_key(&id, |entry| entry.id);
-                Ok(at.ok().map(|at| scanned[at]))
+                let index = scanned.binary_search_by_key(&id, |entry| entry.id);
+                Ok(index.ok().map(|index| scanned[index]))
             }
             KnownEntries::LookedUp => {
                 let found = by_id.get((feed.0, id.get()))?.map(|found| found.value());
@@ -152,7 +132,7 @@ impl KnownEntries {
     }
 }
 
-/// Makes a feed of entries.
+/// Creates a feed.
 pub(in crate::store) fn create(
     transaction: &WriteTransaction,
     feed: FeedId,
@@ -163,9 +143,11 @@ pub(in crate::store) fn create(
     entries.iter().for_each(|entry| head.add(entry));
     put_head(transaction, &head)?;
     entries.sort_unstable_by_key(|entry| entry.seq);
-    append_by_seq(&mut transaction.open_table(tables::FEED_ENTRIES)?, feed, &entries)?;
+    let mut by_seq = transaction.open_table(tables::FEED_ENTRIES)?;
+    insert_rows(&mut by_seq, Some(end_of(feed)), entries.iter().map(|entry| entry.row_by_seq(feed)))?;
     entries.sort_unstable_by_key(|entry| entry.id);
-    append_by_id(&mut transaction.open_table(tables::FEED_RECORDS)?, feed, &entries)
+    let mut by_id = transaction.open_table(tables::FEED_RECORDS)?;
+    insert_rows(&mut by_id, Some(end_of(feed)), entries.iter().map(|entry| entry.row_by_id(feed)))
 }
 
 /// Removes a feed that no license reads any longer.
@@ -177,21 +159,18 @@ pub(in crate::store) fn erase(transaction: &WriteTransaction, feed: FeedId) -> R
     Ok(())
 }
 
-/// How a license stands now, by record: its baseline, and over it what its shared feed said since it joined.
-pub(in crate::store) fn standing(
+/// A license's entries by record: its baseline, replaced by what its shared feed holds since the license joined it.
+pub(in crate::store) fn load_entries(
     transaction: &WriteTransaction,
     dataset: Dataset,
     subscription: Option<Subscription>,
 ) -> Result<BTreeMap<Id, FeedEntry>, StoreError> {
-    let mut standing = BTreeMap::new();
-    let Some(Subscription { feed, joined_at, baseline }) = subscription else { return Ok(standing) };
+    let Some(Subscription { feed, joined_at, baseline }) = subscription else { return Ok(BTreeMap::new()) };
     let by_seq = transaction.open_table(tables::FEED_ENTRIES)?;
-    let entries = load_head(transaction, baseline, dataset)?.read_all(&by_seq)?;
-    standing.extend(entries.into_iter().map(|entry| (entry.id, entry)));
+    let mut entries = load_head(transaction, baseline, dataset)?.read_all(&by_seq)?;
     if let Some(feed) = feed {
-        let entries = load_head(transaction, feed, dataset)?.read_all(&by_seq)?;
-        let since = entries.into_iter().filter(|entry| entry.seq > joined_at);
-        standing.extend(since.map(|entry| (entry.id, entry)));
+        let shared = load_head(transaction, feed, dataset)?.read_all(&by_seq)?;
+        entries.extend(shared.into_iter().filter(|entry| entry.seq > joined_at));
     }
-    Ok(standing)
+    Ok(entries.into_iter().map(|entry| (entry.id, entry)).collect())
 }

@@ -1,4 +1,4 @@
-//! Changes of licenses and keys.
+//! Changing licenses and keys.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -24,17 +24,17 @@ use crate::store::write::feeds;
 /// What a change of a license did.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LicenseChange {
-    /// Whether there was no license of the name before.
+    /// Whether the license is new.
     pub created: bool,
-    /// Whether the scope differs: then older sync tokens get 410.
+    /// Whether the scope changed; then older sync tokens get 410.
     pub scope_changed: bool,
-    /// Whether the rate limit differs.
+    /// Whether the rate limit changed.
     pub rate_limit_changed: bool,
-    /// What enters and leaves, per dataset that the license shows or showed.
+    /// The records that enter and leave, per dataset that the license shows or showed.
     pub effects: Vec<LicenseEffect>,
 }
 
-/// What a new key is made of.
+/// The settings of a new key.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs, reason = "described at `KeyRecord`")]
 pub struct KeySettings {
@@ -44,9 +44,8 @@ pub struct KeySettings {
 }
 
 impl Edit<'_> {
-    /// States the whole scope of a license, making it if there is none of the name. Setting the same scope again
-    /// changes nothing. In the feed come first the records that enter, by (`updated_at`, id), then those that leave,
-    /// by id.
+    /// Sets the whole scope of a license, and creates it if there is none of the name. The same scope again changes
+    /// nothing. The feed gets first the records that enter, by (`updated_at`, id), then those that leave, by id.
     ///
     /// # Errors
     /// When the database cannot be read or written.
@@ -103,45 +102,43 @@ impl Edit<'_> {
         Ok(change)
     }
 
-    /// Moves a license from the feed of its present scope to that of another, and writes down how it stands then: its
-    /// baseline.
+    /// Moves a license from the feed of its present scope to that of another, and writes its new baseline.
     fn rescope<F: RecordFields>(&mut self, license: &mut License, scope: &Scope) -> Result<LicenseEffect, StoreError> {
         let dataset = F::DATASET;
-        let place = dataset.index();
         let mut effect = LicenseEffect { license: license.name.clone(), dataset, entering: 0, changed: 0, leaving: 0 };
         if license.scope.shows_same(scope, dataset) {
             return Ok(effect);
         }
         let licensed = scope.datasets.contains(&dataset);
         let visible = if licensed { self.visible_records::<F>(scope)? } else { BTreeMap::new() };
-        let before = license.subscriptions[place];
-        let mut standing = feeds::standing(&self.transaction, dataset, before)?;
-        let is_live = |id: &Id| standing.get(id).is_some_and(FeedEntry::is_live);
+        let before = license.subscriptions[dataset.index()];
+        let mut entries = feeds::load_entries(&self.transaction, dataset, before)?;
+        let is_live = |id: &Id| entries.get(id).is_some_and(FeedEntry::is_live);
         let mut entering: Vec<(Timestamp, Id, NonZeroU64)> = visible
             .iter()
             .filter(|(id, _)| !is_live(id))
             .map(|(id, (updated_at, log_seq))| (*updated_at, *id, *log_seq))
             .collect();
         entering.sort_unstable();
-        let leaving: Vec<Id> = standing
+        let leaving: Vec<Id> = entries
             .values()
             .filter(|entry| entry.is_live() && !visible.contains_key(&entry.id))
             .map(|entry| entry.id)
             .collect();
         for (_, id, log_seq) in entering {
             effect.entering += 1;
-            standing.insert(id, FeedEntry { seq: self.take_seq(), id, log_seq: Some(log_seq) });
+            entries.insert(id, FeedEntry { seq: self.take_seq(), id, log_seq: Some(log_seq) });
         }
         for id in leaving {
             effect.leaving += 1;
-            standing.insert(id, FeedEntry { seq: self.take_seq(), id, log_seq: None });
+            entries.insert(id, FeedEntry { seq: self.take_seq(), id, log_seq: None });
         }
         if let Some(Subscription { baseline, .. }) = before {
             feeds::erase(&self.transaction, baseline)?;
         }
         self.leave_feed(license, dataset)?;
         let baseline = FeedId(self.take_seq());
-        feeds::create(&self.transaction, baseline, dataset, standing.into_values().collect())?;
+        feeds::create(&self.transaction, baseline, dataset, entries.into_values().collect())?;
         let others = self.licenses.iter().filter(|other| licensed && other.id != license.id);
         let shared =
             others.filter(|other| other.scope.shows_same(scope, dataset)).find_map(|other| other.feed(dataset));
@@ -158,11 +155,11 @@ impl Edit<'_> {
             }
             shared => shared,
         };
-        license.subscriptions[place] = Some(Subscription { feed, joined_at: self.next_seq - 1, baseline });
+        license.subscriptions[dataset.index()] = Some(Subscription { feed, joined_at: self.next_seq - 1, baseline });
         Ok(effect)
     }
 
-    /// The records that a scope shows, with the time of their last change and the seqs of their `log` rows.
+    /// The records that a scope shows, with the times of their last changes and their log seqs.
     fn visible_records<F: RecordFields>(
         &self,
         scope: &Scope,
@@ -173,9 +170,8 @@ impl Edit<'_> {
         for entry in records.range((code, 0)..=(code, u64::MAX))? {
             let row: RecordRow<F> = unseal("records", entry?.1.value())?;
             if row.record.fields().is_in(scope) {
-                let log_seq = NonZeroU64::new(row.seq).ok_or_else(|| StoreError::Damaged {
-                    table: "records",
-                    detail: format!("{} {} has no seq", F::DATASET, row.record.id()),
+                let log_seq = NonZeroU64::new(row.seq).ok_or_else(|| {
+                    StoreError::damaged("records", format!("{} {} has no seq", F::DATASET, row.record.id()))
                 })?;
                 visible.insert(row.record.id(), (row.updated_at, log_seq));
             }
@@ -183,7 +179,7 @@ impl Edit<'_> {
         Ok(visible)
     }
 
-    /// Takes a license from the feed that it shares, which goes with its last license.
+    /// Takes a license from its shared feed. The last license to leave removes the feed.
     fn leave_feed(&mut self, license: &License, dataset: Dataset) -> Result<(), StoreError> {
         let Some(left) = license.feed(dataset) else { return Ok(()) };
         let others = self.licenses.iter().filter(|other| other.id != license.id);
@@ -200,7 +196,7 @@ impl Edit<'_> {
         Ok(())
     }
 
-    /// Removes a license with its feed, and revokes its keys. Returns how many keys stopped working.
+    /// Removes a license and its feeds, and revokes its keys. Returns the number of keys that stopped working.
     ///
     /// # Errors
     /// [`StoreError::NoSuchLicense`], and when the database cannot be written.
@@ -217,7 +213,7 @@ impl Edit<'_> {
         self.licenses.retain(|other| other.id != license.id);
         let mut revoked = 0;
         for (hash, mut key) in self.load_keys()? {
-            // Expired keys too: none may be left that opens a license that is not there.
+            // Expired keys too: no key may open a license that does not exist.
             if key.license == license.id && key.revoked_at.is_none_or(|revoked| revoked > self.time) {
                 revoked += usize::from(key.is_usable(self.time));
                 key.revoked_at = Some(self.time);
@@ -228,7 +224,7 @@ impl Edit<'_> {
         Ok(revoked)
     }
 
-    /// Makes a key for a license. The plain text is returned and not kept.
+    /// Creates a key for a license. Its plain text is returned and not stored.
     ///
     /// # Errors
     /// [`StoreError::NoSuchLicense`], and when the database cannot be written.
@@ -267,7 +263,7 @@ impl Edit<'_> {
         Ok(key)
     }
 
-    /// Makes a key with another's settings; the other stays alive for `overlap_s` seconds.
+    /// Creates a key with another's settings. The other key stays usable for `overlap_s` seconds.
     ///
     /// # Errors
     /// [`StoreError::NoSuchKey`], [`StoreError::KeyOutOfUse`] for a key that cannot be used or was replaced before,

@@ -1,4 +1,4 @@
-//! A batch of validated rows becomes changed rows, new log rows and new entries in the feeds of licenses.
+//! Applying a batch: changed rows, new log rows, and new entries in the feeds of licenses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
@@ -12,14 +12,16 @@ use crate::model::{
     json,
 };
 use crate::store::StoreError;
-use crate::store::format::codec::{RecordRow, hash, seal, unseal};
+use crate::store::format::codec::{RecordRow, hash, seal};
 use crate::store::format::feed::FeedEntry;
+use crate::store::format::rows::find_record;
 use crate::store::format::tables;
 use crate::store::write::batch::{Batch, Counts, Curation, LicenseEffect, Outcome};
 use crate::store::write::edit::Edit;
 use crate::store::write::feeds::{self, FeedChange};
+use crate::store::write::insert::insert_rows;
 
-/// A record that a commit changes: it takes one seq, whatever happens to it.
+/// A record that a commit adds, changes or removes. Each takes one seq.
 struct Change<F> {
     id: Id,
     seq: u64,
@@ -28,7 +30,7 @@ struct Change<F> {
 }
 
 impl Edit<'_> {
-    /// Brings a batch in. Rows equal to the stored ones change nothing; an organization or tag that differs in any
+    /// Applies a batch. Rows equal to the stored ones change nothing; an organization or tag that differs in any
     /// member changes every record that links to it. Records are numbered by (dataset, id).
     ///
     /// # Errors
@@ -53,7 +55,7 @@ impl Edit<'_> {
             .any(|counts| counts.added + counts.changed + counts.removed > 0);
         self.references_changed |= references_changed;
         if self.next_seq == first_seq && references_changed {
-            // No record shows the change, but the commit needs a seq of its own.
+            // No record shows the change, but every commit needs a seq.
             self.take_seq();
         }
         Ok(outcome)
@@ -102,20 +104,14 @@ impl Edit<'_> {
         outcome: &mut Outcome,
     ) -> Result<(), StoreError> {
         let dataset = F::DATASET;
-        let code = dataset.code();
         let mut counts = Counts::default();
         let mut changes: Vec<Change<F>> = Vec::new();
         {
             let records = self.transaction.open_table(tables::RECORDS)?;
-            let bulk = self.totals[dataset.index()] == 0;
+            let is_first_load = self.totals[dataset.index()] == 0;
             let ids: BTreeSet<Id> = rows.keys().copied().chain(touched.iter().copied()).collect();
             for id in ids {
-                let before: Option<RecordRow<F>> = if bulk {
-                    None
-                } else {
-                    let found = records.get((code, id.get()))?;
-                    found.map(|bytes| unseal("records", bytes.value())).transpose()?
-                };
+                let before: Option<RecordRow<F>> = if is_first_load { None } else { find_record(&records, id)? };
                 let after = match rows.remove(&id) {
                     Some(row) => row,
                     None => before.as_ref().map(|row| row.record.clone()),
@@ -171,19 +167,9 @@ impl Edit<'_> {
                 }
             }
         }
-        // A first load comes in one sorted run, which a cursor takes several times faster.
-        if records.range((code, 0)..=(code, u64::MAX))?.next().is_none() {
-            let mut cursor = records.upper_bound_mut(Bound::Included((code, u64::MAX)))?;
-            for (key, bytes) in &fresh {
-                cursor.insert_before(*key, bytes.as_slice())?;
-            }
-            cursor.close()?;
-        } else {
-            for (key, bytes) in &fresh {
-                records.insert(*key, bytes.as_slice())?;
-            }
-        }
-        Ok(())
+        let is_first_load = records.range((code, 0)..=(code, u64::MAX))?.next().is_none();
+        let end = is_first_load.then_some(Bound::Included((code, u64::MAX)));
+        insert_rows(&mut records, end, fresh.iter().map(|(key, bytes)| (*key, bytes.as_slice())))
     }
 
     /// Moves the log rows of changed records to their new seqs, which are larger than all others.
@@ -225,22 +211,11 @@ impl Edit<'_> {
                 added.insert((*kind, id.get(), code, change.id.get()));
             }
         }
-        // A first load comes in one sorted run, which a cursor takes several times faster.
-        if table.is_empty()? {
-            let mut cursor = table.upper_bound_mut(Bound::Unbounded::<(u8, u64, u8, u64)>)?;
-            for key in added {
-                cursor.insert_before(key, ())?;
-            }
-            cursor.close()?;
-        } else {
-            for key in added {
-                table.insert(key, ())?;
-            }
-        }
-        Ok(())
+        let end = table.is_empty()?.then_some(Bound::Unbounded);
+        insert_rows(&mut table, end, added.into_iter().map(|key| (key, ())))
     }
 
-    /// Tells every license with the dataset what it now sees otherwise: once for all that share a feed.
+    /// Writes the changes to the feeds of all licenses with the dataset, once per shared feed.
     fn write_feeds<F: RecordFields>(&mut self, changes: &[Change<F>]) -> Result<Vec<LicenseEffect>, StoreError> {
         let dataset = F::DATASET;
         let mut written: BTreeMap<FeedId, FeedChange> = BTreeMap::new();
@@ -266,13 +241,13 @@ impl Edit<'_> {
         Ok(effects)
     }
 
-    /// When this edit's changes will have been made.
+    /// The time of this edit's commit.
     pub fn time(&self) -> Timestamp {
         self.time
     }
 }
 
-/// Where the rows of a kind of reference are kept.
+/// The table and the cached rows of a kind of reference.
 trait InReferences: Sized {
     const TABLE: redb::TableDefinition<'static, u64, &'static [u8]>;
     fn rows(references: &mut References) -> &mut BTreeMap<Id, Referenced<Self>>;

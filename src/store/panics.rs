@@ -1,7 +1,7 @@
-//! Panics on damaged files: the engine meets them with assertions, and whoever reads such a file must be told.
+//! Panics on damaged files, on which the engine's assertions fail.
 //!
-//! [`catch`] is put around what may meet one. What a panic says is taken down by a hook ([`tell_of_panics`]) instead of
-//! being printed with a backtrace, since whoever catches it has better words.
+//! [`catch`] is put around code that may meet damage. A hook ([`tell_of_panics`]) notes the panic's message instead of
+//! printing it with a backtrace, because the catching code reports it in better words.
 
 use std::any::Any;
 use std::backtrace::Backtrace;
@@ -11,26 +11,26 @@ use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook};
 use crate::store::StoreError;
 
 thread_local! {
-    /// How many panics this thread caught so far.
+    /// The number of panics that this thread has caught.
     static CAUGHT: Cell<u64> = const { Cell::new(0) };
-    /// How many calls of [`catch`] this thread is in.
+    /// The depth of nested calls of [`catch`] in this thread.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
-    /// What the hook took down.
+    /// The last panic noted by the hook.
     static LAST: RefCell<Option<Caught>> = const { RefCell::new(None) };
-    /// The last panic of an engine that was being closed.
+    /// The last panic of an engine while it was closed.
     static AT_CLOSE: RefCell<Option<Caught>> = const { RefCell::new(None) };
 }
 
 /// A panic that was caught.
 #[derive(Clone, Debug)]
 pub struct Caught {
-    /// What it said, and where in the sources that was, as far as that is known.
+    /// Its message and its line in the sources, as far as known.
     pub message: String,
-    /// Whether it came from the store or the engine under it: then the file is to blame.
+    /// Whether it came from the store or the engine, which means that the file is damaged.
     pub is_of_store: bool,
 }
 
-/// From now on panics that nobody catches are told by `tell`, in one line, and others by whoever catches them.
+/// Sets the panic hook: panics outside of [`catch`] are told by `tell` in one line, others by the code that catches them.
 pub fn tell_of_panics(tell: fn(&str)) {
     set_hook(Box::new(move |panic| {
         let caught = describe(panic);
@@ -44,14 +44,14 @@ pub fn tell_of_panics(tell: fn(&str)) {
 
 fn describe(panic: &PanicHookInfo<'_>) -> Caught {
     let said = text_of(panic.payload());
-    let Some(place) = panic.location() else { return Caught { message: said, is_of_store: false } };
-    let is_of_store = is_of_store(place.file())
-        // What the standard library asserts is told of its own sources: then it is the callers that count.
-        || !place.file().starts_with("src/") && Backtrace::force_capture().to_string().contains("redb::");
-    // Where the dependencies' sources stand on the machine that built this is nobody's business.
-    let file = place.file().rsplit_once("/registry/src/").map_or(place.file(), |(_, file)| file);
-    let file = if file == place.file() { file } else { file.split_once('/').map_or(file, |(_, file)| file) };
-    Caught { message: format!("{said} ({file}:{})", place.line()), is_of_store }
+    let Some(location) = panic.location() else { return Caught { message: said, is_of_store: false } };
+    let is_of_store = is_of_store(location.file())
+        // Assertions of the standard library name its own sources: then the callers decide.
+        || !location.file().starts_with("src/") && Backtrace::force_capture().to_string().contains("redb::");
+    // The build machine's paths are not shown.
+    let file = location.file().rsplit_once("/registry/src/").map_or(location.file(), |(_, file)| file);
+    let file = if file == location.file() { file } else { file.split_once('/').map_or(file, |(_, file)| file) };
+    Caught { message: format!("{said} ({file}:{})", location.line()), is_of_store }
 }
 
 fn is_of_store(file: &str) -> bool {
@@ -64,10 +64,10 @@ fn text_of(payload: &(dyn Any + Send)) -> String {
     text.unwrap_or("no reason was given").to_owned()
 }
 
-/// Runs something, and catches its panic.
+/// Runs code and catches its panic.
 ///
 /// # Errors
-/// What the panic said.
+/// The panic.
 pub fn catch<T>(run: impl FnOnce() -> T) -> Result<T, Caught> {
     DEPTH.set(DEPTH.get() + 1);
     let done = catch_unwind(AssertUnwindSafe(run));
@@ -79,31 +79,31 @@ pub fn catch<T>(run: impl FnOnce() -> T) -> Result<T, Caught> {
     })
 }
 
-/// Reads from the file; a panic on the way is damage.
+/// Runs code that reads the file, and reports a panic as damage.
 ///
 /// # Errors
-/// What `read` says, and [`StoreError::Damaged`] for a panic.
+/// Those of `read`, and [`StoreError::Damaged`] for a panic.
 pub fn guard<T>(read: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
     catch(read).unwrap_or_else(|caught| Err(damage(&caught)))
 }
 
 fn damage(caught: &Caught) -> StoreError {
-    StoreError::Damaged { table: "(pages)", detail: format!("the engine stopped: {}", caught.message) }
+    StoreError::damaged("(pages)", format!("the engine stopped: {}", caught.message))
 }
 
-/// Closes a database. What was committed is committed, so a panic then is no failure of the command.
+/// Closes a database. A panic is only noted: commits are durable already, so the command has not failed.
 pub(in crate::store) fn close(close: impl FnOnce()) {
     if let Err(caught) = catch(close) {
         AT_CLOSE.set(Some(caught));
     }
 }
 
-/// The damage that closing a database met, if any did in this thread since this was asked last.
+/// The damage met when closing a database in this thread since the last call.
 pub fn take_at_close() -> Option<StoreError> {
     AT_CLOSE.take().as_ref().map(damage)
 }
 
-/// How many panics this thread caught so far. An engine that panicked is not to be trusted with another write.
+/// The number of panics that this thread has caught. An engine that panicked must not write again.
 pub(in crate::store) fn count() -> u64 {
     CAUGHT.get()
 }

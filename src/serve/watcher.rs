@@ -1,42 +1,40 @@
-//! Following the database: one thread looks for commits and swaps the snapshot that answers are made from.
+//! The watcher of the database file: one thread looks for commits and swaps the snapshot that answers are made from.
 
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
+use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 
-use crate::api::Source;
+use super::background::BackgroundTasks;
+use crate::api::SnapshotSource;
 use crate::store::{Follower, Snapshot, StoreError};
 
-/// How often the file is looked at.
+/// The time between two looks at the file.
 const POLL_EVERY: Duration = Duration::from_millis(100);
-/// Commits that are taken over at once and told of one by one, at the most.
+/// The most commits logged one by one when several are published at once.
 const MAX_COMMITS_LOGGED: usize = 20;
-/// A held-back commit is published at the latest after so many delays.
-const MOST_DELAYS: u32 = 5;
+/// A held-back commit is published after this many delays at the latest, even if more commits come.
+const MAX_DELAYS: u32 = 5;
 
-/// A look that takes longer has lost the disk. A large commit is taken in within a second or two.
+/// A look that takes longer counts as a lost disk. A large commit is read within a second or two.
 const LOST_AFTER: Duration = Duration::from_secs(10);
-/// How long looking rests after the file could not be read.
+/// The pause before the next look after the file could not be read.
 const BROKEN_REST: Duration = Duration::from_secs(5);
-/// How long the end waits for a thread, which may wait for the disk.
-const END_WAIT: Duration = Duration::from_secs(3);
 
-/// The followed database.
+/// The watched database: the published snapshot, and the newest one if it is held back.
 #[derive(Debug)]
-pub struct Follow {
+pub struct Watcher {
     path: PathBuf,
-    /// Held while the file is looked at, which may take long: for those alone who may wait.
+    /// Locked during a look at the file, which may take long: only threads that may block lock it.
     polled: Mutex<Polled>,
-    /// How many looks have begun.
+    /// The number of looks begun so far.
     looks: AtomicU64,
-    /// Since when the file is being looked at.
+    /// The start of the present look.
     looking_since: Mutex<Option<Instant>>,
     published: ArcSwap<Snapshot>,
     newest: ArcSwap<Snapshot>,
@@ -45,11 +43,12 @@ pub struct Follow {
     readable: AtomicBool,
 }
 
+/// What a look at the file works on.
 #[derive(Debug)]
 struct Polled {
     follower: Follower,
     held_back: Option<HeldBack>,
-    /// Set when the engine panicked: until when looking rests. Then the file is opened anew.
+    /// Set when the file could not be read: the time of the next look, which opens the file anew.
     broken: Option<Instant>,
 }
 
@@ -62,19 +61,19 @@ struct HeldBack {
 
 impl HeldBack {
     fn is_due(&self, delay: Duration, now: Instant) -> bool {
-        now.duration_since(self.last_at) >= delay || now.duration_since(self.first_at) >= delay * MOST_DELAYS
+        now.duration_since(self.last_at) >= delay || now.duration_since(self.first_at) >= delay * MAX_DELAYS
     }
 }
 
-impl Follow {
+impl Watcher {
     /// Opens the database. New commits are published when none has come for `change_delay`.
     ///
     /// # Errors
     /// What [`Follower::open`] says.
-    pub fn open(path: &Path, change_delay: Duration) -> Result<Follow, StoreError> {
+    pub fn open(path: &Path, change_delay: Duration) -> Result<Watcher, StoreError> {
         let follower = Follower::open(path)?;
         let snapshot = Arc::clone(follower.newest());
-        Ok(Follow {
+        Ok(Watcher {
             path: path.to_owned(),
             polled: Mutex::new(Polled { follower, held_back: None, broken: None }),
             looks: AtomicU64::new(0),
@@ -87,34 +86,33 @@ impl Follow {
         })
     }
 
-    /// Looks at the file in a thread of its own until the returned handle is dropped. Another reads what requests will
-    /// ask for into memory, so that the first ones need not; they do not wait for it.
+    /// Starts the thread that looks at the file, and one that reads ahead what requests will ask for. Both run until the
+    /// returned handle is dropped; requests do not wait for the reading.
     ///
     /// # Errors
     /// When the operating system gives no thread.
-    pub fn start(self: &Arc<Self>) -> std::io::Result<Following> {
-        let follow = Arc::clone(self);
-        let mut following = Following::spawn("follow", move |stopped| {
+    pub fn start(self: &Arc<Self>) -> std::io::Result<BackgroundTasks> {
+        let watcher = Arc::clone(self);
+        let mut tasks = BackgroundTasks::spawn("follow", move |stopped| {
             while stopped.recv_timeout(POLL_EVERY) == Err(RecvTimeoutError::Timeout) {
-                follow.poll(Instant::now());
+                watcher.poll(Instant::now());
             }
         })?;
-        let follow = Arc::clone(self);
-        let warming = Following::spawn("warm", move |stopped| {
-            follow.warm(&|| stopped.try_recv() != Err(TryRecvError::Disconnected));
-        })?;
-        following.also(warming);
-        Ok(following)
+        let watcher = Arc::clone(self);
+        tasks.join(BackgroundTasks::spawn("warm", move |stopped| {
+            watcher.warm(&|| stopped.try_recv() != Err(TryRecvError::Disconnected));
+        })?);
+        Ok(tasks)
     }
 
-    /// Reads the newest state into memory, as far as there is room.
+    /// Reads the newest state into memory until the caches are full.
     fn warm(&self, go_on: &dyn Fn() -> bool) {
         loop {
             let snapshot = self.newest.load_full();
             if let Err(error) = snapshot.warm(go_on) {
                 tracing::error!(%error, "the records could not be read");
             }
-            // What was read into an older state was not brought forward to the newer one.
+            // What was read for an older state was not advanced to the newer one.
             if !go_on() || Arc::ptr_eq(&snapshot, &*self.newest.load()) {
                 return;
             }
@@ -122,11 +120,11 @@ impl Follow {
     }
 
     /// Says how many bytes of records' texts may be kept in memory.
-    pub fn limit_record_cache(&self, bytes: usize) {
-        self.newest.load().bodies().limit_to(bytes);
+    pub fn limit_record_cache(&self, bytes: u64) {
+        self.newest.load().record_cache().limit_to(bytes);
     }
 
-    /// Says how many bytes feeds and their columns may take in memory.
+    /// Sets the size of the feed cache, columns included, in bytes.
     pub fn limit_feed_cache(&self, bytes: u64) {
         self.newest.load().feed_cache().limit_to(bytes);
     }
@@ -141,7 +139,7 @@ impl Follow {
         });
     }
 
-    /// Does something with the file. A panic of the engine, which a damaged file can bring about, is one failure more.
+    /// Runs a step that works on the file. A panic of the engine, which a damaged file can cause, counts as a failed look.
     fn step(&self, polled: &mut Polled, work: impl FnOnce(&mut Polled)) {
         if catch_unwind(AssertUnwindSafe(|| work(polled))).is_err() {
             polled.broken = Some(Instant::now() + BROKEN_REST);
@@ -150,7 +148,7 @@ impl Follow {
         }
     }
 
-    /// Takes the newest state in; it is held back from now on if it is new.
+    /// Reads the newest state. A new one is held back from now on.
     fn look(&self, polled: &mut Polled, now: Instant) {
         if polled.broken.is_some_and(|until| now < until) {
             return;
@@ -186,7 +184,7 @@ impl Follow {
         if polled.broken.is_some() {
             // A handle that met damage may be of no more use.
             let follower = Follower::open(&self.path)?;
-            follower.newest().bodies().limit_to(self.newest.load().bodies().most_bytes());
+            follower.newest().record_cache().limit_to(self.newest.load().record_cache().max_bytes());
             follower.newest().feed_cache().limit_to(self.newest.load().feed_cache().max_bytes());
             polled.follower = follower;
             polled.broken = None;
@@ -198,7 +196,7 @@ impl Follow {
         *self.looking_since() = None;
     }
 
-    /// The last state goes on being served; the log is told once, not ten times a second.
+    /// Notes a failed look. The last state is still served; the log is told once, not ten times a second.
     fn lose(&self, error: &dyn Display, readable: bool) {
         self.readable.store(readable, Ordering::Relaxed);
         if self.followed.swap(false, Ordering::Relaxed) {
@@ -206,7 +204,7 @@ impl Follow {
         }
     }
 
-    /// Whether the last look at the file worked, and the present one does not take too long.
+    /// Whether the last look at the file succeeded and the present one is not overdue.
     pub fn is_followed(&self) -> bool {
         let lost = self.looking_since().is_some_and(|since| since.elapsed() > LOST_AFTER);
         self.followed.load(Ordering::Relaxed) && !lost
@@ -232,7 +230,7 @@ impl Follow {
     }
 }
 
-impl Source for Follow {
+impl SnapshotSource for Watcher {
     fn published(&self) -> Arc<Snapshot> {
         self.published.load_full()
     }
@@ -261,75 +259,5 @@ impl Source for Follow {
             }
         });
         self.published.load_full()
-    }
-}
-
-/// Running threads; they end when this is dropped.
-#[derive(Debug)]
-pub struct Following {
-    threads: Vec<Thread>,
-}
-
-#[derive(Debug)]
-struct Thread {
-    stop: Sender<()>,
-    /// Disconnected when the thread is at its end.
-    ended: Receiver<()>,
-    handle: JoinHandle<()>,
-}
-
-impl Following {
-    /// A thread of a name. Its work ends when the sender of what it is given is gone.
-    pub(super) fn spawn(name: &str, work: impl FnOnce(&Receiver<()>) + Send + 'static) -> std::io::Result<Following> {
-        let (stop, stopped) = channel();
-        let (alive, ended) = channel();
-        let handle = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
-            // Dropped at the end, of a panic too.
-            let _alive: Sender<()> = alive;
-            work(&stopped);
-        })?;
-        Ok(Following { threads: vec![Thread { stop, ended, handle }] })
-    }
-
-    /// Others too.
-    fn also(&mut self, other: Following) {
-        let mut other = other;
-        self.threads.append(&mut other.threads);
-    }
-}
-
-impl Drop for Following {
-    fn drop(&mut self) {
-        let (stops, ends): (Vec<_>, Vec<_>) =
-            self.threads.drain(..).map(|Thread { stop, ended, handle }| (stop, (ended, handle))).unzip();
-        drop(stops);
-        let deadline = Instant::now() + END_WAIT;
-        for (ended, handle) in ends {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if ended.recv_timeout(left) == Err(RecvTimeoutError::Timeout) {
-                let thread = handle.thread().name().unwrap_or_default().to_owned();
-                tracing::warn!(thread, "ending without a thread that waits, most likely for the disk");
-                continue;
-            }
-            // A panic of the thread was logged when it happened.
-            let _ = handle.join();
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_thread_that_waits_holds_the_end_up_for_moments_only() {
-        let (_disk, wait_disk) = channel::<()>();
-        let waits = Following::spawn("waits", move |_| assert!(wait_disk.recv().is_err())).unwrap();
-        let mut ends = Following::spawn("ends", |stopped| assert!(stopped.recv().is_err())).unwrap();
-        ends.also(waits);
-        let began = Instant::now();
-        drop(ends);
-        let took = began.elapsed();
-        assert!((END_WAIT..END_WAIT * 5).contains(&took), "the end took {took:?}");
     }
 }

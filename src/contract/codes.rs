@@ -1,0 +1,383 @@
+//! The error codes: what a problem's `type` ends in.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use http::StatusCode;
+use serde::Serialize;
+
+/// What a caller should know about an error code. Texts are Markdown with backticks as the only markup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodeInfo {
+    /// The code.
+    pub code: Code,
+    /// The last member of the problem's `type`.
+    pub name: &'static str,
+    /// The HTTP status it comes with.
+    pub status: StatusCode,
+    /// Which endpoints answer so.
+    pub scope: Scope,
+    /// The condition in a few words, as a heading.
+    pub title: &'static str,
+    /// When the service answers so.
+    pub condition: &'static str,
+    /// What the caller does about it.
+    pub remedy: &'static str,
+    /// A request that can get it, as method and target.
+    pub request: &'static str,
+    /// The `detail` that this request gets, `{public_url}` being the address of the service; empty when the request's own
+    /// parameters are at fault, since the parser words it. A test compares it with the service's.
+    pub detail: &'static str,
+}
+
+/// Which endpoints answer with a code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// All.
+    Every,
+    /// Those that need a key.
+    Keyed,
+    /// Those that take parameters.
+    WithParameters,
+    /// Those that name it.
+    Named,
+}
+
+/// `WWW-Authenticate` of a request without a key.
+pub const CHALLENGE: &str = "Bearer realm=\"medfeed\"";
+
+/// `WWW-Authenticate` of a request with a key that is unusable.
+pub const INVALID_TOKEN_CHALLENGE: &str = "Bearer realm=\"medfeed\", error=\"invalid_token\"";
+
+/// `Allow` of every endpoint.
+pub const ALLOWED_METHODS: &str = "GET, HEAD";
+
+macro_rules! codes {
+    ($($code:ident { $($field:ident: $value:expr,)+ })+) => {
+        /// What kind of error it is.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[allow(missing_docs, reason = "each has its page under /docs/errors")]
+        pub enum Code { $($code),+ }
+
+        impl Code {
+            /// Every code.
+            pub const ALL: [Code; [$(Code::$code),+].len()] = [$(Code::$code),+];
+        }
+
+        /// Every error code, by status.
+        pub static CODES: [CodeInfo; Code::ALL.len()] =
+            [$(CodeInfo { code: Code::$code, $($field: $value),+ }),+];
+    };
+}
+
+impl Code {
+    /// What there is to know about it.
+    pub const fn info(self) -> &'static CodeInfo {
+        // The table has a row for each, in their order.
+        &CODES[self as usize]
+    }
+
+    /// The code as text.
+    pub const fn as_str(self) -> &'static str {
+        self.info().name
+    }
+
+    /// The status that goes with it. [`Code::InvalidRequest`] also comes with 414, 431 and 505.
+    pub const fn status(self) -> StatusCode {
+        self.info().status
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// An error's body (RFC 9457), its members in their order.
+#[derive(Clone, Debug, Serialize)]
+pub struct ProblemBody<'a> {
+    /// The address of the code's page.
+    pub r#type: String,
+    /// The reason phrase of the status.
+    pub title: &'static str,
+    /// The HTTP status.
+    pub status: u16,
+    /// The cause, and what to send instead.
+    pub detail: Cow<'a, str>,
+    /// The same value as in the header `X-Request-Id`.
+    pub request_id: &'a str,
+}
+
+impl<'a> ProblemBody<'a> {
+    /// The body of an error with a status, whose code has its page at an address.
+    pub fn new(
+        status: StatusCode,
+        page_url: String,
+        detail: impl Into<Cow<'a, str>>,
+        request_id: &'a str,
+    ) -> ProblemBody<'a> {
+        let title = status.canonical_reason().unwrap_or("Error");
+        ProblemBody { r#type: page_url, title, status: status.as_u16(), detail: detail.into(), request_id }
+    }
+}
+
+codes! {
+    InvalidParameter {
+        name: "invalid_parameter",
+        status: StatusCode::BAD_REQUEST,
+        scope: Scope::WithParameters,
+        title: "A parameter is missing or has a wrong value",
+        condition: "A required parameter is missing, a parameter is given twice or empty, its value has the wrong form \
+                    or lies outside its range, or two parameters exclude each other (`since` and `updated_since`).",
+        remedy: "Read `detail`: it names the parameter and says what to send instead. Percent-encode values; the `+` of \
+                 a time offset is written `%2B`. Sending the same request again gives the same answer.",
+        request: "GET /v1/conferences?year=1066",
+        detail: "",
+    }
+    UnknownParameter {
+        name: "unknown_parameter",
+        status: StatusCode::BAD_REQUEST,
+        scope: Scope::Every,
+        title: "The endpoint does not take this parameter",
+        condition: "The query has a parameter that the endpoint does not know. It is refused rather than ignored, so \
+                    that a misspelt filter never looks like a filter that works.",
+        remedy: "Correct or remove the parameter. `detail` lists all parameters that the endpoint takes, and the one \
+                 that was probably meant.",
+        request: "GET /v1/conferences?contry=Germany",
+        detail: "",
+    }
+    InvalidCursor {
+        name: "invalid_cursor",
+        status: StatusCode::BAD_REQUEST,
+        scope: Scope::Named,
+        title: "The cursor cannot be used here",
+        condition: "`cursor` is not a value that the service issued, or it was issued to another license, for the \
+                    other dataset or for other filters.",
+        remedy: "Send `next_cursor` of the previous page unchanged, with the same filters; only `limit` may change. \
+                 Otherwise leave `cursor` out and start at the first page.",
+        request: "GET /v1/conferences?cursor=2",
+        detail: "The `cursor` was not issued by this service for this list. Send the `next_cursor` of the previous page \
+                 with the same filters, or leave it out to start anew.",
+    }
+    InvalidSyncToken {
+        name: "invalid_sync_token",
+        status: StatusCode::BAD_REQUEST,
+        scope: Scope::Named,
+        title: "The sync token cannot be read",
+        condition: "`since` is not a sync token of the service, or it is a token of the other dataset.",
+        remedy: "Send the `next_sync_token` of the last page that you applied, or the `X-Sync-Token` of the export that \
+                 you loaded, unchanged. If neither is left, load the export of the dataset again.",
+        request: "GET /v1/conferences/changes?since=yesterday",
+        detail: "The `since` value is not a sync token of `/conferences/changes`. Send a `next_sync_token` of this \
+                 feed, or the `X-Sync-Token` of `/exports/conferences`.",
+    }
+    InvalidRequest {
+        name: "invalid_request",
+        status: StatusCode::BAD_REQUEST,
+        scope: Scope::Every,
+        title: "The request is not one that the service can read",
+        condition: "The request is malformed or too large, has no valid `Host` header, or a `GET` or `HEAD` came with a \
+                    body. Over HTTP/2 the status is 505.",
+        remedy: "Send a plain `GET` over HTTP/1.1 without a body. Check what client or proxy builds the request, and \
+                 that the address and the headers are not oversized.",
+        request: "GET /v1/conferences",
+        detail: "A GET or HEAD request must not have a body. Send the parameters in the query.",
+    }
+    MissingApiKey {
+        name: "missing_api_key",
+        status: StatusCode::UNAUTHORIZED,
+        scope: Scope::Keyed,
+        title: "No API key was sent",
+        condition: "The endpoint needs a key and the request has none. `Authorization` with another scheme than \
+                    `Bearer` counts as no key.",
+        remedy: "Send `Authorization: Bearer <API_KEY>` or `X-API-Key: <API_KEY>`. If you do, check that no proxy or \
+                 redirect drops the header.",
+        request: "GET /v1/conferences",
+        detail: "No API key was sent. Send it as `Authorization: Bearer <API_KEY>` or `X-API-Key: <API_KEY>`.",
+    }
+    InvalidApiKey {
+        name: "invalid_api_key",
+        status: StatusCode::UNAUTHORIZED,
+        scope: Scope::Keyed,
+        title: "The API key is not recognised",
+        condition: "The key that was sent is not a key of this service, or the request carries two different keys.",
+        remedy: "Check that the whole key arrived: it starts with `mfk_` and has 42 characters, without quotes or \
+                 blanks. Check that it belongs to this server. If it is lost, ask the operator for another one.",
+        request: "GET /v1/conferences",
+        detail: "The API key is not recognised. Check that it was copied whole: `mfk_` and 38 characters.",
+    }
+    RevokedApiKey {
+        name: "revoked_api_key",
+        status: StatusCode::UNAUTHORIZED,
+        scope: Scope::Keyed,
+        title: "The API key was revoked or replaced",
+        condition: "The key was valid once; the operator has revoked it or replaced it by another one.",
+        remedy: "Use the new key, or ask the operator for one. A replaced key costs nothing else: sync tokens, cursors \
+                 and ETags belong to the license and stay valid.",
+        request: "GET /v1/conferences",
+        detail: "The API key was revoked or replaced. Use the key that replaced it, or ask the operator for a new one.",
+    }
+    ExpiredApiKey {
+        name: "expired_api_key",
+        status: StatusCode::UNAUTHORIZED,
+        scope: Scope::Keyed,
+        title: "The API key has expired",
+        condition: "The key was issued for a limited time, and that time is over.",
+        remedy: "Ask the operator for a new key. A new key of the same license goes on with your sync tokens.",
+        request: "GET /v1/conferences",
+        detail: "The API key's time is over. Ask the operator for a new one.",
+    }
+    DatasetNotLicensed {
+        name: "dataset_not_licensed",
+        status: StatusCode::FORBIDDEN,
+        scope: Scope::Keyed,
+        title: "The dataset is not in the license",
+        condition: "The key is valid, but its license does not contain the dataset that was asked for.",
+        remedy: "Ask for the other dataset, or ask the operator to add this one to the license.",
+        request: "GET /v1/journals",
+        detail: "The license of this API key does not include the dataset `journals`. Ask the operator for a license \
+                 that does.",
+    }
+    IpNotAllowed {
+        name: "ip_not_allowed",
+        status: StatusCode::FORBIDDEN,
+        scope: Scope::Keyed,
+        title: "The key may not be used from this address",
+        condition: "The key has a list of allowed IP addresses, and the request came from another one.",
+        remedy: "Send the request from an allowed address (mind proxies and changed exit addresses), or ask the \
+                 operator to change the list.",
+        request: "GET /v1/conferences",
+        detail: "The API key may not be used from the address 203.0.113.7. Use an address of the key's list, or ask the \
+                 operator to add this one.",
+    }
+    RecordNotFound {
+        name: "record_not_found",
+        status: StatusCode::NOT_FOUND,
+        scope: Scope::Named,
+        title: "No record with this id",
+        condition: "No record with the id is in the license. A record that never existed, one that was removed and one \
+                    outside the license are told apart by nothing.",
+        remedy: "If you hold a copy of the record, remove it. The change feed tells of removals as tombstones, so that \
+                 a copy kept by it needs no such look-ups.",
+        request: "GET /v1/conferences/4711",
+        detail: "There is no record with this id in the dataset `conferences` of your license.",
+    }
+    NotFound {
+        name: "not_found",
+        status: StatusCode::NOT_FOUND,
+        scope: Scope::Named,
+        title: "No such endpoint",
+        condition: "The path names no endpoint. Paths are compared exactly: a slash at the end, a doubled slash or an id \
+                    that is not a whole number leads here.",
+        remedy: "Compare the path with the list of endpoints on the reference page; every path starts with `/v1`.",
+        request: "GET /v1/conferences/",
+        detail: "There is no such endpoint. The endpoints are listed at {public_url}/docs.",
+    }
+    MethodNotAllowed {
+        name: "method_not_allowed",
+        status: StatusCode::METHOD_NOT_ALLOWED,
+        scope: Scope::Every,
+        title: "The method is not GET or HEAD",
+        condition: "The endpoint exists, but the service is read-only: it answers `GET` and `HEAD`. The header `Allow` \
+                    says so.",
+        remedy: "Send a `GET`, with the parameters in the query.",
+        request: "POST /v1/conferences",
+        detail: "Method POST is not supported: every operation is a GET (or HEAD).",
+    }
+    ResyncRequired {
+        name: "resync_required",
+        status: StatusCode::GONE,
+        scope: Scope::Named,
+        title: "The local copy must be loaded again",
+        condition: "The scope of the license changed after the sync token was issued, the token belongs to another \
+                    license, or the service went back to an earlier state of its data. Changes since the token can no \
+                    longer be told without a gap.",
+        remedy: "Load the export of the dataset, replace the local copy by it, and continue the change feed from the \
+                 export's `X-Sync-Token`. Let your client do this by itself. Tokens do not grow too old: this answer \
+                 never comes from waiting too long.",
+        request: "GET /v1/conferences/changes?since=…",
+        detail: "The sync token is from before a change of the license, or from a state of the data that no longer \
+                 exists. Load the export `/exports/conferences` anew and go on from its `X-Sync-Token`.",
+    }
+    RateLimited {
+        name: "rate_limited",
+        status: StatusCode::TOO_MANY_REQUESTS,
+        scope: Scope::Keyed,
+        title: "Too many requests",
+        condition: "The key has used up its requests of the current minute; or too many exports were being built at \
+                    once; or too many requests with unusable keys came from the address.",
+        remedy: "Wait as many seconds as `Retry-After` says, then continue. To need fewer requests, ask for larger \
+                 pages, load an export instead of all pages, and follow the change feed instead of listing.",
+        request: "GET /v1/conferences",
+        detail: "The limit of 600 requests per minute is used up. Wait 23 seconds, then continue.",
+    }
+    InternalError {
+        name: "internal_error",
+        status: StatusCode::INTERNAL_SERVER_ERROR,
+        scope: Scope::Every,
+        title: "The service failed",
+        condition: "Something went wrong within the service. The request is not to blame, and nothing was changed.",
+        remedy: "Try again, with growing pauses. If it persists, report the `request_id` to the operator: it finds the \
+                 cause in the server's log.",
+        request: "GET /v1/conferences",
+        detail: "The server failed to answer this request. Try again later; if it persists, give the request id to the \
+                 operator.",
+    }
+    Unavailable {
+        name: "unavailable",
+        status: StatusCode::SERVICE_UNAVAILABLE,
+        scope: Scope::Every,
+        title: "The service cannot answer at present",
+        condition: "The service is up but has no data to answer from, or is about to stop.",
+        remedy: "Try again in a minute, with growing pauses. Sync tokens stay valid meanwhile.",
+        request: "GET /v1/status",
+        detail: "The data cannot be read at the moment. Try again in a minute.",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_those_of_the_contract() {
+        let codes = CODES.map(|info| (info.name, info.status.as_u16()));
+        let expected = [
+            ("invalid_parameter", 400),
+            ("unknown_parameter", 400),
+            ("invalid_cursor", 400),
+            ("invalid_sync_token", 400),
+            ("invalid_request", 400),
+            ("missing_api_key", 401),
+            ("invalid_api_key", 401),
+            ("revoked_api_key", 401),
+            ("expired_api_key", 401),
+            ("dataset_not_licensed", 403),
+            ("ip_not_allowed", 403),
+            ("record_not_found", 404),
+            ("not_found", 404),
+            ("method_not_allowed", 405),
+            ("resync_required", 410),
+            ("rate_limited", 429),
+            ("internal_error", 500),
+            ("unavailable", 503),
+        ];
+        assert_eq!(codes, expected);
+        assert_eq!(Code::ALL.map(|code| code.info().code), Code::ALL);
+    }
+
+    #[test]
+    fn texts_are_whole() {
+        for info in CODES {
+            assert!(info.status.canonical_reason().is_some(), "{}", info.name);
+            for text in [info.condition, info.remedy] {
+                assert!(text.ends_with('.'), "{}: {text}", info.name);
+            }
+            for text in [info.condition, info.remedy, info.detail] {
+                assert!(!text.contains("  "), "{}: {text}", info.name);
+                assert_eq!(text.matches('`').count() % 2, 0, "{}: {text}", info.name);
+            }
+        }
+    }
+}

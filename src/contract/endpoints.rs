@@ -1,0 +1,227 @@
+//! The endpoints: all `GET`, and `HEAD` at the same cost.
+
+use super::Code;
+use super::Code::{InvalidCursor, InvalidSyncToken, NotFound, RecordNotFound, ResyncRequired};
+use super::parameters::{
+    ChangesParameters, DATASET, ExportParameters, ID, IF_NONE_MATCH, ListParameters, Parameter, ReferenceParameters,
+};
+use crate::model::Dataset::{self, Conferences, Journals};
+
+/// An endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// Its path, with `{name}` for a parameter; also its name in logs and metrics.
+    pub pattern: &'static str,
+    /// What it stands for.
+    pub resource: Resource,
+    /// Its name for generated clients.
+    pub operation: &'static str,
+    /// What it is for, in a line without a full stop.
+    pub summary: &'static str,
+    /// What callers should know beyond that: paragraphs in Markdown with backticks as the only markup.
+    pub description: &'static str,
+    /// What it takes in the query.
+    pub parameters: &'static [Parameter],
+    /// The codes that few endpoints answer with.
+    pub codes: &'static [Code],
+}
+
+/// What an endpoint stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resource {
+    /// A page of records.
+    List(Dataset),
+    /// One record.
+    Record(Dataset),
+    /// A page of a change feed.
+    Changes(Dataset),
+    /// A file.
+    Export,
+    /// A reference list.
+    TherapyAreas,
+    /// A reference list.
+    Tags,
+    /// A reference list.
+    Organizations,
+    /// The service's status.
+    Status,
+    /// A page of the documentation, outside `/v1`.
+    Docs,
+}
+
+impl Resource {
+    /// Whether callers need a key.
+    pub const fn needs_key(self) -> bool {
+        !matches!(self, Resource::Status | Resource::Docs)
+    }
+
+    /// Whether it carries an `ETag` and heeds `If-None-Match`.
+    pub const fn is_revalidatable(self) -> bool {
+        matches!(
+            self,
+            Resource::List(_) | Resource::Record(_) | Resource::TherapyAreas | Resource::Tags | Resource::Organizations
+        )
+    }
+}
+
+impl Endpoint {
+    /// The path below the base address, which ends in `/v1`.
+    pub fn path(&self) -> &'static str {
+        self.pattern.strip_prefix("/v1").unwrap_or(self.pattern)
+    }
+
+    /// All parameters: those of the path, of the query, and of the headers.
+    pub fn all_parameters(&self) -> impl Iterator<Item = &'static Parameter> {
+        let names = self.placeholders();
+        let in_path = [&DATASET, &ID].into_iter().filter(move |parameter| names.contains(&parameter.name));
+        let header = self.resource.is_revalidatable().then_some(&IF_NONE_MATCH);
+        in_path.chain(self.parameters).chain(header)
+    }
+
+    fn placeholders(&self) -> Vec<&'static str> {
+        self.pattern.split('/').filter_map(placeholder).collect()
+    }
+}
+
+/// The name within `{name}`.
+pub(super) fn placeholder(segment: &str) -> Option<&str> {
+    segment.strip_prefix('{')?.strip_suffix('}')
+}
+
+const LIST: Endpoint = Endpoint {
+    description: "Records ordered by `id`, a page at a time. Filters combine with AND. Pass `next_cursor` as `cursor`, \
+                  with the same filters, until `has_more` is false.",
+    parameters: ListParameters::ALL,
+    codes: &[InvalidCursor],
+    ..PLAIN
+};
+
+const CHANGES: Endpoint = Endpoint {
+    description: "Every record added, changed or removed after the token, each once, in its current state, oldest \
+                  change first. Every entry means: replace the local copy of this id by the entry, or delete it when \
+                  the entry is a tombstone. Apply the page, save `next_sync_token`, and call again at once while \
+                  `has_more` is true.\n\nWith neither `since` nor `updated_since`, `data` is empty and \
+                  `next_sync_token` marks the present moment. A record can occasionally be delivered twice. When an \
+                  organization or a tag changes, the records that carry it come back.",
+    parameters: ChangesParameters::ALL,
+    codes: &[InvalidSyncToken, ResyncRequired],
+    ..PLAIN
+};
+
+const RECORD: Endpoint = Endpoint {
+    description: "A record outside the license, or a removed one, is answered like one that never existed.",
+    codes: &[RecordNotFound, NotFound],
+    ..PLAIN
+};
+
+/// What most endpoints have in common: nothing of their own.
+const PLAIN: Endpoint = Endpoint {
+    pattern: "",
+    resource: Resource::Docs,
+    operation: "",
+    summary: "",
+    description: "",
+    parameters: &[],
+    codes: &[],
+};
+
+/// The pages of the documentation.
+pub(super) static DOCS: Endpoint = Endpoint { pattern: "/docs", ..PLAIN };
+
+/// The paths of the documentation.
+pub(super) const DOC_PATTERNS: [&str; 4] = ["/openapi.json", "/docs", "/docs/errors", "/docs/errors/{code}"];
+
+/// The endpoints under `/v1`.
+pub static ENDPOINTS: [Endpoint; 11] = [
+    Endpoint {
+        pattern: "/v1/conferences",
+        resource: Resource::List(Conferences),
+        operation: "listConferences",
+        summary: "A page of conferences",
+        ..LIST
+    },
+    Endpoint {
+        pattern: "/v1/conferences/changes",
+        resource: Resource::Changes(Conferences),
+        operation: "listConferenceChanges",
+        summary: "Changes of conferences since a sync token",
+        ..CHANGES
+    },
+    Endpoint {
+        pattern: "/v1/conferences/{id}",
+        resource: Resource::Record(Conferences),
+        operation: "getConference",
+        summary: "One of the conferences by its id",
+        ..RECORD
+    },
+    Endpoint {
+        pattern: "/v1/exports/{dataset}",
+        resource: Resource::Export,
+        operation: "exportDataset",
+        summary: "A whole dataset as one file",
+        description: "All visible records of the dataset as one file. `jsonl` is a gzip file of JSON Lines, one record \
+                      per line in the shape of the lists. `csv` is one flat table (UTF-8 with a byte-order mark, \
+                      `formats.oral` as the column `formats_oral`, list items separated by `; `, booleans `TRUE` or \
+                      `FALSE`), sent with `Content-Encoding: gzip`, which clients must accept.\n\nAfter loading the \
+                      file, continue the change feed with `since` set to the header `X-Sync-Token`.",
+        parameters: ExportParameters::ALL,
+        ..PLAIN
+    },
+    Endpoint {
+        pattern: "/v1/journals",
+        resource: Resource::List(Journals),
+        operation: "listJournals",
+        summary: "A page of journals",
+        parameters: ListParameters::ALL.split_at(4).0,
+        ..LIST
+    },
+    Endpoint {
+        pattern: "/v1/journals/changes",
+        resource: Resource::Changes(Journals),
+        operation: "listJournalChanges",
+        summary: "Changes of journals since a sync token",
+        ..CHANGES
+    },
+    Endpoint {
+        pattern: "/v1/journals/{id}",
+        resource: Resource::Record(Journals),
+        operation: "getJournal",
+        summary: "One of the journals by its id",
+        ..RECORD
+    },
+    Endpoint {
+        pattern: "/v1/reference/organizations",
+        resource: Resource::Organizations,
+        operation: "listOrganizations",
+        summary: "Organizations that visible records of a dataset are linked to",
+        description: "Ordered by name.",
+        parameters: ReferenceParameters::ALL.split_at(1).0,
+        ..PLAIN
+    },
+    Endpoint {
+        pattern: "/v1/reference/tags",
+        resource: Resource::Tags,
+        operation: "listTags",
+        summary: "Tags that visible records of a dataset carry",
+        description: "Ordered by type, then by name.",
+        parameters: ReferenceParameters::ALL,
+        ..PLAIN
+    },
+    Endpoint {
+        pattern: "/v1/reference/therapy-areas",
+        resource: Resource::TherapyAreas,
+        operation: "listTherapyAreas",
+        summary: "Therapy areas of the visible conferences",
+        description: "Alphabetical. Needs the dataset `conferences` in the license.",
+        ..PLAIN
+    },
+    Endpoint {
+        pattern: "/v1/status",
+        resource: Resource::Status,
+        operation: "getStatus",
+        summary: "Whether the service is up, and how large and recent the datasets are",
+        description: "Needs no key and uses up none of its requests. The counts are those of the whole service, not of \
+                      a license.",
+        ..PLAIN
+    },
+];

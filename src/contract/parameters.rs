@@ -1,0 +1,264 @@
+//! Parameters: where they stand, what they take, what they mean.
+//!
+//! [`parameters!`] makes a declaration into two things: a table, which the parser and the documentation read, and a
+//! struct of the same names, which handlers get.
+
+use jiff::civil::Date;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::query::{BadRequest, typed};
+use crate::model::time::{parse_date, parse_time};
+use crate::model::{Dataset, Id, Timestamp};
+
+/// A parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameter {
+    /// Its name.
+    pub name: &'static str,
+    /// Its name among the components of the OpenAPI document, where endpoints share it.
+    pub component: &'static str,
+    /// Where it stands.
+    pub place: Place,
+    /// What it takes.
+    pub form: Form,
+    /// What becomes of a request without it.
+    pub absent: Absent,
+    /// What it means, in Markdown with backticks as the only markup.
+    pub note: &'static str,
+}
+
+impl Parameter {
+    /// Reads a decoded value, into the JSON that its field in a struct of parameters is made from.
+    ///
+    /// # Errors
+    /// `invalid_parameter`, with what to send instead.
+    pub fn read(&self, text: &str) -> Result<Value, BadRequest> {
+        self.form.read(text).map_err(|rule| BadRequest::parameter(self.name, rule))
+    }
+
+    /// Reads a decoded value.
+    ///
+    /// # Errors
+    /// `invalid_parameter`, with what to send instead.
+    pub fn parse<T: DeserializeOwned>(&self, text: &str) -> Result<T, BadRequest> {
+        typed(self.read(text)?)
+    }
+}
+
+/// Where a parameter stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In the path, as `{name}` of the endpoint's pattern.
+    Path,
+    /// In the query.
+    Query,
+    /// Among the headers.
+    Header,
+}
+
+impl Place {
+    /// The place in words.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Place::Path => "path",
+            Place::Query => "query",
+            Place::Header => "header",
+        }
+    }
+}
+
+/// What becomes of a request without a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Absent {
+    /// It is refused.
+    Required,
+    /// It means something else.
+    Optional,
+    /// It is taken as this text.
+    Default(&'static str),
+}
+
+/// What a parameter takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// The id of a record.
+    Id,
+    /// A whole number from the first to the second.
+    Whole(u16, u16),
+    /// A text.
+    Text,
+    /// A text of so many characters (Unicode scalar values), from the first to the second.
+    Length(usize, usize),
+    /// A cursor or sync token. Whatever is wrong with one, it is no value of ours: whoever opens it says so.
+    Token,
+    /// A day.
+    Date,
+    /// A day or an instant.
+    Time,
+    /// One of these texts.
+    Choice(&'static [&'static str]),
+    /// A list of entity tags, or `*` (RFC 9110, section 13.1.2).
+    ETags,
+}
+
+/// Times as callers may write them.
+pub const TIME_EXAMPLES: [&str; 3] = ["2026-03-15", "2026-03-15T09:30:00Z", "2026-03-15T09:30:00+02:00"];
+
+impl Form {
+    /// Reads a decoded value, or returns the rule that it breaks.
+    fn read(&self, text: &str) -> Result<Value, String> {
+        match self {
+            Form::Text | Form::Token | Form::ETags => Some(text.into()),
+            Form::Id => text.parse::<Id>().ok().map(|id| id.get().into()),
+            Form::Whole(min, max) => {
+                let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+                let number = text.parse::<u16>().ok().filter(|number| digits && (min..=max).contains(&number));
+                number.map(Value::from)
+            }
+            Form::Choice(values) => values.contains(&text).then(|| text.into()),
+            Form::Length(min, max) => {
+                let length = text.chars().count();
+                if !(min..=max).contains(&&length) {
+                    return Err(format!("must have {}, not {length}", self.words()));
+                }
+                Some(text.into())
+            }
+            Form::Date => Some(parse_date(text).map_err(|rule| rule.to_string())?.to_string().into()),
+            Form::Time => Some(parse_time(text).map_err(|rule| rule.to_string())?.unix_s().into()),
+        }
+        .ok_or_else(|| format!("must be {}", self.words()))
+    }
+
+    /// What it takes, in words.
+    pub fn words(&self) -> String {
+        let quoted = |values: &[&str], between| {
+            values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(between)
+        };
+        match self {
+            Form::Id => format!("a whole number from {} to {}", Id::MIN, Id::MAX),
+            Form::Whole(min, max) => format!("a whole number from {min} to {max}"),
+            Form::Length(min, max) => format!("{min} to {max} characters"),
+            Form::Date => "`YYYY-MM-DD`".to_owned(),
+            Form::Time => quoted(&TIME_EXAMPLES, ", "),
+            Form::Choice(values) => quoted(values, " or "),
+            Form::Text | Form::Token | Form::ETags => "a string".to_owned(),
+        }
+    }
+}
+
+/// A raw identifier without what makes it raw: `r#type` as `type`.
+const fn plain(name: &'static str) -> &'static str {
+    match name.as_bytes() {
+        [b'r', b'#', ..] => name.split_at(2).1,
+        _ => name,
+    }
+}
+
+/// Declares the query parameters of a kind of endpoint, in the order in which callers are told of them: field, component,
+/// form, what it is when absent, note.
+macro_rules! parameters {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident { $($field:ident: $type:ty, $component:literal, $form:expr, $absent:expr, $note:literal;)+ }
+    )+) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+        pub struct $name { $(#[doc = $note] pub $field: $type,)+ }
+
+        impl $name {
+            /// The declaration.
+            pub const ALL: &[Parameter] = &[$(Parameter {
+                name: plain(stringify!($field)),
+                component: $component,
+                place: Place::Query,
+                form: $form,
+                absent: $absent,
+                note: $note,
+            },)+];
+        }
+    )+};
+}
+
+parameters! {
+    /// What lists take. Those of journals take the first four.
+    ListParameters {
+        limit: u16, "Limit", Form::Whole(1, 500), Absent::Default("100"), "Records per page";
+        cursor: Option<String>, "Cursor", Form::Token, Absent::Optional,
+            "The `next_cursor` of the previous page, opaque. It holds for the same filters; `limit` may change";
+        updated_since: Option<Timestamp>, "UpdatedSince", Form::Time, Absent::Optional,
+            "Only records that were added, changed or entered the license at this date or time or later; UTC when no \
+             offset is given. Removals are told by the change feed only. Overlap by two minutes, since a change carries \
+             the time at which its writing began";
+        q: Option<String>, "Q", Form::Length(2, 100), Absent::Optional,
+            "Text found anywhere in the name or the abbreviation, ignoring case and diacritics";
+        year: Option<u16>, "Year", Form::Whole(1900, 2100), Absent::Optional, "Edition year";
+        start_date_from: Option<Date>, "StartDateFrom", Form::Date, Absent::Optional,
+            "Meetings starting on or after this date";
+        start_date_to: Option<Date>, "StartDateTo", Form::Date, Absent::Optional,
+            "Meetings starting on or before this date";
+        country: Option<String>, "Country", Form::Text, Absent::Optional, "Host country, matched exactly as stored";
+        therapy_area: Option<String>, "TherapyArea", Form::Text, Absent::Optional,
+            "One therapy area name, matched exactly";
+    }
+
+    /// What change feeds take.
+    ChangesParameters {
+        since: Option<String>, "Since", Form::Token, Absent::Optional,
+            "Sync token from a previous `next_sync_token`, or from the `X-Sync-Token` header of an export";
+        updated_since: Option<Timestamp>, "ChangesUpdatedSince", Form::Time, Absent::Optional,
+            "Start from this date or time instead of a token; removals since then are included. UTC when no offset is \
+             given. Not together with `since`";
+        limit: u16, "ChangesLimit", Form::Whole(1, 1000), Absent::Default("500"), "Entries per page";
+    }
+
+    /// What exports take.
+    ExportParameters {
+        format: ExportFormat, "Format", Form::Choice(&["jsonl", "csv"]), Absent::Default("jsonl"),
+            "The format of the file";
+    }
+
+    /// What the reference list of tags takes. That of organizations takes the first one.
+    ReferenceParameters {
+        dataset: Dataset, "QueryDataset", Form::Choice(&DATASETS), Absent::Required,
+            "The dataset whose records count";
+        r#type: Option<String>, "TagType", Form::Text, Absent::Optional, "Only tags of this type";
+    }
+}
+
+/// What other endpoints take.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub struct NoParameters {}
+
+/// The format of an export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ExportFormat {
+    /// JSON Lines.
+    Jsonl,
+    /// One flat table.
+    Csv,
+}
+
+const DATASETS: [&str; 2] = [Dataset::Conferences.as_str(), Dataset::Journals.as_str()];
+
+/// `{dataset}` of a path.
+pub static DATASET: Parameter = in_path("dataset", "Dataset", Form::Choice(&DATASETS), "The dataset");
+
+/// `{id}` of a path.
+pub static ID: Parameter = in_path("id", "Id", Form::Id, "The record's id");
+
+const fn in_path(name: &'static str, component: &'static str, form: Form, note: &'static str) -> Parameter {
+    Parameter { name, component, place: Place::Path, form, absent: Absent::Required, note }
+}
+
+/// The header of conditional requests.
+pub static IF_NONE_MATCH: Parameter = Parameter {
+    name: "If-None-Match",
+    component: "IfNoneMatch",
+    place: Place::Header,
+    form: Form::ETags,
+    absent: Absent::Optional,
+    note: "ETags of earlier answers, or `*`; 304 without a body when one is still current",
+};

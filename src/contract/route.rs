@@ -1,0 +1,126 @@
+//! Which endpoint a path leads to. Paths are split, then percent-decoded once, then matched exactly.
+
+use super::endpoints::{DOC_PATTERNS, DOCS, placeholder};
+use super::parameters::{DATASET, ID};
+use super::query::percent_decode;
+use super::{BadRequest, Contract, Endpoint};
+use crate::model::Dataset;
+
+/// An endpoint, and what a path says to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The endpoint.
+    pub endpoint: &'static Endpoint,
+    /// What stands for the `{name}` of its pattern, decoded; empty where it has none.
+    pub value: String,
+}
+
+impl Route {
+    /// The dataset that stands for `{dataset}`.
+    ///
+    /// # Errors
+    /// `invalid_parameter` when it is none.
+    pub fn dataset(&self) -> Result<Dataset, BadRequest> {
+        DATASET.parse(&self.value)
+    }
+}
+
+impl Contract {
+    /// Finds the endpoint of a path as sent.
+    pub fn route(&self, path: &str) -> Option<Route> {
+        let found = self.endpoints.iter().find_map(|endpoint| Some((endpoint, fit(endpoint.pattern, path)?)));
+        let page = || DOC_PATTERNS.iter().find_map(|pattern| Some((&DOCS, fit(pattern, path)?)));
+        found.or_else(page).map(|(endpoint, value)| Route { endpoint, value })
+    }
+}
+
+/// What a path has for the pattern's `{name}`, if it fits the pattern.
+fn fit(pattern: &str, path: &str) -> Option<String> {
+    let mut value = String::new();
+    let mut segments = path.split('/');
+    for expected in pattern.split('/') {
+        let segment = percent_decode(segments.next()?, false)?;
+        match placeholder(expected) {
+            Some(name) if is_taken(name, &segment) => value = segment.into_owned(),
+            None if segment == expected => {}
+            _ => return None,
+        }
+    }
+    segments.next().is_none().then_some(value)
+}
+
+/// Whether a segment may stand for `{name}`. What may not is no such endpoint; the rest is the endpoint's to refuse.
+fn is_taken(name: &str, segment: &str) -> bool {
+    if name == ID.name {
+        let digits = segment.strip_prefix('-').unwrap_or(segment);
+        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+    } else {
+        name != DATASET.name || !segment.is_empty()
+    }
+}
+
+/// Whether a path as sent lies under `/v1`, where every answer carries the rate headers. An escaped slash after it counts
+/// too: whoever wrote it meant the API.
+pub fn is_under_v1(path: &str) -> bool {
+    let first = path.strip_prefix('/').and_then(|rest| rest.split('/').next()).unwrap_or_default();
+    percent_decode(first, false).is_some_and(|first| first == "v1" || first.starts_with("v1/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::contract::CONTRACT;
+
+    #[test]
+    fn paths_are_matched_exactly() {
+        let cases = [
+            // path, pattern, value
+            ("/v1/status", "/v1/status", ""),
+            ("/v1/conferences", "/v1/conferences", ""),
+            ("/v1/journals/changes", "/v1/journals/changes", ""),
+            ("/v1/journals/17", "/v1/journals/{id}", "17"),
+            ("/v1/journals/%31%37", "/v1/journals/{id}", "17"),
+            ("/v1/%6Aournals", "/v1/journals", ""),
+            ("/v1/journals/-17", "/v1/journals/{id}", "-17"),
+            ("/v1/journals/0", "/v1/journals/{id}", "0"),
+            ("/v1/journals/99999999999999999999999", "/v1/journals/{id}", "99999999999999999999999"),
+            ("/v1/journals/x", "", ""),
+            ("/v1/journals/1.0", "", ""),
+            ("/v1/journals/-", "", ""),
+            ("/v1/journals/+1", "", ""),
+            ("/v1/journals/", "", ""),
+            ("/v1//journals", "", ""),
+            ("/v1/journals/changes/", "", ""),
+            ("/v1/journals%2Fchanges", "", ""),
+            ("/v1/journals/%zz", "", ""),
+            ("/v1/journals/%2537", "", ""),
+            ("/v1/Journals", "", ""),
+            ("/v1/exports/foo", "/v1/exports/{dataset}", "foo"),
+            ("/v1/exports/a%2Fb", "/v1/exports/{dataset}", "a/b"),
+            ("/v1/exports", "", ""),
+            ("/v1/exports/", "", ""),
+            ("/v1/reference/tags", "/v1/reference/tags", ""),
+            ("/v1/reference/x", "", ""),
+            ("/v1", "", ""),
+            ("/", "", ""),
+            ("*", "", ""),
+            ("", "", ""),
+            ("v1/status", "", ""),
+            ("/docs/errors/not_found", "/docs", "not_found"),
+            ("/docs/errors/", "/docs", ""),
+            ("/docs/", "", ""),
+        ];
+        for (path, pattern, value) in cases {
+            let route = CONTRACT.route(path);
+            let found = route.as_ref().map_or(("", ""), |route| (route.endpoint.pattern, route.value.as_str()));
+            assert_eq!(found, (pattern, value), "{path}");
+        }
+    }
+
+    #[test]
+    fn every_pattern_leads_to_its_endpoint() {
+        for endpoint in CONTRACT.endpoints {
+            let path = endpoint.pattern.replace("{id}", "1").replace("{dataset}", "journals");
+            assert_eq!(CONTRACT.route(&path).map(|route| route.endpoint), Some(endpoint), "{path}");
+        }
+    }
+}

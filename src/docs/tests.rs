@@ -1,0 +1,154 @@
+//! The documentation against the declaration.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::contract::{Absent, CONTRACT, Code, CodeInfo, Endpoint, Form, Parameter, Place, Query};
+
+const PUBLIC_URL: &str = "https://feed.example.org";
+
+fn text(contract: &Contract, path: &str) -> String {
+    let page = find_page(contract, path, PUBLIC_URL).unwrap_or_else(|| panic!("{path} is missing"));
+    String::from_utf8(page.body).unwrap()
+}
+
+#[test]
+fn every_page_is_found() {
+    let mut paths: Vec<String> = ["/openapi.json", "/docs", "/docs/errors"].map(str::to_owned).to_vec();
+    paths.extend(CONTRACT.codes.iter().map(|info| format!("/docs/errors/{}", info.name)));
+    for path in paths {
+        assert!(!text(&CONTRACT, &path).is_empty(), "{path}");
+    }
+}
+
+#[test]
+fn other_paths_are_not_found() {
+    for path in ["", "/", "/docs/", "/docs/errors/", "/docs/errors/no_such", "/Docs", "/v1", "/openapi.json/"] {
+        assert_eq!(find_page(&CONTRACT, path, PUBLIC_URL), None, "{path:?}");
+    }
+}
+
+/// The contract with a parameter, an endpoint and a code more.
+fn extended() -> Contract {
+    let language = Parameter {
+        name: "language",
+        component: "Language",
+        place: Place::Query,
+        form: Form::Choice(&["en", "de"]),
+        absent: Absent::Default("en"),
+        note: "The language of names",
+    };
+    let mut endpoints = CONTRACT.endpoints.to_vec();
+    endpoints[0].parameters = [endpoints[0].parameters, &[language]].concat().leak();
+    let latest = Endpoint { pattern: "/v1/journals/latest", operation: "listLatest", ..endpoints[4] };
+    endpoints.insert(0, latest);
+    let frozen = CodeInfo {
+        name: "frozen",
+        status: http::StatusCode::LOCKED,
+        title: "The data are frozen",
+        request: "GET /v1/conferences",
+        detail: "The data of {public_url} are frozen.",
+        ..*Code::Unavailable.info()
+    };
+    Contract { endpoints: endpoints.leak(), codes: [CONTRACT.codes, &[frozen]].concat().leak() }
+}
+
+#[test]
+fn what_is_declared_is_taken() {
+    let contract = extended();
+    let parse = |target: &str| {
+        let (path, query) = target.split_once('?').unwrap();
+        let endpoint = contract.route(path).unwrap().endpoint;
+        Query::of(endpoint, Some(query)).parse::<Value>().map_err(|refused| refused.detail)
+    };
+    let taken = |limit: u64, language: &str| Ok(json!({"limit": limit, "language": language}));
+    assert_eq!(parse("/v1/conferences?limit=7"), taken(7, "en"));
+    assert_eq!(parse("/v1/conferences?language=de"), taken(100, "de"));
+    let refused = Err("Parameter `language`: must be `en` or `de`.".to_owned());
+    assert_eq!(parse("/v1/conferences?language=fr"), refused);
+    assert_eq!(contract.route("/v1/journals/latest").unwrap().endpoint.operation, "listLatest");
+    let unknown = parse("/v1/conferences?langage=de").unwrap_err();
+    assert!(
+        unknown.contains("Did you mean `language`?") && unknown.ends_with("`therapy_area`, `language`."),
+        "{unknown}"
+    );
+}
+
+#[test]
+fn what_is_declared_is_documented() {
+    let contract = extended();
+    let document: Value = serde_json::from_str(&text(&contract, "/openapi.json")).unwrap();
+    let language = &document["components"]["parameters"]["Language"];
+    let schema = json!({"type": "string", "enum": ["en", "de"], "default": "en"});
+    let expected = json!({"name": "language", "in": "query", "description": "The language of names", "schema": schema});
+    assert_eq!(language, &expected);
+    let listed = document["paths"]["/conferences"]["get"]["parameters"].as_array().unwrap();
+    assert!(listed.contains(&json!({"$ref": "#/components/parameters/Language"})), "{listed:?}");
+    assert_eq!(document["paths"]["/journals/latest"]["get"]["operationId"], "listLatest");
+    assert_eq!(document["paths"]["/status"]["get"]["responses"]["423"]["$ref"], "#/components/responses/Locked");
+    assert!(document["components"]["responses"]["Locked"].to_string().contains("`frozen`: The data are frozen"));
+    let example = &document["components"]["examples"]["frozen"]["value"];
+    assert_eq!(example["detail"], format!("The data of {PUBLIC_URL} are frozen."));
+
+    let row = "<td><code>language</code></td><td>query</td><td><code>en</code> or <code>de</code>; default <code>en</code>\
+               </td><td>The language of names</td>";
+    let cases = [
+        ("/docs", row),
+        ("/docs", "<code>GET /journals/latest</code>"),
+        ("/docs", "href=\"docs/errors/frozen\""),
+        ("/docs/errors", "href=\"errors/frozen\""),
+        ("/docs/errors/frozen", "423 Locked"),
+        ("/docs/errors/unknown_parameter", "`therapy_area`, `language`."),
+    ];
+    for (path, piece) in cases {
+        let (page, without) = (text(&contract, path), find_page(&CONTRACT, path, PUBLIC_URL));
+        assert!(page.contains(piece), "{piece} is missing in {path}: {page}");
+        let without = without.map(|page| String::from_utf8(page.body).unwrap()).unwrap_or_default();
+        assert!(!without.contains(piece), "{piece} stands in {path} anyway");
+    }
+}
+
+#[test]
+fn parameters_and_their_types_fit() {
+    use crate::contract::Resource;
+    use crate::contract::parameters::{ChangesParameters, ExportParameters, ListParameters, ReferenceParameters};
+    for endpoint in CONTRACT.endpoints {
+        let value = |parameter: &Parameter| match parameter.form {
+            Form::Whole(_, max) => max.to_string(),
+            Form::Text | Form::Length(..) | Form::Token => "Ärzte %26+co".replace('Ä', "%C3%84"),
+            Form::Date | Form::Time => "2026-03-15".to_owned(),
+            Form::Choice(values) => values[1].to_owned(),
+            Form::Id | Form::ETags => panic!("{} in a query", parameter.name),
+        };
+        let given: Vec<String> = endpoint.parameters.iter().map(|one| format!("{}={}", one.name, value(one))).collect();
+        let given = given.join("&");
+        let query = Query::of(endpoint, Some(&given));
+        // Every field has its value: the struct's own names are those of the declaration.
+        let shown = match endpoint.resource {
+            Resource::List(_) => format!("{:?}", query.parse::<ListParameters>().unwrap()),
+            Resource::Changes(_) => format!("{:?}", query.parse::<ChangesParameters>().unwrap()),
+            Resource::Export => format!("{:?}", query.parse::<ExportParameters>().unwrap()),
+            Resource::Tags | Resource::Organizations => format!("{:?}", query.parse::<ReferenceParameters>().unwrap()),
+            _ => continue,
+        };
+        let taken = shown.matches(": ").count() - shown.matches(": None").count();
+        assert_eq!(taken, endpoint.parameters.len(), "{}: {shown}", endpoint.pattern);
+    }
+}
+
+#[test]
+fn addresses_in_the_guide_are_taken() {
+    let page = text(&CONTRACT, "/docs").replace("&amp;", "&").replace("&#39;", "'");
+    let base_url = format!("{PUBLIC_URL}/v1");
+    let mut count = 0;
+    for rest in page.split(&base_url).skip(1).filter(|rest| rest.starts_with('/')) {
+        let target = rest.split(['\'', '"', '<']).next().unwrap();
+        let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+        let route = CONTRACT.route(&format!("/v1{path}")).unwrap_or_else(|| panic!("no endpoint {path}"));
+        if let Err(refused) = Query::of(route.endpoint, query).parse::<Value>() {
+            panic!("{target}: {}", refused.detail);
+        }
+        count += 1;
+    }
+    assert!(count >= 9, "only {count} addresses were found");
+}

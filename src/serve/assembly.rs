@@ -1,0 +1,134 @@
+//! Assembling and running a server: the watched database, the API, the listeners, the certificate, notifications of systemd.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sd_notify::NotifyState;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+
+use super::address::TrustedProxies;
+use super::admin::Admin;
+use super::log::LostLines;
+use super::metrics::Metrics;
+use super::server::{Limits, Server};
+use super::tls::Tls;
+use super::usage::Usage;
+use super::watcher::Watcher;
+use crate::api::observe::Observer;
+use crate::api::{Service, Settings, SnapshotSource};
+
+/// Runs a server to its end on a runtime of its own.
+///
+/// # Errors
+/// When the operating system gives no threads.
+pub fn run_to_end<T>(server: impl Future<Output = T>) -> io::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let done = runtime.block_on(server);
+    // Tasks blocked by the disk must not delay the end.
+    runtime.shutdown_background();
+    Ok(done)
+}
+
+/// The parts of a server.
+#[derive(Debug)]
+pub struct Setup {
+    /// The listener for callers.
+    pub listener: TcpListener,
+    /// The database.
+    pub watcher: Arc<Watcher>,
+    /// The settings of the API.
+    pub settings: Settings,
+    /// The proxies whose header names the caller's address.
+    pub proxies: TrustedProxies,
+    /// The certificate, for HTTPS.
+    pub tls: Option<Arc<Tls>>,
+    /// The resource limits.
+    pub limits: Limits,
+    /// The listener for monitoring.
+    pub admin: Option<TcpListener>,
+    /// The record of key usage.
+    pub usage: Option<Arc<Usage>>,
+    /// The count of lost log lines.
+    pub lost_lines: LostLines,
+    /// Whether another server may listen on the same address.
+    pub shares_address: bool,
+}
+
+/// Serves until SIGTERM or Ctrl-C. Calls `ready` once connections are accepted.
+///
+/// # Errors
+/// When the operating system gives no thread or no signal.
+pub async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let _watching = setup.watcher.start()?;
+    let metrics = Arc::new(Metrics::new(setup.lost_lines, setup.usage));
+    let source: Arc<dyn SnapshotSource> = Arc::<Watcher>::clone(&setup.watcher);
+    let observer: Arc<dyn Observer> = Arc::<Metrics>::clone(&metrics);
+    let service = Arc::new(Service::observed(setup.settings, source, observer));
+    let (stop, stopping) = watch::channel(false);
+    if let Some(listener) = setup.admin {
+        let (watcher, service) = (Arc::clone(&setup.watcher), Arc::clone(&service));
+        tokio::spawn(Admin { metrics, watcher, service, stopping }.run(listener));
+    }
+    tokio::spawn(reload(setup.tls.clone(), signal(SignalKind::hangup())?));
+    let server = Server::new(setup.listener, service, setup.proxies, setup.tls, setup.limits)
+        .sharing_address(setup.shares_address);
+    // In its own thread: printing blocks if nobody reads.
+    std::thread::Builder::new().name("ready".to_owned()).spawn(ready)?;
+    notify(&[NotifyState::Ready]);
+    let cut_off = server
+        .run(async move {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            tracing::info!("stopping: finishing what is in flight");
+            notify(&[NotifyState::Stopping]);
+            // There may be no admin listener.
+            let _ = stop.send(true);
+        })
+        .await?;
+    if cut_off > 0 {
+        tracing::warn!(connections = cut_off, "the drain time is over; connections were cut off");
+    }
+    Ok(())
+}
+
+/// Reloads the certificate when its files change, and on SIGHUP; systemd is notified of the latter.
+async fn reload(tls: Option<Arc<Tls>>, mut hangup: Signal) {
+    const LOOK_EVERY: Duration = Duration::from_secs(2);
+    loop {
+        let asked = tokio::select! {
+            asked = hangup.recv() => asked.is_some(),
+            () = tokio::time::sleep(LOOK_EVERY) => false,
+        };
+        if asked {
+            let began = NotifyState::monotonic_usec_now().ok();
+            notify(&[Some(NotifyState::Reloading), began].into_iter().flatten().collect::<Vec<_>>());
+        }
+        // A slow disk must not delay answers.
+        let tls = tls.clone();
+        let reloaded = tokio::task::spawn_blocking(move || {
+            if let Some(tls) = tls {
+                if asked { tls.reload() } else { tls.reload_if_changed() }
+            }
+        });
+        if reloaded.await.is_err() {
+            tracing::error!("reloading the certificate failed");
+        }
+        if asked {
+            notify(&[NotifyState::Ready]);
+        }
+    }
+}
+
+/// Notifies systemd, if it started this process.
+fn notify(state: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(state) {
+        tracing::debug!(%error, "systemd could not be told");
+    }
+}
