@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds medfeed as one static binary, target/static/medfeed, and tries it:
+# Builds medfeed as one static binary, target/static/medfeed, with its symbols beside it in medfeed.debug, and tries it:
 #
 #   deploy/build-static.sh            # as it is shipped
 #   deploy/build-static.sh --quick    # not optimized, to see that it builds and runs
@@ -38,25 +38,27 @@ fi
 # A target that is named, be it the host's own, keeps the flags away from build scripts and macros.
 RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static" \
     cargo build --locked --bin medfeed --profile "$profile" --target "$target"
-binary="${CARGO_TARGET_DIR:-target}/$target/$folder/medfeed"
+binary="$(cd "${CARGO_TARGET_DIR:-target}/$target/$folder" && pwd)/medfeed"
 
-# A number in the file: where it stands, and how many bytes it has.
-number() {
-    od -An -v -t "u$2" -j "$1" -N "$2" "$binary" | tr -d ' '
-}
+mkdir -p target/static
+# `file` says it plainly; `ldd` comes with every C library, and is worded by each in its own way.
+if command -v file >/dev/null; then
+    linked="$(file -b "$binary")"
+elif command -v ldd >/dev/null; then
+    linked="$(LC_ALL=C ldd "$binary" 2>&1 || true)"
+else
+    fail "neither file nor ldd is here to tell whether $binary is static; install one of them"
+fi
+case "$linked" in
+    *"statically linked"* | *"static-pie linked"* | *"not a dynamic executable"* | *"Not a valid dynamic program"*) ;;
+    *) fail "$binary is not static: $linked" ;;
+esac
 
-# A dynamic program names its loader in a program header of type 3 (PT_INTERP). Read from the file itself, it does not
-# matter which tools there are, nor how they word it.
-[ "$(number 0 4)" = 1179403647 ] && [ "$(number 4 1)" = 2 ] || fail "$binary is no 64-bit ELF file"
-headers="$(number 32 8)" size="$(number 54 2)" count="$(number 56 2)" loads=0
-while [ "$count" -gt 0 ]; do
-    count=$((count - 1))
-    case "$(number $((headers + count * size)) 4)" in
-        1) loads=$((loads + 1)) ;;
-        3) fail "$binary asks for a loader: it is not static" ;;
-    esac
-done
-[ "$loads" -gt 0 ] || fail "$binary has nothing to load"
+# The symbols go beside the program, which finds them there by its debug link: backtraces need both files in one folder.
+command -v objcopy >/dev/null || fail "objcopy is not here to strip the program; install binutils"
+(cd target/static && objcopy --only-keep-debug "$binary" medfeed.debug &&
+    objcopy --strip-all --add-gnu-debuglink=medfeed.debug "$binary" medfeed)
+binary="$(pwd)/target/static/medfeed"
 
 # Whoever may tries it in a root folder with nothing else but the devices that every container has.
 root="$(mktemp -d)" server=""
@@ -106,6 +108,4 @@ kill "$server"
 wait "$server" || fail "it does not end as it should: $(cat "$root/log")"
 server=""
 
-mkdir -p target/static
-cp "$binary" target/static/medfeed
-echo "target/static/medfeed: $target, static, $(($(wc -c < target/static/medfeed) / 1024)) KiB${inside:+, tried in an empty root folder}"
+echo "target/static/medfeed: $target, static, $(($(wc -c < "$binary") / 1024)) KiB, its symbols in medfeed.debug${inside:+, tried in an empty root folder}"

@@ -170,11 +170,11 @@ pub fn conference(number: u64, revision: u64) -> Conference {
         therapy_areas,
         organizations: {
             let count = random.between(1, 2);
-            links(&mut random, count, ORGANIZATIONS)
+            links(&mut random, count, ORGANIZATIONS).into()
         },
         tags: {
             let count = random.between(2, 5);
-            links(&mut random, count, TAGS)
+            links(&mut random, count, TAGS).into()
         },
         formats: Formats {
             oral: Some(true),
@@ -227,8 +227,8 @@ pub fn journal(number: u64, revision: u64) -> Journal {
             accept_to_online: weeks(&mut random),
             accept_to_print: weeks(&mut random),
         },
-        organizations: links(&mut random, 1, ORGANIZATIONS),
-        tags: links(&mut random, 3, TAGS),
+        organizations: links(&mut random, 1, ORGANIZATIONS).into(),
+        tags: links(&mut random, 3, TAGS).into(),
     };
     curated(id_of(number), fields)
 }

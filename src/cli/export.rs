@@ -164,7 +164,7 @@ fn write_records<F: RecordFields>(snapshot: &Snapshot, target: &Target<'_>) -> a
             Format::Jsonl => {
                 snapshot.for_each_record::<F, anyhow::Error>(|record, updated_at, _| {
                     rows += 1;
-                    out.write_all(&json::render_record(&record, updated_at, references))?;
+                    out.write_all(&json::render_record(&record, updated_at, &**references))?;
                     Ok(out.write_all(b"\n")?)
                 })?;
             }
@@ -172,7 +172,7 @@ fn write_records<F: RecordFields>(snapshot: &Snapshot, target: &Target<'_>) -> a
                 let mut table = begin_table(out, &flat::record_columns::<F>())?;
                 snapshot.for_each_record::<F, anyhow::Error>(|record, updated_at, _| {
                     rows += 1;
-                    let cells = flat::record_cells(&record, updated_at, references);
+                    let cells = flat::record_cells(&record, updated_at, &**references);
                     Ok(table.write_record(cells.iter().map(|cell| cell.as_bytes()))?)
                 })?;
                 table.flush()?;

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::common::Common;
 use super::output::{counted, note};
-use crate::import::{self, BadRow, Bounds, Format, Options, Refusal, RowKind, Source, Warning};
+use crate::import::{self, Bounds, Finding, Format, Options, Refusal, RowKind, Source};
 use crate::model::Dataset;
 use crate::model::printable::Printable;
 use crate::store::write::batch::{Counts, LicenseEffect, Outcome};
@@ -90,7 +90,7 @@ struct Imported {
     organizations: Counts,
     tags: Counts,
     licenses: Vec<LicenseEffect>,
-    warnings: Vec<Warning>,
+    warnings: Vec<Finding>,
 }
 
 #[derive(Serialize)]
@@ -98,7 +98,7 @@ struct Refused<'a> {
     committed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
-    errors: &'a [BadRow],
+    errors: &'a [Finding],
     error_count: usize,
 }
 

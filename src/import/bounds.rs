@@ -1,8 +1,8 @@
-//! How much a run reads before it refuses: what a mistake, or a file made to hurt, may cost in memory and time.
+//! Limits on what a run reads. They bound the memory and time that a mistaken or hostile file can cost.
 
 use std::io;
 
-/// The bounds of a run. No honest file meets the default ones.
+/// The limits of a run. The defaults are far above what real files need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// The most bytes of a line of JSON, or of a row of a CSV table.
@@ -24,12 +24,12 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// What is said of a line that is too long.
+    /// The message for a line that is too long.
     pub(super) fn line_fault(&self) -> String {
         format!("the line is longer than {} bytes; correct it, or raise --max-line-bytes", self.line_bytes)
     }
 
-    /// What is said of a CSV row that is too long; no row after it is read.
+    /// The message for a CSV row that is too long; no row after it is read.
     pub(super) fn table_row_fault(&self, in_quotes: bool) -> String {
         let remedy = if in_quotes { "close the quote that it opens" } else { "correct it" };
         format!(
@@ -38,7 +38,7 @@ impl Bounds {
         )
     }
 
-    /// What is said of a key, or a column's name, of this length.
+    /// The message for a key or column name of this length.
     pub(super) fn name_fault(&self, bytes: usize) -> String {
         format!(
             "the name is {bytes} bytes long, and at most {} are read; correct it, or raise --max-name-bytes",
@@ -46,26 +46,28 @@ impl Bounds {
         )
     }
 
-    /// What is said of a table with so many columns, or of an object with so many members.
+    /// The message for a table with too many columns, or an object with too many members.
     pub(super) fn columns_fault(&self, what: &str) -> String {
         format!("has more than {} {what}; take out those that are no fields, or raise --max-columns", self.columns)
     }
 
-    /// What is said of a file with too many rows, or lines.
+    /// The message for a file with too many rows or lines.
     pub(super) fn rows_fault(&self, what: &str) -> String {
         format!("the file has more than {} {what}; split it, or raise --max-rows", self.rows)
     }
 }
 
-/// A file holds more than [`Bounds::file_bytes`]. It travels as an [`io::Error`], through the readers that stop there.
+/// A file holds more than [`Bounds::file_bytes`]. It is passed as an [`io::Error`] through the readers.
 #[derive(Debug, thiserror::Error)]
-#[error("the file is too large: it holds more than {most} bytes, decompressed; split it, or raise --max-file-bytes")]
+#[error(
+    "the file is too large: it holds more than {max_bytes} bytes, decompressed; split it, or raise --max-file-bytes"
+)]
 pub(super) struct TooLarge {
-    pub most: u64,
+    pub max_bytes: u64,
 }
 
 impl TooLarge {
-    /// The bound's own message, when it is what stopped the reading.
+    /// The message, if the error is this one.
     pub fn message_in(error: &io::Error) -> Option<String> {
         error.get_ref().filter(|inner| inner.is::<TooLarge>()).map(ToString::to_string)
     }

@@ -2,70 +2,62 @@
 
 use std::collections::HashSet;
 use std::io::{self, Read};
-use std::sync::Arc;
 
 use csv::ByteRecord;
 
 use super::bounds::{Bounds, TooLarge};
-use super::cells::cell_of_text;
 use super::names::did_you_mean;
-use super::report::{BadRows, Place, RowFaults, shortened};
-use super::rows::{Edit, Row};
-use super::table::Table;
-use crate::model::field::Field;
+use super::report::{RowFaults, shortened};
+use super::rows::{Edit, FileRows};
+use super::statement::Statement;
+use super::table::CsvReader;
 use crate::model::id::NotAnId;
 use crate::model::{Fields, Id};
 
 /// What a column holds.
-enum Column<F: 'static> {
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Column {
     Id,
-    Field(&'static Field<F>, String),
+    /// The field of this index in its table.
+    Field(usize),
     /// Accepted without a meaning, or reported already.
     Ignored,
 }
 
-/// Reads all rows below the header; returns how many there are. Columns named in `ignored` may stand in the table
-/// without a meaning.
+/// Reads all rows below the header; returns how many there are.
 ///
 /// # Errors
 /// When the content cannot be read.
-pub fn read_csv<F: Fields>(
-    file: &Arc<str>,
-    content: impl Read,
-    bounds: &Bounds,
-    ignored: &[&str],
-    rows: &mut Vec<Row<F>>,
-    bad: &mut BadRows,
-) -> io::Result<usize> {
-    let mut table = Table::new(content, bounds.line_bytes);
+pub(super) fn read_csv<F: Fields>(content: impl Read, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
+    let (bounds, ignored) = (rows.bounds, rows.ignored);
+    let mut reader = CsvReader::new(content, bounds.line_bytes);
     let mut columns = None;
     // The header is the first, and no row.
     let mut read: usize = 0;
     loop {
-        let (line, record) = match table.next() {
+        let (line, record) = match reader.next() {
             Ok(None) => return Ok(read.saturating_sub(1)),
             Ok(Some(next)) => next,
             Err(error) => {
                 let message = TooLarge::message_in(&error).ok_or(error)?;
-                bad.push(&Place { file: file.clone(), line: table.line() }, None, None, message);
+                rows.add_fault(reader.line(), message);
                 return Ok(read);
             }
         };
-        let place = Place { file: file.clone(), line: if read == 0 { 1 } else { line } };
-        let mut faults = RowFaults::new(&place, bad);
+        let line = if read == 0 { 1 } else { line };
         match record {
-            Err(fault) => faults.push_row(None, fault.message(bounds)),
-            Ok(header) if read == 0 => columns = read_header::<F>(header, bounds, ignored, &mut faults),
+            Err(fault) => rows.add_fault(line, fault.message(bounds)),
+            Ok(header) if read == 0 => rows.add(line, |faults| {
+                columns = read_header::<F>(header, bounds, ignored, faults);
+                None
+            }),
             Ok(_) if read > bounds.rows => {
-                faults.push_row(None, bounds.rows_fault("rows"));
+                rows.add_fault(line, bounds.rows_fault("rows"));
                 return Ok(read);
             }
             Ok(record) => {
-                if let Some(columns) = &columns
-                    && let Some((id, edit)) = read_row(columns, record, &mut faults)
-                {
-                    let is_bad = faults.found();
-                    rows.push(Row { place, id, edit, is_bad });
+                if let Some(columns) = &columns {
+                    rows.add(line, |faults| read_row(columns, record, faults));
                 }
             }
         }
@@ -73,64 +65,47 @@ pub fn read_csv<F: Fields>(
     }
 }
 
-/// The columns; `None` when rows cannot be read by them at all.
+/// Reads the columns; `None` when rows cannot be read by them at all.
 fn read_header<F: Fields>(
     header: &ByteRecord,
     bounds: &Bounds,
     ignored: &[&str],
     faults: &mut RowFaults<'_>,
-) -> Option<Vec<Column<F>>> {
+) -> Option<Vec<Column>> {
     if header.len() > bounds.columns {
         faults.push_row(None, bounds.columns_fault("columns"));
         return None;
     }
-    let fields: Vec<(String, &Field<F>)> = F::table().iter().map(|field| (field.column(), field)).collect();
+    let known: Vec<&str> = std::iter::once("id").chain(F::table().fields.iter().map(|field| &*field.column)).collect();
     let mut seen: HashSet<&[u8]> = HashSet::new();
     let mut columns = Vec::with_capacity(header.len());
-    for (at, name) in header.iter().enumerate() {
+    for (index, name) in header.iter().enumerate() {
         let shown = shortened(&String::from_utf8_lossy(name));
-        let column = if name.is_empty() {
-            faults.push_row(None, format!("column {} has no name; name it, or remove it", at + 1));
-            Column::Ignored
+        let mut column = Column::Ignored;
+        if name.is_empty() {
+            faults.push_row(None, format!("column {} has no name; name it, or remove it", index + 1));
         } else if name.len() > bounds.name_bytes {
             faults.push(&shown, bounds.name_fault(name.len()));
-            Column::Ignored
         } else if !seen.insert(name) {
             faults.push(&shown, format!("column `{shown}` stands twice; give each column once"));
-            Column::Ignored
-        } else if name == b"id" {
-            Column::Id
-        } else if let Some((name, field)) = fields.iter().find(|(column, _)| column.as_bytes() == name) {
-            Column::Field(field, name.clone())
-        } else {
-            if !ignored.iter().any(|ignored| ignored.as_bytes() == name) {
-                let message = unknown(&shown, header.len(), &fields, faults);
-                faults.push(&shown, message);
-            }
-            Column::Ignored
-        };
+        } else if let Some(found) = known.iter().position(|known| known.as_bytes() == name) {
+            column = found.checked_sub(1).map_or(Column::Id, Column::Field);
+        } else if header.len() == 1 && shown.contains([';', '\t']) {
+            faults.push(&shown, "the columns are not separated by commas; save the table as CSV with commas");
+        } else if !ignored.iter().any(|ignored| ignored.as_bytes() == name) {
+            let remedy = did_you_mean(&shown, &known, faults);
+            faults.push(&shown, format!("unknown column `{shown}`; {remedy}"));
+        }
         columns.push(column);
     }
-    if columns.iter().any(|column| matches!(column, Column::Id)) {
+    if columns.contains(&Column::Id) {
         return Some(columns);
     }
     faults.push(&"id", "the column `id` is missing; the first line names the columns, `id` among them");
     None
 }
 
-fn unknown<F>(name: &str, columns: usize, fields: &[(String, &Field<F>)], faults: &RowFaults<'_>) -> String {
-    if columns == 1 && name.contains([';', '\t']) {
-        return "the columns are not separated by commas; save the table as CSV with commas".to_owned();
-    }
-    let known: Vec<&str> = std::iter::once("id").chain(fields.iter().map(|(column, _)| column.as_str())).collect();
-    format!("unknown column `{name}`; {}", did_you_mean(name, &known, faults))
-}
-
-fn read_row<F: Fields>(
-    columns: &[Column<F>],
-    record: &ByteRecord,
-    faults: &mut RowFaults<'_>,
-) -> Option<(Id, Edit<F>)> {
+fn read_row<F: Fields>(columns: &[Column], record: &ByteRecord, faults: &mut RowFaults<'_>) -> Option<(Id, Edit<F>)> {
     if record.len() != columns.len() {
         let (expected, actual) = (columns.len(), record.len());
         faults.push_row(
@@ -140,37 +115,36 @@ fn read_row<F: Fields>(
         return None;
     }
     let mut id = None;
-    let mut cells = Vec::with_capacity(columns.len());
+    let mut statement = Box::new(Statement::new());
+    let mut reader = statement.reader(faults);
     for (column, bytes) in columns.iter().zip(record) {
         let name = match column {
             Column::Id => "id",
-            Column::Field(_, name) => name,
+            Column::Field(index) => &F::table().fields[*index].column,
             Column::Ignored => continue,
         };
         let Ok(text) = std::str::from_utf8(bytes) else {
-            faults.push_value(&name, &String::from_utf8_lossy(bytes), "is not UTF-8; save the file as CSV in UTF-8");
+            let shown = String::from_utf8_lossy(bytes);
+            reader.faults.push_value(&name, &shown, "is not UTF-8; save the file as CSV in UTF-8");
             continue;
         };
         match column {
-            Column::Id if text.is_empty() => faults.push(&"id", "is missing; every row names its id"),
-            Column::Id => match text.parse() {
+            Column::Field(index) => reader.read_csv(*index, text, &name),
+            _ if text.is_empty() => reader.faults.push(&name, "is missing; every row names its id"),
+            _ => match text.parse() {
                 Ok(parsed) => id = Some(parsed),
-                Err(error @ NotAnId) => faults.push_value(&"id", text, error.to_string()),
+                Err(error @ NotAnId) => reader.faults.push_value(&name, text, error.to_string()),
             },
-            Column::Field(field, name) => {
-                if let Some(cell) = cell_of_text(field.kind, text, name, faults) {
-                    cells.push((*field, cell));
-                }
-            }
-            Column::Ignored => {}
         }
     }
-    id.map(|id| (id, Edit::Set(cells)))
+    id.map(|id| (id, Edit::Set(statement)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::import::report::BadRows;
+    use crate::import::rows::Row;
     use crate::model::{ConferenceFields, OrganizationFields};
 
     /// The rows in a short form, then the faults.
@@ -180,12 +154,14 @@ mod tests {
 
     fn read_within<F: Fields>(content: &[u8], bounds: Bounds) -> String {
         let (mut rows, mut bad) = (Vec::<Row<F>>::new(), BadRows::default());
-        read_csv(&"f".into(), content, &bounds, &["updated_at"], &mut rows, &mut bad).unwrap();
+        let (file, ignored) = ("f".into(), &["updated_at"]);
+        let mut read = FileRows { file: &file, bounds: &bounds, ignored, rows: &mut rows, bad: &mut bad };
+        read_csv(content, &mut read).unwrap();
         let mut shown = String::new();
-        for row in &rows {
-            let Edit::Set(cells) = &row.edit else { continue };
-            let cells: Vec<String> = cells.iter().map(|(field, cell)| format!(" {}={cell:?}", field.name)).collect();
-            shown += &format!("{}:{}{}{}\n", row.place.line, row.id, if row.is_bad { "!" } else { "" }, cells.concat());
+        for Row { position, id, edit, is_bad } in &rows {
+            let Edit::Set(statement) = edit else { continue };
+            let line = format!("{}:{id}{} {statement}", position.line, if *is_bad { "!" } else { "" });
+            shown += &format!("{}\n", line.trim_end());
         }
         shown + &bad.to_string()
     }
@@ -196,24 +172,18 @@ mod tests {
             ("", ""),
             ("id,name\n", ""),
             ("id\n5\n\n6", "2:5\n4:6\n"),
-            ("id,name\r\n1,A\r\n2,\r\n", "2:1 name=Text(\"A\")\n3:2 name=Null\n"),
-            ("\n\nname,id\n\nA,1\n", "5:1 name=Text(\"A\")\n"),
+            ("id,name\r\n1,A\r\n2,\r\n", "2:1 name=\"A\"\n3:2 name=null\n"),
+            ("\n\nname,id\n\nA,1\n", "5:1 name=\"A\"\n"),
             (
                 "id,name,url\r\n1,\"A\r\nB\",x\r\n\r\n2,\"\n\",\n3,a,b",
                 concat!(
-                    "2:1 name=Text(\"A\\r\\nB\") url=Text(\"x\")\n",
-                    "5:2 name=Text(\"\\n\") url=Null\n",
-                    "7:3 name=Text(\"a\") url=Text(\"b\")\n",
+                    "2:1 name=\"A\\r\\nB\" url=\"x\"\n",
+                    "5:2 name=\"\\n\" url=null\n",
+                    "7:3 name=\"a\" url=\"b\"\n",
                 ),
             ),
-            (
-                "id,type\n1,\"a \"\"b\"\", c\"\n2,5\" x\n",
-                "2:1 type=Text(\"a \\\"b\\\", c\")\n3:2 type=Text(\"5\\\" x\")\n",
-            ),
-            (
-                "id,name\n1,'=x\n2,''=x\n3,'x\n",
-                "2:1 name=Text(\"=x\")\n3:2 name=Text(\"'=x\")\n4:3 name=Text(\"'x\")\n",
-            ),
+            ("id,type\n1,\"a \"\"b\"\", c\"\n2,5\" x\n", "2:1 type=\"a \\\"b\\\", c\"\n3:2 type=\"5\\\" x\"\n"),
+            ("id,name\n1,'=x\n2,''=x\n3,'x\n", "2:1 name=\"=x\"\n3:2 name=\"'=x\"\n4:3 name=\"'x\"\n"),
         ];
         for (content, expected) in cases {
             assert_eq!(read::<OrganizationFields>(content.as_bytes()), expected, "{content:?}");
@@ -224,7 +194,7 @@ mod tests {
     fn nested_fields_are_columns() {
         assert_eq!(
             read::<ConferenceFields>(b"id,formats_e_poster,updated_at,tags\n7,TRUE,x,A: b: c; D: e\n"),
-            "2:7 formats.e_poster=Flag(true) tags=Tags([Label(\"A: b: c\"), Label(\"D: e\")])\n"
+            "2:7 tags=[] formats.e_poster=true Tags([Label(\"A: b: c\"), Label(\"D: e\")])\n"
         );
     }
 
@@ -239,7 +209,7 @@ mod tests {
             ("id;name\n1;A\n", "f:1: id;name: the columns are not separated by commas"),
             ("id,\u{e9}\n", "f:1: \u{fffd}: unknown column"),
             ("id,name\n1\n", "f:2: has 1 cells, but the header has 2"),
-            ("id,name\n1,A,B\n2,C\n", "3:2 name=Text(\"C\")\nf:2: has 3 cells, but the header has 2"),
+            ("id,name\n1,A,B\n2,C\n", "3:2 name=\"C\"\nf:2: has 3 cells, but the header has 2"),
             ("id,name\n,A\n", "f:2: id: is missing"),
             ("id,name\n05,A\n0,B\n-1,C\n5.0,D\n9007199254740992,E\n", "f:6: id: `9007199254740992` - an id is"),
             ("id,name\n1,\"A\n2,B\n3,C\n", "f:2: opens a quote that is never closed"),
@@ -254,7 +224,7 @@ mod tests {
         let shown = read::<ConferenceFields>(b"id,city,year,formats_oral\n1,\xff,26,maybe\n2,x,2026,\n");
         assert_eq!(
             shown,
-            "2:1!\n3:2 city=Text(\"x\") year=Year(2026) formats.oral=Null\n\
+            "2:1!\n3:2 year=2026 city=\"x\" formats.oral=null\n\
              f:2: city: `\u{fffd}` - is not UTF-8; save the file as CSV in UTF-8\n\
              f:2: year: `26` - write a year from 1900 to 2100\n\
              f:2: formats_oral: `maybe` - write TRUE or FALSE"
@@ -269,11 +239,11 @@ mod tests {
         let columns = Bounds { columns: 2, ..Bounds::default() };
         let unread = "the row is longer than 8 bytes, and the rest of the table is not read;";
         let cases = [
-            (lines, "id,name\n1,123456\n", "2:1 name=Text(\"123456\")\n".to_owned()),
+            (lines, "id,name\n1,123456\n", "2:1 name=\"123456\"\n".to_owned()),
             (
                 lines,
                 "id,name\n1,2\n1,1234567\n2,x\n",
-                format!("2:1 name=Text(\"2\")\nf:3: {unread} correct it, or raise --max-line-bytes"),
+                format!("2:1 name=\"2\"\nf:3: {unread} correct it, or raise --max-line-bytes"),
             ),
             (
                 lines,

@@ -1,45 +1,28 @@
-//! A JSON value that keeps what an import must judge: the order of keys, none of them twice, and the notation of
-//! numbers.
+//! A JSON reader within limits that rejects duplicate keys and reports the path of each fault.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::fmt;
 
+use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::error::Category;
 
 use super::bounds::Bounds;
 use super::report::shortened;
+use crate::model::value::Json;
+use crate::model::value::json::Members;
 
-/// A JSON value.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Json<'a> {
-    Null,
-    Flag(bool),
-    /// A number in integer notation, from 0.
-    Whole(u64),
-    /// A number in integer notation, below 0.
-    Negative(i64),
-    /// A number with a fraction or an exponent, or too large for an integer.
-    Fraction(f64),
-    Text(Cow<'a, str>),
-    List(Vec<Json<'a>>),
-    Object(Members<'a>),
-}
-
-/// The members of an object, in their order; no key stands twice.
-pub type Members<'a> = Vec<(Cow<'a, str>, Json<'a>)>;
-
-/// Why a text is no JSON value.
+/// Why a text is not accepted.
 #[derive(Debug)]
 pub struct JsonFault {
-    /// The keys that lead to the place, joined by dots; empty at the top.
+    /// The keys that lead to the fault, joined by dots; empty at the top.
     pub path: String,
     /// The fault and its remedy.
     pub message: String,
 }
 
-/// Reads one JSON value, with nothing after it; its objects keep the bounds of names and members.
+/// Reads one JSON value with nothing after it, within the limits on names and members.
 pub fn parse<'a>(text: &'a str, bounds: &Bounds) -> Result<Json<'a>, JsonFault> {
     let trail = RefCell::new(Vec::new());
     let mut deserializer = serde_json::Deserializer::from_str(text);
@@ -70,7 +53,7 @@ fn explain(error: &serde_json::Error, text: &str) -> String {
     }
 }
 
-/// Reads a value. On failure `trail` takes the keys that lead to it, the innermost first.
+/// Reads a value. On failure `trail` receives the keys that lead to it, innermost first.
 #[derive(Clone, Copy)]
 struct Reader<'t, 'a> {
     trail: &'t RefCell<Vec<Cow<'a, str>>>,
@@ -130,7 +113,7 @@ impl<'a> Visitor<'a> for Reader<'_, 'a> {
 
     fn visit_map<A: MapAccess<'a>>(self, mut entries: A) -> Result<Json<'a>, A::Error> {
         let mut members: Members<'a> = Vec::new();
-        while let Some(key) = entries.next_key_seed(KeyReader)? {
+        while let Some(Key(key)) = entries.next_key()? {
             if key.len() > self.bounds.name_bytes {
                 let fault = self.bounds.name_fault(key.len());
                 self.trail.borrow_mut().push(Cow::Owned(shortened(&key)));
@@ -155,93 +138,17 @@ impl<'a> Visitor<'a> for Reader<'_, 'a> {
     }
 }
 
-/// The first key, in their order by text, that stands twice.
+/// The first duplicate key in lexical order.
 fn find_duplicate<'a>(members: &Members<'a>) -> Option<Cow<'a, str>> {
     let mut keys: Vec<&Cow<'a, str>> = members.iter().map(|(key, _)| key).collect();
     keys.sort_unstable();
     keys.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0].clone())
 }
 
-/// Reads a key without copying it, where it stands in the text as it is.
-struct KeyReader;
-
-impl<'a> DeserializeSeed<'a> for KeyReader {
-    type Value = Cow<'a, str>;
-
-    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<Cow<'a, str>, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl<'a> Visitor<'a> for KeyReader {
-    type Value = Cow<'a, str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a key")
-    }
-
-    fn visit_borrowed_str<E: Error>(self, value: &'a str) -> Result<Cow<'a, str>, E> {
-        Ok(Cow::Borrowed(value))
-    }
-
-    fn visit_str<E: Error>(self, value: &str) -> Result<Cow<'a, str>, E> {
-        Ok(Cow::Owned(value.to_owned()))
-    }
-}
-
-impl Json<'_> {
-    /// What the value is, for messages.
-    pub fn type_name(&self) -> &'static str {
-        match self {
-            Json::Null => "null",
-            Json::Flag(_) => "true or false",
-            Json::Whole(_) | Json::Negative(_) | Json::Fraction(_) => "a number",
-            Json::Text(_) => "a text",
-            Json::List(_) => "a list",
-            Json::Object(_) => "an object",
-        }
-    }
-}
-
-impl fmt::Display for Json<'_> {
-    /// A text without quotes, anything else as JSON.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Json::Null => f.write_str("null"),
-            Json::Flag(value) => value.fmt(f),
-            Json::Whole(value) => value.fmt(f),
-            Json::Negative(value) => value.fmt(f),
-            // The debug form keeps the fraction of `5.0` and writes large numbers with an exponent.
-            Json::Fraction(value) => write!(f, "{value:?}"),
-            Json::Text(value) => f.write_str(value),
-            Json::List(items) => {
-                f.write_str("[")?;
-                for (at, item) in items.iter().enumerate() {
-                    f.write_str(if at > 0 { "," } else { "" })?;
-                    item.write_nested(f)?;
-                }
-                f.write_str("]")
-            }
-            Json::Object(members) => {
-                f.write_str("{")?;
-                for (at, (key, value)) in members.iter().enumerate() {
-                    write!(f, "{}{key:?}:", if at > 0 { "," } else { "" })?;
-                    value.write_nested(f)?;
-                }
-                f.write_str("}")
-            }
-        }
-    }
-}
-
-impl Json<'_> {
-    fn write_nested(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Json::Text(value) => write!(f, "{value:?}"),
-            other => write!(f, "{other}"),
-        }
-    }
-}
+/// A key, borrowed from the text where it has no escapes.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 
 #[cfg(test)]
 mod tests {

@@ -2,185 +2,138 @@
 
 use std::borrow::Cow;
 use std::io::{self, BufRead, BufReader, Read};
-use std::sync::Arc;
 
 use super::bounds::{Bounds, TooLarge};
-use super::cells::{cell_of_json, id_of_json};
-use super::json::{Json, Members, parse};
+use super::json::parse;
 use super::names::did_you_mean;
-use super::report::{BadRows, Place, RowFaults, shortened};
-use super::rows::{Cell, Edit, Row};
-use crate::model::field::Field;
+use super::report::{RowFaults, shortened};
+use super::rows::{Edit, FileRows};
+use super::statement::{Reader, Statement, read_id};
+use crate::model::field::{Holds, Node, Table};
+use crate::model::value::Json;
+use crate::model::value::json::Members;
 use crate::model::{Fields, Id};
 
-/// Reads the lines of a file.
-pub struct JsonlReader<F: 'static> {
-    nodes: Vec<Node<F>>,
-    ignored: &'static [&'static str],
-}
-
-/// A key of the row's objects: a field, or an object of fields.
-struct Node<F: 'static> {
-    key: &'static str,
-    inner: Inner<F>,
-}
-
-enum Inner<F: 'static> {
-    Field(&'static Field<F>),
-    Object(Vec<Node<F>>),
-}
-
-type Cells<F> = Vec<(&'static Field<F>, Cell)>;
-
-impl<F: Fields> JsonlReader<F> {
-    /// A reader of rows; members named in `ignored` may stand in them without a meaning.
-    pub fn new(ignored: &'static [&'static str]) -> JsonlReader<F> {
-        let fields: Vec<_> = F::table().iter().map(|field| (field.name, field)).collect();
-        JsonlReader { nodes: nest(&fields), ignored }
-    }
-
-    /// Reads all lines; returns how many are not blank. Lines are taken in one by one, and of one that is too long no
-    /// more than the bound.
-    ///
-    /// # Errors
-    /// When the content cannot be read.
-    pub fn read(
-        &self,
-        file: &Arc<str>,
-        content: impl Read,
-        bounds: &Bounds,
-        rows: &mut Vec<Row<F>>,
-        bad: &mut BadRows,
-    ) -> io::Result<usize> {
-        let mut content = BufReader::with_capacity(1 << 16, content);
-        let mut text = Vec::new();
-        let mut lines_filled = 0;
-        for (lines, line) in (0..).zip(1..) {
-            let place = Place { file: file.clone(), line };
-            let mut faults = RowFaults::new(&place, bad);
-            let end = match take_line(&mut content, bounds.line_bytes, &mut text) {
-                Ok(end) => end,
-                Err(error) => {
-                    let message = TooLarge::message_in(&error).ok_or(error)?;
-                    faults.push_row(None, message);
-                    return Ok(lines_filled.max(1));
-                }
-            };
-            match end {
-                LineEnd::NoMore => break,
-                LineEnd::TooLong => faults.push_row(None, bounds.line_fault()),
-                _ if lines >= bounds.rows => {
-                    faults.push_row(None, bounds.rows_fault("lines"));
-                    return Ok(lines_filled.max(1));
-                }
-                LineEnd::Here if text.iter().all(u8::is_ascii_whitespace) => continue,
-                LineEnd::Here => {
-                    if let Some((id, edit)) = self.read_line(&text, bounds, &mut faults) {
-                        let is_bad = faults.found();
-                        rows.push(Row { place, id, edit, is_bad });
-                    }
-                }
+/// Reads all lines; returns how many are not blank. Lines are read one at a time, and no further than the length limit.
+///
+/// # Errors
+/// When the content cannot be read.
+pub(super) fn read_jsonl<F: Fields>(content: impl Read, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
+    let mut content = BufReader::with_capacity(1 << 16, content);
+    let mut text = Vec::new();
+    let (bounds, ignored) = (rows.bounds, rows.ignored);
+    let mut lines_filled = 0;
+    for (lines, line) in (0..).zip(1..) {
+        let unread = match take_line(&mut content, bounds.line_bytes, &mut text) {
+            Ok(LineEnd::NoMore) => break,
+            Ok(LineEnd::TooLong) => {
+                rows.add_fault(line, bounds.line_fault());
+                lines_filled += 1;
+                continue;
             }
-            lines_filled += 1;
+            Ok(LineEnd::Here) if lines < bounds.rows => {
+                if !text.iter().all(u8::is_ascii_whitespace) {
+                    rows.add(line, |faults| read_line(&text, bounds, ignored, faults));
+                    lines_filled += 1;
+                }
+                continue;
+            }
+            Ok(LineEnd::Here) => bounds.rows_fault("lines"),
+            Err(error) => TooLarge::message_in(&error).ok_or(error)?,
+        };
+        rows.add_fault(line, unread);
+        return Ok(lines_filled.max(1));
+    }
+    Ok(lines_filled)
+}
+
+fn read_line<F: Fields>(
+    text: &[u8],
+    bounds: &Bounds,
+    ignored: &[&str],
+    faults: &mut RowFaults<'_>,
+) -> Option<(Id, Edit<F>)> {
+    let mut members = match std::str::from_utf8(text).map(|text| parse(text, bounds)) {
+        Ok(Ok(Json::Object(members))) => members,
+        Ok(Ok(other)) => {
+            let message = format!("is {}; write one object per line, such as {{\"id\": 1}}", other.json_type());
+            faults.push_row(Some(&other.to_string()), message);
+            return None;
         }
-        Ok(lines_filled)
-    }
+        Ok(Err(fault)) if fault.path.is_empty() => {
+            faults.push_row(None, fault.message);
+            return None;
+        }
+        Ok(Err(fault)) => {
+            faults.push(&fault.path, fault.message);
+            return None;
+        }
+        Err(error) => {
+            let position = error.valid_up_to() + 1;
+            faults.push_row(None, format!("is not UTF-8 (at byte {position} of the line); save the file as UTF-8"));
+            return None;
+        }
+    };
+    let id = match members.iter().find(|(key, _)| key == "id") {
+        Some((_, value)) => read_id(value, &"id", faults),
+        None => {
+            faults.push(&"id", "is missing; every row names its id");
+            None
+        }
+    };
+    // A row without a usable id is still read, so that all its faults are told at once.
+    let edit = match members.iter().find(|(key, _)| key == "deleted") {
+        Some((_, deleted)) => {
+            read_tombstone(deleted, &members, faults);
+            Edit::Remove
+        }
+        None => {
+            members.retain(|(key, _)| key != "id" && !ignored.contains(&key.as_ref()));
+            let mut statement = Box::new(Statement::new());
+            read_members(F::table(), &F::table().nodes, "", members, &mut statement.reader(faults));
+            Edit::Set(statement)
+        }
+    };
+    id.map(|id| (id, edit))
+}
 
-    fn read_line(&self, text: &[u8], bounds: &Bounds, faults: &mut RowFaults<'_>) -> Option<(Id, Edit<F>)> {
-        let text = match std::str::from_utf8(text) {
-            Ok(text) => text,
-            Err(error) => {
-                let at = error.valid_up_to() + 1;
-                faults.push_row(None, format!("is not UTF-8 (at byte {at} of the line); save the file as UTF-8"));
-                return None;
-            }
+/// Reads the members of the object at `path` (empty, or with a dot at its end), which may have the keys of `nodes`.
+fn read_members(table: &Table, nodes: &[Node], path: &str, members: Members<'_>, reader: &mut Reader<'_, '_>) {
+    // Keys mostly come in the table's order, so the search goes on where the last key was found.
+    let mut next = 0;
+    for (key, value) in members {
+        let found = nodes[next..].iter().chain(&nodes[..next]).position(|node| node.key == key);
+        let Some(node) = found.map(|steps| (next + steps) % nodes.len()) else {
+            let message = unknown(table, nodes, path, &key, reader.faults);
+            reader.faults.push(&format_args!("{path}{key}"), message);
+            continue;
         };
-        let members = match parse(text, bounds) {
-            Ok(Json::Object(members)) => members,
-            Ok(other) => {
-                let message = format!("is {}; write one object per line, such as {{\"id\": 1}}", other.type_name());
-                faults.push_row(Some(&other.to_string()), message);
-                return None;
+        next = node + 1;
+        match (&nodes[node].holds, value) {
+            (Holds::Field(index), value) => reader.read_json(*index, value, &table.fields[*index].name),
+            (Holds::Object(inner), Json::Object(members)) => {
+                read_members(table, inner, &format!("{path}{key}."), members, reader);
             }
-            Err(fault) if fault.path.is_empty() => {
-                faults.push_row(None, fault.message);
-                return None;
-            }
-            Err(fault) => {
-                faults.push(&fault.path, fault.message);
-                return None;
-            }
-        };
-        let id = match members.iter().find(|(key, _)| key == "id") {
-            Some((_, value)) => id_of_json(value, &"id", faults),
-            None => {
-                faults.push(&"id", "is missing; every row names its id");
-                None
-            }
-        };
-        // A row without a usable id is still read, so that all its faults are told at once.
-        let edit = match members.iter().find(|(key, _)| key == "deleted") {
-            Some((_, deleted)) => {
-                read_tombstone(deleted, &members, faults);
-                Edit::Remove
-            }
-            None => {
-                let mut cells = Vec::with_capacity(F::table().len());
-                self.read_members(&self.nodes, "", members, &mut cells, faults);
-                // Rows wait for the whole run; a short one takes no more room than its cells.
-                cells.shrink_to_fit();
-                Edit::Set(cells)
-            }
-        };
-        id.map(|id| (id, edit))
-    }
-
-    /// Reads the members of the object at `path` (empty, or with a dot at its end).
-    fn read_members(
-        &self,
-        nodes: &[Node<F>],
-        path: &str,
-        members: Members<'_>,
-        cells: &mut Cells<F>,
-        faults: &mut RowFaults<'_>,
-    ) {
-        // Keys mostly come in the table's order, so the search goes on where the last key was found.
-        let mut next = 0;
-        for (key, value) in members {
-            let found = nodes[next..].iter().chain(&nodes[..next]).position(|node| node.key == key);
-            match found.map(|steps| (next + steps) % nodes.len()) {
-                Some(at) => {
-                    next = at + 1;
-                    match &nodes[at].inner {
-                        Inner::Field(field) => {
-                            if let Some(cell) = cell_of_json(field.kind, value, &field.name, faults) {
-                                cells.push((field, cell));
-                            }
-                        }
-                        Inner::Object(inner) => match value {
-                            Json::Object(members) => {
-                                self.read_members(inner, &format!("{path}{key}."), members, cells, faults);
-                            }
-                            Json::Null => clear_all(inner, cells),
-                            Json::Text(text) if text.is_empty() => clear_all(inner, cells),
-                            other => {
-                                let message = format!("is {}; write an object, or null", other.type_name());
-                                faults.push_value(&format_args!("{path}{key}"), &other.to_string(), message);
-                            }
-                        },
-                    }
-                }
-                None if path.is_empty() && (key == "id" || self.ignored.contains(&key.as_ref())) => {}
-                None => {
-                    let message = unknown(nodes, path, &key, faults);
-                    faults.push(&format_args!("{path}{key}"), message);
-                }
+            (Holds::Object(inner), value) if value.is_empty() => set_null(inner, reader),
+            (Holds::Object(_), other) => {
+                let message = format!("is {}; write an object, or null", other.json_type());
+                reader.faults.push_value(&format_args!("{path}{key}"), &other.to_string(), message);
             }
         }
     }
 }
 
-/// A removal states nothing but itself.
+/// States null for every field below.
+fn set_null(nodes: &[Node], reader: &mut Reader<'_, '_>) {
+    for node in nodes {
+        match &node.holds {
+            Holds::Field(index) => reader.set_null(*index),
+            Holds::Object(inner) => set_null(inner, reader),
+        }
+    }
+}
+
+/// Checks a removal, which states nothing but itself.
 fn read_tombstone(deleted: &Json<'_>, members: &[(Cow<'_, str>, Json<'_>)], faults: &mut RowFaults<'_>) {
     if *deleted != Json::Flag(true) {
         faults.push_value(&"deleted", &deleted.to_string(), "can only be true; to keep the row, leave `deleted` out");
@@ -193,72 +146,40 @@ fn read_tombstone(deleted: &Json<'_>, members: &[(Cow<'_, str>, Json<'_>)], faul
     }
 }
 
-/// Names every field below as null.
-fn clear_all<F>(nodes: &[Node<F>], cells: &mut Cells<F>) {
-    for node in nodes {
-        match &node.inner {
-            Inner::Field(field) => cells.push((field, Cell::Null)),
-            Inner::Object(inner) => clear_all(inner, cells),
-        }
-    }
-}
-
-fn unknown<F: Fields>(nodes: &[Node<F>], path: &str, key: &str, faults: &RowFaults<'_>) -> String {
+fn unknown(table: &Table, nodes: &[Node], path: &str, key: &str, faults: &RowFaults<'_>) -> String {
     // Columns of the CSV are the usual mistake for members of objects.
     if path.is_empty()
-        && let Some(field) = F::table().iter().find(|field| field.column() == key || field.name == key)
+        && let Some(field) = table.fields.iter().find(|field| field.column == key || field.name == key)
     {
+        let keys = field.name.split('.');
+        let (opened, closed) = (keys.clone().collect::<Vec<_>>().join("\": {\""), "}".repeat(keys.count()));
         return format!(
-            "unknown field `{key}`; in JSON, {} stand in objects: write {}",
-            "such members",
-            nested(field.name)
+            "unknown field `{key}`; in JSON, such members stand in objects: write `{{\"{opened}\": ...{closed}`"
         );
     }
-    let own = if path.is_empty() { Some("id") } else { None };
+    let own = path.is_empty().then_some("id");
     let known: Vec<&str> = own.into_iter().chain(nodes.iter().map(|node| node.key)).collect();
     format!("unknown field `{}`; {}", shortened(key), did_you_mean(key, &known, faults))
 }
 
-/// `{"a": {"b": ...}}` for `a.b`.
-fn nested(name: &str) -> String {
-    let opened: String = name.split('.').map(|key| format!("{{\"{key}\": ")).collect();
-    format!("`{opened}...{}`", "}".repeat(name.split('.').count()))
-}
-
-/// The fields by their keys; `fields` are pairs of the path that is left and the field. Members of one object stand
-/// together in the table.
-fn nest<F>(fields: &[(&'static str, &'static Field<F>)]) -> Vec<Node<F>> {
-    let key_of = |path: &'static str| path.split_once('.').map_or(path, |(key, _)| key);
-    fields
-        .chunk_by(|(one, _), (other, _)| key_of(one) == key_of(other))
-        .map(|group| {
-            let key = key_of(group[0].0);
-            let below: Vec<_> =
-                group.iter().filter_map(|(path, field)| Some((path.split_once('.')?.1, *field))).collect();
-            let inner = if below.is_empty() { Inner::Field(group[0].1) } else { Inner::Object(nest(&below)) };
-            Node { key, inner }
-        })
-        .collect()
-}
-
-/// What a line ends with.
+/// How reading a line ended.
 enum LineEnd {
-    /// Its end, or that of the content.
+    /// At the end of the line or of the content.
     Here,
-    /// What is beyond the bound, which is passed over.
+    /// At the length limit; the rest of the line was skipped.
     TooLong,
-    /// There was no line any more.
+    /// There was no further line.
     NoMore,
 }
 
-/// Takes a line in, without its end.
-fn take_line(content: &mut impl BufRead, most: usize, line: &mut Vec<u8>) -> io::Result<LineEnd> {
+/// Reads a line without its line end.
+fn take_line(content: &mut impl BufRead, max_bytes: usize, line: &mut Vec<u8>) -> io::Result<LineEnd> {
     line.clear();
-    let room = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
+    let room = u64::try_from(max_bytes).unwrap_or(u64::MAX).saturating_add(1);
     if content.by_ref().take(room).read_until(b'\n', line)? == 0 {
         return Ok(LineEnd::NoMore);
     }
-    if line.pop_if(|last| *last == b'\n').is_some() || line.len() <= most {
+    if line.pop_if(|last| *last == b'\n').is_some() || line.len() <= max_bytes {
         return Ok(LineEnd::Here);
     }
     content.skip_until(b'\n')?;
@@ -268,6 +189,8 @@ fn take_line(content: &mut impl BufRead, most: usize, line: &mut Vec<u8>) -> io:
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::import::report::BadRows;
+    use crate::import::rows::Row;
     use crate::model::{ConferenceFields, JournalFields, TagFields};
 
     /// The rows in a short form, then the faults.
@@ -276,16 +199,15 @@ mod tests {
     }
 
     fn read_within<F: Fields>(content: &[u8], bounds: Bounds) -> String {
-        let (mut rows, mut bad) = (Vec::new(), BadRows::default());
-        let reader = JsonlReader::<F>::new(&["updated_at"]);
-        reader.read(&"f".into(), content, &bounds, &mut rows, &mut bad).unwrap();
+        let (mut rows, mut bad) = (Vec::<Row<F>>::new(), BadRows::default());
+        let (file, ignored) = ("f".into(), &["updated_at"]);
+        let mut read = FileRows { file: &file, bounds: &bounds, ignored, rows: &mut rows, bad: &mut bad };
+        read_jsonl(content, &mut read).unwrap();
         let mut shown = String::new();
         for row in &rows {
             let edit = match &row.edit {
                 Edit::Remove => "removed".to_owned(),
-                Edit::Set(cells) => {
-                    cells.iter().map(|(field, cell)| format!("{}={cell:?}", field.name)).collect::<Vec<_>>().join(" ")
-                }
+                Edit::Set(statement) => statement.to_string(),
             };
             shown += &format!("{}{} {edit}\n", row.id, if row.is_bad { "!" } else { "" });
         }
@@ -295,19 +217,19 @@ mod tests {
     #[test]
     fn lines_are_read() {
         let cases = [
-            (r#"{"id":5,"name":"A"}"#, "5 name=Text(\"A\")\n"),
-            (r#"{"name":"A","id":9007199254740991}"#, "9007199254740991 name=Text(\"A\")\n"),
+            (r#"{"id":5,"name":"A"}"#, "5 name=\"A\"\n"),
+            (r#"{"name":"A","id":9007199254740991}"#, "9007199254740991 name=\"A\"\n"),
             (r#"{"id":5,"updated_at":17}"#, "5 \n"),
             (r#"{"id":5,"deleted":true}"#, "5 removed\n"),
             (r#"{"id":5,"deleted":true,"changed_at":"2026-01-01T00:00:00Z"}"#, "5 removed\n"),
-            (r#"{"id":5,"formats":{"poster":true,"oral":null}}"#, "5 formats.poster=Flag(true) formats.oral=Null\n"),
+            (r#"{"id":5,"formats":{"poster":true,"oral":null}}"#, "5 formats.oral=null formats.poster=true\n"),
             (r#"{"id":5,"formats":{}}"#, "5 \n"),
             (
                 r#"{"id":5,"formats":null}"#,
-                "5 formats.oral=Null formats.poster=Null formats.e_poster=Null formats.published_abstract=Null \
-                 formats.encore=Null\n",
+                "5 formats.oral=null formats.poster=null formats.e_poster=null formats.published_abstract=null \
+                 formats.encore=null\n",
             ),
-            (r#"{"id":5,"city":null,"year":2026}"#, "5 city=Null year=Year(2026)\n"),
+            (r#"{"id":5,"city":null,"year":2026}"#, "5 year=2026 city=null\n"),
         ];
         for (line, expected) in cases {
             assert_eq!(read::<ConferenceFields>(line.as_bytes()), expected, "{line}");
@@ -319,8 +241,8 @@ mod tests {
         let line = br#"{"id":5,"timelines":{"accept_to_print":{"max_weeks":4},"accept_to_online":null}}"#;
         assert_eq!(
             read::<JournalFields>(line),
-            "5 timelines.accept_to_print.max_weeks=Number(Number(4.0)) timelines.accept_to_online.min_weeks=Null \
-             timelines.accept_to_online.max_weeks=Null\n"
+            "5 timelines.accept_to_online.min_weeks=null timelines.accept_to_online.max_weeks=null \
+             timelines.accept_to_print.max_weeks=4\n"
         );
         let line = br#"{"id":5,"timelines":{"accept_to_print":{"max_week":4}}}"#;
         assert!(

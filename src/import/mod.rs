@@ -8,14 +8,13 @@
 //! - [`source`]: where rows come from: files, folders, standard input.
 //! - [`bounds`]: how much of them is read.
 //! - [`rows`]: rows as the files state them, before they meet what is stored.
-//! - [`read`]: phase 1, files to rows; `jsonl` and `csv` are the two formats, `cells` the values of both, `json` a
-//!   JSON reader that sees duplicate keys.
+//! - [`read`]: phase 1, files to rows; `jsonl` and `csv` are the two formats, `statement` what their rows state,
+//!   `json` a JSON reader that sees duplicate keys.
 //! - [`mod@merge`]: phase 2, rows to a batch, by the rules that the README tells under "Import".
 //! - [`report`]: what a run says about rows.
 //! - `names`: the nearest known name.
 
 pub mod bounds;
-mod cells;
 mod csv;
 mod json;
 mod jsonl;
@@ -25,11 +24,12 @@ pub mod read;
 pub mod report;
 pub mod rows;
 pub mod source;
+mod statement;
 mod table;
 
 pub use bounds::Bounds;
 pub use merge::{Merged, Options, Refusal, TooManyRemovals, merge};
 pub use read::{ReadError, read_sources};
-pub use report::{BadRow, BadRows, Place, Warning};
+pub use report::{BadRows, Finding, Position};
 pub use rows::Rows;
 pub use source::{Format, RowKind, Source, SourceError};

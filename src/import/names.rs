@@ -1,24 +1,24 @@
-//! The nearest known name, for messages about an unknown one.
+//! Suggestions for unknown names.
 
 use super::report::RowFaults;
 use crate::model::fold::fold;
 
-/// The longest name, in bytes, for which the nearest one is sought: comparing takes time by the product of the lengths.
-const LONGEST: usize = 128;
+/// The longest name for which a suggestion is searched, since comparing takes time in the product of the lengths.
+const MAX_NAME_BYTES: usize = 128;
 
-/// The known name that was probably meant; `None` when none is near.
+/// The known name most similar to the given one; `None` when none is similar enough.
 pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     const NEAR: f64 = 0.5;
-    if given.len() > LONGEST {
+    if given.len() > MAX_NAME_BYTES {
         return None;
     }
     let given = comparable(given);
     known
         .into_iter()
-        .filter(|name| name.len() <= LONGEST)
+        .filter(|name| name.len() <= MAX_NAME_BYTES)
         .filter_map(|name| {
             let known = comparable(name);
-            // Names are never more alike than their lengths are.
+            // The lengths bound the similarity, and are much cheaper to compare.
             let (one, other) = (given.chars().count(), known.chars().count());
             let may_be_near = one.min(other) * 2 > one.max(other);
             may_be_near.then(|| (strsim::normalized_damerau_levenshtein(&given, &known), name))
@@ -28,7 +28,7 @@ pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
         .map(|(_, name)| name)
 }
 
-/// What an unknown name may have meant: the nearest known one, or all of them; without a search, where they are told.
+/// The remedy for an unknown name: the most similar known one, else all of them; without a search, where to find them.
 pub fn did_you_mean(given: &str, known: &[&str], faults: &RowFaults<'_>) -> String {
     if !faults.may_search(known.len()) {
         return "the page /docs of a server lists the known ones".to_owned();
@@ -42,7 +42,7 @@ pub fn did_you_mean(given: &str, known: &[&str], faults: &RowFaults<'_>) -> Stri
     }
 }
 
-/// Case, blanks and signs are how names are misspelled most, and count for nothing.
+/// A name without what is misspelled most often: case, blanks and signs.
 fn comparable(name: &str) -> String {
     fold(name.trim()).replace([' ', '-', '.'], "_")
 }
@@ -50,7 +50,7 @@ fn comparable(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::report::{BadRows, Place};
+    use crate::import::report::{BadRows, Position};
 
     #[test]
     fn the_nearest_name_is_found() {
@@ -70,8 +70,8 @@ mod tests {
         for (given, expected) in cases {
             assert_eq!(nearest(given, known), expected, "{given:?}");
         }
-        let (place, mut bad) = (Place { file: "f".into(), line: 1 }, BadRows::default());
-        let faults = RowFaults::new(&place, &mut bad);
+        let (position, mut bad) = (Position { file: "f".into(), line: 1 }, BadRows::default());
+        let faults = RowFaults::new(&position, &mut bad);
         assert_eq!(did_you_mean("xyzzy", &["id", "name"], &faults), "known are `id`, `name`");
         let many = vec!["name"; 200_000];
         assert_eq!(did_you_mean("nam", &many, &faults), "the page /docs of a server lists the known ones");

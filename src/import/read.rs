@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use super::bounds::Bounds;
 use super::csv::read_csv;
-use super::jsonl::JsonlReader;
-use super::report::{BadRows, Warning};
-use super::rows::{Row, Rows};
+use super::jsonl::read_jsonl;
+use super::report::{BadRows, Finding};
+use super::rows::{FileRows, Row, Rows};
 use super::source::{Format, RowKind, Source};
 use crate::model::Fields;
 
-/// A source could not be read to its end.
+/// A source could not be read completely.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {file}: {error}")]
 pub struct ReadError {
@@ -41,10 +41,10 @@ pub fn read_sources(sources: &[Source], bounds: &Bounds, progress: &mut dyn FnMu
         };
         let row_count = read.map_err(|error| ReadError { file: source.name().clone(), error })?;
         if row_count == 0 {
-            rows.warnings.push(Warning {
+            rows.warnings.push(Finding {
                 file: Some(source.name().to_string()),
                 message: format!("holds no rows; nothing of {} is changed by it", source.kind()),
-                ..Warning::default()
+                ..Finding::default()
             });
         }
     }
@@ -61,8 +61,9 @@ fn read_rows<F: Fields>(
     bad: &mut BadRows,
 ) -> io::Result<usize> {
     let content = source.open(bounds.file_bytes, progress)?;
+    let mut rows = FileRows { file: source.name(), bounds, ignored, rows, bad };
     match source.format() {
-        Format::Jsonl => JsonlReader::new(ignored).read(source.name(), content, bounds, rows, bad),
-        Format::Csv => read_csv(source.name(), content, bounds, ignored, rows, bad),
+        Format::Jsonl => read_jsonl(content, &mut rows),
+        Format::Csv => read_csv(content, &mut rows),
     }
 }

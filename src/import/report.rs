@@ -1,6 +1,5 @@
-//! What a run says about rows: where, what, and what to write instead.
+//! Bad rows and warnings: where, what, and what to write instead.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -11,106 +10,80 @@ use crate::model::printable::Printable;
 
 /// A line of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Position {
     /// The source, as the caller named it.
     pub file: Arc<str>,
     /// The line on which the row begins, from 1.
     pub line: u64,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.file, self.line)
     }
 }
 
-/// One reason why a run is refused, at its row.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct BadRow {
-    /// The source, as the caller named it.
-    pub file: String,
-    /// The line on which the row begins, from 1.
-    pub line: u64,
-    /// The field or column, where the fault is in one.
+/// A bad row or a warning.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// The source, as the caller named it, where the finding is about one.
+    pub file: Option<String>,
+    /// The line on which the row begins, from 1, where the finding is about one.
+    pub line: Option<u64>,
+    /// The field or column, where the finding is about one.
     pub field: Option<String>,
     /// The offending value, where there is one to show; a long one is cut.
     pub value: Option<String>,
-    /// The rule and what to write instead.
+    /// The rule or what was seen, and what to do about it.
     pub message: String,
 }
 
-impl fmt::Display for BadRow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: ", Printable(&self.file), self.line)?;
-        write_finding(f, self.field.as_deref(), self.value.as_deref(), &self.message)
-    }
-}
-
-/// Something that a curator may want to look at; it does not stop the run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Warning {
-    /// The source, where the warning is about one.
-    pub file: Option<String>,
-    /// The line, where the warning is about one.
-    pub line: Option<u64>,
-    /// The field or column, where the warning is about one.
-    pub field: Option<String>,
-    /// The value, where there is one to show; a long one is cut.
-    pub value: Option<String>,
-    /// What was seen, and what to do about it.
-    pub message: String,
-}
-
-impl Warning {
-    /// How many warnings of a run are kept.
-    pub(super) const KEPT: usize = 1_000;
-
-    /// A warning about a field's value.
-    pub(super) fn of_value(place: &Place, field: &str, value: &str, message: String) -> Warning {
-        Warning {
-            file: Some(place.file.to_string()),
-            line: Some(place.line),
-            field: Some(field.to_owned()),
-            value: Some(shortened(value)),
-            message,
+impl Finding {
+    /// A finding at a row. What is long is cut.
+    pub(super) fn new(position: &Position, field: Option<&str>, value: Option<&str>, message: &str) -> Finding {
+        Finding {
+            file: Some(position.file.to_string()),
+            line: Some(position.line),
+            field: field.map(shortened),
+            value: value.map(shortened),
+            message: cut(message, MAX_MESSAGE_CHARS),
         }
     }
 }
 
-impl fmt::Display for Warning {
+impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.file, self.line) {
             (Some(file), Some(line)) => write!(f, "{}:{line}: ", Printable(file))?,
             (Some(file), None) => write!(f, "{}: ", Printable(file))?,
             (None, _) => {}
         }
-        write_finding(f, self.field.as_deref(), self.value.as_deref(), &self.message)
+        if let Some(field) = &self.field {
+            write!(f, "{}: ", Printable(field))?;
+        }
+        if let Some(value) = &self.value {
+            write!(f, "`{}` - ", Printable(value))?;
+        }
+        write!(f, "{}", Printable(&self.message))
     }
 }
 
-fn write_finding(f: &mut fmt::Formatter<'_>, field: Option<&str>, value: Option<&str>, message: &str) -> fmt::Result {
-    if let Some(field) = field {
-        write!(f, "{}: ", Printable(field))?;
-    }
-    if let Some(value) = value {
-        write!(f, "`{}` - ", Printable(value))?;
-    }
-    write!(f, "{}", Printable(message))
-}
+/// The most warnings of a run that are kept.
+pub(super) const MAX_WARNINGS: usize = 1_000;
 
-/// Every reason why a run is refused. Of a file that is wrong throughout, the first thousand are kept and all counted.
+/// The faults for which a run is refused. All are counted, and the first [`BadRows::MAX_KEPT`] are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BadRows {
-    kept: Vec<BadRow>,
+    kept: Vec<Finding>,
     total: usize,
 }
 
 impl BadRows {
     /// How many are kept.
-    pub const KEPT: usize = 1_000;
+    pub const MAX_KEPT: usize = 1_000;
 
     /// Those that are kept, in the order in which they were found.
-    pub fn kept(&self) -> &[BadRow] {
+    pub fn kept(&self) -> &[Finding] {
         &self.kept
     }
 
@@ -125,39 +98,31 @@ impl BadRows {
     }
 
     /// Adds one.
-    pub(super) fn push(&mut self, place: &Place, field: Option<&str>, value: Option<&str>, message: impl AsRef<str>) {
+    pub(super) fn push(
+        &mut self,
+        position: &Position,
+        field: Option<&str>,
+        value: Option<&str>,
+        message: impl AsRef<str>,
+    ) {
         self.total += 1;
-        if self.kept.len() < BadRows::KEPT {
-            self.kept.push(BadRow {
-                file: place.file.to_string(),
-                line: place.line,
-                field: field.map(shortened),
-                value: value.map(shortened),
-                message: cut(message.as_ref(), SHOWN_OF_MESSAGE),
-            });
+        if self.kept.len() < BadRows::MAX_KEPT {
+            self.kept.push(Finding::new(position, field, value, message.as_ref()));
         }
     }
 
-    /// Brings those of the same file together, by line: the two phases find them apart from each other.
+    /// Sorts them by file, in order of appearance, and line: the two phases find faults of the same file at different times.
     pub(super) fn sort(&mut self) {
-        let mut order: HashMap<String, usize> = HashMap::new();
-        for row in &self.kept {
-            if !order.contains_key(&row.file) {
-                order.insert(row.file.clone(), order.len());
-            }
-        }
-        self.kept.sort_by_key(|row| (order.get(&row.file).copied(), row.line));
+        let files: Vec<Option<String>> = self.kept.iter().map(|row| row.file.clone()).collect();
+        self.kept.sort_by_cached_key(|row| (files.iter().position(|file| *file == row.file), row.line));
     }
 }
 
 impl fmt::Display for BadRows {
     /// One per line, the last line without its end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, row) in self.kept.iter().enumerate() {
-            if at > 0 {
-                writeln!(f)?;
-            }
-            write!(f, "{row}")?;
+        for (index, row) in self.kept.iter().enumerate() {
+            write!(f, "{}{row}", if index > 0 { "\n" } else { "" })?;
         }
         let more = self.total - self.kept.len();
         if more > 0 {
@@ -167,69 +132,71 @@ impl fmt::Display for BadRows {
     }
 }
 
-/// The bad rows, seen from one row: remembers whether it has a fault.
+/// Takes the faults of one row.
 pub(super) struct RowFaults<'a> {
-    place: &'a Place,
+    position: &'a Position,
     bad: &'a mut BadRows,
-    found: bool,
+    /// How many faults the run had before this row.
+    before: usize,
 }
 
 impl<'a> RowFaults<'a> {
-    pub fn new(place: &'a Place, bad: &'a mut BadRows) -> RowFaults<'a> {
-        RowFaults { place, bad, found: false }
+    pub fn new(position: &'a Position, bad: &'a mut BadRows) -> RowFaults<'a> {
+        RowFaults { position, before: bad.total(), bad }
     }
 
-    /// A fault of the row as a whole.
+    /// Reports a fault of the row as a whole.
     pub fn push_row(&mut self, value: Option<&str>, message: impl AsRef<str>) {
-        self.found = true;
-        self.bad.push(self.place, None, value, message);
+        self.bad.push(self.position, None, value, message);
     }
 
-    /// A fault of a field that has no value to show.
+    /// Reports a fault of a field that has no value to show.
     pub fn push(&mut self, field: &dyn fmt::Display, message: impl AsRef<str>) {
-        self.found = true;
-        self.bad.push(self.place, Some(&field.to_string()), None, message);
+        self.bad.push(self.position, Some(&field.to_string()), None, message);
     }
 
-    /// A fault of a field's value.
+    /// Reports a fault of a field's value.
     pub fn push_value(&mut self, field: &dyn fmt::Display, value: &str, message: impl AsRef<str>) {
-        self.found = true;
-        self.bad.push(self.place, Some(&field.to_string()), Some(value), message);
+        self.bad.push(self.position, Some(&field.to_string()), Some(value), message);
     }
 
-    /// Broken rules of a row, or of an object within the field `parent`.
+    /// Reports broken rules of a row, or of an object within the field `parent`.
     pub fn push_faults(&mut self, parent: Option<&dyn fmt::Display>, faults: &[Fault]) {
         for fault in faults {
             let field = parent.map_or(fault.field.to_owned(), |parent| format!("{parent}.{}", fault.field));
-            self.found = true;
-            self.bad.push(self.place, Some(&field), fault.value.as_deref(), fault.message.as_str());
+            self.bad.push(self.position, Some(&field), fault.value.as_deref(), &fault.message);
         }
     }
 
-    /// Whether the nearest of so many known names may be sought. With every fault there are fewer left to help, and
-    /// a file that is wrong throughout must not cost a search for each of its rows.
+    /// Whether a suggestion may be searched among so many known names. The budget shrinks with every fault, so that a
+    /// file that is wrong throughout does not cost a search per row.
     pub fn may_search(&self, known: usize) -> bool {
-        const MOST_COMPARISONS: usize = 100_000;
-        (self.bad.total() + 1).saturating_mul(known) <= MOST_COMPARISONS
+        const MAX_COMPARISONS: usize = 100_000;
+        (self.bad.total() + 1).saturating_mul(known) <= MAX_COMPARISONS
+    }
+
+    /// How many faults the run has up to here.
+    pub fn total(&self) -> usize {
+        self.bad.total()
     }
 
     /// Whether the row has a fault.
     pub fn found(&self) -> bool {
-        self.found
+        self.bad.total() > self.before
     }
 }
 
-/// A value, a name or a path, cut to what is good to read in a report.
+/// A value, name or path, cut to a readable length.
 pub(super) fn shortened(text: &str) -> String {
     cut(text, 200)
 }
 
-/// The longest message, in characters: room for all known names of a kind of row.
-const SHOWN_OF_MESSAGE: usize = 2_000;
+/// The longest message; it has room for all known names of a kind of row.
+const MAX_MESSAGE_CHARS: usize = 2_000;
 
 /// The first characters of a text.
-fn cut(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
+fn cut(text: &str, max_chars: usize) -> String {
+    match text.char_indices().nth(max_chars) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
@@ -239,9 +206,9 @@ fn cut(text: &str, most: usize) -> String {
 mod tests {
     use super::*;
 
-    fn bad_row(field: Option<&str>, value: Option<&str>, message: &str) -> BadRow {
+    fn bad_row(field: Option<&str>, value: Option<&str>, message: &str) -> Finding {
         let mut bad = BadRows::default();
-        bad.push(&Place { file: "conferences.csv".into(), line: 12 }, field, value, message);
+        bad.push(&Position { file: "conferences.csv".into(), line: 12 }, field, value, message);
         bad.kept()[0].clone()
     }
 
@@ -280,7 +247,7 @@ mod tests {
     fn all_are_counted_and_a_thousand_kept() {
         let mut bad = BadRows::default();
         for line in 1..=1_234 {
-            bad.push(&Place { file: "tags.csv".into(), line }, None, None, "x".repeat(3));
+            bad.push(&Position { file: "tags.csv".into(), line }, None, None, "x".repeat(3));
         }
         assert_eq!((bad.kept().len(), bad.total()), (1_000, 1_234));
         assert!(bad.to_string().ends_with("tags.csv:1000: xxx\nand 234 more"));

@@ -1,20 +1,18 @@
 //! Where rows come from: files, folders, standard input.
 
-use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::Arc;
 
 use flate2::bufread::MultiGzDecoder;
 
 use super::bounds::TooLarge;
 use crate::model::flat::BYTE_ORDER_MARK;
-use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields};
 
-/// The four kinds of rows that files hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// The four kinds of rows that files hold; what is linked comes before what links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display, strum::EnumString)]
+#[strum(serialize_all = "lowercase", parse_err_ty = UnknownWord, parse_err_fn = unknown_kind)]
 pub enum RowKind {
     /// What records link to by name, first kind.
     Organizations,
@@ -26,42 +24,9 @@ pub enum RowKind {
     Journals,
 }
 
-impl RowKind {
-    /// Every kind; what is linked comes before what links.
-    pub const ALL: [RowKind; 4] = [RowKind::Organizations, RowKind::Tags, RowKind::Conferences, RowKind::Journals];
-
-    /// The stem of the kind's files.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            RowKind::Organizations => OrganizationFields::STEM,
-            RowKind::Tags => TagFields::STEM,
-            RowKind::Conferences => ConferenceFields::STEM,
-            RowKind::Journals => JournalFields::STEM,
-        }
-    }
-}
-
-impl fmt::Display for RowKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// The text named no kind of rows.
-#[derive(Debug, thiserror::Error)]
-#[error("`{0}` is none of `organizations`, `tags`, `conferences`, `journals`")]
-pub struct UnknownRowKind(String);
-
-impl FromStr for RowKind {
-    type Err = UnknownRowKind;
-
-    fn from_str(text: &str) -> Result<Self, UnknownRowKind> {
-        RowKind::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or_else(|| UnknownRowKind(text.to_owned()))
-    }
-}
-
-/// How rows are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How rows are written; the name is the ending of such files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::EnumString)]
+#[strum(serialize_all = "lowercase", parse_err_ty = UnknownWord, parse_err_fn = unknown_format)]
 pub enum Format {
     /// One JSON object per line.
     Jsonl,
@@ -69,36 +34,20 @@ pub enum Format {
     Csv,
 }
 
-impl Format {
-    /// Both formats.
-    pub const ALL: [Format; 2] = [Format::Jsonl, Format::Csv];
-
-    /// The ending of the format's files, without the dot.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Format::Jsonl => "jsonl",
-            Format::Csv => "csv",
-        }
-    }
-}
-
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// The text named no format.
+/// The text named no kind of rows, or no format.
 #[derive(Debug, thiserror::Error)]
-#[error("`{0}` is none of `jsonl`, `csv`")]
-pub struct UnknownFormat(String);
+#[error("`{text}` is none of {known}")]
+pub struct UnknownWord {
+    text: String,
+    known: &'static str,
+}
 
-impl FromStr for Format {
-    type Err = UnknownFormat;
+fn unknown_kind(text: &str) -> UnknownWord {
+    UnknownWord { text: text.to_owned(), known: "`organizations`, `tags`, `conferences`, `journals`" }
+}
 
-    fn from_str(text: &str) -> Result<Self, UnknownFormat> {
-        Format::ALL.into_iter().find(|format| format.as_str() == text).ok_or_else(|| UnknownFormat(text.to_owned()))
-    }
+fn unknown_format(text: &str) -> UnknownWord {
+    UnknownWord { text: text.to_owned(), known: "`jsonl`, `csv`" }
 }
 
 /// Why a path gives no rows to read.
@@ -195,7 +144,7 @@ impl Source {
         }
     }
 
-    /// The name by which reports call it.
+    /// The name that reports use.
     pub fn name(&self) -> &Arc<str> {
         &self.name
     }
@@ -210,7 +159,7 @@ impl Source {
         self.format
     }
 
-    /// The bytes that reading it will count, where they are known beforehand.
+    /// The size by which progress is measured; `None` where it is unknown.
     pub fn size_bytes(&self) -> Option<u64> {
         match &self.input {
             Input::File(path) => fs::metadata(path).ok().map(|metadata| metadata.len()),
@@ -219,11 +168,11 @@ impl Source {
     }
 
     /// Its content, decompressed, without a byte-order mark, read piece by piece. `progress` hears of each piece, in
-    /// bytes of the file itself. After `most` decompressed bytes the next one is [`TooLarge`].
+    /// bytes of the file itself. After `max_bytes` decompressed bytes the next one is [`TooLarge`].
     ///
     /// What is gzip is seen by its first bytes and not by the name: browsers and `curl` store a compressed answer
     /// under either.
-    pub(super) fn open<'p>(&self, most: u64, progress: &'p mut dyn FnMut(u64)) -> io::Result<Box<dyn Read + 'p>> {
+    pub(super) fn open<'p>(&self, max_bytes: u64, progress: &'p mut dyn FnMut(u64)) -> io::Result<Box<dyn Read + 'p>> {
         let stored: Box<dyn Read> = match &self.input {
             Input::File(path) => Box::new(File::open(path)?),
             Input::StandardInput => Box::new(io::stdin().lock()),
@@ -236,7 +185,7 @@ impl Source {
         } else {
             Box::new(stored)
         };
-        let bounded = Bounded { from: content, most, left: most };
+        let bounded = Bounded { from: content, max_bytes, left: max_bytes };
         let (mark, content) = begin::<{ BYTE_ORDER_MARK.len() }, _>(bounded)?;
         if mark == BYTE_ORDER_MARK {
             let (_, text) = content.into_inner();
@@ -248,20 +197,20 @@ impl Source {
 
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 
-/// How much is read from a file at once.
+/// The size of reads from a file.
 const PIECE_BYTES: usize = 1 << 17;
 
-/// What was looked at, and then the rest.
+/// The first bytes, already read, followed by the rest.
 type Begun<R> = io::Chain<Cursor<Vec<u8>>, R>;
 
-/// The first bytes, up to `N`, and all bytes, those included.
+/// The first bytes, up to `N`, and a reader of everything, those included.
 fn begin<const N: usize, R: Read>(mut from: R) -> io::Result<(Vec<u8>, Begun<R>)> {
     let mut first = Vec::with_capacity(N);
     from.by_ref().take(N as u64).read_to_end(&mut first)?;
     Ok((first.clone(), Cursor::new(first).chain(from)))
 }
 
-/// Tells how much is read.
+/// Reports how much was read.
 struct Counted<'p, R> {
     from: R,
     progress: &'p mut dyn FnMut(u64),
@@ -280,7 +229,7 @@ impl<R: Read> Read for Counted<'_, R> {
     }
 }
 
-/// Decompresses, and tells damage from failures of the disk.
+/// Decompresses, and distinguishes damage from I/O errors.
 struct Gunzip<R>(MultiGzDecoder<R>);
 
 impl<R: BufRead> Read for Gunzip<R> {
@@ -295,10 +244,10 @@ impl<R: BufRead> Read for Gunzip<R> {
     }
 }
 
-/// Ends in an error where there is more than is allowed.
+/// Fails with [`TooLarge`] after `max_bytes`.
 struct Bounded<R> {
     from: R,
-    most: u64,
+    max_bytes: u64,
     left: u64,
 }
 
@@ -307,7 +256,7 @@ impl<R: Read> Read for Bounded<R> {
         if self.left == 0 && !buffer.is_empty() {
             return match self.from.read(&mut [0])? {
                 0 => Ok(0),
-                _ => Err(io::Error::other(TooLarge { most: self.most })),
+                _ => Err(io::Error::other(TooLarge { max_bytes: self.max_bytes })),
             };
         }
         let room = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
@@ -386,9 +335,9 @@ mod tests {
         }
     }
 
-    fn read(source: &Source, most: u64, progress: &mut dyn FnMut(u64)) -> io::Result<Vec<u8>> {
+    fn read(source: &Source, max_bytes: u64, progress: &mut dyn FnMut(u64)) -> io::Result<Vec<u8>> {
         let mut content = Vec::new();
-        source.open(most, progress)?.read_to_end(&mut content).map(|_| content)
+        source.open(max_bytes, progress)?.read_to_end(&mut content).map(|_| content)
     }
 
     #[test]
@@ -432,13 +381,16 @@ mod tests {
         ];
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tags.jsonl");
-        for (stored, most, expected) in cases {
+        for (stored, max_bytes, expected) in cases {
             fs::write(&path, &stored).unwrap();
-            let told = match read(&Source::of_file(&path).unwrap(), most, &mut |_| {}) {
+            let told = match read(&Source::of_file(&path).unwrap(), max_bytes, &mut |_| {}) {
                 Ok(content) => String::from_utf8(content).unwrap(),
                 Err(error) => error.to_string(),
             };
-            assert!(told.contains(expected) && told.is_empty() == expected.is_empty(), "{most} {stored:.40?}: {told}");
+            assert!(
+                told.contains(expected) && told.is_empty() == expected.is_empty(),
+                "{max_bytes} {stored:.40?}: {told}"
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The rows of a CSV table with the lines on which they begin, each within a bound.
+//! Rows of a CSV table with their line numbers, each within a length limit.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -9,15 +9,15 @@ use super::bounds::Bounds;
 
 /// Reads a table row by row.
 ///
-/// The csv crate reads whatever it is given. A quote that is never closed would make it take all rows that follow for
-/// one cell, so the quoting and the length of each row are judged here, as its bytes pass. And it counts a row as
-/// beginning where the one before ended, before any blank lines and the `\n` of a `\r\n`, so lines are counted here too.
-pub(super) struct Table<R> {
+/// The csv crate accepts any quoting: after a quote that is never closed it takes the rest of the file for one cell. So a
+/// [`Watch`] in front of it checks the quoting and the length of each row. It counts the lines as well, because the crate
+/// numbers a row by where the previous one ended, before blank lines.
+pub(super) struct CsvReader<R> {
     reader: csv::Reader<Watch<R>>,
     record: ByteRecord,
 }
 
-/// Why a row cannot be used.
+/// Why a row is unusable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TableFault {
     TextAfterQuote,
@@ -46,17 +46,16 @@ impl TableFault {
 /// A row and the line on which it begins, from 1.
 pub(super) type NextRow<'a> = (u64, Result<&'a ByteRecord, TableFault>);
 
-impl<R: Read> Table<R> {
-    /// The table of this content, with at most so many bytes in a row.
-    pub fn new(content: R, most_bytes: usize) -> Table<R> {
-        let watch =
-            Watch { from: content, most: most_bytes, line: 1, row: None, ended: VecDeque::new(), is_over: false };
+impl<R: Read> CsvReader<R> {
+    /// A reader of this content, with at most so many bytes per row.
+    pub fn new(content: R, max_bytes: usize) -> CsvReader<R> {
+        let watch = Watch { from: content, max_bytes, line: 1, row: None, ended: VecDeque::new(), is_over: false };
         let mut builder = ReaderBuilder::new();
         let reader = builder.has_headers(false).flexible(true).buffer_capacity(1 << 16).from_reader(watch);
-        Table { reader, record: ByteRecord::new() }
+        CsvReader { reader, record: ByteRecord::new() }
     }
 
-    /// The next row, the header first; blank lines are left out.
+    /// Reads the next row, the header first. Blank lines are skipped.
     ///
     /// # Errors
     /// When the content cannot be read.
@@ -72,26 +71,26 @@ impl<R: Read> Table<R> {
         Ok(Some((line, fault.map_or(Ok(&self.record), Err))))
     }
 
-    /// The line up to which the content has passed.
+    /// The line up to which the content was read.
     pub fn line(&self) -> u64 {
         self.reader.get_ref().line
     }
 }
 
-/// Sees the bytes of a table on their way to the reader, by the reader's own rules of where rows end. Of a row that is
-/// too long it passes no more than the bound, and ends there.
+/// Checks the bytes of a table on their way to the csv crate, by the crate's own rules of where rows end. The content ends
+/// where a row reaches the length limit.
 struct Watch<R> {
     from: R,
-    most: usize,
+    max_bytes: usize,
     /// The line of the next byte.
     line: u64,
     row: Option<Row>,
-    /// The rows that have passed and are not read yet: their lines and faults.
+    /// The lines and faults of rows that were passed on and not yet returned.
     ended: VecDeque<(u64, Option<TableFault>)>,
     is_over: bool,
 }
 
-/// The row of which the next byte is.
+/// The row in progress.
 struct Row {
     line: u64,
     bytes: usize,
@@ -127,7 +126,7 @@ impl<R: Read> Read for Watch<R> {
 }
 
 impl<R> Watch<R> {
-    /// Sees a byte pass; false when the row is too long for it.
+    /// Checks a byte; false when the row would become too long.
     fn see(&mut self, byte: u8) -> bool {
         let line = self.line;
         self.line += u64::from(byte == b'\n');
@@ -141,7 +140,7 @@ impl<R> Watch<R> {
             self.row = None;
             return true;
         }
-        if row.bytes == self.most {
+        if row.bytes == self.max_bytes {
             let fault = TableFault::TooLong { in_quotes: row.state == State::Quoted };
             self.ended.push_back((row.line, Some(fault)));
             self.row = None;
@@ -163,7 +162,7 @@ impl<R> Watch<R> {
         true
     }
 
-    /// The last row ends where the content does.
+    /// Ends the last row at the end of the content.
     fn end_content(&mut self) {
         self.is_over = true;
         if let Some(row) = self.row.take() {
@@ -180,8 +179,8 @@ mod tests {
     /// A row as it is read: its line, and its cells or its fault.
     type Shown = (u64, Result<Vec<Vec<u8>>, TableFault>);
 
-    fn rows(content: &[u8], most_bytes: usize) -> Vec<Shown> {
-        let mut table = Table::new(content, most_bytes);
+    fn rows(content: &[u8], max_bytes: usize) -> Vec<Shown> {
+        let mut table = CsvReader::new(content, max_bytes);
         let mut rows = Vec::new();
         while let Some((line, row)) = table.next().unwrap() {
             rows.push((line, row.map(|row| row.iter().map(<[u8]>::to_vec).collect())));
@@ -245,7 +244,7 @@ mod tests {
                 self.0.read(&mut buffer[..room])
             }
         }
-        let mut table = Table::new(Bytes(b"a\nbcde\nf"), 3);
+        let mut table = CsvReader::new(Bytes(b"a\nbcde\nf"), 3);
         assert!(matches!(table.next(), Ok(Some((1, Ok(_))))));
         assert!(matches!(table.next(), Ok(Some((2, Err(TableFault::TooLong { .. }))))));
         assert!(matches!(table.next(), Ok(None)));

@@ -1,162 +1,112 @@
 //! Conferences: their fields and rules (README, "Import").
 
-use std::sync::OnceLock;
-
 use jiff::civil::Date;
-use serde::{Deserialize, Serialize};
 
-use super::curated::{Curated, Fault, Fields, RecordFields, forbid_separator, require_text};
-use super::field::{Field, fields};
-use super::json::Layout;
+use super::curated::{Curated, Fault, forbid_separator, record, require, row};
+use super::field::fields;
 use super::license::Rule;
-use super::{Dataset, DateStatus, Id, Scope};
+use super::value::Links;
+use super::{Dataset, DateStatus, OrganizationFields, Scope, TagFields};
 
 /// A conference edition whose rules hold.
 pub type Conference = Curated<ConferenceFields>;
 
-/// The fields of a conference edition, apart from its id.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs, reason = "named and described by the contract")]
-pub struct ConferenceFields {
-    pub name: Option<String>,
-    pub abbv: Option<String>,
-    pub year: Option<u16>,
-    pub start_date: Option<Date>,
-    pub start_date_status: Option<DateStatus>,
-    pub end_date: Option<Date>,
-    pub abstract_due_date: Option<Date>,
-    pub abstract_due_date_status: Option<DateStatus>,
-    pub late_breaking_due_date: Option<Date>,
-    pub late_breaking_due_date_status: Option<DateStatus>,
-    pub country: Option<String>,
-    pub city: Option<String>,
-    pub venue: Option<String>,
-    pub url: Option<String>,
-    pub therapy_areas: Vec<String>,
-    pub organizations: Vec<Id>,
-    pub tags: Vec<Id>,
-    pub formats: Formats,
+fields! {
+    /// The fields of a conference edition, apart from its id.
+    pub struct ConferenceFields {
+        /// Conference name; searched by `q`
+        pub name: Option<String>,
+        /// Abbreviation or acronym; searched by `q`
+        pub abbv: Option<String>,
+        /// Edition year
+        pub year: Option<u16>,
+        /// Start of the meeting
+        pub start_date: Option<Date>,
+        /// Confidence of `start_date`
+        pub start_date_status: Option<DateStatus>,
+        /// Last day of the meeting; given only with a `start_date`
+        pub end_date: Option<Date>,
+        /// Deadline for abstracts
+        pub abstract_due_date: Option<Date>,
+        /// Confidence of `abstract_due_date`
+        pub abstract_due_date_status: Option<DateStatus>,
+        /// Deadline for late-breaking abstracts
+        pub late_breaking_due_date: Option<Date>,
+        /// Confidence of `late_breaking_due_date`
+        pub late_breaking_due_date_status: Option<DateStatus>,
+        /// Host country, spelled as the `country` filter needs it
+        pub country: Option<String>,
+        /// Host city
+        pub city: Option<String>,
+        /// Venue
+        pub venue: Option<String>,
+        /// Website of the conference
+        pub url: Option<String>,
+        /// Therapy areas in the order of their code points; in CSV one text, joined by `; `
+        pub therapy_areas: Vec<String>,
+        /// Linked organizations in the order of their ids; in CSV their names, joined by `; `
+        pub organizations: Links<OrganizationFields>,
+        /// Tags in the order of their ids; in CSV `Type: Name`, joined by `; `
+        pub tags: Links<TagFields>,
+        /// Presentation formats that the conference takes; a member is null when unknown
+        pub formats: Formats,
+    }
 }
 
-/// Which presentation formats the conference takes.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs, reason = "named by the contract")]
-pub struct Formats {
-    pub oral: Option<bool>,
-    pub poster: Option<bool>,
-    pub e_poster: Option<bool>,
-    pub published_abstract: Option<bool>,
-    pub encore: Option<bool>,
+fields! {
+    /// Which presentation formats the conference takes.
+    pub struct Formats {
+        /// Whether oral presentations are taken
+        pub oral: Option<bool>,
+        /// Whether posters are taken
+        pub poster: Option<bool>,
+        /// Whether electronic posters are taken
+        pub e_poster: Option<bool>,
+        /// Whether abstracts are taken for publication alone
+        pub published_abstract: Option<bool>,
+        /// Whether work that was shown elsewhere before is taken
+        pub encore: Option<bool>,
+    }
 }
 
-static TABLE: &[Field<ConferenceFields>] = fields!(ConferenceFields:
-    Text name;
-    Text abbv;
-    Year year;
-    Date start_date;
-    Status start_date_status;
-    Date end_date;
-    Date abstract_due_date;
-    Status abstract_due_date_status;
-    Date late_breaking_due_date;
-    Status late_breaking_due_date_status;
-    Text country;
-    Text city;
-    Text venue;
-    Text url;
-    Texts therapy_areas;
-    Organizations organizations;
-    Tags tags;
-    Flag formats.oral;
-    Flag formats.poster;
-    Flag formats.e_poster;
-    Flag formats.published_abstract;
-    Flag formats.encore;
-);
-
-impl Fields for ConferenceFields {
-    const STEM: &'static str = "conferences";
-
-    fn table() -> &'static [Field<Self>] {
-        TABLE
-    }
-
-    fn layout() -> &'static Layout {
-        static LAYOUT: OnceLock<Layout> = OnceLock::new();
-        LAYOUT.get_or_init(|| Layout::of_record(TABLE))
-    }
-
-    fn faults(&self) -> Vec<Fault> {
-        let mut faults = Vec::new();
-        require_text(self, &TABLE[0], &mut faults);
-        check_status("start_date_status", self.start_date_status, self.start_date, &mut faults);
-        check_status("abstract_due_date_status", self.abstract_due_date_status, self.abstract_due_date, &mut faults);
-        check_status(
-            "late_breaking_due_date_status",
-            self.late_breaking_due_date_status,
-            self.late_breaking_due_date,
-            &mut faults,
-        );
-        match (self.start_date, self.end_date) {
-            (None, Some(end)) => {
-                faults.push(Fault::of_value("end_date", end, "needs a start_date; give one, or remove the end_date"));
+row!(ConferenceFields, "conferences", |conference, faults| {
+    require("name", &conference.name, faults);
+    let statuses = [
+        ("start_date_status", conference.start_date_status, conference.start_date),
+        ("abstract_due_date_status", conference.abstract_due_date_status, conference.abstract_due_date),
+        ("late_breaking_due_date_status", conference.late_breaking_due_date_status, conference.late_breaking_due_date),
+    ];
+    for (field, status, date) in statuses {
+        match status {
+            None => faults.push(Fault::of(
+                field,
+                "is required; give one of `confirmed`, `estimated`, `copied`, `not_found`, `check`",
+            )),
+            Some(status) => {
+                faults.extend(status.fault_with(date.is_some()).map(|fault| Fault::of_value(field, status, fault)));
             }
-            (Some(start), Some(end)) if end < start => {
-                faults.push(Fault::of_value(
-                    "end_date",
-                    end,
-                    format!("is before the start_date {start}; give the same day or a later one"),
-                ));
-            }
-            _ => {}
         }
-        for area in &self.therapy_areas {
-            if area.is_empty() {
-                faults.push(Fault::of("therapy_areas", "holds an empty name; remove it"));
-            }
-            forbid_separator("therapy_areas", area, "; ", &mut faults);
-        }
-        faults
     }
-}
-
-fn check_status(field: &'static str, status: Option<DateStatus>, date: Option<Date>, faults: &mut Vec<Fault>) {
-    match status {
-        None => faults.push(Fault::of(
-            field,
-            "is required; give one of `confirmed`, `estimated`, `copied`, `not_found`, `check`",
+    match (conference.start_date, conference.end_date) {
+        (None, Some(end)) => {
+            faults.push(Fault::of_value("end_date", end, "needs a start_date; give one, or remove the end_date"));
+        }
+        (Some(start), Some(end)) if end < start => faults.push(Fault::of_value(
+            "end_date",
+            end,
+            format!("is before the start_date {start}; give the same day or a later one"),
         )),
-        Some(status) => {
-            if let Some(message) = status.fault_with(date.is_some()) {
-                faults.push(Fault::of_value(field, status, message));
-            }
+        _ => {}
+    }
+    for area in &conference.therapy_areas {
+        if area.is_empty() {
+            faults.push(Fault::of("therapy_areas", "holds an empty name; remove it"));
         }
+        forbid_separator("therapy_areas", area, "; ", faults);
     }
-}
+});
 
-impl RecordFields for ConferenceFields {
-    const DATASET: Dataset = Dataset::Conferences;
-
-    fn name(&self) -> &str {
-        self.name.as_deref().unwrap_or_default()
-    }
-
-    fn abbv(&self) -> Option<&str> {
-        self.abbv.as_deref()
-    }
-
-    fn organizations(&self) -> &[Id] {
-        &self.organizations
-    }
-
-    fn tags(&self) -> &[Id] {
-        &self.tags
-    }
-
-    fn is_in(&self, scope: &Scope) -> bool {
-        scope.shows_conference(self)
-    }
-}
+record!(ConferenceFields, Dataset::Conferences, |conference, scope| scope.shows_conference(conference));
 
 /// What a scope shows of conferences.
 impl Scope {

@@ -3,9 +3,11 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::field::{Field, Slot, Value};
-use super::json::Layout;
-use super::{Dataset, Id, Scope};
+use super::dataset::Dataset;
+use super::field::{Member, Table};
+use super::id::Id;
+use super::license::Scope;
+use super::value::ReferenceKind;
 
 /// What is wrong with a row, and what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,40 +33,107 @@ impl Fault {
 }
 
 /// The fields of a kind of row, apart from its id.
-pub trait Fields: Default + Clone + PartialEq + Serialize + DeserializeOwned + Send + Sync + 'static {
+pub trait Fields: Member + Default + Clone + PartialEq + Serialize + DeserializeOwned + Send + Sync + 'static {
     /// The stem of its import and export files, and its name in reports.
     const STEM: &'static str;
 
     /// The table of its fields, in the order of JSON keys and CSV columns.
-    fn table() -> &'static [Field<Self>];
-
-    /// The JSON text around its values, worked out once.
-    fn layout() -> &'static Layout;
+    fn table() -> &'static Table;
 
     /// The rules of this kind of row that one row alone can break.
     fn faults(&self) -> Vec<Fault>;
+
+    /// The row's name.
+    fn name(&self) -> &str;
 }
+
+/// Implements [`Fields`] for a struct of [`fields!`](super::field::fields): its stem, and the rules that it can break.
+macro_rules! row {
+    ($row:ty, $stem:literal, |$fields:ident, $faults:ident| $rules:expr) => {
+        impl $crate::model::curated::Fields for $row {
+            const STEM: &'static str = $stem;
+
+            fn table() -> &'static $crate::model::field::Table {
+                static TABLE: std::sync::LazyLock<$crate::model::field::Table> =
+                    std::sync::LazyLock::new($crate::model::field::Table::of::<$row>);
+                &TABLE
+            }
+
+            fn faults(&self) -> Vec<$crate::model::curated::Fault> {
+                let ($fields, mut found) = (self, Vec::new());
+                let $faults = &mut found;
+                $rules;
+                found
+            }
+
+            fn name(&self) -> &str {
+                self.name.as_deref().unwrap_or_default()
+            }
+        }
+    };
+}
+pub(super) use row;
 
 /// The fields of a kind of record: a row with links that licenses decide about.
 pub trait RecordFields: Fields {
     /// The dataset of these records.
     const DATASET: Dataset;
 
-    /// The record's name.
-    fn name(&self) -> &str;
-
     /// The record's abbreviation.
     fn abbv(&self) -> Option<&str>;
 
     /// The linked organizations, by id.
-    fn organizations(&self) -> &[Id];
+    fn organizations(&self) -> &[Id] {
+        self.links(ReferenceKind::Organization)
+    }
 
     /// The linked tags, by id.
-    fn tags(&self) -> &[Id];
+    fn tags(&self) -> &[Id] {
+        self.links(ReferenceKind::Tag)
+    }
+
+    /// The linked rows of a kind, by id.
+    fn links(&self, kind: ReferenceKind) -> &Vec<Id>;
+
+    /// The linked rows of a kind, to be edited.
+    fn links_mut(&mut self, kind: ReferenceKind) -> &mut Vec<Id>;
 
     /// Whether a license of this scope shows the record (README, "Licenses").
     fn is_in(&self, scope: &Scope) -> bool;
 }
+
+/// Implements [`RecordFields`] for a kind of row: its dataset, and whether a scope shows the record.
+macro_rules! record {
+    ($row:ty, $dataset:expr, |$record:ident, $scope:ident| $is_in:expr) => {
+        impl $crate::model::RecordFields for $row {
+            const DATASET: $crate::model::Dataset = $dataset;
+
+            fn abbv(&self) -> Option<&str> {
+                self.abbv.as_deref()
+            }
+
+            fn links(&self, kind: $crate::model::ReferenceKind) -> &Vec<$crate::model::Id> {
+                match kind {
+                    $crate::model::ReferenceKind::Organization => &self.organizations,
+                    $crate::model::ReferenceKind::Tag => &self.tags,
+                }
+            }
+
+            fn links_mut(&mut self, kind: $crate::model::ReferenceKind) -> &mut Vec<$crate::model::Id> {
+                match kind {
+                    $crate::model::ReferenceKind::Organization => &mut self.organizations,
+                    $crate::model::ReferenceKind::Tag => &mut self.tags,
+                }
+            }
+
+            fn is_in(&self, $scope: &$crate::model::Scope) -> bool {
+                let $record = self;
+                $is_in
+            }
+        }
+    };
+}
+pub(super) use record;
 
 /// A row whose rules hold, with its id. It can only be made by [`Curated::new`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -81,20 +150,7 @@ impl<F: Fields> Curated<F> {
     /// # Errors
     /// All faults of the row, in the order of its fields' rules.
     pub fn new(id: Id, mut fields: F) -> Result<Curated<F>, Vec<Fault>> {
-        for field in F::table() {
-            match (field.slot)(&mut fields) {
-                Slot::Text(place) if place.as_deref() == Some("") => *place = None,
-                Slot::Texts(items) => {
-                    items.sort_unstable();
-                    items.dedup();
-                }
-                Slot::Organizations(ids) | Slot::Tags(ids) => {
-                    ids.sort_unstable();
-                    ids.dedup();
-                }
-                _ => {}
-            }
-        }
+        fields.values_mut().into_iter().for_each(|value| value.normalize());
         let faults = fields.faults();
         if faults.is_empty() { Ok(Curated { id, fields }) } else { Err(faults) }
     }
@@ -115,10 +171,10 @@ impl<F: Fields> Curated<F> {
     }
 }
 
-/// The fault of a missing name.
-pub(super) fn require_text<F>(fields: &F, field: &Field<F>, faults: &mut Vec<Fault>) {
-    if let Value::Text(None) = (field.get)(fields) {
-        faults.push(Fault::of(field.name, "is required; give a text"));
+/// The fault of a missing text.
+pub(super) fn require(field: &'static str, text: &Option<String>, faults: &mut Vec<Fault>) {
+    if text.is_none() {
+        faults.push(Fault::of(field, "is required; give a text"));
     }
 }
 

@@ -1,18 +1,30 @@
 //! The two datasets of the service.
 
-use std::fmt;
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 
 /// A dataset: the first member of every path, token and row key (the contract, "What the service does").
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    strum::Display,
+    strum::EnumString,
+    strum::IntoStaticStr,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase", parse_err_ty = UnknownDataset, parse_err_fn = unknown)]
 pub enum Dataset {
     /// Medical conference editions.
-    Conferences,
+    Conferences = 1,
     /// Medical journals.
-    Journals,
+    Journals = 2,
 }
 
 impl Dataset {
@@ -29,10 +41,7 @@ impl Dataset {
 
     /// The number that stands for the dataset in row keys and tokens. Part of the file format.
     pub const fn code(self) -> u8 {
-        match self {
-            Dataset::Conferences => 1,
-            Dataset::Journals => 2,
-        }
+        self as u8
     }
 
     /// The dataset of a [`Dataset::code`].
@@ -40,18 +49,9 @@ impl Dataset {
         Dataset::ALL.into_iter().find(|dataset| dataset.code() == code)
     }
 
-    /// The place in [`Dataset::ALL`], for arrays with one element per dataset.
+    /// The position in [`Dataset::ALL`], for arrays with one element per dataset.
     pub const fn index(self) -> usize {
-        match self {
-            Dataset::Conferences => 0,
-            Dataset::Journals => 1,
-        }
-    }
-}
-
-impl fmt::Display for Dataset {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+        self as usize - 1
     }
 }
 
@@ -60,10 +60,6 @@ impl fmt::Display for Dataset {
 #[error("`{0}` is not a dataset; the datasets are `conferences` and `journals`")]
 pub struct UnknownDataset(String);
 
-impl FromStr for Dataset {
-    type Err = UnknownDataset;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Dataset::ALL.into_iter().find(|dataset| dataset.as_str() == text).ok_or_else(|| UnknownDataset(text.to_owned()))
-    }
+fn unknown(text: &str) -> UnknownDataset {
+    UnknownDataset(text.to_owned())
 }

@@ -1,4 +1,4 @@
-//! The comparison of `q` and of alphabetical order: case and diacritics do not count, in any script.
+//! Text folding for `q` and alphabetical order: case and diacritics are ignored, in any script.
 
 use icu_casemap::CaseMapper;
 use unicode_normalization::UnicodeNormalization;

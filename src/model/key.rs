@@ -32,7 +32,7 @@ impl ApiKey {
         Ok(ApiKey(format!("{PREFIX}{random}{checksum}")))
     }
 
-    /// Reads a key as a caller sends it. The checksum rejects slips of the pen without a look-up.
+    /// Reads a key as a caller sends it. The checksum rejects typing errors without a look-up.
     ///
     /// # Errors
     /// [`NotAKey`] when form or checksum are wrong.
@@ -46,7 +46,7 @@ impl ApiKey {
         Ok(ApiKey(text.to_owned()))
     }
 
-    /// What is stored and looked up. 190 random bits need no salt and no slow hash.
+    /// The hash that is stored and looked up. 190 random bits need no salt and no slow hash.
     pub fn hash(&self) -> KeyHash {
         KeyHash::of(self.0.as_bytes())
     }
@@ -74,7 +74,7 @@ impl KeyHash {
     }
 }
 
-/// What the service keeps of a key.
+/// A key as it is stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KeyRecord {
     /// Its public id, for `key list`, `key revoke` and logs.
@@ -98,7 +98,8 @@ pub struct KeyRecord {
 }
 
 /// Whether a key can be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum KeyStatus {
     /// It can.
     Active,
@@ -117,13 +118,8 @@ impl KeyStatus {
     }
 
     /// The word in `key list`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            KeyStatus::Active => "active",
-            KeyStatus::Replaced => "replaced",
-            KeyStatus::Revoked => "revoked",
-            KeyStatus::Expired => "expired",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -1,7 +1,6 @@
 //! Licenses: which datasets, and which conferences, a caller sees (README, "Licenses").
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -66,24 +65,16 @@ impl Scope {
 }
 
 /// One of a scope's sets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum Rule {
     /// The set of therapy areas.
+    #[strum(to_string = "therapy areas")]
     TherapyAreas,
     /// The set of countries.
     Countries,
     /// The set of years.
     Years,
-}
-
-impl fmt::Display for Rule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Rule::TherapyAreas => "therapy areas",
-            Rule::Countries => "countries",
-            Rule::Years => "years",
-        })
-    }
 }
 
 /// A license.

@@ -3,13 +3,13 @@
 //! In reading order:
 //! - [`dataset`] and [`id`]: what is named in every path and every row.
 //! - [`number`], [`time`], [`status`]: the small values with rules of their own.
-//! - [`field`]: a field's name, kind and place in its row. Everything that goes over the fields
-//!   of a row (JSON, CSV, import, documentation) goes over these tables.
+//! - [`value`]: the kinds of field values, each with its JSON, CSV, schema and parser.
+//! - [`field`]: the fields of a row as a table. JSON, CSV, import and documentation go over these tables.
 //! - [`curated`]: a row whose rules hold; [`conference`], [`journal`], [`mod@reference`] are the four kinds.
 //! - [`json`] and [`flat`]: the two shapes that a row takes outside.
 //! - [`license`] and [`key`]: who may see what, and what an answer rests on; [`network`]: from where.
-//! - [`fold`]: the text comparison of `q` and of alphabetical order.
-//! - [`printable`]: texts from outside, as a terminal may show them.
+//! - [`fold`]: text folding for `q` and alphabetical order.
+//! - [`printable`]: texts from outside, made safe for a terminal.
 
 pub mod conference;
 pub mod curated;
@@ -28,6 +28,10 @@ pub mod printable;
 pub mod reference;
 pub mod status;
 pub mod time;
+pub mod value;
+
+#[cfg(test)]
+mod tests;
 
 pub use conference::{Conference, ConferenceFields};
 pub use curated::{Curated, Fault, Fields, RecordFields};

@@ -28,7 +28,7 @@ pub fn parse_network(text: &str) -> Result<IpNet, String> {
     }
 }
 
-/// Whom an address is counted for: an IPv6 caller owns a /64, so its addresses are one.
+/// The address under which limits count a caller: IPv6 callers own a /64, so that counts as one.
 pub fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => {

@@ -4,6 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Value as Schema, json};
+
+use super::value::{JsonType, Scalar};
 
 /// A finite number from 0. Written without an exponent and without a needless `.0`, the same in JSON and CSV,
 /// so that a value read back is written as the same bytes.
@@ -63,6 +66,20 @@ impl Serialize for Number {
 impl<'de> Deserialize<'de> for Number {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Number::try_from(f64::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
+impl Scalar for Number {
+    const TYPE_NAME: &'static str = "number";
+    const JSON_TYPE: JsonType = JsonType::Number;
+    const EXPECTED: &'static str = "write a number from 0, such as 4.2";
+
+    fn schema() -> Schema {
+        json!({"type": "number", "minimum": 0})
+    }
+
+    fn parse(text: &str) -> Result<Number, String> {
+        text.parse().map_err(|_| Self::EXPECTED.to_owned())
     }
 }
 

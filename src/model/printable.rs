@@ -1,9 +1,9 @@
-//! Texts for a terminal: what came from outside must not be able to steer it.
+//! Texts for a terminal: text from outside must not be able to control it.
 
 use std::fmt;
 
-/// A text from outside, as a terminal may show it: what would move the cursor, end the line, or turn the direction in
-/// which all that follows is read, stands escaped (`\u{1b}`, `\n`).
+/// Displays a text from outside with escapes (`\u{1b}`, `\n`) for characters that move the cursor, end the line or change the
+/// direction of what follows.
 #[derive(Clone, Copy, Debug)]
 pub struct Printable<'a>(pub &'a str);
 

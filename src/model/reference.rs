@@ -1,15 +1,13 @@
 //! Organizations and tags: what records link to.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::sync::OnceLock;
-
-use serde::{Deserialize, Serialize};
 
 use super::Id;
-use super::curated::{Curated, Fault, Fields, forbid_separator, require_text};
-use super::field::{Field, fields};
-use super::json::{self, Layout};
+use super::curated::{Curated, Fields, forbid_separator, require, row};
+use super::field::fields;
+use super::json;
+use super::value::LinkTexts;
+pub use super::value::{LinkTarget, ReferenceKind};
 
 /// An organization whose rules hold.
 pub type Organization = Curated<OrganizationFields>;
@@ -17,135 +15,69 @@ pub type Organization = Curated<OrganizationFields>;
 /// A tag whose rules hold.
 pub type Tag = Curated<TagFields>;
 
-/// The fields of an organization, apart from its id.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs, reason = "named and described by the contract; `kind` is its `type`")]
-pub struct OrganizationFields {
-    pub name: Option<String>,
-    pub abbv: Option<String>,
-    pub kind: Option<String>,
-    pub url: Option<String>,
-}
-
-/// The fields of a tag, apart from its id.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs, reason = "named and described by the contract; `kind` is its `type`")]
-pub struct TagFields {
-    pub kind: Option<String>,
-    pub name: Option<String>,
-    pub category: Option<String>,
-}
-
-static ORGANIZATION: &[Field<OrganizationFields>] = fields!(OrganizationFields:
-    Text name;
-    Text abbv;
-    Text kind as "type";
-    Text url;
-);
-
-static TAG: &[Field<TagFields>] = fields!(TagFields:
-    Text kind as "type";
-    Text name;
-    Text category;
-);
-
-impl Fields for OrganizationFields {
-    const STEM: &'static str = "organizations";
-
-    fn table() -> &'static [Field<Self>] {
-        ORGANIZATION
-    }
-
-    fn layout() -> &'static Layout {
-        static LAYOUT: OnceLock<Layout> = OnceLock::new();
-        LAYOUT.get_or_init(|| Layout::of_reference(ORGANIZATION))
-    }
-
-    fn faults(&self) -> Vec<Fault> {
-        let mut faults = Vec::new();
-        require_text(self, &ORGANIZATION[0], &mut faults);
-        forbid_separator("name", self.name.as_deref().unwrap_or_default(), "; ", &mut faults);
-        faults
+fields! {
+    /// The fields of an organization, apart from its id.
+    pub struct OrganizationFields {
+        /// Name; no two organizations share one
+        pub name: Option<String>,
+        /// Abbreviation
+        pub abbv: Option<String>,
+        /// Kind of organization
+        pub kind: Option<String> as "type",
+        /// Website
+        pub url: Option<String>,
     }
 }
 
-impl Fields for TagFields {
-    const STEM: &'static str = "tags";
-
-    fn table() -> &'static [Field<Self>] {
-        TAG
-    }
-
-    fn layout() -> &'static Layout {
-        static LAYOUT: OnceLock<Layout> = OnceLock::new();
-        LAYOUT.get_or_init(|| Layout::of_reference(TAG))
-    }
-
-    fn faults(&self) -> Vec<Fault> {
-        let mut faults = Vec::new();
-        require_text(self, &TAG[0], &mut faults);
-        require_text(self, &TAG[1], &mut faults);
-        let kind = self.kind.as_deref().unwrap_or_default();
-        forbid_separator("type", kind, "; ", &mut faults);
-        forbid_separator("type", kind, ": ", &mut faults);
-        forbid_separator("name", self.name.as_deref().unwrap_or_default(), "; ", &mut faults);
-        faults
+fields! {
+    /// The fields of a tag, apart from its id.
+    pub struct TagFields {
+        /// Kind of tag, for example a topic area, an audience or an attendee geography
+        pub kind: Option<String> as "type",
+        /// Name; no two tags share both type and name
+        pub name: Option<String>,
+        /// Group within the type
+        pub category: Option<String>,
     }
 }
 
-/// Which of the two kinds of rows that records link to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ReferenceKind {
-    /// An organization.
-    Organization,
-    /// A tag.
-    Tag,
-}
+row!(OrganizationFields, "organizations", |organization, faults| {
+    require("name", &organization.name, faults);
+    forbid_separator("name", organization.name(), "; ", faults);
+});
 
-impl ReferenceKind {
-    /// Both kinds.
-    pub const ALL: [ReferenceKind; 2] = [ReferenceKind::Organization, ReferenceKind::Tag];
-
-    /// The number that stands for the kind in row keys. Part of the file format.
-    pub const fn code(self) -> u8 {
-        match self {
-            ReferenceKind::Organization => 1,
-            ReferenceKind::Tag => 2,
-        }
-    }
-}
-
-impl fmt::Display for ReferenceKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            ReferenceKind::Organization => "organization",
-            ReferenceKind::Tag => "tag",
-        })
-    }
-}
+row!(TagFields, "tags", |tag, faults| {
+    require("type", &tag.kind, faults);
+    require("name", &tag.name, faults);
+    let kind = tag.kind.as_deref().unwrap_or_default();
+    forbid_separator("type", kind, "; ", faults);
+    forbid_separator("type", kind, ": ", faults);
+    forbid_separator("name", tag.name(), "; ", faults);
+});
 
 /// The fields of a kind of row that records link to.
-pub trait ReferenceFields: Fields {
-    /// Which kind.
-    const KIND: ReferenceKind;
-
+pub trait ReferenceFields: Fields + LinkTarget {
     /// The text that names the row in CSV lists and in imports: the name, of a tag `Type: Name`. Unique.
     fn label(&self) -> String;
 }
 
-impl ReferenceFields for OrganizationFields {
+impl LinkTarget for OrganizationFields {
     const KIND: ReferenceKind = ReferenceKind::Organization;
+}
 
+impl ReferenceFields for OrganizationFields {
     fn label(&self) -> String {
-        self.name.clone().unwrap_or_default()
+        self.name().to_owned()
     }
 }
 
-impl ReferenceFields for TagFields {
+impl LinkTarget for TagFields {
     const KIND: ReferenceKind = ReferenceKind::Tag;
+}
 
+impl ReferenceFields for TagFields {
     fn label(&self) -> String {
-        format!("{}: {}", self.kind.as_deref().unwrap_or_default(), self.name.as_deref().unwrap_or_default())
+        format!("{}: {}", self.kind.as_deref().unwrap_or_default(), self.name())
     }
 }
 
@@ -177,21 +109,20 @@ pub struct References {
 }
 
 impl References {
-    /// The JSON object of a linked row; `null` where the link leads nowhere, which no commit lets happen.
-    pub fn json(&self, kind: ReferenceKind, id: Id) -> &[u8] {
-        let json = match kind {
-            ReferenceKind::Organization => self.organizations.get(&id).map(|found| &found.json),
-            ReferenceKind::Tag => self.tags.get(&id).map(|found| &found.json),
-        };
-        json.map_or(b"null", Vec::as_slice)
+    fn find(&self, kind: ReferenceKind, id: Id) -> Option<(&[u8], &str)> {
+        match kind {
+            ReferenceKind::Organization => self.organizations.get(&id).map(|found| (&*found.json, &*found.label)),
+            ReferenceKind::Tag => self.tags.get(&id).map(|found| (&*found.json, &*found.label)),
+        }
+    }
+}
+
+impl LinkTexts for References {
+    fn json(&self, kind: ReferenceKind, id: Id) -> &[u8] {
+        self.find(kind, id).map_or(b"null", |(json, _)| json)
     }
 
-    /// The CSV text of a linked row.
-    pub fn label(&self, kind: ReferenceKind, id: Id) -> &str {
-        let label = match kind {
-            ReferenceKind::Organization => self.organizations.get(&id).map(|found| &found.label),
-            ReferenceKind::Tag => self.tags.get(&id).map(|found| &found.label),
-        };
-        label.map_or("", String::as_str)
+    fn label(&self, kind: ReferenceKind, id: Id) -> &str {
+        self.find(kind, id).map_or("", |(_, label)| label)
     }
 }

@@ -1,13 +1,16 @@
 //! How far a conference date can be trusted.
 
-use std::fmt;
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
+use serde_json::{Value as Schema, json};
+
+use super::value::{JsonType, Scalar};
 
 /// The confidence of a date (the contract, "Date confidence values").
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::Display, strum::EnumString, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum DateStatus {
     /// Published by the organizer and checked against the official source.
     Confirmed,
@@ -27,14 +30,8 @@ impl DateStatus {
         [DateStatus::Confirmed, DateStatus::Estimated, DateStatus::Copied, DateStatus::NotFound, DateStatus::Check];
 
     /// The value in JSON and CSV.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            DateStatus::Confirmed => "confirmed",
-            DateStatus::Estimated => "estimated",
-            DateStatus::Copied => "copied",
-            DateStatus::NotFound => "not_found",
-            DateStatus::Check => "check",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// What is wrong with a date, or its absence, under this status; `None` when they agree.
@@ -49,21 +46,16 @@ impl DateStatus {
     }
 }
 
-impl fmt::Display for DateStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+impl Scalar for DateStatus {
+    const TYPE_NAME: &'static str = "string, a date confidence";
+    const JSON_TYPE: JsonType = JsonType::Text;
+    const EXPECTED: &'static str = "write one of the texts `confirmed`, `estimated`, `copied`, `not_found`, `check`";
+
+    fn schema() -> Schema {
+        json!({"$ref": "#/components/schemas/DateStatus"})
     }
-}
 
-/// The text is not a status.
-#[derive(Debug, thiserror::Error)]
-#[error("write one of `confirmed`, `estimated`, `copied`, `not_found`, `check`")]
-pub struct NotAStatus;
-
-impl FromStr for DateStatus {
-    type Err = NotAStatus;
-
-    fn from_str(text: &str) -> Result<Self, NotAStatus> {
-        DateStatus::ALL.into_iter().find(|status| status.as_str() == text).ok_or(NotAStatus)
+    fn parse(text: &str) -> Result<DateStatus, String> {
+        text.parse().map_err(|_| "write one of `confirmed`, `estimated`, `copied`, `not_found`, `check`".to_owned())
     }
 }

@@ -34,29 +34,18 @@ impl Timestamp {
 
     /// The UTC day.
     pub fn date(self) -> Date {
-        self.civil().date()
+        jiff::tz::Offset::UTC.to_datetime(self.instant()).date()
     }
 
-    fn civil(self) -> jiff::civil::DateTime {
+    fn instant(self) -> jiff::Timestamp {
         // In range by construction; the epoch stands in for what cannot be.
-        let instant = jiff::Timestamp::from_second(self.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-        jiff::tz::Offset::UTC.to_datetime(instant)
+        jiff::Timestamp::from_second(self.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH)
     }
 }
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let at = self.civil();
-        write!(
-            f,
-            "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z",
-            at.year(),
-            at.month(),
-            at.day(),
-            at.hour(),
-            at.minute(),
-            at.second()
-        )
+        self.instant().fmt(f)
     }
 }
 
@@ -73,17 +62,8 @@ pub struct NotADate;
 
 /// Reads `YYYY-MM-DD`, exactly: other spellings that ISO 8601 allows would not be written back the same.
 pub fn parse_date(text: &str) -> Result<Date, NotADate> {
-    let bytes = text.as_bytes();
-    let shaped = bytes.len() == 10
-        && bytes.iter().enumerate().all(|(at, byte)| match at {
-            4 | 7 => *byte == b'-',
-            _ => byte.is_ascii_digit(),
-        });
-    if !shaped {
-        return Err(NotADate);
-    }
-    let date = Date::from_str(text).map_err(|_| NotADate)?;
-    if date.year() < 1 { Err(NotADate) } else { Ok(date) }
+    let is_shaped = matches!(text.as_bytes(), [_, _, _, _, b'-', _, _, b'-', _, _]);
+    Date::from_str(text).ok().filter(|date| is_shaped && date.year() >= 1).ok_or(NotADate)
 }
 
 /// The text is neither a day nor an instant.
@@ -105,7 +85,7 @@ pub fn parse_time(text: &str) -> Result<Timestamp, NotATime> {
     if let Ok(date) = parse_date(text) {
         return civil_utc(date.to_datetime(jiff::civil::Time::midnight()));
     }
-    // Split by hand: the library also takes a blank as separator, which here is a `+` lost in a query.
+    // Split by hand: the library also accepts a blank as separator, which here is a `+` lost in a query.
     let (date, rest) = match (text.get(..10), text.get(10..)) {
         (Some(date), Some(rest)) => (parse_date(date).map_err(|_| NotATime::Malformed)?, rest),
         _ => return Err(NotATime::Malformed),
@@ -203,6 +183,11 @@ mod tests {
             ("2026-02-29", Err(NotATime::Malformed)),
             ("2026-3-5", Err(NotATime::Malformed)),
             ("20260315", Err(NotATime::Malformed)),
+            ("2026-W11-7", Err(NotATime::Malformed)),
+            ("2026-03-1 ", Err(NotATime::Malformed)),
+            ("-202-03-15", Err(NotATime::Malformed)),
+            ("+202-03-15", Err(NotATime::Malformed)),
+            ("2026-03-1T", Err(NotATime::Malformed)),
             ("2026-03-15T24:00:00Z", Err(NotATime::Malformed)),
             ("2026-03-15T09:30:60Z", Err(NotATime::Malformed)),
             ("2026-03-15T09:30:00.Z", Err(NotATime::Malformed)),

@@ -56,7 +56,7 @@ fn write_csv<F: RecordFields>(view: &View<'_>, cache: &SegmentCache) -> Result<(
     let references = view.references()?;
     write(view, cache, Form::Csv, &head, |row, _, out| {
         let (record, updated_at) = view.record::<F>(row)?;
-        let cells = flat::record_cells(&record, updated_at, references);
+        let cells = flat::record_cells(&record, updated_at, &**references);
         push_row(out, cells.iter().map(|cell| cell.as_bytes()))
     })
 }

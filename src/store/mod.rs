@@ -1,9 +1,9 @@
 //! The database: one redb file, one writer at a time, any number of read-only followers.
 //!
 //! Only this module names redb. In reading order:
-//! - [`format`]: the page that describes the file.
-//! - [`file`]: who may touch the file, and when.
-//! - [`write`]: what a commit does.
+//! - [`mod@format`]: the page that describes the file.
+//! - [`mod@file`]: who may touch the file, and when.
+//! - [`mod@write`]: what a commit does.
 //! - [`read`]: what an answer may ask.
 //! - [`check`]: every index, hash and count compared with the records, without the code that it checks.
 //! - [`error`]: what can go wrong; [`panics`] of the engine on damaged files.

@@ -16,6 +16,7 @@ mod damage;
 mod damaged_commands;
 mod deferred;
 mod demo;
+mod examples;
 mod exports;
 mod faults;
 mod first_import;

@@ -120,8 +120,8 @@ fn conference(record: &Record) -> ConferenceFields {
         country: record.country.map(str::to_owned),
         venue: Some(format!("Hall {}", record.version)),
         therapy_areas: record.areas.iter().rev().map(|area| (*area).to_owned()).collect(),
-        organizations: ids(record.organizations.iter().rev().copied()),
-        tags: ids(record.tags.iter().copied()),
+        organizations: ids(record.organizations.iter().rev().copied()).into(),
+        tags: ids(record.tags.iter().copied()).into(),
         ..ConferenceFields::default()
     }
 }
@@ -131,8 +131,8 @@ fn journal(record: &Record) -> JournalFields {
         name: Some(record.words()),
         abbv: record.abbv.map(|at| WORDS[at].0.to_owned()),
         h_index: Some(record.version.into()),
-        organizations: ids(record.organizations.iter().copied()),
-        tags: ids(record.tags.iter().rev().copied()),
+        organizations: ids(record.organizations.iter().copied()).into(),
+        tags: ids(record.tags.iter().rev().copied()).into(),
         ..JournalFields::default()
     }
 }

@@ -225,14 +225,28 @@ fn batch(rows: Rows) -> Batch {
             .conferences
             .into_iter()
             .map(|(id, (fields, of, with))| {
-                row(id, ConferenceFields { organizations: links(of, organizations), tags: links(with, tags), ..fields })
+                row(
+                    id,
+                    ConferenceFields {
+                        organizations: links(of, organizations).into(),
+                        tags: links(with, tags).into(),
+                        ..fields
+                    },
+                )
             })
             .collect(),
         journals: rows
             .journals
             .into_iter()
             .map(|(id, (fields, of, with))| {
-                row(id, JournalFields { organizations: links(of, organizations), tags: links(with, tags), ..fields })
+                row(
+                    id,
+                    JournalFields {
+                        organizations: links(of, organizations).into(),
+                        tags: links(with, tags).into(),
+                        ..fields
+                    },
+                )
             })
             .collect(),
     }

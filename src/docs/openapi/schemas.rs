@@ -3,9 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{component, object};
-use crate::docs::fields::{FieldDoc, Type, group_note, record_fields, reference_fields, status_meaning};
-use crate::model::field::Kind;
-use crate::model::{Access, ConferenceFields, Dataset, DateStatus, Id, JournalFields, OrganizationFields, TagFields};
+use crate::docs::fields::{FieldDoc, group_note, record_fields, reference_fields, status_meaning};
+use crate::model::{ConferenceFields, Dataset, DateStatus, Id, JournalFields, OrganizationFields, TagFields};
 
 /// The document's schemas.
 pub fn all() -> Value {
@@ -100,36 +99,12 @@ fn nested(properties: &[Property]) -> Value {
 }
 
 fn field_schema(field: &FieldDoc) -> Value {
-    let mut schema = match field.value_type {
-        Type::Id => component("schemas", "Id"),
-        Type::Timestamp => component("schemas", "Timestamp"),
-        Type::Of(kind) => kind_schema(kind),
-    };
+    let mut schema = field.schema.clone();
     if field.nullable {
         make_nullable(&mut schema);
     }
     schema["description"] = field.note.into();
     schema
-}
-
-fn kind_schema(kind: Kind) -> Value {
-    match kind {
-        Kind::Text => json!({"type": "string", "minLength": 1}),
-        Kind::Date => json!({"type": "string", "format": "date"}),
-        Kind::Status => component("schemas", "DateStatus"),
-        Kind::Year => json!({"type": "integer", "minimum": 1900, "maximum": 2100}),
-        Kind::Whole => json!({"type": "integer", "minimum": 0, "maximum": Id::MAX.get()}),
-        Kind::Number => json!({"type": "number", "minimum": 0}),
-        Kind::Flag => json!({"type": "boolean"}),
-        Kind::Access => json!({"type": "string", "enum": Access::ALL.map(Access::as_str)}),
-        Kind::Texts => list_of(json!({"type": "string", "minLength": 1})),
-        Kind::Organizations => list_of(component("schemas", "Organization")),
-        Kind::Tags => list_of(component("schemas", "Tag")),
-    }
-}
-
-fn list_of(items: Value) -> Value {
-    json!({"type": "array", "items": items, "uniqueItems": true})
 }
 
 fn make_nullable(schema: &mut Value) {

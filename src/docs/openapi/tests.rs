@@ -258,8 +258,8 @@ fn rendered_conferences() -> Vec<Value> {
         abstract_due_date_status: Some(DateStatus::NotFound),
         late_breaking_due_date_status: Some(DateStatus::Check),
         therapy_areas: vec!["Oncology".to_owned(), "Cardiology".to_owned()],
-        organizations: vec![Id::try_from(3).unwrap()],
-        tags: vec![Id::try_from(4).unwrap()],
+        organizations: vec![Id::try_from(3).unwrap()].into(),
+        tags: vec![Id::try_from(4).unwrap()].into(),
         ..Default::default()
     };
     full.formats.oral = Some(true);
@@ -279,7 +279,7 @@ fn rendered_journals() -> Vec<Value> {
         name: text("Journal"),
         impact_factor: "4.25".parse().ok(),
         impact_factor_year: Some(2025),
-        tags: vec![Id::try_from(4).unwrap()],
+        tags: vec![Id::try_from(4).unwrap()].into(),
         ..Default::default()
     };
     full.publishing.access = Some(Access::Hybrid);

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::records::MergedRecords;
-use crate::import::report::{Place, Warning, shortened};
+use crate::import::report::{Finding, MAX_WARNINGS, Position, shortened};
 use crate::model::ConferenceFields;
 use crate::model::fold::fold;
 
@@ -56,13 +56,13 @@ fn comparable(country: &str) -> String {
 pub(super) fn warn_of_spellings(
     conferences: &MergedRecords<ConferenceFields>,
     in_use: &BTreeSet<String>,
-    warnings: &mut Vec<Warning>,
+    warnings: &mut Vec<Finding>,
 ) {
-    let mut new: BTreeMap<&str, (usize, Option<&Place>)> = BTreeMap::new();
+    let mut new: BTreeMap<&str, (usize, Option<&Position>)> = BTreeMap::new();
     for (id, row) in &conferences.rows {
         let country = row.as_ref().and_then(|row| row.fields().country.as_deref());
         if let Some(country) = country.filter(|country| !in_use.contains(*country)) {
-            new.entry(country).or_insert((0, conferences.places.get(id))).0 += 1;
+            new.entry(country).or_insert((0, conferences.positions.get(id))).0 += 1;
         }
     }
     let mut known: HashMap<String, &str> =
@@ -70,17 +70,17 @@ pub(super) fn warn_of_spellings(
     // Among new spellings the most frequent one is taken for the right one.
     let mut new: Vec<_> = new.into_iter().collect();
     new.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
-    for (country, (count, place)) in new {
+    for (country, (count, position)) in new {
         let key = comparable(country);
-        match (known.get(&key), place) {
-            (Some(_), Some(_)) if warnings.len() >= Warning::KEPT => return,
-            (Some(other), Some(place)) => {
+        match (known.get(&key), position) {
+            (Some(_), Some(_)) if warnings.len() >= MAX_WARNINGS => return,
+            (Some(other), Some(position)) => {
                 let rows = if count == 1 { "1 row".to_owned() } else { format!("{count} rows, the first is here") };
                 let message = format!(
                     "is another spelling of `{}` ({rows}); licenses and filters tell them apart",
                     shortened(other)
                 );
-                warnings.push(Warning::of_value(place, "country", country, message));
+                warnings.push(Finding::new(position, Some("country"), Some(country), &message));
             }
             _ => {
                 known.insert(key, country);

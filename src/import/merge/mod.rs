@@ -1,6 +1,6 @@
-//! Phase 2: rows to a batch, judged on the state after the run, under the writer's lock (README, "Import").
+//! Phase 2: merges rows with the stored state into a batch, under the writer's lock (README, "Import").
 //!
-//! What is linked is settled first, since a linked name means its final bearer (`references`); then each record is
+//! What is linked is resolved first, since a linked name means the row that has it after the run (`references`); then each record is
 //! merged with its stored values (`records`); last, what is removed is checked against what still links it.
 
 mod countries;
@@ -12,11 +12,12 @@ mod removals;
 mod tests;
 
 use self::records::{Links, MergedRecords, merge_records};
-use self::references::{Settled, settle};
+use self::references::{Resolved, resolve};
 use self::removals::Removals;
 pub use self::removals::{Options, TooManyRemovals};
-use super::report::{BadRows, Warning};
-use super::rows::{Cell, Edit, Link, Row, Rows};
+use super::report::{BadRows, Finding};
+use super::rows::{Edit, Row, Rows};
+use super::statement::{Link, LinkList};
 use crate::model::reference::ReferenceFields;
 use crate::model::{ConferenceFields, Dataset, JournalFields, OrganizationFields, TagFields};
 use crate::store::StoreError;
@@ -28,7 +29,7 @@ pub struct Merged {
     /// What the run states. Rows equal to the stored ones are in it.
     pub batch: Batch,
     /// What a curator may want to look at.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<Finding>,
 }
 
 /// Why a run is not committed.
@@ -57,8 +58,8 @@ pub fn merge<C: Curation>(rows: Rows, curation: &C, options: &Options) -> Result
     let mut tag_objects = Vec::new();
     collect_objects(&conferences, &mut organization_objects, &mut tag_objects);
     collect_objects(&journals, &mut organization_objects, &mut tag_objects);
-    let organizations = settle(organizations, &organization_objects, &stored.organizations, &mut bad, &mut warnings);
-    let tags = settle(tags, &tag_objects, &stored.tags, &mut bad, &mut warnings);
+    let organizations = resolve(organizations, &organization_objects, &stored.organizations, &mut bad, &mut warnings);
+    let tags = resolve(tags, &tag_objects, &stored.tags, &mut bad, &mut warnings);
 
     let mut links =
         Links { organizations: &organizations, tags: &tags, options, bad: &mut bad, warnings: &mut warnings };
@@ -100,32 +101,31 @@ fn collect_objects<'a, F>(
 ) {
     fn collect<'a, F>(row: &'a Row<impl Sized>, links: &'a [Link<F>], objects: &mut Vec<references::Object<'a, F>>) {
         objects.extend(links.iter().filter_map(|link| match link {
-            Link::Object(object) => Some((&row.place, object)),
+            Link::Object(object) => Some((&row.position, object)),
             Link::Id(_) | Link::Label(_) => None,
         }));
     }
     for row in rows {
-        let Edit::Set(cells) = &row.edit else { continue };
-        for (_, cell) in cells {
-            match cell {
-                Cell::Organizations(links) => collect(row, links, organizations),
-                Cell::Tags(links) => collect(row, links, tags),
-                _ => {}
+        let Edit::Set(statement) = &row.edit else { continue };
+        for list in &statement.links {
+            match list {
+                LinkList::Organizations(links) => collect(row, links, organizations),
+                LinkList::Tags(links) => collect(row, links, tags),
             }
         }
     }
 }
 
-/// A removed organization or tag must not be linked by any record any more.
+/// Checks that no record links a removed organization or tag after the run.
 fn check_still_linked<F: ReferenceFields, C: Curation>(
-    settled: &Settled<F>,
+    resolved: &Resolved<F>,
     conferences: &MergedRecords<ConferenceFields>,
     journals: &MergedRecords<JournalFields>,
     curation: &C,
     bad: &mut BadRows,
 ) -> Result<(), StoreError> {
     const NAMED: usize = 3;
-    for (place, id) in settled.removed() {
+    for (position, id) in resolved.removed() {
         let mut linking = curation.linked_records(F::KIND, id)?;
         linking.retain(|(dataset, record)| match dataset {
             Dataset::Conferences => conferences.links_after(*record, F::KIND, id),
@@ -135,6 +135,7 @@ fn check_still_linked<F: ReferenceFields, C: Curation>(
         if linking.is_empty() {
             continue;
         }
+        let one_of = |dataset: Dataset| dataset.as_str().trim_end_matches('s');
         let named: Vec<String> =
             linking.iter().take(NAMED).map(|(dataset, id)| format!("{} {id}", one_of(*dataset))).collect();
         let more = match linking.len().saturating_sub(NAMED) {
@@ -146,15 +147,7 @@ fn check_still_linked<F: ReferenceFields, C: Curation>(
             F::KIND,
             named.join(", ")
         );
-        bad.push(place, Some("deleted"), Some(&id.to_string()), message);
+        bad.push(position, Some("deleted"), Some(&id.to_string()), message);
     }
     Ok(())
-}
-
-/// What one record of the dataset is called.
-fn one_of(dataset: Dataset) -> &'static str {
-    match dataset {
-        Dataset::Conferences => "conference",
-        Dataset::Journals => "journal",
-    }
 }

@@ -3,29 +3,30 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::formulas::warn_of_formulas;
-use super::references::Settled;
+use super::references::Resolved;
 use super::removals::{Options, Removals};
-use crate::import::report::{BadRows, Place, RowFaults, Warning};
-use crate::import::rows::{Edit, Link, Resolve, Row};
+use crate::import::report::{BadRows, Finding, Position, RowFaults};
+use crate::import::rows::{Edit, Row};
+use crate::import::statement::LinkList;
 use crate::model::{Curated, Id, OrganizationFields, RecordFields, ReferenceKind, TagFields};
 use crate::store::StoreError;
 use crate::store::write::batch::Curation;
 
-/// What records are judged by, and where findings go.
+/// What merging records needs, and where its findings go.
 pub(super) struct Links<'a> {
-    pub organizations: &'a Settled<'a, OrganizationFields>,
-    pub tags: &'a Settled<'a, TagFields>,
+    pub organizations: &'a Resolved<'a, OrganizationFields>,
+    pub tags: &'a Resolved<'a, TagFields>,
     pub options: &'a Options,
     pub bad: &'a mut BadRows,
-    pub warnings: &'a mut Vec<Warning>,
+    pub warnings: &'a mut Vec<Finding>,
 }
 
 /// The records of a dataset that the run states.
 pub(super) struct MergedRecords<F> {
     /// Those whose rules hold, and those that are removed.
     pub rows: BTreeMap<Id, Option<Curated<F>>>,
-    /// Where the files state them, the bad ones included.
-    pub places: HashMap<Id, Place>,
+    /// Their positions in the files, bad rows included.
+    pub positions: HashMap<Id, Position>,
     pub removals: Removals,
 }
 
@@ -34,12 +35,9 @@ impl<F: RecordFields> MergedRecords<F> {
     pub fn links_after(&self, record: Id, kind: ReferenceKind, id: Id) -> bool {
         match self.rows.get(&record) {
             Some(None) => false,
-            Some(Some(row)) => match kind {
-                ReferenceKind::Organization => row.fields().organizations().contains(&id),
-                ReferenceKind::Tag => row.fields().tags().contains(&id),
-            },
+            Some(Some(row)) => row.fields().links(kind).contains(&id),
             // A bad record is reported already, and what it will link is not known.
-            None => !self.places.contains_key(&record),
+            None => !self.positions.contains_key(&record),
         }
     }
 }
@@ -56,11 +54,11 @@ pub(super) fn merge_records<F: RecordFields, C: Curation>(
     let stored_ids = if replaces || removes { curation.record_ids(F::DATASET)? } else { BTreeSet::new() };
 
     let mut merged = BTreeMap::new();
-    let mut places: HashMap<Id, Place> = HashMap::with_capacity(rows.len());
+    let mut positions: HashMap<Id, Position> = HashMap::with_capacity(rows.len());
     for row in rows {
-        if let Some(first) = places.get(&row.id) {
+        if let Some(first) = positions.get(&row.id) {
             let message = format!("stands twice; the first row of this id is at {first}");
-            links.bad.push(&row.place, Some("id"), Some(&row.id.to_string()), message);
+            links.bad.push(&row.position, Some("id"), Some(&row.id.to_string()), message);
             continue;
         }
         match row.edit {
@@ -69,20 +67,24 @@ pub(super) fn merge_records<F: RecordFields, C: Curation>(
                     merged.insert(row.id, None);
                 }
             }
-            Edit::Set(cells) => {
+            Edit::Set(statement) => {
                 let stored = curation.find_record::<F>(row.id)?;
                 let mut fields = stored.as_ref().map(|stored| stored.fields().clone()).unwrap_or_default();
-                let mut faults = RowFaults::new(&row.place, links.bad);
-                let mut resolver =
-                    Resolver { organizations: links.organizations, tags: links.tags, faults: &mut faults };
-                for (field, cell) in cells {
-                    cell.write((field.slot)(&mut fields), &mut resolver);
+                let mut faults = RowFaults::new(&row.position, links.bad);
+                for list in statement.apply_to(&mut fields) {
+                    let (kind, ids) = match list {
+                        LinkList::Organizations(list) => {
+                            (ReferenceKind::Organization, links.organizations.find_ids(list, &mut faults))
+                        }
+                        LinkList::Tags(list) => (ReferenceKind::Tag, links.tags.find_ids(list, &mut faults)),
+                    };
+                    *fields.links_mut(kind) = ids;
                 }
                 // The rules of whole rows are judged on rows that are read whole: else one mistake looks like two.
                 if !row.is_bad && !faults.found() {
                     match Curated::new(row.id, fields) {
                         Ok(record) => {
-                            warn_of_formulas(&row.place, "name", stored.as_ref(), &record, links.warnings);
+                            warn_of_formulas(&row.position, "name", stored.as_ref(), &record, links.warnings);
                             merged.insert(row.id, Some(record));
                         }
                         Err(broken) => faults.push_faults(None, &broken),
@@ -90,28 +92,12 @@ pub(super) fn merge_records<F: RecordFields, C: Curation>(
                 }
             }
         }
-        places.insert(row.id, row.place);
+        positions.insert(row.id, row.position);
     }
     if replaces {
-        merged.extend(stored_ids.iter().filter(|id| !places.contains_key(id)).map(|id| (*id, None)));
+        merged.extend(stored_ids.iter().filter(|id| !positions.contains_key(id)).map(|id| (*id, None)));
     }
     let removed = merged.values().filter(|row| row.is_none()).count();
     let removals = Removals { dataset: F::DATASET, removed, stored: stored_ids.len() };
-    Ok(MergedRecords { rows: merged, places, removals })
-}
-
-struct Resolver<'a, 'f> {
-    organizations: &'a Settled<'a, OrganizationFields>,
-    tags: &'a Settled<'a, TagFields>,
-    faults: &'a mut RowFaults<'f>,
-}
-
-impl Resolve for Resolver<'_, '_> {
-    fn organizations(&mut self, links: Vec<Link<OrganizationFields>>) -> Vec<Id> {
-        self.organizations.resolve(links, self.faults)
-    }
-
-    fn tags(&mut self, links: Vec<Link<TagFields>>) -> Vec<Id> {
-        self.tags.resolve(links, self.faults)
-    }
+    Ok(MergedRecords { rows: merged, positions, removals })
 }

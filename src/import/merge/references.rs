@@ -1,33 +1,36 @@
-//! What the run makes of organizations and tags, and what links mean after it.
+//! Organizations and tags as they will be after the run, and the ids that links resolve to.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::formulas::warn_of_formulas;
 use crate::import::names::nearest;
-use crate::import::report::{BadRows, Place, RowFaults, Warning};
-use crate::import::rows::{Edit, Link, NoLinks, Row};
+use crate::import::report::{BadRows, Finding, Position, RowFaults};
+use crate::import::rows::{Edit, Row};
+use crate::import::statement::Link;
 use crate::model::reference::{ReferenceFields, Referenced};
 use crate::model::{Curated, Id, ReferenceKind};
 
-/// A full object among a record's links, and the record's place.
-pub(super) type Object<'a, F> = (&'a Place, &'a Curated<F>);
+/// A full object among a record's links, and the record's position.
+pub(super) type Object<'a, F> = (&'a Position, &'a Curated<F>);
 
 /// All rows of one kind as they will be after the run.
-pub(super) struct Settled<'a, F> {
+pub(super) struct Resolved<'a, F> {
     stored: &'a BTreeMap<Id, Referenced<F>>,
-    edited: BTreeMap<Id, Edited<F>>,
-    bearers: HashMap<String, Id>,
+    stated: BTreeMap<Id, Stated<F>>,
+    /// The ids of the stated rows in the order in which the run states them.
+    order: Vec<Id>,
+    ids_by_label: HashMap<String, Id>,
 }
 
 /// A row that the run states.
-struct Edited<F> {
-    place: Place,
-    /// The field of its place that states it: of an object the record's list.
-    list: Option<&'static str>,
-    fate: Fate<F>,
+struct Stated<F> {
+    position: Position,
+    /// The field that names it there: of an object the record's list.
+    field: &'static str,
+    outcome: Outcome<F>,
 }
 
-enum Fate<F> {
+enum Outcome<F> {
     Stays(Curated<F>),
     Removed,
     /// It breaks a rule, which is reported. Its label still counts, so that links to it are not reported too.
@@ -37,137 +40,122 @@ enum Fate<F> {
 }
 
 /// Merges rows and objects with the stored rows, and checks what must be unique.
-pub(super) fn settle<'a, F: ReferenceFields>(
+pub(super) fn resolve<'a, F: ReferenceFields>(
     rows: Vec<Row<F>>,
     objects: &[Object<'_, F>],
     stored: &'a BTreeMap<Id, Referenced<F>>,
     bad: &mut BadRows,
-    warnings: &mut Vec<Warning>,
-) -> Settled<'a, F> {
-    let mut edited: BTreeMap<Id, Edited<F>> = BTreeMap::new();
-    let mut order = Vec::with_capacity(rows.len());
-    for row in rows {
-        if let Some(first) = edited.get(&row.id) {
-            let message = format!("stands twice; the first row of this id is at {}", first.place);
-            bad.push(&row.place, Some("id"), Some(&row.id.to_string()), message);
-            continue;
-        }
-        let fate = fate_of_row(row.edit, row.id, row.is_bad, &row.place, stored, bad);
-        order.push(row.id);
-        edited.insert(row.id, Edited { place: row.place, list: None, fate });
-    }
-    add_objects(objects, &mut edited, &mut order, bad);
-    for id in &order {
-        if let Some(Edited { place, list, fate: Fate::Stays(row) }) = edited.get(id) {
-            let before = stored.get(id).map(|referenced| &referenced.row);
-            warn_of_formulas(place, list.unwrap_or("name"), before, row, warnings);
+    warnings: &mut Vec<Finding>,
+) -> Resolved<'a, F> {
+    let (order, ids_by_label) = (Vec::with_capacity(rows.len()), HashMap::new());
+    let mut resolved = Resolved { stored, stated: BTreeMap::new(), order, ids_by_label };
+    rows.into_iter().for_each(|row| resolved.add_row(row, bad));
+    objects.iter().for_each(|(position, object)| resolved.add_object(position, object, bad));
+    for (id, Stated { position, field, outcome }) in resolved.in_order() {
+        if let Outcome::Stays(row) = outcome {
+            let before = stored.get(&id).map(|referenced| &referenced.row);
+            warn_of_formulas(position, field, before, row, warnings);
         }
     }
-    let bearers = find_bearers(&edited, &order, stored, bad);
-    Settled { stored, edited, bearers }
+    resolved.ids_by_label = resolved.find_labels(bad);
+    resolved
 }
 
-fn fate_of_row<F: ReferenceFields>(
-    edit: Edit<F>,
-    id: Id,
-    is_bad: bool,
-    place: &Place,
-    stored: &BTreeMap<Id, Referenced<F>>,
-    bad: &mut BadRows,
-) -> Fate<F> {
-    let Edit::Set(cells) = edit else { return Fate::Removed };
-    let mut fields = stored.get(&id).map(|referenced| referenced.row.fields().clone()).unwrap_or_default();
-    for (field, cell) in cells {
-        cell.write((field.slot)(&mut fields), &mut NoLinks);
+impl<F: ReferenceFields> Resolved<'_, F> {
+    fn in_order(&self) -> impl Iterator<Item = (Id, &Stated<F>)> {
+        self.order.iter().filter_map(|id| Some((*id, self.stated.get(id)?)))
     }
-    let label = fields.label();
-    if is_bad {
-        return Fate::Bad { label };
-    }
-    match Curated::new(id, fields) {
-        Ok(row) => Fate::Stays(row),
-        Err(faults) => {
-            RowFaults::new(place, bad).push_faults(None, &faults);
-            Fate::Bad { label }
-        }
-    }
-}
 
-/// Objects state rows as well; they must agree with the rows of their ids, and with each other.
-fn add_objects<F: ReferenceFields>(
-    objects: &[Object<'_, F>],
-    edited: &mut BTreeMap<Id, Edited<F>>,
-    order: &mut Vec<Id>,
-    bad: &mut BadRows,
-) {
-    for (place, object) in objects {
-        let id = object.id();
-        let Some(first) = edited.get(&id) else {
-            order.push(id);
-            let fate = Fate::Stays((*object).clone());
-            edited.insert(id, Edited { place: (*place).clone(), list: Some(F::STEM), fate });
-            continue;
+    fn add(&mut self, id: Id, position: Position, field: &'static str, outcome: Outcome<F>) {
+        self.order.push(id);
+        self.stated.insert(id, Stated { position, field, outcome });
+    }
+
+    fn add_row(&mut self, row: Row<F>, bad: &mut BadRows) {
+        let Row { position, id, edit, is_bad } = row;
+        if let Some(first) = self.stated.get(&id) {
+            let message = format!("stands twice; the first row of this id is at {}", first.position);
+            return bad.push(&position, Some("id"), Some(&id.to_string()), message);
+        }
+        let outcome = match edit {
+            Edit::Remove => Outcome::Removed,
+            Edit::Set(statement) => {
+                let stored = self.stored.get(&id);
+                let mut fields = stored.map(|referenced| referenced.row.fields().clone()).unwrap_or_default();
+                statement.apply_to(&mut fields);
+                let label = fields.label();
+                match Curated::new(id, fields) {
+                    _ if is_bad => Outcome::Bad { label },
+                    Ok(row) => Outcome::Stays(row),
+                    Err(faults) => {
+                        RowFaults::new(&position, bad).push_faults(None, &faults);
+                        Outcome::Bad { label }
+                    }
+                }
+            }
         };
-        let message = match &first.fate {
-            Fate::Stays(row) if row == *object => continue,
-            Fate::Bad { .. } => continue,
-            Fate::Stays(row) => {
-                let differing: Vec<String> = F::table()
-                    .iter()
-                    .filter(|field| {
-                        format!("{:?}", (field.get)(row.fields())) != format!("{:?}", (field.get)(object.fields()))
-                    })
-                    .map(|field| format!("`{}`", field.name))
+        self.add(id, position, "name", outcome);
+    }
+
+    /// Adds the row that an object states. It must agree with what else states the row.
+    fn add_object(&mut self, position: &Position, object: &Curated<F>, bad: &mut BadRows) {
+        let id = object.id();
+        let Some(first) = self.stated.get(&id) else {
+            return self.add(id, position.clone(), F::STEM, Outcome::Stays(object.clone()));
+        };
+        let message = match &first.outcome {
+            Outcome::Bad { .. } => return,
+            Outcome::Stays(row) if row == object => return,
+            Outcome::Stays(row) => {
+                let none = ();
+                let values = row.fields().values().into_iter().zip(object.fields().values());
+                let differing: Vec<String> = (F::table().fields.iter().zip(values))
+                    .filter(|(_, (one, other))| one.to_csv(&none) != other.to_csv(&none))
+                    .map(|(field, _)| format!("`{}`", field.name))
                     .collect();
                 format!(
                     "the object of this {} differs in {} from what {} makes of it; give them the same values",
                     F::KIND,
                     differing.join(", "),
-                    first.place
+                    first.position
                 )
             }
-            Fate::Removed => format!("the {} is removed at {}; remove it here, or keep it there", F::KIND, first.place),
+            Outcome::Removed => {
+                format!("the {} is removed at {}; remove it here, or keep it there", F::KIND, first.position)
+            }
         };
-        bad.push(place, Some(F::STEM), Some(&id.to_string()), message);
+        bad.push(position, Some(F::STEM), Some(&id.to_string()), message);
     }
-}
 
-/// Who bears which label after the run. A label has one bearer.
-fn find_bearers<F: ReferenceFields>(
-    edited: &BTreeMap<Id, Edited<F>>,
-    order: &[Id],
-    stored: &BTreeMap<Id, Referenced<F>>,
-    bad: &mut BadRows,
-) -> HashMap<String, Id> {
-    let untouched = stored.iter().filter(|(id, _)| !edited.contains_key(id));
-    let mut bearers: HashMap<String, Id> = untouched.map(|(id, referenced)| (referenced.label.clone(), *id)).collect();
-    // In the order in which the run states them, so that it is the later one that is reported.
-    let statements = || order.iter().filter_map(|id| Some((*id, edited.get(id)?)));
-    for (id, statement) in statements() {
-        let Fate::Stays(row) = &statement.fate else { continue };
-        let label = row.fields().label();
-        let Some(bearer) = bearers.get(&label) else {
-            bearers.insert(label, id);
-            continue;
-        };
-        let whose = match edited.get(bearer) {
-            Some(other) => format!("{} {bearer} at {}", F::KIND, other.place),
-            None => format!("{} {bearer} in the database", F::KIND),
-        };
-        let message = format!("is also the name of {whose}; names are unique: use one id, or another name");
-        bad.push(&statement.place, Some(statement.list.unwrap_or("name")), Some(&label), message);
-    }
-    for (id, statement) in statements() {
-        if let Fate::Bad { label } = &statement.fate {
-            bearers.entry(label.clone()).or_insert(id);
+    /// The id of each label after the run. A label that two rows have is reported at the later one.
+    fn find_labels(&self, bad: &mut BadRows) -> HashMap<String, Id> {
+        let untouched = self.stored.iter().filter(|(id, _)| !self.stated.contains_key(id));
+        let mut ids: HashMap<String, Id> = untouched.map(|(id, row)| (row.label.clone(), *id)).collect();
+        for (id, stated) in self.in_order() {
+            let Outcome::Stays(row) = &stated.outcome else { continue };
+            let label = row.fields().label();
+            let Some(other) = ids.get(&label) else {
+                ids.insert(label, id);
+                continue;
+            };
+            let position =
+                self.stated.get(other).map_or("in the database".to_owned(), |other| format!("at {}", other.position));
+            let message = format!(
+                "is also the name of {} {other} {position}; names are unique: use one id, or another name",
+                F::KIND
+            );
+            bad.push(&stated.position, Some(stated.field), Some(&label), message);
         }
+        for (id, stated) in self.in_order() {
+            if let Outcome::Bad { label } = &stated.outcome {
+                ids.entry(label.clone()).or_insert(id);
+            }
+        }
+        ids
     }
-    bearers
-}
 
-impl<F: ReferenceFields> Settled<'_, F> {
     /// The ids that the links mean; links that lead nowhere are reported.
-    pub fn resolve(&self, links: Vec<Link<F>>, faults: &mut RowFaults<'_>) -> Vec<Id> {
+    pub fn find_ids(&self, links: Vec<Link<F>>, faults: &mut RowFaults<'_>) -> Vec<Id> {
         let mut ids = Vec::with_capacity(links.len());
         for link in links {
             match link {
@@ -176,7 +164,7 @@ impl<F: ReferenceFields> Settled<'_, F> {
                     None => ids.push(id),
                     Some(message) => faults.push_value(&F::STEM, &id.to_string(), message),
                 },
-                Link::Label(label) => match self.bearers.get(&label) {
+                Link::Label(label) => match self.ids_by_label.get(&label) {
                     Some(id) => ids.push(*id),
                     None => faults.push_value(&F::STEM, &label, self.why_unknown(&label, faults)),
                 },
@@ -186,9 +174,9 @@ impl<F: ReferenceFields> Settled<'_, F> {
     }
 
     fn why_missing(&self, id: Id) -> Option<String> {
-        match self.edited.get(&id) {
-            Some(Edited { place, fate: Fate::Removed, .. }) => {
-                Some(format!("the {} is removed at {place}; remove the link, or keep it there", F::KIND))
+        match self.stated.get(&id) {
+            Some(Stated { position, outcome: Outcome::Removed, .. }) => {
+                Some(format!("the {} is removed at {position}; remove the link, or keep it there", F::KIND))
             }
             Some(_) => None,
             None if self.stored.contains_key(&id) => None,
@@ -201,36 +189,36 @@ impl<F: ReferenceFields> Settled<'_, F> {
         if kind == ReferenceKind::Tag && !label.contains(": ") {
             return "names no tag; write it as `Type: Name`".to_owned();
         }
-        if !faults.may_search(self.bearers.len()) {
+        if !faults.may_search(self.ids_by_label.len()) {
             return format!("names no {kind}; import it along, or give its full object");
         }
         let removed = self.removed().find(|(_, id)| self.stored.get(id).is_some_and(|found| found.label == label));
-        if let Some((place, _)) = removed {
-            return format!("the {kind} of this name is removed at {place}; remove the link, or keep it there");
+        if let Some((position, _)) = removed {
+            return format!("the {kind} of this name is removed at {position}; remove the link, or keep it there");
         }
-        match nearest(label, self.bearers.keys().map(String::as_str)) {
+        match nearest(label, self.ids_by_label.keys().map(String::as_str)) {
             Some(near) => format!("names no {kind}; did you mean `{near}`? Else import the {kind} along"),
             None => format!("names no {kind}; import it along, or give its full object"),
         }
     }
 
     /// The stored rows that the run removes, and where it says so.
-    pub fn removed(&self) -> impl Iterator<Item = (&Place, Id)> {
-        self.edited
+    pub fn removed(&self) -> impl Iterator<Item = (&Position, Id)> {
+        self.stated
             .iter()
-            .filter(|(id, statement)| matches!(statement.fate, Fate::Removed) && self.stored.contains_key(id))
-            .map(|(id, statement)| (&statement.place, *id))
+            .filter(|(id, stated)| matches!(stated.outcome, Outcome::Removed) && self.stored.contains_key(id))
+            .map(|(id, stated)| (&stated.position, *id))
     }
 
     /// What the run states, for the batch. What is removed without having been there is left out.
     pub fn into_rows(self) -> BTreeMap<Id, Option<Curated<F>>> {
         let stored = self.stored;
-        self.edited
+        self.stated
             .into_iter()
-            .filter_map(|(id, statement)| match statement.fate {
-                Fate::Stays(row) => Some((id, Some(row))),
-                Fate::Removed => stored.contains_key(&id).then_some((id, None)),
-                Fate::Bad { .. } => None,
+            .filter_map(|(id, stated)| match stated.outcome {
+                Outcome::Stays(row) => Some((id, Some(row))),
+                Outcome::Removed => stored.contains_key(&id).then_some((id, None)),
+                Outcome::Bad { .. } => None,
             })
             .collect()
     }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::model::Dataset;
 
-/// What the caller allows.
+/// What the operator allows.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// Remove the records of the given datasets that the files do not hold.
@@ -26,7 +26,7 @@ pub(super) struct Removals {
 }
 
 impl Removals {
-    /// Few enough that no mistake is supposed.
+    /// Whether they are few enough not to look like a mistake.
     pub fn is_small(self) -> bool {
         self.removed <= 10 || self.removed.saturating_mul(10) <= self.stored
     }

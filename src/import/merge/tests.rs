@@ -7,9 +7,9 @@ use std::fs;
 use super::*;
 use crate::import::{Bounds, Source, read_sources};
 use crate::model::reference::{Referenced, References};
-use crate::model::{Curated, Id, RecordFields, ReferenceKind, Timestamp, flat, json};
+use crate::model::{Curated, Fields, Id, RecordFields, ReferenceKind, Timestamp, flat, json};
 
-/// The store's place: everything that a batch brought in.
+/// Stands in for the store: everything that a batch brought in.
 #[derive(Default)]
 struct World {
     references: References,
@@ -76,9 +76,12 @@ fn run(world: &World, files: &str, options: Options) -> Result<Merged, Refusal> 
             let mut short = BadRows::default();
             let folder = format!("{}/", folder.path().display());
             for row in bad.kept() {
-                let place = crate::import::report::Place { file: row.file.replace(&folder, "").into(), line: row.line };
+                let position = crate::import::report::Position {
+                    file: row.file.as_ref().unwrap().replace(&folder, "").into(),
+                    line: row.line.unwrap(),
+                };
                 let message = row.message.replace(&folder, "");
-                short.push(&place, row.field.as_deref(), row.value.as_deref(), message);
+                short.push(&position, row.field.as_deref(), row.value.as_deref(), message);
             }
             Refusal::BadRows(short)
         }
@@ -134,7 +137,7 @@ fn outcome(files: &str) -> String {
             let warnings: Vec<String> = merged
                 .warnings
                 .iter()
-                .map(|warning| format!("{}", Warning { file: None, ..warning.clone() }))
+                .map(|warning| format!("{}", Finding { file: None, ..warning.clone() }))
                 .collect();
             apply(&mut world, merged.batch);
             let organizations: Vec<String> =

@@ -1,0 +1,328 @@
+//! What a row states: values for the fields that it names, and links that are not yet resolved.
+
+use std::fmt::Display;
+
+use super::names::did_you_mean;
+use super::report::{RowFaults, shortened};
+use crate::model::id::NotAnId;
+use crate::model::reference::ReferenceFields;
+use crate::model::value::json::Members;
+use crate::model::value::{FieldValue, Json, ValueReader};
+use crate::model::{Curated, Fields, Id, OrganizationFields, ReferenceKind, TagFields};
+
+/// What a row states of its fields.
+#[derive(Debug)]
+pub(super) struct Statement<F> {
+    fields: F,
+    /// Which fields are stated, in the order of their table.
+    named: Vec<bool>,
+    /// The lists of links among them, in the row's order.
+    pub links: Vec<LinkList>,
+}
+
+/// A list of links of a record.
+#[derive(Debug)]
+pub(super) enum LinkList {
+    Organizations(Vec<Link<OrganizationFields>>),
+    Tags(Vec<Link<TagFields>>),
+}
+
+/// One link of a record.
+#[derive(Debug)]
+pub(super) enum Link<F> {
+    Id(Id),
+    /// The name; of a tag `Type: Name`.
+    Label(String),
+    /// Creates or updates what it links.
+    Object(Curated<F>),
+}
+
+impl<F: Fields> Statement<F> {
+    /// A statement that names nothing.
+    pub fn new() -> Statement<F> {
+        Statement { fields: F::default(), named: vec![false; F::table().fields.len()], links: Vec::new() }
+    }
+
+    /// Reads values into it.
+    pub fn reader<'a, 'f>(&'a mut self, faults: &'a mut RowFaults<'f>) -> Reader<'a, 'f> {
+        Reader { values: self.fields.values_mut(), named: &mut self.named, links: &mut self.links, faults }
+    }
+
+    /// Writes what is stated to the fields. Lists of links become empty, and are handed back to be resolved.
+    pub fn apply_to(self, fields: &mut F) -> Vec<LinkList> {
+        fields.replace_named(self.fields, &mut self.named.into_iter());
+        self.links
+    }
+}
+
+/// Reads the values of a row into its statement. A value with a fault is reported and not stated.
+pub(super) struct Reader<'a, 'f> {
+    values: Vec<&'a mut dyn FieldValue>,
+    named: &'a mut [bool],
+    links: &'a mut Vec<LinkList>,
+    pub faults: &'a mut RowFaults<'f>,
+}
+
+impl Reader<'_, '_> {
+    /// Reads a JSON member as the field of this index. Reports call it `name`.
+    pub fn read_json(&mut self, index: usize, json: Json<'_>, name: &dyn Display) {
+        if json.is_empty() {
+            self.set_null(index);
+        } else {
+            self.read(index, name, |value, reader| value.read_json(json, reader));
+        }
+    }
+
+    /// Reads a CSV cell as the field of this index. Reports call it `name`.
+    pub fn read_csv(&mut self, index: usize, cell: &str, name: &dyn Display) {
+        if cell.is_empty() {
+            self.set_null(index);
+        } else {
+            self.read(index, name, |value, reader| value.read_csv(cell, reader));
+        }
+    }
+
+    /// States null, or the empty list.
+    pub fn set_null(&mut self, index: usize) {
+        self.named[index] = true;
+    }
+
+    fn read(&mut self, index: usize, name: &dyn Display, read: impl FnOnce(&mut dyn FieldValue, &mut dyn ValueReader)) {
+        let before = self.faults.total();
+        read(self.values[index], &mut FieldReader { name, links: self.links, faults: self.faults });
+        self.named[index] = self.faults.total() == before;
+    }
+}
+
+/// Takes the faults and links of one field.
+struct FieldReader<'a, 'f> {
+    name: &'a dyn Display,
+    links: &'a mut Vec<LinkList>,
+    faults: &'a mut RowFaults<'f>,
+}
+
+impl ValueReader for FieldReader<'_, '_> {
+    fn fault(&mut self, value: &str, message: String) {
+        self.faults.push_value(self.name, value, message);
+    }
+
+    fn links(&mut self, kind: ReferenceKind, items: Vec<Json<'_>>) {
+        self.links.extend(match kind {
+            ReferenceKind::Organization => read_links(items, self.name, self.faults).map(LinkList::Organizations),
+            ReferenceKind::Tag => read_links(items, self.name, self.faults).map(LinkList::Tags),
+        });
+    }
+}
+
+/// Reads all links, or none when one is bad; every bad one is reported.
+fn read_links<F: ReferenceFields>(
+    items: Vec<Json<'_>>,
+    field: &dyn Display,
+    faults: &mut RowFaults<'_>,
+) -> Option<Vec<Link<F>>> {
+    let before = faults.total();
+    let read = items.into_iter().filter_map(|item| match item {
+        Json::Text(text) if !text.is_empty() => Some(Link::Label(text.into_owned())),
+        Json::Object(members) => read_object(members, field, faults).map(Link::Object),
+        Json::Whole(number) if Id::try_from(number).is_ok() => Id::try_from(number).ok().map(Link::Id),
+        other => {
+            let message = format!("an item is no {}; write its id, its name or the full object", F::KIND);
+            faults.push_value(field, &other.to_string(), message);
+            None
+        }
+    });
+    let links = read.collect();
+    (faults.total() == before).then_some(links)
+}
+
+/// Reads a full object within a list of links: it has all members of its kind and no others.
+fn read_object<F: ReferenceFields>(
+    members: Members<'_>,
+    field: &dyn Display,
+    faults: &mut RowFaults<'_>,
+) -> Option<Curated<F>> {
+    let before = faults.total();
+    let known: Vec<&str> = std::iter::once("id").chain(F::table().fields.iter().map(|member| &*member.name)).collect();
+    let mut missing = known.clone();
+    let (mut id, mut statement) = (None, Statement::<F>::new());
+    let mut reader = statement.reader(faults);
+    for (key, value) in members {
+        missing.retain(|name| *name != key);
+        let path = format_args!("{field}.{key}");
+        match known.iter().position(|name| *name == key) {
+            Some(0) => id = read_id(&value, &path, reader.faults),
+            Some(position) => reader.read_json(position - 1, value, &path),
+            None => {
+                let remedy = did_you_mean(&key, &known, reader.faults);
+                reader.faults.push(&path, format!("unknown member `{}`; {remedy}", shortened(&key)));
+            }
+        }
+    }
+    for name in &missing {
+        faults.push(
+            &format_args!("{field}.{name}"),
+            "is missing; a full object has all its members (null where empty); else write just the id or the name",
+        );
+    }
+    // The object is complete, so its own rules can be judged here.
+    let id = id.filter(|_| faults.total() == before)?;
+    Curated::new(id, statement.fields).map_err(|found| faults.push_faults(Some(field), &found)).ok()
+}
+
+/// Reads an id in JSON, a number in integer notation, or reports it.
+pub(super) fn read_id(json: &Json<'_>, field: &dyn Display, faults: &mut RowFaults<'_>) -> Option<Id> {
+    if let Json::Whole(number) = json
+        && let Ok(id) = Id::try_from(*number)
+    {
+        return Some(id);
+    }
+    faults.push_value(field, &json.to_string(), format!("{NotAnId}, without quotes or fraction"));
+    None
+}
+
+#[cfg(test)]
+impl<F: Fields> std::fmt::Display for Statement<F> {
+    /// For tests: what is stated, in the order of the table, then the links.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let values = F::table().fields.iter().zip(self.fields.values()).zip(&self.named);
+        let named = values.filter(|(_, named)| **named).map(|((field, value), _)| {
+            let mut json = Vec::new();
+            value.write_json(&mut json, &());
+            format!("{}={}", field.name, String::from_utf8_lossy(&json))
+        });
+        let links = self.links.iter().map(|list| format!("{list:?}"));
+        f.write_str(&named.chain(links).collect::<Vec<_>>().join(" "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::import::bounds::Bounds;
+    use crate::import::json::parse;
+    use crate::import::report::{BadRows, Position};
+    use crate::model::{ConferenceFields, JournalFields};
+
+    /// What the field of this name states, as JSON or as links, or the messages of its faults.
+    fn shown<F: Fields>(name: &str, read: impl FnOnce(&mut Reader<'_, '_>, usize)) -> String {
+        let position = Position { file: "f".into(), line: 1 };
+        let mut bad = BadRows::default();
+        let index = F::table().fields.iter().position(|field| field.name == name).unwrap();
+        let mut statement = Statement::<F>::new();
+        read(&mut statement.reader(&mut RowFaults::new(&position, &mut bad)), index);
+        assert_eq!(statement.named[index], bad.is_empty(), "what is bad is reported, and nothing else is");
+        if !bad.is_empty() {
+            return bad.to_string();
+        }
+        statement.to_string().replacen(&format!("{name}="), "", 1)
+    }
+
+    fn shown_of_either(name: &str, read: impl FnOnce(&mut Reader<'_, '_>, usize)) -> String {
+        match ConferenceFields::table().fields.iter().any(|field| field.name == name) {
+            true => shown::<ConferenceFields>(name, read),
+            false => shown::<JournalFields>(name, read),
+        }
+    }
+
+    #[test]
+    fn csv_cells_are_read() {
+        let cases = [
+            ("city", "", "null"),
+            ("city", " a ", r#"" a ""#),
+            ("city", "'=1", r#""=1""#),
+            ("city", "'tis", r#""'tis""#),
+            ("start_date", "2026-02-28", r#""2026-02-28""#),
+            ("start_date", "2026-02-29", "`2026-02-29` - write a date as YYYY-MM-DD, such as 2026-03-15"),
+            ("start_date_status", "not_found", r#""not_found""#),
+            ("start_date_status", "Confirmed", "write one of"),
+            ("year", "1900", "1900"),
+            ("year", "2101", "from 1900 to 2100"),
+            ("year", "2026.0", "from 1900 to 2100"),
+            ("year", "+2026", "from 1900 to 2100"),
+            ("h_index", "0", "0"),
+            ("h_index", "007", "write a whole number"),
+            ("h_index", "9007199254740992", "write a whole number"),
+            ("sjr", "4.20", "4.2"),
+            ("sjr", "4,2", "write a number from 0"),
+            ("sjr", "-1", "write a number from 0"),
+            ("sjr", "NaN", "write a number from 0"),
+            ("sjr", "1e999", "write a number from 0"),
+            ("formats.oral", "TRUE", "true"),
+            ("formats.oral", "false", "false"),
+            ("formats.oral", "yes", "write TRUE or FALSE"),
+            ("publishing.access", "open", r#""open""#),
+            ("publishing.access", "gold", "`subscription`, `hybrid`, `open`"),
+            ("therapy_areas", "a; b", r#"["a","b"]"#),
+            ("therapy_areas", "a;b", r#"["a;b"]"#),
+            ("therapy_areas", "'+a; b", r#"["+a","b"]"#),
+            ("therapy_areas", "a; ; b", "an item is empty"),
+            ("therapy_areas", "a; ", "an item is empty"),
+            ("tags", "Topic: A: B", "Tags([Label(\"Topic: A: B\")])"),
+            ("organizations", "'-X", "Organizations([Label(\"-X\")])"),
+        ];
+        for (field, text, expected) in cases {
+            let read = shown_of_either(field, |reader, index| reader.read_csv(index, text, &"x"));
+            assert!(read.contains(expected), "{field} {text:?}: {read}");
+        }
+    }
+
+    #[test]
+    fn json_values_are_read() {
+        let cases = [
+            ("city", "null", "null"),
+            ("city", r#""""#, "null"),
+            ("city", r#""'=1""#, r#""'=1""#),
+            ("city", "5", "`5` - is a number; write a text in quotes"),
+            ("start_date", r#""2026-02-28""#, r#""2026-02-28""#),
+            ("start_date", r#""2026-13-01""#, "`2026-13-01` - write a date as YYYY-MM-DD"),
+            ("start_date", r#""""#, "null"),
+            ("start_date", "20260228", "is a number; write a date"),
+            ("start_date_status", r#""check""#, r#""check""#),
+            ("year", "2026", "2026"),
+            ("year", "2026.0", "`2026.0` - write a year"),
+            ("year", r#""2026""#, "is a text; write a year"),
+            ("year", "1899", "write a year"),
+            ("h_index", "9007199254740991", "9007199254740991"),
+            ("h_index", "9007199254740992", "write a whole number"),
+            ("h_index", "-1", "`-1` - write a whole number"),
+            ("h_index", "1e2", "`100.0` - write a whole number"),
+            ("sjr", "4", "4"),
+            ("sjr", "4.25", "4.25"),
+            ("sjr", "1e3", "1000"),
+            ("sjr", "-0.0", "0"),
+            ("sjr", "-4", "`-4` - write a number from 0"),
+            ("sjr", r#""4""#, "is a text; write a number"),
+            ("formats.oral", "true", "true"),
+            ("formats.oral", r#""TRUE""#, "is a text; write true or false"),
+            ("formats.oral", "1", "is a number; write true or false"),
+            ("therapy_areas", r#"["a","a"]"#, r#"["a","a"]"#),
+            ("therapy_areas", "[]", r#"[]"#),
+            ("therapy_areas", "null", "[]"),
+            ("therapy_areas", r#""a""#, "is a text; write a list"),
+            ("therapy_areas", r#"["a",5,null]"#, "`5` - an item is a number"),
+            ("tags", r#"[5,"T: A: B"]"#, "Tags([Id(Id(5)), Label(\"T: A: B\")])"),
+            ("tags", "[0]", "`0` - an item is no tag"),
+            ("tags", "[5.0]", "`5.0` - an item is no tag"),
+            ("tags", r#"[""]"#, "an item is no tag"),
+            ("tags", "[null]", "`null` - an item is no tag"),
+            ("tags", r#"[{"id":5,"type":"T","name":"N","category":null}]"#, "Object(Curated"),
+            ("tags", r#"[{"id":5,"type":"T","name":"N","category":""}]"#, "category: None"),
+            ("tags", r#"[{"id":5,"type":"T","name":"N"}]"#, "x.category: is missing"),
+            ("tags", r#"[{"id":5,"type":"T: U","name":"N","category":null}]"#, "x.type: `T: U` - must not contain"),
+            ("tags", r#"[{"id":5,"type":null,"name":"N","category":null}]"#, "x.type: is required"),
+            (
+                "tags",
+                r#"[{"id":5,"type":"T","nam":"N","category":1}]"#,
+                "x.nam: unknown member `nam`; did you mean `name`?",
+            ),
+            ("tags", r#"[{"id":"5","type":"T","name":"N","category":null}]"#, "x.id: `5` - an id is a whole number"),
+            ("organizations", r#"[{"id":5,"name":"; ","abbv":null,"type":"T","url":null}]"#, "x.name: `; `"),
+            ("organizations", r#"{"id":5}"#, "`{\"id\":5}` - is an object; write a list"),
+        ];
+        for (field, text, expected) in cases {
+            let json = parse(text, &Bounds::default()).unwrap();
+            let read = shown_of_either(field, |reader, index| reader.read_json(index, json, &"x"));
+            assert!(read.contains(expected), "{field} {text}: {read}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! One row of each kind with every field given, as it was stored and written when format 2 was released.
+
+use std::fmt::Write;
+
+use jiff::civil::date;
+
+use super::conference::Formats;
+use super::journal::{Publishing, Timelines, Weeks};
+use super::reference::Referenced;
+use super::*;
+
+fn references() -> References {
+    let organization = OrganizationFields {
+        name: Some("=ASCO".into()),
+        abbv: Some("A".into()),
+        kind: Some("Society".into()),
+        url: Some("https://asco.example".into()),
+    };
+    let tag =
+        TagFields { kind: Some("Topic".into()), name: Some("Lung: small".into()), category: Some("Oncology".into()) };
+    let id = Id::try_from(7).unwrap();
+    let mut references = References::default();
+    references.organizations.insert(id, Referenced::new(Curated::new(id, organization).unwrap()));
+    references.tags.insert(id, Referenced::new(Curated::new(id, tag).unwrap()));
+    references
+}
+
+fn conference() -> Conference {
+    let fields = ConferenceFields {
+        name: Some("Congress \"é\"".into()),
+        abbv: Some("=C".into()),
+        year: Some(2026),
+        start_date: Some(date(2026, 3, 15)),
+        start_date_status: Some(DateStatus::Confirmed),
+        end_date: Some(date(2026, 3, 17)),
+        abstract_due_date: Some(date(2025, 12, 1)),
+        abstract_due_date_status: Some(DateStatus::Estimated),
+        late_breaking_due_date: None,
+        late_breaking_due_date_status: Some(DateStatus::NotFound),
+        country: Some("Spain".into()),
+        city: Some("".into()),
+        venue: Some("Fira".into()),
+        url: Some("https://c.example".into()),
+        therapy_areas: vec!["Oncology".into(), "Cardiology".into(), "Oncology".into()],
+        organizations: vec![Id::try_from(7).unwrap(); 2].into(),
+        tags: vec![Id::try_from(7).unwrap()].into(),
+        formats: Formats {
+            oral: Some(true),
+            poster: Some(false),
+            e_poster: None,
+            published_abstract: Some(true),
+            encore: Some(false),
+        },
+    };
+    Curated::new(Id::MAX, fields).unwrap()
+}
+
+fn journal() -> Journal {
+    let weeks =
+        |min: f64, max: f64| Weeks { min_weeks: Number::try_from(min).ok(), max_weeks: Number::try_from(max).ok() };
+    let fields = JournalFields {
+        name: Some("Journal".into()),
+        abbv: Some("J".into()),
+        issn_print: Some("1234-5678".into()),
+        issn_online: Some("8765-4321".into()),
+        publisher: Some("-P".into()),
+        url: Some("https://j.example".into()),
+        impact_factor: Number::try_from(4.25).ok(),
+        impact_factor_year: Some(2024),
+        citescore: Number::try_from(7.0).ok(),
+        sjr: Number::try_from(1e-7).ok(),
+        h_index: Some(9_007_199_254_740_991),
+        publishing: Publishing {
+            access: Some(Access::Hybrid),
+            content_license: Some("CC BY 4.0".into()),
+            apc_usd: Number::try_from(3_000.5).ok(),
+            embargo_months: Some(0),
+        },
+        timelines: Timelines {
+            submit_to_first_decision: weeks(1.0, 2.5),
+            online_submit_to_accept: weeks(3.0, -1.0),
+            accept_to_online: weeks(0.5, 1.0),
+            accept_to_print: weeks(6.0, 12.0),
+        },
+        organizations: vec![Id::try_from(7).unwrap()].into(),
+        tags: vec![].into(),
+    };
+    Curated::new(Id::MIN, fields).unwrap()
+}
+
+/// The stored bytes, the JSON and the CSV of a row.
+fn shown<F: RecordFields + std::fmt::Debug>(row: &Curated<F>) -> String {
+    let references = references();
+    let at = Timestamp::from_unix_s(1_767_225_600);
+    let stored = rmp_serde::to_vec(row).unwrap();
+    assert_eq!(&rmp_serde::from_slice::<Curated<F>>(&stored).unwrap(), row);
+    let mut text = String::new();
+    for line in stored.chunks(48) {
+        text += &line.iter().fold(String::new(), |mut hex, byte| {
+            write!(hex, "{byte:02x}").unwrap();
+            hex
+        });
+        text.push('\n');
+    }
+    text += &String::from_utf8(json::render_record(row, at, &references)).unwrap();
+    writeln!(text).unwrap();
+    writeln!(text, "{}", flat::record_columns::<F>().join("|")).unwrap();
+    writeln!(text, "{}", flat::record_cells(row, at, &references).join("|")).unwrap();
+    text
+}
+
+/// The fixture was written when format 2 was new. A difference here means another file format.
+#[test]
+fn rows_keep_their_bytes() {
+    let shown = shown(&conference()) + &shown(&journal());
+    assert_eq!(shown, include_str!("../../fixtures/rows-format-2.txt"));
+}

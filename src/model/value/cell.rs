@@ -1,0 +1,64 @@
+//! What CSV cells have in common: lists, and the guard against formulas.
+
+use std::borrow::Cow;
+
+/// What separates the items of a list within a cell.
+const ITEM_SEPARATOR: &str = "; ";
+
+/// The cell of a list.
+pub(super) fn join_items<'a>(items: &[impl AsRef<str>]) -> Cow<'a, str> {
+    let items: Vec<&str> = items.iter().map(AsRef::as_ref).collect();
+    guard_formula(Cow::Owned(items.join(ITEM_SEPARATOR)))
+}
+
+/// The items of a list in a cell.
+pub(super) fn split_items(cell: &str) -> Result<std::str::Split<'_, &'static str>, String> {
+    let items = unguard_formula(cell).split(ITEM_SEPARATOR);
+    if items.clone().any(str::is_empty) {
+        return Err("an item is empty; separate items by one `; `, with none at the beginning or end".to_owned());
+    }
+    Ok(items)
+}
+
+/// Whether a spreadsheet may take the text for a formula: `^'*[=+\-@\t\r]`.
+pub fn looks_like_formula(text: &str) -> bool {
+    text.trim_start_matches('\'').starts_with(['=', '+', '-', '@', '\t', '\r'])
+}
+
+/// Puts one `'` before a text that a spreadsheet may take for a formula.
+pub(super) fn guard_formula(text: Cow<'_, str>) -> Cow<'_, str> {
+    if looks_like_formula(&text) { Cow::Owned(format!("'{text}")) } else { text }
+}
+
+/// Takes the `'` off again that `guard_formula` put there.
+pub(super) fn unguard_formula(cell: &str) -> &str {
+    match cell.strip_prefix('\'') {
+        Some(rest) if looks_like_formula(rest) => rest,
+        _ => cell,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formulas_are_guarded_and_read_back() {
+        let cases = [
+            ("Oncology", "Oncology"),
+            ("=1+1", "'=1+1"),
+            ("'=1+1", "''=1+1"),
+            ("-aminobutyric", "'-aminobutyric"),
+            ("@home", "'@home"),
+            ("\tx", "'\tx"),
+            ("'Iraq", "'Iraq"),
+            ("a=b", "a=b"),
+            ("", ""),
+            ("'", "'"),
+        ];
+        for (text, cell) in cases {
+            assert_eq!(guard_formula(Cow::Borrowed(text)), cell, "{text:?}");
+            assert_eq!(unguard_formula(cell), text, "{cell:?}");
+        }
+    }
+}

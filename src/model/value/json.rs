@@ -1,0 +1,126 @@
+//! JSON values as rows state them: the order of keys and the notation of numbers count. And how values are appended to
+//! JSON.
+
+use std::borrow::Cow;
+use std::fmt::{self, Display};
+use std::io::Write;
+
+/// A JSON value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Json<'a> {
+    /// `null`.
+    Null,
+    /// `true` or `false`.
+    Flag(bool),
+    /// A number in integer notation, from 0.
+    Whole(u64),
+    /// A number in integer notation, below 0.
+    Negative(i64),
+    /// A number with a fraction or an exponent, or too large for an integer.
+    Fraction(f64),
+    /// A text.
+    Text(Cow<'a, str>),
+    /// A list.
+    List(Vec<Json<'a>>),
+    /// An object.
+    Object(Members<'a>),
+}
+
+/// The members of an object in their order; no key stands twice.
+pub type Members<'a> = Vec<(Cow<'a, str>, Json<'a>)>;
+
+/// The types of JSON values (RFC 8259, section 3), named for messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
+#[allow(missing_docs, reason = "named as the values")]
+pub enum JsonType {
+    #[strum(to_string = "null")]
+    Null,
+    #[strum(to_string = "true or false")]
+    Flag,
+    #[strum(to_string = "a number")]
+    Number,
+    #[strum(to_string = "a text")]
+    Text,
+    #[strum(to_string = "a list")]
+    List,
+    #[strum(to_string = "an object")]
+    Object,
+}
+
+impl Json<'_> {
+    /// The value's type.
+    pub fn json_type(&self) -> JsonType {
+        match self {
+            Json::Null => JsonType::Null,
+            Json::Flag(_) => JsonType::Flag,
+            Json::Whole(_) | Json::Negative(_) | Json::Fraction(_) => JsonType::Number,
+            Json::Text(_) => JsonType::Text,
+            Json::List(_) => JsonType::List,
+            Json::Object(_) => JsonType::Object,
+        }
+    }
+
+    /// Whether it stands for no value: null, or an empty text.
+    pub fn is_empty(&self) -> bool {
+        matches!(self, Json::Null) || matches!(self, Json::Text(text) if text.is_empty())
+    }
+
+    fn write_nested(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Json::Text(value) => write!(f, "{value:?}"),
+            other => write!(f, "{other}"),
+        }
+    }
+}
+
+impl Display for Json<'_> {
+    /// A text without quotes, anything else as JSON.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Json::Null => f.write_str("null"),
+            Json::Flag(value) => value.fmt(f),
+            Json::Whole(value) => value.fmt(f),
+            Json::Negative(value) => value.fmt(f),
+            // The debug form keeps the fraction of `5.0` and writes large numbers with an exponent.
+            Json::Fraction(value) => write!(f, "{value:?}"),
+            Json::Text(value) => f.write_str(value),
+            Json::List(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    f.write_str(if index > 0 { "," } else { "[" })?;
+                    item.write_nested(f)?;
+                }
+                f.write_str(if items.is_empty() { "[]" } else { "]" })
+            }
+            Json::Object(members) => {
+                for (index, (key, value)) in members.iter().enumerate() {
+                    write!(f, "{}{key:?}:", if index > 0 { "," } else { "{" })?;
+                    value.write_nested(f)?;
+                }
+                f.write_str(if members.is_empty() { "{}" } else { "}" })
+            }
+        }
+    }
+}
+
+/// Appends a JSON list.
+pub(super) fn push_list<T>(out: &mut Vec<u8>, items: &[T], mut push_item: impl FnMut(&mut Vec<u8>, &T)) {
+    out.push(b'[');
+    for (index, item) in items.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        push_item(out, item);
+    }
+    out.push(b']');
+}
+
+/// Appends a JSON string.
+pub fn push_str(out: &mut Vec<u8>, text: &str) {
+    // Writing a string to memory cannot fail.
+    let _ = serde_json::to_writer(out, text);
+}
+
+/// Appends what is in JSON's form already, such as numbers and booleans.
+pub fn push_display(out: &mut Vec<u8>, value: impl Display) {
+    let _ = write!(out, "{value}");
+}

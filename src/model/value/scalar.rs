@@ -1,0 +1,153 @@
+//! Kinds of which a value is one number, date or word: the same text stands for it in JSON and CSV.
+
+use std::borrow::Cow;
+use std::fmt::Display;
+
+use jiff::civil::Date;
+use serde_json::{Value as Schema, json};
+
+use super::json::{Json, JsonType, push_display};
+use super::kind::{FieldValue, LinkTexts, ValueReader};
+use crate::model::id::Id;
+use crate::model::time::parse_date;
+
+/// A value of such a kind; its `Display` is its text.
+pub trait Scalar: Display + Send + Sync + Sized {
+    /// The kind in words.
+    const TYPE_NAME: &'static str;
+
+    /// How JSON writes it; a text needs no escapes.
+    const JSON_TYPE: JsonType;
+
+    /// What to write in JSON, as a request.
+    const EXPECTED: &'static str;
+
+    /// The JSON Schema of its values.
+    fn schema() -> Schema;
+
+    /// Reads the text.
+    ///
+    /// # Errors
+    /// What to write instead.
+    fn parse(text: &str) -> Result<Self, String>;
+
+    /// The text in CSV.
+    fn to_csv(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl<S: Scalar> FieldValue for Option<S> {
+    fn type_name(&self) -> &'static str {
+        S::TYPE_NAME
+    }
+
+    fn schema(&self) -> Schema {
+        S::schema()
+    }
+
+    fn write_json(&self, out: &mut Vec<u8>, _links: &dyn LinkTexts) {
+        match self {
+            Some(value) if S::JSON_TYPE == JsonType::Text => push_display(out, format_args!("\"{value}\"")),
+            Some(value) => push_display(out, value),
+            None => out.extend_from_slice(b"null"),
+        }
+    }
+
+    fn to_csv<'a>(&'a self, _links: &'a dyn LinkTexts) -> Cow<'a, str> {
+        self.as_ref().map_or(Cow::Borrowed(""), |value| Cow::Owned(value.to_csv()))
+    }
+
+    fn read_json(&mut self, json: Json<'_>, reader: &mut dyn ValueReader) {
+        let json_type = json.json_type();
+        let text = match json {
+            Json::Text(text) => text,
+            other => Cow::Owned(other.to_string()),
+        };
+        if json_type == S::JSON_TYPE {
+            return self.read_csv(&text, reader);
+        }
+        let quotes = if json_type == JsonType::Text { ", without quotes" } else { "" };
+        reader.fault(&text, format!("is {json_type}; {}{quotes}", S::EXPECTED));
+    }
+
+    fn read_csv(&mut self, cell: &str, reader: &mut dyn ValueReader) {
+        match S::parse(cell) {
+            Ok(value) => *self = Some(value),
+            Err(message) => reader.fault(cell, message),
+        }
+    }
+}
+
+/// A day, `YYYY-MM-DD`.
+impl Scalar for Date {
+    const TYPE_NAME: &'static str = "date";
+    const JSON_TYPE: JsonType = JsonType::Text;
+    const EXPECTED: &'static str = "write a date as a text, such as \"2026-03-15\"";
+
+    fn schema() -> Schema {
+        json!({"type": "string", "format": "date"})
+    }
+
+    fn parse(text: &str) -> Result<Date, String> {
+        parse_date(text).map_err(|error| error.to_string())
+    }
+}
+
+/// A year, 1900 to 2100.
+impl Scalar for u16 {
+    const TYPE_NAME: &'static str = "integer";
+    const JSON_TYPE: JsonType = JsonType::Number;
+    const EXPECTED: &'static str = "write a year from 1900 to 2100";
+
+    fn schema() -> Schema {
+        json!({"type": "integer", "minimum": 1900, "maximum": 2100})
+    }
+
+    fn parse(text: &str) -> Result<u16, String> {
+        parse_digits(text).filter(|year| (1900..=2100).contains(year)).ok_or_else(|| Self::EXPECTED.to_owned())
+    }
+}
+
+/// A whole number from 0 to 2^53-1, so that every JSON reader holds it exactly.
+impl Scalar for u64 {
+    const TYPE_NAME: &'static str = "integer";
+    const JSON_TYPE: JsonType = JsonType::Number;
+    const EXPECTED: &'static str = "write a whole number from 0 to 9007199254740991, without a fraction";
+
+    fn schema() -> Schema {
+        json!({"type": "integer", "minimum": 0, "maximum": Id::MAX.get()})
+    }
+
+    fn parse(text: &str) -> Result<u64, String> {
+        parse_digits(text).filter(|number| *number <= Id::MAX.get()).ok_or_else(|| Self::EXPECTED.to_owned())
+    }
+}
+
+/// Digits without sign or leading zero, as the service itself writes whole numbers.
+fn parse_digits<N: std::str::FromStr>(text: &str) -> Option<N> {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+    if is_plain { text.parse().ok() } else { None }
+}
+
+impl Scalar for bool {
+    const TYPE_NAME: &'static str = "boolean";
+    const JSON_TYPE: JsonType = JsonType::Flag;
+    const EXPECTED: &'static str = "write true or false";
+
+    fn schema() -> Schema {
+        json!({"type": "boolean"})
+    }
+
+    fn parse(text: &str) -> Result<bool, String> {
+        match text {
+            "TRUE" | "true" => Ok(true),
+            "FALSE" | "false" => Ok(false),
+            _ => Err("write TRUE or FALSE".to_owned()),
+        }
+    }
+
+    fn to_csv(&self) -> String {
+        self.to_string().to_uppercase()
+    }
+}

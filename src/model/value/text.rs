@@ -1,0 +1,98 @@
+//! Texts, and lists of texts.
+
+use std::borrow::Cow;
+
+use serde_json::{Value as Schema, json};
+
+use super::cell::{guard_formula, join_items, split_items, unguard_formula};
+use super::json::{Json, push_list, push_str};
+use super::kind::{FieldValue, LinkTexts, ValueReader};
+
+/// Any text; an empty one counts as null.
+impl FieldValue for Option<String> {
+    fn type_name(&self) -> &'static str {
+        "string"
+    }
+
+    fn schema(&self) -> Schema {
+        json!({"type": "string", "minLength": 1})
+    }
+
+    fn write_json(&self, out: &mut Vec<u8>, _links: &dyn LinkTexts) {
+        match self {
+            Some(text) => push_str(out, text),
+            None => out.extend_from_slice(b"null"),
+        }
+    }
+
+    fn to_csv<'a>(&'a self, _links: &'a dyn LinkTexts) -> Cow<'a, str> {
+        guard_formula(Cow::Borrowed(self.as_deref().unwrap_or_default()))
+    }
+
+    fn read_json(&mut self, json: Json<'_>, reader: &mut dyn ValueReader) {
+        match json {
+            Json::Text(text) => *self = Some(text.into_owned()),
+            other => reader.fault(&other.to_string(), format!("is {}; write a text in quotes", other.json_type())),
+        }
+    }
+
+    fn read_csv(&mut self, cell: &str, _reader: &mut dyn ValueReader) {
+        *self = Some(unguard_formula(cell).to_owned());
+    }
+
+    fn normalize(&mut self) {
+        self.take_if(|text| text.is_empty());
+    }
+}
+
+/// A list of texts, ordered by code point, each once.
+impl FieldValue for Vec<String> {
+    fn type_name(&self) -> &'static str {
+        "list of strings"
+    }
+
+    fn schema(&self) -> Schema {
+        json!({"type": "array", "items": {"type": "string", "minLength": 1}, "uniqueItems": true})
+    }
+
+    fn is_list(&self) -> bool {
+        true
+    }
+
+    fn write_json(&self, out: &mut Vec<u8>, _links: &dyn LinkTexts) {
+        push_list(out, self, |out, item| push_str(out, item));
+    }
+
+    fn to_csv<'a>(&'a self, _links: &'a dyn LinkTexts) -> Cow<'a, str> {
+        join_items(self)
+    }
+
+    fn read_json(&mut self, json: Json<'_>, reader: &mut dyn ValueReader) {
+        match json {
+            Json::List(items) => self.extend(items.into_iter().filter_map(|item| match item {
+                Json::Text(text) => Some(text.into_owned()),
+                other => {
+                    let message = format!("an item is {}; write a text in quotes", other.json_type());
+                    reader.fault(&other.to_string(), message);
+                    None
+                }
+            })),
+            other => reader.fault(
+                &other.to_string(),
+                format!("is {}; write a list of texts, such as [\"Oncology\"]", other.json_type()),
+            ),
+        }
+    }
+
+    fn read_csv(&mut self, cell: &str, reader: &mut dyn ValueReader) {
+        match split_items(cell) {
+            Ok(items) => self.extend(items.map(str::to_owned)),
+            Err(message) => reader.fault(cell, message),
+        }
+    }
+
+    fn normalize(&mut self) {
+        self.sort_unstable();
+        self.dedup();
+    }
+}
