@@ -24,14 +24,13 @@ mod support;
 
 use std::cell::OnceCell;
 use std::hint::black_box;
-use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use criterion::measurement::WallTime;
 use criterion::{BatchSize, BenchmarkGroup, Criterion, Throughput};
-use http::header::{ETAG, HeaderName, IF_NONE_MATCH};
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http::header::{ETAG, IF_NONE_MATCH};
+use http::{HeaderValue, StatusCode};
 use medfeed::api::{Request, Response, Service, Settings, SnapshotSource};
 use medfeed::model::time::now;
 use medfeed::serve::Watcher;
@@ -39,6 +38,7 @@ use medfeed::serve::Watcher;
 use support::assembly::Assembly;
 use support::feed::{self, PAGE, Position};
 use support::machine::{Table, median};
+use support::request::request;
 use support::synthetic::{
     self, ABSENT_TEXT, AREA_OF_HALF, COMMON_TEXT, CONFERENCE_JSON_BYTES, COUNTRY, RARE_TEXT, YEAR, id_of,
 };
@@ -119,20 +119,8 @@ impl Served {
 
     /// A request of the license at a position.
     fn request(&self, license: usize, path: &str, query: &str) -> Request {
-        let mut headers = HeaderMap::new();
-        let key = HeaderValue::from_str(&self.world.keys[license]).expect("a key is a header's value");
-        headers.insert(HeaderName::from_static("x-api-key"), key);
-        headers.insert("accept", HeaderValue::from_static("*/*"));
-        Request {
-            method: Method::GET,
-            target: if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") },
-            headers,
-            has_body: false,
-            flaw: None,
-            address: IpAddr::V4(Ipv4Addr::LOCALHOST),
-            at: Instant::now(),
-            wall: now(),
-        }
+        let target = if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") };
+        request(&self.world.keys[license], &target, &[])
     }
 
     fn respond(&self, request: &Request) -> Response {

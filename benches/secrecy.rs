@@ -8,16 +8,15 @@
 
 #![allow(clippy::expect_used, clippy::print_stdout, reason = "a bench prints, and ends where something is wrong")]
 
-use std::net::{IpAddr, Ipv4Addr};
+mod support;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use http::header::AUTHORIZATION;
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http::StatusCode;
 use medfeed::api::{Request, Service, Settings, SnapshotSource};
 use medfeed::import::{self, Bounds, Options};
-use medfeed::model::time::now;
 use medfeed::model::{Dataset, Scope};
 use medfeed::serve::Watcher;
 use medfeed::store::Writer;
@@ -97,18 +96,7 @@ fn build(folder: &Path) -> String {
 fn request(key: &str, filter: &str, sample: usize) -> Request {
     let (year, rest) = (2100 + sample / 336, sample % 336);
     let date = format!("{year:04}-{:02}-{:02}", 1 + rest / 28, 1 + rest % 28);
-    let mut headers = HeaderMap::new();
-    headers.insert(AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {key}")).expect("a header"));
-    Request {
-        method: Method::GET,
-        target: format!("/v1/conferences?{filter}&start_date_to={date}"),
-        headers,
-        has_body: false,
-        flaw: None,
-        address: IpAddr::V4(Ipv4Addr::LOCALHOST),
-        at: Instant::now(),
-        wall: now(),
-    }
+    support::request::request(key, &format!("/v1/conferences?{filter}&start_date_to={date}"), &[])
 }
 
 fn time(service: &Service, request: Request) -> Duration {

@@ -5,6 +5,7 @@
 //! - [`feed`]: positions in a license's feed, and tokens that lead there.
 //! - [`bare`]: the rows of a database, inserted by the engine alone.
 //! - [`assembly`]: the parts of an export, joined by hand.
+//! - [`request`]: requests to the API.
 //! - [`machine`]: the machine's name, and tables.
 
 #![allow(dead_code, reason = "each benchmark uses its part")]
@@ -15,6 +16,7 @@ pub mod bare;
 pub mod feed;
 pub mod machine;
 pub mod random;
+pub mod request;
 pub mod synthetic;
 pub mod world;
 
