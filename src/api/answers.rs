@@ -26,10 +26,19 @@ const ENTRY_BYTES: usize = 160;
 /// A finished answer.
 #[derive(Debug)]
 pub struct CachedAnswer {
+    /// The endpoint's pattern.
+    pub pattern: &'static str,
     /// What it rests on; `None` for what never changes.
     pub rests_on: Option<(Dataset, Witness)>,
     /// What it says.
     pub representation: Representation,
+}
+
+impl CachedAnswer {
+    /// An answer to everybody.
+    pub fn of_all(pattern: &'static str, representation: Representation) -> CachedAnswer {
+        CachedAnswer { pattern, rests_on: None, representation }
+    }
 }
 
 /// Who asked for what; no license for what needs no key.

@@ -124,7 +124,8 @@ pub(super) struct Passed {
 
 /// What a route answers.
 pub(super) enum Outcome {
-    Made(CachedAnswer),
+    /// An answer, and what it rests on.
+    Made((Dataset, Witness), Representation),
     /// It would have to wait for more than it may.
     Later(Wait),
 }
@@ -132,7 +133,6 @@ pub(super) enum Outcome {
 impl Outcome {
     /// An answer made of a view.
     pub fn made(view: &View<'_>, representation: Representation) -> Result<Outcome, StoreError> {
-        let rests_on: (Dataset, Witness) = (view.dataset(), view.witness()?);
-        Ok(Outcome::Made(CachedAnswer { rests_on: Some(rests_on), representation }))
+        Ok(Outcome::Made((view.dataset(), view.witness()?), representation))
     }
 }

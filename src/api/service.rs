@@ -23,6 +23,7 @@ use super::{auth, changes, exports, records, reference, status};
 use crate::contract::route::is_under_v1;
 use crate::contract::{CONTRACT, Query, Resource};
 use crate::docs;
+use crate::model::KeyRecord;
 use crate::query::segments::SegmentCache;
 
 /// What a service is configured with.
@@ -100,7 +101,7 @@ impl Service {
         let mut asked = Asked { request, request_id, window: RateHeaders::OfAddress, key: None, pattern: "(none)" };
         match catch(|| self.check(&mut asked)) {
             Err(problem) => Answer::Ready(self.refuse_asked(&asked, problem)),
-            Ok(Checked::Open(answer)) => Answer::Ready(self.finish(&asked, &answer.representation)),
+            Ok(Checked::Answered(answer)) => Answer::Ready(self.finish(&asked, &answer.representation)),
             Ok(Checked::Passed(passed)) => {
                 let resumed = self.go_on(Deferred { asked, passed, wait: Wait::Nothing });
                 if let Some(Made { license, target, answer }) = resumed.made {
@@ -185,8 +186,9 @@ impl Service {
                 Wait::Reading
             }
             None => match catch(|| self.make(&asked.request, &passed, wants_gzip, patience)) {
-                Ok(Outcome::Made(answer)) => {
-                    let answer = Arc::new(answer);
+                Ok(Outcome::Made(rests_on, representation)) => {
+                    let (pattern, rests_on) = (asked.pattern, Some(rests_on));
+                    let answer = Arc::new(CachedAnswer { pattern, rests_on, representation });
                     let response = self.finish(&asked, &answer.representation);
                     let made = Some(Made { license, target: target.clone(), answer });
                     return Resumed { answer: Answer::Ready(response), made };
@@ -274,6 +276,13 @@ impl Service {
                 "A GET or HEAD request must not have a body. Send the parameters in the query.",
             ));
         }
+        let key = auth::authenticate(request, &self.source.newest());
+        let caller = key.as_ref().ok().and_then(|key| self.caller(key));
+        if reading && let Some(answer) = caller.as_ref().and_then(|caller| self.find_ready(caller, request)) {
+            asked.pattern = answer.pattern;
+            self.admit(asked, key, caller)?;
+            return Ok(Checked::Answered(answer));
+        }
         let closing = |problem: Problem| if request.has_body { problem.closing() } else { problem };
         let route = CONTRACT.route(request.path()).ok_or_else(|| {
             closing(Problem::new(
@@ -286,18 +295,18 @@ impl Service {
             return Err(closing(Problem::method_not_allowed(&request.method)));
         }
         match route.endpoint.resource {
-            Resource::Docs => return self.docs(request.path()).map(Checked::Open),
+            Resource::Docs => return self.docs(request.path(), route.endpoint.pattern).map(Checked::Answered),
             Resource::Status => {
                 let query = Query::of(route.endpoint, request.query());
                 let snapshot = self.source.published();
                 let readable = self.source.is_readable();
                 let status = status::status(&snapshot, readable, &query, request.wall)?;
-                return Ok(Checked::Open(Arc::new(CachedAnswer { rests_on: None, representation: status })));
+                return Ok(Checked::Answered(Arc::new(CachedAnswer::of_all(asked.pattern, status))));
             }
             _ => {}
         }
         let looks = self.source.looks();
-        let caller = self.identify(asked)?;
+        let caller = self.admit(asked, key, caller)?;
         Ok(Checked::Passed(Passed { caller, route, looks }))
     }
 
@@ -321,11 +330,29 @@ impl Service {
         }
     }
 
+    /// The state and the license that a key reads.
+    fn caller(&self, key: &KeyRecord) -> Option<Caller> {
+        let snapshot = self.source.published();
+        let license = Arc::clone(snapshot.find_license(key.license)?);
+        Some(Caller { snapshot, license })
+    }
+
+    /// A finished answer that is current, in the form that is asked for.
+    fn find_ready(&self, caller: &Caller, request: &Request) -> Option<Arc<CachedAnswer>> {
+        let answer = self.answers.find(Some(caller.license.id), &request.target)?;
+        let is_ready = || answer.representation.is_ready(accepts_gzip(&request.headers));
+        (caller.is_current(&answer) && is_ready()).then_some(answer)
+    }
+
     /// Key, address and rate, in this order.
-    fn identify(&self, asked: &mut Asked) -> Result<Caller, Problem> {
+    fn admit(
+        &self,
+        asked: &mut Asked,
+        key: Result<Arc<KeyRecord>, Problem>,
+        caller: Option<Caller>,
+    ) -> Result<Caller, Problem> {
         let request = &asked.request;
-        let newest = self.source.newest();
-        let key = match auth::authenticate(request, &newest) {
+        let key = match key {
             Ok(key) => key,
             Err(problem) if problem.code == Code::MissingApiKey => return Err(problem),
             Err(problem) => {
@@ -343,12 +370,11 @@ impl Service {
         };
         asked.key = Some(Arc::clone(&key));
         auth::check_address(request, &key)?;
-        let snapshot = self.source.published();
-        let license = snapshot.find_license(key.license).cloned().ok_or_else(|| {
+        let caller = caller.ok_or_else(|| {
             // Keys are taken at once, while commits may be held back: the license is not there yet.
             Problem::new(Code::Unavailable, "The license of this API key is being set up. Try again in a minute.")
         })?;
-        let counted = self.rate.count_key(&key.id, license.rate_limit, request.at);
+        let counted = self.rate.count_key(&key.id, caller.license.rate_limit, request.at);
         asked.window = RateHeaders::Of(counted.unwrap_or_else(|window| window));
         if let Err(window) = counted {
             return Err(Problem::rate_limited(
@@ -359,11 +385,11 @@ impl Service {
                 ),
             ));
         }
-        Ok(Caller { snapshot, license })
+        Ok(caller)
     }
 
     /// A page of the documentation.
-    fn docs(&self, path: &str) -> Result<Arc<CachedAnswer>, Problem> {
+    fn docs(&self, path: &str, pattern: &'static str) -> Result<Arc<CachedAnswer>, Problem> {
         if let Some(page) = self.answers.find(None, path) {
             return Ok(page);
         }
@@ -376,7 +402,7 @@ impl Service {
             .with(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
         // It is compressed at once, so that it is weighed whole.
         representation.gzip();
-        let page = Arc::new(CachedAnswer { rests_on: None, representation });
+        let page = Arc::new(CachedAnswer::of_all(pattern, representation));
         self.answers.insert(None, path, Arc::clone(&page));
         Ok(page)
     }
@@ -384,8 +410,8 @@ impl Service {
 
 /// What the checks before the parameters come to.
 enum Checked {
-    /// What needs no key.
-    Open(Arc<CachedAnswer>),
+    /// The answer is there: in the cache, or to what needs no key.
+    Answered(Arc<CachedAnswer>),
     /// A caller whose key, address and rate have passed.
     Passed(Passed),
 }

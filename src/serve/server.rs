@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -78,7 +79,8 @@ const RETRY: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
-    shared: Arc<Shared>,
+    service: Arc<Service>,
+    proxies: TrustedProxies,
     tls: Option<Arc<Tls>>,
     limits: Limits,
     shares_address: bool,
@@ -93,11 +95,7 @@ impl Server {
         tls: Option<Arc<Tls>>,
         limits: Limits,
     ) -> Server {
-        let strict_transport = tls.is_some();
-        let waiting = Waiting::new(limits.exports, limits.exports_per_key);
-        let limits_of_one = limits.connection;
-        let shared = Shared { service, waiting, limits: limits_of_one, proxies, strict_transport };
-        Server { listener, shared: Arc::new(shared), tls, limits, shares_address: false }
+        Server { listener, service, proxies, tls, limits, shares_address: false }
     }
 
     /// Says that a newer server listens on the same address when this one stops.
@@ -112,7 +110,10 @@ impl Server {
     /// # Errors
     /// When the operating system gives no threads.
     pub async fn run(self, stop: impl Future<Output = ()>) -> io::Result<usize> {
-        let Server { listener, shared, tls, limits, shares_address } = self;
+        let Server { listener, service, proxies, tls, limits, shares_address } = self;
+        let (connection, strict_transport) = (limits.connection, tls.is_some());
+        let waiting = Waiting::new(limits.exports, limits.exports_per_key, Handle::current());
+        let shared = Arc::new(Shared { service, waiting, limits: connection, proxies, strict_transport });
         let (close, closing) = watch::channel(false);
         let limiter = ConnectionLimiter::new(limits.connections, limits.connections_per_address);
         let (workers, waiting, connections) = (Workers::start()?, VecDeque::new(), JoinSet::new());
@@ -226,6 +227,7 @@ impl Acceptor {
             let observer = shared.service.observer();
             observer.connected();
             tokio::select! {
+                biased;
                 () = serve_stream(stream, peer, &shared, tls.as_deref(), handshake, &slot.state, closing) => {}
                 () = slot.state.closed() => {}
             }

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::available_parallelism;
 use std::time::Duration;
 
+use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::spawn_blocking;
 
 use crate::api::deferred::Turn;
 use crate::api::{Answer, Deferred, Problem, Request, Response, Service, Wait};
@@ -30,14 +30,16 @@ pub struct Waiting {
     exporting: Arc<Semaphore>,
     exports_per_key: usize,
     exporting_keys: Mutex<HashMap<String, Arc<Semaphore>>>,
+    /// The runtime whose threads may wait. All use the same few: each thread that makes answers has a heap of its own.
+    threads: Handle,
 }
 
 /// What an answer in the making holds.
 type Permits = Vec<OwnedSemaphorePermit>;
 
 impl Waiting {
-    /// Permits for so many exports at once, so many of them for one key.
-    pub fn new(exports: usize, exports_per_key: usize) -> Waiting {
+    /// Permits for so many exports at once, so many of them for one key, and the runtime whose threads may wait.
+    pub fn new(exports: usize, exports_per_key: usize, threads: Handle) -> Waiting {
         // What is read is mostly there: then it is the processors that are waited for.
         let reading = available_parallelism().map_or(MIN_READING, |count| (2 * count.get()).max(MIN_READING));
         let permits = |count| Arc::new(Semaphore::new(count));
@@ -48,6 +50,7 @@ impl Waiting {
             exporting: permits(exports),
             exports_per_key,
             exporting_keys: Mutex::default(),
+            threads,
         }
     }
 
@@ -71,7 +74,7 @@ impl Waiting {
             Ok(permits) => permits,
             Err(problem) => return Answer::Ready(service.refuse(&deferred, problem)),
         };
-        let resumed = spawn_blocking({
+        let resumed = self.threads.spawn_blocking({
             let service = Arc::clone(service);
             move || {
                 let resumed = service.resume(deferred);
