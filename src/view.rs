@@ -5,8 +5,7 @@
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-pub use crate::model::Witness;
-use crate::model::{Curated, Dataset, FeedId, Id, License, RecordFields, References, Timestamp};
+use crate::model::{Curated, Dataset, FeedId, Id, License, RecordFields, References, Timestamp, Witness};
 use crate::store::format::feed::FeedEntry;
 use crate::store::read::columns::{Columns, Condition};
 use crate::store::read::record_cache::{LogRef, RecordJson};

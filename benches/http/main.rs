@@ -316,7 +316,7 @@ async fn rows(servers: &Servers, filter: &str, recorder: &mut Recorder<'_>) -> V
     let wants_gzip =
         |targets: &[(String, String)]| targets.iter().map(|(target, _)| (target.clone(), gzip.to_owned())).collect();
 
-    let wanted: [(&'static str, Caller<'_>, Vec<(String, String)>); 15] = [
+    let wanted = [
         ("feed page of 500", usual, middle.clone()),
         ("feed page of 500, gzip", usual, wants_gzip(&middle)),
         ("feed page, 100 licenses", many, head),

@@ -11,8 +11,7 @@ use quick_cache::sync::{Cache, DefaultLifecycle, PlaceholderGuard};
 use quick_cache::{DefaultHashBuilder, Equivalent, OptionsBuilder, Weighter};
 
 use super::representation::Representation;
-use crate::model::{Dataset, LicenseId};
-use crate::view::Witness;
+use crate::model::{Dataset, LicenseId, Witness};
 
 /// What finished answers may take in memory, in bytes, unless something else is said.
 pub const DEFAULT_MAX_BYTES: u64 = 64 << 20;

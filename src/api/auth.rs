@@ -40,32 +40,19 @@ fn bearer_token(value: &[u8]) -> Option<&[u8]> {
 /// # Errors
 /// The 401 of the contract. All but `missing_api_key` are of a key that was sent and cannot be used.
 pub fn authenticate(request: &Request, snapshot: &Snapshot) -> Result<Arc<KeyRecord>, Problem> {
-    let invalid = |detail: &str| Problem::unauthorized(Code::InvalidApiKey, detail);
     let text = match sent_key(&request.headers) {
-        Sent::Nothing => {
-            return Err(Problem::unauthorized(
-                Code::MissingApiKey,
-                "No API key was sent. Send it as `Authorization: Bearer <API_KEY>` or `X-API-Key: <API_KEY>`.",
-            ));
-        }
+        Sent::Nothing => return Err(Code::MissingApiKey.into()),
         Sent::Different => {
-            return Err(invalid("Two different API keys were sent. Send one key, in one header."));
+            let detail = "Two different API keys were sent. Send one key, in one header.";
+            return Err(Problem::new(Code::InvalidApiKey, detail));
         }
         Sent::One(text) => text,
     };
-    let unknown =
-        || invalid("The API key is not recognised. Check that it was copied whole: `mfk_` and 38 characters.");
-    let record = snapshot.find_key(&KeyHash::of(text)).ok_or_else(unknown)?;
+    let record = snapshot.find_key(&KeyHash::of(text)).ok_or(Code::InvalidApiKey)?;
     match record.status_after(request.wall, snapshot.commit().time) {
         KeyStatus::Active | KeyStatus::Replaced => Ok(Arc::clone(record)),
-        KeyStatus::Revoked => Err(Problem::unauthorized(
-            Code::RevokedApiKey,
-            "The API key was revoked or replaced. Use the key that replaced it, or ask the operator for a new one.",
-        )),
-        KeyStatus::Expired => Err(Problem::unauthorized(
-            Code::ExpiredApiKey,
-            "The API key's time is over. Ask the operator for a new one.",
-        )),
+        KeyStatus::Revoked => Err(Code::RevokedApiKey.into()),
+        KeyStatus::Expired => Err(Code::ExpiredApiKey.into()),
     }
 }
 

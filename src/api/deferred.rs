@@ -12,9 +12,9 @@ use super::representation::Representation;
 use super::request::Request;
 use super::response::Response;
 use crate::contract::Route;
-use crate::model::{Dataset, KeyRecord, LicenseId};
+use crate::model::{Dataset, KeyRecord, LicenseId, Witness};
 use crate::store::StoreError;
-use crate::view::{View, Witness};
+use crate::view::View;
 
 /// What the making of an answer may wait for. Whoever may wait for one may wait for those before it, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -123,6 +123,7 @@ pub(super) struct Passed {
 }
 
 /// What a route answers.
+#[allow(clippy::large_enum_variant, reason = "it is taken apart at once")]
 pub(super) enum Outcome {
     /// An answer, and what it rests on.
     Made((Dataset, Witness), Representation),

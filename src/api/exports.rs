@@ -8,11 +8,11 @@ use super::deferred::{Outcome, Wait};
 use super::problem::Problem;
 use super::representation::{Body, Representation};
 use super::response::{X_RECORD_COUNT, X_SYNC_TOKEN};
-use crate::contract::parameters::{ExportFormat, ExportParameters};
+use crate::contract::parameters::ExportParameters;
 use crate::contract::{Query, Route};
-use crate::query::export::{self, Format};
-use crate::query::feed;
+use crate::model::ExportFormat;
 use crate::query::segments::SegmentCache;
+use crate::query::{export, feed};
 use crate::token::Sealer;
 
 /// A whole dataset as one file.
@@ -25,10 +25,7 @@ pub(super) fn export(
 ) -> Result<Outcome, Problem> {
     let dataset = route.dataset()?;
     let view = caller.view(dataset)?;
-    let format = match query.parse::<ExportParameters>()?.format {
-        ExportFormat::Jsonl => Format::Jsonl,
-        ExportFormat::Csv => Format::Csv,
-    };
+    let ExportParameters { format } = query.parse()?;
     if patience < Wait::Exporting {
         return Ok(Outcome::Later(Wait::Exporting));
     }
@@ -36,14 +33,14 @@ pub(super) fn export(
     let token = Sealer::new(caller.snapshot.secret()).seal_sync_token(&feed::token_now(&view)?);
     let token = HeaderValue::from_str(&token).map_err(Problem::internal)?;
     let (content_type, ending) = match format {
-        Format::Jsonl => ("application/gzip", "jsonl.gz"),
-        Format::Csv => ("text/csv; charset=utf-8", "csv"),
+        ExportFormat::Jsonl => ("application/gzip", "jsonl.gz"),
+        ExportFormat::Csv => ("text/csv; charset=utf-8", "csv"),
     };
     let body = Body::Export { gzip, name: dataset.as_str(), ending };
     let mut export = Representation { content_type, etag: None, headers: Vec::with_capacity(3), body, feed: None }
         .with(X_SYNC_TOKEN.clone(), token)
         .with(X_RECORD_COUNT.clone(), records.into());
-    if format == Format::Csv {
+    if format == ExportFormat::Csv {
         export = export.with(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
     Ok(Outcome::made(&view, export)?)

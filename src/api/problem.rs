@@ -25,9 +25,15 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem with the code's own status.
+    /// A problem with the code's own status. A 401 has the challenge of the contract: `error` only when a key was sent.
     pub fn new(code: Code, detail: impl Into<String>) -> Problem {
-        Problem { code, status: code.status(), detail: detail.into(), cause: None, headers: Vec::new() }
+        let status = code.status();
+        let problem = Problem { code, status, detail: detail.into(), cause: None, headers: Vec::new() };
+        if status != StatusCode::UNAUTHORIZED {
+            return problem;
+        }
+        let challenge = if code == Code::MissingApiKey { CHALLENGE } else { INVALID_TOKEN_CHALLENGE };
+        problem.with(WWW_AUTHENTICATE, HeaderValue::from_static(challenge))
     }
 
     /// A request that HTTP itself forbids; the connection is closed after it.
@@ -35,12 +41,6 @@ impl Problem {
         let mut problem = Problem::new(Code::InvalidRequest, detail).closing();
         problem.status = status;
         problem
-    }
-
-    /// 401, with the challenge of the contract: `error` only when a key was sent.
-    pub fn unauthorized(code: Code, detail: impl Into<String>) -> Problem {
-        let challenge = if code == Code::MissingApiKey { CHALLENGE } else { INVALID_TOKEN_CHALLENGE };
-        Problem::new(code, detail).with(WWW_AUTHENTICATE, HeaderValue::from_static(challenge))
     }
 
     /// 429, with the seconds to wait.
@@ -64,11 +64,7 @@ impl Problem {
 
     /// A failure of ours. The caller is told nothing but that; the cause goes to the log, with the request's id.
     pub fn internal(cause: impl fmt::Display) -> Problem {
-        let problem = Problem::new(
-            Code::InternalError,
-            "The server failed to answer this request. Try again later; if it persists, give the request id to the operator.",
-        );
-        Problem { cause: Some(cause.to_string()), ..problem }
+        Problem { cause: Some(cause.to_string()), ..Code::InternalError.into() }
     }
 
     /// Ends the connection after the answer.
@@ -94,6 +90,13 @@ impl Problem {
         if let Some(cause) = &self.cause {
             tracing::error!(request_id, error = cause, "a request could not be answered");
         }
+    }
+}
+
+/// A problem whose detail is always that of the code's example.
+impl From<Code> for Problem {
+    fn from(code: Code) -> Problem {
+        Problem::new(code, code.info().detail)
     }
 }
 

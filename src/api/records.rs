@@ -31,17 +31,14 @@ pub(super) fn list(
     let position = |last_id| Cursor { dataset, license: caller.license.id, filters, last_id };
     let after = match cursor {
         None => 0,
-        Some(text) => sealer
-            .open_cursor(&text)
-            .ok()
-            .filter(|cursor| *cursor == position(cursor.last_id))
-            .ok_or_else(|| {
-                Problem::new(
-                    Code::InvalidCursor,
-                    "The `cursor` was not issued by this service for this list. Send the `next_cursor` of the previous page with the same filters, or leave it out to start anew.",
-                )
-            })?
-            .last_id,
+        Some(text) => {
+            sealer
+                .open_cursor(&text)
+                .ok()
+                .filter(|cursor| *cursor == position(cursor.last_id))
+                .ok_or(Code::InvalidCursor)?
+                .last_id
+        }
     };
     let wait = if filter.needs_columns() && !view.has_columns() { Wait::Building } else { Wait::Reading };
     if patience < wait {

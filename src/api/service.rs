@@ -271,10 +271,7 @@ impl Service {
         }
         let reading = matches!(request.method, Method::GET | Method::HEAD);
         if request.has_body && reading {
-            return Err(Problem::invalid_request(
-                StatusCode::BAD_REQUEST,
-                "A GET or HEAD request must not have a body. Send the parameters in the query.",
-            ));
+            return Err(Problem::from(Code::InvalidRequest).closing());
         }
         let key = auth::authenticate(request, &self.source.newest());
         let caller = key.as_ref().ok().and_then(|key| self.caller(key));
@@ -397,7 +394,7 @@ impl Service {
             let start = format!("There is no such page. Start at {}/docs.", self.settings.public_url);
             Problem::new(Code::NotFound, start)
         })?;
-        let representation = Representation::text(page.content_type, page.body.into())
+        let representation = Representation::text(page.content_type, page.body)
             .with(CONTENT_SECURITY_POLICY, HeaderValue::from_static(docs::CONTENT_SECURITY_POLICY))
             .with(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
         // It is compressed at once, so that it is weighed whole.

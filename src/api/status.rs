@@ -38,7 +38,7 @@ pub(super) fn status(
 ) -> Result<Representation, Problem> {
     query.parse::<NoParameters>()?;
     if !readable {
-        return Err(Problem::new(Code::Unavailable, "The data cannot be read at the moment. Try again in a minute."));
+        return Err(Code::Unavailable.into());
     }
     let of = |dataset| {
         let state = snapshot.dataset_state(dataset);

@@ -1,7 +1,11 @@
 //! The endpoints: all `GET`, and `HEAD` at the same cost.
 
-use super::Code;
-use super::Code::{InvalidCursor, InvalidSyncToken, NotFound, RecordNotFound, ResyncRequired};
+use std::collections::BTreeSet;
+
+use http::StatusCode;
+
+use super::codes::Code::{self, InvalidCursor, InvalidSyncToken, NotFound, RecordNotFound, ResyncRequired};
+use super::codes::{CODES, CodeInfo, Scope};
 use super::parameters::{
     ChangesParameters, DATASET, ExportParameters, ID, IF_NONE_MATCH, ListParameters, Parameter, ReferenceParameters,
 };
@@ -225,3 +229,34 @@ pub static ENDPOINTS: [Endpoint; 11] = [
         ..PLAIN
     },
 ];
+
+/// A declared service.
+#[derive(Clone, Copy, Debug)]
+pub struct Contract {
+    /// The endpoints. Of those that a path fits, the first one is meant.
+    pub endpoints: &'static [Endpoint],
+    /// The error codes, by status.
+    pub codes: &'static [CodeInfo],
+}
+
+/// What this service is: the declaration that everything but tests goes by.
+pub static CONTRACT: Contract = Contract { endpoints: &ENDPOINTS, codes: &CODES };
+
+impl Contract {
+    /// The error codes that an endpoint answers with.
+    pub fn codes_of(&self, endpoint: &Endpoint) -> impl Iterator<Item = &'static CodeInfo> {
+        self.codes.iter().filter(|info| match info.scope {
+            Scope::Every => true,
+            Scope::Keyed => endpoint.resource.needs_key(),
+            Scope::WithParameters => !endpoint.parameters.is_empty(),
+            Scope::Named => endpoint.codes.contains(&info.code),
+        })
+    }
+
+    /// The statuses that an endpoint answers with, in their order.
+    pub fn statuses_of(&self, endpoint: &Endpoint) -> BTreeSet<StatusCode> {
+        let revalidated = endpoint.resource.is_revalidatable().then_some(StatusCode::NOT_MODIFIED);
+        let errors = self.codes_of(endpoint).map(|info| info.status);
+        [StatusCode::OK].into_iter().chain(revalidated).chain(errors).collect()
+    }
+}

@@ -1,16 +1,34 @@
 //! Parameters: where they stand, what they take, what they mean.
 //!
-//! [`parameters!`] makes a declaration into two things: a table, which the parser and the documentation read, and a
+//! The macro `parameters` makes a declaration into two things: a table, which the parser and the documentation read, and a
 //! struct of the same names, which handlers get.
+
+use std::fmt;
 
 use jiff::civil::Date;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::query::{BadRequest, typed};
+use super::Code;
 use crate::model::time::{parse_date, parse_time};
-use crate::model::{Dataset, Id, Timestamp};
+use crate::model::{Dataset, ExportFormat, Id, Timestamp};
+
+/// A request that an endpoint does not take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadRequest {
+    /// The kind of error.
+    pub code: Code,
+    /// The cause, and what to send instead.
+    pub detail: String,
+}
+
+impl BadRequest {
+    /// A parameter that is missing, or has the wrong form or range.
+    pub fn parameter(name: &str, rule: impl fmt::Display) -> BadRequest {
+        BadRequest { code: Code::InvalidParameter, detail: format!("Parameter `{name}`: {rule}.") }
+    }
+}
 
 /// A parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +63,12 @@ impl Parameter {
     pub fn parse<T: DeserializeOwned>(&self, text: &str) -> Result<T, BadRequest> {
         typed(self.read(text)?)
     }
+}
+
+/// What was read, in the type that stands beside its form in the declaration: it fits, or the declaration is wrong.
+pub(super) fn typed<T: DeserializeOwned>(value: Value) -> Result<T, BadRequest> {
+    serde_json::from_value(value)
+        .map_err(|error| BadRequest { code: Code::InternalError, detail: format!("a wrong declaration: {error}") })
 }
 
 /// Where a parameter stands.
@@ -230,16 +254,6 @@ parameters! {
 /// What other endpoints take.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct NoParameters {}
-
-/// The format of an export.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ExportFormat {
-    /// JSON Lines.
-    Jsonl,
-    /// One flat table.
-    Csv,
-}
 
 const DATASETS: [&str; 2] = [Dataset::Conferences.as_str(), Dataset::Journals.as_str()];
 

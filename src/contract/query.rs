@@ -1,29 +1,13 @@
 //! Query parameters: decoded once, each known, each given once, each of its form.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::{Absent, Code, Endpoint, Form, Parameter};
+use super::parameters::typed;
+use super::{Absent, BadRequest, Code, Endpoint, Form, Parameter};
 use crate::model::Dataset;
-
-/// A request that an endpoint does not take.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BadRequest {
-    /// The kind of error.
-    pub code: Code,
-    /// The cause, and what to send instead.
-    pub detail: String,
-}
-
-impl BadRequest {
-    /// A parameter that is missing, or has the wrong form or range.
-    pub fn parameter(name: &str, rule: impl fmt::Display) -> BadRequest {
-        BadRequest { code: Code::InvalidParameter, detail: format!("Parameter `{name}`: {rule}.") }
-    }
-}
 
 /// The query of a request to an endpoint, not yet looked at.
 #[derive(Debug)]
@@ -132,12 +116,6 @@ impl<'a> Query<'a> {
             None => Ok(first),
         }
     }
-}
-
-/// What was read, in the type that stands beside its form in the declaration: it fits, or the declaration is wrong.
-pub(super) fn typed<T: DeserializeOwned>(value: Value) -> Result<T, BadRequest> {
-    serde_json::from_value(value)
-        .map_err(|error| BadRequest { code: Code::InternalError, detail: format!("a wrong declaration: {error}") })
 }
 
 /// Decodes percent-escapes, and `+` as a blank where `form` says so. `None` for a broken escape or invalid UTF-8.

@@ -51,10 +51,5 @@ pub fn find_page(contract: &Contract, path: &str, public_url: &str) -> Option<Pa
     }
 }
 
-/// The address under which all endpoints stand.
-fn base_url(public_url: &str) -> String {
-    format!("{public_url}/v1")
-}
-
 #[cfg(test)]
 mod tests;

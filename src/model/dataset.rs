@@ -1,4 +1,4 @@
-//! The two datasets of the service.
+//! The two datasets of the service, and the formats in which they are exported.
 
 use serde::{Deserialize, Serialize};
 
@@ -53,6 +53,16 @@ impl Dataset {
     pub const fn index(self) -> usize {
         self as usize - 1
     }
+}
+
+/// The format of an export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ExportFormat {
+    /// One JSON object per line.
+    Jsonl,
+    /// One flat table (RFC 4180).
+    Csv,
 }
 
 /// The text named no dataset.

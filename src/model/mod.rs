@@ -35,7 +35,7 @@ mod tests;
 
 pub use conference::{Conference, ConferenceFields};
 pub use curated::{Curated, Fault, Fields, RecordFields};
-pub use dataset::Dataset;
+pub use dataset::{Dataset, ExportFormat};
 pub use id::Id;
 pub use journal::{Access, Journal, JournalFields};
 pub use key::{ApiKey, KeyHash, KeyRecord};

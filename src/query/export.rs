@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::model::{ConferenceFields, Dataset, JournalFields, RecordFields, flat};
+use crate::model::{ConferenceFields, Dataset, ExportFormat, JournalFields, RecordFields, flat};
 use crate::query::segments::{Form, Member, SegmentCache, cut, in_memory};
 use crate::store::StoreError;
 use crate::store::read::record_cache::RecordJson;
@@ -14,39 +14,20 @@ const BATCH_RECORDS: usize = 4096;
 /// What a record comes to, about, when it is compressed among others.
 const EXPECTED_RECORD_BYTES: usize = 128;
 
-/// The two formats of an export.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Format {
-    /// One JSON object per line.
-    Jsonl,
-    /// One flat table (RFC 4180).
-    Csv,
-}
-
-impl Format {
-    /// The value of the parameter, and the ending of files.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Format::Jsonl => "jsonl",
-            Format::Csv => "csv",
-        }
-    }
-}
-
 /// Builds the file; returns how many records it holds, too. The member's header carries no time, so the same content gives
 /// the same bytes. What the cache has of it is not compressed again.
 ///
 /// # Errors
 /// When the database cannot be read.
-pub fn export(view: &View<'_>, format: Format, cache: &SegmentCache) -> Result<(Bytes, usize), StoreError> {
+pub fn export(view: &View<'_>, format: ExportFormat, cache: &SegmentCache) -> Result<(Bytes, usize), StoreError> {
     match (format, view.dataset()) {
-        (Format::Jsonl, _) => write(view, cache, Form::Lines, &[], |_, json, out| {
+        (ExportFormat::Jsonl, _) => write(view, cache, Form::Lines, &[], |_, json, out| {
             out.extend_from_slice(json.bytes());
             out.push(b'\n');
             Ok(())
         }),
-        (Format::Csv, Dataset::Conferences) => write_csv::<ConferenceFields>(view, cache),
-        (Format::Csv, Dataset::Journals) => write_csv::<JournalFields>(view, cache),
+        (ExportFormat::Csv, Dataset::Conferences) => write_csv::<ConferenceFields>(view, cache),
+        (ExportFormat::Csv, Dataset::Journals) => write_csv::<JournalFields>(view, cache),
     }
 }
 

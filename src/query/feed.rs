@@ -2,7 +2,7 @@
 
 use super::page::Page;
 use crate::model::json::{push_display, push_str};
-use crate::model::{Id, Timestamp};
+use crate::model::{Id, Timestamp, Witness};
 use crate::store::format::codec::hash;
 use crate::store::format::feed::FeedEntry;
 use crate::store::{CommitPoint, StoreError};
@@ -126,7 +126,7 @@ pub fn token_now(view: &View<'_>) -> Result<SyncToken, StoreError> {
 
 /// At the end of the feed the position is the witness, which stands at or after the last row: so a poll with nothing
 /// new gives the same token again.
-fn token(view: &View<'_>, position: u64, witness: crate::view::Witness) -> SyncToken {
+fn token(view: &View<'_>, position: u64, witness: Witness) -> SyncToken {
     SyncToken {
         dataset: view.dataset(),
         license: view.license().id,

@@ -2,7 +2,7 @@
 //!
 //! - [`list`]: a page of records by id, filtered.
 //! - [`feed`]: a page of the change feed.
-//! - [`reference`]: what the visible records carry, counted.
+//! - [`mod@reference`]: what the visible records carry, counted.
 //! - [`export`](mod@export): everything as one file; [`page`]: the JSON of a page; [`segments`]: both compressed, from parts that
 //!   are kept.
 

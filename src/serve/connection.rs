@@ -20,7 +20,7 @@ use super::address::TrustedProxies;
 use super::guard::{GuardedStream, Timeouts};
 use super::host;
 use super::pace::Pace;
-use super::refusal::ProblemStream;
+use super::refusal::{ProblemStream, STRICT_TRANSPORT};
 use super::state::ConnectionState;
 use super::waiting::Waiting;
 use crate::api::{Request, Service};
@@ -29,9 +29,6 @@ use crate::model::time::now;
 /// How long a connection that was told to close may stay for a last request, which then gets its answer: a caller that
 /// is just sending one would otherwise see the connection break.
 const LAST_REQUEST_GRACE: Duration = Duration::from_secs(2);
-
-/// What callers over HTTPS are told: to come by HTTPS only, for a year.
-pub(super) const STRICT_TRANSPORT: &str = "max-age=31536000";
 
 /// What a connection may use.
 #[derive(Clone, Copy, Debug)]

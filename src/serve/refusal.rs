@@ -15,8 +15,10 @@ use http::StatusCode;
 use http::header::STRICT_TRANSPORT_SECURITY;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::connection::STRICT_TRANSPORT;
 use crate::api::Service;
+
+/// `Strict-Transport-Security` of every answer over HTTPS: callers come by HTTPS only, for a year.
+pub(super) const STRICT_TRANSPORT: &str = "max-age=31536000";
 
 /// The longest head that hyper writes for an error of its own, in bytes.
 const LONGEST_OWN_HEAD: usize = 512;

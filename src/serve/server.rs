@@ -237,7 +237,7 @@ impl Acceptor {
                 tracing::debug!(%peer, reason = reason.as_str(), cause = cause.as_str(), "gave up a connection");
             }
         };
-        self.connections.spawn_on(connection, self.workers.next());
+        self.connections.spawn_on(connection, self.workers.take_turn());
     }
 }
 

@@ -25,8 +25,8 @@ impl Workers {
         Ok(Workers { workers, next: 0 })
     }
 
-    /// The workers in turn.
-    pub fn next(&mut self) -> &Handle {
+    /// The worker whose turn it is.
+    pub fn take_turn(&mut self) -> &Handle {
         self.next = (self.next + 1) % self.workers.len();
         &self.workers[self.next].0
     }

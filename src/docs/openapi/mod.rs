@@ -4,14 +4,15 @@
 //! written by hand here is only what stands nowhere else as data. In reading order:
 //! - `paths`: the endpoints.
 //! - `parameters`, `responses`: their parts.
-//! - `schemas`: the bodies.
+//! - `schemas`: the bodies; `values`: what all of them are made of.
 
 mod parameters;
 mod paths;
 mod responses;
 mod schemas;
+mod values;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::contract::Contract;
 
@@ -38,7 +39,7 @@ pub fn document(contract: &Contract, public_url: &str) -> Value {
             "license": {"name": "MIT OR Apache-2.0", "identifier": env!("CARGO_PKG_LICENSE")},
         },
         "externalDocs": {"description": "Guide and reference", "url": format!("{public_url}/docs")},
-        "servers": [{"url": super::base_url(public_url)}],
+        "servers": [{"url": format!("{public_url}/v1")}],
         "security": [{"bearer": []}, {"apiKey": []}],
         "tags": [
             {"name": "Conferences", "description": "Conference editions with their dates and deadlines"},
@@ -69,16 +70,6 @@ pub fn document(contract: &Contract, public_url: &str) -> Value {
             "schemas": schemas::all(),
         },
     })
-}
-
-/// An object of members that are made elsewhere.
-fn object<K: Into<String>>(members: impl IntoIterator<Item = (K, Value)>) -> Value {
-    Value::Object(members.into_iter().map(|(key, value)| (key.into(), value)).collect::<Map<_, _>>())
-}
-
-/// A reference to a component.
-fn component(section: &str, name: &str) -> Value {
-    json!({"$ref": format!("#/components/{section}/{name}")})
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{component, object};
+use super::values::{component, object};
 use crate::contract::parameters::TIME_EXAMPLES;
 use crate::contract::{Absent, Contract, Form, Parameter};
 

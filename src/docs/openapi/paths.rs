@@ -2,22 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::responses::{ok, problem, response_name};
-use super::{component, object};
+use super::responses::{names, ok, problem, response_name};
+use super::values::{component, object};
 use crate::contract::{Contract, Endpoint, Resource};
-use crate::model::Dataset;
 
 /// The path items, by path below the base address.
 pub fn all(contract: &Contract) -> Value {
     object(contract.endpoints.iter().map(|endpoint| (endpoint.path(), path_item(contract, endpoint))))
-}
-
-/// What a dataset is called in tags and schemas.
-pub fn names(dataset: Dataset) -> (&'static str, &'static str) {
-    match dataset {
-        Dataset::Conferences => ("Conferences", "Conference"),
-        Dataset::Journals => ("Journals", "Journal"),
-    }
 }
 
 fn path_item(contract: &Contract, endpoint: &Endpoint) -> Value {

@@ -3,11 +3,11 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::paths::names;
-use super::{component, object};
+use super::values::{component, object};
 use crate::contract::codes::{ALLOWED_METHODS, INVALID_TOKEN_CHALLENGE};
 use crate::contract::{CodeInfo, Contract, Resource};
 use crate::docs::examples;
+use crate::model::Dataset;
 
 /// Headers of every response: the names among the document's headers are the headers' own.
 const EVERY: [&str; 4] = ["X-Request-Id", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"];
@@ -56,6 +56,14 @@ pub fn examples(contract: &Contract, public_url: &str) -> Value {
     object(contract.codes.iter().map(|info| {
         (info.name, json!({"summary": info.title, "value": examples::problem(contract, info, public_url)}))
     }))
+}
+
+/// What a dataset is called in tags and schemas.
+pub fn names(dataset: Dataset) -> (&'static str, &'static str) {
+    match dataset {
+        Dataset::Conferences => ("Conferences", "Conference"),
+        Dataset::Journals => ("Journals", "Journal"),
+    }
 }
 
 /// The response of status 200.

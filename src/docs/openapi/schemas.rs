@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{component, object};
+use super::values::{component, object};
 use crate::docs::fields::{FieldDoc, group_note, record_fields, reference_fields, status_meaning};
 use crate::model::{ConferenceFields, Dataset, DateStatus, Id, JournalFields, OrganizationFields, TagFields};
 

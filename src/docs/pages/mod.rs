@@ -22,7 +22,7 @@ const GUIDE: &str = "Guide and reference";
 
 /// `/docs`: everything that a caller needs, on one page.
 pub fn reference(contract: &Contract, public_url: &str) -> String {
-    let base_url = super::base_url(public_url);
+    let base_url = format!("{public_url}/v1");
     let values = [
         ("base_url", escape(&base_url)),
         ("public_url", escape(public_url)),
