@@ -34,7 +34,7 @@ pub(super) fn run(common: &Common, _args: &CheckArgs) -> anyhow::Result<ExitCode
     }
     let ok = report.damages == 0;
     let text = describe(common, &report);
-    common.output().result(&Checked { ok, report }, text);
+    common.output().result(&Checked { ok, report }, text)?;
     Ok(if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -42,6 +42,5 @@ pub(super) fn run(common: &Common, args: &LogArgs) -> anyhow::Result<ExitCode> {
     let lines = commits.iter().map(line);
     let text: String = lines.collect();
     let text = if text.is_empty() { "There are no commits yet.".to_owned() } else { text };
-    common.output().result(&Commits { commits }, text);
-    Ok(ExitCode::SUCCESS)
+    common.output().result(&Commits { commits }, text)
 }

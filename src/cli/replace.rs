@@ -51,8 +51,7 @@ pub(super) fn backup(common: &Common, args: &BackupArgs) -> anyhow::Result<ExitC
         report.last_commit_at.as_deref().unwrap_or("the beginning"),
         report.bytes
     );
-    common.output().result(&BackedUp { file: &args.file, report }, text);
-    Ok(ExitCode::SUCCESS)
+    common.output().result(&BackedUp { file: &args.file, report }, text)
 }
 
 pub(super) fn restore(common: &Common, args: &RestoreArgs) -> anyhow::Result<ExitCode> {
@@ -78,8 +77,7 @@ pub(super) fn restore(common: &Common, args: &RestoreArgs) -> anyhow::Result<Exi
     }
     restoration.finish()?;
     let done = format!("{} is restored. Every older sync token gets 410.", common.db.display());
-    common.output().result(&Restored { restored: true, differences: &differences }, done);
-    Ok(ExitCode::SUCCESS)
+    common.output().result(&Restored { restored: true, differences: &differences }, done)
 }
 
 fn describe(differences: &Differences) -> String {
@@ -122,6 +120,5 @@ pub(super) fn compact(common: &Common, _args: &CompactArgs) -> anyhow::Result<Ex
     let CompactReport { bytes_before, bytes_after } = report;
     common
         .output()
-        .result(&report, format!("{}: {bytes_before} bytes before, {bytes_after} after.", common.db.display()));
-    Ok(ExitCode::SUCCESS)
+        .result(&report, format!("{}: {bytes_before} bytes before, {bytes_after} after.", common.db.display()))
 }

@@ -119,14 +119,14 @@ impl Watcher {
         }
     }
 
-    /// Says how many bytes of records' texts may be kept in memory.
+    /// Sets the size of the record cache, in bytes.
     pub fn limit_record_cache(&self, bytes: u64) {
-        self.newest.load().record_cache().limit_to(bytes);
+        self.newest.load().record_cache().set_capacity(bytes);
     }
 
     /// Sets the size of the feed cache, columns included, in bytes.
     pub fn limit_feed_cache(&self, bytes: u64) {
-        self.newest.load().feed_cache().limit_to(bytes);
+        self.newest.load().feed_cache().set_capacity(bytes);
     }
 
     fn poll(&self, now: Instant) {
@@ -184,8 +184,8 @@ impl Watcher {
         if polled.broken.is_some() {
             // A handle that met damage may be of no more use.
             let follower = Follower::open(&self.path)?;
-            follower.newest().record_cache().limit_to(self.newest.load().record_cache().max_bytes());
-            follower.newest().feed_cache().limit_to(self.newest.load().feed_cache().max_bytes());
+            follower.newest().record_cache().set_capacity(self.newest.load().record_cache().capacity());
+            follower.newest().feed_cache().set_capacity(self.newest.load().feed_cache().capacity());
             polled.follower = follower;
             polled.broken = None;
         }
