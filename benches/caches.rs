@@ -49,7 +49,7 @@ impl Served {
     /// A watched database whose records' JSON may take so many bytes in memory.
     fn open(world: World, record_cache_bytes: u64) -> Served {
         let watcher = Watcher::open(world.path(), Duration::ZERO).expect("the database opens");
-        watcher.limit_record_cache(record_cache_bytes);
+        watcher.newest().record_cache().set_capacity(record_cache_bytes);
         watcher.published().warm(&|| true).expect("the records are read");
         Served { world, watcher: Arc::new(watcher) }
     }

@@ -30,10 +30,6 @@ pub(super) struct RestoreArgs {
     yes: bool,
 }
 
-/// Arguments of `medfeed compact`.
-#[derive(Debug, Args)]
-pub(super) struct CompactArgs {}
-
 pub(super) fn backup(common: &Common, args: &BackupArgs) -> anyhow::Result<ExitCode> {
     #[derive(Serialize)]
     struct BackedUp<'a> {
@@ -115,7 +111,7 @@ fn describe(differences: &Differences) -> String {
     text
 }
 
-pub(super) fn compact(common: &Common, _args: &CompactArgs) -> anyhow::Result<ExitCode> {
+pub(super) fn compact(common: &Common) -> anyhow::Result<ExitCode> {
     let report = replace::compact(&common.db, common.wait)?;
     let CompactReport { bytes_before, bytes_after } = report;
     common

@@ -119,16 +119,6 @@ impl Watcher {
         }
     }
 
-    /// Sets the size of the record cache, in bytes.
-    pub fn limit_record_cache(&self, bytes: u64) {
-        self.newest.load().record_cache().set_capacity(bytes);
-    }
-
-    /// Sets the size of the feed cache, columns included, in bytes.
-    pub fn limit_feed_cache(&self, bytes: u64) {
-        self.newest.load().feed_cache().set_capacity(bytes);
-    }
-
     fn poll(&self, now: Instant) {
         let mut polled = self.polled();
         self.step(&mut polled, |polled| {
