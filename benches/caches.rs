@@ -49,7 +49,7 @@ impl Served {
     /// A watched database whose records' JSON may take so many bytes in memory.
     fn open(world: World, record_cache_bytes: u64) -> Served {
         let watcher = Watcher::open(world.path(), Duration::ZERO).expect("the database opens");
-        watcher.limit_record_cache(record_cache_bytes);
+        watcher.newest().record_cache().set_capacity(record_cache_bytes);
         watcher.published().warm(&|| true).expect("the records are read");
         Served { world, watcher: Arc::new(watcher) }
     }
@@ -147,20 +147,20 @@ fn main() {
             one.walk(|fields| fields.name.as_deref().is_some_and(|name| name.to_lowercase().contains(RARE_TEXT)))
         }),
     );
-    let overlapping = one.feed_page(100);
+    let overlapping = one.feed_page(10);
     add(
         "compressed segments: a feed page in gzip that overlaps an earlier one",
         Box::new(|| one.first(Some(&overlapping), &pages[0], true)),
         Box::new(|| one.first(None, &pages[0], true)),
     );
     let writer = one.world.writer();
+    let mut revision = 1_000;
     for (name, target) in [
         ("compressed segments: an export after a commit of one record", "/v1/exports/conferences"),
         ("compressed segments: the same in CSV", "/v1/exports/conferences?format=csv"),
     ] {
         let service = one.service();
         one.ask(&service, target, true);
-        let mut revision = 1_000;
         let with = || {
             revision += 1;
             world::commit(&writer, synthetic::records([revision * 37 % synthetic::CONFERENCES], [], revision));

@@ -66,14 +66,9 @@ impl Sealer {
 
     /// The text of a sync token.
     pub fn seal_sync_token(&self, token: &SyncToken) -> String {
-        let mut plain = [0_u8; SYNC_TOKEN_LEN];
-        let mut out = Writer(&mut plain);
-        out.put(&[token.dataset.code()]);
-        out.put(&token.license.0.to_be_bytes());
-        out.put(&token.scope_seq.to_be_bytes());
-        out.put(&token.position.to_be_bytes());
-        out.put(&token.witness.seq.to_be_bytes());
-        out.put(&token.witness.lineage);
+        let SyncToken { dataset, license, scope_seq, position, witness } = *token;
+        let numbers = [license.0, scope_seq, position, witness.seq].map(u64::to_be_bytes);
+        let plain = [&[dataset.code()], numbers.as_flattened(), &witness.lineage].concat();
         self.seal(SYNC_TOKEN_PURPOSE, &plain)
     }
 
@@ -95,12 +90,8 @@ impl Sealer {
 
     /// The text of a cursor.
     pub fn seal_cursor(&self, cursor: &Cursor) -> String {
-        let mut plain = [0_u8; CURSOR_LEN];
-        let mut out = Writer(&mut plain);
-        out.put(&[cursor.dataset.code()]);
-        out.put(&cursor.license.0.to_be_bytes());
-        out.put(&cursor.filters);
-        out.put(&cursor.last_id.to_be_bytes());
+        let Cursor { dataset, license, filters, last_id } = *cursor;
+        let plain = [&[dataset.code()][..], &license.0.to_be_bytes(), &filters, &last_id.to_be_bytes()].concat();
         self.seal(CURSOR_PURPOSE, &plain)
     }
 
@@ -132,17 +123,6 @@ impl Sealer {
         let sealed = BASE64URL_NOPAD.decode(text.as_bytes()).map_err(|_| Forged)?;
         let plain = Aes128Siv::new(&self.key.into()).decrypt([purpose], &sealed).map_err(|_| Forged)?;
         plain.try_into().map_err(|_| Forged)
-    }
-}
-
-/// Fills a fixed-size record from front to back.
-struct Writer<'a>(&'a mut [u8]);
-
-impl Writer<'_> {
-    fn put(&mut self, bytes: &[u8]) {
-        let (field, rest) = std::mem::take(&mut self.0).split_at_mut(bytes.len());
-        field.copy_from_slice(bytes);
-        self.0 = rest;
     }
 }
 
@@ -206,7 +186,7 @@ mod tests {
         for wrong in ["", "=", "x", &text[1..], &format!("{text}A"), &format!("{text}="), &format!(" {}", &text[1..])] {
             assert_eq!(sealer.open_sync_token(wrong), Err(Forged), "{wrong:?}");
         }
-        // Every other character in every place, the spare bits of the last one included.
+        // Every other character at every index, the spare bits of the last one included.
         for at in 0..text.len() {
             for byte in b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_" {
                 let mut bytes = text.clone().into_bytes();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::model::{Curated, Dataset, FeedId, Id, License, RecordFields, References, Timestamp, Witness};
 use crate::store::format::feed::FeedEntry;
 use crate::store::read::columns::{Columns, Condition};
-use crate::store::read::record_cache::{LogRef, RecordJson};
+use crate::store::read::record_cache::{self, LogRef, RecordJson};
 use crate::store::{CommitPoint, Snapshot, StoreError};
 
 /// The dataset is not in the license.
@@ -66,7 +66,7 @@ impl<'s> View<'s> {
 
     /// Whether the JSON of a record is in memory.
     pub fn has_json(&self, row: LiveRow) -> bool {
-        self.snapshot.record_cache().has(self.dataset, row.log_ref())
+        record_cache::has(self.snapshot.record_cache(), self.dataset, row.log_ref())
     }
 
     /// What an answer made now rests on.
@@ -141,10 +141,9 @@ impl<'s> View<'s> {
     /// # Errors
     /// When the database cannot be read.
     pub fn record<F: RecordFields>(&self, row: &LiveRow) -> Result<(Curated<F>, Timestamp), StoreError> {
-        self.snapshot.find_record(row.id)?.ok_or_else(|| StoreError::Damaged {
-            table: "records",
-            detail: format!("no record {} in {}", row.id, self.dataset),
-        })
+        self.snapshot
+            .find_record(row.id)?
+            .ok_or_else(|| StoreError::damaged("records", format!("no record {} in {}", row.id, self.dataset)))
     }
 
     /// Up to `limit` visible records that match a condition and another test, with larger ids, in their order.
@@ -213,9 +212,7 @@ impl<'s> View<'s> {
     /// # Errors
     /// When the database cannot be read.
     pub fn commit_of(&self, seq: u64) -> Result<CommitPoint, StoreError> {
-        self.snapshot
-            .commit_of(seq)?
-            .ok_or_else(|| StoreError::Damaged { table: "commits", detail: format!("no commit holds seq {seq}") })
+        self.snapshot.commit_of(seq)
     }
 }
 

@@ -39,8 +39,8 @@ impl Load {
 
     /// The latency below which a share of the requests stayed, in microseconds.
     pub fn quantile_us(&self, hundredths: usize) -> f64 {
-        let place = self.latencies_us.len() * hundredths / 100;
-        self.latencies_us.get(place).or(self.latencies_us.last()).copied().unwrap_or(f64::NAN)
+        let position = self.latencies_us.len() * hundredths / 100;
+        self.latencies_us.get(position).or(self.latencies_us.last()).copied().unwrap_or(f64::NAN)
     }
 }
 
@@ -129,7 +129,7 @@ impl Connection {
         }
     }
 
-    /// Reads some bytes into the buffer from a place on; returns how many.
+    /// Reads some bytes into the buffer from a position on; returns how many.
     async fn read(&mut self, from: usize) -> usize {
         loop {
             match self.stream.try_read(&mut self.buffer[from..]) {

@@ -304,8 +304,8 @@ async fn rows(servers: &Servers, filter: &str, recorder: &mut Recorder<'_>) -> V
     let list = "/v1/conferences";
     let gzip = "accept-encoding: gzip\r\n";
     let one = |target: &str| vec![(target.to_owned(), String::new())];
-    let feed_pages = |world: &World, place, count| -> Vec<(String, String)> {
-        let tokens = feed_tokens(world, 0, place, count).into_iter();
+    let feed_pages = |world: &World, position, count| -> Vec<(String, String)> {
+        let tokens = feed_tokens(world, 0, position, count).into_iter();
         tokens.map(|token| (format!("{FEED}?since={token}"), String::new())).collect()
     };
     let middle = feed_pages(&servers.usual.world, Position::Middle, FEED_PAGES);
@@ -316,7 +316,7 @@ async fn rows(servers: &Servers, filter: &str, recorder: &mut Recorder<'_>) -> V
     let wants_gzip =
         |targets: &[(String, String)]| targets.iter().map(|(target, _)| (target.clone(), gzip.to_owned())).collect();
 
-    let wanted = [
+    let classes = [
         ("feed page of 500", usual, middle.clone()),
         ("feed page of 500, gzip", usual, wants_gzip(&middle)),
         ("feed page, 100 licenses", many, head),
@@ -334,7 +334,7 @@ async fn rows(servers: &Servers, filter: &str, recorder: &mut Recorder<'_>) -> V
         ("export", usual, one("/v1/exports/conferences")),
     ];
     let mut rows = Vec::new();
-    for (name, caller, targets) in wanted {
+    for (name, caller, targets) in classes {
         if name.contains(filter) {
             let mut exchanges = Vec::with_capacity(targets.len());
             for (target, headers) in &targets {
@@ -388,13 +388,13 @@ fn texts() -> Vec<(String, String)> {
     texts.map(|text| (format!("/v1/conferences?q={text}"), String::new())).collect()
 }
 
-/// Tokens that lead to a place of a license's feed, each further one an entry earlier: so all pages are full.
-fn feed_tokens(world: &World, license: usize, place: Position, count: usize) -> Vec<String> {
+/// Tokens that lead to a position of a license's feed, each further one an entry earlier: so all pages are full.
+fn feed_tokens(world: &World, license: usize, position: Position, count: usize) -> Vec<String> {
     let follower = Follower::open(world.path()).expect("the database opens");
     let snapshot = follower.newest();
     let view = feed::view(snapshot, license);
     let seqs = feed::seqs(&view);
-    let before = feed::before(place, seqs.len());
+    let before = feed::before(position, seqs.len());
     (0..count).map(|earlier| feed::token(snapshot, &view, &seqs, before.saturating_sub(earlier))).collect()
 }
 

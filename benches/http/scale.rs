@@ -29,7 +29,7 @@ const NARROW_LIMIT: usize = 400;
 struct Page<'w> {
     real: &'w Real,
     license: usize,
-    place: Position,
+    position: Position,
     /// How many distinct pages are asked for in turn.
     distinct: usize,
     limit: usize,
@@ -44,7 +44,7 @@ pub async fn compare(args: &Args) {
     for real in [&short, &long, &few, &many] {
         real.server.settle();
     }
-    let full = |real, place, distinct| Page { real, license: 0, place, distinct, limit: PAGE };
+    let full = |real, position, distinct| Page { real, license: 0, position, distinct, limit: PAGE };
     let pairs = [
         ("head page, log of 1M over 10k", full(&long, Position::Head, 1), full(&short, Position::Head, 1)),
         ("head page, not asked before", full(&long, Position::Head, ROTATED), full(&short, Position::Head, ROTATED)),
@@ -106,9 +106,9 @@ fn ratio(slow: &Load, fast: &Load) -> f64 {
 
 impl Page<'_> {
     async fn exchanges(self) -> Arc<[Exchange]> {
-        let Page { real, license, place, distinct, limit } = self;
+        let Page { real, license, position, distinct, limit } = self;
         let caller = Caller { address: real.server.address, key: &real.world.keys[license] };
-        let tokens = feed_tokens(&real.world, license, place, distinct);
+        let tokens = feed_tokens(&real.world, license, position, distinct);
         let mut exchanges = Vec::with_capacity(tokens.len());
         for token in tokens {
             let request = caller.request(&format!("{FEED}?since={token}&limit={limit}"), "");

@@ -7,16 +7,15 @@
 use std::hash::Hash;
 use std::sync::Arc;
 
-use quick_cache::sync::{Cache, DefaultLifecycle, PlaceholderGuard};
-use quick_cache::{DefaultHashBuilder, Equivalent, OptionsBuilder, Weighter};
+use quick_cache::sync::{DefaultLifecycle, PlaceholderGuard};
+use quick_cache::{DefaultHashBuilder, Equivalent};
 
 use super::representation::Representation;
 use crate::model::{Dataset, LicenseId, Witness};
+use crate::store::read::cache::{ByBytes, ByteCache, Cached, new_cache};
 
-/// What finished answers may take in memory, in bytes, unless something else is said.
+/// The default size of the answer cache, in bytes.
 pub const DEFAULT_MAX_BYTES: u64 = 64 << 20;
-/// Answers that are expected: a hint for the cache's own tables.
-const EXPECTED_ANSWERS: usize = 4096;
 /// One answer may take this part of the room, so that none takes all of it.
 const MAX_SHARE: u64 = 2;
 /// What the cache's tables and the allocator take for an entry, in bytes.
@@ -59,38 +58,37 @@ impl Equivalent<Key> for KeyRef<'_> {
     }
 }
 
-/// An answer as it is kept.
+/// A cached answer and its weight.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     answer: Arc<CachedAnswer>,
     /// What it took in memory when it came in, in bytes: the cache takes off what it added, though the answer has grown.
-    bytes: u64,
+    bytes: usize,
 }
 
-#[derive(Clone, Debug)]
-pub(super) struct BytesOf;
+impl Cached for Entry {
+    const EXPECTED: usize = 4096;
 
-impl Weighter<Key, Entry> for BytesOf {
-    fn weight(&self, _key: &Key, entry: &Entry) -> u64 {
-        entry.bytes
+    fn bytes(&self) -> usize {
+        self.bytes
     }
 }
 
 /// The finished answers in memory.
 #[derive(Debug)]
-pub struct AnswerCache(Cache<Key, Entry, BytesOf>);
+pub struct AnswerCache(ByteCache<Key, Entry>);
 
 /// The right to make an answer, for all who wait for the same one.
 #[derive(Debug)]
 pub(super) struct Making<'c> {
-    guard: PlaceholderGuard<'c, Key, Entry, BytesOf, DefaultHashBuilder, DefaultLifecycle<Key, Entry>>,
+    guard: PlaceholderGuard<'c, Key, Entry, ByBytes, DefaultHashBuilder, DefaultLifecycle<Key, Entry>>,
     cache: &'c AnswerCache,
 }
 
 impl Making<'_> {
-    /// Gives the answer to all who wait for it, and keeps it.
+    /// Gives the answer to all who wait for it, and caches it.
     pub fn finish(self, target: &str, answer: Arc<CachedAnswer>) {
-        // Where the place is not held any more, those who wait make their own.
+        // If the cache no longer holds the placeholder, those who wait make their own.
         let _ = self.guard.insert(self.cache.entry(target, answer));
     }
 }
@@ -98,18 +96,7 @@ impl Making<'_> {
 impl AnswerCache {
     /// Room for so many bytes.
     pub fn new(max_bytes: u64) -> AnswerCache {
-        // One shard: an export may take much of the room, and a shard takes no entry larger than itself.
-        let options = OptionsBuilder::new()
-            .estimated_items_capacity(EXPECTED_ANSWERS)
-            .weight_capacity(max_bytes)
-            .shards(1)
-            .build();
-        AnswerCache(match options {
-            Ok(options) => {
-                Cache::with_options(options, BytesOf, DefaultHashBuilder::default(), DefaultLifecycle::default())
-            }
-            Err(_) => Cache::with_weighter(EXPECTED_ANSWERS, max_bytes, BytesOf),
-        })
+        AnswerCache(new_cache(max_bytes))
     }
 
     /// How many bytes are held.
@@ -129,12 +116,12 @@ impl AnswerCache {
 
     fn entry(&self, target: &str, answer: Arc<CachedAnswer>) -> Entry {
         let bytes = ENTRY_BYTES + target.len() + size_of::<CachedAnswer>() + answer.representation.heap_bytes();
-        let bytes = u64::try_from(bytes).ok().filter(|bytes| *bytes <= self.0.capacity() / MAX_SHARE);
-        // What weighs more than the cache holds is not kept.
-        Entry { answer, bytes: bytes.unwrap_or(u64::MAX) }
+        let fits = u64::try_from(bytes).is_ok_and(|bytes| bytes <= self.0.capacity() / MAX_SHARE);
+        // What weighs more than the cache holds is not cached.
+        Entry { answer, bytes: if fits { bytes } else { usize::MAX } }
     }
 
-    /// Keeps an answer, unless it is too large; weighs it anew if it is there.
+    /// Caches an answer unless it is too large, and weighs one that is cached anew.
     pub(super) fn insert(&self, license: Option<LicenseId>, target: &str, answer: Arc<CachedAnswer>) {
         self.0.insert(Key { license, target: target.into() }, self.entry(target, answer));
     }

@@ -79,7 +79,7 @@ pub(super) fn changes(
     json.extend_from_slice(if rows.has_more { b"true" } else { b"false" });
     json.extend_from_slice(b",\"next_sync_token\":");
     match since {
-        // With nothing new the same token stands for the same place.
+        // With nothing new the token is the same.
         Some(text) if sent == Some(next) => push_str(json, &text),
         _ => push_str(json, &Sealer::new(caller.snapshot.secret()).seal_sync_token(&next)),
     }

@@ -1,7 +1,7 @@
 //! Answers that have to wait: for the disk, for what is built at its first use, for newer commits, for their turn.
 //!
-//! A service is asked on threads that many callers share, so it answers at once what needs no waiting. The rest it hands
-//! back, checked and counted, to be gone on with in a thread that may wait.
+//! A service is asked on threads that many callers share, so it answers at once what needs no waiting. The rest is returned,
+//! checked and counted, to be resumed on a thread that may wait.
 
 use std::sync::Arc;
 
@@ -84,7 +84,7 @@ pub struct Resumed {
     pub(super) made: Option<Made>,
 }
 
-/// An answer to be kept, and the request that it answers.
+/// An answer to be cached, and the request that it answers.
 #[derive(Debug)]
 pub(super) struct Made {
     pub license: LicenseId,

@@ -46,7 +46,8 @@ pub struct FeedUse {
 }
 
 /// Why a connection was given up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum GivenUp {
     /// It waited for its next request.
     Idle,
@@ -56,19 +57,9 @@ pub enum GivenUp {
     Slow,
 }
 
-impl GivenUp {
-    /// The reason as text.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            GivenUp::Idle => "idle",
-            GivenUp::Unfinished => "unfinished",
-            GivenUp::Slow => "slow",
-        }
-    }
-}
-
 /// What a connection was given up for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Cause {
     /// A time limit was over.
     Timeout,
@@ -76,33 +67,14 @@ pub enum Cause {
     Capacity,
 }
 
-impl Cause {
-    /// The cause as text.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Cause::Timeout => "timeout",
-            Cause::Capacity => "capacity",
-        }
-    }
-}
-
 /// Which limit a connection met.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum ConnectionLimit {
     /// The connections of all callers together.
     Total,
     /// The connections of its own address.
     Address,
-}
-
-impl ConnectionLimit {
-    /// The limit as text.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            ConnectionLimit::Total => "total",
-            ConnectionLimit::Address => "address",
-        }
-    }
 }
 
 /// Hears of every answer and connection.
@@ -126,7 +98,7 @@ pub trait Observer: Send + Sync {
     fn refused_connection(&self, _limit: ConnectionLimit) {}
 }
 
-/// Anything may stand in the place of the method, even a key by mistake: only what is known is told.
+/// A method may be any word, even a key by mistake: only known ones are logged.
 fn name_of(method: &Method) -> &str {
     let known = [
         Method::GET,

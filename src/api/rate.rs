@@ -13,7 +13,7 @@ use crate::model::network::network_of;
 const WINDOW: Duration = Duration::from_secs(60);
 /// Unusable keys that one address may send in a window.
 pub const ADDRESS_LIMIT: u32 = 100;
-/// Windows kept at most. A table that is full drops the windows that are over, then all: it stays bounded whatever is sent.
+/// The most windows. A full table drops those that are over, then all, so that it stays bounded whatever is sent.
 const MAX_WINDOWS: usize = 65_536;
 
 /// What the rate headers tell.

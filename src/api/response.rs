@@ -24,7 +24,7 @@ static RATELIMIT_LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
 static RATELIMIT_REMAINING: HeaderName = HeaderName::from_static("ratelimit-remaining");
 static RATELIMIT_RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
 
-/// Room for so many headers is made at once.
+/// Headers that memory is reserved for at once.
 const EXPECTED_HEADERS: usize = 14;
 
 /// A whole answer.

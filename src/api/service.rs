@@ -89,13 +89,13 @@ impl Service {
         &self.settings
     }
 
-    /// How many answers are kept, and what they take in memory in bytes, with compressed parts of further ones.
+    /// How many answers are cached, and the bytes of memory that they and compressed segments take.
     pub fn cached(&self) -> (usize, u64) {
         (self.answers.entries(), self.answers.bytes() + self.segments.bytes())
     }
 
-    /// Answers a request at once, or hands it back to be gone on with where it may wait. A panic on the way is a 500 for this
-    /// request alone.
+    /// Answers a request at once, or returns it to be resumed where it may wait. A panic on the way is a 500 for this request
+    /// alone.
     pub fn answer(&self, request: Request) -> Answer {
         let request_id = new_request_id();
         let mut asked = Asked { request, request_id, window: RateHeaders::OfAddress, key: None, pattern: "(none)" };
@@ -141,7 +141,7 @@ impl Service {
         }
     }
 
-    /// Gives what was made to those who wait for it, and keeps it. Returns what became of the request itself.
+    /// Gives what was made to those who wait for it, and caches it. Returns what became of the request itself.
     pub fn share(&self, shared: Shared<'_>, resumed: Resumed) -> Answer {
         if let Some(Made { license, target, answer }) = resumed.made {
             match shared.0 {
@@ -152,7 +152,7 @@ impl Service {
         resumed.answer
     }
 
-    /// The answer to a deferred request that cannot be gone on with. The observer hears of it.
+    /// The answer to a deferred request that cannot be resumed. The observer hears of it.
     pub fn refuse(&self, deferred: &Deferred, problem: Problem) -> Response {
         self.refuse_asked(&deferred.asked, problem)
     }

@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use clap::Args;
 use serde::Serialize;
 
 use super::common::Common;
@@ -12,11 +11,7 @@ use crate::store::StoreError;
 use crate::store::check::{Report, check};
 use crate::store::panics;
 
-/// Arguments of `medfeed check`.
-#[derive(Debug, Args)]
-pub(super) struct CheckArgs {}
-
-pub(super) fn run(common: &Common, _args: &CheckArgs) -> anyhow::Result<ExitCode> {
+pub(super) fn run(common: &Common) -> anyhow::Result<ExitCode> {
     #[derive(Serialize)]
     struct Checked {
         ok: bool,
@@ -34,7 +29,7 @@ pub(super) fn run(common: &Common, _args: &CheckArgs) -> anyhow::Result<ExitCode
     }
     let ok = report.damages == 0;
     let text = describe(common, &report);
-    common.output().result(&Checked { ok, report }, text);
+    common.output().result(&Checked { ok, report }, text)?;
     Ok(if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

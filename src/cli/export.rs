@@ -11,8 +11,8 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use super::common::Common;
-use crate::model::reference::ReferenceFields;
-use crate::model::{ConferenceFields, Curated, Fields, JournalFields, RecordFields, flat, json};
+use crate::model::reference::{ReferenceFields, Referenced};
+use crate::model::{ConferenceFields, Fields, JournalFields, RecordFields, flat, json};
 use crate::store::Snapshot;
 use crate::store::file::draft::{self, Draft};
 
@@ -61,16 +61,16 @@ pub(super) fn run(common: &Common, args: ExportArgs) -> anyhow::Result<ExitCode>
     readers.create_folder(&args.folder).with_context(|| args.folder.display().to_string())?;
     refuse_other_files(&args)?;
     let target = Target { args: &args, readers };
+    let references = snapshot.references()?;
     let files = vec![
         write_records::<ConferenceFields>(snapshot, &target)?,
         write_records::<JournalFields>(snapshot, &target)?,
-        write_references(&snapshot.list_organizations()?, &target)?,
-        write_references(&snapshot.list_tags()?, &target)?,
+        write_references(references.organizations.values(), &target)?,
+        write_references(references.tags.values(), &target)?,
     ];
     let text: String =
         files.iter().map(|written| format!("{}: {} rows\n", written.file.display(), written.rows)).collect();
-    common.output().result(&Exported { files }, text);
-    Ok(ExitCode::SUCCESS)
+    common.output().result(&Exported { files }, text)
 }
 
 /// The folder and format of the files, and their permissions.
@@ -182,12 +182,16 @@ fn write_records<F: RecordFields>(snapshot: &Snapshot, target: &Target<'_>) -> a
     })
 }
 
-fn write_references<F: ReferenceFields>(rows: &[Curated<F>], target: &Target<'_>) -> anyhow::Result<Written> {
+fn write_references<'r, F: ReferenceFields>(
+    rows: impl ExactSizeIterator<Item = &'r Referenced<F>>,
+    target: &Target<'_>,
+) -> anyhow::Result<Written> {
+    let count = u64::try_from(rows.len())?;
     write_file(target, F::STEM, |out| {
         match target.args.format {
             Format::Jsonl => {
                 for row in rows {
-                    out.write_all(&json::render_reference(row))?;
+                    out.write_all(&row.json)?;
                     out.write_all(b"\n")?;
                 }
             }
@@ -195,12 +199,12 @@ fn write_references<F: ReferenceFields>(rows: &[Curated<F>], target: &Target<'_>
                 let none = crate::model::References::default();
                 let mut table = begin_table(out, &flat::reference_columns::<F>())?;
                 for row in rows {
-                    table.write_record(flat::cells(row, &none).iter().map(|cell| cell.as_bytes()))?;
+                    table.write_record(flat::cells(&row.row, &none).iter().map(|cell| cell.as_bytes()))?;
                 }
                 table.flush()?;
             }
         }
-        Ok(u64::try_from(rows.len())?)
+        Ok(count)
     })
 }
 

@@ -141,8 +141,7 @@ pub(super) fn run(common: &Common, args: ImportArgs) -> anyhow::Result<ExitCode>
         licenses: outcome.licenses,
         warnings: merged.warnings,
     };
-    common.output().result(&imported, text);
-    Ok(ExitCode::SUCCESS)
+    common.output().result(&imported, text)
 }
 
 fn find_sources(args: &ImportArgs) -> anyhow::Result<Vec<Source>> {
@@ -167,7 +166,7 @@ fn refuse(common: &Common, refusal: Refusal) -> anyhow::Result<ExitCode> {
         Refusal::Store(_) => return Err(refusal.into()),
     };
     if common.json {
-        common.output().result(&refused, "");
+        common.output().result(&refused, "")?;
         return Ok(ExitCode::FAILURE);
     }
     match &refusal {

@@ -152,12 +152,11 @@ fn create(common: &Common, args: CreateArgs) -> anyhow::Result<ExitCode> {
     let settings = KeySettings { label: args.label, expires_at: args.expires, allowed_ips: args.allow_ip };
     let (key, record) = edit.create_key(&args.license, settings)?;
     common.commit(edit, format!("key create {} --license {}", record.id, record.license_name))?;
-    show_new(common, &key, &record);
-    Ok(ExitCode::SUCCESS)
+    show_new(common, &key, &record)
 }
 
-fn show_new(common: &Common, key: &ApiKey, record: &KeyRecord) {
-    common.output().result(&KeyJson::of(record, Some(key), record.status(now())), key.reveal());
+fn show_new(common: &Common, key: &ApiKey, record: &KeyRecord) -> anyhow::Result<ExitCode> {
+    let shown = common.output().result(&KeyJson::of(record, Some(key), record.status(now())), key.reveal());
     if !common.json {
         note(&format!(
             "{} for license `{}`. Store the key now: only its hash is kept, it cannot be shown again.",
@@ -165,6 +164,7 @@ fn show_new(common: &Common, key: &ApiKey, record: &KeyRecord) {
             Printable(&record.license_name)
         ));
     }
+    shown
 }
 
 fn list(common: &Common) -> anyhow::Result<ExitCode> {
@@ -191,8 +191,7 @@ fn list(common: &Common) -> anyhow::Result<ExitCode> {
     if keys.is_empty() {
         text.push_str("There are no keys yet; make one with `medfeed key create --license NAME`.");
     }
-    common.output().result(&Keys { keys }, text);
-    Ok(ExitCode::SUCCESS)
+    common.output().result(&Keys { keys }, text)
 }
 
 /// Refuses a key given instead of its id, without printing it: what scripts print ends in logs.
@@ -210,8 +209,7 @@ fn revoke(common: &Common, args: &RevokeArgs) -> anyhow::Result<ExitCode> {
     let record = edit.revoke_key(&args.id)?;
     common.commit(edit, format!("key revoke {} of license {}", record.id, record.license_name))?;
     let text = format!("{} of license `{}` is revoked.", record.id, Printable(&record.license_name));
-    common.output().result(&KeyJson::of(&record, None, KeyStatus::Revoked), text);
-    Ok(ExitCode::SUCCESS)
+    common.output().result(&KeyJson::of(&record, None, KeyStatus::Revoked), text)
 }
 
 fn replace(common: &Common, args: &ReplaceArgs) -> anyhow::Result<ExitCode> {
@@ -221,6 +219,5 @@ fn replace(common: &Common, args: &ReplaceArgs) -> anyhow::Result<ExitCode> {
     let overlap_s = i64::try_from(args.overlap.as_secs()).unwrap_or(i64::MAX);
     let (key, record) = edit.replace_key(&args.id, overlap_s)?;
     common.commit(edit, format!("key replace {} by {} of license {}", args.id, record.id, record.license_name))?;
-    show_new(common, &key, &record);
-    Ok(ExitCode::SUCCESS)
+    show_new(common, &key, &record)
 }

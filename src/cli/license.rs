@@ -106,18 +106,10 @@ impl LicenseJson {
     }
 
     fn text(&self) -> String {
-        fn set<T: ToString>(set: Option<&BTreeSet<T>>) -> String {
-            set.map_or("all".to_owned(), |set| Printable(&joined(set)).to_string())
-        }
-        format!(
-            "{}\n  datasets       {}\n  therapy areas  {}\n  countries      {}\n  years          {}\n  rate limit     {} requests per minute and key\n",
-            Printable(&self.name),
-            set(Some(&self.scope.datasets)),
-            set(self.scope.therapy_areas.as_ref()),
-            set(self.scope.countries.as_ref()),
-            set(self.scope.years.as_ref()),
-            self.rate_limit
-        )
+        let sets = sets(&self.scope)
+            .map(|(name, set)| format!("  {name:<13}  {}\n", Printable(set.as_deref().unwrap_or("all"))));
+        let (name, rate_limit) = (Printable(&self.name), self.rate_limit);
+        format!("{name}\n{}  rate limit     {rate_limit} requests per minute and key\n", sets.concat())
     }
 }
 
@@ -133,6 +125,16 @@ pub(super) fn run(common: &Common, command: LicenseCommand) -> anyhow::Result<Ex
 
 fn joined<T: ToString>(set: &BTreeSet<T>) -> String {
     set.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// The sets of a scope in words; `None` for one that restricts nothing.
+fn sets(scope: &Scope) -> [(&'static str, Option<String>); 4] {
+    [
+        ("datasets", Some(joined(&scope.datasets))),
+        ("therapy areas", scope.therapy_areas.as_ref().map(joined)),
+        ("countries", scope.countries.as_ref().map(joined)),
+        ("years", scope.years.as_ref().map(joined)),
+    ]
 }
 
 fn given<T: Ord>(values: Vec<T>) -> Option<BTreeSet<T>> {
@@ -174,23 +176,13 @@ fn set(common: &Common, args: SetArgs) -> anyhow::Result<ExitCode> {
         common.commit(edit, what)?;
     }
     let json = SetJson { committed: !args.dry_run, change, tokens_end, license, warnings };
-    common.output().result(&json, text);
-    Ok(ExitCode::SUCCESS)
+    common.output().result(&json, text)
 }
 
 /// The scope as the history shows it.
 fn scope_in_words(scope: &Scope) -> String {
-    fn set<T: ToString>(name: &str, set: Option<&BTreeSet<T>>) -> Option<String> {
-        Some(format!("{name} {}", joined(set?)))
-    }
-    let Scope { datasets, therapy_areas, countries, years } = scope;
-    let sets = [
-        set("datasets", Some(datasets)),
-        set("therapy areas", therapy_areas.as_ref()),
-        set("countries", countries.as_ref()),
-        set("years", years.as_ref()),
-    ];
-    sets.into_iter().flatten().collect::<Vec<_>>().join("; ")
+    let sets = sets(scope).into_iter().filter_map(|(name, set)| Some(format!("{name} {}", set?)));
+    sets.collect::<Vec<_>>().join("; ")
 }
 
 /// Refuses to drop a restriction that the license had, since it was most likely forgotten on the command line.
@@ -275,8 +267,7 @@ fn list(common: &Common) -> anyhow::Result<ExitCode> {
     } else {
         licenses.iter().map(LicenseJson::text).collect()
     };
-    common.output().result(&Licenses { licenses }, text);
-    Ok(ExitCode::SUCCESS)
+    common.output().result(&Licenses { licenses }, text)
 }
 
 fn find<'s>(snapshot: &'s Snapshot, name: &str) -> Result<&'s License, StoreError> {
@@ -286,8 +277,7 @@ fn find<'s>(snapshot: &'s Snapshot, name: &str) -> Result<&'s License, StoreErro
 fn show(common: &Common, args: &NameArgs) -> anyhow::Result<ExitCode> {
     let follower = common.open_follower()?;
     let json = LicenseJson::of(find(follower.newest(), &args.name)?);
-    common.output().result(&json, json.text());
-    Ok(ExitCode::SUCCESS)
+    common.output().result(&json, json.text())
 }
 
 fn remove(common: &Common, args: &RemoveArgs) -> anyhow::Result<ExitCode> {
@@ -306,8 +296,7 @@ fn remove(common: &Common, args: &RemoveArgs) -> anyhow::Result<ExitCode> {
     common.commit(edit, format!("license remove {}", args.name))?;
     let keys = counted(u64::try_from(revoked_keys).unwrap_or(u64::MAX), "key");
     let text = format!("License `{}` is removed; {keys} revoked.", Printable(&args.name));
-    common.output().result(&Removed { removed: &args.name, revoked_keys }, text);
-    Ok(ExitCode::SUCCESS)
+    common.output().result(&Removed { removed: &args.name, revoked_keys }, text)
 }
 
 fn explain(common: &Common, args: &ExplainArgs) -> anyhow::Result<ExitCode> {
@@ -343,8 +332,7 @@ fn explain(common: &Common, args: &ExplainArgs) -> anyhow::Result<ExitCode> {
         text.push_str(&format!("\n  {}", Printable(reason)));
     }
     let json = Explanation { license: args.name.clone(), dataset: args.dataset, id: args.id, exists, visible, reasons };
-    common.output().result(&json, text);
-    Ok(ExitCode::SUCCESS)
+    common.output().result(&json, text)
 }
 
 fn reasons<F: RecordFields>(

@@ -36,12 +36,10 @@ pub(super) fn run(common: &Common, args: &LogArgs) -> anyhow::Result<ExitCode> {
         .into_iter()
         .map(|commit| CommitJson { seq: commit.seq, time: commit.time.to_string(), who: commit.who, what: commit.what })
         .collect();
-    let line = |CommitJson { seq, time, who, what }: &CommitJson| {
+    let lines = commits.iter().map(|CommitJson { seq, time, who, what }| {
         format!("{time}  seq {seq}  {}  {}\n", Printable(who), Printable(what))
-    };
-    let lines = commits.iter().map(line);
+    });
     let text: String = lines.collect();
     let text = if text.is_empty() { "There are no commits yet.".to_owned() } else { text };
-    common.output().result(&Commits { commits }, text);
-    Ok(ExitCode::SUCCESS)
+    common.output().result(&Commits { commits }, text)
 }

@@ -56,13 +56,13 @@ enum Command {
     /// Show who changed what, commit by commit
     Log(log::LogArgs),
     /// Compare every index, hash and count of the database with its records
-    Check(check::CheckArgs),
+    Check,
     /// Write a consistent copy of the database, also while others read and write it
     Backup(replace::BackupArgs),
     /// Put a backup in the database's place; every older sync token gets 410
     Restore(replace::RestoreArgs),
     /// Rewrite the database at its smallest; sync tokens stay alive
-    Compact(replace::CompactArgs),
+    Compact,
     /// Print a completion script for a shell
     Completions(completions::CompletionsArgs),
     /// Print the manual page
@@ -110,35 +110,27 @@ pub fn run() -> ExitCode {
     name_command(command_name);
     let Cli { common, command } = cli;
     panics::tell_of_panics(tell_of_panic);
-    match panics::catch(|| run_command(&common, command)) {
+    let db = common.db.display();
+    let message = match panics::catch(|| run_command(&common, command)) {
         Ok(Ok(code)) => {
             // The command succeeded and printed its result.
             if let Some(damage) = panics::take_at_close() {
-                note(&format!("warning: {}: {damage}", common.db.display()));
+                note(&format!("warning: {db}: {damage}"));
             }
-            code
+            return code;
         }
-        Ok(Err(error)) => {
+        Ok(Err(error)) => match error.downcast_ref() {
             // The engine's errors do not name the file.
-            let is_of_engine = matches!(error.downcast_ref(), Some(StoreError::Damaged { .. } | StoreError::Engine(_)));
-            let file = if is_of_engine { format!("{}: ", common.db.display()) } else { String::new() };
-            let message = format!("{file}{error:#}");
-            common.output().error(&message);
-            ExitCode::FAILURE
-        }
-        Err(Caught { message, is_of_store }) => {
-            let message = if is_of_store {
-                let db = common.db.display();
-                format!(
-                    "{db}: the database is damaged: the engine stopped: {message}; run `medfeed check`, and restore a backup"
-                )
-            } else {
-                format!("this is a fault in medfeed, please report it: {message}")
-            };
-            common.output().error(&message);
-            ExitCode::FAILURE
-        }
-    }
+            Some(StoreError::Damaged { .. } | StoreError::Engine(_)) => format!("{db}: {error:#}"),
+            _ => format!("{error:#}"),
+        },
+        Err(Caught { message, is_of_store: true }) => format!(
+            "{db}: the database is damaged: the engine stopped: {message}; run `medfeed check`, and restore a backup"
+        ),
+        Err(Caught { message, .. }) => format!("this is a fault in medfeed, please report it: {message}"),
+    };
+    common.output().error(&message);
+    ExitCode::FAILURE
 }
 
 fn run_command(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
@@ -150,10 +142,10 @@ fn run_command(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
         Command::License(command) => license::run(common, command),
         Command::Key(command) => key::run(common, command),
         Command::Log(args) => log::run(common, &args),
-        Command::Check(args) => check::run(common, &args),
+        Command::Check => check::run(common),
         Command::Backup(args) => replace::backup(common, &args),
         Command::Restore(args) => replace::restore(common, &args),
-        Command::Compact(args) => replace::compact(common, &args),
+        Command::Compact => replace::compact(common),
         Command::Completions(args) => completions::run(args, Cli::command()),
         Command::Man => completions::print_manual(Cli::command()),
     }

@@ -2,6 +2,7 @@
 
 use std::fmt::{Display, Write as _};
 use std::io::{IsTerminal, Write, stderr, stdin, stdout};
+use std::process::ExitCode;
 
 use serde::Serialize;
 
@@ -18,13 +19,14 @@ impl Output {
         Output { json }
     }
 
-    /// Prints the result in the form that was asked for.
-    pub fn result(self, json: &impl Serialize, text: impl Display) {
+    /// Prints the result in the form that was asked for. Returns the exit code of success.
+    pub fn result(self, json: &impl Serialize, text: impl Display) -> anyhow::Result<ExitCode> {
         if self.json {
-            print_json(&serde_json::to_string(json).unwrap_or_default());
+            print_json(&serde_json::to_string(json)?);
         } else {
             print_line(&text.to_string());
         }
+        Ok(ExitCode::SUCCESS)
     }
 
     /// Prints why the command failed.

@@ -30,10 +30,6 @@ pub(super) struct RestoreArgs {
     yes: bool,
 }
 
-/// Arguments of `medfeed compact`.
-#[derive(Debug, Args)]
-pub(super) struct CompactArgs {}
-
 pub(super) fn backup(common: &Common, args: &BackupArgs) -> anyhow::Result<ExitCode> {
     #[derive(Serialize)]
     struct BackedUp<'a> {
@@ -51,8 +47,7 @@ pub(super) fn backup(common: &Common, args: &BackupArgs) -> anyhow::Result<ExitC
         report.last_commit_at.as_deref().unwrap_or("the beginning"),
         report.bytes
     );
-    common.output().result(&BackedUp { file: &args.file, report }, text);
-    Ok(ExitCode::SUCCESS)
+    common.output().result(&BackedUp { file: &args.file, report }, text)
 }
 
 pub(super) fn restore(common: &Common, args: &RestoreArgs) -> anyhow::Result<ExitCode> {
@@ -78,8 +73,7 @@ pub(super) fn restore(common: &Common, args: &RestoreArgs) -> anyhow::Result<Exi
     }
     restoration.finish()?;
     let done = format!("{} is restored. Every older sync token gets 410.", common.db.display());
-    common.output().result(&Restored { restored: true, differences: &differences }, done);
-    Ok(ExitCode::SUCCESS)
+    common.output().result(&Restored { restored: true, differences: &differences }, done)
 }
 
 fn describe(differences: &Differences) -> String {
@@ -117,11 +111,10 @@ fn describe(differences: &Differences) -> String {
     text
 }
 
-pub(super) fn compact(common: &Common, _args: &CompactArgs) -> anyhow::Result<ExitCode> {
+pub(super) fn compact(common: &Common) -> anyhow::Result<ExitCode> {
     let report = replace::compact(&common.db, common.wait)?;
     let CompactReport { bytes_before, bytes_after } = report;
     common
         .output()
-        .result(&report, format!("{}: {bytes_before} bytes before, {bytes_after} after.", common.db.display()));
-    Ok(ExitCode::SUCCESS)
+        .result(&report, format!("{}: {bytes_before} bytes before, {bytes_after} after.", common.db.display()))
 }

@@ -18,7 +18,7 @@ use tracing_subscriber::EnvFilter;
 use super::arguments::{parse_duration, parse_text};
 use super::common::Common;
 use super::output::print_line;
-use crate::api::Settings;
+use crate::api::{Settings, SnapshotSource};
 use crate::model::network::parse_network;
 use crate::serve::address::{ForwardedHeader, TrustedProxies};
 use crate::serve::connection::ConnectionLimits;
@@ -228,8 +228,8 @@ pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> 
         }
     }
     let watcher = Arc::new(Watcher::open(&common.db, args.change_delay)?);
-    watcher.limit_record_cache(args.limits.record_cache_bytes);
-    watcher.limit_feed_cache(args.limits.feed_cache_bytes);
+    watcher.newest().record_cache().set_capacity(args.limits.record_cache_bytes);
+    watcher.newest().feed_cache().set_capacity(args.limits.feed_cache_bytes);
     let usage = Arc::new(Usage::open(&common.resolved_db()));
     run_to_end(async {
         // A socket passed by systemd stays open for the next server.

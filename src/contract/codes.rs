@@ -1,7 +1,6 @@
 //! The error codes: what a problem's `type` ends in.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use http::StatusCode;
 use serde::Serialize;
@@ -54,10 +53,15 @@ pub const ALLOWED_METHODS: &str = "GET, HEAD";
 
 macro_rules! codes {
     ($($code:ident { $($field:ident: $value:expr,)+ })+) => {
-        /// What kind of error it is.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub use code::Code;
+
         #[allow(missing_docs, reason = "each has its page under /docs/errors")]
-        pub enum Code { $($code),+ }
+        mod code {
+            /// What kind of error it is.
+            #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::IntoStaticStr)]
+            #[strum(serialize_all = "snake_case", const_into_str)]
+            pub enum Code { $($code),+ }
+        }
 
         impl Code {
             /// Every code.
@@ -66,7 +70,7 @@ macro_rules! codes {
 
         /// Every error code, by status.
         pub static CODES: [CodeInfo; Code::ALL.len()] =
-            [$(CodeInfo { code: Code::$code, $($field: $value),+ }),+];
+            [$(CodeInfo { code: Code::$code, name: Code::$code.into_str(), $($field: $value),+ }),+];
     };
 }
 
@@ -79,18 +83,12 @@ impl Code {
 
     /// The code as text.
     pub const fn as_str(self) -> &'static str {
-        self.info().name
+        self.into_str()
     }
 
     /// The status that goes with it. [`Code::InvalidRequest`] also comes with 414, 431 and 505.
     pub const fn status(self) -> StatusCode {
         self.info().status
-    }
-}
-
-impl fmt::Display for Code {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 
@@ -124,7 +122,6 @@ impl<'a> ProblemBody<'a> {
 
 codes! {
     InvalidParameter {
-        name: "invalid_parameter",
         status: StatusCode::BAD_REQUEST,
         scope: Scope::WithParameters,
         title: "A parameter is missing or has a wrong value",
@@ -136,7 +133,6 @@ codes! {
         detail: "",
     }
     UnknownParameter {
-        name: "unknown_parameter",
         status: StatusCode::BAD_REQUEST,
         scope: Scope::Every,
         title: "The endpoint does not take this parameter",
@@ -148,7 +144,6 @@ codes! {
         detail: "",
     }
     InvalidCursor {
-        name: "invalid_cursor",
         status: StatusCode::BAD_REQUEST,
         scope: Scope::Named,
         title: "The cursor cannot be used here",
@@ -161,7 +156,6 @@ codes! {
                  with the same filters, or leave it out to start anew.",
     }
     InvalidSyncToken {
-        name: "invalid_sync_token",
         status: StatusCode::BAD_REQUEST,
         scope: Scope::Named,
         title: "The sync token cannot be read",
@@ -173,7 +167,6 @@ codes! {
                  feed, or the `X-Sync-Token` of `/exports/conferences`.",
     }
     InvalidRequest {
-        name: "invalid_request",
         status: StatusCode::BAD_REQUEST,
         scope: Scope::Every,
         title: "The request is not one that the service can read",
@@ -185,7 +178,6 @@ codes! {
         detail: "A GET or HEAD request must not have a body. Send the parameters in the query.",
     }
     MissingApiKey {
-        name: "missing_api_key",
         status: StatusCode::UNAUTHORIZED,
         scope: Scope::Keyed,
         title: "No API key was sent",
@@ -197,7 +189,6 @@ codes! {
         detail: "No API key was sent. Send it as `Authorization: Bearer <API_KEY>` or `X-API-Key: <API_KEY>`.",
     }
     InvalidApiKey {
-        name: "invalid_api_key",
         status: StatusCode::UNAUTHORIZED,
         scope: Scope::Keyed,
         title: "The API key is not recognised",
@@ -208,7 +199,6 @@ codes! {
         detail: "The API key is not recognised. Check that it was copied whole: `mfk_` and 38 characters.",
     }
     RevokedApiKey {
-        name: "revoked_api_key",
         status: StatusCode::UNAUTHORIZED,
         scope: Scope::Keyed,
         title: "The API key was revoked or replaced",
@@ -219,7 +209,6 @@ codes! {
         detail: "The API key was revoked or replaced. Use the key that replaced it, or ask the operator for a new one.",
     }
     ExpiredApiKey {
-        name: "expired_api_key",
         status: StatusCode::UNAUTHORIZED,
         scope: Scope::Keyed,
         title: "The API key has expired",
@@ -229,7 +218,6 @@ codes! {
         detail: "The API key's time is over. Ask the operator for a new one.",
     }
     DatasetNotLicensed {
-        name: "dataset_not_licensed",
         status: StatusCode::FORBIDDEN,
         scope: Scope::Keyed,
         title: "The dataset is not in the license",
@@ -240,7 +228,6 @@ codes! {
                  that does.",
     }
     IpNotAllowed {
-        name: "ip_not_allowed",
         status: StatusCode::FORBIDDEN,
         scope: Scope::Keyed,
         title: "The key may not be used from this address",
@@ -252,7 +239,6 @@ codes! {
                  operator to add this one.",
     }
     RecordNotFound {
-        name: "record_not_found",
         status: StatusCode::NOT_FOUND,
         scope: Scope::Named,
         title: "No record with this id",
@@ -264,7 +250,6 @@ codes! {
         detail: "There is no record with this id in the dataset `conferences` of your license.",
     }
     NotFound {
-        name: "not_found",
         status: StatusCode::NOT_FOUND,
         scope: Scope::Named,
         title: "No such endpoint",
@@ -275,7 +260,6 @@ codes! {
         detail: "There is no such endpoint. The endpoints are listed at {public_url}/docs.",
     }
     MethodNotAllowed {
-        name: "method_not_allowed",
         status: StatusCode::METHOD_NOT_ALLOWED,
         scope: Scope::Every,
         title: "The method is not GET or HEAD",
@@ -286,7 +270,6 @@ codes! {
         detail: "Method POST is not supported: every operation is a GET (or HEAD).",
     }
     ResyncRequired {
-        name: "resync_required",
         status: StatusCode::GONE,
         scope: Scope::Named,
         title: "The local copy must be loaded again",
@@ -301,7 +284,6 @@ codes! {
                  exists. Load the export `/exports/conferences` anew and go on from its `X-Sync-Token`.",
     }
     RateLimited {
-        name: "rate_limited",
         status: StatusCode::TOO_MANY_REQUESTS,
         scope: Scope::Keyed,
         title: "Too many requests",
@@ -313,7 +295,6 @@ codes! {
         detail: "The limit of 600 requests per minute is used up. Wait 23 seconds, then continue.",
     }
     InternalError {
-        name: "internal_error",
         status: StatusCode::INTERNAL_SERVER_ERROR,
         scope: Scope::Every,
         title: "The service failed",
@@ -325,7 +306,6 @@ codes! {
                  operator.",
     }
     Unavailable {
-        name: "unavailable",
         status: StatusCode::SERVICE_UNAVAILABLE,
         scope: Scope::Every,
         title: "The service cannot answer at present",

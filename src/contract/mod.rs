@@ -16,6 +16,6 @@ pub mod route;
 
 pub use codes::{Code, CodeInfo, ProblemBody};
 pub use endpoints::{CONTRACT, Contract, Endpoint, Resource};
-pub use parameters::{Absent, BadRequest, Form, Parameter, Place};
+pub use parameters::{Absent, BadRequest, Form, Location, Parameter};
 pub use query::Query;
 pub use route::Route;

@@ -38,7 +38,7 @@ pub struct Parameter {
     /// Its name among the components of the OpenAPI document, where endpoints share it.
     pub component: &'static str,
     /// Where it stands.
-    pub place: Place,
+    pub location: Location,
     /// What it takes.
     pub form: Form,
     /// What becomes of a request without it.
@@ -72,25 +72,15 @@ pub(super) fn typed<T: DeserializeOwned>(value: Value) -> Result<T, BadRequest> 
 }
 
 /// Where a parameter stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "lowercase")]
+pub enum Location {
     /// In the path, as `{name}` of the endpoint's pattern.
     Path,
     /// In the query.
     Query,
     /// Among the headers.
     Header,
-}
-
-impl Place {
-    /// The place in words.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Place::Path => "path",
-            Place::Query => "query",
-            Place::Header => "header",
-        }
-    }
 }
 
 /// What becomes of a request without a parameter.
@@ -196,7 +186,7 @@ macro_rules! parameters {
             pub const ALL: &[Parameter] = &[$(Parameter {
                 name: plain(stringify!($field)),
                 component: $component,
-                place: Place::Query,
+                location: Location::Query,
                 form: $form,
                 absent: $absent,
                 note: $note,
@@ -264,14 +254,14 @@ pub static DATASET: Parameter = in_path("dataset", "Dataset", Form::Choice(&DATA
 pub static ID: Parameter = in_path("id", "Id", Form::Id, "The record's id");
 
 const fn in_path(name: &'static str, component: &'static str, form: Form, note: &'static str) -> Parameter {
-    Parameter { name, component, place: Place::Path, form, absent: Absent::Required, note }
+    Parameter { name, component, location: Location::Path, form, absent: Absent::Required, note }
 }
 
 /// The header of conditional requests.
 pub static IF_NONE_MATCH: Parameter = Parameter {
     name: "If-None-Match",
     component: "IfNoneMatch",
-    place: Place::Header,
+    location: Location::Header,
     form: Form::ETags,
     absent: Absent::Optional,
     note: "ETags of earlier answers, or `*`; 304 without a body when one is still current",

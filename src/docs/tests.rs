@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::contract::{Absent, CONTRACT, Code, CodeInfo, Endpoint, Form, Parameter, Place, Query};
+use crate::contract::{Absent, CONTRACT, Code, CodeInfo, Endpoint, Form, Location, Parameter, Query};
 
 const PUBLIC_URL: &str = "https://feed.example.org";
 
@@ -33,7 +33,7 @@ fn extended() -> Contract {
     let language = Parameter {
         name: "language",
         component: "Language",
-        place: Place::Query,
+        location: Location::Query,
         form: Form::Choice(&["en", "de"]),
         absent: Absent::Default("en"),
         note: "The language of names",

@@ -9,7 +9,7 @@ use crate::store::{CommitPoint, StoreError};
 use crate::token::SyncToken;
 use crate::view::{LiveRow, View};
 
-/// Room for so many entries is made at once: a full page has as many, most polls have none.
+/// Entries that memory is reserved for at once: a full page has as many, most polls have none.
 const ENTRIES_EXPECTED: usize = 500;
 
 /// The most that a tombstone takes, in bytes, about.

@@ -3,8 +3,8 @@
 //! - [`list`]: a page of records by id, filtered.
 //! - [`feed`]: a page of the change feed.
 //! - [`mod@reference`]: what the visible records carry, counted.
-//! - [`export`](mod@export): everything as one file; [`page`]: the JSON of a page; [`segments`]: both compressed, from parts that
-//!   are kept.
+//! - [`export`](mod@export): everything as one file; [`page`]: the JSON of a page; [`segments`]: both compressed, from cached
+//!   parts.
 
 pub mod export;
 pub mod feed;

@@ -61,7 +61,7 @@ pub fn list_therapy_areas(view: &View<'_>) -> Result<Vec<TherapyAreaItem>, Store
 
 /// A record links to what is not there.
 fn missing(table: &'static str, id: Id) -> StoreError {
-    StoreError::Damaged { table, detail: format!("there is no {id}, to which a record links") }
+    StoreError::damaged(table, format!("there is no {id}, to which a record links"))
 }
 
 /// The tags of visible records, by type then name; of one type where it is given.

@@ -145,7 +145,7 @@ impl<'c> Member<'c> {
         self.crc.update(bytes);
     }
 
-    /// Appends a segment of records, which is looked for, and kept, where `keep` says so. `plain` gives its bytes unless it is
+    /// Appends a segment of records, which is looked up and cached if `keep` is set. `plain` gives its bytes unless it is
     /// found; they must follow from the form and the records' hashes.
     ///
     /// # Errors
@@ -184,8 +184,8 @@ impl<'c> Member<'c> {
 
     fn deflate(&mut self, form: Form, plain: &[u8]) -> Result<Segment, StoreError> {
         // Making a compressor costs as much as compressing some records.
-        let kept = self.compress.take().filter(|(of, _)| of.effort() == form.effort());
-        let mut compress = kept.map_or_else(|| Compress::new(form.effort(), false), |(_, compress)| compress);
+        let reused = self.compress.take().filter(|(of, _)| of.effort() == form.effort());
+        let mut compress = reused.map_or_else(|| Compress::new(form.effort(), false), |(_, compress)| compress);
         compress.reset();
         let mut deflated = Vec::with_capacity(plain.len() / 4 + 64);
         loop {

@@ -80,7 +80,7 @@ fn split_from_right(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Whether the byte at this place follows an odd number of backslashes.
+/// Whether the byte at this index follows an odd number of backslashes.
 fn is_escaped(text: &[u8], at: usize) -> bool {
     text[..at].iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
 }

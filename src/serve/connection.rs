@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use http::HeaderValue;
 use http::header::{CONNECTION, STRICT_TRANSPORT_SECURITY};
 use http_body_util::Full;
@@ -52,7 +52,7 @@ pub struct Shared {
     pub waiting: Waiting,
     /// The limits.
     pub limits: ConnectionLimits,
-    /// Whose word on a caller's address is taken.
+    /// The proxies whose header names the caller's address.
     pub proxies: TrustedProxies,
     /// Whether callers are told to come by HTTPS only.
     pub strict_transport: bool,
@@ -64,7 +64,7 @@ pub async fn serve_connection<S>(
     peer: IpAddr,
     shared: Arc<Shared>,
     state: ConnectionState,
-    closing: watch::Receiver<bool>,
+    mut closing: watch::Receiver<bool>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -93,14 +93,6 @@ pub async fn serve_connection<S>(
         .max_buf_size(limits.header_bytes)
         .max_headers(limits.headers)
         .serve_connection(TokioIo::new(stream), service);
-    finish(connection, peer, closing).await;
-}
-
-/// Drives a connection to its end.
-pub(super) async fn finish<C>(connection: C, peer: IpAddr, mut closing: watch::Receiver<bool>)
-where
-    C: GracefulConnection,
-{
     let mut connection = std::pin::pin!(connection);
     let told_to_close = async {
         // An error means that the server is gone, which closes too.
@@ -110,30 +102,13 @@ where
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
         () = told_to_close => {
-            connection.as_mut().shut_down();
+            connection.as_mut().graceful_shutdown();
             connection.await
         }
     };
     if let Err(error) = ended {
         // A caller that went away or stalled: nothing that the operator could mend.
         tracing::debug!(%peer, %error, "a connection broke");
-    }
-}
-
-/// A connection that can be asked to end after what is in flight.
-pub(super) trait GracefulConnection: Future<Output = hyper::Result<()>> {
-    fn shut_down(self: std::pin::Pin<&mut Self>);
-}
-
-impl<I, S, B> GracefulConnection for http1::Connection<I, S>
-where
-    S: hyper::service::HttpService<Incoming, ResBody = Full<B>>,
-    B: Buf + Send + 'static,
-    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    I: hyper::rt::Read + hyper::rt::Write + Unpin,
-{
-    fn shut_down(self: std::pin::Pin<&mut Self>) {
-        self.graceful_shutdown();
     }
 }
 

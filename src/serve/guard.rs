@@ -51,10 +51,18 @@ impl<S> GuardedStream<S> {
         })
     }
 
-    fn wrote(&mut self, written: &Poll<io::Result<usize>>) {
+    fn write(&mut self, write: impl FnOnce(Pin<&mut S>) -> Poll<io::Result<usize>>) -> Poll<io::Result<usize>>
+    where
+        S: Unpin,
+    {
+        // Writing means that the head was read.
+        self.head_since = None;
+        self.state.send();
+        let written = write(Pin::new(&mut self.inner));
         if written.is_ready() {
             self.idle_since = Instant::now();
         }
+        written
     }
 }
 
@@ -107,13 +115,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for GuardedStream<S> {
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for GuardedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let this = &mut *self;
-        // Writing means that the head was read.
-        this.head_since = None;
-        this.state.send();
-        let written = Pin::new(&mut this.inner).poll_write(cx, bytes);
-        this.wrote(&written);
-        written
+        self.write(|inner| inner.poll_write(cx, bytes))
     }
 
     fn poll_write_vectored(
@@ -121,12 +123,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for GuardedStream<S> {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let this = &mut *self;
-        this.head_since = None;
-        this.state.send();
-        let written = Pin::new(&mut this.inner).poll_write_vectored(cx, slices);
-        this.wrote(&written);
-        written
+        self.write(|inner| inner.poll_write_vectored(cx, slices))
     }
 
     fn is_write_vectored(&self) -> bool {

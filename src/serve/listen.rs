@@ -6,10 +6,10 @@ use std::os::fd::AsFd;
 
 use socket2::{Domain, Protocol, SockFilter, SockRef, Socket, Type};
 
-/// Connections that wait in the listener's queue at most.
+/// The length of the listener's queue.
 const BACKLOG: i32 = 1024;
 
-/// Files that are kept free for the database, logs and the like when connections are limited by the system's limit.
+/// Files reserved for the database, logs and the like when connections are limited by the system's limit.
 const RESERVED_FILES: u64 = 64;
 
 /// Listens on an address. With `share`, an older server on the same address may go on until it is stopped
@@ -54,8 +54,8 @@ pub fn activated() -> io::Result<Option<TcpListener>> {
     Ok(listener)
 }
 
-/// What the system holds of answers that it has not sent yet, per connection, in bytes.
-const MOST_UNSENT: u32 = 16 << 10;
+/// The most unsent bytes that the system holds per connection.
+const MAX_UNSENT_BYTES: u32 = 16 << 10;
 
 /// Prepares a connection. Answers are written whole, so waiting for more to send only delays them (`TCP_NODELAY`). And the
 /// system takes no more from us than it can send soon (`TCP_NOTSENT_LOWAT`): else it would hold megabytes for each caller
@@ -66,7 +66,7 @@ const MOST_UNSENT: u32 = 16 << 10;
 pub fn prepare(stream: &impl AsFd) -> io::Result<()> {
     let stream = SockRef::from(stream);
     stream.set_tcp_nodelay(true)?;
-    stream.set_tcp_notsent_lowat(MOST_UNSENT)
+    stream.set_tcp_notsent_lowat(MAX_UNSENT_BYTES)
 }
 
 /// Raises the soft limit of open files to the hard one, and returns how many connections fit under it.

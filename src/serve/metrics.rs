@@ -20,33 +20,14 @@ use crate::model::time::now;
 
 type Number = Gauge<i64>;
 type Unsigned = Gauge<u64, AtomicU64>;
+/// Names of labels, with their values.
+type Labels<const N: usize> = [(&'static str, &'static str); N];
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct RequestLabels {
     route: &'static str,
     status: u16,
     license: String,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct RouteLabels {
-    route: &'static str,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct CodeLabels {
-    code: &'static str,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct GivenUpLabels {
-    reason: &'static str,
-    cause: &'static str,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct LimitLabels {
-    limit: &'static str,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -61,15 +42,15 @@ struct FeedLabels {
 pub struct Metrics {
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
-    durations: Family<RouteLabels, Histogram, fn() -> Histogram>,
-    refused_keys: Family<CodeLabels, Counter>,
+    durations: Family<Labels<1>, Histogram, fn() -> Histogram>,
+    refused_keys: Family<Labels<1>, Counter>,
     rate_limited: Counter,
     internal_errors: Counter,
     connections: Number,
     connections_opened: Counter,
-    connections_given_up: Family<GivenUpLabels, Counter>,
-    connections_at_limit: Family<LimitLabels, Counter>,
-    connections_refused: Family<LimitLabels, Counter>,
+    connections_given_up: Family<Labels<2>, Counter>,
+    connections_at_limit: Family<Labels<1>, Counter>,
+    connections_refused: Family<Labels<1>, Counter>,
     feed_position: Family<FeedLabels, Unsigned>,
     feed_behind: Family<FeedLabels, Unsigned>,
     snapshot_seq: Unsigned,
@@ -191,8 +172,8 @@ impl Metrics {
         self.snapshot_age.set(now().unix_s() - published.time.unix_s());
         self.held_back.set(i64::from(watcher.newest().commit() != published));
         self.database_followed.set(i64::from(watcher.is_followed()));
-        self.feed_cache_bytes.set(watcher.published().feed_cache().bytes());
-        self.record_cache_bytes.set(watcher.published().record_cache().bytes());
+        self.feed_cache_bytes.set(watcher.published().feed_cache().weight());
+        self.record_cache_bytes.set(watcher.published().record_cache().weight());
         let (answers, bytes) = service.cached();
         self.answer_cache_entries.set(u64::try_from(answers).unwrap_or(u64::MAX));
         self.answer_cache_bytes.set(bytes);
@@ -213,11 +194,10 @@ impl Observer for Metrics {
         let license = answered.key.map(|key| key.license_name.clone()).unwrap_or_default();
         let labels = RequestLabels { route: answered.route, status: answered.status, license: license.clone() };
         self.requests.get_or_create(&labels).inc();
-        let route = RouteLabels { route: answered.route };
-        self.durations.get_or_create(&route).observe(answered.duration.as_secs_f64());
+        self.durations.get_or_create(&[("route", answered.route)]).observe(answered.duration.as_secs_f64());
         match answered.problem {
             Some(code @ (Code::InvalidApiKey | Code::RevokedApiKey | Code::ExpiredApiKey | Code::IpNotAllowed)) => {
-                self.refused_keys.get_or_create(&CodeLabels { code: code.as_str() }).inc();
+                self.refused_keys.get_or_create(&[("code", code.as_str())]).inc();
             }
             Some(Code::RateLimited) => {
                 self.rate_limited.inc();
@@ -244,15 +224,14 @@ impl Observer for Metrics {
     }
 
     fn given_up(&self, reason: GivenUp, cause: Cause) {
-        let labels = GivenUpLabels { reason: reason.as_str(), cause: cause.as_str() };
-        self.connections_given_up.get_or_create(&labels).inc();
+        self.connections_given_up.get_or_create(&[("reason", reason.into()), ("cause", cause.into())]).inc();
     }
 
     fn met_limit(&self, limit: ConnectionLimit) {
-        self.connections_at_limit.get_or_create(&LimitLabels { limit: limit.as_str() }).inc();
+        self.connections_at_limit.get_or_create(&[("limit", limit.into())]).inc();
     }
 
     fn refused_connection(&self, limit: ConnectionLimit) {
-        self.connections_refused.get_or_create(&LimitLabels { limit: limit.as_str() }).inc();
+        self.connections_refused.get_or_create(&[("limit", limit.into())]).inc();
     }
 }

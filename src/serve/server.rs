@@ -69,10 +69,10 @@ impl Default for Limits {
     }
 }
 
-/// How long accepting rests after a failure, such as too many open files: what is at work goes on and frees some.
+/// The pause after a failure to accept, such as too many open files: connections at work free some meanwhile.
 const ACCEPT_REST: Duration = Duration::from_millis(50);
 
-/// How often it is looked whether a connection can be given up now for one that waits.
+/// The time between two attempts to give up a connection for one that waits.
 const RETRY: Duration = Duration::from_millis(50);
 
 /// A server that is ready to run.
@@ -157,8 +157,8 @@ struct Arrived {
     at: Instant,
 }
 
-/// Takes connections in. It never waits for a caller: one that has no slot waits aside, so that those behind it, from
-/// networks with fewer connections, get theirs.
+/// Admits connections. It never waits for a caller: one without a slot is queued, so that later ones, from networks with
+/// fewer connections, get theirs.
 struct Acceptor {
     shared: Arc<Shared>,
     tls: Option<Arc<Tls>>,
@@ -171,7 +171,7 @@ struct Acceptor {
 }
 
 impl Acceptor {
-    /// Whom a connection counts for.
+    /// The network that a connection counts for; `None` for trusted proxies.
     fn network(&self, peer: SocketAddr) -> Option<IpAddr> {
         let address = peer.ip().to_canonical();
         (!self.shared.proxies.trusts(address)).then(|| network_of(address))
@@ -215,7 +215,7 @@ impl Acceptor {
 
     fn refuse(&self, arrived: &Arrived, limit: ConnectionLimit) {
         self.shared.service.observer().refused_connection(limit);
-        tracing::debug!(peer = %arrived.peer.ip(), limit = limit.as_str(), "refused a connection");
+        tracing::debug!(peer = %arrived.peer.ip(), %limit, "refused a connection");
     }
 
     fn serve(&mut self, arrived: Arrived, slot: Slot) {
@@ -234,7 +234,7 @@ impl Acceptor {
             observer.disconnected();
             if let Some((reason, cause)) = slot.state.given_up() {
                 observer.given_up(reason, cause);
-                tracing::debug!(%peer, reason = reason.as_str(), cause = cause.as_str(), "gave up a connection");
+                tracing::debug!(%peer, %reason, %cause, "gave up a connection");
             }
         };
         self.connections.spawn_on(connection, self.workers.take_turn());

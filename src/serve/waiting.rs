@@ -1,4 +1,4 @@
-//! Answers that have to wait go on in threads that may, so that no other answer waits for them.
+//! Deferred answers are finished on blocking threads, so that no other answer waits for them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,17 +11,17 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::api::deferred::Turn;
 use crate::api::{Answer, Deferred, Problem, Request, Response, Service, Wait};
 
-/// Answers that look at the file at once: one looks for all who wait, and one may have come too late for that.
+/// Concurrent looks at the file: one serves all who wait, and one more may have come too late for it.
 const LOOKING: usize = 2;
-/// Answers that build something at once: each takes a processor for as long as that takes.
+/// Concurrent builds of columns: each keeps a processor busy.
 const BUILDING: usize = 2;
-/// Answers that read at once, at the least.
+/// The least number of concurrent reads.
 const MIN_READING: usize = 4;
 /// How long an export waits for its permits.
 const EXPORT_PATIENCE: Duration = Duration::from_secs(30);
 
-/// The permits of answers that wait. There is a queue for each thing that is waited for, so that who waits for one keeps
-/// nobody from another; and permits are few, so that the threads that may wait are never used up.
+/// The permits of deferred answers. Each kind of wait has a queue of its own, so that none holds up another; permits are few,
+/// so that blocking threads never run out.
 #[derive(Debug)]
 pub struct Waiting {
     reading: Arc<Semaphore>,
@@ -34,13 +34,13 @@ pub struct Waiting {
     threads: Handle,
 }
 
-/// What an answer in the making holds.
+/// The permits that an answer holds while it is made.
 type Permits = Vec<OwnedSemaphorePermit>;
 
 impl Waiting {
-    /// Permits for so many exports at once, so many of them for one key, and the runtime whose threads may wait.
+    /// Permits for `exports` concurrent exports, `exports_per_key` of them for one key; answers wait on threads of the runtime.
     pub fn new(exports: usize, exports_per_key: usize, threads: Handle) -> Waiting {
-        // What is read is mostly there: then it is the processors that are waited for.
+        // What is read is mostly in the page cache, so the processors are the limit.
         let reading = available_parallelism().map_or(MIN_READING, |count| (2 * count.get()).max(MIN_READING));
         let permits = |count| Arc::new(Semaphore::new(count));
         Waiting {
@@ -54,7 +54,7 @@ impl Waiting {
         }
     }
 
-    /// Answers a request: at once if it can be, else when its turn has come.
+    /// Answers a request, at once if possible, else when its turn comes.
     pub async fn answer(&self, service: &Arc<Service>, request: Request) -> Response {
         let mut answer = service.answer(request);
         loop {
@@ -78,7 +78,7 @@ impl Waiting {
             let service = Arc::clone(service);
             move || {
                 let resumed = service.resume(deferred);
-                // They are taken until the thread is free, even if the caller has gone.
+                // Held until the thread is free, even if the caller has left.
                 drop(permits);
                 resumed
             }

@@ -119,16 +119,6 @@ impl Watcher {
         }
     }
 
-    /// Says how many bytes of records' texts may be kept in memory.
-    pub fn limit_record_cache(&self, bytes: u64) {
-        self.newest.load().record_cache().limit_to(bytes);
-    }
-
-    /// Sets the size of the feed cache, columns included, in bytes.
-    pub fn limit_feed_cache(&self, bytes: u64) {
-        self.newest.load().feed_cache().limit_to(bytes);
-    }
-
     fn poll(&self, now: Instant) {
         let mut polled = self.polled();
         self.step(&mut polled, |polled| {
@@ -184,8 +174,8 @@ impl Watcher {
         if polled.broken.is_some() {
             // A handle that met damage may be of no more use.
             let follower = Follower::open(&self.path)?;
-            follower.newest().record_cache().limit_to(self.newest.load().record_cache().max_bytes());
-            follower.newest().feed_cache().limit_to(self.newest.load().feed_cache().max_bytes());
+            follower.newest().record_cache().set_capacity(self.newest.load().record_cache().capacity());
+            follower.newest().feed_cache().set_capacity(self.newest.load().feed_cache().capacity());
             polled.follower = follower;
             polled.broken = None;
         }

@@ -7,7 +7,7 @@ use std::thread::{self, available_parallelism};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
-/// Running threads; they end, and what they do with them, when this is dropped.
+/// The running threads. Dropping this ends them, and the connections that they serve.
 #[derive(Debug)]
 pub struct Workers {
     workers: Vec<(Handle, oneshot::Sender<()>)>,
@@ -37,7 +37,7 @@ fn start_worker(number: usize) -> io::Result<(Handle, oneshot::Sender<()>)> {
     let handle = runtime.handle().clone();
     let (stop, stopped) = oneshot::channel();
     thread::Builder::new().name(format!("worker-{number}")).spawn(move || {
-        // Its other end is dropped when the server is gone.
+        // The sender is dropped with the server.
         let _ = runtime.block_on(stopped);
         // Work that still waits for a disk must not hold up the end.
         runtime.shutdown_background();

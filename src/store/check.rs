@@ -261,17 +261,17 @@ fn check_records<F: RecordFields>(
                 }
             }
             let fields = row.record.fields();
-            for organization in fields.organizations() {
-                report.expect(references.organizations.contains_key(organization), "records", || {
-                    format!("{dataset} {id} links to organization {organization}, which is not there")
+            for (kind, link) in
+                ReferenceKind::ALL.iter().flat_map(|kind| fields.links(*kind).iter().map(move |id| (kind, id)))
+            {
+                let is_there = match kind {
+                    ReferenceKind::Organization => references.organizations.contains_key(link),
+                    ReferenceKind::Tag => references.tags.contains_key(link),
+                };
+                report.expect(is_there, "records", || {
+                    format!("{dataset} {id} links to {kind} {link}, which is not there")
                 });
-                links.insert((ReferenceKind::Organization.code(), organization.get(), code, id));
-            }
-            for tag in fields.tags() {
-                report.expect(references.tags.contains_key(tag), "records", || {
-                    format!("{dataset} {id} links to tag {tag}, which is not there")
-                });
-                links.insert((ReferenceKind::Tag.code(), tag.get(), code, id));
+                links.insert((kind.code(), link.get(), code, id));
             }
             rows.insert(id, row);
         }

@@ -110,7 +110,7 @@ fn links() -> impl Strategy<Value = Vec<u64>> {
     vec(0..6_u64, 0..4)
 }
 
-/// The rows of a world, with links as places among the organizations and tags.
+/// The rows of a world, with links as indexes of organizations and tags.
 #[derive(Clone, Debug)]
 struct Rows {
     organizations: BTreeMap<String, [Option<String>; 3]>,
@@ -209,8 +209,8 @@ fn row<F: Fields>(id: u64, fields: F) -> (Id, Option<Curated<F>>) {
 
 fn batch(rows: Rows) -> Batch {
     let (organizations, tags) = (rows.organizations.len() as u64, rows.tags.len() as u64);
-    let links = |places: Vec<u64>, count: u64| -> Vec<Id> {
-        places.into_iter().filter(|place| *place < count).map(|place| Id::try_from(place + 1).unwrap()).collect()
+    let links = |indexes: Vec<u64>, count: u64| -> Vec<Id> {
+        indexes.into_iter().filter(|index| *index < count).map(|index| Id::try_from(index + 1).unwrap()).collect()
     };
     Batch {
         organizations: (1..)

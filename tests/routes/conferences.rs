@@ -261,7 +261,7 @@ fn no_character_of_a_cursor_can_be_changed() {
     let cursor = world.get("full", "/v1/conferences?limit=2").cursor().unwrap();
     for at in 0..cursor.len() {
         let mut forged = cursor.clone().into_bytes();
-        // The nearest other character: in the last place it differs in the unused bits alone.
+        // The nearest other character: as the last one it differs in the unused bits alone.
         forged[at] = if forged[at] == b'A' { b'B' } else { b'A' };
         let forged = String::from_utf8(forged).unwrap();
         world.get("full", &format!("/v1/conferences?cursor={forged}")).expect_problem("invalid_cursor", "");

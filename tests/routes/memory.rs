@@ -71,7 +71,7 @@ fn what_is_kept_in_memory_changes_no_answer() {
     world.conferences(&(1..=RECORDS).map(numbered).collect::<Vec<_>>());
     let servers = [u64::MAX, LITTLE, 0].map(|max_bytes| {
         let server = world.second_server(Duration::ZERO);
-        server.published().record_cache().limit_to(max_bytes);
+        server.published().record_cache().set_capacity(max_bytes);
         (server, max_bytes)
     });
     servers[0].0.published().warm(&|| true).unwrap();
@@ -108,9 +108,9 @@ fn what_is_kept_in_memory_changes_no_answer() {
             }
         }
         for (server, max_bytes) in &servers {
-            let bytes = server.published().record_cache().bytes();
+            let bytes = server.published().record_cache().weight();
             assert!(bytes <= *max_bytes, "step {step}: {bytes} bytes are kept, {max_bytes} may be");
         }
     }
-    assert!(servers[0].0.published().record_cache().bytes() > LITTLE, "there is more than the small servers may keep");
+    assert!(servers[0].0.published().record_cache().weight() > LITTLE, "there is more than the small servers may keep");
 }

@@ -21,7 +21,7 @@ fn described(parameter: &Parameter) -> Value {
     if let Absent::Default(text) = parameter.absent {
         schema["default"] = parameter.read(text).unwrap_or_default();
     }
-    let mut described = json!({"name": parameter.name, "in": parameter.place.as_str(), "description": parameter.note, "schema": schema});
+    let mut described = json!({"name": parameter.name, "in": parameter.location.to_string(), "description": parameter.note, "schema": schema});
     if parameter.absent == Absent::Required {
         described["required"] = Value::Bool(true);
     }

@@ -3,7 +3,7 @@
 //!
 //! Each feed has columns of its own, with names of its own: what a filter reads depends on the records that the license
 //! sees alone, so its time does not tell of others. Rows lie in chunks that newer states share with older ones, so that
-//! bringing them forward costs what changed. Names are kept once, and stand as small numbers in the rows.
+//! advancing them costs what changed. Each name is held once, and rows refer to it by a small number.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -24,10 +24,10 @@ use crate::store::read::feed_index::FeedIndex;
 /// Rows per chunk when chunks are built.
 const CHUNK_ROWS: usize = 256;
 /// The rows to which a chunk may grow before it is split.
-const CHUNK_ROWS_MOST: usize = 2 * CHUNK_ROWS;
+const MAX_CHUNK_ROWS: usize = 2 * CHUNK_ROWS;
 /// Words of a mask with a bit per row of a chunk.
-const MASK_WORDS: usize = CHUNK_ROWS_MOST / 64;
-/// With fewer rows left to look at, texts are searched one by one and not in one run.
+const MASK_WORDS: usize = MAX_CHUNK_ROWS / 64;
+/// With fewer candidate rows, their texts are searched one by one instead of the chunk's whole text.
 const SEARCH_RUN_FROM: u32 = 16;
 /// Ends each folded text. No `q` holds it, so that none is found across an end.
 const TEXT_END: char = '\0';
@@ -91,7 +91,7 @@ impl Names {
     }
 }
 
-/// What is kept of a record.
+/// A record's values in the columns.
 #[derive(Clone, Debug)]
 struct Row {
     id: Id,
@@ -145,9 +145,8 @@ impl Row {
     fn load(records: &Records, dataset: Dataset, id: Id, log_seq: u64, names: &mut Names) -> Result<Row, StoreError> {
         fn load<F: RecordFields>(records: &Records, id: Id, log_seq: u64) -> Result<RecordRow<F>, StoreError> {
             let found = find_record::<F>(records, id)?.filter(|row| row.seq == log_seq);
-            found.ok_or_else(|| StoreError::Damaged {
-                table: "records",
-                detail: format!("there is no {} {id} of seq {log_seq}", F::DATASET),
+            found.ok_or_else(|| {
+                StoreError::damaged("records", format!("there is no {} {id} of seq {log_seq}", F::DATASET))
             })
         }
         Ok(match dataset {
@@ -170,9 +169,9 @@ impl Lists {
         self.ends.push(u32::try_from(self.values.len()).unwrap_or(u32::MAX));
     }
 
-    fn get(&self, place: usize) -> &[u32] {
-        let start = if place == 0 { 0 } else { self.ends[place - 1] };
-        &self.values[start as usize..self.ends[place] as usize]
+    fn get(&self, position: usize) -> &[u32] {
+        let start = if position == 0 { 0 } else { self.ends[position - 1] };
+        &self.values[start as usize..self.ends[position] as usize]
     }
 }
 
@@ -210,23 +209,23 @@ impl Chunk {
         chunk
     }
 
-    fn row(&self, place: usize) -> Row {
+    fn row(&self, position: usize) -> Row {
         Row {
-            id: self.ids[place],
-            log_seq: self.log_seqs[place],
-            year: self.years[place],
-            start_day: self.start_days[place],
-            country: self.countries[place],
-            therapy_areas: self.therapy_areas.get(place).to_vec(),
-            organizations: self.organizations.get(place).to_vec(),
-            tags: self.tags.get(place).to_vec(),
-            text: self.text(place).to_owned(),
+            id: self.ids[position],
+            log_seq: self.log_seqs[position],
+            year: self.years[position],
+            start_day: self.start_days[position],
+            country: self.countries[position],
+            therapy_areas: self.therapy_areas.get(position).to_vec(),
+            organizations: self.organizations.get(position).to_vec(),
+            tags: self.tags.get(position).to_vec(),
+            text: self.text(position).to_owned(),
         }
     }
 
-    fn text(&self, place: usize) -> &str {
-        let start = if place == 0 { 0 } else { self.text_ends[place - 1] };
-        &self.text[start..self.text_ends[place]]
+    fn text(&self, position: usize) -> &str {
+        let start = if position == 0 { 0 } else { self.text_ends[position - 1] };
+        &self.text[start..self.text_ends[position]]
     }
 
     /// What it takes in memory, in bytes.
@@ -247,49 +246,49 @@ impl Chunk {
     /// A bit for each row.
     fn all(&self) -> Mask {
         let mut mask = Mask::default();
-        for (place, word) in mask.iter_mut().enumerate() {
-            let rows = self.ids.len().saturating_sub(place * 64).min(64);
+        for (index, word) in mask.iter_mut().enumerate() {
+            let rows = self.ids.len().saturating_sub(index * 64).min(64);
             *word = if rows == 64 { u64::MAX } else { (1 << rows) - 1 };
         }
         mask
     }
 
-    /// Takes the bits of rows away that do not match.
-    fn keep(mask: &mut Mask, matches: impl Fn(usize) -> bool) {
-        for (place, word) in mask.iter_mut().enumerate() {
+    /// Clears the bits of rows that do not match.
+    fn retain(mask: &mut Mask, matches: impl Fn(usize) -> bool) {
+        for (index, word) in mask.iter_mut().enumerate() {
             let mut left = *word;
             while left != 0 {
                 let bit = left.trailing_zeros();
                 left &= left - 1;
-                if !matches(place * 64 + bit as usize) {
+                if !matches(index * 64 + bit as usize) {
                     *word &= !(1 << bit);
                 }
             }
         }
     }
 
-    /// As [`Chunk::keep`] for a plain column, whose every value is compared: without branches, many at a time.
-    fn keep_equal<T: Copy + PartialEq>(mask: &mut Mask, column: &[T], wanted: T) {
+    /// Like [`Chunk::retain`] for a plain column: every value is compared, without branches, many at a time.
+    fn retain_equal<T: Copy + PartialEq>(mask: &mut Mask, column: &[T], expected: T) {
         for (word, values) in mask.iter_mut().zip(column.chunks(64)) {
             if *word != 0 {
-                let equal = values.iter().rev().fold(0, |bits, value| (bits << 1) | u64::from(*value == wanted));
+                let equal = values.iter().rev().fold(0, |bits, value| (bits << 1) | u64::from(*value == expected));
                 *word &= equal;
             }
         }
     }
 
-    /// Takes the bits of rows away in whose texts a text is not found.
-    fn keep_found(&self, mask: &mut Mask, finder: &Finder<'_>) {
+    /// Clears the bits of rows whose texts do not contain a text.
+    fn retain_found(&self, mask: &mut Mask, finder: &Finder<'_>) {
         if mask.iter().map(|word| word.count_ones()).sum::<u32>() < SEARCH_RUN_FROM {
-            return Chunk::keep(mask, |place| finder.find(self.text(place).as_bytes()).is_some());
+            return Chunk::retain(mask, |position| finder.find(self.text(position).as_bytes()).is_some());
         }
         let mut found = Mask::default();
         let text = self.text.as_bytes();
         let mut from = 0;
         while let Some(at) = finder.find(&text[from..]) {
-            let place = self.text_ends.partition_point(|end| *end <= from + at);
-            let Some(end) = self.text_ends.get(place) else { break };
-            found[place / 64] |= 1 << (place % 64);
+            let position = self.text_ends.partition_point(|end| *end <= from + at);
+            let Some(end) = self.text_ends.get(position) else { break };
+            found[position / 64] |= 1 << (position % 64);
             from = *end;
         }
         for (word, found) in mask.iter_mut().zip(found) {
@@ -365,7 +364,7 @@ impl Columns {
                 continue;
             }
             let mut rows: BTreeMap<Id, Row> =
-                (0..chunk.ids.len()).map(|place| (chunk.ids[place], chunk.row(place))).collect();
+                (0..chunk.ids.len()).map(|position| (chunk.ids[position], chunk.row(position))).collect();
             for (id, row) in own {
                 match row {
                     Some(row) => rows.insert(id, row),
@@ -414,39 +413,38 @@ impl Columns {
 
     /// How many rows have each therapy area.
     pub(crate) fn count_therapy_areas(&self) -> Vec<(&str, u64)> {
-        let names = &self.names.therapy_areas.values;
-        let counts = self.count(names.len(), |chunk| &chunk.therapy_areas);
-        names.iter().map(AsRef::as_ref).zip(counts).filter(|(_, count)| *count > 0).collect()
+        let counts = self.count(&self.names.therapy_areas, |chunk| &chunk.therapy_areas);
+        counts.map(|(name, count)| (name.as_ref(), count)).collect()
     }
 
     /// How many rows are linked to each organization.
     pub(crate) fn count_organizations(&self) -> Vec<(Id, u64)> {
-        let ids = &self.names.organizations.values;
-        let counts = self.count(ids.len(), |chunk| &chunk.organizations);
-        ids.iter().copied().zip(counts).filter(|(_, count)| *count > 0).collect()
+        self.count(&self.names.organizations, |chunk| &chunk.organizations).map(|(id, count)| (*id, count)).collect()
     }
 
     /// How many rows carry each tag.
     pub(crate) fn count_tags(&self) -> Vec<(Id, u64)> {
-        let ids = &self.names.tags.values;
-        let counts = self.count(ids.len(), |chunk| &chunk.tags);
-        ids.iter().copied().zip(counts).filter(|(_, count)| *count > 0).collect()
+        self.count(&self.names.tags, |chunk| &chunk.tags).map(|(id, count)| (*id, count)).collect()
     }
 
-    fn count(&self, codes: usize, of: impl Fn(&Chunk) -> &Lists) -> Vec<u64> {
-        let mut counts = vec![0; codes];
+    fn count<'n, T>(
+        &self,
+        names: &'n Interned<T>,
+        of: impl Fn(&Chunk) -> &Lists,
+    ) -> impl Iterator<Item = (&'n T, u64)> {
+        let mut counts = vec![0; names.values.len()];
         for code in self.chunks.iter().flat_map(|chunk| &of(chunk).values) {
             if let Some(count) = counts.get_mut(*code as usize) {
                 *count += 1;
             }
         }
-        counts
+        names.values.iter().zip(counts).filter(|(_, count)| *count > 0)
     }
 }
 
 /// Rows as chunks, halved where they have grown too many.
 fn split(rows: Vec<Row>, chunks: &mut Vec<Arc<Chunk>>) {
-    if rows.len() > CHUNK_ROWS_MOST {
+    if rows.len() > MAX_CHUNK_ROWS {
         rows.chunks(CHUNK_ROWS).for_each(|rows| chunks.push(Arc::new(Chunk::of(rows))));
     } else if !rows.is_empty() {
         chunks.push(Arc::new(Chunk::of(&rows)));
@@ -491,27 +489,27 @@ impl Matches<'_> {
         let Condition { year, start_date_from, start_date_to, .. } = self.condition;
         if chunk.ids.first().is_some_and(|first| first.get() <= self.after) {
             let after = self.after;
-            Chunk::keep(&mut mask, |place| chunk.ids[place].get() > after);
+            Chunk::retain(&mut mask, |index| chunk.ids[index].get() > after);
         }
         if let Some(year) = year {
-            Chunk::keep_equal(&mut mask, &chunk.years, *year);
+            Chunk::retain_equal(&mut mask, &chunk.years, *year);
         }
         if let Some(country) = self.country {
-            Chunk::keep_equal(&mut mask, &chunk.countries, country);
+            Chunk::retain_equal(&mut mask, &chunk.countries, country);
         }
         if let Some(from) = start_date_from.map(day) {
-            Chunk::keep(&mut mask, |place| chunk.start_days[place] >= from);
+            Chunk::retain(&mut mask, |index| chunk.start_days[index] >= from);
         }
         if let Some(to) = start_date_to.map(day) {
-            Chunk::keep(&mut mask, |place| chunk.start_days[place] != NO_DAY && chunk.start_days[place] <= to);
+            Chunk::retain(&mut mask, |index| chunk.start_days[index] != NO_DAY && chunk.start_days[index] <= to);
         }
         if let Some(area) = self.area {
-            Chunk::keep(&mut mask, |place| chunk.therapy_areas.get(place).contains(&area));
+            Chunk::retain(&mut mask, |index| chunk.therapy_areas.get(index).contains(&area));
         }
         if let Some(finder) = &self.finder
             && mask != Mask::default()
         {
-            chunk.keep_found(&mut mask, finder);
+            chunk.retain_found(&mut mask, finder);
         }
         self.mask = mask;
         self.word = 0;
@@ -529,10 +527,10 @@ impl Iterator for Matches<'_> {
                     self.word += 1;
                     continue;
                 }
-                let place = self.word * 64 + word.trailing_zeros() as usize;
+                let position = self.word * 64 + word.trailing_zeros() as usize;
                 *word &= *word - 1;
                 let chunk = &self.columns.chunks[self.next_chunk - 1];
-                return Some((chunk.ids[place], chunk.log_seqs[place]));
+                return Some((chunk.ids[position], chunk.log_seqs[position]));
             }
             let columns = self.columns;
             let chunk = columns.chunks.get(self.next_chunk)?;

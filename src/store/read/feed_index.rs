@@ -1,5 +1,5 @@
 //! A feed in memory: its entries in the order of their seqs and of their ids. It is read whole, compared with what is
-//! sealed of it, and brought forward by what changed; so no page can lack a row that a damaged index lost.
+//! sealed of it, and advanced by what changed, so no page can lack a row that a damaged index lost.
 //!
 //! Lists, feed pages, exports and columns walk it. It holds what the licenses of the feed see and nothing else: what a
 //! request reads, and how long that takes, does not depend on records that they do not see.
@@ -79,9 +79,9 @@ impl FeedIndex {
         if found != head {
             return Err(head.damaged("its new entries do not add up".to_owned()));
         }
-        let kept = self.by_id.iter().map(|at| moved[*at as usize]).filter(|at| *at != u32::MAX);
+        let unchanged = self.by_id.iter().map(|at| moved[*at as usize]).filter(|at| *at != u32::MAX);
         let new = position(&head, entries.len())?..position(&head, entries.len() + added.len())?;
-        let by_id = kept.chain(new).collect();
+        let by_id = unchanged.chain(new).collect();
         entries.extend(added);
         FeedIndex::of(head, entries, by_id)
     }
@@ -98,7 +98,7 @@ impl FeedIndex {
     /// The entry of a record.
     pub fn find(&self, id: Id) -> Option<&FeedEntry> {
         let found = self.by_id.binary_search_by_key(&id, |at| self.at(*at).id);
-        found.ok().map(|place| self.at(self.by_id[place]))
+        found.ok().map(|position| self.at(self.by_id[position]))
     }
 
     /// The position in [`FeedIndex::entries`] of the first entry after a seq.

@@ -2,8 +2,9 @@
 //!
 //! - [`snapshot`]: one committed state.
 //! - [`feed_index`]: a feed in memory; [`entries`]: a license's entries; [`feed_cache`]: which feeds are in memory.
-//! - [`columns`]: what filters run over; [`record_cache`]: records' finished JSON in memory.
+//! - [`columns`]: what filters run over; [`record_cache`]: records' finished JSON in memory; [`cache`]: their bounds.
 
+pub mod cache;
 pub mod columns;
 pub mod entries;
 pub mod feed_cache;

@@ -7,14 +7,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use quick_cache::sync::{Cache, DefaultLifecycle};
-use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use redb::{ReadOnlyTable, ReadableTable};
 
 use crate::model::{Dataset, Id};
 use crate::store::StoreError;
 use crate::store::format::codec::{Hash, hash};
 use crate::store::format::tables::LogValue;
+use crate::store::read::cache::{ByteCache, Cached};
 
 /// How many seqs a block spans.
 pub const BLOCK_SEQS: u64 = 64;
@@ -22,12 +21,10 @@ pub const BLOCK_SEQS: u64 = 64;
 const MIN_ROWS_OF_BLOCK: usize = 8;
 /// What may be filled before anyone asks, of the whole capacity.
 const WARM_SHARE: (u64, u64) = (3, 4);
-/// Blocks that are expected: a hint for the cache's own tables.
-const EXPECTED_BLOCKS: usize = 1024;
 /// What an entry takes beside the block itself, in bytes, about.
 const ENTRY_BYTES: usize = 96;
 
-/// What records' JSON may take in memory, in bytes, unless something else is said.
+/// The default size of the record cache, in bytes.
 pub const DEFAULT_MAX_BYTES: u64 = 256 << 20;
 
 /// The table that JSON is read from.
@@ -44,7 +41,7 @@ pub struct LogRef {
 
 /// The rows of neighbouring seqs, ascending.
 #[derive(Debug, Default)]
-struct Block {
+pub struct Block {
     rows: Vec<Row>,
     json: Vec<u8>,
 }
@@ -77,9 +74,13 @@ impl Block {
             _ => self.rows.binary_search_by_key(&seq, |row| row.seq).ok(),
         }
     }
+}
+
+impl Cached for Arc<Block> {
+    const EXPECTED: usize = 1024;
 
     fn bytes(&self) -> usize {
-        size_of::<Block>() + self.json.capacity() + self.rows.capacity() * size_of::<Row>()
+        ENTRY_BYTES + size_of::<Block>() + self.json.capacity() + self.rows.capacity() * size_of::<Row>()
     }
 }
 
@@ -111,147 +112,96 @@ impl RecordJson {
     }
 }
 
-type BlockKey = (Dataset, u64);
+/// The blocks in memory, by their numbers, shared by the snapshots of one history.
+pub type RecordCache = ByteCache<(Dataset, u64), Arc<Block>>;
 
-#[derive(Clone, Debug)]
-struct Bytes;
-
-impl Weighter<BlockKey, Arc<Block>> for Bytes {
-    fn weight(&self, _key: &BlockKey, block: &Arc<Block>) -> u64 {
-        u64::try_from(ENTRY_BYTES + block.bytes()).unwrap_or(u64::MAX)
+/// The JSON of rows of `log`, in the order of the references.
+pub(in crate::store) fn read(
+    cache: &RecordCache,
+    log: &Log,
+    dataset: Dataset,
+    refs: &[LogRef],
+) -> Result<Vec<RecordJson>, StoreError> {
+    let mut found = Vec::with_capacity(refs.len());
+    let mut missing: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    let (mut number, mut block, mut next) = (u64::MAX, None, 0);
+    for (position, log_ref) in refs.iter().enumerate() {
+        if log_ref.seq / BLOCK_SEQS != number {
+            number = log_ref.seq / BLOCK_SEQS;
+            (block, next) = (cache.get(&(dataset, number)), 0);
+        }
+        let json = block.as_ref().and_then(|block| RecordJson::find(block, log_ref.seq, next));
+        match &json {
+            Some(json) => next = json.index + 1,
+            None => missing.entry(number).or_default().push(position),
+        }
+        found.push(json);
     }
+    for (number, positions) in missing {
+        let mut seqs: Vec<u64> = positions.iter().map(|position| refs[*position].seq).collect();
+        seqs.sort_unstable();
+        let block = if seqs.len() < MIN_ROWS_OF_BLOCK {
+            Arc::new(read_rows(log, dataset, &seqs)?)
+        } else {
+            load(cache, log, dataset, number, &seqs)?
+        };
+        for position in positions {
+            found[position] = RecordJson::find(&block, refs[position].seq, 0);
+        }
+    }
+    let checked = refs.iter().zip(found).map(|(log_ref, json)| {
+        let json = json.ok_or_else(|| damaged(dataset, *log_ref, "there is no row"))?;
+        // The index that led here carries no hash.
+        if json.row().id == log_ref.id { Ok(json) } else { Err(damaged(dataset, *log_ref, "the row is not that")) }
+    });
+    checked.collect()
 }
 
-/// The blocks in memory, shared by the snapshots of one history.
-#[derive(Debug)]
-pub struct RecordCache(Cache<BlockKey, Arc<Block>, Bytes>);
-
-impl Default for RecordCache {
-    fn default() -> RecordCache {
-        RecordCache::new(DEFAULT_MAX_BYTES)
-    }
+/// Whether a row of `log` is in memory, so that nobody has to wait for it.
+pub fn has(cache: &RecordCache, dataset: Dataset, log_ref: LogRef) -> bool {
+    let block = cache.get(&(dataset, log_ref.seq / BLOCK_SEQS));
+    block.is_some_and(|block| block.find(log_ref.seq, 0).is_some())
 }
 
-impl RecordCache {
-    /// Room for so many bytes.
-    pub fn new(max_bytes: u64) -> RecordCache {
-        // One shard: else none could hold its share of the bytes where these are few.
-        let options = OptionsBuilder::new()
-            .estimated_items_capacity(EXPECTED_BLOCKS)
-            .weight_capacity(max_bytes)
-            .shards(1)
-            .build();
-        RecordCache(match options {
-            Ok(options) => {
-                Cache::with_options(options, Bytes, DefaultHashBuilder::default(), DefaultLifecycle::default())
-            }
-            Err(_) => Cache::with_weighter(EXPECTED_BLOCKS, max_bytes, Bytes),
-        })
-    }
-
-    /// Says how many bytes may be held from now on.
-    pub fn limit_to(&self, max_bytes: u64) {
-        self.0.set_capacity(max_bytes);
-    }
-
-    /// How many bytes may be held.
-    pub fn max_bytes(&self) -> u64 {
-        self.0.capacity()
-    }
-
-    /// How many bytes are held.
-    pub fn bytes(&self) -> u64 {
-        self.0.weight()
-    }
-
-    /// The JSON of rows of `log`, in the order of the references.
-    pub(in crate::store) fn read(
-        &self,
-        log: &Log,
-        dataset: Dataset,
-        refs: &[LogRef],
-    ) -> Result<Vec<RecordJson>, StoreError> {
-        let mut found = Vec::with_capacity(refs.len());
-        let mut missing: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
-        let (mut number, mut block, mut next) = (u64::MAX, None, 0);
-        for (position, wanted) in refs.iter().enumerate() {
-            if wanted.seq / BLOCK_SEQS != number {
-                number = wanted.seq / BLOCK_SEQS;
-                (block, next) = (self.0.get(&(dataset, number)), 0);
-            }
-            let json = block.as_ref().and_then(|block| RecordJson::find(block, wanted.seq, next));
-            match &json {
-                Some(json) => next = json.index + 1,
-                None => missing.entry(number).or_default().push(position),
-            }
-            found.push(json);
+/// Reads a whole block. Only those who ask for a rotten row hear of it.
+fn load(cache: &RecordCache, log: &Log, dataset: Dataset, number: u64, seqs: &[u64]) -> Result<Arc<Block>, StoreError> {
+    let (code, first) = (dataset.code(), number * BLOCK_SEQS);
+    let mut block = Block::default();
+    for entry in log.range((code, first)..=(code, first + (BLOCK_SEQS - 1)))? {
+        let (key, value) = entry?;
+        let seq = key.value().1;
+        if !block.push(seq, value.value()) && seqs.contains(&seq) {
+            return Err(rotten(dataset, seq));
         }
-        for (number, positions) in missing {
-            let mut seqs: Vec<u64> = positions.iter().map(|position| refs[*position].seq).collect();
-            seqs.sort_unstable();
-            let block = if seqs.len() < MIN_ROWS_OF_BLOCK {
-                Arc::new(read_rows(log, dataset, &seqs)?)
-            } else {
-                self.load(log, dataset, number, &seqs)?
-            };
-            for position in positions {
-                found[position] = RecordJson::find(&block, refs[position].seq, 0);
-            }
-        }
-        let checked = refs.iter().zip(found).map(|(wanted, json)| {
-            let json = json.ok_or_else(|| damaged(dataset, *wanted, "there is no row"))?;
-            // The index that led here carries no hash.
-            if json.row().id == wanted.id { Ok(json) } else { Err(damaged(dataset, *wanted, "the row is not that")) }
-        });
-        checked.collect()
     }
+    block.json.shrink_to_fit();
+    block.rows.shrink_to_fit();
+    let block = Arc::new(block);
+    cache.insert((dataset, number), Arc::clone(&block));
+    Ok(block)
+}
 
-    /// Whether a row of `log` is in memory, so that nobody has to wait for it.
-    pub fn has(&self, dataset: Dataset, wanted: LogRef) -> bool {
-        let block = self.0.get(&(dataset, wanted.seq / BLOCK_SEQS));
-        block.is_some_and(|block| block.find(wanted.seq, 0).is_some())
-    }
-
-    /// Reads a whole block. Only those who ask for a rotten row hear of it.
-    fn load(&self, log: &Log, dataset: Dataset, number: u64, seqs: &[u64]) -> Result<Arc<Block>, StoreError> {
-        let (code, first) = (dataset.code(), number * BLOCK_SEQS);
-        let mut block = Block::default();
-        for entry in log.range((code, first)..=(code, first + (BLOCK_SEQS - 1)))? {
-            let (key, value) = entry?;
-            let seq = key.value().1;
-            if !block.push(seq, value.value()) && seqs.contains(&seq) {
-                return Err(rotten(dataset, seq));
-            }
+/// Reads blocks before anyone asks for them, newest first, while there is room and `go_on` says so.
+pub(in crate::store) fn warm(
+    cache: &RecordCache,
+    log: &Log,
+    dataset: Dataset,
+    newest_seq: u64,
+    go_on: &dyn Fn() -> bool,
+) -> Result<(), StoreError> {
+    let room = cache.capacity() / WARM_SHARE.1 * WARM_SHARE.0;
+    let code = dataset.code();
+    let mut below = newest_seq.saturating_add(1);
+    while go_on() && cache.weight() < room {
+        // The next block that holds a row: where most records changed since, whole stretches are empty.
+        let Some(entry) = log.range((code, 0)..(code, below))?.next_back() else { return Ok(()) };
+        let number = entry?.0.value().1 / BLOCK_SEQS;
+        below = number * BLOCK_SEQS;
+        if !cache.contains_key(&(dataset, number)) {
+            load(cache, log, dataset, number, &[])?;
         }
-        block.json.shrink_to_fit();
-        block.rows.shrink_to_fit();
-        let block = Arc::new(block);
-        self.0.insert((dataset, number), Arc::clone(&block));
-        Ok(block)
     }
-
-    /// Reads blocks before anyone asks for them, newest first, while there is room and `go_on` says so.
-    pub(in crate::store) fn warm(
-        &self,
-        log: &Log,
-        dataset: Dataset,
-        newest_seq: u64,
-        go_on: &dyn Fn() -> bool,
-    ) -> Result<(), StoreError> {
-        let room = self.max_bytes() / WARM_SHARE.1 * WARM_SHARE.0;
-        let code = dataset.code();
-        let mut below = newest_seq.saturating_add(1);
-        while go_on() && self.bytes() < room {
-            // The next block that holds a row: where most records changed since, whole stretches are empty.
-            let Some(entry) = log.range((code, 0)..(code, below))?.next_back() else { return Ok(()) };
-            let number = entry?.0.value().1 / BLOCK_SEQS;
-            below = number * BLOCK_SEQS;
-            if !self.0.contains_key(&(dataset, number)) {
-                self.load(log, dataset, number, &[])?;
-            }
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 /// Reads single rows, ascending.
@@ -268,9 +218,9 @@ fn read_rows(log: &Log, dataset: Dataset, seqs: &[u64]) -> Result<Block, StoreEr
 }
 
 fn damaged(dataset: Dataset, LogRef { seq, id }: LogRef, what: &str) -> StoreError {
-    StoreError::Damaged { table: "log", detail: format!("{what} of {dataset} {id} at seq {seq}") }
+    StoreError::damaged("log", format!("{what} of {dataset} {id} at seq {seq}"))
 }
 
 fn rotten(dataset: Dataset, seq: u64) -> StoreError {
-    StoreError::Damaged { table: "log", detail: format!("the row of {dataset} at seq {seq} does not match its hash") }
+    StoreError::damaged("log", format!("the row of {dataset} at seq {seq} does not match its hash"))
 }

@@ -6,20 +6,20 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTable};
 
 use crate::model::{
-    Curated, Dataset, FeedId, Id, KeyHash, KeyRecord, License, LicenseId, Organization, RecordFields, References, Tag,
-    Timestamp,
+    Curated, Dataset, FeedId, Id, KeyHash, KeyRecord, License, LicenseId, RecordFields, References, Timestamp,
 };
 use crate::store::StoreError;
 use crate::store::format::codec::{CommitRow, RecordRow, TableCounts, expect_count, unseal, unseal_commit};
 use crate::store::format::feed::{FeedEntry, FeedHead};
-use crate::store::format::rows::{find_record, load_references, load_rows};
+use crate::store::format::rows::{find_record, load_references};
 use crate::store::format::tables;
 use crate::store::panics;
+use crate::store::read::cache::new_cache;
 use crate::store::read::columns::Columns;
 use crate::store::read::entries::Entries;
-use crate::store::read::feed_cache::{CachedFeed, FeedCache};
+use crate::store::read::feed_cache::{self, CachedFeed, FeedCache};
 use crate::store::read::feed_index::FeedIndex;
-use crate::store::read::record_cache::{Log, LogRef, RecordCache, RecordJson};
+use crate::store::read::record_cache::{self, Log, LogRef, RecordCache, RecordJson};
 
 /// Where a commit stands in the history of its database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub struct DatasetState {
     pub last_change_at: Option<Timestamp>,
 }
 
-/// A license, with what answers ask of it time and again.
+/// A license with its witnesses, which every answer asks for.
 struct Licensed {
     license: Arc<License>,
     /// The newest entry of its feed or its scope change, per dataset; `None` where that cannot be read.
@@ -141,13 +141,16 @@ impl Snapshot {
             feeds.insert(head.feed, head);
         }
         expect_count("feeds", feeds.len(), counts.feeds)?;
-        let secret = match transaction.open_table(tables::META)?.get(tables::META_SECRET)? {
-            Some(secret) => secret.value().try_into().map_err(|_| damaged_secret())?,
-            None => return Err(damaged_secret()),
+        let meta = transaction.open_table(tables::META)?;
+        let secret = meta.get(tables::META_SECRET)?.and_then(|secret| secret.value().try_into().ok());
+        let secret = secret.ok_or_else(|| StoreError::damaged("meta", "the token secret is missing"))?;
+        let (record_cache, feed_cache) = match earlier {
+            Some(earlier) => (Arc::clone(&earlier.record_cache), Arc::clone(&earlier.feed_cache)),
+            None => (
+                Arc::new(new_cache(record_cache::DEFAULT_MAX_BYTES)),
+                Arc::new(new_cache(feed_cache::DEFAULT_MAX_BYTES)),
+            ),
         };
-        let (record_cache, feed_cache) = earlier.map_or_else(Default::default, |earlier| {
-            (Arc::clone(&earlier.record_cache), Arc::clone(&earlier.feed_cache))
-        });
         Ok(Snapshot {
             commit,
             datasets,
@@ -180,8 +183,8 @@ impl Snapshot {
         let newer = Snapshot::open_with(transaction, Some(earlier))?;
         if !newer.holds(earlier.commit.seq, &earlier.commit.lineage)? {
             // After a rollback the same seqs come again, with other rows.
-            let record_cache = Arc::new(RecordCache::new(earlier.record_cache.max_bytes()));
-            let feed_cache = Arc::new(FeedCache::new(earlier.feed_cache.max_bytes()));
+            let record_cache = Arc::new(new_cache(earlier.record_cache.capacity()));
+            let feed_cache = Arc::new(new_cache(earlier.feed_cache.capacity()));
             return Ok(Snapshot { record_cache, feed_cache, ..newer }.with_witnesses());
         }
         if let Some(references) = earlier.references.get()
@@ -199,7 +202,7 @@ impl Snapshot {
         for Licensed { license, witnesses } in licenses.values_mut() {
             for dataset in Dataset::ALL.into_iter().filter(|dataset| license.feed(*dataset).is_some()) {
                 let Ok(seq) = self.witness_seq(license, dataset) else { continue };
-                let find = || panics::guard(|| self.commit_of(seq)).ok().flatten();
+                let find = || panics::guard(|| self.commit_of(seq)).ok();
                 let commit = *commits.entry(seq).or_insert_with(find);
                 witnesses[dataset.index()] = commit.map(|commit| CommitPoint { seq, ..commit });
             }
@@ -279,19 +282,17 @@ impl Snapshot {
 
     /// What is sealed of a feed.
     fn head(&self, feed: FeedId) -> Result<FeedHead, StoreError> {
-        self.feeds.get(&feed).copied().ok_or_else(|| StoreError::Damaged {
-            table: "feeds",
-            detail: format!("there is no feed {}, which a license reads", feed.0),
-        })
+        let detail = || format!("there is no feed {}, which a license reads", feed.0);
+        self.feeds.get(&feed).copied().ok_or_else(|| StoreError::damaged("feeds", detail()))
     }
 
     /// What is in memory of a feed in this very state.
     fn cached(&self, feed: FeedId) -> Result<Option<CachedFeed>, StoreError> {
         let head = self.head(feed)?;
-        Ok(self.feed_cache.get(feed).filter(|cached| *cached.index.head() == head))
+        Ok(self.feed_cache.get(&feed).filter(|cached| *cached.index.head() == head))
     }
 
-    /// A feed's entries, read or brought forward where they are not in memory.
+    /// A feed's entries, read or advanced where they are not in memory.
     fn index(&self, feed: FeedId) -> Result<Arc<FeedIndex>, StoreError> {
         if let Some(cached) = self.cached(feed)? {
             return Ok(cached.index);
@@ -300,7 +301,7 @@ impl Snapshot {
         self.load(feed).map(|cached| cached.index)
     }
 
-    /// The columns of a feed, built or brought forward where they are not in memory.
+    /// The columns of a feed, built or advanced where they are not in memory.
     fn columns(&self, feed: FeedId) -> Result<Arc<Columns>, StoreError> {
         if let Some(columns) = self.cached(feed)?.and_then(|cached| cached.current_columns()) {
             return Ok(columns);
@@ -314,14 +315,14 @@ impl Snapshot {
             Some(earlier) => earlier.advance(&self.records, &cached.index)?,
             None => Columns::build(&self.records, &cached.index)?,
         });
-        self.keep(feed, CachedFeed { index: cached.index, columns: Some(Arc::clone(&columns)) });
+        self.cache(feed, CachedFeed { index: cached.index, columns: Some(Arc::clone(&columns)) });
         Ok(columns)
     }
 
-    /// What is in memory of a feed, brought to this state.
+    /// What is in memory of a feed, advanced to this state.
     fn load(&self, feed: FeedId) -> Result<CachedFeed, StoreError> {
         let head = self.head(feed)?;
-        let earlier = match self.feed_cache.get(feed) {
+        let earlier = match self.feed_cache.get(&feed) {
             Some(cached) if *cached.index.head() == head => return Ok(cached),
             // A newer state of the feed is of no use to this one.
             other => other.filter(|cached| cached.index.head().newest_seq < head.newest_seq),
@@ -332,14 +333,14 @@ impl Snapshot {
                 CachedFeed { index: Arc::new(index.advance(head, &self.feed_entries)?), columns }
             }
         };
-        self.keep(feed, cached.clone());
+        self.cache(feed, cached.clone());
         Ok(cached)
     }
 
-    /// Keeps what is in memory of a feed, unless a newer state's is there.
-    fn keep(&self, feed: FeedId, cached: CachedFeed) {
+    /// Caches what was read of a feed, unless that of a newer state is cached.
+    fn cache(&self, feed: FeedId, cached: CachedFeed) {
         let newest_seq = cached.index.head().newest_seq;
-        if self.feed_cache.get(feed).is_none_or(|other| other.index.head().newest_seq <= newest_seq) {
+        if self.feed_cache.get(&feed).is_none_or(|other| other.index.head().newest_seq <= newest_seq) {
             self.feed_cache.insert(feed, cached);
         }
     }
@@ -377,10 +378,7 @@ impl Snapshot {
             return Ok(witness);
         }
         let seq = self.witness_seq(license, dataset)?;
-        let commit = self.commit_of(seq)?;
-        let commit = commit
-            .ok_or_else(|| StoreError::Damaged { table: "commits", detail: format!("no commit holds seq {seq}") })?;
-        Ok(CommitPoint { seq, ..commit })
+        Ok(CommitPoint { seq, ..self.commit_of(seq)? })
     }
 
     fn witness_seq(&self, license: &License, dataset: Dataset) -> Result<u64, StoreError> {
@@ -390,10 +388,8 @@ impl Snapshot {
 
     /// The feed that a license shares with others in a dataset.
     pub(crate) fn feed_of(license: &License, dataset: Dataset) -> Result<FeedId, StoreError> {
-        license.feed(dataset).ok_or_else(|| StoreError::Damaged {
-            table: "licenses",
-            detail: format!("license `{}` reads no feed of {dataset}, which it shows", license.name),
-        })
+        let detail = || format!("license `{}` reads no feed of {dataset}, which it shows", license.name);
+        license.feed(dataset).ok_or_else(|| StoreError::damaged("licenses", detail()))
     }
 
     /// A license's entries in a dataset; those of before it joined its feed only where ones after `seq` are asked for.
@@ -434,11 +430,11 @@ impl Snapshot {
 
     /// The finished JSON of rows of `log`.
     pub(crate) fn record_json(&self, dataset: Dataset, refs: &[LogRef]) -> Result<Vec<RecordJson>, StoreError> {
-        if let Some(beyond) = refs.iter().find(|wanted| wanted.seq > self.commit.seq) {
+        if let Some(beyond) = refs.iter().find(|log_ref| log_ref.seq > self.commit.seq) {
             let detail = format!("{dataset} {} stands at seq {}, beyond the last commit", beyond.id, beyond.seq);
-            return Err(StoreError::Damaged { table: "feed_records", detail });
+            return Err(StoreError::damaged("feed_records", detail));
         }
-        self.record_cache.read(&self.log, dataset, refs)
+        record_cache::read(&self.record_cache, &self.log, dataset, refs)
     }
 
     /// The records' JSON that is in memory.
@@ -461,7 +457,7 @@ impl Snapshot {
         feeds.dedup();
         for feed in feeds {
             // The last quarter is left to those who ask.
-            if !go_on() || self.feed_cache.bytes() > self.feed_cache.max_bytes() / 4 * 3 {
+            if !go_on() || self.feed_cache.weight() > self.feed_cache.capacity() / 4 * 3 {
                 break;
             }
             match self.columns(feed) {
@@ -471,25 +467,22 @@ impl Snapshot {
             }
         }
         for dataset in Dataset::ALL {
-            self.record_cache.warm(&self.log, dataset, self.commit.seq, go_on)?;
+            record_cache::warm(&self.record_cache, &self.log, dataset, self.commit.seq, go_on)?;
         }
         Ok(())
     }
 
-    /// The commit that took a seq; `None` beyond the last one.
-    pub(crate) fn commit_of(&self, seq: u64) -> Result<Option<CommitPoint>, StoreError> {
-        match self.commits.range(seq..)?.next() {
-            None => Ok(None),
-            Some(entry) => {
-                let (last, bytes) = entry?;
-                let row = unseal_commit(last.value(), bytes.value())?;
-                if row.first_seq > seq {
-                    let detail = format!("no commit holds seq {seq}, the next one begins at {}", row.first_seq);
-                    return Err(StoreError::Damaged { table: "commits", detail });
-                }
-                Ok(Some(CommitPoint { seq: row.last_seq, time: row.time, lineage: row.lineage }))
-            }
+    /// The commit that took a seq.
+    pub(crate) fn commit_of(&self, seq: u64) -> Result<CommitPoint, StoreError> {
+        let entry = self.commits.range(seq..)?.next();
+        let none = || StoreError::damaged("commits", format!("no commit holds seq {seq}"));
+        let (last, bytes) = entry.ok_or_else(none)??;
+        let row = unseal_commit(last.value(), bytes.value())?;
+        if row.first_seq > seq {
+            let detail = format!("no commit holds seq {seq}, the next one begins at {}", row.first_seq);
+            return Err(StoreError::damaged("commits", detail));
         }
+        Ok(CommitPoint { seq: row.last_seq, time: row.time, lineage: row.lineage })
     }
 
     /// The commits after a seq, at most so many, the newest first.
@@ -511,7 +504,7 @@ impl Snapshot {
         if seq == 0 {
             return Ok(*lineage == CommitPoint::EMPTY.lineage);
         }
-        Ok(self.commit_of(seq)?.is_some_and(|commit| commit.lineage == *lineage))
+        Ok(seq <= self.commit.seq && self.commit_of(seq)?.lineage == *lineage)
     }
 
     /// The last seq of the commits before an instant: what changed at or after it has a larger one.
@@ -520,17 +513,15 @@ impl Snapshot {
         let (mut low, mut high) = (0, self.commit.seq);
         while low < high {
             let middle = low + (high - low) / 2;
-            match self.commit_of(middle + 1)? {
-                Some(commit) if commit.time < time => low = commit.seq,
-                _ => high = middle,
+            let commit = self.commit_of(middle + 1)?;
+            if commit.time < time {
+                low = commit.seq;
+            } else {
+                high = middle;
             }
         }
         Ok(low)
     }
-}
-
-fn damaged_secret() -> StoreError {
-    StoreError::Damaged { table: "meta", detail: "the token secret is missing".to_owned() }
 }
 
 /// The last commit, with its row.
@@ -551,23 +542,4 @@ fn dataset_states(row: &CommitRow) -> [DatasetState; 2] {
         records: row.records[dataset.index()],
         last_change_at: row.changed_at[dataset.index()],
     })
-}
-
-/// The rows that `export` writes besides the records.
-impl Snapshot {
-    /// All organizations, by id.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub fn list_organizations(&self) -> Result<Vec<Organization>, StoreError> {
-        load_rows("organizations", &self.organizations)
-    }
-
-    /// All tags, by id.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub fn list_tags(&self) -> Result<Vec<Tag>, StoreError> {
-        load_rows("tags", &self.tags)
-    }
 }

@@ -8,7 +8,7 @@ use redb::{Key, Table, Value};
 use crate::store::StoreError;
 
 /// Inserts rows in the order of their keys. With `append_after` they go behind the row at that bound, which is the last
-/// before their place: a cursor appends several times faster than single inserts do.
+/// before them: a cursor appends several times faster than single inserts do.
 pub(super) fn insert_rows<'r, K, V>(
     table: &mut Table<'_, K, V>,
     append_after: Option<Bound<K::SelfType<'_>>>,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
 use std::ops::Bound;
 
-use redb::{ReadableTable, ReadableTableMetadata};
+use redb::{ReadableTable, ReadableTableMetadata, TableDefinition};
 
 use crate::model::reference::{ReferenceFields, Referenced};
 use crate::model::{
@@ -39,8 +39,13 @@ impl Edit<'_> {
         let mut outcome = Outcome::default();
         let mut touched = BTreeSet::new();
         let mut changed = Vec::new();
-        outcome.organizations = self.apply_references(batch.organizations, &mut changed)?;
-        outcome.tags = self.apply_references(batch.tags, &mut changed)?;
+        outcome.organizations = self.apply_references(
+            tables::ORGANIZATIONS,
+            |all| &mut all.organizations,
+            batch.organizations,
+            &mut changed,
+        )?;
+        outcome.tags = self.apply_references(tables::TAGS, |all| &mut all.tags, batch.tags, &mut changed)?;
         for (kind, id) in changed {
             touched.extend(self.linked_records(kind, id)?);
         }
@@ -61,17 +66,16 @@ impl Edit<'_> {
         Ok(outcome)
     }
 
-    fn apply_references<F>(
+    fn apply_references<F: ReferenceFields>(
         &mut self,
+        table: TableDefinition<'static, u64, &'static [u8]>,
+        stored: fn(&mut References) -> &mut BTreeMap<Id, Referenced<F>>,
         rows: BTreeMap<Id, Option<Curated<F>>>,
         changed: &mut Vec<(ReferenceKind, Id)>,
-    ) -> Result<Counts, StoreError>
-    where
-        F: ReferenceFields + InReferences,
-    {
+    ) -> Result<Counts, StoreError> {
         let mut counts = Counts::default();
-        let mut table = self.transaction.open_table(F::TABLE)?;
-        let stored = F::rows(&mut self.references);
+        let mut table = self.transaction.open_table(table)?;
+        let stored = stored(&mut self.references);
         for (id, row) in rows {
             match (stored.get(&id), row) {
                 (None, None) => {}
@@ -193,10 +197,8 @@ impl Edit<'_> {
     fn write_links<F: RecordFields>(&mut self, changes: &[Change<F>]) -> Result<(), StoreError> {
         fn links<F: RecordFields>(record: Option<&Curated<F>>) -> BTreeSet<(u8, Id)> {
             let Some(record) = record else { return BTreeSet::new() };
-            let fields = record.fields();
-            let organizations = fields.organizations().iter().map(|id| (ReferenceKind::Organization.code(), *id));
-            let tags = fields.tags().iter().map(|id| (ReferenceKind::Tag.code(), *id));
-            organizations.chain(tags).collect()
+            let of = |kind: ReferenceKind| record.fields().links(kind).iter().map(move |id| (kind.code(), *id));
+            ReferenceKind::ALL.into_iter().flat_map(of).collect()
         }
         let code = F::DATASET.code();
         let mut added = BTreeSet::new();
@@ -244,27 +246,5 @@ impl Edit<'_> {
     /// The time of this edit's commit.
     pub fn time(&self) -> Timestamp {
         self.time
-    }
-}
-
-/// The table and the cached rows of a kind of reference.
-trait InReferences: Sized {
-    const TABLE: redb::TableDefinition<'static, u64, &'static [u8]>;
-    fn rows(references: &mut References) -> &mut BTreeMap<Id, Referenced<Self>>;
-}
-
-impl InReferences for crate::model::OrganizationFields {
-    const TABLE: redb::TableDefinition<'static, u64, &'static [u8]> = tables::ORGANIZATIONS;
-
-    fn rows(references: &mut References) -> &mut BTreeMap<Id, Referenced<Self>> {
-        &mut references.organizations
-    }
-}
-
-impl InReferences for crate::model::TagFields {
-    const TABLE: redb::TableDefinition<'static, u64, &'static [u8]> = tables::TAGS;
-
-    fn rows(references: &mut References) -> &mut BTreeMap<Id, Referenced<Self>> {
-        &mut references.tags
     }
 }
