@@ -4,6 +4,9 @@
 //! Each feed has columns of its own, with names of its own: what a filter reads depends on the records that the license
 //! sees alone, so its time does not tell of others. Rows lie in chunks that newer states share with older ones, so that
 //! advancing them costs what changed. Each name is held once, and rows refer to it by a small number.
+//!
+//! They stand beside the answer cache for filters that were not asked for before: to look at the records instead takes 35
+//! times as long for a year and country, 48 times for a rare text (`cargo bench --bench caches`, medians, in turn).
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;

@@ -3,6 +3,9 @@
 //!
 //! A seq is written once in a history, so a row that was read stays right for every later state: blocks are shared by all
 //! of them. Rows are checked against their hashes as they come in.
+//!
+//! It stands beside the answer cache for first answers: without it a feed page of 500 takes 10 times as long, a list of 100
+//! 14 times (`cargo bench --bench caches`, medians, in turn).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
