@@ -133,9 +133,17 @@ fn a_server_answers_as_one_that_keeps_nothing() {
     let (site, mut keys) = build();
     let running = site.serve();
     compare("the beginning", &site, &running, &keys);
+    // One that keeps nothing, and one that keeps little and drops it all the time.
+    let [nothing, little] = ["0", "20000"].map(|bytes| {
+        let bare = "--record-cache-bytes 1000 --feed-cache-bytes 1000";
+        site.serve_with(&format!("--answer-cache-bytes {bytes} {bare}"))
+    });
 
     site.import("conferences.jsonl", conferences([2, 5, 8].into_iter(), "another hall"));
     compare("a commit that some see", &site, &running, &keys);
+    compare("a commit, keeping nothing", &site, &nothing, &keys);
+    compare("a commit, keeping little", &site, &little, &keys);
+    [nothing, little].into_iter().for_each(Server::stop);
     site.import("organizations.jsonl", "{\"id\":2,\"name\":\"Society Two\"}\n");
     compare("a renamed organization", &site, &running, &keys);
     site.import("conferences.jsonl", "{\"id\":6,\"deleted\":true}\n{\"id\":7,\"deleted\":true}\n");
