@@ -126,7 +126,12 @@ impl Representation {
         let etag = self.etag.as_ref().map_or(0, |etag| HEAP_BLOCK_BYTES + etag.header().len());
         let body = match &self.body {
             Body::Plain { plain, gzip } => {
-                let gzip = gzip.get().and_then(Option::as_ref).map_or(0, |gzip| HEAP_BLOCK_BYTES + gzip.len());
+                let gzip = match gzip.get() {
+                    Some(gzip) => gzip.as_ref().map_or(0, |gzip| HEAP_BLOCK_BYTES + gzip.len()),
+                    // It may be made while the answer is in the cache, and is less than half as long.
+                    None if (COMPRESS_FROM_BYTES..=MAX_INLINE_BYTES).contains(&plain.len()) => plain.len() / 2,
+                    None => 0,
+                };
                 HEAP_BLOCK_BYTES + plain.len() + gzip
             }
             Body::Export { gzip, .. } => HEAP_BLOCK_BYTES + gzip.len(),

@@ -129,7 +129,7 @@ mod tests {
                 "/home/user/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/redb-4.4.0/src/tree_store/btree.rs",
                 true,
             ),
-            ("src/store/bodies.rs", true),
+            ("src/store/read/snapshot.rs", true),
             ("src/api/service.rs", false),
             ("/rustc/0123/library/core/src/slice/index.rs", false),
         ];
