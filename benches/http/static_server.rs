@@ -11,7 +11,8 @@ use http_body_util::Full;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpListener;
+use medfeed::serve::workers::Workers;
+use tokio::net::{TcpListener, TcpStream};
 
 use crate::exchange::{self, ROW_HEADER};
 
@@ -37,19 +38,23 @@ pub fn run(folder: &Path) {
             Prepared { status, headers, body: recorded.body.into() }
         })
         .collect();
-    // The same runtime as the real server's.
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("the runtime can be started");
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().expect("the runtime can be started");
     runtime.block_on(serve(Arc::new(answers)))
 }
 
 async fn serve(answers: Arc<Vec<Prepared>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port of 127.0.0.1 can be listened on");
+    // The same threads as the real server's, a runtime each.
+    let mut workers = Workers::start().expect("threads can be started");
     println!("listening on http://{}", listener.local_addr().expect("a listener has an address"));
     loop {
         let (stream, _) = listener.accept().await.expect("the connection is accepted");
         stream.set_nodelay(true).expect("TCP_NODELAY can be set");
+        let stream = stream.into_std().expect("a stream leaves its runtime");
         let answers = Arc::clone(&answers);
-        tokio::spawn(async move {
+        workers.take_turn().spawn(async move {
+            let stream = TcpStream::from_std(stream).expect("a stream comes into a runtime");
             let service = service_fn(move |request: http::Request<hyper::body::Incoming>| {
                 let row = request.headers().get(ROW_HEADER).and_then(|row| row.to_str().ok());
                 let answer = row.and_then(|row| answers.get(row.parse::<usize>().ok()?));
