@@ -78,6 +78,12 @@ impl<'s> View<'s> {
         Ok(Witness { seq, lineage })
     }
 
+    /// The witness without reading anything; `None` where it cannot be read, since the file is damaged.
+    pub fn known_witness(&self) -> Option<Witness> {
+        let CommitPoint { seq, time: _, lineage } = self.snapshot.known_witness(self.license, self.dataset)?;
+        Some(Witness { seq, lineage })
+    }
+
     /// Whether an earlier answer's witness is part of this history.
     ///
     /// # Errors

@@ -16,11 +16,12 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    /// Whether an answer to the caller's license is the one that would be made now.
+    /// Whether an answer to the caller's license is the one that would be made now. It reads nothing: the cache asks it under
+    /// its lock.
     pub fn is_current(&self, answer: &CachedAnswer) -> bool {
         let Some((dataset, witness)) = &answer.rests_on else { return true };
         let view = View::open(&self.snapshot, &self.license, *dataset).ok();
-        view.and_then(|view| view.witness().ok()).as_ref() == Some(witness)
+        view.and_then(|view| view.known_witness()).as_ref() == Some(witness)
     }
 
     /// The caller's view of a dataset.

@@ -71,12 +71,11 @@ impl Representation {
     /// # Errors
     /// When the compressor fails.
     pub fn page(page: Page, view: &View<'_>, gzip: Option<&SegmentCache>) -> Result<Representation, StoreError> {
-        let gzip = gzip.map(|cache| page.gzip(cache, view.feed()?)).transpose()?;
-        let json = page.into_json();
-        let gzip = gzip.map(|gzip| (gzip.len() < json.len() && json.len() >= COMPRESS_FROM_BYTES).then_some(gzip));
-        let representation = Representation::json(json);
-        if let (Some(gzip), Body::Plain { gzip: made, .. }) = (gzip, &representation.body) {
-            made.get_or_init(|| gzip);
+        let cache = gzip.filter(|_| page.bytes() >= COMPRESS_FROM_BYTES);
+        let gzip = cache.map(|cache| page.gzip(cache, view.feed()?)).transpose()?;
+        let mut representation = Representation::json(page.into_json());
+        if let (Some(made), Body::Plain { plain, gzip }) = (gzip, &mut representation.body) {
+            *gzip = OnceLock::from((made.len() < plain.len()).then_some(made));
         }
         Ok(representation)
     }

@@ -2,6 +2,8 @@
 //!
 //! HTTP (400) → body (400) → route (404) → method (405) → key (401) → address (403) → rate (429) → dataset (403) →
 //! parameters (400) → token (400, 410) → record (404).
+//!
+//! An answer that is cached has passed all of them but key, address and rate, so it is looked up as soon as the key is known.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -25,6 +27,7 @@ use crate::contract::{CONTRACT, Query, Resource};
 use crate::docs;
 use crate::model::KeyRecord;
 use crate::query::segments::SegmentCache;
+use crate::store::read::cache::new_cache;
 
 /// What a service is configured with.
 #[derive(Clone, Debug)]
@@ -75,7 +78,7 @@ impl Service {
         // Parts that answers are made from are of use to fewer requests than answers.
         let segment_bytes = settings.answer_cache_bytes / 4;
         let (answers, segments) =
-            (AnswerCache::new(settings.answer_cache_bytes - segment_bytes), SegmentCache::new(segment_bytes));
+            (AnswerCache::new(settings.answer_cache_bytes - segment_bytes), new_cache(segment_bytes));
         Service { settings, source, observer, rate: RateLimiter::default(), answers, segments }
     }
 
@@ -91,7 +94,7 @@ impl Service {
 
     /// How many answers are cached, and the bytes of memory that they and compressed segments take.
     pub fn cached(&self) -> (usize, u64) {
-        (self.answers.entries(), self.answers.bytes() + self.segments.bytes())
+        (self.answers.entries(), self.answers.bytes() + self.segments.weight())
     }
 
     /// Answers a request at once, or returns it to be resumed where it may wait. A panic on the way is a 500 for this request

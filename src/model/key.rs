@@ -32,7 +32,7 @@ impl ApiKey {
         Ok(ApiKey(format!("{PREFIX}{random}{checksum}")))
     }
 
-    /// Reads a key as a caller sends it. The checksum rejects typing errors without a look-up.
+    /// Reads a text that has the form of a key, checksum included: so a command knows a key that was given for an id.
     ///
     /// # Errors
     /// [`NotAKey`] when form or checksum are wrong.

@@ -57,7 +57,7 @@ fn write(
     mut write_row: impl FnMut(&LiveRow, &RecordJson, &mut Vec<u8>) -> Result<(), StoreError>,
 ) -> Result<(Bytes, usize), StoreError> {
     let rows: Vec<LiveRow> = view.list_after(0)?.collect();
-    let mut member = Member::new(cache, view.feed()?, rows.len() * EXPECTED_RECORD_BYTES);
+    let mut member = Member::new(cache, view.feed()?, form, rows.len() * EXPECTED_RECORD_BYTES);
     member.store(head);
     let mut first = 0;
     while first < rows.len() {
@@ -71,7 +71,7 @@ fn write(
         first += ranges.last().map_or(batch.len(), |range| range.end);
         for range in ranges {
             let (rows, records) = (&batch[range.clone()], &records[range]);
-            member.add(form, records.iter().map(RecordJson::hash), true, || {
+            member.add(records.iter().map(RecordJson::hash), true, || {
                 let mut plain = Vec::new();
                 rows.iter().zip(records).try_for_each(|(row, json)| write_row(row, json, &mut plain))?;
                 Ok(plain)

@@ -53,7 +53,7 @@ impl Page {
     /// # Errors
     /// When the compressor fails.
     pub fn gzip(&self, cache: &SegmentCache, feed: FeedId) -> Result<Bytes, StoreError> {
-        let mut member = Member::new(cache, feed, self.json.len() / 4);
+        let mut member = Member::new(cache, feed, Form::Items, self.json.len() / 4);
         member.store(HEAD);
         let mut from = HEAD.len();
         for range in cut(self.items.iter().map(|(hash, _)| hash)) {
@@ -63,11 +63,16 @@ impl Page {
             // The comma behind the last one, too.
             let to = self.items[range.end - 1].1 + usize::from(!ends);
             let hashes = self.items[range].iter().map(|(hash, _)| hash);
-            member.add(Form::Items { ends }, hashes, keep, || Ok(&self.json[from..to]))?;
+            member.add(hashes, keep, || Ok(&self.json[from..to]))?;
             from = to;
         }
         member.store(&self.json[from..]);
         Ok(member.finish())
+    }
+
+    /// The length of the JSON so far, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.json.len()
     }
 
     /// The finished JSON.

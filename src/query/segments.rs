@@ -14,12 +14,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use flate2::{Compress, Compression, Crc, FlushCompress};
-use quick_cache::Weighter;
-use quick_cache::sync::Cache;
 
 use crate::model::FeedId;
 use crate::store::StoreError;
 use crate::store::format::codec::{Hash, hash};
+use crate::store::read::cache::{ByteCache, Cached};
 
 /// A segment ends after a record whose hash says so: one in this many.
 const END_ONE_IN: u8 = 64;
@@ -29,19 +28,14 @@ pub const MAX_SEGMENT_RECORDS: usize = 128;
 const MAX_STORED_BYTES: usize = 0xffff;
 /// ID1, ID2, deflate, no flags, no time, nothing said of the effort, an unknown system.
 const MEMBER_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
-/// Segments that are expected: a hint for the cache's own tables.
-const EXPECTED_SEGMENTS: usize = 1024;
 /// What an entry takes beside the segment's bytes.
 const ENTRY_BYTES: usize = 160;
 
 /// How records are written in a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// JSON objects with commas between them, one behind the last too unless it ends the list.
-    Items {
-        /// Whether nothing follows.
-        ends: bool,
-    },
+    /// JSON objects, each with a comma behind it.
+    Items,
     /// JSON objects, each with a line feed behind it.
     Lines,
     /// Rows of a CSV file.
@@ -49,19 +43,10 @@ pub enum Form {
 }
 
 impl Form {
-    const fn tag(self) -> u8 {
-        match self {
-            Form::Items { ends: false } => 0,
-            Form::Items { ends: true } => 1,
-            Form::Lines => 2,
-            Form::Csv => 3,
-        }
-    }
-
     /// Pages are made while their caller waits; exports are made once for many.
     fn effort(self) -> Compression {
         match self {
-            Form::Items { .. } => Compression::fast(),
+            Form::Items => Compression::fast(),
             Form::Lines | Form::Csv => Compression::default(),
         }
     }
@@ -69,35 +54,21 @@ impl Form {
 
 /// Compressed bytes up to a full flush, with the checksum and length of what they hold.
 #[derive(Debug)]
-struct Segment {
+pub struct Segment {
     deflated: Box<[u8]>,
     crc: Crc,
 }
 
-#[derive(Clone, Debug)]
-struct BytesOf;
+impl Cached for Arc<Segment> {
+    const EXPECTED: usize = 1024;
 
-impl Weighter<Hash, Arc<Segment>> for BytesOf {
-    fn weight(&self, _key: &Hash, segment: &Arc<Segment>) -> u64 {
-        u64::try_from(ENTRY_BYTES + segment.deflated.len()).unwrap_or(u64::MAX)
+    fn bytes(&self) -> usize {
+        ENTRY_BYTES + self.deflated.len()
     }
 }
 
-/// The segments in memory.
-#[derive(Debug)]
-pub struct SegmentCache(Cache<Hash, Arc<Segment>, BytesOf>);
-
-impl SegmentCache {
-    /// Room for so many bytes.
-    pub fn new(max_bytes: u64) -> SegmentCache {
-        SegmentCache(Cache::with_weighter(EXPECTED_SEGMENTS, max_bytes, BytesOf))
-    }
-
-    /// How many bytes are held.
-    pub fn bytes(&self) -> u64 {
-        self.0.weight()
-    }
-}
+/// The segments in memory, by feed, form and records.
+pub type SegmentCache = ByteCache<Hash, Arc<Segment>>;
 
 /// The runs of records that are compressed together.
 pub fn cut<'h>(hashes: impl ExactSizeIterator<Item = &'h Hash>) -> Vec<Range<usize>> {
@@ -118,17 +89,19 @@ pub fn cut<'h>(hashes: impl ExactSizeIterator<Item = &'h Hash>) -> Vec<Range<usi
 pub struct Member<'c> {
     cache: &'c SegmentCache,
     feed: FeedId,
+    form: Form,
     out: Vec<u8>,
     crc: Crc,
-    compress: Option<(Form, Compress)>,
+    /// Making a compressor costs as much as compressing some records.
+    compress: Option<Compress>,
 }
 
 impl<'c> Member<'c> {
     /// Begins a member of records of a feed that comes to so many bytes, about.
-    pub fn new(cache: &'c SegmentCache, feed: FeedId, expected_bytes: usize) -> Member<'c> {
+    pub fn new(cache: &'c SegmentCache, feed: FeedId, form: Form, expected_bytes: usize) -> Member<'c> {
         let mut out = Vec::with_capacity(expected_bytes);
         out.extend_from_slice(&MEMBER_HEADER);
-        Member { cache, feed, out, crc: Crc::new(), compress: None }
+        Member { cache, feed, form, out, crc: Crc::new(), compress: None }
     }
 
     /// Appends bytes as they are.
@@ -149,30 +122,29 @@ impl<'c> Member<'c> {
     }
 
     /// Appends a segment of records, which is looked up and cached if `keep` is set. `plain` gives its bytes unless it is
-    /// found; they must follow from the form and the records' hashes.
+    /// found; they must follow from the member's form and the records' hashes.
     ///
     /// # Errors
     /// What `plain` returns, and when the compressor fails.
     pub fn add<'h, P: AsRef<[u8]>>(
         &mut self,
-        form: Form,
         hashes: impl Iterator<Item = &'h Hash>,
         keep: bool,
         plain: impl FnOnce() -> Result<P, StoreError>,
     ) -> Result<(), StoreError> {
         if !keep {
-            let segment = self.deflate(form, plain()?.as_ref())?;
+            let segment = self.deflate(plain()?.as_ref())?;
             self.append(&segment);
             return Ok(());
         }
-        let mut named = [self.feed.0.to_be_bytes().as_slice(), &[form.tag()]].concat();
+        let mut named = [self.feed.0.to_be_bytes().as_slice(), &[self.form as u8]].concat();
         hashes.for_each(|hash| named.extend_from_slice(hash));
         let key = hash(&named);
-        let segment = match self.cache.0.get(&key) {
+        let segment = match self.cache.get(&key) {
             Some(segment) => segment,
             None => {
-                let segment = Arc::new(self.deflate(form, plain()?.as_ref())?);
-                self.cache.0.insert(key, Arc::clone(&segment));
+                let segment = Arc::new(self.deflate(plain()?.as_ref())?);
+                self.cache.insert(key, Arc::clone(&segment));
                 segment
             }
         };
@@ -185,10 +157,8 @@ impl<'c> Member<'c> {
         self.out.extend_from_slice(&segment.deflated);
     }
 
-    fn deflate(&mut self, form: Form, plain: &[u8]) -> Result<Segment, StoreError> {
-        // Making a compressor costs as much as compressing some records.
-        let reused = self.compress.take().filter(|(of, _)| of.effort() == form.effort());
-        let mut compress = reused.map_or_else(|| Compress::new(form.effort(), false), |(_, compress)| compress);
+    fn deflate(&mut self, plain: &[u8]) -> Result<Segment, StoreError> {
+        let compress = self.compress.get_or_insert_with(|| Compress::new(self.form.effort(), false));
         compress.reset();
         let mut deflated = Vec::with_capacity(plain.len() / 4 + 64);
         loop {
@@ -202,7 +172,6 @@ impl<'c> Member<'c> {
             }
             deflated.reserve(deflated.capacity());
         }
-        self.compress = Some((form, compress));
         let mut crc = Crc::new();
         crc.update(plain);
         Ok(Segment { deflated: deflated.into_boxed_slice(), crc })
@@ -227,6 +196,7 @@ mod tests {
     use std::io::Read;
 
     use super::*;
+    use crate::store::read::cache::new_cache;
 
     /// A text that depends on a number, neither constant nor random.
     fn text(number: usize, length: usize) -> Vec<u8> {
@@ -238,14 +208,14 @@ mod tests {
     /// A member of texts, each a segment of one record that stands for it; and how many segments were compressed.
     fn build(cache: &SegmentCache, form: Form, texts: &[Vec<u8>]) -> (Bytes, usize) {
         let mut compressed = 0;
-        let mut member = Member::new(cache, FeedId(1), 0);
+        let mut member = Member::new(cache, FeedId(1), form, 0);
         member.store(b"head");
         for text in texts {
             let plain = || {
                 compressed += 1;
                 Ok(text)
             };
-            member.add(form, [&hash(text)].into_iter(), true, plain).unwrap();
+            member.add([&hash(text)].into_iter(), true, plain).unwrap();
             member.store(b"between");
         }
         (member.finish(), compressed)
@@ -253,8 +223,8 @@ mod tests {
 
     #[test]
     fn members_are_whole_whatever_is_taken_from_the_cache() {
-        for form in [Form::Items { ends: false }, Form::Lines] {
-            let cache = SegmentCache::new(1 << 24);
+        for form in [Form::Items, Form::Lines] {
+            let cache = new_cache(1 << 24);
             let cases: [(&[usize], usize); 6] = [
                 (&[], 0),
                 (&[0], 1),
@@ -274,7 +244,7 @@ mod tests {
                 let mut reader = flate2::bufread::GzDecoder::new(member.as_ref());
                 reader.read_to_end(&mut read).unwrap();
                 assert!(read == plain && reader.into_inner().is_empty(), "{lengths:?}");
-                assert_eq!(member, build(&SegmentCache::new(0), form, &texts).0, "{lengths:?}: the same bytes as anew");
+                assert_eq!(member, build(&new_cache(0), form, &texts).0, "{lengths:?}: the same bytes as anew");
             }
         }
     }

@@ -141,7 +141,7 @@ impl Metrics {
             answer_cache_bytes: all.add_in(
                 Unit::Bytes,
                 "answer_cache",
-                "Size of the finished answers that are kept in memory",
+                "Size of the finished answers, and of compressed parts of further ones, that are cached",
                 Gauge::default(),
             ),
             feed_cache_bytes: all.add_in(

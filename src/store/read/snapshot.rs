@@ -373,12 +373,16 @@ impl Snapshot {
     /// The commit of the newest entry in a license's feed, or of its scope change if that is later; with the seq of that
     /// entry or change.
     pub(crate) fn witness(&self, license: &License, dataset: Dataset) -> Result<CommitPoint, StoreError> {
-        let known = self.licenses.get(&license.id).and_then(|licensed| licensed.witnesses[dataset.index()]);
-        if let Some(witness) = known {
+        if let Some(witness) = self.known_witness(license, dataset) {
             return Ok(witness);
         }
         let seq = self.witness_seq(license, dataset)?;
         Ok(CommitPoint { seq, ..self.commit_of(seq)? })
+    }
+
+    /// The witness without reading anything: `None` where it could not be read when the state was opened.
+    pub(crate) fn known_witness(&self, license: &License, dataset: Dataset) -> Option<CommitPoint> {
+        self.licenses.get(&license.id).and_then(|licensed| licensed.witnesses[dataset.index()])
     }
 
     fn witness_seq(&self, license: &License, dataset: Dataset) -> Result<u64, StoreError> {
