@@ -27,19 +27,19 @@ pub(super) struct ImportArgs {
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// What standard input holds: conferences, journals, organizations or tags
-    #[arg(long, env = "MEDFEED_DATASET", value_name = "KIND")]
+    #[arg(long, value_name = "KIND")]
     dataset: Option<RowKind>,
     /// The format of standard input: jsonl or csv
-    #[arg(long, env = "MEDFEED_FORMAT", value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
     /// Remove the records of the given datasets that the files do not hold
-    #[arg(long, env = "MEDFEED_REPLACE", value_parser = clap::builder::FalseyValueParser::new())]
+    #[arg(long)]
     replace: bool,
     /// Allow removing up to this many records of a dataset, where that is more than ten and more than a tenth of it
-    #[arg(long, env = "MEDFEED_ALLOW_REMOVALS", value_name = "N")]
+    #[arg(long, value_name = "N")]
     allow_removals: Option<u64>,
     /// Only show what would happen
-    #[arg(long, env = "MEDFEED_DRY_RUN", value_parser = clap::builder::FalseyValueParser::new())]
+    #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
     bounds: BoundsArgs,
