@@ -23,13 +23,13 @@ pub(super) struct ImportArgs {
     #[command(flatten)]
     read: ReadArgs,
     /// Remove the records of the given datasets that the files do not hold
-    #[arg(long, env = "MEDFEED_REPLACE", value_parser = clap::builder::FalseyValueParser::new())]
+    #[arg(long)]
     replace: bool,
     /// Allow removing up to this many records of a dataset, where that is more than ten and more than a tenth of it
-    #[arg(long, env = "MEDFEED_ALLOW_REMOVALS", value_name = "N")]
+    #[arg(long, value_name = "N")]
     allow_removals: Option<u64>,
     /// Only show what would happen
-    #[arg(long, env = "MEDFEED_DRY_RUN", value_parser = clap::builder::FalseyValueParser::new())]
+    #[arg(long)]
     dry_run: bool,
 }
 

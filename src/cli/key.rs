@@ -10,7 +10,7 @@ use ipnet::IpNet;
 use serde::Serialize;
 
 use super::arguments::{parse_duration, parse_plain_text, parse_timestamp};
-use super::common::Common;
+use super::common::{self, Common};
 use super::output::note;
 use crate::model::key::KeyStatus;
 use crate::model::network::parse_network;
@@ -24,28 +24,32 @@ use crate::store::write::licensing::KeySettings;
 #[derive(Debug, Subcommand)]
 pub(super) enum KeyCommand {
     /// Make a key for a license; it is shown once
+    #[command(args = common::writes())]
     Create(CreateArgs),
     /// Show all keys and whether they can be used
+    #[command(args = common::reads())]
     List,
     /// Make a key unusable at once
+    #[command(args = common::writes())]
     Revoke(RevokeArgs),
     /// Make a new key with another's settings, and let the other end
+    #[command(args = common::writes())]
     Replace(ReplaceArgs),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct CreateArgs {
     /// The license that the key opens
-    #[arg(long, env = "MEDFEED_LICENSE", value_name = "NAME")]
+    #[arg(long, value_name = "NAME")]
     license: String,
     /// A note for yourself, such as who has the key
-    #[arg(long, env = "MEDFEED_LABEL", value_name = "TEXT", value_parser = parse_plain_text)]
+    #[arg(long, value_name = "TEXT", value_parser = parse_plain_text)]
     label: Option<String>,
     /// When the key ends: RFC 3339 or a date
-    #[arg(long, env = "MEDFEED_EXPIRES", value_name = "TIME", value_parser = parse_timestamp)]
+    #[arg(long, value_name = "TIME", value_parser = parse_timestamp)]
     expires: Option<Timestamp>,
     /// An address or CIDR that the key may be used from; give it once per value. Without it any address may
-    #[arg(long, env = "MEDFEED_ALLOW_IP", value_name = "CIDR", value_parser = parse_network)]
+    #[arg(long, value_name = "CIDR", value_parser = parse_network)]
     allow_ip: Vec<IpNet>,
 }
 
@@ -60,7 +64,7 @@ pub(super) struct ReplaceArgs {
     /// The key's id, as `medfeed key list` shows it
     id: String,
     /// How long the old key stays usable beside the new one
-    #[arg(long, env = "MEDFEED_OVERLAP", value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
     overlap: Duration,
 }
 

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use super::arguments::{parse_plain_text, parse_text, parse_years};
-use super::common::Common;
+use super::common::{self, Common};
 use super::output::{confirm, counted};
 use crate::model::license::Rule;
 use crate::model::printable::Printable;
@@ -21,14 +21,19 @@ use crate::store::{Snapshot, StoreError};
 #[derive(Debug, Subcommand)]
 pub(super) enum LicenseCommand {
     /// Make a license, or state the whole scope of one anew
+    #[command(args = common::writes())]
     Set(SetArgs),
     /// Show all licenses
+    #[command(args = common::reads())]
     List,
     /// Show one license
+    #[command(args = common::reads())]
     Show(NameArgs),
     /// Remove a license and revoke its keys
+    #[command(args = common::writes())]
     Remove(RemoveArgs),
     /// Tell why a record is, or is not, visible to a license
+    #[command(args = common::reads())]
     Explain(ExplainArgs),
 }
 
@@ -38,25 +43,25 @@ pub(super) struct SetArgs {
     #[arg(value_parser = parse_text)]
     name: String,
     /// A dataset that it shows: conferences or journals; give it once per value
-    #[arg(long, env = "MEDFEED_DATASET", value_name = "DATASET", required = true)]
+    #[arg(long, value_name = "DATASET", required = true)]
     dataset: Vec<Dataset>,
     /// Show only conferences with one of these therapy areas; give it once per value
-    #[arg(long, env = "MEDFEED_THERAPY_AREA", value_name = "AREA", value_parser = parse_text)]
+    #[arg(long, value_name = "AREA", value_parser = parse_text)]
     therapy_area: Vec<String>,
     /// Show only conferences in one of these countries, spelled as in the records; give it once per value
-    #[arg(long, env = "MEDFEED_COUNTRY", value_name = "COUNTRY", value_parser = parse_text)]
+    #[arg(long, value_name = "COUNTRY", value_parser = parse_text)]
     country: Vec<String>,
     /// Show only conferences of these edition years: 2026, or 2024..2027; give it once per value
-    #[arg(long, env = "MEDFEED_YEAR", value_name = "YEARS", value_parser = parse_years)]
+    #[arg(long, value_name = "YEARS", value_parser = parse_years)]
     year: Vec<RangeInclusive<u16>>,
     /// Requests per minute and key [default: 600, or as it was]
-    #[arg(long, env = "MEDFEED_RATE_LIMIT", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rate_limit: Option<u32>,
     /// Allow dropping a restriction that the license had
-    #[arg(long, env = "MEDFEED_WIDEN", value_parser = clap::builder::FalseyValueParser::new())]
+    #[arg(long)]
     widen: bool,
     /// Only show what would change
-    #[arg(long, env = "MEDFEED_DRY_RUN", value_parser = clap::builder::FalseyValueParser::new())]
+    #[arg(long)]
     dry_run: bool,
 }
 
@@ -71,7 +76,7 @@ pub(super) struct RemoveArgs {
     /// The license's name
     name: String,
     /// Do not ask
-    #[arg(long, env = "MEDFEED_YES", value_parser = clap::builder::FalseyValueParser::new())]
+    #[arg(long)]
     yes: bool,
 }
 
@@ -287,9 +292,9 @@ fn remove(common: &Common, args: &RemoveArgs) -> anyhow::Result<ExitCode> {
         revoked_keys: usize,
     }
     let question = format!("Remove license `{}` and revoke its keys?", Printable(&args.name));
-    if !confirm(&question, args.yes) {
-        bail!("nothing was removed");
-    }
+    find(common.open_follower()?.newest(), &args.name)?;
+    // Nobody waits for the writer's lock while somebody is asked.
+    confirm(&question, args.yes, "removed")?;
     let writer = common.open_writer()?;
     let mut edit = writer.begin()?;
     let revoked_keys = edit.remove_license(&args.name)?;

@@ -32,8 +32,6 @@ use crate::store::panics::{self, Caught};
 #[derive(Debug, Parser)]
 #[command(name = "medfeed", version, about, max_term_width = 100, propagate_version = true)]
 struct Cli {
-    #[command(flatten)]
-    common: Common,
     #[command(subcommand)]
     command: Command,
 }
@@ -43,10 +41,13 @@ enum Command {
     /// Serve sample data from a throwaway database, and print curl lines to try
     Demo(demo::DemoArgs),
     /// Serve the database over HTTP
+    #[command(args = common::serves())]
     Serve(Box<serve::ServeArgs>),
     /// Bring curated files in: one run is one commit, all or nothing
+    #[command(args = common::writes())]
     Import(import::ImportArgs),
     /// Write the whole curated content as import files
+    #[command(args = common::reads())]
     Export(export::ExportArgs),
     /// Licenses: who may see what
     #[command(subcommand)]
@@ -55,14 +56,19 @@ enum Command {
     #[command(subcommand)]
     Key(key::KeyCommand),
     /// Show who changed what, commit by commit
+    #[command(args = common::reads())]
     Log(log::LogArgs),
     /// Compare every index, hash and count of the database with its records
+    #[command(args = common::writes())]
     Check,
     /// Write a consistent copy of the database, also while others read and write it
+    #[command(args = common::reads())]
     Backup(replace::BackupArgs),
     /// Put a backup in the database's place; every older sync token gets 410
+    #[command(args = common::writes())]
     Restore(replace::RestoreArgs),
     /// Rewrite the database at its smallest; sync tokens stay alive
+    #[command(args = common::writes())]
     Compact,
     /// Print a completion script for a shell
     Completions(completions::CompletionsArgs),
@@ -78,13 +84,19 @@ fn given_text_steers(arguments: Vec<OsString>) -> bool {
 }
 
 impl Cli {
-    /// Parses the arguments. Also returns the name of the command with its subcommand, such as `license set`.
-    fn parse_named(arguments: &[OsString]) -> Result<(Cli, String), clap::Error> {
-        let matches = Cli::command().try_get_matches_from(arguments)?;
-        let names = std::iter::successors(matches.subcommand(), |(_, matches)| matches.subcommand());
-        let names: Vec<&str> = names.map(|(name, _)| name).collect();
+    /// Parses the arguments. Also returns what the common ones say, and the name of the command with its subcommand, such
+    /// as `license set`.
+    fn parse_named(arguments: Vec<OsString>) -> Result<(Cli, Common, String), clap::Error> {
+        let program = Cli::command();
+        let arguments = common::move_behind_command(&program, arguments);
+        let matches = program.try_get_matches_from(arguments)?;
+        let (mut names, mut leaf) = (Vec::new(), &matches);
+        while let Some((name, matches)) = leaf.subcommand() {
+            names.push(name);
+            leaf = matches;
+        }
         let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut Cli::command()))?;
-        Ok((cli, names.join(" ")))
+        Ok((cli, Common::of(leaf), names.join(" ")))
     }
 }
 
@@ -92,7 +104,7 @@ impl Cli {
 /// for wrong usage.
 pub fn run() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    let (cli, command_name) = match Cli::parse_named(&arguments) {
+    let (cli, common, command_name) = match Cli::parse_named(arguments.clone()) {
         Ok(parsed) => parsed,
         Err(error) => {
             let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
@@ -109,10 +121,9 @@ pub fn run() -> ExitCode {
         }
     };
     name_command(command_name);
-    let Cli { common, command } = cli;
     panics::tell_of_panics(tell_of_panic);
     let db = common.db.display();
-    let message = match panics::catch(|| run_command(&common, command)) {
+    let message = match panics::catch(|| run_command(&common, cli.command)) {
         Ok(Ok(code)) => {
             // The command succeeded and printed its result.
             if let Some(damage) = panics::take_at_close() {
@@ -171,12 +182,13 @@ mod tests {
             ("check", "check"),
             ("--db other.redb import secret/path --dry-run", "import"),
             ("license set all --dataset journals", "license set"),
-            ("key --wait 1s list", "key list"),
+            ("key --wait 1s revoke x", "key revoke"),
+            ("--json key --db=other.redb list", "key list"),
         ];
         for (arguments, expected) in cases {
             let given: Vec<OsString> =
                 ["medfeed"].into_iter().chain(arguments.split(' ')).map(OsString::from).collect();
-            let (_, name) = Cli::parse_named(&given).unwrap();
+            let (_, _, name) = Cli::parse_named(given).unwrap();
             assert_eq!(name, expected, "{arguments}");
         }
     }

@@ -15,10 +15,10 @@ pub(super) struct ReadArgs {
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// What standard input holds: conferences, journals, organizations or tags
-    #[arg(long, env = "MEDFEED_DATASET", value_name = "KIND")]
+    #[arg(long, value_name = "KIND")]
     dataset: Option<RowKind>,
     /// The format of standard input: jsonl or csv
-    #[arg(long, env = "MEDFEED_FORMAT", value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
     #[command(flatten)]
     bounds: BoundsArgs,

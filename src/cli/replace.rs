@@ -26,7 +26,7 @@ pub(super) struct RestoreArgs {
     /// The backup; it stays as it is
     file: PathBuf,
     /// Do not ask, and replace even a database that is too damaged to be read
-    #[arg(long, env = "MEDFEED_YES", value_parser = clap::builder::FalseyValueParser::new())]
+    #[arg(long)]
     yes: bool,
 }
 
@@ -57,6 +57,7 @@ pub(super) fn restore(common: &Common, args: &RestoreArgs) -> anyhow::Result<Exi
         #[serde(flatten)]
         differences: &'a Differences,
     }
+    let is_new = !common.db.exists();
     let restoration = Restoration::prepare(&common.db, &args.file, common.wait)?;
     let differences = restoration.differences().clone();
     let text = describe(&differences);
@@ -68,10 +69,10 @@ pub(super) fn restore(common: &Common, args: &RestoreArgs) -> anyhow::Result<Exi
     if !common.json {
         note(&text);
     }
-    if !confirm(&format!("Replace {}?", common.db.display()), args.yes) {
-        bail!("nothing was replaced");
-    }
+    let verb = if is_new { "Make" } else { "Replace" };
+    confirm(&format!("{verb} {}?", common.db.display()), args.yes, "restored")?;
     restoration.finish()?;
+    common.tell_if_new(is_new);
     let done = format!("{} is restored. Every older sync token gets 410.", common.db.display());
     common.output().result(&Restored { restored: true, differences: &differences }, done)
 }

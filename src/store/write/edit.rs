@@ -84,6 +84,11 @@ impl Edit<'_> {
         self.next_seq == self.first_seq
     }
 
+    /// Whether no commit came before: the database is new.
+    pub fn is_first(&self) -> bool {
+        self.first_seq == 1
+    }
+
     /// The seconds that the clock is behind the last commit, 0 if it is not. This edit then carries that commit's time, as
     /// all edits do until the clocks have passed it.
     pub fn clock_behind_s(&self) -> i64 {
