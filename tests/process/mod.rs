@@ -8,6 +8,7 @@
 mod answer_memory;
 mod backups;
 mod bounds;
+mod browsers;
 mod caches;
 mod client;
 mod commands;
@@ -34,6 +35,7 @@ mod readers;
 mod real_lists;
 mod restarts;
 mod restores;
+mod resuming;
 mod secrets;
 mod serving;
 pub mod site;
