@@ -22,6 +22,7 @@ mod exports;
 mod faults;
 mod first_import;
 mod foreign_files;
+mod health;
 mod https;
 mod killed;
 mod limits;
