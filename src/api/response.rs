@@ -2,14 +2,16 @@
 
 use bytes::Bytes;
 use http::header::{
-    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG,
-    HeaderName, IF_NONE_MATCH, VARY, X_CONTENT_TYPE_OPTIONS,
+    ACCEPT_ENCODING, ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LENGTH,
+    CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH, VARY, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderValue, StatusCode};
 
+use super::cors::Cors;
 use super::etag;
 use super::observe::FeedUse;
 use super::problem::{Code, Problem};
+use super::range::Wanted;
 use super::rate::Window;
 use super::representation::{Body, Representation};
 use super::request::Request;
@@ -25,7 +27,7 @@ static RATELIMIT_REMAINING: HeaderName = HeaderName::from_static("ratelimit-rema
 static RATELIMIT_RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
 
 /// Headers that memory is reserved for at once.
-const EXPECTED_HEADERS: usize = 14;
+const EXPECTED_HEADERS: usize = 16;
 
 /// A whole answer.
 #[must_use = "an answer that is not sent leaves its caller waiting"]
@@ -60,13 +62,17 @@ fn common_headers(request_id: &str, window: Option<&Window>) -> HeaderMap {
 }
 
 impl Response {
-    /// The answer to a request: 304 where the caller has the content already, no body for HEAD.
+    /// The answer to a request: 304 where the caller has the content already, the part of a file that it asks for, no body
+    /// for HEAD.
+    ///
+    /// # Errors
+    /// 416 where that part lies beyond the end.
     pub(super) fn new(
         representation: &Representation,
         request: &Request,
         request_id: &str,
         window: Option<&Window>,
-    ) -> Response {
+    ) -> Result<Response, Problem> {
         let mut headers = common_headers(request_id, window);
         let mut response = Response::empty(StatusCode::OK);
         response.feed = representation.feed;
@@ -79,7 +85,10 @@ impl Response {
                 headers.insert(VARY, HeaderValue::from_static("Authorization, X-API-Key, Accept-Encoding"));
                 headers.insert(ETAG, etag.header().clone());
                 if etag::matches(request.headers.get_all(IF_NONE_MATCH).iter(), etag) {
-                    return Response { status: StatusCode::NOT_MODIFIED, headers, ..response };
+                    // The same bytes may have a newer token, the only one that is good after a change of the license.
+                    let kept = representation.headers.iter().filter(|(name, _)| *name != CONTENT_ENCODING);
+                    headers.extend(kept.cloned());
+                    return Ok(Response { status: StatusCode::NOT_MODIFIED, headers, ..response });
                 }
             }
         }
@@ -98,9 +107,22 @@ impl Response {
         if gzip.is_some() {
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }
-        let body = gzip.unwrap_or_else(|| representation.plain());
+        let mut body = gzip.unwrap_or_else(|| representation.plain());
+        if let (true, Some(etag)) = (representation.is_file(), &representation.etag) {
+            headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+            match Wanted::of(request, etag, body.len()) {
+                Wanted::Whole => {}
+                Wanted::Part(part) => {
+                    let range = format!("bytes {}-{}/{}", part.start, part.end - 1, body.len());
+                    headers.insert(CONTENT_RANGE, HeaderValue::try_from(range).map_err(Problem::internal)?);
+                    response.status = StatusCode::PARTIAL_CONTENT;
+                    body = body.slice(part);
+                }
+                Wanted::Beyond => return Err(Problem::range_beyond(body.len())),
+            }
+        }
         response.put_body(body, request, &mut headers);
-        Response { headers, ..response }
+        Ok(Response { headers, ..response })
     }
 
     /// The answer that tells of a problem.
@@ -120,6 +142,14 @@ impl Response {
         response.put_body(problem.body(docs_url, request_id).into(), request, &mut headers);
         headers.extend(problem.headers);
         Response { headers, ..response }
+    }
+
+    /// The answer to a browser that asks if it may send a request.
+    pub(super) fn preflight(request_id: &str, window: Option<&Window>) -> Response {
+        let mut headers = common_headers(request_id, window);
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.extend(Cors::preflight_headers());
+        Response { headers, ..Response::empty(StatusCode::NO_CONTENT) }
     }
 
     fn empty(status: StatusCode) -> Response {

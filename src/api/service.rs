@@ -13,6 +13,7 @@ use http::{HeaderValue, Method, StatusCode};
 
 use super::answers::{self, AnswerCache, CachedAnswer};
 use super::caller::Caller;
+use super::cors::Cors;
 use super::deferred::{Answer, Asked, Deferred, Made, Outcome, Passed, RateHeaders, Resumed, Shared, Turn, Wait};
 use super::observe::{Answered, Observer, RequestLog};
 use super::problem::{Code, Problem};
@@ -40,6 +41,8 @@ pub struct Settings {
     pub max_uri_bytes: usize,
     /// What finished answers may take in memory, in bytes.
     pub answer_cache_bytes: u64,
+    /// The origins whose applications may call the API.
+    pub cors: Cors,
 }
 
 impl Settings {
@@ -47,7 +50,13 @@ impl Settings {
     pub fn of(public_url: &str) -> Settings {
         let public_url = public_url.trim_end_matches('/').to_owned();
         let docs_url = format!("{public_url}/docs");
-        Settings { docs_url, public_url, max_uri_bytes: 4096, answer_cache_bytes: answers::DEFAULT_MAX_BYTES }
+        Settings {
+            docs_url,
+            public_url,
+            max_uri_bytes: 4096,
+            answer_cache_bytes: answers::DEFAULT_MAX_BYTES,
+            cors: Cors::default(),
+        }
     }
 }
 
@@ -105,6 +114,11 @@ impl Service {
         match catch(|| self.check(&mut asked)) {
             Err(problem) => Answer::Ready(self.refuse_asked(&asked, problem)),
             Ok(Checked::Answered(answer)) => Answer::Ready(self.finish(&asked, &answer.representation)),
+            Ok(Checked::Preflight) => {
+                let window = self.window(&asked);
+                let response = Response::preflight(&asked.request_id, window.as_ref());
+                Answer::Ready(self.tell(&asked, response))
+            }
             Ok(Checked::Passed(passed)) => {
                 let resumed = self.go_on(Deferred { asked, passed, wait: Wait::Nothing });
                 if let Some(Made { license, target, answer }) = resumed.made {
@@ -207,7 +221,7 @@ impl Service {
 
     fn finish(&self, asked: &Asked, representation: &Representation) -> Response {
         let Asked { request, request_id, .. } = asked;
-        match catch(|| Ok(Response::new(representation, request, request_id, self.window(asked).as_ref()))) {
+        match catch(|| Response::new(representation, request, request_id, self.window(asked).as_ref())) {
             Ok(response) => self.tell(asked, response),
             Err(problem) => self.refuse_asked(asked, problem),
         }
@@ -234,6 +248,7 @@ impl Service {
     fn tell(&self, asked: &Asked, mut response: Response) -> Response {
         let Asked { request, request_id, key, pattern, .. } = asked;
         response.has_key = key.is_some() && response.problem != Some(Code::IpNotAllowed);
+        self.settings.cors.put_on(request, &mut response.headers);
         self.observer.answered(&Answered {
             request_id,
             method: &request.method,
@@ -271,6 +286,10 @@ impl Service {
                     self.settings.max_uri_bytes
                 ),
             ));
+        }
+        if self.settings.cors.is_preflight(request) {
+            asked.pattern = "(preflight)";
+            return Ok(Checked::Preflight);
         }
         let reading = matches!(request.method, Method::GET | Method::HEAD);
         if request.has_body && reading {
@@ -410,6 +429,8 @@ impl Service {
 
 /// What the checks before the parameters come to.
 enum Checked {
+    /// A browser asks for an origin that is allowed. It sends no key with that, and nothing is counted.
+    Preflight,
     /// The answer is there: in the cache, or to what needs no key.
     Answered(Arc<CachedAnswer>),
     /// A caller whose key, address and rate have passed.

@@ -6,6 +6,7 @@ mod common;
 mod completions;
 mod demo;
 mod export;
+mod health;
 mod import;
 mod key;
 mod license;
@@ -43,6 +44,8 @@ enum Command {
     /// Serve the database over HTTP
     #[command(args = common::serves())]
     Serve(Box<serve::ServeArgs>),
+    /// Ask the running server whether it is well: for health checks of containers
+    Health(health::HealthArgs),
     /// Bring curated files in: one run is one commit, all or nothing
     #[command(args = common::writes())]
     Import(import::ImportArgs),
@@ -149,6 +152,7 @@ fn run_command(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Demo(args) => demo::run(common, args),
         Command::Serve(args) => serve::run(common, *args),
+        Command::Health(args) => health::run(common, args),
         Command::Import(args) => import::run(common, args),
         Command::Export(args) => export::run(common, args),
         Command::License(command) => license::run(common, command),

@@ -266,3 +266,25 @@ pub static IF_NONE_MATCH: Parameter = Parameter {
     absent: Absent::Optional,
     note: "ETags of earlier answers, or `*`; 304 without a body when one is still current",
 };
+
+/// The header that asks for a part of a file.
+pub static RANGE: Parameter = Parameter {
+    name: "Range",
+    component: "Range",
+    location: Location::Header,
+    form: Form::Text,
+    absent: Absent::Optional,
+    note: "The bytes that are still missing, such as `bytes=1000000-`: 206 with that part. Several ranges at once are \
+           ignored; a range beyond the end is 416",
+};
+
+/// The header that makes a part of a file conditional.
+pub static IF_RANGE: Parameter = Parameter {
+    name: "If-Range",
+    component: "IfRange",
+    location: Location::Header,
+    form: Form::ETags,
+    absent: Absent::Optional,
+    note: "The ETag that came with the bytes that are there already: when the file has changed since, `Range` is ignored, \
+           and the answer is 200 with the whole new one",
+};

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::responses::{names, ok, problem, response_name};
+use super::responses::{file, names, ok, problem, response_name};
 use super::values::{component, object};
 use crate::contract::{Contract, Endpoint, Resource};
 
@@ -41,6 +41,7 @@ fn responses(contract: &Contract, endpoint: &Endpoint) -> Value {
     object(contract.statuses_of(endpoint).into_iter().map(|status| {
         let response = match status.as_u16() {
             200 => ok(endpoint.resource),
+            206 => file(true),
             // The one whose codes differ between endpoints.
             400 => problem(status, contract.codes_of(endpoint)),
             _ => component("responses", &response_name(status)),
