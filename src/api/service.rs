@@ -21,10 +21,11 @@ use super::representation::Representation;
 use super::request::Request;
 use super::response::{Response, accepts_gzip};
 use super::source::SnapshotSource;
-use super::{auth, changes, exports, records, reference, status};
+use super::{auth, changes, explorer, exports, records, reference, status};
 use crate::contract::route::is_under_v1;
 use crate::contract::{CONTRACT, Query, Resource};
 use crate::docs;
+use crate::explorer::Demo;
 use crate::model::KeyRecord;
 use crate::query::segments::SegmentCache;
 use crate::store::read::cache::new_cache;
@@ -40,6 +41,8 @@ pub struct Settings {
     pub max_uri_bytes: usize,
     /// What finished answers may take in memory, in bytes.
     pub answer_cache_bytes: u64,
+    /// What the explorer is told, in a demo.
+    pub demo: Option<Arc<Demo>>,
 }
 
 impl Settings {
@@ -47,7 +50,8 @@ impl Settings {
     pub fn of(public_url: &str) -> Settings {
         let public_url = public_url.trim_end_matches('/').to_owned();
         let docs_url = format!("{public_url}/docs");
-        Settings { docs_url, public_url, max_uri_bytes: 4096, answer_cache_bytes: answers::DEFAULT_MAX_BYTES }
+        let answer_cache_bytes = answers::DEFAULT_MAX_BYTES;
+        Settings { docs_url, public_url, max_uri_bytes: 4096, answer_cache_bytes, demo: None }
     }
 }
 
@@ -296,6 +300,11 @@ impl Service {
         }
         match route.endpoint.resource {
             Resource::Docs => return self.docs(request.path(), route.endpoint.pattern).map(Checked::Answered),
+            Resource::Explorer => {
+                let demo = self.settings.demo.as_deref();
+                let page = explorer::page(request.path(), route.endpoint.pattern, demo, &self.answers)?;
+                return Ok(Checked::Answered(page));
+            }
             Resource::Status => {
                 let query = Query::of(route.endpoint, request.query());
                 let snapshot = self.source.published();
@@ -326,7 +335,7 @@ impl Service {
             Resource::TherapyAreas => reference::therapy_areas(caller, query, patience),
             Resource::Tags => reference::tags(caller, query, patience),
             Resource::Organizations => reference::organizations(caller, query, patience),
-            Resource::Docs | Resource::Status => Err(Problem::internal("a route was not taken")),
+            Resource::Docs | Resource::Explorer | Resource::Status => Err(Problem::internal("a route was not taken")),
         }
     }
 
