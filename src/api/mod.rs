@@ -8,7 +8,8 @@
 //! - [`representation`]: what an answer says; [`answers`]: the cache of finished ones.
 //! - [`observe`]: what is told of each answer.
 //! - [`auth`], [`rate`], [`etag`], [`range`]: its steps; routes and parameters are those of [`crate::contract`].
-//! - [`records`] (lists and single records), [`changes`], [`exports`], `reference`, [`status`]: one file per resource.
+//! - [`records`] (lists and single records), [`changes`], [`exports`], `reference`, [`status`]: one file per resource;
+//!   `explorer`: the page at `/`.
 
 pub mod answers;
 pub mod auth;
@@ -17,6 +18,7 @@ pub mod changes;
 pub mod cors;
 pub mod deferred;
 pub mod etag;
+mod explorer;
 pub mod exports;
 pub mod observe;
 pub mod problem;

@@ -22,10 +22,11 @@ use super::representation::Representation;
 use super::request::Request;
 use super::response::{Response, accepts_gzip};
 use super::source::SnapshotSource;
-use super::{auth, changes, exports, records, reference, status};
+use super::{auth, changes, explorer, exports, records, reference, status};
 use crate::contract::route::is_under_v1;
 use crate::contract::{CONTRACT, Query, Resource};
 use crate::docs;
+use crate::explorer::Demo;
 use crate::model::KeyRecord;
 use crate::query::segments::SegmentCache;
 use crate::store::read::cache::new_cache;
@@ -43,6 +44,8 @@ pub struct Settings {
     pub answer_cache_bytes: u64,
     /// The origins whose applications may call the API.
     pub cors: Cors,
+    /// What the explorer is told, in a demo.
+    pub demo: Option<Arc<Demo>>,
 }
 
 impl Settings {
@@ -56,6 +59,7 @@ impl Settings {
             max_uri_bytes: 4096,
             answer_cache_bytes: answers::DEFAULT_MAX_BYTES,
             cors: Cors::default(),
+            demo: None,
         }
     }
 }
@@ -315,6 +319,11 @@ impl Service {
         }
         match route.endpoint.resource {
             Resource::Docs => return self.docs(request.path(), route.endpoint.pattern).map(Checked::Answered),
+            Resource::Explorer => {
+                let demo = self.settings.demo.as_deref();
+                let page = explorer::page(request.path(), route.endpoint.pattern, demo, &self.answers)?;
+                return Ok(Checked::Answered(page));
+            }
             Resource::Status => {
                 let query = Query::of(route.endpoint, request.query());
                 let snapshot = self.source.published();
@@ -345,7 +354,7 @@ impl Service {
             Resource::TherapyAreas => reference::therapy_areas(caller, query, patience),
             Resource::Tags => reference::tags(caller, query, patience),
             Resource::Organizations => reference::organizations(caller, query, patience),
-            Resource::Docs | Resource::Status => Err(Problem::internal("a route was not taken")),
+            Resource::Docs | Resource::Explorer | Resource::Status => Err(Problem::internal("a route was not taken")),
         }
     }
 

@@ -52,12 +52,14 @@ pub enum Resource {
     Status,
     /// A page of the documentation, outside `/v1`.
     Docs,
+    /// The explorer, outside `/v1`.
+    Explorer,
 }
 
 impl Resource {
     /// Whether callers need a key.
     pub const fn needs_key(self) -> bool {
-        !matches!(self, Resource::Status | Resource::Docs)
+        !matches!(self, Resource::Status | Resource::Docs | Resource::Explorer)
     }
 
     /// Whether it carries an `ETag` and heeds `If-None-Match`.
@@ -146,6 +148,13 @@ pub(super) static DOCS: Endpoint = Endpoint { pattern: "/docs", ..PLAIN };
 
 /// The paths of the documentation.
 pub(super) const DOC_PATTERNS: [&str; 4] = ["/openapi.json", "/docs", "/docs/errors", "/docs/errors/{code}"];
+
+/// The explorer's page and what it loads.
+pub(super) static EXPLORER: Endpoint = Endpoint { pattern: "/", resource: Resource::Explorer, ..PLAIN };
+
+/// The paths of the explorer.
+pub(super) const EXPLORER_PATTERNS: [&str; 5] =
+    ["/", "/explorer/{file}", "/favicon.ico", "/favicon.svg", "/demo.json"];
 
 /// The endpoints under `/v1`.
 pub static ENDPOINTS: [Endpoint; 11] = [

@@ -69,13 +69,16 @@ fn paths_are_matched_exactly() {
         ("/v1/", 404),
         ("/v2/conferences", 404),
         ("/conferences", 404),
-        ("/", 404),
+        ("/", 200),
+        ("/explorer/app.js", 200),
+        ("/explorer/none.js", 404),
+        ("/demo.json", 404),
         ("*", 404),
         ("", 404),
         ("/docs/", 404),
         ("/docs/errors/nothing", 404),
         ("/docs/errors/", 404),
-        ("/favicon.ico", 404),
+        ("/favicon.ico", 200),
     ];
     for (path, status) in cases {
         let answer = world.request("GET", path, &[("x-api-key", &key)]);

@@ -16,7 +16,7 @@ fn path_item(contract: &Contract, endpoint: &Endpoint) -> Value {
         Resource::List(dataset) | Resource::Record(dataset) | Resource::Changes(dataset) => names(dataset).0,
         Resource::Export => "Exports",
         Resource::TherapyAreas | Resource::Tags | Resource::Organizations => "Reference lists",
-        Resource::Status | Resource::Docs => "Status",
+        Resource::Status | Resource::Docs | Resource::Explorer => "Status",
     };
     let parameters: Vec<Value> =
         endpoint.all_parameters().map(|parameter| component("parameters", parameter.component)).collect();

@@ -81,7 +81,7 @@ pub fn ok(resource: Resource) -> Value {
         Resource::TherapyAreas => ("All therapy areas", "TherapyAreaList".to_owned()),
         Resource::Tags => ("All tags", "TagList".to_owned()),
         Resource::Organizations => ("All organizations", "OrganizationList".to_owned()),
-        Resource::Status | Resource::Docs => ("The service is up", "Status".to_owned()),
+        Resource::Status | Resource::Docs | Resource::Explorer => ("The service is up", "Status".to_owned()),
         Resource::Export => return file(false),
     };
     let more_headers: &[&str] = if resource.is_revalidatable() { &["ETag"] } else { &[] };
