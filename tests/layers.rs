@@ -12,7 +12,7 @@ const USES: [(&str, &[&str]); 11] = [
     ("token", &["model"]),
     ("query", &["view", "token"]),
     ("contract", &["model"]),
-    ("docs", &["contract"]),
+    ("docs", &["contract", "query"]),
     ("api", &["query", "token", "docs"]),
     ("serve", &["api"]),
     ("import", &["store"]),

@@ -7,6 +7,7 @@ use super::values::{component, object};
 use crate::contract::codes::{ALLOWED_METHODS, INVALID_TOKEN_CHALLENGE};
 use crate::contract::{CodeInfo, Contract, Resource};
 use crate::docs::examples;
+use crate::docs::samples::{Samples, value};
 use crate::model::Dataset;
 
 /// Headers of every response: the names among the document's headers are the headers' own.
@@ -20,7 +21,13 @@ pub fn headers() -> Value {
         ("RateLimit-Remaining", header("Requests left in the current minute", count())),
         ("RateLimit-Reset", header("Seconds until the minute resets", count())),
         ("ETag", header("Changes exactly when the content does; send it back in `If-None-Match`", string())),
-        ("X-Sync-Token", header("The change-feed position of the file: continue with it as `since`", string())),
+        (
+            "X-Sync-Token",
+            header(
+                "The change-feed position of the file: continue with it as `since`",
+                component("schemas", "SyncToken"),
+            ),
+        ),
         ("X-Record-Count", header("Number of records in the file", count())),
         ("Content-Disposition", header("A name for the file, with the dataset and the date", string())),
         ("Retry-After", header("Seconds to wait before the next request", count())),
@@ -67,7 +74,7 @@ pub fn names(dataset: Dataset) -> (&'static str, &'static str) {
 }
 
 /// The response of status 200.
-pub fn ok(resource: Resource) -> Value {
+pub fn ok(resource: Resource, samples: Option<&Samples>) -> Value {
     let (description, schema) = match resource {
         Resource::List(dataset) => ("A page of records", format!("{}Page", names(dataset).1)),
         Resource::Record(dataset) => ("The record", format!("{}Single", names(dataset).1)),
@@ -76,24 +83,34 @@ pub fn ok(resource: Resource) -> Value {
         Resource::Tags => ("All tags", "TagList".to_owned()),
         Resource::Organizations => ("All organizations", "OrganizationList".to_owned()),
         Resource::Status | Resource::Docs => ("The service is up", "Status".to_owned()),
-        Resource::Export => return ok_file(),
+        Resource::Export => return ok_file(samples),
     };
     let more_headers: &[&str] = if resource.is_revalidatable() { &["ETag"] } else { &[] };
+    let mut content = json!({"schema": component("schemas", &schema)});
+    if let Some(answer) = samples.and_then(|samples| value(&samples.answer(resource)?)) {
+        content["example"] = answer;
+    }
     json!({
         "description": description,
         "headers": header_refs(more_headers),
-        "content": {"application/json": {"schema": component("schemas", &schema)}},
+        "content": {"application/json": content},
     })
 }
 
-fn ok_file() -> Value {
+fn ok_file(samples: Option<&Samples>) -> Value {
+    let examples = Dataset::ALL.map(|dataset| {
+        let csv = samples.and_then(|samples| samples.csv(dataset)).unwrap_or_default();
+        (dataset.as_str(), json!({"summary": names(dataset).0, "value": csv}))
+    });
     json!({
         "description": "The file, whole or not at all",
         "headers": header_refs(&["X-Sync-Token", "X-Record-Count", "Content-Disposition"]),
         "content": {
-            // An empty schema is how OpenAPI 3.1 describes bytes.
-            "application/gzip": {"schema": {}},
-            "text/csv": {"schema": {"type": "string"}},
+            // OpenAPI 3.1 says `contentMediaType`; generators of clients know `format`.
+            "application/gzip": {
+                "schema": {"type": "string", "format": "binary", "contentMediaType": "application/gzip"},
+            },
+            "text/csv": {"schema": {"type": "string"}, "examples": object(examples)},
         },
     })
 }
