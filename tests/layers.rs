@@ -12,7 +12,7 @@ const USES: [(&str, &[&str]); 12] = [
     ("token", &["model"]),
     ("query", &["view", "token"]),
     ("contract", &["model"]),
-    ("docs", &["contract"]),
+    ("docs", &["contract", "query"]),
     ("explorer", &["model"]),
     ("api", &["query", "token", "docs", "explorer"]),
     ("serve", &["api"]),

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::header::{
-    ACCEPT_ENCODING, ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LENGTH,
+    ACCEPT, ACCEPT_ENCODING, ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LENGTH,
     CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH, VARY, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -168,21 +168,41 @@ impl Response {
 pub fn accepts_gzip(headers: &HeaderMap) -> bool {
     let mut named = None;
     let mut any = None;
-    for value in headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok()) {
-        for item in value.split(',') {
-            let mut parts = item.split(';').map(str::trim);
-            let coding = parts.next().unwrap_or_default();
-            let weight = parts
-                .find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")))
-                .map_or(1.0, |weight| weight.parse::<f32>().unwrap_or(0.0));
-            if coding.eq_ignore_ascii_case("gzip") || coding.eq_ignore_ascii_case("x-gzip") {
-                named = Some(weight > 0.0);
-            } else if coding == "*" {
-                any = Some(weight > 0.0);
-            }
+    for (coding, weight) in weights(headers, &ACCEPT_ENCODING) {
+        if coding.eq_ignore_ascii_case("gzip") || coding.eq_ignore_ascii_case("x-gzip") {
+            named = Some(weight > 0.0);
+        } else if coding == "*" {
+            any = Some(weight > 0.0);
         }
     }
     named.or(any).unwrap_or(false)
+}
+
+/// Whether the caller names HTML and takes it rather than JSON (RFC 9110, section 12.5.1), as browsers do.
+pub fn prefers_html(headers: &HeaderMap) -> bool {
+    let (mut html, mut json, mut any) = (0.0, 0.0_f32, 0.0_f32);
+    for (kind, weight) in weights(headers, &ACCEPT) {
+        match kind.to_ascii_lowercase().as_str() {
+            "text/html" => html = weight,
+            "application/json" | "application/problem+json" => json = json.max(weight),
+            "application/*" | "*/*" => any = any.max(weight),
+            _ => {}
+        }
+    }
+    html > json && html >= any
+}
+
+/// The items of a header's lists, each with its weight.
+fn weights<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = (&'a str, f32)> {
+    let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).map(|item| {
+        let mut parts = item.split(';').map(str::trim);
+        let name = parts.next().unwrap_or_default();
+        let weight = parts
+            .find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")))
+            .map_or(1.0, |weight| weight.parse::<f32>().unwrap_or(0.0));
+        (name, weight)
+    })
 }
 
 #[cfg(test)]
@@ -209,5 +229,29 @@ mod tests {
             assert_eq!(accepts_gzip(&headers), expected, "{value:?}");
         }
         assert!(!accepts_gzip(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn html_is_shown_to_those_who_prefer_it() {
+        let cases = [
+            ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", true),
+            ("text/html, */*", true),
+            ("Text/HTML;q=0.5", true),
+            ("*/*", false),
+            ("", false),
+            ("text/*", false),
+            ("application/json", false),
+            ("application/json, text/html", false),
+            ("text/html;q=0.5, application/json", false),
+            ("text/html, application/problem+json;q=0.9", true),
+            ("text/html;q=0.5, */*", false),
+            ("text/html;q=0", false),
+        ];
+        for (value, expected) in cases {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT, HeaderValue::from_static(value));
+            assert_eq!(prefers_html(&headers), expected, "{value:?}");
+        }
+        assert!(!prefers_html(&HeaderMap::new()));
     }
 }

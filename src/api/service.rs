@@ -8,7 +8,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use http::header::{CONTENT_SECURITY_POLICY, REFERRER_POLICY};
+use http::header::{CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY};
 use http::{HeaderValue, Method, StatusCode};
 
 use super::answers::{self, AnswerCache, CachedAnswer};
@@ -20,7 +20,7 @@ use super::problem::{Code, Problem};
 use super::rate::{RateLimiter, Window};
 use super::representation::Representation;
 use super::request::Request;
-use super::response::{Response, accepts_gzip};
+use super::response::{Response, accepts_gzip, prefers_html};
 use super::source::SnapshotSource;
 use super::{auth, changes, explorer, exports, records, reference, status};
 use crate::contract::route::is_under_v1;
@@ -233,8 +233,32 @@ impl Service {
 
     fn refuse_asked(&self, asked: &Asked, problem: Problem) -> Response {
         let Asked { request, request_id, .. } = asked;
+        if let Some(response) = self.page_instead(asked, &problem) {
+            return self.tell(asked, response);
+        }
         let (docs_url, window) = (&self.settings.docs_url, self.window(asked));
         self.tell(asked, Response::of_problem(problem, docs_url, request, request_id, window.as_ref()))
+    }
+
+    /// What a path outside `/v1` that leads nowhere gets instead of a problem: the way to the page that was meant, or in a
+    /// browser a page.
+    fn page_instead(&self, Asked { request, request_id, .. }: &Asked, problem: &Problem) -> Option<Response> {
+        let path = request.path();
+        let reading = matches!(request.method, Method::GET | Method::HEAD);
+        if problem.code != Code::NotFound || !reading || is_under_v1(path) {
+            return None;
+        }
+        let answer = |representation: &Representation| Response::new(representation, request, request_id, None);
+        if let Some(target) = docs::find_moved(&CONTRACT, path) {
+            let location = HeaderValue::from_str(&target).ok()?;
+            let moved = Representation::text("text/plain; charset=utf-8", target.into()).with(LOCATION, location);
+            return Some(Response { status: StatusCode::PERMANENT_REDIRECT, ..answer(&moved) });
+        }
+        if !prefers_html(&request.headers) {
+            return None;
+        }
+        let page = answer(&page(docs::not_found(path)));
+        Some(Response { status: StatusCode::NOT_FOUND, problem: Some(problem.code), ..page })
     }
 
     /// What the rate headers tell.
@@ -421,19 +445,24 @@ impl Service {
         if let Some(page) = self.answers.find(None, path) {
             return Ok(page);
         }
-        let page = docs::find_page(&CONTRACT, path, &self.settings.public_url).ok_or_else(|| {
+        let found = docs::find_page(&CONTRACT, path, &self.settings.public_url).ok_or_else(|| {
             let start = format!("There is no such page. Start at {}/docs.", self.settings.public_url);
             Problem::new(Code::NotFound, start)
         })?;
-        let representation = Representation::text(page.content_type, page.body)
-            .with(CONTENT_SECURITY_POLICY, HeaderValue::from_static(docs::CONTENT_SECURITY_POLICY))
-            .with(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+        let representation = page(found);
         // It is compressed at once, so that it is weighed whole.
         representation.gzip();
         let page = Arc::new(CachedAnswer::of_all(pattern, representation));
         self.answers.insert(None, path, Arc::clone(&page));
         Ok(page)
     }
+}
+
+/// A page of the documentation, with what keeps it to itself.
+fn page(page: docs::Page) -> Representation {
+    Representation::text(page.content_type, page.body)
+        .with(CONTENT_SECURITY_POLICY, HeaderValue::from_static(docs::CONTENT_SECURITY_POLICY))
+        .with(REFERRER_POLICY, HeaderValue::from_static("no-referrer"))
 }
 
 /// What the checks before the parameters come to.

@@ -147,7 +147,8 @@ const PLAIN: Endpoint = Endpoint {
 pub(super) static DOCS: Endpoint = Endpoint { pattern: "/docs", ..PLAIN };
 
 /// The paths of the documentation.
-pub(super) const DOC_PATTERNS: [&str; 4] = ["/openapi.json", "/docs", "/docs/errors", "/docs/errors/{code}"];
+pub(super) const DOC_PATTERNS: [&str; 6] =
+    ["/openapi.json", "/docs", "/docs/copy.js", "/docs/follow.py", "/docs/errors", "/docs/errors/{code}"];
 
 /// The explorer's page and what it loads.
 pub(super) static EXPLORER: Endpoint = Endpoint { pattern: "/", resource: Resource::Explorer, ..PLAIN };

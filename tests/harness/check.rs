@@ -9,7 +9,7 @@ use super::answer::Answer;
 use super::{PUBLIC_URL, World};
 
 /// The headers that answers may have.
-const ALLOWED: [&str; 22] = [
+const ALLOWED: [&str; 23] = [
     "accept-ranges",
     "allow",
     "cache-control",
@@ -20,6 +20,7 @@ const ALLOWED: [&str; 22] = [
     "content-range",
     "content-type",
     "etag",
+    "location",
     "ratelimit-limit",
     "ratelimit-remaining",
     "ratelimit-reset",
@@ -45,7 +46,10 @@ pub fn check(world: &World, request: &Request, answer: &Answer) {
     assert!(world.request_ids.borrow_mut().insert(id.clone()), "{asked}: request id {id} was given before");
 
     check_body(request, answer);
-    if answer.status >= 400 {
+    let prefers_html = request.headers.get("accept").is_some_and(|accept| accept.as_bytes().starts_with(b"text/html"));
+    if answer.status == 404 && prefers_html && !is_under_v1(request.path()) {
+        assert_eq!(answer.header("content-type"), Some("text/html; charset=utf-8"), "{asked}");
+    } else if answer.status >= 400 {
         check_problem(world, answer, &id);
     }
     check_windows(request, answer);
@@ -58,6 +62,7 @@ pub fn check(world: &World, request: &Request, answer: &Answer) {
     only_with("content-range", &[206, 416]);
     only_with("retry-after", &[429]);
     only_with("allow", &[405]);
+    only_with("location", &[308]);
     only_with("www-authenticate", &[401]);
     if answer.status == 405 {
         assert_eq!(answer.header("allow"), Some("GET, HEAD"), "{asked}");
