@@ -9,6 +9,7 @@ mod export;
 mod import;
 mod key;
 mod license;
+mod lint;
 mod log;
 mod output;
 mod read_args;
@@ -46,6 +47,8 @@ enum Command {
     Serve(Box<serve::ServeArgs>),
     /// Bring curated files in: one run is one commit, all or nothing
     Import(import::ImportArgs),
+    /// Look for what is most likely a mistake, in files or in the database; change nothing
+    Lint(lint::LintArgs),
     /// Write the whole curated content as import files
     Export(export::ExportArgs),
     /// Licenses: who may see what
@@ -139,6 +142,7 @@ fn run_command(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
         Command::Demo(args) => demo::run(common, args),
         Command::Serve(args) => serve::run(common, *args),
         Command::Import(args) => import::run(common, args),
+        Command::Lint(args) => lint::run(common, &args),
         Command::Export(args) => export::run(common, args),
         Command::License(command) => license::run(common, command),
         Command::Key(command) => key::run(common, command),
