@@ -10,6 +10,7 @@ mod health;
 mod import;
 mod key;
 mod license;
+mod lint;
 mod log;
 mod output;
 mod read_args;
@@ -49,6 +50,8 @@ enum Command {
     /// Bring curated files in: one run is one commit, all or nothing
     #[command(args = common::writes())]
     Import(import::ImportArgs),
+    /// Look for what is most likely a mistake, in files or in the database; change nothing
+    Lint(lint::LintArgs),
     /// Write the whole curated content as import files
     #[command(args = common::reads())]
     Export(export::ExportArgs),
@@ -154,6 +157,7 @@ fn run_command(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
         Command::Serve(args) => serve::run(common, *args),
         Command::Health(args) => health::run(common, args),
         Command::Import(args) => import::run(common, args),
+        Command::Lint(args) => lint::run(common, &args),
         Command::Export(args) => export::run(common, args),
         Command::License(command) => license::run(common, command),
         Command::Key(command) => key::run(common, command),

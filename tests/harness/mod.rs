@@ -172,7 +172,7 @@ impl World {
     fn import_paths(&self, paths: &[PathBuf]) {
         let sources = Source::find(paths, None).unwrap();
         let rows = import::read_sources(&sources, &Bounds::default(), &mut |_| {}).unwrap();
-        let options = Options { replace: false, allow_removals: Some(1_000_000) };
+        let options = Options { allow_removals: Some(1_000_000), ..Options::default() };
         self.edit(|edit| {
             let merged = import::merge(rows, edit, &options).unwrap_or_else(|refusal| panic!("{refusal}"));
             edit.apply(merged.batch).unwrap();
