@@ -36,7 +36,8 @@ else
 fi
 
 # A target that is named, be it the host's own, keeps the flags away from build scripts and macros.
-RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static" \
+# Line tables make its backtraces say where; they go into the file of symbols.
+RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static" CARGO_PROFILE_RELEASE_DEBUG=line-tables-only \
     cargo build --locked --bin medfeed --profile "$profile" --target "$target"
 binary="$(cd "${CARGO_TARGET_DIR:-target}/$target/$folder" && pwd)/medfeed"
 

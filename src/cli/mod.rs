@@ -11,6 +11,7 @@ mod key;
 mod license;
 mod log;
 mod output;
+mod read_args;
 mod replace;
 mod serve;
 
