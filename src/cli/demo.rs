@@ -10,9 +10,10 @@ use anyhow::Context;
 use clap::Args;
 use tokio::net::TcpListener;
 
+use super::arguments::parse_listen;
 use super::common::Common;
 use super::output::print_line;
-use super::serve::{LogArgs, NO_RUNTIME};
+use super::serve::{LogArgs, NO_RUNTIME, cannot_listen};
 use crate::api::Settings;
 use crate::import::{self, Bounds, Options, Source};
 use crate::model::{ConferenceFields, Dataset, Scope};
@@ -36,7 +37,7 @@ const NARROW_AREA: &str = "Oncology";
 #[derive(Debug, Args)]
 pub(super) struct DemoArgs {
     /// Where to listen [default: 127.0.0.1:8080, or a free port where that one is taken]
-    #[arg(long, env = "MEDFEED_LISTEN", value_name = "ADDRESS:PORT")]
+    #[arg(long, env = "MEDFEED_LISTEN", value_name = "ADDRESS:PORT", value_parser = parse_listen)]
     listen: Option<SocketAddr>,
     #[command(flatten)]
     log: LogArgs,
@@ -88,7 +89,7 @@ pub(super) fn run(common: &Common, args: DemoArgs) -> anyhow::Result<ExitCode> {
 
 async fn listen(asked: Option<SocketAddr>) -> anyhow::Result<TcpListener> {
     if let Some(address) = asked {
-        return TcpListener::bind(address).await.with_context(|| format!("{address} cannot be listened on"));
+        return TcpListener::bind(address).await.map_err(|error| cannot_listen(address, error));
     }
     match TcpListener::bind("127.0.0.1:8080").await {
         Ok(listener) => Ok(listener),

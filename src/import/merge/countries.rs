@@ -52,6 +52,11 @@ fn comparable(country: &str) -> String {
     }
 }
 
+/// Whether two spellings mean one country.
+pub fn same_country(one: &str, other: &str) -> bool {
+    comparable(one) == comparable(other)
+}
+
 /// Warns of each new spelling of a country that is in use already, or that the run itself spells in two ways.
 pub(super) fn warn_of_spellings(
     conferences: &MergedRecords<ConferenceFields>,

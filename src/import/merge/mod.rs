@@ -11,6 +11,7 @@ mod removals;
 #[cfg(test)]
 mod tests;
 
+pub use self::countries::same_country;
 use self::records::{Links, MergedRecords, merge_records};
 use self::references::{Resolved, resolve};
 use self::removals::Removals;
