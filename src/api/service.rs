@@ -248,16 +248,16 @@ impl Service {
         if problem.code != Code::NotFound || !reading || is_under_v1(path) {
             return None;
         }
-        let answer = |representation: &Representation| Response::new(representation, request, request_id, None);
+        let answer = |representation: &Representation| Response::new(representation, request, request_id, None).ok();
         if let Some(target) = docs::find_moved(&CONTRACT, path) {
             let location = HeaderValue::from_str(&target).ok()?;
             let moved = Representation::text("text/plain; charset=utf-8", target.into()).with(LOCATION, location);
-            return Some(Response { status: StatusCode::PERMANENT_REDIRECT, ..answer(&moved) });
+            return Some(Response { status: StatusCode::PERMANENT_REDIRECT, ..answer(&moved)? });
         }
         if !prefers_html(&request.headers) {
             return None;
         }
-        let page = answer(&page(docs::not_found(path)));
+        let page = answer(&page(docs::not_found(path)))?;
         Some(Response { status: StatusCode::NOT_FOUND, problem: Some(problem.code), ..page })
     }
 

@@ -1,9 +1,10 @@
 //! What all commands share: their common arguments, opening the database, and committing.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use anyhow::bail;
 use clap::builder::FalseyValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
@@ -19,6 +20,9 @@ const HEADING: &str = "Common options";
 const DB: &str = "db";
 const JSON: &str = "json";
 const WAIT: &str = "wait";
+
+/// The names of the common arguments.
+pub(super) const NAMES: [&str; 3] = [DB, JSON, WAIT];
 
 /// What the common arguments said.
 #[derive(Debug)]
@@ -48,6 +52,15 @@ pub(super) fn writes() -> [Arg; 3] {
     let wait = Arg::new(WAIT).long(WAIT).env("MEDFEED_WAIT").value_name("TIME").default_value("30s");
     let help = "How long to wait for another process that is writing, such as 30s or 5m";
     [db, json, wait.value_parser(parse_duration).help(help).help_heading(HEADING)]
+}
+
+/// Refuses to write a file into a folder that is not there.
+pub(super) fn require_folder(file: &Path) -> anyhow::Result<()> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|folder| !folder.exists()) {
+        bail!("there is no folder {} for {}; create it: `mkdir -p {0}`", folder.display(), file.display());
+    }
+    Ok(())
 }
 
 /// Moves common options that stand before a command behind its name, where its own parser knows them.
@@ -109,8 +122,9 @@ impl Common {
         Writer::open(&self.db, self.wait)
     }
 
-    pub fn open_or_create_writer(&self) -> Result<Writer, StoreError> {
-        Writer::open_or_create(&self.db, self.wait)
+    pub fn open_or_create_writer(&self) -> anyhow::Result<Writer> {
+        require_folder(&self.resolved_db())?;
+        Ok(Writer::open_or_create(&self.db, self.wait)?)
     }
 
     pub fn open_follower(&self) -> Result<Follower, StoreError> {

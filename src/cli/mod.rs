@@ -5,17 +5,24 @@ mod check;
 mod common;
 mod completions;
 mod demo;
+mod examples;
 mod export;
+mod failure;
 mod health;
 mod import;
 mod key;
 mod license;
+mod license_values;
 mod lint;
 mod log;
+mod manual;
+mod near;
 mod output;
 mod read_args;
 mod replace;
 mod serve;
+mod usage;
+mod variables;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -32,7 +39,7 @@ use crate::store::panics::{self, Caught};
 
 /// Licensed, read-only access to curated medical conference and journal records.
 #[derive(Debug, Parser)]
-#[command(name = "medfeed", version, about, max_term_width = 100, propagate_version = true)]
+#[command(name = "medfeed", version, about, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -78,8 +85,8 @@ enum Command {
     Compact,
     /// Print a completion script for a shell
     Completions(completions::CompletionsArgs),
-    /// Print the manual page
-    Man,
+    /// Print the manual pages, or write them into a folder
+    Man(manual::ManArgs),
 }
 
 /// Whether an argument or a variable, which clap repeats in its messages, holds characters that would steer a terminal.
@@ -89,19 +96,30 @@ fn given_text_steers(arguments: Vec<OsString>) -> bool {
     given.into_iter().any(|text| text.to_string_lossy().contains(steers))
 }
 
+/// All commands with their arguments and examples.
+fn program() -> clap::Command {
+    examples::add(Cli::command(), "")
+}
+
 impl Cli {
     /// Parses the arguments. Also returns what the common ones say, and the name of the command with its subcommand, such
     /// as `license set`.
     fn parse_named(arguments: Vec<OsString>) -> Result<(Cli, Common, String), clap::Error> {
-        let program = Cli::command();
+        let mut program = program();
         let arguments = common::move_behind_command(&program, arguments);
-        let matches = program.try_get_matches_from(arguments)?;
+        let matches = match program.try_get_matches_from_mut(&arguments) {
+            Ok(matches) => matches,
+            Err(error) => return Err(usage::explain(error, &program, &arguments)),
+        };
         let (mut names, mut leaf) = (Vec::new(), &matches);
         while let Some((name, matches)) = leaf.subcommand() {
             names.push(name);
             leaf = matches;
         }
-        let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut Cli::command()))?;
+        let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut program))?;
+        if !matches!(cli.command, Command::Completions(_) | Command::Man(_)) {
+            variables::warn_of_unheeded(&program);
+        }
         Ok((cli, Common::of(leaf), names.join(" ")))
     }
 }
@@ -137,11 +155,14 @@ pub fn run() -> ExitCode {
             }
             return code;
         }
-        Ok(Err(error)) => match error.downcast_ref() {
-            // The engine's errors do not name the file.
-            Some(StoreError::Damaged { .. } | StoreError::Engine(_)) => format!("{db}: {error:#}"),
-            _ => format!("{error:#}"),
-        },
+        Ok(Err(error)) => {
+            let message = failure::tell(&error);
+            match error.downcast_ref() {
+                // The engine's errors do not name the file.
+                Some(StoreError::Damaged { .. } | StoreError::Engine(_)) => format!("{db}: {message}"),
+                _ => message,
+            }
+        }
         Err(Caught { message, is_of_store: true }) => format!(
             "{db}: the database is damaged: the engine stopped: {message}; run `medfeed check`, and restore a backup"
         ),
@@ -166,8 +187,8 @@ fn run_command(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
         Command::Backup(args) => replace::backup(common, &args),
         Command::Restore(args) => replace::restore(common, &args),
         Command::Compact => replace::compact(common),
-        Command::Completions(args) => completions::run(args, Cli::command()),
-        Command::Man => completions::print_manual(Cli::command()),
+        Command::Completions(args) => completions::run(args, program()),
+        Command::Man(args) => manual::run(&args, program()),
     }
 }
 

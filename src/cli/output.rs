@@ -89,7 +89,9 @@ pub(super) fn confirm(question: &str, yes: bool, done: &str) -> anyhow::Result<(
         return Ok(());
     }
     if !stdin().is_terminal() {
-        bail!("nothing was {done}, since standard input is no terminal on which to ask; add --yes to go on without a question");
+        bail!(
+            "nothing was {done}, since standard input is no terminal on which to ask; add --yes to go on without a question"
+        );
     }
     let _ = write!(stderr().lock(), "{} [y/N] ", Printable(question));
     let mut answer = String::new();
@@ -98,6 +100,24 @@ pub(super) fn confirm(question: &str, yes: bool, done: &str) -> anyhow::Result<(
         return Ok(());
     }
     bail!("nothing was {done}")
+}
+
+/// Rows under a header, in aligned columns. Cells are printed in one line each.
+pub(super) fn table<const N: usize>(header: [&str; N], rows: &[[String; N]]) -> String {
+    let header = header.map(str::to_owned);
+    let lines: Vec<[String; N]> = std::iter::once(&header)
+        .chain(rows)
+        .map(|row| row.each_ref().map(|cell| Printable(cell).to_string()))
+        .collect();
+    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or_default();
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    let mut text = String::new();
+    for line in &lines {
+        let cells: Vec<String> = line.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        text.push_str(cells.join("  ").trim_end());
+        text.push('\n');
+    }
+    text
 }
 
 /// A count with its noun: `1 record`, `2 records`.

@@ -8,7 +8,7 @@ use anyhow::bail;
 use clap::Args;
 use serde::Serialize;
 
-use super::common::Common;
+use super::common::{Common, require_folder};
 use super::output::{confirm, note};
 use crate::model::printable::Printable;
 use crate::store::file::replace::{self, BackupReport, CompactReport, Differences, Restoration};
@@ -38,6 +38,7 @@ pub(super) fn backup(common: &Common, args: &BackupArgs) -> anyhow::Result<ExitC
         report: BackupReport,
     }
     let follower = common.open_follower()?;
+    require_folder(&args.file)?;
     let report = replace::backup(&follower, &args.file)?;
     let records: Vec<String> = report.records.iter().map(|(dataset, count)| format!("{count} {dataset}")).collect();
     let text = format!(
@@ -57,6 +58,7 @@ pub(super) fn restore(common: &Common, args: &RestoreArgs) -> anyhow::Result<Exi
         #[serde(flatten)]
         differences: &'a Differences,
     }
+    require_folder(&common.resolved_db())?;
     let is_new = !common.db.exists();
     let restoration = Restoration::prepare(&common.db, &args.file, common.wait)?;
     let differences = restoration.differences().clone();

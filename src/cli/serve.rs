@@ -1,6 +1,6 @@
 //! `medfeed serve`.
 
-use std::io::{IsTerminal, stderr};
+use std::io::{ErrorKind, IsTerminal, stderr};
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use ipnet::IpNet;
 use tokio::net::TcpListener;
 use tracing_subscriber::EnvFilter;
 
-use super::arguments::{parse_duration, parse_text};
+use super::arguments::{parse_duration, parse_filter, parse_listen, parse_url};
 use super::common::Common;
 use super::output::print_line;
 use crate::api::cors::{Cors, Origin};
@@ -38,8 +38,10 @@ pub(super) const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
 /// Arguments of `medfeed serve`.
 #[derive(Debug, Args)]
 pub(super) struct ServeArgs {
-    /// Where to listen; port 0 picks a free one. A socket passed by systemd is taken instead
-    #[arg(long, env = "MEDFEED_LISTEN", value_name = "ADDRESS:PORT", default_value = DEFAULT_LISTEN)]
+    /// Where to listen; a port alone listens on 127.0.0.1, port 0 picks a free one. A socket passed by systemd is taken
+    /// instead
+    #[arg(long, env = "MEDFEED_LISTEN", value_name = "ADDRESS:PORT", default_value = DEFAULT_LISTEN,
+          value_parser = parse_listen)]
     listen: SocketAddr,
     /// The certificate chain for HTTPS, in PEM; reloaded when it changes, or on SIGHUP
     #[arg(long, env = "MEDFEED_TLS_CERT", value_name = "FILE", requires = "tls_key")]
@@ -70,7 +72,7 @@ pub(super) struct ServeArgs {
     #[arg(long, env = "MEDFEED_FORWARDED_HEADER", value_name = "HEADER", default_value = "x-forwarded-for")]
     forwarded_header: HeaderChoice,
     /// Where to serve /metrics, /livez and /readyz for monitoring; the log tells a port picked by 0 [default: nowhere]
-    #[arg(long, env = "MEDFEED_ADMIN_LISTEN", value_name = "ADDRESS:PORT")]
+    #[arg(long, env = "MEDFEED_ADMIN_LISTEN", value_name = "ADDRESS:PORT", value_parser = parse_listen)]
     admin_listen: Option<SocketAddr>,
     /// Hold new commits back until none has come for this long, so that a mistake can be corrected first
     #[arg(long, env = "MEDFEED_CHANGE_DELAY", value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
@@ -182,7 +184,7 @@ pub(super) struct LogArgs {
     #[arg(long, env = "MEDFEED_LOG_FORMAT", value_name = "FORMAT", default_value = "pretty")]
     log_format: LogFormat,
     /// What is logged: error, warn, info, debug, or a tracing filter [default: info; demo: warn]
-    #[arg(long, env = "MEDFEED_LOG", value_name = "FILTER", value_parser = parse_text)]
+    #[arg(long, env = "MEDFEED_LOG", value_name = "FILTER", value_parser = parse_filter)]
     log: Option<String>,
 }
 
@@ -210,16 +212,6 @@ impl LogArgs {
             LogFormat::Json => lines.json().flatten_event(true).init(),
         }
         Ok(log)
-    }
-}
-
-fn parse_url(text: &str) -> Result<String, String> {
-    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
-    match rest {
-        Some(rest) if !rest.is_empty() && !rest.contains([' ', '?', '#', '"', '<']) => {
-            Ok(text.trim_end_matches('/').to_owned())
-        }
-        _ => Err("write an absolute URL without query, such as https://feed.example.org".to_owned()),
     }
 }
 
@@ -258,7 +250,7 @@ pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> 
         let own_socket = activated.is_none();
         let listener = match activated {
             Some(listener) => listener,
-            None => listen::bind(args.listen, args.reuse_port).with_context(|| cannot_listen(args.listen))?,
+            None => listen::bind(args.listen, args.reuse_port).map_err(|error| cannot_listen(args.listen, error))?,
         };
         let scheme = if tls.is_some() { "https" } else { "http" };
         let url = format!("{scheme}://{}", listener.local_addr()?);
@@ -272,7 +264,7 @@ pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> 
         let admin = match args.admin_listen {
             None => None,
             Some(address) => {
-                let admin = TcpListener::bind(address).await.with_context(|| cannot_listen(address))?;
+                let admin = TcpListener::bind(address).await.map_err(|error| cannot_listen(address, error))?;
                 // With port 0 only the log tells the port: the first line of standard output is the API's.
                 tracing::info!("listening for monitoring on http://{}", admin.local_addr()?);
                 Some(admin)
@@ -323,6 +315,20 @@ fn create_if_missing(common: &Common) -> anyhow::Result<()> {
 /// The context of a failure to start the runtime.
 pub(super) const NO_RUNTIME: &str = "the runtime could not be started";
 
-fn cannot_listen(address: SocketAddr) -> String {
-    format!("{address} cannot be listened on; is another server running there?")
+/// Why an address cannot be listened on, and what to do.
+pub(super) fn cannot_listen(address: SocketAddr, error: std::io::Error) -> anyhow::Error {
+    match error.kind() {
+        ErrorKind::AddrInUse => anyhow!(
+            "{address} is in use: another server listens there; stop it, or choose another port, such as --listen {}",
+            SocketAddr::new(address.ip(), address.port().wrapping_add(1).max(1024))
+        ),
+        ErrorKind::PermissionDenied => anyhow!(
+            "{address} cannot be listened on: ports below 1024 need a privilege; choose another port, such as --listen {}",
+            SocketAddr::new(address.ip(), 8080)
+        ),
+        ErrorKind::AddrNotAvailable => {
+            anyhow!("{address} is no address of this machine; listen on 127.0.0.1, or on 0.0.0.0 for every address")
+        }
+        _ => anyhow::Error::new(error).context(format!("{address} cannot be listened on")),
+    }
 }

@@ -133,7 +133,7 @@ impl Samples {
             Resource::TherapyAreas => serde_json::to_value([self.therapy_area()?]),
             Resource::Tags => serde_json::to_value([self.tag()?]),
             Resource::Organizations => serde_json::to_value([self.organization()?]),
-            Resource::Export | Resource::Docs => return None,
+            Resource::Export | Resource::Docs | Resource::Explorer => return None,
         };
         serde_json::to_vec(&serde_json::json!({"data": items.ok()?})).ok()
     }

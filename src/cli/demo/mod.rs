@@ -13,9 +13,10 @@ use clap::Args;
 use tokio::net::TcpListener;
 
 use self::edits::Curator;
+use super::arguments::parse_listen;
 use super::common::Common;
 use super::output::{note, print_line};
-use super::serve::{LogArgs, NO_RUNTIME};
+use super::serve::{LogArgs, NO_RUNTIME, cannot_listen};
 use crate::api::Settings;
 use crate::explorer::Demo;
 use crate::explorer::demo::DemoLicense;
@@ -47,7 +48,7 @@ const NARROW_LICENSE: &str = "demo-oncology";
 #[derive(Debug, Args)]
 pub(super) struct DemoArgs {
     /// Where to listen [default: 127.0.0.1:8080, or a free port where that one is taken]
-    #[arg(long, env = "MEDFEED_LISTEN", value_name = "ADDRESS:PORT")]
+    #[arg(long, env = "MEDFEED_LISTEN", value_name = "ADDRESS:PORT", value_parser = parse_listen)]
     listen: Option<SocketAddr>,
     /// Open the explorer in a browser
     #[arg(long)]
@@ -138,7 +139,7 @@ impl Sample {
 
 async fn listen(asked: Option<SocketAddr>) -> anyhow::Result<TcpListener> {
     if let Some(address) = asked {
-        return TcpListener::bind(address).await.with_context(|| format!("{address} cannot be listened on"));
+        return TcpListener::bind(address).await.map_err(|error| cannot_listen(address, error));
     }
     match TcpListener::bind("127.0.0.1:8080").await {
         Ok(listener) => Ok(listener),
@@ -186,7 +187,9 @@ fn load(folder: &Path, database: &Path, wait: Duration) -> anyhow::Result<Sample
         Ok(())
     })?;
     let license = snapshot.find_license_named(FULL_LICENSE).context("the license that was just made is not there")?;
-    let Ok(view) = View::open(&snapshot, license, Dataset::Conferences) else { bail!("the demo's license shows nothing") };
+    let Ok(view) = View::open(&snapshot, license, Dataset::Conferences) else {
+        bail!("the demo's license shows nothing")
+    };
     let token = Sealer::new(snapshot.secret()).seal_sync_token(&token_now(&view)?);
     Ok(Sample {
         full_key: full_key.reveal().to_owned(),

@@ -48,6 +48,11 @@ const ALIASES: &[&[&str]] = &[
     &["bosniaandherzegovina", "bosnia"],
 ];
 
+/// Whether two spellings mean one country.
+pub fn same_country(one: &str, other: &str) -> bool {
+    comparable(one) == comparable(other)
+}
+
 /// A country's name without what people write differently.
 fn comparable(country: &str) -> String {
     let folded = fold(country).replace('&', " and ");

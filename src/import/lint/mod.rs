@@ -25,6 +25,7 @@ use std::collections::BTreeMap;
 
 use self::areas::AREAS;
 use self::countries::COUNTRIES;
+pub use self::countries::same_country;
 pub(in crate::import) use self::linted::Linted;
 pub use self::rule::Place;
 use self::rule::{Hit, TextRule};
