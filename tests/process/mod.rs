@@ -30,6 +30,8 @@ mod links;
 mod logs;
 mod malformed;
 mod monitoring;
+mod monitoring_files;
+mod operators_page;
 mod proxies;
 mod races;
 mod readers;
