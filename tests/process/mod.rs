@@ -9,7 +9,7 @@ mod answer_memory;
 mod backups;
 mod bounds;
 mod caches;
-mod client;
+pub mod client;
 mod commands;
 mod compaction;
 mod damage;
