@@ -10,7 +10,7 @@ mod backups;
 mod bounds;
 mod browsers;
 mod caches;
-mod client;
+pub mod client;
 mod commands;
 mod compaction;
 mod damage;
