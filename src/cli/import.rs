@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::common::Common;
 use super::output::{counted, note};
 use super::read_args::ReadArgs;
-use crate::import::{self, Finding, Options, Refusal, Source};
+use crate::import::{self, FaultGroup, Finding, Options, Refusal, Source};
 use crate::model::Dataset;
 use crate::model::printable::Printable;
 use crate::store::write::batch::{Counts, LicenseEffect, Outcome};
@@ -49,6 +49,7 @@ struct Refused<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
     errors: &'a [Finding],
+    groups: &'a [FaultGroup],
     error_count: usize,
 }
 
@@ -67,7 +68,7 @@ pub(super) fn run(common: &Common, args: ImportArgs) -> anyhow::Result<ExitCode>
         Ok(merged) => merged,
         Err(refusal) => {
             progress.end();
-            return refuse(common, refusal);
+            return refuse(common, refusal, args.read.all_faults);
         }
     };
     let names: Vec<&str> = sources.iter().map(|source| source.name().as_ref()).collect();
@@ -94,13 +95,13 @@ pub(super) fn run(common: &Common, args: ImportArgs) -> anyhow::Result<ExitCode>
     common.output().result(&imported, text)
 }
 
-fn refuse(common: &Common, refusal: Refusal) -> anyhow::Result<ExitCode> {
+fn refuse(common: &Common, refusal: Refusal, all_faults: bool) -> anyhow::Result<ExitCode> {
     let refused = match &refusal {
         Refusal::BadRows(bad) => {
-            Refused { committed: false, error: None, errors: bad.kept(), error_count: bad.total() }
+            Refused { committed: false, error: None, errors: bad.kept(), groups: bad.groups(), error_count: bad.total() }
         }
         Refusal::TooManyRemovals(removals) => {
-            Refused { committed: false, error: Some(removals.to_string()), errors: &[], error_count: 0 }
+            Refused { committed: false, error: Some(removals.to_string()), errors: &[], groups: &[], error_count: 0 }
         }
         Refusal::Store(_) => return Err(refusal.into()),
     };
@@ -110,12 +111,14 @@ fn refuse(common: &Common, refusal: Refusal) -> anyhow::Result<ExitCode> {
     }
     match &refusal {
         Refusal::BadRows(bad) => {
-            note(&bad.to_string());
-            let count = u64::try_from(bad.total()).unwrap_or(u64::MAX);
-            note(&format!(
-                "error: {}; nothing was changed. Correct them and run the import again.",
-                counted(count, "fault")
-            ));
+            let count = counted(u64::try_from(bad.total()).unwrap_or(u64::MAX), "fault");
+            if all_faults {
+                note(&bad.to_string());
+            } else {
+                bad.groups().iter().for_each(|group| note(&group.to_string()));
+            }
+            let told = if all_faults || bad.groups().len() == bad.total() { "" } else { " --all-faults lists each." };
+            note(&format!("error: {count}; nothing was changed. Correct them and run the import again.{told}"));
         }
         other => note(&format!("error: {other}; nothing was changed")),
     }

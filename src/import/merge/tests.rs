@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use super::*;
-use crate::import::{Bounds, Source, read_sources};
+use crate::import::{Reading, Source, Told, read_sources};
 use crate::model::reference::{Referenced, References};
 use crate::model::{Curated, Fields, Id, RecordFields, ReferenceKind, Timestamp, flat, json};
 
@@ -69,7 +69,7 @@ fn run(world: &World, files: &str, options: Options) -> Result<Merged, Refusal> 
         fs::write(&path, content.lines().map(|line| format!("{}\n", line.trim_start())).collect::<String>()).unwrap();
         paths.push(path);
     }
-    let rows = read_sources(&Source::find(&paths, None).unwrap(), &Bounds::default(), &mut |_| {}).unwrap();
+    let rows = read_sources(&Source::find(&paths, Told::default()).unwrap(), &Reading::default(), &mut |_| {}).unwrap();
     merge(rows, world, &options).map_err(|refusal| match refusal {
         // Without the folder, which has another name each time.
         Refusal::BadRows(bad) => {
@@ -327,7 +327,7 @@ fn what_the_service_gives_out_changes_nothing() {
     for (stem, (ending, content)) in conferences.into_iter().chain(journals) {
         let path = folder.path().join(format!("{stem}.{ending}"));
         fs::write(&path, &content).unwrap();
-        let rows = read_sources(&Source::find(&[path], None).unwrap(), &Bounds::default(), &mut |_| {}).unwrap();
+        let rows = read_sources(&Source::find(&[path], Told::default()).unwrap(), &Reading::default(), &mut |_| {}).unwrap();
         let Merged { batch, warnings } = merge(rows, &world, &Options { replace: true, allow_removals: None }).unwrap();
         assert!(warnings.is_empty(), "{warnings:?}");
         assert_eq!(batch.conferences.len() + batch.journals.len(), if stem == "conferences" { 3 } else { 2 });
