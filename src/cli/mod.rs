@@ -14,6 +14,8 @@ mod output;
 mod read_args;
 mod replace;
 mod serve;
+mod sheets;
+mod template;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -48,6 +50,8 @@ enum Command {
     Import(import::ImportArgs),
     /// Write the whole curated content as import files
     Export(export::ExportArgs),
+    /// Print the header of an import file, or write a workbook to be filled in
+    Template(template::TemplateArgs),
     /// Licenses: who may see what
     #[command(subcommand)]
     License(license::LicenseCommand),
@@ -140,6 +144,7 @@ fn run_command(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
         Command::Serve(args) => serve::run(common, *args),
         Command::Import(args) => import::run(common, args),
         Command::Export(args) => export::run(common, args),
+        Command::Template(args) => template::run(common, &args),
         Command::License(command) => license::run(common, command),
         Command::Key(command) => key::run(common, command),
         Command::Log(args) => log::run(common, &args),
