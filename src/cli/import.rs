@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::common::Common;
 use super::output::{counted, note};
 use super::read_args::ReadArgs;
-use crate::import::{self, Finding, Options, Refusal, Source};
+use crate::import::{self, FindingGroup, Finding, Options, Refusal, Source};
 use crate::model::Dataset;
 use crate::model::printable::Printable;
 use crate::store::write::batch::{Counts, LicenseEffect, Outcome};
@@ -52,6 +52,7 @@ struct Refused<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
     errors: &'a [Finding],
+    groups: &'a [FindingGroup],
     error_count: usize,
 }
 
@@ -70,7 +71,7 @@ pub(super) fn run(common: &Common, args: ImportArgs) -> anyhow::Result<ExitCode>
         Ok(merged) => merged,
         Err(refusal) => {
             progress.end();
-            return refuse(common, refusal);
+            return refuse(common, refusal, args.read.all_faults);
         }
     };
     if args.strict && !merged.warnings.is_empty() {
@@ -101,13 +102,13 @@ pub(super) fn run(common: &Common, args: ImportArgs) -> anyhow::Result<ExitCode>
     common.output().result(&imported, text)
 }
 
-pub(super) fn refuse(common: &Common, refusal: Refusal) -> anyhow::Result<ExitCode> {
+pub(super) fn refuse(common: &Common, refusal: Refusal, all_faults: bool) -> anyhow::Result<ExitCode> {
     let refused = match &refusal {
         Refusal::BadRows(bad) => {
-            Refused { committed: false, error: None, errors: bad.kept(), error_count: bad.total() }
+            Refused { committed: false, error: None, errors: bad.kept(), groups: bad.groups(), error_count: bad.total() }
         }
         Refusal::TooManyRemovals(removals) => {
-            Refused { committed: false, error: Some(removals.to_string()), errors: &[], error_count: 0 }
+            Refused { committed: false, error: Some(removals.to_string()), errors: &[], groups: &[], error_count: 0 }
         }
         Refusal::Store(_) => return Err(refusal.into()),
     };
@@ -117,12 +118,14 @@ pub(super) fn refuse(common: &Common, refusal: Refusal) -> anyhow::Result<ExitCo
     }
     match &refusal {
         Refusal::BadRows(bad) => {
-            note(&bad.to_string());
-            let count = u64::try_from(bad.total()).unwrap_or(u64::MAX);
-            note(&format!(
-                "error: {}; nothing was changed. Correct them and run the import again.",
-                counted(count, "fault")
-            ));
+            let count = counted(u64::try_from(bad.total()).unwrap_or(u64::MAX), "fault");
+            if all_faults {
+                note(&bad.to_string());
+            } else {
+                bad.groups().iter().for_each(|group| note(&group.to_string()));
+            }
+            let told = if all_faults || bad.groups().len() == bad.total() { "" } else { " --all-faults lists each." };
+            note(&format!("error: {count}; nothing was changed. Correct them and run the import again.{told}"));
         }
         other => note(&format!("error: {other}; nothing was changed")),
     }
@@ -133,7 +136,9 @@ pub(super) fn refuse(common: &Common, refusal: Refusal) -> anyhow::Result<ExitCo
 fn refuse_warnings(common: &Common, warnings: &[Finding]) -> anyhow::Result<ExitCode> {
     if common.json {
         let error = "--strict: the run has warnings; nothing was changed".to_owned();
-        let refused = Refused { committed: false, error: Some(error), errors: warnings, error_count: warnings.len() };
+        let groups = &group(warnings);
+        let refused =
+            Refused { committed: false, error: Some(error), errors: warnings, groups, error_count: warnings.len() };
         common.output().result(&refused, "")?;
         return Ok(ExitCode::FAILURE);
     }

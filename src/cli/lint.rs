@@ -38,7 +38,7 @@ pub(super) fn run(common: &Common, args: &LintArgs) -> anyhow::Result<ExitCode> 
         let options = Options { extent: Extent::All, allow_removals: Some(u64::MAX), ..Options::default() };
         match import::merge(rows, &edit, &options) {
             Ok(merged) => merged.warnings,
-            Err(refusal) => return refuse(common, refusal),
+            Err(refusal) => return refuse(common, refusal, args.read.all_faults),
         }
     };
     let ok = findings.is_empty();

@@ -21,6 +21,8 @@ mod output;
 mod read_args;
 mod replace;
 mod serve;
+mod sheets;
+mod template;
 mod usage;
 mod variables;
 
@@ -62,6 +64,8 @@ enum Command {
     /// Write the whole curated content as import files
     #[command(args = common::reads())]
     Export(export::ExportArgs),
+    /// Print the header of an import file, or write a workbook to be filled in
+    Template(template::TemplateArgs),
     /// Licenses: who may see what
     #[command(subcommand)]
     License(license::LicenseCommand),
@@ -180,6 +184,7 @@ fn run_command(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
         Command::Import(args) => import::run(common, args),
         Command::Lint(args) => lint::run(common, &args),
         Command::Export(args) => export::run(common, args),
+        Command::Template(args) => template::run(common, &args),
         Command::License(command) => license::run(common, command),
         Command::Key(command) => key::run(common, command),
         Command::Log(args) => log::run(common, &args),
