@@ -9,6 +9,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
+use super::change::{Changes, ChangesJson};
 use super::common::Common;
 use super::output::{counted, note};
 use super::read_args::ReadArgs;
@@ -44,6 +45,9 @@ struct Imported {
     tags: Counts,
     licenses: Vec<LicenseEffect>,
     warnings: Vec<Finding>,
+    /// Of a dry run.
+    #[serde(flatten)]
+    changes: Option<ChangesJson>,
 }
 
 #[derive(Serialize)]
@@ -80,7 +84,11 @@ pub(super) fn run(common: &Common, args: ImportArgs) -> anyhow::Result<ExitCode>
     let names: Vec<&str> = sources.iter().map(|source| source.name().as_ref()).collect();
     let what = format!("import {}{}", names.join(" "), if args.replace { " --replace" } else { "" });
     progress.step("writing");
-    let outcome = edit.apply(merged.batch)?;
+    let mut changes = args.dry_run.then(|| Changes::of(&edit));
+    let outcome = match &mut changes {
+        Some(changes) => edit.apply_before(merged.batch, changes)?,
+        None => edit.apply(merged.batch)?,
+    };
     if !args.dry_run {
         common.commit(edit, what)?;
     }
@@ -89,7 +97,7 @@ pub(super) fn run(common: &Common, args: ImportArgs) -> anyhow::Result<ExitCode>
     for warning in &merged.warnings {
         common.output().warning(warning);
     }
-    let text = describe(&outcome, args.dry_run);
+    let text = describe(&outcome, changes.as_ref());
     let imported = Imported {
         committed: !args.dry_run,
         datasets: Dataset::ALL.into_iter().map(|dataset| (dataset, outcome.datasets[dataset.index()])).collect(),
@@ -97,6 +105,7 @@ pub(super) fn run(common: &Common, args: ImportArgs) -> anyhow::Result<ExitCode>
         tags: outcome.tags,
         licenses: outcome.licenses,
         warnings: merged.warnings,
+        changes: changes.map(Changes::into_json),
     };
     common.output().result(&imported, text)
 }
@@ -145,7 +154,8 @@ fn refuse_warnings(common: &Common, warnings: &[Finding]) -> anyhow::Result<Exit
     Ok(ExitCode::FAILURE)
 }
 
-fn describe(outcome: &Outcome, dry_run: bool) -> String {
+/// What a run did, or of a dry run would do.
+fn describe(outcome: &Outcome, changes: Option<&Changes>) -> String {
     let mut text = String::new();
     let rows = Dataset::ALL
         .into_iter()
@@ -159,6 +169,7 @@ fn describe(outcome: &Outcome, dry_run: bool) -> String {
             "{name:<14} {added:>6} added {changed:>6} changed {removed:>6} removed {unchanged:>6} unchanged"
         );
     }
+    text.extend(changes.map(Changes::describe_rows));
     for effect in &outcome.licenses {
         let LicenseEffect { license, dataset, entering, changed, leaving } = effect;
         if entering + changed + leaving > 0 {
@@ -167,11 +178,12 @@ fn describe(outcome: &Outcome, dry_run: bool) -> String {
                 "license `{}`, {dataset}: {entering} enter, {changed} change, {leaving} leave",
                 Printable(license)
             );
+            text.extend(changes.map(|changes| changes.describe_license(license, *dataset)));
         }
     }
     let all = outcome.datasets.into_iter().chain([outcome.organizations, outcome.tags]);
     let nothing_new = all.fold(0, |sum, counts| sum + counts.added + counts.changed + counts.removed) == 0;
-    text.push_str(match (nothing_new, dry_run) {
+    text.push_str(match (nothing_new, changes.is_some()) {
         (true, _) => "Nothing is new; nothing was changed.",
         (false, true) => "Dry run: nothing was changed.",
         (false, false) => "Committed.",

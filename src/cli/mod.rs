@@ -1,6 +1,7 @@
 //! The command line: one file per subcommand.
 
 mod arguments;
+mod change;
 mod check;
 mod common;
 mod completions;
@@ -15,6 +16,8 @@ mod output;
 mod read_args;
 mod replace;
 mod serve;
+mod show;
+mod values;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -57,6 +60,8 @@ enum Command {
     /// API keys of licenses
     #[command(subcommand)]
     Key(key::KeyCommand),
+    /// Show a record, when it changed, and which licenses show it
+    Show(show::ShowArgs),
     /// Show who changed what, commit by commit
     Log(log::LogArgs),
     /// Compare every index, hash and count of the database with its records
@@ -146,6 +151,7 @@ fn run_command(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
         Command::Export(args) => export::run(common, args),
         Command::License(command) => license::run(common, command),
         Command::Key(command) => key::run(common, command),
+        Command::Show(args) => show::run(common, &args),
         Command::Log(args) => log::run(common, &args),
         Command::Check => check::run(common),
         Command::Backup(args) => replace::backup(common, &args),

@@ -12,6 +12,7 @@ mod caches;
 mod client;
 mod commands;
 mod compaction;
+mod curating;
 mod damage;
 mod damaged_commands;
 mod deferred;
