@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::common::Common;
 use super::import::refuse;
-use super::output::{counted, note};
+use super::output::counted;
 use super::read_args::ReadArgs;
 use crate::import::lint::{Extent, lint_database};
 use crate::import::{self, Finding, Options};
@@ -42,15 +42,16 @@ pub(super) fn run(common: &Common, args: &LintArgs) -> anyhow::Result<ExitCode> 
         }
     };
     let ok = findings.is_empty();
-    if !common.json {
-        findings.iter().for_each(|finding| note(&finding.to_string()));
-    }
-    let text = if ok {
+    let mut text: String = if args.read.all_faults {
+        findings.iter().map(|finding| format!("{finding}\n")).collect()
+    } else {
+        import::group(&findings).iter().map(|group| format!("{group}\n")).collect()
+    };
+    text.push_str(&if ok {
         "Nothing was found.".to_owned()
     } else {
-        let count = u64::try_from(findings.len()).unwrap_or(u64::MAX);
-        format!("{}; nothing was changed.", counted(count, "finding"))
-    };
+        counted(u64::try_from(findings.len()).unwrap_or(u64::MAX), "finding")
+    });
     common.output().result(&Linted { ok, findings: &findings }, text)?;
     Ok(if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -1,6 +1,7 @@
 //! The command line: one file per subcommand.
 
 mod arguments;
+mod change;
 mod check;
 mod common;
 mod completions;
@@ -22,8 +23,10 @@ mod read_args;
 mod replace;
 mod serve;
 mod sheets;
+mod show;
 mod template;
 mod usage;
+mod values;
 mod variables;
 
 use std::ffi::OsString;
@@ -60,6 +63,7 @@ enum Command {
     #[command(args = common::writes())]
     Import(import::ImportArgs),
     /// Look for what is most likely a mistake, in files or in the database; change nothing
+    #[command(args = common::writes())]
     Lint(lint::LintArgs),
     /// Write the whole curated content as import files
     #[command(args = common::reads())]
@@ -72,6 +76,9 @@ enum Command {
     /// API keys of licenses
     #[command(subcommand)]
     Key(key::KeyCommand),
+    /// Show a record, when it changed, and which licenses show it
+    #[command(args = common::reads())]
+    Show(show::ShowArgs),
     /// Show who changed what, commit by commit
     #[command(args = common::reads())]
     Log(log::LogArgs),
@@ -187,6 +194,7 @@ fn run_command(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
         Command::Template(args) => template::run(common, &args),
         Command::License(command) => license::run(common, command),
         Command::Key(command) => key::run(common, command),
+        Command::Show(args) => show::run(common, &args),
         Command::Log(args) => log::run(common, &args),
         Command::Check => check::run(common),
         Command::Backup(args) => replace::backup(common, &args),

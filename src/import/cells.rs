@@ -132,8 +132,9 @@ fn plain_whole(cell: &str) -> Result<Cow<'_, str>, String> {
         return Ok(Cow::Borrowed(whole));
     }
     if cell.contains(['e', 'E']) && cell.parse::<f64>().is_ok() {
-        return Err("is written with an exponent, which loses digits; format the column as text, and write all digits"
-            .into());
+        return Err(
+            "is written with an exponent, which loses digits; format the column as text, and write all digits".into()
+        );
     }
     if let Some(digits) = without_separators(cell) {
         return Err(format!("has separators between its digits; write the digits alone, `{digits}`"));

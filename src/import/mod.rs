@@ -37,7 +37,7 @@ mod tabular;
 mod workbook;
 
 pub use bounds::Bounds;
-pub use groups::FaultGroup;
+pub use groups::{FindingGroup, group};
 pub use merge::{Merged, Options, Refusal, TooManyRemovals, merge};
 pub use read::{ReadError, read_sources};
 pub use reading::{Reading, Rename};

@@ -7,9 +7,6 @@ pub use super::finding::{Finding, Position};
 use super::groups::{FindingGroup, FindingGroups};
 use crate::model::Fault;
 
-/// The most warnings of a run that are kept.
-pub(super) const MAX_WARNINGS: usize = 1_000;
-
 /// The faults for which a run is refused. All are counted, and the first [`BadRows::MAX_KEPT`] are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BadRows {

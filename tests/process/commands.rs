@@ -325,6 +325,6 @@ fn the_history_tells_who_did_what() {
         assert!(commit["who"].as_str().unwrap().contains(&format!("(uid {uid}")), "{commit}");
     }
     let text = site.run(["log", "--limit", "2"]).stdout;
-    assert!(text.lines().count() == 2 && text.contains("license remove acme"), "{text}");
+    assert!(text.lines().count() == 3 && text.contains("license remove acme"), "{text}");
     assert!(!told.to_string().contains(&key) && !told.to_string().contains("mfk_"), "no key stands in the history");
 }

@@ -13,6 +13,7 @@ mod caches;
 pub mod client;
 mod commands;
 mod compaction;
+mod curating;
 mod damage;
 mod damaged_commands;
 mod deferred;

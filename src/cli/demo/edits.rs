@@ -17,7 +17,7 @@ use crate::api::SnapshotSource;
 use crate::cli::output::print_line;
 use crate::explorer::Demo;
 use crate::explorer::demo::DemoEdit;
-use crate::import::{self, Reading, Told, Options, Source};
+use crate::import::{self, Options, Reading, Source, Told};
 use crate::model::{Conference, ConferenceFields, Dataset, DateStatus, Id, ReferenceKind};
 use crate::serve::Watcher;
 use crate::serve::background::BackgroundTasks;
