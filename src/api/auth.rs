@@ -116,7 +116,11 @@ mod tests {
             headers.extend(sent.map(|value| (AUTHORIZATION, HeaderValue::from_static(value))));
             let problem = missing_key(&headers);
             assert_eq!(problem.code, Code::MissingApiKey, "{sent:?}");
-            assert!(problem.detail.contains(expected) && !problem.detail.contains("abc"), "{sent:?}: {}", problem.detail);
+            assert!(
+                problem.detail.contains(expected) && !problem.detail.contains("abc"),
+                "{sent:?}: {}",
+                problem.detail
+            );
         }
     }
 

@@ -27,7 +27,9 @@ fn end_after(text: &str, now: Timestamp) -> Result<Timestamp, String> {
         if parse_date(text).is_ok() { time.plus_s(DAY_S) } else { time }
     } else {
         if let Some(months) = text.strip_suffix('m').filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit())) {
-            return Err(format!("`m` are minutes; for months write days, weeks or a date, and for minutes `{months}min`"));
+            return Err(format!(
+                "`m` are minutes; for months write days, weeks or a date, and for minutes `{months}min`"
+            ));
         }
         let rule = "write a date, which ends with its day, UTC (2026-12-31), a date-time (2026-12-31T18:00:00Z), or a time \
                     from now: 12h, 30d, 2w, 1y";

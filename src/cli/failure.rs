@@ -41,8 +41,10 @@ fn remedy(kind: ErrorKind, message: &str) -> Option<String> {
             None => "run the command as a user who may, or change the permissions".to_owned(),
         },
         ErrorKind::IsADirectory => "it is a folder; name a file".to_owned(),
-        ErrorKind::NotADirectory => "a part of the path is a file where a folder is needed; name another path".to_owned(),
-        ErrorKind::AlreadyExists => "choose another name, or remove it".to_owned(),
+        ErrorKind::NotADirectory => {
+            "a part of the path is a file where a folder is needed; name another path".to_owned()
+        }
+        ErrorKind::AlreadyExists => "a file of that name is there; choose another name".to_owned(),
         ErrorKind::ReadOnlyFilesystem => "the file system takes no writes; choose another place".to_owned(),
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "free some room on the disk".to_owned(),
         ErrorKind::AddrInUse => "another program listens there; stop it, or choose another address".to_owned(),
@@ -89,10 +91,7 @@ mod tests {
                 anyhow!(system(2)).context("cannot read x"),
                 "cannot read x: No such file or directory; check the path and its spelling",
             ),
-            (
-                anyhow!("cannot read x: {}", system(21)),
-                "cannot read x: Is a directory; it is a folder; name a file",
-            ),
+            (anyhow!("cannot read x: {}", system(21)), "cannot read x: Is a directory; it is a folder; name a file"),
             (
                 Err::<(), _>(system(2)).with_context(|| format!("x: {}", system(2))).unwrap_err(),
                 "x: No such file or directory; check the path and its spelling",

@@ -127,7 +127,8 @@ impl LicenseJson {
 impl LicenseJson {
     /// The cells of the list.
     fn row(&self) -> [String; 6] {
-        let [datasets, areas, countries, years] = sets(&self.scope).map(|(_, set)| set.unwrap_or_else(|| "all".to_owned()));
+        let [datasets, areas, countries, years] =
+            sets(&self.scope).map(|(_, set)| set.unwrap_or_else(|| "all".to_owned()));
         [self.name.clone(), datasets, areas, countries, years, format!("{}/min", self.rate_limit)]
     }
 }
@@ -165,9 +166,11 @@ fn in_ranges(years: &BTreeSet<u16>) -> String {
             _ => ranges.push((*year, *year)),
         }
     }
-    let texts = ranges.into_iter().map(|(first, last)| {
-        if first == last { first.to_string() } else { format!("{first}..{last}") }
-    });
+    let texts = ranges.into_iter().map(
+        |(first, last)| {
+            if first == last { first.to_string() } else { format!("{first}..{last}") }
+        },
+    );
     texts.collect::<Vec<_>>().join(", ")
 }
 
@@ -294,10 +297,9 @@ pub(super) fn find_license<'s>(snapshot: &'s Snapshot, name: &str) -> anyhow::Re
         return Ok(license);
     }
     let licenses = snapshot.list_licenses();
-    let missing = StoreError::NoSuchLicense(name.to_owned());
     match nearest(name, licenses.iter().map(|license| license.name.as_str())) {
-        Some(near) => bail!("{missing}; did you mean `{near}`?"),
-        None => Err(missing.into()),
+        Some(near) => bail!("there is no license `{name}`; did you mean `{near}`?"),
+        None => Err(StoreError::NoSuchLicense(name.to_owned()).into()),
     }
 }
 

@@ -27,11 +27,17 @@ const EXIT_STATUS: [(&str, &str); 3] = [
 ];
 
 const FILES: [(&str, &str); 4] = [
-    ("medfeed.redb", "The database, unless --db or MEDFEED_DB names another. It holds licenses, hashes of keys, and the secret \
-      of sync tokens: it is readable for its owner alone."),
+    (
+        "medfeed.redb",
+        "The database, unless --db or MEDFEED_DB names another. It holds licenses, hashes of keys, and the secret \
+      of sync tokens: it is readable for its owner alone.",
+    ),
     ("medfeed.redb.writer", "Who is writing to the database, while somebody is."),
     ("medfeed.redb.usage-*", "When keys were last used, as servers saw it."),
-    (".medfeed-draft-*", "What a killed command left, where the file system has no files without a name; the next writer removes it."),
+    (
+        ".medfeed-draft-*",
+        "What a killed command left, where the file system has no files without a name; the next writer removes it.",
+    ),
 ];
 
 pub(super) fn run(args: &ManArgs, mut program: Command) -> anyhow::Result<ExitCode> {

@@ -8,6 +8,7 @@ mod demo;
 mod examples;
 mod export;
 mod failure;
+mod habits;
 mod import;
 mod key;
 mod license;
@@ -127,7 +128,8 @@ pub fn run() -> ExitCode {
         Err(error) => {
             let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
             if !asked && arguments.iter().any(|argument| argument == "--json") {
-                Output::new(true).error(&error.render().to_string());
+                let told = error.render().to_string();
+                Output::new(true).error(told.strip_prefix("error: ").unwrap_or(&told));
             }
             if given_text_steers(arguments) {
                 note(&error.render().to_string());
@@ -212,5 +214,53 @@ mod tests {
             let (_, _, name) = Cli::parse_named(given).unwrap();
             assert_eq!(name, expected, "{arguments}");
         }
+    }
+
+    /// The words of a line as a shell takes them, up to a redirection or pipe.
+    fn words(line: &str) -> Vec<OsString> {
+        let (mut words, mut quoted) = (vec![String::new()], false);
+        for letter in line.chars() {
+            match letter {
+                '"' => quoted = !quoted,
+                ' ' if !quoted => words.push(String::new()),
+                _ => words.last_mut().unwrap().push(letter),
+            }
+        }
+        words.into_iter().take_while(|word| !["<", ">", "|"].contains(&word.as_str())).map(OsString::from).collect()
+    }
+
+    #[test]
+    fn every_command_has_examples_that_it_takes() {
+        fn check(command: &clap::Command, path: &str) {
+            assert!(command.has_subcommands() || !examples::of(path).is_empty(), "{path} has no example");
+            for line in examples::of(path) {
+                assert!(line.starts_with(format!("medfeed {path}").trim_end()), "{path}: {line}");
+                Cli::parse_named(words(line)).unwrap_or_else(|error| panic!("{line}: {error}"));
+            }
+            for below in command.get_subcommands() {
+                check(below, format!("{path} {}", below.get_name()).trim_start());
+            }
+        }
+        check(&program(), "");
+        for (path, _) in examples::EXAMPLES {
+            let known = path
+                .split(' ')
+                .filter(|name| !name.is_empty())
+                .try_fold(program(), |command, name| command.find_subcommand(name).cloned());
+            assert!(known.is_some(), "{path}");
+        }
+    }
+
+    #[test]
+    fn habits_are_of_commands_that_there_are() {
+        for (path, typed, _) in habits::COMMANDS {
+            let command = path
+                .split(' ')
+                .filter(|name| !name.is_empty())
+                .try_fold(program(), |command, name| command.find_subcommand(name).cloned());
+            let command = command.unwrap_or_else(|| panic!("{path}"));
+            assert!(typed.iter().all(|typed| command.find_subcommand(typed).is_none()), "{path}: {typed:?}");
+        }
+        program().debug_assert();
     }
 }

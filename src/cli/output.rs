@@ -89,7 +89,9 @@ pub(super) fn confirm(question: &str, yes: bool, done: &str) -> anyhow::Result<(
         return Ok(());
     }
     if !stdin().is_terminal() {
-        bail!("nothing was {done}, since standard input is no terminal on which to ask; add --yes to go on without a question");
+        bail!(
+            "nothing was {done}, since standard input is no terminal on which to ask; add --yes to go on without a question"
+        );
     }
     let _ = write!(stderr().lock(), "{} [y/N] ", Printable(question));
     let mut answer = String::new();

@@ -42,3 +42,4 @@ mod strays;
 mod terminals;
 mod usage;
 mod waiting;
+mod wrong_commands;

@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 use tempfile::{TempDir, TempPath};
 
 use super::client::Client;
+use medfeed::model::Timestamp;
+use medfeed::store::Writer;
+use medfeed::store::write::licensing::KeySettings;
 
 /// What a test waits for at most, when it should come at once.
 pub const SOON: Duration = Duration::from_secs(20);
@@ -204,6 +207,16 @@ impl Site {
         let made = self.json([&["key", "create", "--license", license], settings].concat());
         let text = |name: &str| made[name].as_str().expect("a text").to_owned();
         (text("id"), text("key"))
+    }
+
+    /// A key whose time is over, which the program itself refuses to make; returns its id and its text.
+    pub fn expired_key(&self, license: &str) -> (String, String) {
+        let writer = Writer::open(&self.db(), SOON).expect("a database");
+        let mut edit = writer.begin().expect("it can be written");
+        let settings = KeySettings { expires_at: Some(Timestamp::EPOCH), ..KeySettings::default() };
+        let (key, record) = edit.create_key(license, settings).expect("the license is there");
+        edit.commit().expect("it can be written");
+        (record.id, key.reveal().to_owned())
     }
 
     /// A license that sees all conferences, and a key for it.
