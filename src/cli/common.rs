@@ -58,7 +58,7 @@ pub(super) fn writes() -> [Arg; 3] {
 pub(super) fn require_folder(file: &Path) -> anyhow::Result<()> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
     if let Some(folder) = folder.filter(|folder| !folder.exists()) {
-        bail!("there is no folder {} for {}; create it: `mkdir -p {0}`", folder.display(), file.display());
+        bail!("there is no folder {} for {}; create it: `mkdir -p \"{0}\"`", folder.display(), file.display());
     }
     Ok(())
 }

@@ -162,11 +162,18 @@ impl Site {
 
     /// A command on the database, run in the folder.
     pub fn command(&self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_medfeed"));
+        let mut command = self.command_of(env!("CARGO_BIN_EXE_medfeed"));
+        command.args(args);
+        command
+    }
+
+    /// Another program, run as commands are.
+    pub fn command_of(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("MEDFEED_")) {
             command.env_remove(name);
         }
-        command.env("MEDFEED_DB", self.db()).args(args).current_dir(self.folder()).stdin(Stdio::null());
+        command.env("MEDFEED_DB", self.db()).current_dir(self.folder()).stdin(Stdio::null());
         command
     }
 
