@@ -5,15 +5,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules that a module uses. What those use, it may use too.
-const USES: [(&str, &[&str]); 11] = [
+const USES: [(&str, &[&str]); 12] = [
     ("model", &[]),
     ("store", &["model"]),
     ("view", &["store"]),
     ("token", &["model"]),
     ("query", &["view", "token"]),
     ("contract", &["model"]),
-    ("docs", &["contract"]),
-    ("api", &["query", "token", "docs"]),
+    ("docs", &["contract", "query"]),
+    ("explorer", &["model"]),
+    ("api", &["query", "token", "docs", "explorer"]),
     ("serve", &["api"]),
     ("import", &["store"]),
     ("cli", &["serve", "import"]),

@@ -31,6 +31,9 @@ pub(super) struct ImportArgs {
     /// Only show what would happen
     #[arg(long)]
     dry_run: bool,
+    /// Refuse the run, nothing changed, if there is a warning
+    #[arg(long)]
+    strict: bool,
 }
 
 #[derive(Serialize)]
@@ -62,7 +65,7 @@ pub(super) fn run(common: &Common, args: ImportArgs) -> anyhow::Result<ExitCode>
     let writer = common.open_or_create_writer()?;
     progress.step("checking the rows");
     let mut edit = writer.begin()?;
-    let options = Options { replace: args.replace, allow_removals: args.allow_removals };
+    let options = Options { replace: args.replace, allow_removals: args.allow_removals, ..Options::default() };
     let merged = match import::merge(rows, &edit, &options) {
         Ok(merged) => merged,
         Err(refusal) => {
@@ -70,6 +73,10 @@ pub(super) fn run(common: &Common, args: ImportArgs) -> anyhow::Result<ExitCode>
             return refuse(common, refusal);
         }
     };
+    if args.strict && !merged.warnings.is_empty() {
+        progress.end();
+        return refuse_warnings(common, &merged.warnings);
+    }
     let names: Vec<&str> = sources.iter().map(|source| source.name().as_ref()).collect();
     let what = format!("import {}{}", names.join(" "), if args.replace { " --replace" } else { "" });
     progress.step("writing");
@@ -94,7 +101,7 @@ pub(super) fn run(common: &Common, args: ImportArgs) -> anyhow::Result<ExitCode>
     common.output().result(&imported, text)
 }
 
-fn refuse(common: &Common, refusal: Refusal) -> anyhow::Result<ExitCode> {
+pub(super) fn refuse(common: &Common, refusal: Refusal) -> anyhow::Result<ExitCode> {
     let refused = match &refusal {
         Refusal::BadRows(bad) => {
             Refused { committed: false, error: None, errors: bad.kept(), error_count: bad.total() }
@@ -119,6 +126,22 @@ fn refuse(common: &Common, refusal: Refusal) -> anyhow::Result<ExitCode> {
         }
         other => note(&format!("error: {other}; nothing was changed")),
     }
+    Ok(ExitCode::FAILURE)
+}
+
+/// Refuses a run for what is warned of.
+fn refuse_warnings(common: &Common, warnings: &[Finding]) -> anyhow::Result<ExitCode> {
+    if common.json {
+        let error = "--strict: the run has warnings; nothing was changed".to_owned();
+        let refused = Refused { committed: false, error: Some(error), errors: warnings, error_count: warnings.len() };
+        common.output().result(&refused, "")?;
+        return Ok(ExitCode::FAILURE);
+    }
+    warnings.iter().for_each(|warning| common.output().warning(warning));
+    let count = counted(u64::try_from(warnings.len()).unwrap_or(u64::MAX), "warning");
+    note(&format!(
+        "error: {count}, and --strict refuses those; nothing was changed. Correct them, or leave --strict out"
+    ));
     Ok(ExitCode::FAILURE)
 }
 

@@ -9,10 +9,12 @@ mod examples;
 mod export;
 mod failure;
 mod habits;
+mod health;
 mod import;
 mod key;
 mod license;
 mod license_values;
+mod lint;
 mod log;
 mod manual;
 mod near;
@@ -51,9 +53,15 @@ enum Command {
     /// Serve the database over HTTP
     #[command(args = common::serves())]
     Serve(Box<serve::ServeArgs>),
+    /// Ask the running server whether it is well: for health checks of containers
+    #[command(args = common::tells())]
+    Health(health::HealthArgs),
     /// Bring curated files in: one run is one commit, all or nothing
     #[command(args = common::writes())]
     Import(import::ImportArgs),
+    /// Look for what is most likely a mistake, in files or in the database; change nothing
+    #[command(args = common::writes())]
+    Lint(lint::LintArgs),
     /// Write the whole curated content as import files
     #[command(args = common::reads())]
     Export(export::ExportArgs),
@@ -172,7 +180,9 @@ fn run_command(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Demo(args) => demo::run(common, args),
         Command::Serve(args) => serve::run(common, *args),
+        Command::Health(args) => health::run(common, args),
         Command::Import(args) => import::run(common, args),
+        Command::Lint(args) => lint::run(common, &args),
         Command::Export(args) => export::run(common, args),
         Command::License(command) => license::run(common, command),
         Command::Key(command) => key::run(common, command),
@@ -249,6 +259,50 @@ mod tests {
                 .try_fold(program(), |command, name| command.find_subcommand(name).cloned());
             assert!(known.is_some(), "{path}");
         }
+    }
+
+    /// Which common options each command takes: the letters of `--db`, `--json` and `--wait`.
+    #[test]
+    fn commands_take_the_common_options_that_they_heed() {
+        fn collect(command: &clap::Command, path: &str, found: &mut Vec<String>) {
+            if command.has_subcommands() {
+                for below in command.get_subcommands() {
+                    collect(below, format!("{path} {}", below.get_name()).trim_start(), found);
+                }
+                return;
+            }
+            let common = command.get_arguments().filter(|argument| common::NAMES.contains(&argument.get_id().as_str()));
+            let names: Vec<&str> = common.map(|argument| argument.get_id().as_str()).collect();
+            found.push(format!("{path}: {}", names.join(" ")));
+        }
+        let expected = [
+            "backup: db json",
+            "check: db json wait",
+            "compact: db json wait",
+            "completions: ",
+            "demo: ",
+            "export: db json",
+            "health: json",
+            "import: db json wait",
+            "key create: db json wait",
+            "key list: db json",
+            "key replace: db json wait",
+            "key revoke: db json wait",
+            "license explain: db json",
+            "license list: db json",
+            "license remove: db json wait",
+            "license set: db json wait",
+            "license show: db json",
+            "lint: db json wait",
+            "log: db json",
+            "man: ",
+            "restore: db json wait",
+            "serve: db",
+        ];
+        let mut found = Vec::new();
+        collect(&program(), "", &mut found);
+        found.sort();
+        assert_eq!(found, expected);
     }
 
     #[test]

@@ -25,6 +25,11 @@ pub(super) struct ReadArgs {
 }
 
 impl ReadArgs {
+    /// Whether no file is named.
+    pub fn is_empty(&self) -> bool {
+        self.paths.is_empty()
+    }
+
     /// The files that the paths name.
     ///
     /// # Errors

@@ -18,6 +18,7 @@ use tracing_subscriber::EnvFilter;
 use super::arguments::{parse_duration, parse_filter, parse_listen, parse_url};
 use super::common::Common;
 use super::output::print_line;
+use crate::api::cors::{Cors, Origin};
 use crate::api::{Settings, SnapshotSource};
 use crate::model::network::parse_network;
 use crate::serve::address::{ForwardedHeader, TrustedProxies};
@@ -29,13 +30,17 @@ use crate::serve::pace::Pace;
 use crate::serve::tls::Tls;
 use crate::serve::usage::Usage;
 use crate::serve::{Limits, Setup, Watcher, run_to_end, serve};
+use crate::store::StoreError;
+
+/// Where a server listens by default.
+pub(super) const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
 
 /// Arguments of `medfeed serve`.
 #[derive(Debug, Args)]
 pub(super) struct ServeArgs {
     /// Where to listen; a port alone listens on 127.0.0.1, port 0 picks a free one. A socket passed by systemd is taken
     /// instead
-    #[arg(long, env = "MEDFEED_LISTEN", value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080",
+    #[arg(long, env = "MEDFEED_LISTEN", value_name = "ADDRESS:PORT", default_value = DEFAULT_LISTEN,
           value_parser = parse_listen)]
     listen: SocketAddr,
     /// The certificate chain for HTTPS, in PEM; reloaded when it changes, or on SIGHUP
@@ -59,6 +64,10 @@ pub(super) struct ServeArgs {
     /// A proxy's address or CIDR, whose word on the caller's address is taken; give it once per value
     #[arg(long, env = "MEDFEED_TRUSTED_PROXY", value_name = "CIDR", value_parser = parse_network)]
     trusted_proxy: Vec<IpNet>,
+    /// An origin, as scheme://host[:port], whose browser applications may call the API, or * for every one; give it once per
+    /// value [default: none]
+    #[arg(long, env = "MEDFEED_CORS_ORIGIN", value_name = "ORIGIN")]
+    cors_origin: Vec<Origin>,
     /// The header in which trusted proxies name the caller; the other kind is ignored
     #[arg(long, env = "MEDFEED_FORWARDED_HEADER", value_name = "HEADER", default_value = "x-forwarded-for")]
     forwarded_header: HeaderChoice,
@@ -68,6 +77,9 @@ pub(super) struct ServeArgs {
     /// Hold new commits back until none has come for this long, so that a mistake can be corrected first
     #[arg(long, env = "MEDFEED_CHANGE_DELAY", value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
     change_delay: Duration,
+    /// Make an empty database where there is none, so that the server can start before the first import
+    #[arg(long, env = "MEDFEED_CREATE", value_parser = FalseyValueParser::new())]
+    create: bool,
     #[command(flatten)]
     limits: LimitArgs,
     #[command(flatten)]
@@ -219,7 +231,17 @@ pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> 
             );
         }
     }
-    let watcher = Arc::new(Watcher::open(&common.db, args.change_delay)?);
+    if args.create {
+        create_if_missing(common)?;
+    }
+    let watcher = Watcher::open(&common.db, args.change_delay).map_err(|error| match error {
+        StoreError::NotFound { path } => anyhow!(
+            "there is no database at {}; make one with `medfeed import FILES`, start with an empty one by --create, or name another with --db",
+            path.display()
+        ),
+        error => error.into(),
+    })?;
+    let watcher = Arc::new(watcher);
     watcher.newest().record_cache().set_capacity(args.limits.record_cache_bytes);
     watcher.newest().feed_cache().set_capacity(args.limits.feed_cache_bytes);
     let usage = Arc::new(Usage::open(&common.resolved_db()));
@@ -235,6 +257,7 @@ pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> 
         let mut settings = Settings::of(args.public_url.as_deref().unwrap_or(&url));
         settings.max_uri_bytes = args.limits.max_uri_bytes.get();
         settings.answer_cache_bytes = args.limits.answer_cache_bytes;
+        settings.cors = Cors::new(args.cors_origin);
         if let Some(docs_url) = args.docs_url {
             settings.docs_url = docs_url;
         }
@@ -270,6 +293,23 @@ pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> 
         Ok(ExitCode::SUCCESS)
     })
     .context(NO_RUNTIME)?
+}
+
+/// Makes an empty database where there is none.
+fn create_if_missing(common: &Common) -> anyhow::Result<()> {
+    if common.db.exists() {
+        return Ok(());
+    }
+    let writer = common.open_or_create_writer()?;
+    // Another process may have made it meanwhile.
+    if writer.snapshot()?.commit().seq == 0 {
+        common.commit(writer.begin()?, "an empty database, made by serve --create")?;
+        tracing::warn!(
+            "made an empty database at {}; next: `medfeed import FILES`, `medfeed license set NAME --dataset conferences`, `medfeed key create --license NAME`",
+            common.resolved_db().display()
+        );
+    }
+    Ok(())
 }
 
 /// The context of a failure to start the runtime.

@@ -76,6 +76,8 @@ mod tests {
         "admin-listen",
         "answer-cache-bytes",
         "change-delay",
+        "cors-origin",
+        "create",
         "db",
         "docs-url",
         "drain-timeout",

@@ -19,6 +19,8 @@ use super::usage::Usage;
 use super::watcher::Watcher;
 use crate::api::observe::Observer;
 use crate::api::{Service, Settings, SnapshotSource};
+use crate::model::Dataset;
+use crate::model::time::now;
 
 /// Runs a server to its end on a runtime of its own.
 ///
@@ -65,6 +67,7 @@ pub async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> io::R
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let _watching = setup.watcher.start()?;
+    tell_of_start(&setup)?;
     let metrics = Arc::new(Metrics::new(setup.lost_lines, setup.usage));
     let source: Arc<dyn SnapshotSource> = Arc::<Watcher>::clone(&setup.watcher);
     let observer: Arc<dyn Observer> = Arc::<Metrics>::clone(&metrics);
@@ -95,6 +98,27 @@ pub async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> io::R
     if cut_off > 0 {
         tracing::warn!(connections = cut_off, "the drain time is over; connections were cut off");
     }
+    Ok(())
+}
+
+/// Says in the log what is served, and where.
+fn tell_of_start(setup: &Setup) -> io::Result<()> {
+    let state = setup.watcher.newest();
+    let commit = state.commit();
+    let usable = state.list_keys().into_iter().filter(|key| key.status_after(now(), commit.time).is_usable());
+    let admin = setup.admin.as_ref().map(TcpListener::local_addr).transpose()?;
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        file = %setup.watcher.path().display(),
+        conferences = state.dataset_state(Dataset::Conferences).records,
+        journals = state.dataset_state(Dataset::Journals).records,
+        licenses = state.list_licenses().len(),
+        usable_keys = usable.count(),
+        api = %setup.listener.local_addr()?,
+        admin = admin.map_or("none".to_owned(), |address| address.to_string()),
+        transport = if setup.tls.is_some() { "HTTPS" } else { "plain HTTP" },
+        "serving"
+    );
     Ok(())
 }
 

@@ -9,9 +9,11 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Metric, Registry, Unit};
 
 use super::log::LostLines;
+use super::process::ProcessMetrics;
 use super::usage::Usage;
 use super::watcher::Watcher;
 use crate::api::observe::{Answered, Cause, ConnectionLimit, GivenUp, Observer, RequestLog};
@@ -64,6 +66,7 @@ pub struct Metrics {
     log_lines_lost: Counter,
     lost_lines: LostLines,
     usage: Option<Arc<Usage>>,
+    process: ProcessMetrics,
 }
 
 fn new_duration_histogram() -> Histogram {
@@ -90,6 +93,8 @@ impl Metrics {
     /// Metrics that are all zero.
     pub fn new(lost_lines: LostLines, usage: Option<Arc<Usage>>) -> Metrics {
         let mut all = Registrar(Registry::with_prefix("medfeed"));
+        let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
+        all.0.register("build", "The program that serves", version);
         // They are listed in this order.
         Metrics {
             requests: all.add("requests", "Answered requests"),
@@ -161,6 +166,7 @@ impl Metrics {
             answer_cache_entries: all.add("answer_cache_entries", "Finished answers that are kept in memory"),
             lost_lines,
             usage,
+            process: ProcessMetrics::new(),
             registry: all.0,
         }
     }
@@ -178,8 +184,10 @@ impl Metrics {
         self.answer_cache_entries.set(u64::try_from(answers).unwrap_or(u64::MAX));
         self.answer_cache_bytes.set(bytes);
         self.log_lines_lost.inner().store(self.lost_lines.count(), Ordering::Relaxed);
+        self.process.update();
         let mut text = String::new();
         // Writing to a string cannot fail.
+        let _ = prometheus_client::encoding::text::encode_registry(&mut text, &self.process.registry);
         let _ = prometheus_client::encoding::text::encode(&mut text, &self.registry);
         text
     }
