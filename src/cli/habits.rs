@@ -153,7 +153,7 @@ pub(super) const COMMANDS: &[(&str, &[&str], &str)] = &[
     (
         "",
         &["verify", "validate", "fsck", "doctor"],
-        "write `medfeed check` for the database, `medfeed import FILES --dry-run` for files",
+        "write `medfeed check` for the database, `medfeed lint FILES` for files",
     ),
     ("", &["vacuum", "optimize", "gc", "shrink"], "write `medfeed compact`"),
     ("", &["history", "audit", "changes", "logs"], "write `medfeed log`"),

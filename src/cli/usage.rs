@@ -179,12 +179,12 @@ fn instead_of_command(given: &str, path: &str, command: &Command, program: &Comm
     }
     let known: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
     let shown = |name: &str| format!("medfeed {path} {name}").replace("  ", " ");
-    if let Some(near) = nearest(given, known.iter().copied()) {
-        return format!("write `{}`", shown(near));
-    }
     let elsewhere = commands_with(program, "", &|below| below.get_name() == given);
     if !elsewhere.is_empty() {
         return format!("write `medfeed {}`", elsewhere.join("` or `medfeed "));
+    }
+    if let Some(near) = nearest(given, known.iter().copied()) {
+        return format!("write `{}`", shown(near));
     }
     if Path::new(given).exists() {
         return format!("write `medfeed import {given}` to bring its records in");

@@ -41,7 +41,7 @@ fn without_a_database() {
     check_cases(
         &site,
         &[
-            ("serve --listen 127.0.0.1:0", 1, OnErr, missing),
+            ("serve --listen 127.0.0.1:0", 1, OnErr, "start with an empty one by --create"),
             ("export out", 1, OnErr, missing),
             ("check", 1, OnErr, missing),
             ("license list", 1, OnErr, missing),
