@@ -81,13 +81,14 @@ pub(super) fn changes(
     page.end_changes(rows.has_more, &token);
     let mut representation = Representation::page(page, &view, gzip)?;
     if let Start::After(position) = start {
-        representation.feed = Some(FeedUse { dataset, position, behind_s: behind_s(&view, position)? });
+        let newest_at = view.known_newest().map_or(caller.snapshot.commit().time, |(_, time)| time);
+        representation.feed = Some(FeedUse { dataset, position, behind_s: behind_s(&view, position)?, newest_at });
     }
     Ok(Outcome::made(&view, representation)?)
 }
 
 /// By how many seconds the feed's newest entry is later than a position.
-fn behind_s(view: &View<'_>, position: u64) -> Result<u64, StoreError> {
+pub(crate) fn behind_s(view: &View<'_>, position: u64) -> Result<u64, StoreError> {
     let witness = view.witness()?.seq;
     if position >= witness {
         return Ok(0);

@@ -22,6 +22,7 @@ use crate::api::cors::{Cors, Origin};
 use crate::api::{Settings, SnapshotSource};
 use crate::model::network::parse_network;
 use crate::serve::address::{ForwardedHeader, TrustedProxies};
+use crate::serve::admin::AdminSetup;
 use crate::serve::connection::ConnectionLimits;
 use crate::serve::guard::Timeouts;
 use crate::serve::listen;
@@ -71,9 +72,13 @@ pub(super) struct ServeArgs {
     /// The header in which trusted proxies name the caller; the other kind is ignored
     #[arg(long, env = "MEDFEED_FORWARDED_HEADER", value_name = "HEADER", default_value = "x-forwarded-for")]
     forwarded_header: HeaderChoice,
-    /// Where to serve /metrics, /livez and /readyz for monitoring; the log tells a port picked by 0 [default: nowhere]
+    /// Where to serve a page for operators, /metrics, /livez and /readyz; the log tells a port picked by 0 [default: nowhere]
     #[arg(long, env = "MEDFEED_ADMIN_LISTEN", value_name = "ADDRESS:PORT", value_parser = parse_listen)]
     admin_listen: Option<SocketAddr>,
+    /// A name of this machine that requests for the page and /metrics may carry in Host, beside addresses and localhost; give
+    /// it once per value
+    #[arg(long, env = "MEDFEED_ADMIN_HOST", value_name = "NAME", value_parser = parse_text)]
+    admin_host: Vec<String>,
     /// Hold new commits back until none has come for this long, so that a mistake can be corrected first
     #[arg(long, env = "MEDFEED_CHANGE_DELAY", value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
     change_delay: Duration,
@@ -236,7 +241,7 @@ pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> 
     }
     let watcher = Watcher::open(&common.db, args.change_delay).map_err(|error| match error {
         StoreError::NotFound { path } => anyhow!(
-            "there is no database at {}; make one with `medfeed import FILES`, start with an empty one by --create, or name another with --db",
+            "there is no database at {}; create one with `medfeed import`, start with an empty one by --create, or name another with --db",
             path.display()
         ),
         error => error.into(),
@@ -267,7 +272,7 @@ pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> 
                 let admin = TcpListener::bind(address).await.map_err(|error| cannot_listen(address, error))?;
                 // With port 0 only the log tells the port: the first line of standard output is the API's.
                 tracing::info!("listening for monitoring on http://{}", admin.local_addr()?);
-                Some(admin)
+                Some(AdminSetup { listener: admin, hosts: args.admin_host })
             }
         };
         let _recording = usage.start()?;

@@ -10,7 +10,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use super::address::TrustedProxies;
-use super::admin::Admin;
+use super::admin::subject::Subject;
+use super::admin::{self, AdminSetup};
 use super::log::LostLines;
 use super::metrics::Metrics;
 use super::server::{Limits, Server};
@@ -49,8 +50,8 @@ pub struct Setup {
     pub tls: Option<Arc<Tls>>,
     /// The resource limits.
     pub limits: Limits,
-    /// The listener for monitoring.
-    pub admin: Option<TcpListener>,
+    /// Where operators and their monitoring are answered.
+    pub admin: Option<AdminSetup>,
     /// The record of key usage.
     pub usage: Option<Arc<Usage>>,
     /// The count of lost log lines.
@@ -68,14 +69,22 @@ pub async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> io::R
     let mut interrupt = signal(SignalKind::interrupt())?;
     let _watching = setup.watcher.start()?;
     tell_of_start(&setup)?;
-    let metrics = Arc::new(Metrics::new(setup.lost_lines, setup.usage));
+    let metrics = Arc::new(Metrics::new(setup.lost_lines, setup.usage.clone()));
     let source: Arc<dyn SnapshotSource> = Arc::<Watcher>::clone(&setup.watcher);
     let observer: Arc<dyn Observer> = Arc::<Metrics>::clone(&metrics);
     let service = Arc::new(Service::observed(setup.settings, source, observer));
     let (stop, stopping) = watch::channel(false);
-    if let Some(listener) = setup.admin {
-        let (watcher, service) = (Arc::clone(&setup.watcher), Arc::clone(&service));
-        tokio::spawn(Admin { metrics, watcher, service, stopping }.run(listener));
+    if let Some(admin) = setup.admin {
+        let subject = Subject {
+            metrics,
+            watcher: Arc::clone(&setup.watcher),
+            service: Arc::clone(&service),
+            usage: setup.usage,
+            limits: setup.limits,
+            started_at: now(),
+            stopping,
+        };
+        tokio::spawn(admin::run(subject, admin));
     }
     tokio::spawn(reload(setup.tls.clone(), signal(SignalKind::hangup())?));
     let server = Server::new(setup.listener, service, setup.proxies, setup.tls, setup.limits)
@@ -106,7 +115,7 @@ fn tell_of_start(setup: &Setup) -> io::Result<()> {
     let state = setup.watcher.newest();
     let commit = state.commit();
     let usable = state.list_keys().into_iter().filter(|key| key.status_after(now(), commit.time).is_usable());
-    let admin = setup.admin.as_ref().map(TcpListener::local_addr).transpose()?;
+    let admin = setup.admin.as_ref().map(|admin| admin.listener.local_addr()).transpose()?;
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         file = %setup.watcher.path().display(),

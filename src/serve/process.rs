@@ -65,7 +65,7 @@ mod linux {
             registry.register_with_unit("process_start_time", start, seconds, self.started.clone());
             let resident = "Memory that the process has in use";
             registry.register_with_unit("process_resident_memory", resident, Unit::Bytes, self.resident.clone());
-            let addressed = "Memory that the process has addresses for, the mapped database included";
+            let addressed = "Memory that the process has addresses for";
             registry.register_with_unit("process_virtual_memory", addressed, Unit::Bytes, self.virtual_memory.clone());
             registry.register("process_open_fds", "Open files and sockets", self.open_fds.clone());
             registry.register("process_max_fds", "Files and sockets that may be open", self.max_fds.clone());

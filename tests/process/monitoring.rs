@@ -246,7 +246,9 @@ fn readiness_follows_the_database_file() {
     }
     ready(&mut admin, 200, 1.0);
 
-    for (target, status) in [("/", 404), ("/metric", 404), ("/metrics/", 404), ("/v1/status", 404), ("/livez", 200)] {
+    for (target, status) in
+        [("/", 200), ("/page", 404), ("/metric", 404), ("/metrics/", 404), ("/v1/status", 404), ("/livez", 200)]
+    {
         assert_eq!(admin.get(target).status, status, "{target}");
     }
     let address: SocketAddr = admin.address();

@@ -18,7 +18,7 @@ use crate::cli::output::print_line;
 use crate::explorer::Demo;
 use crate::explorer::demo::DemoEdit;
 use crate::import::{self, Bounds, Options, Source};
-use crate::model::{Conference, ConferenceFields, Dataset, DateStatus, Id, ReferenceKind, Timestamp};
+use crate::model::{Conference, ConferenceFields, Dataset, DateStatus, Id, ReferenceKind};
 use crate::serve::Watcher;
 use crate::serve::background::BackgroundTasks;
 use crate::store::write::batch::Curation;
@@ -117,7 +117,7 @@ impl Curator {
         edit.describe(words.clone());
         edit.commit()?;
         let commit = writer.snapshot()?.commit();
-        let at: Timestamp = commit.time;
+        let at = commit.time.to_string();
         Ok(Some((DemoEdit { number: 0, at, words, dataset: Dataset::Conferences, ids }, commit.seq)))
     }
 
