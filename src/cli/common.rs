@@ -38,12 +38,17 @@ pub(super) fn serves() -> [Arg; 1] {
     [db.value_parser(value_parser!(PathBuf)).help("The database file").help_heading(HEADING)]
 }
 
-/// The common arguments of a command that reads the database.
-pub(super) fn reads() -> [Arg; 2] {
-    let [db] = serves();
+/// The common argument of a command that tells something, and uses no database.
+pub(super) fn tells() -> [Arg; 1] {
     let json = Arg::new(JSON).long(JSON).env("MEDFEED_JSON").action(ArgAction::SetTrue);
     let json = json.value_parser(FalseyValueParser::new());
-    [db, json.help("Print one JSON object on standard output, for scripts").help_heading(HEADING)]
+    [json.help("Print one JSON object on standard output, for scripts").help_heading(HEADING)]
+}
+
+/// The common arguments of a command that reads the database.
+pub(super) fn reads() -> [Arg; 2] {
+    let ([db], [json]) = (serves(), tells());
+    [db, json]
 }
 
 /// The common arguments of a command that takes the writer's lock.
@@ -58,7 +63,7 @@ pub(super) fn writes() -> [Arg; 3] {
 pub(super) fn require_folder(file: &Path) -> anyhow::Result<()> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
     if let Some(folder) = folder.filter(|folder| !folder.exists()) {
-        bail!("there is no folder {} for {}; create it: `mkdir -p {0}`", folder.display(), file.display());
+        bail!("there is no folder {} for {}; create it: `mkdir -p \"{0}\"`", folder.display(), file.display());
     }
     Ok(())
 }

@@ -22,6 +22,7 @@ pub(super) const EXAMPLES: &[Examples] = &[
         "serve",
         &[
             "medfeed serve",
+            "medfeed serve --listen 8090 --create",
             "medfeed serve --listen 0.0.0.0:8443 --tls-cert chain.pem --tls-key key.pem",
             "medfeed serve --public-url https://feed.example.org --trusted-proxy 127.0.0.1",
         ],
@@ -35,6 +36,8 @@ pub(super) const EXAMPLES: &[Examples] = &[
             "medfeed import - --dataset journals --format jsonl < new.txt",
         ],
     ),
+    ("health", &["medfeed health", "medfeed health --admin-listen 127.0.0.1:9090"]),
+    ("lint", &["medfeed lint data", "medfeed lint"]),
     ("export", &["medfeed export content", "medfeed export content --format csv"]),
     (
         "license set",

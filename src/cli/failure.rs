@@ -44,7 +44,7 @@ fn remedy(kind: ErrorKind, message: &str) -> Option<String> {
         ErrorKind::NotADirectory => {
             "a part of the path is a file where a folder is needed; name another path".to_owned()
         }
-        ErrorKind::AlreadyExists => "choose another name, or remove it".to_owned(),
+        ErrorKind::AlreadyExists => "a file of that name is there; choose another name".to_owned(),
         ErrorKind::ReadOnlyFilesystem => "the file system takes no writes; choose another place".to_owned(),
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "free some room on the disk".to_owned(),
         ErrorKind::AddrInUse => "another program listens there; stop it, or choose another address".to_owned(),

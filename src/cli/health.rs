@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
 
-use super::arguments::parse_duration;
+use super::arguments::{parse_duration, parse_listen};
 use super::common::Common;
 use super::serve::{DEFAULT_LISTEN, NO_RUNTIME};
 use crate::serve::health::Probe;
@@ -18,10 +18,11 @@ use crate::serve::run_to_end;
 #[derive(Debug, Args)]
 pub(super) struct HealthArgs {
     /// Where the server listens; 0.0.0.0 and [::] are asked on this machine
-    #[arg(long, env = "MEDFEED_LISTEN", value_name = "ADDRESS:PORT", default_value = DEFAULT_LISTEN)]
+    #[arg(long, env = "MEDFEED_LISTEN", value_name = "ADDRESS:PORT", default_value = DEFAULT_LISTEN,
+          value_parser = parse_listen)]
     listen: SocketAddr,
     /// Where the server's /readyz is, which is asked instead [default: nowhere, /v1/status is asked]
-    #[arg(long, env = "MEDFEED_ADMIN_LISTEN", value_name = "ADDRESS:PORT")]
+    #[arg(long, env = "MEDFEED_ADMIN_LISTEN", value_name = "ADDRESS:PORT", value_parser = parse_listen)]
     admin_listen: Option<SocketAddr>,
     /// The certificate that the server shows, in PEM: exactly this one is accepted
     #[arg(long, env = "MEDFEED_TLS_CERT", value_name = "FILE")]

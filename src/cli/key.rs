@@ -214,15 +214,14 @@ fn require_key(edit: &Edit<'_>, id: &str) -> anyhow::Result<()> {
     if keys.iter().any(|key| key.id == id) {
         return Ok(());
     }
-    let missing = StoreError::NoSuchKey(id.to_owned());
     if let Some(near) = nearest(id, keys.iter().map(|key| key.id.as_str())) {
-        bail!("{missing}; did you mean `{near}`?");
+        bail!("there is no key `{id}`; did you mean `{near}`?");
     }
     let of_license: Vec<&str> = keys.iter().filter(|key| key.license_name == id).map(|key| key.id.as_str()).collect();
     if !of_license.is_empty() {
-        bail!("{missing}, but a license; its keys are `{}`", of_license.join("`, `"));
+        bail!("there is no key `{id}`, but a license; its keys are `{}`", of_license.join("`, `"));
     }
-    Err(missing.into())
+    Err(StoreError::NoSuchKey(id.to_owned()).into())
 }
 
 /// Refuses a key given instead of its id, without printing it: what scripts print ends in logs.

@@ -298,10 +298,9 @@ pub(super) fn find_license<'s>(snapshot: &'s Snapshot, name: &str) -> anyhow::Re
         return Ok(license);
     }
     let licenses = snapshot.list_licenses();
-    let missing = StoreError::NoSuchLicense(name.to_owned());
     match nearest(name, licenses.iter().map(|license| license.name.as_str())) {
-        Some(near) => bail!("{missing}; did you mean `{near}`?"),
-        None => Err(missing.into()),
+        Some(near) => bail!("there is no license `{name}`; did you mean `{near}`?"),
+        None => Err(StoreError::NoSuchLicense(name.to_owned()).into()),
     }
 }
 

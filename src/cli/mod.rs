@@ -9,6 +9,7 @@ mod demo;
 mod examples;
 mod export;
 mod failure;
+mod habits;
 mod health;
 mod import;
 mod key;
@@ -58,6 +59,7 @@ enum Command {
     #[command(args = common::serves())]
     Serve(Box<serve::ServeArgs>),
     /// Ask the running server whether it is well: for health checks of containers
+    #[command(args = common::tells())]
     Health(health::HealthArgs),
     /// Bring curated files in: one run is one commit, all or nothing
     #[command(args = common::writes())]
@@ -144,7 +146,8 @@ pub fn run() -> ExitCode {
         Err(error) => {
             let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
             if !asked && arguments.iter().any(|argument| argument == "--json") {
-                Output::new(true).error(&error.render().to_string());
+                let told = error.render().to_string();
+                Output::new(true).error(told.strip_prefix("error: ").unwrap_or(&told));
             }
             if given_text_steers(arguments) {
                 note(&error.render().to_string());
@@ -233,5 +236,97 @@ mod tests {
             let (_, _, name) = Cli::parse_named(given).unwrap();
             assert_eq!(name, expected, "{arguments}");
         }
+    }
+
+    /// The words of a line as a shell takes them, up to a redirection or pipe.
+    fn words(line: &str) -> Vec<OsString> {
+        let (mut words, mut quoted) = (vec![String::new()], false);
+        for letter in line.chars() {
+            match letter {
+                '"' => quoted = !quoted,
+                ' ' if !quoted => words.push(String::new()),
+                _ => words.last_mut().unwrap().push(letter),
+            }
+        }
+        words.into_iter().take_while(|word| !["<", ">", "|"].contains(&word.as_str())).map(OsString::from).collect()
+    }
+
+    #[test]
+    fn every_command_has_examples_that_it_takes() {
+        fn check(command: &clap::Command, path: &str) {
+            assert!(command.has_subcommands() || !examples::of(path).is_empty(), "{path} has no example");
+            for line in examples::of(path) {
+                assert!(line.starts_with(format!("medfeed {path}").trim_end()), "{path}: {line}");
+                Cli::parse_named(words(line)).unwrap_or_else(|error| panic!("{line}: {error}"));
+            }
+            for below in command.get_subcommands() {
+                check(below, format!("{path} {}", below.get_name()).trim_start());
+            }
+        }
+        check(&program(), "");
+        for (path, _) in examples::EXAMPLES {
+            let known = path
+                .split(' ')
+                .filter(|name| !name.is_empty())
+                .try_fold(program(), |command, name| command.find_subcommand(name).cloned());
+            assert!(known.is_some(), "{path}");
+        }
+    }
+
+    /// Which common options each command takes: the letters of `--db`, `--json` and `--wait`.
+    #[test]
+    fn commands_take_the_common_options_that_they_heed() {
+        fn collect(command: &clap::Command, path: &str, found: &mut Vec<String>) {
+            if command.has_subcommands() {
+                for below in command.get_subcommands() {
+                    collect(below, format!("{path} {}", below.get_name()).trim_start(), found);
+                }
+                return;
+            }
+            let common = command.get_arguments().filter(|argument| common::NAMES.contains(&argument.get_id().as_str()));
+            let names: Vec<&str> = common.map(|argument| argument.get_id().as_str()).collect();
+            found.push(format!("{path}: {}", names.join(" ")));
+        }
+        let expected = [
+            "backup: db json",
+            "check: db json wait",
+            "compact: db json wait",
+            "completions: ",
+            "demo: ",
+            "export: db json",
+            "health: json",
+            "import: db json wait",
+            "key create: db json wait",
+            "key list: db json",
+            "key replace: db json wait",
+            "key revoke: db json wait",
+            "license explain: db json",
+            "license list: db json",
+            "license remove: db json wait",
+            "license set: db json wait",
+            "license show: db json",
+            "lint: db json wait",
+            "log: db json",
+            "man: ",
+            "restore: db json wait",
+            "serve: db",
+        ];
+        let mut found = Vec::new();
+        collect(&program(), "", &mut found);
+        found.sort();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn habits_are_of_commands_that_there_are() {
+        for (path, typed, _) in habits::COMMANDS {
+            let command = path
+                .split(' ')
+                .filter(|name| !name.is_empty())
+                .try_fold(program(), |command, name| command.find_subcommand(name).cloned());
+            let command = command.unwrap_or_else(|| panic!("{path}"));
+            assert!(typed.iter().all(|typed| command.find_subcommand(typed).is_none()), "{path}: {typed:?}");
+        }
+        program().debug_assert();
     }
 }

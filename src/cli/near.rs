@@ -2,7 +2,7 @@
 
 use crate::model::fold::fold;
 
-/// The known word that is hardly more than a typing error away: a letter in four or five, or the given one is its only
+/// The known word that is hardly more than a typing error away: a letter in four, or the given one is its only
 /// beginning or another form of it (`conference`, `Conferences`).
 pub(super) fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     const MAX_BYTES: usize = 128;
@@ -15,7 +15,7 @@ pub(super) fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>)
         let known = comparable(name);
         let distance =
             if length >= 4 && known.starts_with(&given) { 1 } else { strsim::damerau_levenshtein(&given, &known) };
-        let allowed = if length < 3 { 0 } else { length.max(known.chars().count()).div_ceil(5) };
+        let allowed = if length < 3 { 0 } else { (length.max(known.chars().count()) / 4).max(1) };
         (distance <= allowed).then_some((distance, name))
     });
     near.min_by_key(|(distance, _)| *distance).map(|(_, name)| name)
@@ -47,7 +47,7 @@ mod tests {
             ("host", "log", false),
             ("ls", "log", false),
             ("Narnia", "Romania", false),
-            ("Niger", "Nigeria", false),
+            ("Niger", "Nigeria", true),
             ("Austria", "Australia", true),
             ("x", "y", false),
             ("", "", false),

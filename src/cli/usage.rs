@@ -3,206 +3,14 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use clap::Command;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, Command};
 
 use super::common;
 use super::examples;
+use super::habits::{COMMANDS, OPTIONS};
 use super::near::nearest;
-
-/// What people type from other programs, by the command that it is typed in (`*`: any), and what is written here.
-const OPTIONS: &[(&str, &[&str], &str)] = &[
-    ("serve", &["--port", "-p", "-P"], "write `--listen 127.0.0.1:8080`, or `--listen 8080`"),
-    ("demo", &["--port", "-p", "-P"], "write `--listen 127.0.0.1:8080`, or `--listen 8080`"),
-    ("serve", &["--host", "--bind", "--address", "--addr", "-b", "-H", "-l"], "write `--listen 127.0.0.1:8080`"),
-    ("demo", &["--host", "--bind", "--address", "--addr", "-b", "-H", "-l"], "write `--listen 127.0.0.1:8080`"),
-    (
-        "serve",
-        &["--cert", "--certificate", "--ssl-cert", "--https", "--tls", "--ssl"],
-        "HTTPS is `--tls-cert chain.pem --tls-key key.pem`",
-    ),
-    ("serve", &["--key", "--ssl-key", "--private-key"], "write `--tls-key key.pem`, beside `--tls-cert chain.pem`"),
-    ("serve", &["--url", "--base-url", "--root-url"], "write `--public-url https://feed.example.org`"),
-    (
-        "serve",
-        &["--proxy", "--trust-proxy", "--behind-proxy"],
-        "write `--trusted-proxy 127.0.0.1`, the proxy's address",
-    ),
-    ("serve", &["--metrics", "--metrics-port", "--admin", "--admin-port"], "write `--admin-listen 127.0.0.1:9090`"),
-    ("serve", &["--workers", "--threads", "-w"], "there is one thread per processor; leave it out"),
-    (
-        "serve",
-        &["--daemon", "--background", "-d"],
-        "a server runs in the foreground; let systemd keep it, or end the line with ` &`",
-    ),
-    (
-        "serve",
-        &["--timeout"],
-        "write `--idle-timeout`, `--header-timeout` or `--write-timeout`, such as `--idle-timeout 60s`",
-    ),
-    ("serve", &["--log-level", "--level"], "write `--log warn`"),
-    (
-        "import",
-        &["--input", "--file", "-f", "-i", "--path", "--from"],
-        "name the files without an option: `medfeed import conferences.csv`",
-    ),
-    (
-        "import",
-        &["--type", "--kind"],
-        "write `--dataset conferences`, with `-` for standard input; a file's name tells it",
-    ),
-    (
-        "import",
-        &["--force", "-y", "--yes"],
-        "an import asks nothing; `--replace` and `--allow-removals N` allow removals",
-    ),
-    (
-        "import",
-        &["--delete", "--remove", "--sync", "--prune"],
-        "`--replace` removes the records that the files do not hold; one is removed by a line `{\"id\": 5, \"deleted\": true}`",
-    ),
-    (
-        "export",
-        &["--output", "--out", "-o", "--dir", "--folder"],
-        "name the folder without an option: `medfeed export content`",
-    ),
-    (
-        "backup",
-        &["--output", "--out", "-o", "--file", "-f", "--to"],
-        "name the file without an option: `medfeed backup backup.redb`",
-    ),
-    (
-        "restore",
-        &["--input", "--file", "-f", "-i", "--from"],
-        "name the file without an option: `medfeed restore backup.redb`",
-    ),
-    ("restore", &["--force", "-y"], "write `--yes`"),
-    ("license remove", &["--force", "-y"], "write `--yes`"),
-    ("license *", &["--name", "-n", "--license"], "name the license without an option: `medfeed license show acme`"),
-    (
-        "license set",
-        &["--area", "--areas", "--therapy", "--ta", "--therapy-areas"],
-        "write `--therapy-area Oncology`, once per value",
-    ),
-    ("license set", &["--countries"], "write `--country Japan`, once per value"),
-    ("license set", &["--from", "--to", "--since"], "write a range of years: `--year 2025..2027`"),
-    ("license set", &["--limit", "--rate", "--rpm"], "write `--rate-limit 600`"),
-    (
-        "license set",
-        &["--force", "-f", "-y"],
-        "write `--widen` to drop a restriction, `--yes` to state an unknown value",
-    ),
-    ("license set", &["--all"], "write `--dataset conferences --dataset journals`"),
-    ("key create", &["--name", "-n", "--description", "--note", "--comment"], "write `--label \"Acme data team\"`"),
-    (
-        "key create",
-        &["--expiry", "--ttl", "--valid", "--expires-in", "--expires-at", "--until"],
-        "write `--expires 30d`, or `--expires 2026-12-31`",
-    ),
-    (
-        "key create",
-        &["--ip", "--ips", "--cidr", "--allow", "--allowed-ips"],
-        "write `--allow-ip 192.0.2.0/24`, once per value",
-    ),
-    ("key create", &["--scope", "--dataset", "--role"], "what a key shows is its license's: `medfeed license set`"),
-    ("key *", &["--id"], "name the key's id without an option: `medfeed key revoke key_0123456789`"),
-    ("key replace", &["--grace", "--keep"], "write `--overlap 24h`"),
-    ("log", &["-n", "--lines", "--tail", "--count", "--last"], "write `--limit 20`"),
-    ("*", &["--database", "--file", "--db-path", "--data", "-d", "-D"], "the database is named by `--db medfeed.redb`"),
-    (
-        "*",
-        &["--config", "-c", "--conf"],
-        "there is no configuration file; write options, or set their variables (`MEDFEED_DB`)",
-    ),
-    ("*", &["--verbose", "-v", "-vv", "--debug"], "only `serve` and `demo` log; write `--log debug` there"),
-    ("*", &["--quiet", "-q", "--silent"], "add `> /dev/null` to print no result; errors still stand on standard error"),
-    ("*", &["--output", "-o", "--format", "-f"], "`--json` prints one JSON object; text is the default"),
-    ("*", &["--timeout"], "commands that write take `--wait 30s`"),
-    ("*", &["--dry", "--simulate", "-n"], "write `--dry-run`, where `medfeed help COMMAND` lists it"),
-    ("*", &["-j"], "write `--json`"),
-    ("*", &["-?", "-help", "/?"], "write `--help`"),
-];
-
-/// The same for commands: where they are typed, what is typed, and what is written here.
-const COMMANDS: &[(&str, &[&str], &str)] = &[
-    ("", &["start", "run", "server", "up", "daemon", "listen", "web", "http", "serv"], "write `medfeed serve`"),
-    (
-        "",
-        &["init", "create", "migrate", "setup", "new"],
-        "the first `medfeed import` or `medfeed license set` makes the database",
-    ),
-    (
-        "",
-        &["load", "upload", "ingest", "sync", "update", "upsert", "insert", "push"],
-        "write `medfeed import conferences.csv`",
-    ),
-    (
-        "",
-        &["add"],
-        "write `medfeed import conferences.csv` for records, `medfeed license set acme --dataset conferences` for a license",
-    ),
-    (
-        "",
-        &["users", "user", "accounts", "account", "clients", "customers", "tenant"],
-        "who may see what are licenses and their keys: `medfeed license list`, `medfeed key list`",
-    ),
-    ("", &["licenses", "licence", "licences"], "write `medfeed license list`"),
-    ("", &["keys", "token", "tokens", "apikey", "api-key"], "write `medfeed key list`"),
-    (
-        "",
-        &["ls", "status", "info", "stats", "get"],
-        "write `medfeed license list`, `medfeed key list`, or `medfeed log`",
-    ),
-    ("", &["dump", "download", "pull"], "write `medfeed export content`"),
-    ("", &["save", "snapshot", "copy"], "write `medfeed backup backup.redb`"),
-    (
-        "",
-        &["rollback", "undo", "revert"],
-        "write `medfeed restore backup.redb`; import an older file to correct records",
-    ),
-    (
-        "",
-        &["verify", "validate", "fsck", "doctor"],
-        "write `medfeed check` for the database, `medfeed import FILES --dry-run` for files",
-    ),
-    ("", &["vacuum", "optimize", "gc", "shrink"], "write `medfeed compact`"),
-    ("", &["history", "audit", "changes", "logs"], "write `medfeed log`"),
-    (
-        "",
-        &["config", "configure", "settings"],
-        "there is no configuration file; `medfeed serve --help` lists the options and their variables",
-    ),
-    (
-        "",
-        &["delete", "rm", "del"],
-        "write `medfeed license remove acme` or `medfeed key revoke ID`; a record is removed by importing a line `{\"id\": 5, \"deleted\": true}`",
-    ),
-    ("", &["version"], "write `medfeed --version`"),
-    ("", &["manual", "docs"], "write `medfeed help` or `medfeed man`; a server shows its reference at /docs"),
-    (
-        "",
-        &["stop", "restart", "reload", "kill"],
-        "a server ends with Ctrl-C or SIGTERM; with systemd: `systemctl restart medfeed`",
-    ),
-    (
-        "license",
-        &["add", "create", "new", "update", "edit", "change", "grant"],
-        "write `medfeed license set acme --dataset conferences`",
-    ),
-    ("license", &["delete", "rm", "del", "revoke"], "write `medfeed license remove acme`"),
-    ("license", &["ls", "all"], "write `medfeed license list`"),
-    ("license", &["get", "info", "view"], "write `medfeed license show acme`"),
-    ("license", &["why", "check", "test"], "write `medfeed license explain acme conferences 17`"),
-    ("key", &["add", "new", "issue", "generate", "set"], "write `medfeed key create --license acme`"),
-    (
-        "key",
-        &["delete", "remove", "rm", "del", "disable"],
-        "write `medfeed key revoke ID`; `medfeed key list` shows the ids",
-    ),
-    ("key", &["rotate", "renew", "roll"], "write `medfeed key replace ID --overlap 24h`"),
-    ("key", &["ls", "show", "all", "get"], "write `medfeed key list`; a key itself is shown only when it is made"),
-];
 
 /// Adds to a usage error what to write instead, and takes away suggestions that are far from what was typed.
 pub(super) fn explain(mut error: clap::Error, program: &Command, arguments: &[OsString]) -> clap::Error {
@@ -229,11 +37,9 @@ pub(super) fn explain(mut error: clap::Error, program: &Command, arguments: &[Os
             nearest(value.as_deref().unwrap_or_default(), known.iter().map(String::as_str))
                 .map(|near| format!("write `{near}`"))
         }
-        (ErrorKind::ValueValidation, Some(argument)) if argument.ends_with("<N>") => {
+        (ErrorKind::ValueValidation, Some(argument)) => {
             let known = command.get_arguments().find(|known| known.to_string() == argument);
-            let default = known.and_then(|known| known.get_default_values().first());
-            let default = default.map_or("100".into(), |default| default.to_string_lossy());
-            Some(format!("write a whole number in digits, such as {default}"))
+            instead_of_invalid(known, &value.unwrap_or_default(), &reason(&error), arguments)
         }
         (ErrorKind::ArgumentConflict, _) => Some("give the option once".to_owned()),
         _ => return error,
@@ -253,6 +59,33 @@ pub(super) fn explain(mut error: clap::Error, program: &Command, arguments: &[Os
     // The parser's own usage line may hold an argument that it only guessed.
     error.insert(ContextKind::Usage, ContextValue::StyledStr(command.clone().render_usage()));
     error
+}
+
+fn reason(error: &clap::Error) -> String {
+    std::error::Error::source(error).map(ToString::to_string).unwrap_or_default()
+}
+
+/// What to write instead of a value that its argument does not take, where the reason does not say it.
+fn instead_of_invalid(argument: Option<&Arg>, value: &str, reason: &str, given: &[OsString]) -> Option<String> {
+    let argument = argument?;
+    let option = format!("--{}", argument.get_long().unwrap_or_default());
+    if let Some(variable) = argument.get_env()
+        && !given.iter().any(|given| given.to_string_lossy().starts_with(&option))
+    {
+        return Some(format!(
+            "the value is that of the variable `{}`; correct or unset it",
+            variable.to_string_lossy()
+        ));
+    }
+    if argument.get_value_names().is_some_and(|names| names.iter().any(|name| name == "N")) {
+        let default = argument.get_default_values().first().map(|default| default.to_string_lossy());
+        return Some(format!("write a whole number, such as {}", default.as_deref().unwrap_or("100")));
+    }
+    // A reason that lists the known words names them between backticks.
+    let words = reason.split('`').skip(1).step_by(2).filter(|word| *word != value);
+    nearest(value, words)
+        .filter(|near| !reason.contains(&format!("write `{near}`")))
+        .map(|near| format!("write `{near}`"))
 }
 
 /// The command that arguments name, and its name with those above it.
@@ -284,12 +117,21 @@ fn instead_of_argument(given: &str, path: &str, command: &Command, program: &Com
     let shown = format!("medfeed {path}");
     let shown = shown.trim_end();
     let long = name.trim_start_matches('-');
-    if let Some((.., tip)) = OPTIONS.iter().find(|(row, typed, _)| is_in(row, path) && typed.contains(&name)) {
-        return (*tip).to_owned();
+    let habit = |is_row: &dyn Fn(&str) -> bool| {
+        OPTIONS.iter().find(|(row, typed, _)| is_row(row) && typed.contains(&name)).map(|(.., tip)| (*tip).to_owned())
+    };
+    if let Some(tip) = habit(&|row| row != "*" && is_in(row, path)) {
+        return tip;
     }
     let known: Vec<&str> = command.get_arguments().filter_map(|known| known.get_long()).collect();
     if let Some(near) = nearest(long, known.iter().copied()) {
         return format!("write `--{near}`");
+    }
+    if let Some(tip) = habit(&|row| row == "*") {
+        return tip;
+    }
+    if let Some(tip) = habit(&|row| path.is_empty() && row == "serve") {
+        return format!("{tip}, after `medfeed serve`");
     }
     if common::NAMES.contains(&long) {
         return format!("`{shown}` has no use for `--{long}`; leave it out");
@@ -337,17 +179,18 @@ fn instead_of_command(given: &str, path: &str, command: &Command, program: &Comm
     }
     let known: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
     let shown = |name: &str| format!("medfeed {path} {name}").replace("  ", " ");
-    if let Some(near) = nearest(given, known.iter().copied()) {
-        return format!("write `{}`", shown(near));
-    }
     let elsewhere = commands_with(program, "", &|below| below.get_name() == given);
     if !elsewhere.is_empty() {
         return format!("write `medfeed {}`", elsewhere.join("` or `medfeed "));
     }
+    if let Some(near) = nearest(given, known.iter().copied()) {
+        return format!("write `{}`", shown(near));
+    }
     if Path::new(given).exists() {
         return format!("write `medfeed import {given}` to bring its records in");
     }
-    format!("the commands are {}", known.join(", "))
+    let known: Vec<&str> = known.into_iter().filter(|known| *known != "help").collect();
+    format!("write one of {}, such as `{}`", known.join(", "), shown(known.first().unwrap_or(&"help")))
 }
 
 /// The commands, by their whole names, of which something is true.

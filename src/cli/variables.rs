@@ -5,15 +5,16 @@ use std::ffi::OsString;
 
 use clap::Command;
 
+use super::habits::OPTIONS;
 use super::near::nearest;
 use super::output::note;
 use crate::model::printable::Printable;
 
 const PREFIX: &str = "MEDFEED_";
 
-/// What variables mean that are of no option: the key in lines for curl, and what tests and benchmarks heed.
-const OTHERS: [&str; 9] =
-    ["KEY", "REAL_DATA", "STATIC_TARGET", "CHROMEDRIVER", "AXE", "SEED", "CASES", "MUTATIONS", "BENCH_"];
+/// Variables of no option: the key in lines for curl, the host's name in deploy/, and what tests and benchmarks heed.
+const OTHERS: [&str; 10] =
+    ["KEY", "HOST", "REAL_DATA", "STATIC_TARGET", "CHROMEDRIVER", "AXE", "SEED", "CASES", "MUTATIONS", "BENCH_"];
 
 /// The options of all commands: each name with its variable, if it has one.
 pub(super) fn options(program: &Command) -> BTreeMap<String, Option<String>> {
@@ -53,10 +54,12 @@ fn unheeded(program: &Command, names: impl Iterator<Item = OsString>) -> Vec<Str
         }
         let option = rest.to_ascii_lowercase().replace('_', "-");
         let near = nearest(rest, known.iter().filter_map(|known| known.strip_prefix(PREFIX)));
+        let typed = format!("--{option}");
+        let habit = OPTIONS.iter().find(|(_, habits, _)| habits.contains(&typed.as_str())).map(|(.., tip)| *tip);
         let remedy = match (options.contains_key(&option), near) {
             (true, _) => format!("what says what one call does is given on the command line: `--{option}`"),
             (false, Some(near)) => format!("did you mean `{PREFIX}{near}`?"),
-            (false, None) => "`medfeed help COMMAND` lists the variables".to_owned(),
+            (false, None) => habit.unwrap_or("`medfeed help COMMAND` lists the variables").to_owned(),
         };
         warnings.push(format!("no option heeds the variable `{name}`; {remedy}"));
     }
@@ -70,9 +73,12 @@ mod tests {
 
     /// Every option that a variable can set: what configures, and never what says what one call does.
     const WITH_VARIABLE: &[&str] = &[
+        "admin-host",
         "admin-listen",
         "answer-cache-bytes",
         "change-delay",
+        "cors-origin",
+        "create",
         "db",
         "docs-url",
         "drain-timeout",
@@ -129,6 +135,7 @@ mod tests {
             ("MEDFEED_DRY_RUN", Some("`--dry-run`")),
             ("MEDFEED_LISTN", Some("did you mean `MEDFEED_LISTEN`?")),
             ("MEDFEED_DATABASE_FOLDER", Some("lists the variables")),
+            ("MEDFEED_PORT", Some("write `--listen 127.0.0.1:8080`")),
             ("MEDFEED_DB", None),
             ("MEDFEED_MAX_ROWS", None),
             ("MEDFEED_KEY", None),

@@ -48,3 +48,4 @@ mod strays;
 mod terminals;
 mod usage;
 mod waiting;
+mod wrong_commands;

@@ -80,7 +80,7 @@ fn counters_rise_by_what_was_asked() {
     site.json(["license", "set", "tight", "--dataset", "conferences", "--rate-limit", "3"]);
     let tight = site.key("tight", &[]).1;
     let elsewhere = site.key("all", &["--allow-ip", "192.0.2.1"]).1;
-    let ended = site.key("all", &["--expires", "2020-01-01"]).1;
+    let ended = site.expired_key("all").1;
     let (id, revoked) = site.key("all", &[]);
     site.json(["key", "revoke", &id]);
     let (server, mut admin) = serve_watched(&site, &[]);
