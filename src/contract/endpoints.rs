@@ -141,8 +141,7 @@ pub(super) const DOC_PATTERNS: [&str; 4] = ["/openapi.json", "/docs", "/docs/err
 pub(super) static EXPLORER: Endpoint = Endpoint { pattern: "/", resource: Resource::Explorer, ..PLAIN };
 
 /// The paths of the explorer.
-pub(super) const EXPLORER_PATTERNS: [&str; 5] =
-    ["/", "/explorer/{file}", "/favicon.ico", "/favicon.svg", "/demo.json"];
+pub(super) const EXPLORER_PATTERNS: [&str; 5] = ["/", "/explorer/{file}", "/favicon.ico", "/favicon.svg", "/demo.json"];
 
 /// The endpoints under `/v1`.
 pub static ENDPOINTS: [Endpoint; 11] = [

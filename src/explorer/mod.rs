@@ -78,14 +78,18 @@ mod tests {
         for (path, text) in texts.chain([("/", PAGE.to_owned())]) {
             let loaded = ["href=\"", "src=\"", "from './"].into_iter().flat_map(|mark| {
                 let names = text.split(mark).skip(1).filter_map(|rest| rest.split(['"', '\'']).next());
-                names.map(move |name| if mark.starts_with("from") { format!("explorer/{name}") } else { name.to_owned() })
+                names.map(
+                    move |name| if mark.starts_with("from") { format!("explorer/{name}") } else { name.to_owned() },
+                )
             });
-            for name in loaded.filter(|name| name.ends_with(".js") || name.ends_with(".css") || name.ends_with(".svg")) {
+            for name in loaded.filter(|name| name.ends_with(".js") || name.ends_with(".css") || name.ends_with(".svg"))
+            {
                 assert!(find(&format!("/{name}"), false).is_some(), "{path} names {name}");
                 count += 1;
             }
             // Its own scripts are loaded from nowhere else, and none stands within the page.
-            for forbidden in ["http://", "https://", "localStorage", "sessionStorage", "innerHTML", "style=\"", "eval("] {
+            for forbidden in ["http://", "https://", "localStorage", "sessionStorage", "innerHTML", "style=\"", "eval("]
+            {
                 let stands = text.replace("http://www.w3.org/2000/svg", "").contains(forbidden);
                 assert!(!stands, "{path} holds {forbidden}");
             }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use jiff::civil::Date;
 use serde_json::{Value, json};
 
-use super::{NARROW_AREA, SAMPLE};
+use super::sample::{NARROW_AREA, SAMPLE};
 use crate::api::SnapshotSource;
 use crate::cli::output::print_line;
 use crate::explorer::Demo;
@@ -182,7 +182,11 @@ fn move_venue(conference: &Conference, round: usize) -> Planned {
     let halls = [round, round + 1].map(|number| format!("Hall {}", number % 9 + 1));
     let [hall, other] = &halls;
     let hall = if conference.fields().venue.as_ref() == Some(hall) { other } else { hall };
-    planned(conference, format!("{} moved to {hall}.", label(conference)), json!({"id": conference.id(), "venue": hall}))
+    planned(
+        conference,
+        format!("{} moved to {hall}.", label(conference)),
+        json!({"id": conference.id(), "venue": hall}),
+    )
 }
 
 /// It is filed under other areas only.
