@@ -12,7 +12,7 @@ use std::time::Duration;
 use jiff::civil::Date;
 use serde_json::{Value, json};
 
-use super::{NARROW_AREA, SAMPLE};
+use super::sample::{NARROW_AREA, SAMPLE};
 use crate::api::SnapshotSource;
 use crate::cli::output::print_line;
 use crate::explorer::Demo;
