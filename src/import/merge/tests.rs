@@ -334,9 +334,9 @@ fn what_the_service_gives_out_changes_nothing() {
         "formula",
         "placeholder",
         "placeholder",
+        "area_spelling",
         "placeholder",
         "unlikely_number",
-        "area_spelling",
     ];
     assert_eq!(rules, expected);
     apply(&mut world, merged.batch);
