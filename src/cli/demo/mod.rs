@@ -13,8 +13,8 @@ use clap::Args;
 use tokio::net::TcpListener;
 
 use self::edits::Curator;
-use super::arguments::parse_listen;
 use self::sample::{NARROW_AREA, Sample, load};
+use super::arguments::parse_listen;
 use super::common::Common;
 use super::output::{note, print_line};
 use super::serve::{LogArgs, NO_RUNTIME, cannot_listen};

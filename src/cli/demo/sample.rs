@@ -60,7 +60,7 @@ pub(super) fn load(folder: &Path, database: &Path, wait: Duration) -> anyhow::Re
     for (name, content) in SAMPLE {
         std::fs::write(files.join(name), content)?;
     }
-    let sources = Source::find(&[files], None)?;
+    let sources = Source::find(&[files], Told::default())?;
     let rows = import::read_sources(&sources, &Reading::default(), &mut |_| {})?;
     let writer = Writer::open_or_create(database, wait)?;
     let mut edit = writer.begin()?;
