@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde::Serialize;
 
+use super::arguments::parse_dataset;
 use super::common::Common;
 use super::values::{cut, grouped};
 use crate::model::printable::Printable;
@@ -21,7 +22,7 @@ const MAX_NAMED: usize = 3;
 #[derive(Debug, Args)]
 pub(super) struct LogArgs {
     /// Only commits of this dataset's record of ID: its last change, and when it entered or left licenses
-    #[arg(requires = "id")]
+    #[arg(requires = "id", value_parser = parse_dataset)]
     dataset: Option<Dataset>,
     /// The record's id
     id: Option<Id>,

@@ -71,6 +71,7 @@ enum Command {
     #[command(args = common::reads())]
     Export(export::ExportArgs),
     /// Print the header of an import file, or write a workbook to be filled in
+    #[command(args = common::tells())]
     Template(template::TemplateArgs),
     /// Licenses: who may see what
     #[command(subcommand)]
@@ -310,6 +311,8 @@ mod tests {
             "man: ",
             "restore: db json wait",
             "serve: db",
+            "show: db json",
+            "template: json",
         ];
         let mut found = Vec::new();
         collect(&program(), "", &mut found);

@@ -8,6 +8,7 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::arguments::parse_dataset;
 use super::common::Common;
 use super::license::why_hidden;
 use super::log::CommitJson;
@@ -20,6 +21,7 @@ use crate::store::Snapshot;
 #[derive(Debug, Args)]
 pub(super) struct ShowArgs {
     /// The record's dataset: conferences or journals
+    #[arg(value_parser = parse_dataset)]
     dataset: Dataset,
     /// The record's id
     id: Id,
