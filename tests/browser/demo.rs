@@ -44,8 +44,8 @@ fn two_licenses_get_what_they_may_see() {
     assert!(answer.status == 200 && answer.json()["next_sync_token"].is_string(), "{line}: {answer:?}");
 
     let loaded = browser.js(
-        "return performance.getEntriesByType('resource').filter(({name}) => !/v1|demo.json/.test(name))\
-         .concat(performance.getEntriesByType('navigation')).map(entry => [entry.name, entry.decodedBodySize])",
+        "return Object.entries(Object.fromEntries(performance.getEntriesByType('resource').filter(({name}) => !/v1|demo.json/.test(name))\
+         .concat(performance.getEntriesByType('navigation')).map(entry => [entry.name, entry.decodedBodySize])))",
         &[],
     );
     let loaded = loaded.as_array().unwrap();
@@ -69,6 +69,7 @@ fn an_edit_by_hand_is_shown_too() {
     });
     let import = lines.find(|line| line.contains(" import ")).expect("an import");
     let database = import.split_whitespace().find(|word| word.ends_with(".redb")).expect("a database").to_owned();
+    browser.wait_for("//p[contains(., 'Import a change')]");
     browser.wait_for("//p[contains(., 'Waiting for the next edit')]");
     let file = site.write("conferences.jsonl", r#"{"id": 127, "venue": "Hall 7"}"#);
     site.json(["import".as_ref(), file.as_os_str(), "--db".as_ref(), database.as_ref()]);

@@ -1,6 +1,6 @@
 //! Phones and desktops, light and dark, by keyboard and to a screen reader.
 
-use super::browser::find_axe;
+use super::chromium::find_axe;
 use super::open_demo;
 
 const VIEWS: [&str; 12] = [
