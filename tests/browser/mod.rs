@@ -23,3 +23,9 @@ fn open_demo(test: &str, options: &[&str]) -> Option<(Browser, Server, Site)> {
     browser.wait_for("//h1[.='Two licenses, side by side']");
     Some((browser, server, site))
 }
+
+/// Ends a demo as its user does, so that it takes its temporary folder away.
+fn end_demo(browser: Browser, server: Server) {
+    drop(browser);
+    server.stop();
+}
