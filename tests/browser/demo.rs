@@ -74,7 +74,6 @@ fn an_edit_by_hand_is_shown_too() {
     let file = site.write("conferences.jsonl", r#"{"id": 127, "venue": "Hall 7"}"#);
     site.json(["import".as_ref(), file.as_os_str(), "--db".as_ref(), database.as_ref()]);
     browser.wait_for("//article[contains(., 'Another edit') and contains(., 'Hall 7')]");
-    drop(lines);
     browser.expect_quiet_console(&[]);
     end_demo(browser, server);
 }
