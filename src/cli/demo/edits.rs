@@ -233,3 +233,25 @@ fn rename_tag(round: usize, edit: &Edit<'_>) -> anyhow::Result<Option<Planned>> 
     let words = format!("The tag {kind}: {name} was renamed to {other}.");
     Ok(Some(Planned { words, file: "tags.jsonl", row: json!({"id": id, "name": other}), ids }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::load;
+    use super::*;
+
+    #[test]
+    fn edits_do_not_run_out() {
+        const ROUNDS: usize = 14;
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("demo.redb");
+        let wait = Duration::from_secs(30);
+        let sample = load(folder.path(), &database, wait).unwrap();
+        let mut curator = Curator::new(&database, folder.path().join("edit"), wait, sample.conference_id).unwrap();
+        for turn in 0..ROUNDS * ROUND {
+            let (edit, _) = curator.edit().unwrap().unwrap_or_else(|| panic!("turn {turn} edits nothing"));
+            assert!(!edit.ids.is_empty() && !edit.ids.contains(&sample.conference_id.get()), "turn {turn}: {edit:?}");
+        }
+        let left = Writer::open(&database, wait).unwrap().snapshot().unwrap();
+        assert_eq!(left.dataset_state(Dataset::Conferences).records, sample.conferences, "what was removed came back");
+    }
+}

@@ -50,7 +50,7 @@ pub(super) fn run(common: &Common, args: DemoArgs) -> anyhow::Result<ExitCode> {
         let listener = listen(args.listen).await?;
         let url = format!("http://{}", listener.local_addr()?);
         let mut settings = Settings::of(&url);
-        let demo = Arc::new(Demo::new(sample.licenses()));
+        let demo = Arc::new(Demo::new(sample.licenses(), !args.quiet_data));
         settings.demo = Some(Arc::clone(&demo));
         let program = std::env::current_exe()?;
         let commands = format!("{} --db {}", program.display(), database.display());
