@@ -14,7 +14,7 @@ use super::common::Common;
 use super::output::print_line;
 use super::serve::{LogArgs, NO_RUNTIME};
 use crate::api::Settings;
-use crate::import::{self, Bounds, Options, Source};
+use crate::import::{self, Options, Reading, Source, Told};
 use crate::model::{ConferenceFields, Dataset, Scope};
 use crate::serve::address::TrustedProxies;
 use crate::serve::{Limits, Setup, Watcher, run_to_end, serve};
@@ -102,8 +102,8 @@ fn load(folder: &Path, database: &Path, wait: Duration) -> anyhow::Result<Sample
     for (name, content) in SAMPLE {
         std::fs::write(files.join(name), content)?;
     }
-    let sources = Source::find(&[files], None)?;
-    let rows = import::read_sources(&sources, &Bounds::default(), &mut |_| {})?;
+    let sources = Source::find(&[files], Told::default())?;
+    let rows = import::read_sources(&sources, &Reading::default(), &mut |_| {})?;
     let writer = Writer::open_or_create(database, wait)?;
     let mut edit = writer.begin()?;
     let merged = import::merge(rows, &edit, &Options::default())?;

@@ -13,7 +13,8 @@ use super::change::{Changes, ChangesJson};
 use super::common::Common;
 use super::output::{counted, note};
 use super::read_args::ReadArgs;
-use crate::import::{self, Finding, Options, Refusal, Source};
+use crate::import::groups::group;
+use crate::import::{self, FaultGroup, Finding, Options, Refusal, Source};
 use crate::model::Dataset;
 use crate::model::printable::Printable;
 use crate::store::write::batch::{Counts, LicenseEffect, Outcome};
@@ -56,6 +57,7 @@ struct Refused<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
     errors: &'a [Finding],
+    groups: &'a [FaultGroup],
     error_count: usize,
 }
 
@@ -74,12 +76,12 @@ pub(super) fn run(common: &Common, args: ImportArgs) -> anyhow::Result<ExitCode>
         Ok(merged) => merged,
         Err(refusal) => {
             progress.end();
-            return refuse(common, refusal);
+            return refuse(common, refusal, args.read.all_faults);
         }
     };
     if args.strict && !merged.warnings.is_empty() {
         progress.end();
-        return refuse_warnings(common, &merged.warnings);
+        return refuse_warnings(common, &merged.warnings, args.read.all_faults);
     }
     let names: Vec<&str> = sources.iter().map(|source| source.name().as_ref()).collect();
     let what = format!("import {}{}", names.join(" "), if args.replace { " --replace" } else { "" });
@@ -94,9 +96,7 @@ pub(super) fn run(common: &Common, args: ImportArgs) -> anyhow::Result<ExitCode>
     }
     progress.end();
 
-    for warning in &merged.warnings {
-        common.output().warning(warning);
-    }
+    warn(common, &merged.warnings, args.read.all_faults);
     let text = describe(&outcome, changes.as_ref());
     let imported = Imported {
         committed: !args.dry_run,
@@ -110,13 +110,17 @@ pub(super) fn run(common: &Common, args: ImportArgs) -> anyhow::Result<ExitCode>
     common.output().result(&imported, text)
 }
 
-pub(super) fn refuse(common: &Common, refusal: Refusal) -> anyhow::Result<ExitCode> {
+pub(super) fn refuse(common: &Common, refusal: Refusal, all_faults: bool) -> anyhow::Result<ExitCode> {
     let refused = match &refusal {
-        Refusal::BadRows(bad) => {
-            Refused { committed: false, error: None, errors: bad.kept(), error_count: bad.total() }
-        }
+        Refusal::BadRows(bad) => Refused {
+            committed: false,
+            error: None,
+            errors: bad.kept(),
+            groups: bad.groups(),
+            error_count: bad.total(),
+        },
         Refusal::TooManyRemovals(removals) => {
-            Refused { committed: false, error: Some(removals.to_string()), errors: &[], error_count: 0 }
+            Refused { committed: false, error: Some(removals.to_string()), errors: &[], groups: &[], error_count: 0 }
         }
         Refusal::Store(_) => return Err(refusal.into()),
     };
@@ -126,27 +130,44 @@ pub(super) fn refuse(common: &Common, refusal: Refusal) -> anyhow::Result<ExitCo
     }
     match &refusal {
         Refusal::BadRows(bad) => {
-            note(&bad.to_string());
-            let count = u64::try_from(bad.total()).unwrap_or(u64::MAX);
-            note(&format!(
-                "error: {}; nothing was changed. Correct them and run the import again.",
-                counted(count, "fault")
-            ));
+            let count = counted(u64::try_from(bad.total()).unwrap_or(u64::MAX), "fault");
+            if all_faults {
+                note(&bad.to_string());
+            } else {
+                bad.groups().iter().for_each(|group| note(&group.to_string()));
+            }
+            let told = if all_faults || bad.groups().len() == bad.total() { "" } else { " --all-faults lists each." };
+            note(&format!("error: {count}; nothing was changed. Correct them and run the import again.{told}"));
         }
         other => note(&format!("error: {other}; nothing was changed")),
     }
     Ok(ExitCode::FAILURE)
 }
 
+/// Prints warnings: each, or one line for each kind.
+fn warn(common: &Common, warnings: &[Finding], each: bool) {
+    if each {
+        warnings.iter().for_each(|warning| common.output().warning(warning));
+    } else {
+        group(warnings).iter().for_each(|group| common.output().warning(group));
+    }
+}
+
 /// Refuses a run for what is warned of.
-fn refuse_warnings(common: &Common, warnings: &[Finding]) -> anyhow::Result<ExitCode> {
+fn refuse_warnings(common: &Common, warnings: &[Finding], each: bool) -> anyhow::Result<ExitCode> {
     if common.json {
         let error = "--strict: the run has warnings; nothing was changed".to_owned();
-        let refused = Refused { committed: false, error: Some(error), errors: warnings, error_count: warnings.len() };
+        let refused = Refused {
+            committed: false,
+            error: Some(error),
+            errors: warnings,
+            groups: &[],
+            error_count: warnings.len(),
+        };
         common.output().result(&refused, "")?;
         return Ok(ExitCode::FAILURE);
     }
-    warnings.iter().for_each(|warning| common.output().warning(warning));
+    warn(common, warnings, each);
     let count = counted(u64::try_from(warnings.len()).unwrap_or(u64::MAX), "warning");
     note(&format!(
         "error: {count}, and --strict refuses those; nothing was changed. Correct them, or leave --strict out"

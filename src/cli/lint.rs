@@ -9,6 +9,7 @@ use super::common::Common;
 use super::import::refuse;
 use super::output::counted;
 use super::read_args::ReadArgs;
+use crate::import::groups::group;
 use crate::import::lint::{Extent, lint_database};
 use crate::import::{self, Finding, Options};
 
@@ -38,11 +39,14 @@ pub(super) fn run(common: &Common, args: &LintArgs) -> anyhow::Result<ExitCode> 
         let options = Options { extent: Extent::All, allow_removals: Some(u64::MAX), ..Options::default() };
         match import::merge(rows, &edit, &options) {
             Ok(merged) => merged.warnings,
-            Err(refusal) => return refuse(common, refusal),
+            Err(refusal) => return refuse(common, refusal, args.read.all_faults),
         }
     };
     let ok = findings.is_empty();
-    let mut text: String = findings.iter().map(|finding| format!("{finding}\n")).collect();
+    let mut text: String = match args.read.all_faults {
+        true => findings.iter().map(|finding| format!("{finding}\n")).collect(),
+        false => group(&findings).iter().map(|group| format!("{group}\n")).collect(),
+    };
     text.push_str(&if ok {
         "Nothing was found.".to_owned()
     } else {

@@ -16,7 +16,9 @@ mod output;
 mod read_args;
 mod replace;
 mod serve;
+mod sheets;
 mod show;
+mod template;
 mod values;
 
 use std::ffi::OsString;
@@ -54,6 +56,8 @@ enum Command {
     Lint(lint::LintArgs),
     /// Write the whole curated content as import files
     Export(export::ExportArgs),
+    /// Print the header of an import file, or write a workbook to be filled in
+    Template(template::TemplateArgs),
     /// Licenses: who may see what
     #[command(subcommand)]
     License(license::LicenseCommand),
@@ -149,6 +153,7 @@ fn run_command(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
         Command::Import(args) => import::run(common, args),
         Command::Lint(args) => lint::run(common, &args),
         Command::Export(args) => export::run(common, args),
+        Command::Template(args) => template::run(common, &args),
         Command::License(command) => license::run(common, command),
         Command::Key(command) => key::run(common, command),
         Command::Show(args) => show::run(common, &args),
