@@ -6,7 +6,8 @@ use std::fmt::Write;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::values::{cut, grouped, text_of, value_of};
+use super::values::{cut, text_of, value_of};
+use crate::import::groups::grouped;
 use crate::model::printable::Printable;
 use crate::model::reference::ReferenceFields;
 use crate::model::{Curated, Dataset, Fields, Id, License, RecordFields, References};

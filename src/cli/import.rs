@@ -13,7 +13,6 @@ use super::change::{Changes, ChangesJson};
 use super::common::Common;
 use super::output::{counted, note};
 use super::read_args::ReadArgs;
-
 use crate::import::{self, Finding, FindingGroup, Options, Refusal, Source, group};
 use crate::model::Dataset;
 use crate::model::printable::Printable;

@@ -9,7 +9,8 @@ use serde::Serialize;
 
 use super::arguments::parse_dataset;
 use super::common::Common;
-use super::values::{cut, grouped};
+use super::values::cut;
+use crate::import::groups::grouped;
 use crate::model::printable::Printable;
 use crate::model::time::parse_time;
 use crate::model::{ConferenceFields, Dataset, Id, JournalFields, RecordFields, Timestamp};

@@ -37,16 +37,6 @@ pub(super) fn cut(text: &str, max_chars: usize) -> String {
     }
 }
 
-/// A count as people write it: `3,400`.
-pub(super) fn grouped(count: usize) -> String {
-    let digits = count.to_string();
-    let first = digits.len() % 3;
-    let (head, tail) = digits.split_at(first);
-    let groups = tail.as_bytes().chunks(3).map(|group| String::from_utf8_lossy(group).into_owned());
-    let head = (!head.is_empty()).then(|| head.to_owned());
-    head.into_iter().chain(groups).collect::<Vec<_>>().join(",")
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -67,13 +57,6 @@ mod tests {
         ];
         for (value, expected) in cases {
             assert_eq!(text_of(&value).as_deref(), expected, "{value}");
-        }
-    }
-
-    #[test]
-    fn counts_are_grouped() {
-        for (count, expected) in [(0, "0"), (7, "7"), (310, "310"), (3_425, "3,425"), (1_000_000, "1,000,000")] {
-            assert_eq!(grouped(count), expected);
         }
     }
 }

@@ -109,8 +109,10 @@ fn kind_of(found: &Finding) -> String {
         kind.push_str(found.field.as_deref().unwrap_or_default());
     }
     kind.push('\0');
-    // A remedy of its own, which the others' would hide.
-    if found.message.contains("did you mean") || found.rule.is_some_and(|rule| rule.ends_with("_spelling")) {
+    // Each of these has a remedy of its own.
+    let is_own = found.rule.is_some_and(|rule| rule.ends_with("_spelling") || rule == "area_list");
+    if is_own || found.message.contains("did you mean") {
+        kind.push_str(found.value.as_deref().filter(|_| is_own).unwrap_or_default());
         kind.push_str(&found.message);
         return kind;
     }
@@ -238,7 +240,7 @@ pub fn grouped(count: usize) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
