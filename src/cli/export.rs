@@ -14,9 +14,7 @@ use super::common::Common;
 use super::sheets::Sheets;
 use crate::import::source::WORKBOOK_STEM;
 use crate::model::reference::{ReferenceFields, Referenced};
-use crate::model::{
-    ConferenceFields, Fields, JournalFields, OrganizationFields, RecordFields, TagFields, flat, json,
-};
+use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, RecordFields, TagFields, flat, json};
 use crate::store::Snapshot;
 use crate::store::file::draft::{self, Draft};
 
@@ -97,7 +95,8 @@ struct Target {
 impl Target {
     fn of(args: ExportArgs, readers: Readers) -> anyhow::Result<Target> {
         let given = args.target;
-        let is_workbook = given.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("xlsx")) && !given.is_dir();
+        let is_workbook =
+            given.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("xlsx")) && !given.is_dir();
         let format = args.format.unwrap_or(if is_workbook { Format::Xlsx } else { Format::Jsonl });
         if is_workbook && format != Format::Xlsx {
             bail!("{} is named as a workbook; give a folder, or --format xlsx", given.display());

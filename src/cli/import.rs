@@ -97,9 +97,13 @@ pub(super) fn run(common: &Common, args: ImportArgs) -> anyhow::Result<ExitCode>
 
 fn refuse(common: &Common, refusal: Refusal, all_faults: bool) -> anyhow::Result<ExitCode> {
     let refused = match &refusal {
-        Refusal::BadRows(bad) => {
-            Refused { committed: false, error: None, errors: bad.kept(), groups: bad.groups(), error_count: bad.total() }
-        }
+        Refusal::BadRows(bad) => Refused {
+            committed: false,
+            error: None,
+            errors: bad.kept(),
+            groups: bad.groups(),
+            error_count: bad.total(),
+        },
         Refusal::TooManyRemovals(removals) => {
             Refused { committed: false, error: Some(removals.to_string()), errors: &[], groups: &[], error_count: 0 }
         }

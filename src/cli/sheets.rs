@@ -104,7 +104,11 @@ impl Sheets {
         let mut columns = vec![Column::new("id", "The row's own number, from 1 on; it never changes", Kind::Whole)];
         columns.extend(described.map(|(field, value)| Column::of_field(&field.column, &field.note, value)));
         if is_dated {
-            columns.push(Column::new("updated_at", "When the record last changed; import ignores it", Kind::Text(Vec::new())));
+            columns.push(Column::new(
+                "updated_at",
+                "When the record last changed; import ignores it",
+                Kind::Text(Vec::new()),
+            ));
         }
         let sheet = self.workbook.add_worksheet();
         sheet.set_name(F::STEM)?;

@@ -77,7 +77,8 @@ fn write_workbook(common: &Common, path: &Path, kinds: &[RowKind]) -> anyhow::Re
         }?;
     }
     // What somebody filled in is never written over.
-    let file = OpenOptions::new().write(true).create_new(true).open(path).with_context(|| path.display().to_string())?;
+    let file =
+        OpenOptions::new().write(true).create_new(true).open(path).with_context(|| path.display().to_string())?;
     sheets.write(&file)?;
     let text = format!("{}: fill it in, and run `medfeed import` with it", path.display());
     common.output().result(&json!({ "file": path }), text)

@@ -131,8 +131,14 @@ mod tests {
         let (mut rows, mut bad) = (Vec::<Row<F>>::new(), BadRows::default());
         let (file, ignored) = ("f".into(), &["updated_at"]);
         let (reading, mut warnings) = (Reading { bounds, ..Reading::default() }, Vec::new());
-        let mut read =
-            FileRows { file: &file, reading: &reading, ignored, rows: &mut rows, bad: &mut bad, warnings: &mut warnings };
+        let mut read = FileRows {
+            file: &file,
+            reading: &reading,
+            ignored,
+            rows: &mut rows,
+            bad: &mut bad,
+            warnings: &mut warnings,
+        };
         read_csv(content, &mut read).unwrap();
         let mut shown = String::new();
         for Row { position, id, edit, is_bad } in &rows {
@@ -195,7 +201,10 @@ mod tests {
             ("name\nA\n", "f:1: id: the column `id` is missing"),
             ("id,\u{e9}\n", "f:1: is not UTF-8; save the file anew: in Excel as `CSV UTF-8`"),
             ("id,name\n\0", "f:1: holds NUL bytes"),
-            ("idd,name\n1,A\n", "f:1: idd: unknown column `idd`; did you mean `id`? Then rename it, or give --map 'idd=id'"),
+            (
+                "idd,name\n1,A\n",
+                "f:1: idd: unknown column `idd`; did you mean `id`? Then rename it, or give --map 'idd=id'",
+            ),
             ("id,name\n1\n", "f:2: has 1 cells, but the header has 2"),
             ("id,name\n1,A,B\n2,C\n", "3:2 name=\"C\"\nf:2: has 3 cells, but the header has 2"),
             ("id,name\n,A\n", "f:2: id: is missing"),

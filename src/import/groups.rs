@@ -275,7 +275,9 @@ mod tests {
             ),
             (
                 vec![twice(3), twice(40)],
-                &["c.csv:3, 40: id: `3`, `40` - stands twice; the first row of this id is at c.csv:2 (the others likewise)"],
+                &[
+                    "c.csv:3, 40: id: `3`, `40` - stands twice; the first row of this id is at c.csv:2 (the others likewise)",
+                ],
             ),
             (vec![found(7, None, None, "b"), found(2, None, None, "a")], &["c.csv:2: a", "c.csv:7: b"]),
         ];
@@ -286,7 +288,8 @@ mod tests {
 
     #[test]
     fn counts_are_grouped() {
-        for (count, expected) in [(0, "0"), (999, "999"), (1_000, "1,000"), (8_190, "8,190"), (1_234_567, "1,234,567")] {
+        for (count, expected) in [(0, "0"), (999, "999"), (1_000, "1,000"), (8_190, "8,190"), (1_234_567, "1,234,567")]
+        {
             assert_eq!(grouped(count), expected);
         }
     }

@@ -185,7 +185,9 @@ fn read_unknown(
     if let Some(index) = meant.and_then(|to| table.fields.iter().position(|field| field.column == to)) {
         let name = &table.fields[index].name;
         if reader.states(index) {
-            reader.faults.push(name, format!("stands twice, as `{}` too; leave out the one or the other", shortened(key)));
+            reader
+                .faults
+                .push(name, format!("stands twice, as `{}` too; leave out the one or the other", shortened(key)));
         } else {
             reader.read_json(index, value, name);
         }
@@ -273,8 +275,14 @@ mod tests {
         let (mut rows, mut bad) = (Vec::<Row<F>>::new(), BadRows::default());
         let (file, ignored) = ("f".into(), &["updated_at"]);
         let (reading, mut warnings) = (Reading { bounds, ..Reading::default() }, Vec::new());
-        let mut read =
-            FileRows { file: &file, reading: &reading, ignored, rows: &mut rows, bad: &mut bad, warnings: &mut warnings };
+        let mut read = FileRows {
+            file: &file,
+            reading: &reading,
+            ignored,
+            rows: &mut rows,
+            bad: &mut bad,
+            warnings: &mut warnings,
+        };
         read_jsonl(content, &mut read).unwrap();
         let mut shown = String::new();
         for row in &rows {

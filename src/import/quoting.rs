@@ -50,9 +50,11 @@ impl<R: Read> CsvReader<R> {
     /// A reader of this content, with at most so many bytes per row,
     /// whose cells are separated by this byte. The first line has this number.
     pub fn new(content: R, max_bytes: usize, separator: u8, line: u64) -> CsvReader<R> {
-        let watch = Watch { from: content, max_bytes, separator, line, row: None, ended: VecDeque::new(), is_over: false };
+        let watch =
+            Watch { from: content, max_bytes, separator, line, row: None, ended: VecDeque::new(), is_over: false };
         let mut builder = ReaderBuilder::new();
-        let reader = builder.has_headers(false).flexible(true).delimiter(separator).buffer_capacity(1 << 16).from_reader(watch);
+        let reader =
+            builder.has_headers(false).flexible(true).delimiter(separator).buffer_capacity(1 << 16).from_reader(watch);
         CsvReader { reader, record: ByteRecord::new() }
     }
 

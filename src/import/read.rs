@@ -43,16 +43,13 @@ pub fn read_sources(sources: &[Source], reading: &Reading, progress: &mut dyn Fn
     Ok(rows)
 }
 
-fn read_source(
-    source: &Source,
-    reading: &Reading,
-    progress: &mut dyn FnMut(u64),
-    rows: &mut Rows,
-) -> io::Result<()> {
+fn read_source(source: &Source, reading: &Reading, progress: &mut dyn FnMut(u64), rows: &mut Rows) -> io::Result<()> {
     match source.open(reading.bounds.file_bytes, progress) {
         Ok(Content::Text(format, content)) => match source.kind() {
             Some(kind) => read_kind(kind, source.name(), reading, rows, Text { format, content }),
-            None => Err(io::Error::new(io::ErrorKind::InvalidData, "it is no workbook; say what it holds with --dataset")),
+            None => {
+                Err(io::Error::new(io::ErrorKind::InvalidData, "it is no workbook; say what it holds with --dataset"))
+            }
         },
         Ok(Content::Workbook(file)) => {
             let mut workbook = Workbook::open(file, &reading.bounds)?;

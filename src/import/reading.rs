@@ -24,14 +24,9 @@ impl Reading {
     /// When one is not.
     pub fn check(&self) -> Result<(), UnknownField> {
         let known = |to: &str| {
-            [
-                ConferenceFields::table(),
-                JournalFields::table(),
-                OrganizationFields::table(),
-                TagFields::table(),
-            ]
-            .iter()
-            .any(|table| to == "id" || table.fields.iter().any(|field| field.column == to))
+            [ConferenceFields::table(), JournalFields::table(), OrganizationFields::table(), TagFields::table()]
+                .iter()
+                .any(|table| to == "id" || table.fields.iter().any(|field| field.column == to))
         };
         match self.renames.iter().find(|rename| !known(&rename.to)) {
             Some(rename) => Err(UnknownField { from: rename.from.clone(), to: rename.to.clone() }),

@@ -77,7 +77,9 @@ pub enum SourceError {
     NothingInFolder { path: PathBuf },
     #[error("--dataset says what one file holds, and {} is a folder; give the file itself", path.display())]
     FolderOfOneKind { path: PathBuf },
-    #[error("`-` (standard input) needs --dataset, such as `- --dataset conferences`, unless it is a workbook (--format xlsx)")]
+    #[error(
+        "`-` (standard input) needs --dataset, such as `- --dataset conferences`, unless it is a workbook (--format xlsx)"
+    )]
     UntoldStandardInput,
     #[error("`-` (standard input) can be given only once")]
     StandardInputTwice,
@@ -158,7 +160,8 @@ impl Source {
     fn of_known_name(path: &Path) -> Option<Source> {
         let (stem, ending) = stem_and_ending(path)?;
         let (kind, format) = (kind_of(&stem), format_of(&ending)?);
-        (kind.is_some() || format == Format::Xlsx && stem == WORKBOOK_STEM).then(|| Source::new(path, kind, Some(format)))
+        (kind.is_some() || format == Format::Xlsx && stem == WORKBOOK_STEM)
+            .then(|| Source::new(path, kind, Some(format)))
     }
 
     /// The source of a file that was named itself.
@@ -238,13 +241,17 @@ impl Source {
             return Ok(Content::Workbook(workbook));
         }
         if first == OLE_MAGIC {
-            return refused("it is an old workbook (.xls) or has a password; save it as .xlsx without one, or as CSV in UTF-8");
+            return refused(
+                "it is an old workbook (.xls) or has a password; save it as .xlsx without one, or as CSV in UTF-8",
+            );
         }
         if self.format == Some(Format::Xlsx) {
             return refused("it is no workbook (.xlsx); save it as one, or say what it is, such as `--format csv`");
         }
         if first.trim_ascii_start().starts_with(b"<") {
-            return refused("it holds HTML or XML; open it in a spreadsheet program, and save it as .xlsx or CSV in UTF-8");
+            return refused(
+                "it holds HTML or XML; open it in a spreadsheet program, and save it as .xlsx or CSV in UTF-8",
+            );
         }
         let looks_like_json = first.trim_ascii_start().starts_with(b"{");
         let format = self.format.unwrap_or(if looks_like_json { Format::Jsonl } else { Format::Csv });
@@ -467,7 +474,8 @@ mod tests {
             let path = folder.path().join(name);
             fs::write(&path, &stored).unwrap();
             let mut counted = 0;
-            let content = read(&Source::of_file(&path, Told::default()).unwrap(), u64::MAX, &mut |bytes| counted += bytes);
+            let content =
+                read(&Source::of_file(&path, Told::default()).unwrap(), u64::MAX, &mut |bytes| counted += bytes);
             assert_eq!(content.ok().as_deref(), expected.map(str::as_bytes), "{name} {stored:?}");
             // What is refused by its first bytes is not read on.
             assert!(expected.is_none() || counted == u64::try_from(stored.len()).unwrap(), "{name}: {counted}");

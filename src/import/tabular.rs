@@ -89,7 +89,8 @@ impl<'r, 'a, F: Fields> Table<'r, 'a, F> {
                 let filled = cells.iter().filter(|cell| !cell.is_blank()).count();
                 if has_id && (known > 1 || filled == 1 || above.is_empty()) {
                     if let (Some((first, _)), Some((last, _))) = (above.first(), above.last()) {
-                        let lines = if first == last { format!("line {first}") } else { format!("lines {first} to {last}") };
+                        let lines =
+                            if first == last { format!("line {first}") } else { format!("lines {first} to {last}") };
                         let message = format!("what stands above the header, in {lines}, is passed over");
                         self.rows.warn(Some(line), message);
                     }
@@ -164,8 +165,7 @@ impl<'r, 'a, F: Fields> Table<'r, 'a, F> {
             return ControlFlow::Break(());
         };
         let names = column_names::<F>();
-        let known =
-            |cells: &[String]| cells.iter().filter(|cell| names.iter().any(|name| is_same(name, cell))).count();
+        let known = |cells: &[String]| cells.iter().filter(|cell| names.iter().any(|name| is_same(name, cell))).count();
         // The first of the best: `max_by_key` returns the last.
         let best = above.iter().rev().max_by_key(|(_, cells)| known(cells));
         if let Some((line, cells)) = best {
@@ -184,7 +184,11 @@ pub(super) fn passed_over_message(what: &str, names: &[String]) -> String {
     let told: Vec<String> = names.iter().take(NAMED).map(|name| format!("`{}`", shortened(name))).collect();
     let more = if names.len() > NAMED { " and more" } else { "" };
     let plural = if names.len() == 1 { "" } else { "s" };
-    format!("the unknown {what}{plural} {}{more} {} passed over", told.join(", "), if names.len() == 1 { "is" } else { "are" })
+    format!(
+        "the unknown {what}{plural} {}{more} {} passed over",
+        told.join(", "),
+        if names.len() == 1 { "is" } else { "are" }
+    )
 }
 
 /// The names of columns that a table may have.
@@ -273,7 +277,9 @@ pub(super) fn unknown_remedy(name: &str, known: &[&str], faults: &RowFaults<'_>)
     let remedy = did_you_mean(name, known, faults);
     match remedy.strip_prefix("did you mean `").and_then(|rest| rest.strip_suffix("`?")) {
         Some(near) => format!("did you mean `{near}`? Then rename it, or give --map '{name}={near}'"),
-        None => format!("{remedy}; give --map 'NAME=FIELD' where one has another name, or --ignore-unknown to pass over the rest"),
+        None => format!(
+            "{remedy}; give --map 'NAME=FIELD' where one has another name, or --ignore-unknown to pass over the rest"
+        ),
     }
 }
 
@@ -296,12 +302,14 @@ fn read_row<F: Fields>(
     }
     for (at, cell) in cells.iter().enumerate() {
         if columns.get(at).is_none_or(|column| *column == Column::Unnamed) && !cell.is_blank() {
-            let message = format!("has a value in column {}, which has no name; name it, or clear the cell", letters(at));
+            let message =
+                format!("has a value in column {}, which has no name; name it, or clear the cell", letters(at));
             faults.push_row(Some(&cell.text), message);
         }
     }
     let none = Cell::default();
-    let cell_of = |wanted: Column| columns.iter().position(|column| *column == wanted).map(|at| cells.get(at).unwrap_or(&none));
+    let cell_of =
+        |wanted: Column| columns.iter().position(|column| *column == wanted).map(|at| cells.get(at).unwrap_or(&none));
     let is_deleted = cell_of(Column::Deleted).is_some_and(|cell| read_deleted(cell, faults));
     let id = cell_of(Column::Id).and_then(|cell| read_id(cell, faults));
     if is_deleted {
@@ -315,7 +323,8 @@ fn read_row<F: Fields>(
         if let Some(fault) = &cell.fault {
             reader.faults.push_value(name, &cell.text, fault);
         } else if cell.is_date && reader.holds_text(index) {
-            let message = "is a date in the spreadsheet, but the column holds texts; format the cell as text, and write it anew";
+            let message =
+                "is a date in the spreadsheet, but the column holds texts; format the cell as text, and write it anew";
             reader.faults.push_value(name, &cell.text, message);
         } else {
             reader.read_csv(index, &cell.text, name);

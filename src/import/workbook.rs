@@ -44,7 +44,9 @@ fn damaged(error: XlsxError) -> io::Error {
     match error {
         XlsxError::Io(error) => error,
         XlsxError::Password => unusable("it has a password; save it without one"),
-        other => unusable(format!("it is no workbook that can be read ({other}); save it anew as .xlsx or as CSV in UTF-8")),
+        other => {
+            unusable(format!("it is no workbook that can be read ({other}); save it anew as .xlsx or as CSV in UTF-8"))
+        }
     }
 }
 
@@ -53,7 +55,9 @@ fn check_size(file: &File, bounds: &Bounds) -> io::Result<()> {
     let damaged = |error| unusable(format!("it is damaged: {error}; save it anew as .xlsx or as CSV in UTF-8"));
     let mut archive = ZipArchive::new(BufReader::new(file)).map_err(damaged)?;
     let too_large = || io::Error::other(TooLarge { max_bytes: bounds.file_bytes });
-    let bomb = |part: &str| unusable(format!("its part `{part}` is implausibly large; save it anew as .xlsx or as CSV in UTF-8"));
+    let bomb = |part: &str| {
+        unusable(format!("its part `{part}` is implausibly large; save it anew as .xlsx or as CSV in UTF-8"))
+    };
     let mut left = bounds.file_bytes;
     for index in 0..archive.len() {
         let mut part = archive.by_index(index).map_err(damaged)?;
@@ -90,7 +94,8 @@ fn check_size(file: &File, bounds: &Bounds) -> io::Result<()> {
 fn announced_texts(beginning: &[u8]) -> Option<u64> {
     let text = String::from_utf8_lossy(beginning);
     let (_, rest) = text.split_once("uniqueCount")?;
-    let digits: String = rest.chars().skip_while(|letter| !letter.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
+    let digits: String =
+        rest.chars().skip_while(|letter| !letter.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
     // A number that is too large for any integer is too large for any file.
     Some(digits.parse().unwrap_or(u64::MAX))
 }
@@ -201,7 +206,8 @@ impl ReadRows for Sheet<'_> {
                 let line = u64::from(row_at) + 1;
                 // A title above the header may be merged as it likes.
                 if table.has_header()
-                    && let Some(region) = self.merged.iter().find(|region| (region.first.0..=region.last.0).contains(&row_at))
+                    && let Some(region) =
+                        self.merged.iter().find(|region| (region.first.0..=region.last.0).contains(&row_at))
                 {
                     table.take_fault(line, merged_message(*region));
                 } else if bytes > bounds.line_bytes {
@@ -251,7 +257,10 @@ fn cell(value: DataRef<'_>, is_formula: bool, name: impl Fn() -> String) -> Cell
     match value {
         DataRef::Empty if is_formula => bad(
             String::new(),
-            format!("the cell {} holds a formula without a result; open the file in a spreadsheet program, and save it anew", name()),
+            format!(
+                "the cell {} holds a formula without a result; open the file in a spreadsheet program, and save it anew",
+                name()
+            ),
         ),
         DataRef::Empty => Cell::default(),
         DataRef::String(text) => Cell::text(text),
@@ -270,9 +279,10 @@ fn cell(value: DataRef<'_>, is_formula: bool, name: impl Fn() -> String) -> Cell
         },
         DataRef::DateTimeIso(text) => Cell { is_date: true, ..Cell::text(text) },
         DataRef::DurationIso(text) => bad(text, NO_DATE.to_owned()),
-        DataRef::Error(error) => {
-            bad(error.to_string(), format!("the cell {} holds an error of the spreadsheet; correct or clear it", name()))
-        }
+        DataRef::Error(error) => bad(
+            error.to_string(),
+            format!("the cell {} holds an error of the spreadsheet; correct or clear it", name()),
+        ),
     }
 }
 
@@ -289,7 +299,9 @@ fn day_of(value: ExcelDateTime) -> Result<Date, &'static str> {
     }
     let parts = (i16::try_from(year), i8::try_from(month), i8::try_from(day));
     match parts {
-        (Ok(year), Ok(month), Ok(day)) => Date::new(year, month, day).map_err(|_| "is no day of the calendar; write another date"),
+        (Ok(year), Ok(month), Ok(day)) => {
+            Date::new(year, month, day).map_err(|_| "is no day of the calendar; write another date")
+        }
         _ => Err(NO_DATE),
     }
 }

@@ -37,6 +37,7 @@ mod restores;
 mod secrets;
 mod serving;
 pub mod site;
+mod spreadsheets;
 mod stopping;
 mod strays;
 mod terminals;

@@ -327,7 +327,8 @@ fn what_the_service_gives_out_changes_nothing() {
     for (stem, (ending, content)) in conferences.into_iter().chain(journals) {
         let path = folder.path().join(format!("{stem}.{ending}"));
         fs::write(&path, &content).unwrap();
-        let rows = read_sources(&Source::find(&[path], Told::default()).unwrap(), &Reading::default(), &mut |_| {}).unwrap();
+        let rows =
+            read_sources(&Source::find(&[path], Told::default()).unwrap(), &Reading::default(), &mut |_| {}).unwrap();
         let Merged { batch, warnings } = merge(rows, &world, &Options { replace: true, allow_removals: None }).unwrap();
         assert!(warnings.is_empty(), "{warnings:?}");
         assert_eq!(batch.conferences.len() + batch.journals.len(), if stem == "conferences" { 3 } else { 2 });
