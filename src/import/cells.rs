@@ -29,7 +29,8 @@ pub(super) fn is_text(type_name: &str) -> bool {
 /// What is wrong with the cell, and what to write instead.
 pub(super) fn plain<'c>(type_name: &str, cell: &'c str) -> Result<Cow<'c, str>, String> {
     if is_text(type_name) {
-        return Ok(Cow::Borrowed(without_strays(cell)));
+        // Texts are stored as they are given, so that what is exported comes back.
+        return Ok(Cow::Borrowed(cell));
     }
     let cell = cell.trim_matches(is_blank);
     match type_name {
@@ -43,17 +44,6 @@ pub(super) fn plain<'c>(type_name: &str, cell: &'c str) -> Result<Cow<'c, str>, 
         }),
         _ => Ok(Cow::Borrowed(cell)),
     }
-}
-
-/// A text without blanks around it where one of them is a stray one; else as it is given.
-fn without_strays(text: &str) -> &str {
-    let mut kept = text;
-    let inner = kept.trim_start_matches(is_blank);
-    if kept[..kept.len() - inner.len()].contains(is_stray) {
-        kept = inner;
-    }
-    let inner = kept.trim_end_matches(is_blank);
-    if kept[inner.len()..].contains(is_stray) { inner } else { kept }
 }
 
 /// Whether the text says that there is no value.
@@ -227,10 +217,10 @@ mod tests {
             ("boolean", "True", Ok("TRUE")),
             ("boolean", "wahr", Ok("wahr")),
             ("string", " a ", Ok(" a ")),
-            ("string", "\u{a0} a b\u{a0}", Ok("a b")),
+            ("string", "\u{a0}a b\u{a0}", Ok("\u{a0}a b\u{a0}")),
             ("string", "a\u{a0}b", Ok("a\u{a0}b")),
             ("string", "N/A", Ok("N/A")),
-            ("list of tags", "a; b\u{a0}", Ok("a; b")),
+            ("list of tags", "a; b ", Ok("a; b ")),
             ("string, a date confidence", " check ", Ok("check")),
         ];
         for (type_name, cell, expected) in cases {

@@ -43,6 +43,7 @@ mod resuming;
 mod secrets;
 mod serving;
 pub mod site;
+mod spreadsheets;
 mod stopping;
 mod strays;
 mod terminals;
