@@ -40,7 +40,8 @@ fn the_page_shows_what_is_served_and_to_whom() {
     let hostile = "<script>alert(1)</script>";
     let (id, key) = site.key("all", &["--label", hostile]);
     let (unused, _) = site.key("none", &[]);
-    let (ended, _) = site.key("all", &["--expires", "2020-01-01"]);
+    let (ended, _) = site.key("all", &[]);
+    site.json(["key", "revoke", ended.as_str()]);
     let (server, mut admin) = serve_watched(&site, &[]);
     let mut client = server.client(&key);
     for (target, times) in [("/v1/conferences", 3), ("/v1/conferences/5000", 1), ("/v1/exports/conferences", 1)] {
