@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn faults_are_reported() {
         let cases = [
-            ("id,nmae\n1,A\n", "2:1\nf:1: nmae: unknown column `nmae`; did you mean `name`?"),
+            ("id,nmae\n1,A\n", "2:1!\nf:1: nmae: unknown column `nmae`; did you mean `name`?"),
             ("id,name,name\n", "f:1: name: column `name` stands twice; give each column once"),
             ("id,id\n", "f:1: id: column `id` stands twice"),
             ("id,,name\n1,x,A\n", "f:2: `x` - has a value in column B, which has no name; name it, or clear the cell"),
@@ -258,7 +258,7 @@ mod tests {
             (
                 names,
                 "id,names\n1,A\n",
-                "2:1\nf:1: names: the name is 5 bytes long, and at most 4 are read; correct it, or raise \
+                "2:1!\nf:1: names: the name is 5 bytes long, and at most 4 are read; correct it, or raise \
                  --max-name-bytes"
                     .to_owned(),
             ),

@@ -58,6 +58,8 @@ pub(super) struct Table<'r, 'a, F> {
     header: Header,
     /// Whether each row has a cell for each column, empty ones included.
     is_rectangular: bool,
+    /// Whether a column is not read, so that what rows lack may stand in it: one mistake must not look like many.
+    is_incomplete: bool,
     /// The rows below the header that are not empty.
     read: usize,
 }
@@ -72,7 +74,7 @@ enum Header {
 impl<'r, 'a, F: Fields> Table<'r, 'a, F> {
     /// A table of which no row is read yet. In one that `is_rectangular` a row with fewer cells than the header is bad.
     pub fn new(rows: &'r mut FileRows<'a, F>, is_rectangular: bool) -> Table<'r, 'a, F> {
-        Table { rows, header: Header::Sought(Vec::new()), is_rectangular, read: 0 }
+        Table { rows, header: Header::Sought(Vec::new()), is_rectangular, is_incomplete: false, read: 0 }
     }
 
     /// Takes the row that begins on the line; breaks when no further one is to be read.
@@ -113,6 +115,11 @@ impl<'r, 'a, F: Fields> Table<'r, 'a, F> {
                 self.read += 1;
                 let is_rectangular = self.is_rectangular;
                 self.rows.add(line, |faults| read_row(columns, cells, is_rectangular, faults));
+                if self.is_incomplete
+                    && let Some(row) = self.rows.rows.last_mut()
+                {
+                    row.is_bad = true;
+                }
                 ControlFlow::Continue(())
             }
         }
@@ -144,16 +151,18 @@ impl<'r, 'a, F: Fields> Table<'r, 'a, F> {
     fn begin(&mut self, line: u64, cells: &[Cell<'_>]) -> ControlFlow<()> {
         let reading = self.rows.reading;
         let ignored = self.rows.ignored;
-        let mut columns = None;
+        let (mut columns, mut is_incomplete) = (None, false);
         let mut passed_over = Vec::new();
         self.rows.add(line, |faults| {
             let mut header = HeaderReader { reading, ignored, passed_over: &mut passed_over, faults };
             columns = header.read::<F>(cells);
+            is_incomplete = faults.found();
             None
         });
         if !passed_over.is_empty() {
             self.rows.warn(Some(line), passed_over_message("column", &passed_over));
         }
+        self.is_incomplete = is_incomplete;
         let is_readable = columns.is_some();
         self.header = Header::Found(columns);
         if is_readable { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }

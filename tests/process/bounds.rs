@@ -75,7 +75,7 @@ fn cases() -> Vec<Case> {
             "items",
             "journals.jsonl",
             format!("{{\"id\":1,\"organizations\":[0{}]}}", ",null".repeat(800_000)).into_bytes(),
-            "and 799001 more",
+            "800001 faults",
         ),
         ("short rows", "journals.jsonl.gz", gzip("{\"id\":0}\n".repeat(MIB).as_bytes(), 1), "and 1,048,573 more"),
     ]

@@ -351,6 +351,13 @@ fn book(make: impl FnOnce(&mut Workbook)) -> Vec<u8> {
     workbook.save_to_buffer().unwrap()
 }
 
+/// A workbook of one sheet of texts.
+fn one(name: &str, rows: &[&[&str]]) -> Vec<u8> {
+    book(|workbook| {
+        sheet(workbook, name, rows);
+    })
+}
+
 /// Adds a sheet of texts.
 fn sheet<'a>(workbook: &'a mut Workbook, name: &str, rows: &[&[&str]]) -> &'a mut Worksheet {
     let sheet = workbook.add_worksheet().set_name(name).unwrap();
@@ -375,8 +382,8 @@ fn workbooks() {
     let conference: &[&[&str]] = &[header, &["1", "A", "", "check", "not_found", "not_found"]];
     let name = "book.xlsx";
     let cases: Vec<(&str, Vec<u8>, &str, Then<'_>)> = vec![
-        (name, book(|b| drop(sheet(b, "organizations", ORGS))), "", Stored(&[ESMO])),
-        (name, book(|b| drop(sheet(b, " Organizations ", ORGS))), "", Stored(&[ESMO])),
+        (name, one("organizations", ORGS), "", Stored(&[ESMO])),
+        (name, one(" Organizations ", ORGS), "", Stored(&[ESMO])),
         (
             name,
             book(|b| {
@@ -386,7 +393,7 @@ fn workbooks() {
             "",
             Warned(&[ESMO], "book.xlsx: passed over `Notes`; sheets are read by their names"),
         ),
-        ("organizations.xlsx", book(|b| drop(sheet(b, "Tabelle1", ORGS))), "", Stored(&[ESMO])),
+        ("organizations.xlsx", one("Tabelle1", ORGS), "", Stored(&[ESMO])),
         (
             name,
             book(|b| {
@@ -410,7 +417,7 @@ fn workbooks() {
         ),
         (
             name,
-            book(|b| drop(sheet(b, "Sheet1", ORGS))),
+            one("Sheet1", ORGS),
             "",
             Refused(
                 "error: cannot read book.xlsx: its sheets are `Sheet1`; name those to be read `conferences`, `journals`, \
@@ -538,7 +545,7 @@ fn workbooks() {
         ),
         (
             name,
-            book(|b| drop(sheet(b, "organizations", &[ORGS[0], ORGS[1], &["2", "B", "", "note"]]))),
+            one("organizations", &[ORGS[0], ORGS[1], &["2", "B", "", "note"]]),
             "",
             Refused(
                 "book.xlsx[organizations]:3: `note` - has a value in column D, which has no name; name it, or clear the cell",
@@ -546,7 +553,7 @@ fn workbooks() {
         ),
         (
             name,
-            book(|b| drop(sheet(b, "organizations", &[ORGS[0], &[], ORGS[1], &["x", "B"]]))),
+            one("organizations", &[ORGS[0], &[], ORGS[1], &["x", "B"]]),
             "",
             Refused("book.xlsx[organizations]:4: id: `x` - an id is a whole number from 1 to 9007199254740991"),
         ),
@@ -567,7 +574,7 @@ fn workbooks() {
                  as CSV in UTF-8",
             ),
         ),
-        ("organizations.csv", book(|b| drop(sheet(b, "organizations", ORGS))), "", Stored(&[ESMO])),
+        ("organizations.csv", one("organizations", ORGS), "", Stored(&[ESMO])),
     ];
     for (name, content, options, then) in cases {
         check(name, &content, options, then);
@@ -584,12 +591,12 @@ fn bounds_hold_for_workbooks() {
             sheet.write_string(row, 1, "").unwrap();
         }
     };
-    let wide = |b: &mut Workbook| drop(sheet(b, "organizations", &[&["id", "name", "abbv"], &["1", "A", "B"]]));
-    let long = |b: &mut Workbook| drop(sheet(b, "organizations", &[&["id", "name"], &["1", &"x".repeat(30_000)]]));
+    let wide = one("organizations", &[&["id", "name", "abbv"], &["1", "A", "B"]]);
+    let long = one("organizations", &[&["id", "name"], &["1", &"x".repeat(30_000)]]);
     let cases: [(Vec<u8>, &str, &str); 4] = [
         (book(many), "--max-rows 3000", "has more than 3000 rows; split it, or raise --max-rows"),
-        (book(wide), "--max-columns 2", "has more than 2 columns"),
-        (book(long), "--max-line-bytes 20000", "is longer than 20000 bytes"),
+        (wide, "--max-columns 2", "has more than 2 columns"),
+        (long, "--max-line-bytes 20000", "is longer than 20000 bytes"),
         (book(many), "--max-file-bytes 100000", "raise --max-file-bytes"),
     ];
     for (content, options, expected) in cases {
