@@ -253,9 +253,9 @@ fn text_tables() {
         ),
         (
             "organizations.jsonl",
-            "{\"id\":1,\"Name\":\"A\",\"Website\":\"u\"}\n".into(),
+            "{\"id\":1,\"Name\":\"A\",\"Website\":\"https://a.org\"}\n".into(),
             "--map Website=url --map Name=name",
-            Stored(&[r#"{"id":1,"name":"A","url":"u"}"#]),
+            Stored(&[r#"{"id":1,"name":"A","url":"https://a.org"}"#]),
         ),
         (
             "organizations.jsonl",
