@@ -31,9 +31,9 @@ pub(super) fn read_csv<F: Fields>(mut content: impl Read, rows: &mut FileRows<'_
     {
         return ended;
     }
-    // Texts may hold NUL; where the header does, these are not the bytes of a table in UTF-8.
-    if beginning.split(|byte| *byte == b'\n').next().is_some_and(|header| header.contains(&0)) {
-        rows.add_fault(1, "holds NUL bytes, so it is no CSV in UTF-8; save the file as `CSV UTF-8` or .xlsx");
+    // UTF-16 without its mark. Texts may hold NUL; names of columns do not.
+    if beginning.iter().take(2).any(|byte| *byte == 0) {
+        rows.add_fault(1, "begins with NUL bytes, so it is no CSV in UTF-8; save the file as `CSV UTF-8` or .xlsx");
         return Ok(1);
     }
     let form = Form::of::<F>(&beginning, rows);
@@ -201,7 +201,7 @@ mod tests {
             ("id,name\n1,A,x\n", "f:2: has 3 cells, but the header has 2"),
             ("name\nA\n", "f:1: id: the column `id` is missing"),
             ("id,\u{e9}\n", "f:1: is not UTF-8; save the file anew: in Excel as `CSV UTF-8`"),
-            ("i\0d\0\n\0", "f:1: holds NUL bytes"),
+            ("i\0d\0", "f:1: begins with NUL bytes"),
             (
                 "idd,name\n1,A\n",
                 "f:1: idd: unknown column `idd`; did you mean `id`? Then rename it, or give --map 'idd=id'",

@@ -39,7 +39,7 @@ fn cases() -> Vec<Case> {
             gzip(&zeros, 1_025),
             "journals.jsonl.gz:1: the file is too large: it holds more than 1073741824 bytes",
         ),
-        ("zeros in a table", "journals.csv.gz", gzip(&zeros, 512), "holds NUL bytes"),
+        ("zeros in a table", "journals.csv.gz", gzip(&zeros, 512), "begins with NUL bytes"),
         (
             "one line",
             "journals.jsonl.gz",
