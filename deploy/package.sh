@@ -59,6 +59,8 @@ if [ "$(id -u)" = 0 ] && command -v debootstrap > /dev/null && command -v system
     else
         tar -C "$root" -xf "$base"
     fi
+    # mktemp keeps others out, the service's user among them.
+    chmod 755 "$root"
     cp "$deb" "$root/medfeed.deb"
     chroot "$root" dpkg -i /medfeed.deb >&2
     cp -r data "$root/import"
@@ -66,7 +68,7 @@ if [ "$(id -u)" = 0 ] && command -v debootstrap > /dev/null && command -v system
         # The unit's own variables and command, as its user.
         # shellcheck disable=SC2046
         env -i PATH=/usr/bin:/bin $(sed -n 's/^Environment=//p' "$root/usr/lib/systemd/system/medfeed.service") \
-            chroot --userspec=medfeed:medfeed "$root" "$@"
+            "$(command -v chroot)" --userspec=medfeed:medfeed "$root" "$@"
     }
     # From outside: inside there is no /proc for it.
     systemd-tmpfiles --root="$root" --create medfeed.conf

@@ -39,10 +39,10 @@ port=18080
 while grep -qi ":$(printf '%04x' $port) 00000000:0000 0A" /proc/net/tcp; do port=$((port + 1)); done
 variables="$(said ENV | sed "s/:8080/:$port/")"
 # shellcheck disable=SC2086 # the words are meant to be split
-inside() { env -i $variables chroot --userspec="$user" "$root" "$@"; }
+inside() { env -i $variables "$(command -v chroot)" --userspec="$user" "$root" "$@"; }
 
 # shellcheck disable=SC2086
-env -i $variables chroot --userspec="$user" "$root" $entry $command > "$root/told" 2> "$root/log" &
+env -i $variables "$(command -v chroot)" --userspec="$user" "$root" $entry $command > "$root/told" 2> "$root/log" &
 server=$!
 waited=0
 # shellcheck disable=SC2086
