@@ -148,7 +148,7 @@ pub(super) static DOCS: Endpoint = Endpoint { pattern: "/docs", ..PLAIN };
 
 /// The paths of the documentation.
 pub(super) const DOC_PATTERNS: [&str; 6] =
-    ["/openapi.json", "/docs", "/docs/copy.js", "/docs/follow.py", "/docs/errors", "/docs/errors/{code}"];
+    ["/openapi.json", "/docs", "/docs/page.js", "/docs/follow.py", "/docs/errors", "/docs/errors/{code}"];
 
 /// The explorer's page and what it loads.
 pub(super) static EXPLORER: Endpoint = Endpoint { pattern: "/", resource: Resource::Explorer, ..PLAIN };
