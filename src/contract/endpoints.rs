@@ -134,7 +134,7 @@ pub(super) static DOCS: Endpoint = Endpoint { pattern: "/docs", ..PLAIN };
 
 /// The paths of the documentation.
 pub(super) const DOC_PATTERNS: [&str; 6] =
-    ["/openapi.json", "/docs", "/docs/copy.js", "/docs/follow.py", "/docs/errors", "/docs/errors/{code}"];
+    ["/openapi.json", "/docs", "/docs/page.js", "/docs/follow.py", "/docs/errors", "/docs/errors/{code}"];
 
 /// The endpoints under `/v1`.
 pub static ENDPOINTS: [Endpoint; 11] = [

@@ -20,8 +20,8 @@ use crate::contract::Contract;
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; \
                                            img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Adds the buttons that copy blocks of code. Pages are whole without it.
-const COPY_SCRIPT: &str = include_str!("pages/copy.js");
+/// Adds the buttons that copy blocks of code, and folds what is long on a phone. Pages are whole without it.
+const SCRIPT: &str = include_str!("pages/page.js");
 
 /// A document, ready to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,8 +46,8 @@ pub fn find_page(contract: &Contract, path: &str, public_url: &str) -> Option<Pa
             let document = openapi::document(contract, public_url);
             Some(Page { content_type: "application/json", body: format!("{document:#}\n").into_bytes() })
         }
-        "/docs/copy.js" => {
-            Some(Page { content_type: "text/javascript; charset=utf-8", body: COPY_SCRIPT.as_bytes().to_vec() })
+        "/docs/page.js" => {
+            Some(Page { content_type: "text/javascript; charset=utf-8", body: SCRIPT.as_bytes().to_vec() })
         }
         "/docs/follow.py" => {
             Some(Page { content_type: "text/x-python; charset=utf-8", body: pages::CLIENT.as_bytes().to_vec() })

@@ -15,7 +15,7 @@ fn text(contract: &Contract, path: &str) -> String {
 #[test]
 fn every_page_is_found() {
     let mut paths: Vec<String> =
-        ["/openapi.json", "/docs", "/docs/copy.js", "/docs/follow.py", "/docs/errors"].map(str::to_owned).to_vec();
+        ["/openapi.json", "/docs", "/docs/page.js", "/docs/follow.py", "/docs/errors"].map(str::to_owned).to_vec();
     paths.extend(CONTRACT.codes.iter().map(|info| format!("/docs/errors/{}", info.name)));
     for path in paths {
         assert!(!text(&CONTRACT, &path).is_empty(), "{path}");

@@ -32,10 +32,10 @@ fn pages_load_nothing_from_elsewhere() {
     for path in ["/docs", "/docs/errors", "/docs/errors/rate_limited"] {
         let answer = world.get("", path).expect(200);
         let text = answer.text();
-        // The one script is this server's own; it only adds the buttons that copy.
+        // The one script is this server's own; without it the pages lack nothing that they say.
         let (before, after) = text.split_once("<script src=\"").expect("the script");
         let (script, after) = after.split_once("\" defer></script>").expect("its end");
-        assert!(script.trim_start_matches("../").trim_start_matches("./") == "docs/copy.js", "{path}: {script}");
+        assert!(script.trim_start_matches("../").trim_start_matches("./") == "docs/page.js", "{path}: {script}");
         let text = format!("{before}{after}");
         for forbidden in ["<script", "<iframe", "<img src=\"http", "<link rel=\"stylesheet", "@import", "url(http"] {
             assert!(!text.contains(forbidden), "{path}: {forbidden}");

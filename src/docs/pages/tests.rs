@@ -20,7 +20,7 @@ fn nothing_is_loaded_but_the_one_script() {
         let scripts: Vec<&str> =
             page.split("<script").skip(1).filter_map(|rest| rest.split_once('>')).map(|(tag, _)| tag).collect();
         assert_eq!(scripts.len(), 1, "{page}");
-        let path = scripts[0].strip_prefix(" src=\"").and_then(|rest| rest.strip_suffix("docs/copy.js\" defer"));
+        let path = scripts[0].strip_prefix(" src=\"").and_then(|rest| rest.strip_suffix("docs/page.js\" defer"));
         assert!(path.unwrap().split("../").all(|rest| rest.is_empty() || rest == "./"), "{}", scripts[0]);
         assert!(page.contains(" defer></script>"), "nothing stands within the element");
         let page = page.replacen("<script src=", "", 1);

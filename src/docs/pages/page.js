@@ -1,5 +1,10 @@
-// Gives every block of code a button that copies it. Without this script a page lacks the buttons and nothing else.
+// Gives every block of code a button that copies it, and folds the tables of fields on narrow screens. Without this script a
+// page says the same.
 "use strict";
+
+if (matchMedia("(max-width: 48rem)").matches) {
+  for (const fields of document.querySelectorAll("details.fields")) fields.open = false;
+}
 
 const told = document.createElement("p");
 told.className = "told";
