@@ -17,7 +17,7 @@ use crate::serve::run_to_end;
 /// Arguments of `medfeed health`: those of `serve` that say where the server is.
 #[derive(Debug, Args)]
 pub(super) struct HealthArgs {
-    /// Where the server listens; 0.0.0.0 and [::] are asked on this machine
+    /// Where the server listens; every address (0.0.0.0) means this machine
     #[arg(long, env = "MEDFEED_LISTEN", value_name = "ADDRESS:PORT", default_value = DEFAULT_LISTEN,
           value_parser = parse_listen)]
     listen: SocketAddr,

@@ -18,7 +18,7 @@ use crate::contract::Contract;
 /// A `Content-Security-Policy` that fits the pages: what stands within the page itself (its style sheet, its empty
 /// icon), the one script of this server, and nothing else.
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; \
-                                           img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+                                           img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// Adds the buttons that copy blocks of code, and folds what is long on a phone. Pages are whole without it.
 const SCRIPT: &str = include_str!("pages/page.js");

@@ -61,7 +61,7 @@ pub fn frame(title: &str, root: &str, body: &str) -> String {
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <link rel=\"icon\" href=\"data:,\">\n\
+         <link rel=\"icon\" href=\"{root}favicon.svg\">\n\
          <title>{title}</title>\n<style>\n{STYLE}</style>\n<script src=\"{root}docs/page.js\" defer></script>\n</head>\n<body>\n\
          <header><a class=\"home\" href=\"{root}\">medfeed</a> <a href=\"{root}docs\">Guide and reference</a> \
          <a href=\"{root}docs/errors\">Errors</a> <a href=\"{root}openapi.json\">OpenAPI</a></header>\n\
