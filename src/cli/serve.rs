@@ -65,8 +65,8 @@ pub(super) struct ServeArgs {
     /// A proxy's address or CIDR, whose word on the caller's address is taken; give it once per value
     #[arg(long, env = "MEDFEED_TRUSTED_PROXY", value_name = "CIDR", value_parser = parse_network)]
     trusted_proxy: Vec<IpNet>,
-    /// An origin, such as https://app.example.org, whose browser applications may call the API, or * for every one; give it once per
-    /// value [default: none]
+    /// An origin, scheme and host and port, whose browser applications may call the API, or * for every one; give it once
+    /// per value [default: none]
     #[arg(long, env = "MEDFEED_CORS_ORIGIN", value_name = "ORIGIN")]
     cors_origin: Vec<Origin>,
     /// The header in which trusted proxies name the caller; the other kind is ignored
