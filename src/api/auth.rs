@@ -35,6 +35,14 @@ fn bearer_token(value: &[u8]) -> Option<&[u8]> {
     (separated && scheme.eq_ignore_ascii_case(b"Bearer")).then(|| token.trim_ascii())
 }
 
+/// The hash of the one key of a request.
+pub(super) fn key_hash(request: &Request) -> Option<KeyHash> {
+    match sent_key(&request.headers) {
+        Sent::One(text) => Some(KeyHash::of(text)),
+        Sent::Nothing | Sent::Different => None,
+    }
+}
+
 /// Finds the usable key of a request.
 ///
 /// # Errors

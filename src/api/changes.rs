@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::caller::Caller;
 use super::deferred::{Outcome, Wait};
@@ -37,7 +38,7 @@ pub(super) fn changes(
 ) -> Result<Outcome, Problem> {
     let mut caller = Cow::Borrowed(caller);
     caller.view(dataset)?;
-    let ChangesParameters { since, updated_since, limit, resync } = query.parse()?;
+    let ChangesParameters { since, updated_since, limit, wait, resync } = query.parse()?;
     let later = |wait| Ok(Outcome::Later(wait));
     let mut sent = None;
     let start = match (&since, updated_since) {
@@ -85,6 +86,9 @@ pub(super) fn changes(
     }
     json.push(b'}');
     let mut representation = Representation::page(page, &view, gzip)?;
+    // Who asks for the present moment has it, and a token of another scope is news.
+    let is_news = !rows.entries.is_empty() || matches!(start, Start::Now) || sent.is_some_and(|sent| sent != next);
+    representation.hold = (wait > 0 && !is_news).then(|| Duration::from_secs(wait.into()));
     if let Start::After(position) = start {
         representation.feed = Some(FeedUse { dataset, position, behind_s: behind_s(&view, position)? });
     }

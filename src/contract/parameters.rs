@@ -225,6 +225,9 @@ parameters! {
             "Start from this date or time instead of a token; removals since then are included. UTC when no offset is \
              given. Not together with `since`";
         limit: u16, "ChangesLimit", Form::Whole(1, 1000), Absent::Default("500"), "Entries per page";
+        wait: u16, "WaitSeconds", Form::Whole(0, 60), Absent::Default("0"),
+            "Seconds that an empty page may be held back: it comes when there is an entry, or when they are over. It counts \
+             as one request. An extension: clients may do without it";
         resync: Option<Resync>, "Resync", Form::Choice(&["diff"]), Absent::Optional,
             "With `diff`, a token of before a change of the license goes on too: what entered, changed or left since comes \
              as entries and tombstones, and the next token is of the present license. Without it such a token is answered \

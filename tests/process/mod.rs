@@ -28,6 +28,7 @@ mod links;
 mod logs;
 mod malformed;
 mod monitoring;
+mod news;
 mod proxies;
 mod races;
 mod readers;
