@@ -89,7 +89,7 @@ struct LimitArgs {
     #[arg(long, env = "MEDFEED_MAX_CONNECTIONS", value_name = "N", default_value = "1024")]
     max_connections: NonZeroUsize,
     /// Connections at once from one address (IPv6: one /64); for a further one, one of its own that is idle, unfinished or
-    /// slow is given up, else it is closed. Trusted proxies may have any number
+    /// slow is given up, or one that waits for news answered, else it is closed. Trusted proxies may have any number
     #[arg(long, env = "MEDFEED_MAX_CONNECTIONS_PER_ADDRESS", value_name = "N", default_value = "64")]
     max_connections_per_address: NonZeroUsize,
     /// How long a request's head may take to come

@@ -37,7 +37,8 @@ pub struct Limits {
     /// Connections that wait for a slot at most; further ones are closed.
     pub waiting: usize,
     /// Connections at once from one address (IPv6: one /64). For a further one, one of its own that is idle, unfinished
-    /// or slow is given up; else it is closed. Trusted proxies may have any number.
+    /// or slow is given up, or one that waits for news is answered and closed; else it is closed. Trusted proxies may have
+    /// any number.
     pub connections_per_address: usize,
     /// What one connection may use.
     pub connection: ConnectionLimits,

@@ -83,7 +83,8 @@ fn an_entry_ends_the_wait() {
     for waiter in &mut waiters {
         let told = answer(waiter);
         assert_eq!((told.items().len(), version_of(&told.items())), (3, 1));
-        assert_eq!(remaining(&told), before, "each request was counted once, when it came");
+        // More if a window has begun meanwhile.
+        assert!(remaining(&told) >= before, "each request was counted once, when it came");
         next = told.json()["next_sync_token"].as_str().unwrap().to_owned();
     }
     // The connection goes on, and a page with entries never waits.
@@ -182,13 +183,14 @@ fn a_change_of_key_or_license_is_told_at_once() {
         site.license(name, "--dataset conferences");
         site.key(name, &[])
     });
-    let expiring = site.key("revoked", &["--expires", &now().plus_s(8).to_string()]).1;
     let (server, mut admin) = serve_watched(&site, &[]);
-    let mut expires = wait(&server, &expiring, "");
     let mut waiters = Vec::new();
     for ((_, key), (_, _, more, ..)) in keys.iter().zip(&cases) {
         waiters.push(wait(&server, key, more));
     }
+    let expiring = site.key("revoked", &["--expires", &now().plus_s(6).to_string()]).1;
+    wait_until("the key", SOON, || (server.client(&expiring).get(FEED).status == 200).then_some(()));
+    let mut expires = wait(&server, &expiring, "");
     until_waiting(&mut admin, 8);
     for (at, (name, change, _, status, code)) in cases.iter().enumerate() {
         change(&site, name, &keys[at].0);
