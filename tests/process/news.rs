@@ -212,6 +212,22 @@ fn a_change_of_key_or_license_is_told_at_once() {
 }
 
 #[test]
+fn a_history_that_is_gone_is_told_at_once() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    let key = site.open_key();
+    let backup = site.backup("backup.redb");
+    let (server, mut admin) = serve_watched(&site, &[]);
+    let mut waiters = ["", "&resync=diff"].map(|more| wait(&server, &key, more));
+    until_waiting(&mut admin, 2);
+    site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
+    for waiter in &mut waiters {
+        assert_eq!(answer(waiter).problem(), "resync_required");
+    }
+    server.stop();
+}
+
+#[test]
 fn commits_that_are_held_back_wake_nobody() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));
