@@ -57,6 +57,14 @@ fn missing_key(headers: &HeaderMap) -> Problem {
     )
 }
 
+/// The hash of the one key of a request.
+pub(super) fn key_hash(request: &Request) -> Option<KeyHash> {
+    match sent_key(&request.headers) {
+        Sent::One(text) => Some(KeyHash::of(text)),
+        Sent::Nothing | Sent::Different => None,
+    }
+}
+
 /// Finds the usable key of a request.
 ///
 /// # Errors

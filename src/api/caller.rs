@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::answers::CachedAnswer;
 use super::problem::{Code, Problem};
-use crate::model::{Dataset, License};
+use crate::model::{Dataset, License, Witness};
 use crate::store::Snapshot;
 use crate::view::View;
 
@@ -20,7 +20,12 @@ impl Caller {
     /// its lock.
     pub fn is_current(&self, answer: &CachedAnswer) -> bool {
         let Some((dataset, witness)) = &answer.rests_on else { return true };
-        let view = View::open(&self.snapshot, &self.license, *dataset).ok();
+        self.has_witness(*dataset, witness)
+    }
+
+    /// Whether a witness is the present one. It reads nothing.
+    pub fn has_witness(&self, dataset: Dataset, witness: &Witness) -> bool {
+        let view = View::open(&self.snapshot, &self.license, dataset).ok();
         view.and_then(|view| view.known_witness()).as_ref() == Some(witness)
     }
 

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::caller::Caller;
 use super::deferred::{Outcome, Wait};
@@ -10,7 +11,7 @@ use super::problem::{Code, Problem};
 use super::representation::Representation;
 use super::source::SnapshotSource;
 use crate::contract::Query;
-use crate::contract::parameters::ChangesParameters;
+use crate::contract::parameters::{ChangesParameters, Resync};
 use crate::model::{Dataset, License};
 use crate::query::feed::{self, Start};
 use crate::query::segments::SegmentCache;
@@ -36,7 +37,7 @@ pub(super) fn changes(
 ) -> Result<Outcome, Problem> {
     let mut caller = Cow::Borrowed(caller);
     caller.view(dataset)?;
-    let ChangesParameters { since, updated_since, limit } = query.parse()?;
+    let ChangesParameters { since, updated_since, limit, wait, resync } = query.parse()?;
     let later = |wait| Ok(Outcome::Later(wait));
     let mut sent = None;
     let start = match (&since, updated_since) {
@@ -53,12 +54,12 @@ pub(super) fn changes(
             if patience < Wait::Reading && !is_newest(&caller, &token)? {
                 return later(Wait::Reading);
             }
-            if !is_current(&caller.snapshot, &caller.license, &token)? {
+            if !continues(&caller.snapshot, &caller.license, &token, resync)? {
                 if patience < Wait::Looking {
                     return later(Wait::Looking);
                 }
                 // Another server may have given it a moment ago: look once before saying that it is lost.
-                caller = Cow::Owned(catch_up(&caller, newer, &token)?);
+                caller = Cow::Owned(catch_up(&caller, newer, &token, resync)?);
             }
             sent = Some(token);
             Start::After(token.position)
@@ -80,6 +81,9 @@ pub(super) fn changes(
     };
     page.end_changes(rows.has_more, &token);
     let mut representation = Representation::page(page, &view, gzip)?;
+    // Who asks for the present moment has it, and a token of another scope is news.
+    let is_news = !rows.entries.is_empty() || matches!(start, Start::Now) || sent.is_some_and(|sent| sent != next);
+    representation.hold = (wait > 0 && !is_news).then(|| Duration::from_secs(wait.into()));
     if let Start::After(position) = start {
         let newest_at = view.known_newest().map_or(caller.snapshot.commit().time, |(_, time)| time);
         representation.feed = Some(FeedUse { dataset, position, behind_s: behind_s(&view, position)?, newest_at });
@@ -114,9 +118,17 @@ fn open_token(caller: &Caller, dataset: Dataset, text: &str) -> Result<SyncToken
     })
 }
 
-/// Whether a token continues in this state: of this license, of its present scope, and of this history.
-fn is_current(snapshot: &Snapshot, license: &License, token: &SyncToken) -> Result<bool, StoreError> {
-    if token.license != license.id || token.scope_seq != license.scope_seq {
+/// Whether a token continues in this state: of this license, of this history, and of the license's present scope or, where
+/// the caller takes the difference, of a former one. The license's rows hold the difference: each record that it ever saw has
+/// one, which moved when the record changed, entered or left.
+fn continues(
+    snapshot: &Snapshot,
+    license: &License,
+    token: &SyncToken,
+    resync: Option<Resync>,
+) -> Result<bool, StoreError> {
+    let is_of_scope = token.scope_seq == license.scope_seq || resync == Some(Resync::Diff);
+    if token.license != license.id || !is_of_scope {
         return Ok(false);
     }
     match View::open(snapshot, license, token.dataset) {
@@ -126,13 +138,14 @@ fn is_current(snapshot: &Snapshot, license: &License, token: &SyncToken) -> Resu
 }
 
 /// The caller in a newer state, in which the token continues.
-fn catch_up(caller: &Caller, newer: &Newer<'_>, token: &SyncToken) -> Result<Caller, Problem> {
+fn catch_up(caller: &Caller, newer: &Newer<'_>, token: &SyncToken, resync: Option<Resync>) -> Result<Caller, Problem> {
     let license_id = caller.license.id;
-    let continues = |snapshot: &Snapshot| {
-        snapshot.find_license(license_id).is_some_and(|license| is_current(snapshot, license, token).unwrap_or(false))
+    let accept = |snapshot: &Snapshot| {
+        let license = snapshot.find_license(license_id);
+        license.is_some_and(|license| continues(snapshot, license, token, resync).unwrap_or(false))
     };
-    let snapshot = newer.source.catch_up(newer.looks, &continues);
-    let license = snapshot.find_license(license_id).map(Arc::clone).filter(|_| continues(&snapshot));
+    let snapshot = newer.source.catch_up(newer.looks, &accept);
+    let license = snapshot.find_license(license_id).map(Arc::clone).filter(|_| accept(&snapshot));
     let license = license.ok_or_else(|| {
         let dataset = token.dataset;
         Problem::new(

@@ -4,6 +4,7 @@
 //! checked and counted, to be resumed on a thread that may wait.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::answers::{CachedAnswer, Making};
 use super::caller::Caller;
@@ -12,7 +13,7 @@ use super::representation::Representation;
 use super::request::Request;
 use super::response::Response;
 use crate::contract::Route;
-use crate::model::{Dataset, KeyRecord, LicenseId, Witness};
+use crate::model::{Dataset, KeyHash, KeyRecord, LicenseId, Witness};
 use crate::store::StoreError;
 use crate::view::View;
 
@@ -39,6 +40,8 @@ pub enum Answer {
     Ready(Response),
     /// An answer that has to wait: [`super::Service::join`], then [`super::Service::resume`] go on with it.
     Deferred(Box<Deferred>),
+    /// An answer that waits for news, as its caller wants: [`super::Service::wake`] goes on with it.
+    Held(Box<Held>),
 }
 
 /// A request that passed all checks up to the rate, and waits. It is counted, and must not be counted again.
@@ -61,12 +64,52 @@ impl Deferred {
     }
 }
 
+/// A request for what comes next in a change feed, where nothing has come yet. It passed all checks, is counted, and holds
+/// nothing but itself.
+#[derive(Debug)]
+pub struct Held {
+    pub(super) asked: Asked,
+    pub(super) interest: Interest,
+    pub(super) until: Instant,
+}
+
+/// What the answer to a held request rests on: while it is current, the answer would be the same.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Interest {
+    /// The hash of the caller's key.
+    pub key_hash: KeyHash,
+    pub(super) key: Arc<KeyRecord>,
+    pub(super) dataset: Dataset,
+    pub(super) witness: Witness,
+}
+
+impl Held {
+    /// What it waits for to change.
+    pub fn interest(&self) -> &Interest {
+        &self.interest
+    }
+
+    /// When it has waited as long as its caller wants.
+    pub fn until(&self) -> Instant {
+        self.until
+    }
+
+    /// When it has to be looked at again, whatever happens: at the end of its time, or of its key's.
+    pub fn wake_at(&self) -> Instant {
+        let key = &self.interest.key;
+        let end = [key.expires_at, key.revoked_at].into_iter().flatten().min();
+        let left_s = end.and_then(|end| u64::try_from(end.unix_s() - self.asked.request.wall.unix_s()).ok());
+        let end = left_s.filter(|left_s| *left_s > 0).map(|left_s| self.asked.since + Duration::from_secs(left_s));
+        end.map_or(self.until, |end| end.min(self.until))
+    }
+}
+
 /// The turn of a request among those that wait for the same answer.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "it is taken apart at once")]
 pub enum Turn<'s> {
     /// Another one has made the answer.
-    Answered(Response),
+    Answered(Answer),
     /// The answer is to be made, for all who wait for it.
     Make(Box<Deferred>, Shared<'s>),
 }
@@ -100,6 +143,10 @@ pub(super) struct Asked {
     pub window: RateHeaders,
     pub key: Option<Arc<KeyRecord>>,
     pub pattern: &'static str,
+    /// From when on the making of its answer takes time: since it came, or was woken.
+    pub since: Instant,
+    /// Whether it may be held back, if it wants to be.
+    pub may_hold: bool,
 }
 
 /// What the rate headers of an answer tell of.

@@ -39,7 +39,8 @@ pub(super) fn export(
     };
     let etag = Some(ETag::of_bytes(&gzip));
     let body = Body::Export { gzip, name: dataset.as_str(), ending };
-    let mut export = Representation { content_type, etag, headers: Vec::with_capacity(3), body, feed: None }
+    let headers = Vec::with_capacity(3);
+    let mut export = Representation { content_type, etag, headers, body, feed: None, hold: None }
         .with(X_SYNC_TOKEN.clone(), token)
         .with(X_RECORD_COUNT.clone(), records.into());
     if format == ExportFormat::Csv {

@@ -34,7 +34,7 @@ pub mod source;
 pub mod status;
 
 pub use crate::contract::Code;
-pub use deferred::{Answer, Deferred, Wait};
+pub use deferred::{Answer, Deferred, Held, Wait};
 pub use problem::Problem;
 pub use request::Request;
 pub use response::Response;

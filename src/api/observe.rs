@@ -57,6 +57,24 @@ pub enum GivenUp {
     Unfinished,
     /// Its caller took its answers too slowly.
     Slow,
+    /// It waited for news of a change feed. It was answered at once, then closed.
+    Waiting,
+}
+
+/// What ended the waiting of a request for news of a change feed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
+pub enum WaitEnd {
+    /// Something changed for the caller: its feed, its license or its key.
+    Change,
+    /// Its time, or its key's, was over.
+    Time,
+    /// Its connection was needed for another one.
+    Capacity,
+    /// The server stops.
+    Stop,
+    /// The caller left.
+    Left,
 }
 
 /// What a connection was given up for.
@@ -89,6 +107,12 @@ pub trait Observer: Send + Sync {
 
     /// A connection was closed.
     fn disconnected(&self) {}
+
+    /// A request began to wait for news of a change feed.
+    fn waits(&self) {}
+
+    /// A request waits no more.
+    fn waited(&self, _end: WaitEnd) {}
 
     /// A connection was given up.
     fn given_up(&self, _reason: GivenUp, _cause: Cause) {}

@@ -81,6 +81,11 @@ impl Problem {
         Problem { cause: Some(cause.to_string()), ..Code::InternalError.into() }
     }
 
+    /// Keys are taken at once, while commits may be held back: the license of one is not there yet.
+    pub fn not_set_up() -> Problem {
+        Problem::new(Code::Unavailable, "The license of this API key is being set up. Try again in a minute.")
+    }
+
     /// Ends the connection after the answer.
     pub fn closing(self) -> Problem {
         self.with(CONNECTION, HeaderValue::from_static("close"))

@@ -51,6 +51,11 @@ impl RateLimiter {
         self.addresses.count(&network_of(address), ADDRESS_LIMIT, now)
     }
 
+    /// The window of a key, unchanged: what a request that was counted before finds later.
+    pub fn key_window(&self, key_id: &str, limit: u32, now: Instant) -> Window {
+        self.keys.peek(key_id, limit, now)
+    }
+
     /// The window of an address, unchanged: what answers given without a usable key carry.
     pub fn address_window(&self, address: IpAddr, now: Instant) -> Window {
         self.addresses.peek(&network_of(address), ADDRESS_LIMIT, now)
@@ -105,7 +110,11 @@ impl<K: Hash + Eq> Windows<K> {
         windows.entry(key.to_owned()).or_insert(Count { began: now, used: 0 }).take(limit, now)
     }
 
-    fn peek(&self, key: &K, limit: u32, now: Instant) -> Window {
+    fn peek<Q>(&self, key: &Q, limit: u32, now: Instant) -> Window
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
         let windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match windows.get(key) {
             Some(count) if !is_over(count, now) => window(count, limit, now),

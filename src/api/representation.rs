@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use bytes::Bytes;
 use flate2::{Compression, GzBuilder};
@@ -32,6 +33,8 @@ pub struct Representation {
     pub body: Body,
     /// Where the caller stands in a change feed.
     pub feed: Option<FeedUse>,
+    /// How long the caller wants it held back, since it brings no news.
+    pub hold: Option<Duration>,
 }
 
 /// The bytes of a representation.
@@ -84,7 +87,7 @@ impl Representation {
     pub fn text(content_type: &'static str, body: Vec<u8>) -> Representation {
         // Nothing is held beside the bytes.
         let body = Body::Plain { plain: body.into_boxed_slice().into(), gzip: OnceLock::new() };
-        Representation { content_type, etag: None, headers: Vec::new(), body, feed: None }
+        Representation { content_type, etag: None, headers: Vec::new(), body, feed: None, hold: None }
     }
 
     /// Puts a header on.

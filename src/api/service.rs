@@ -7,6 +7,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Instant;
 
 use http::header::{CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY};
 use http::{HeaderValue, Method, StatusCode};
@@ -14,20 +15,22 @@ use http::{HeaderValue, Method, StatusCode};
 use super::answers::{self, AnswerCache, CachedAnswer};
 use super::caller::Caller;
 use super::cors::Cors;
-use super::deferred::{Answer, Asked, Deferred, Made, Outcome, Passed, RateHeaders, Resumed, Shared, Turn, Wait};
+use super::deferred::{
+    Answer, Asked, Deferred, Held, Interest, Made, Outcome, Passed, RateHeaders, Resumed, Shared, Turn, Wait,
+};
 use super::observe::{Answered, Observer, RequestLog};
 use super::problem::{Code, Problem};
 use super::rate::{RateLimiter, Window};
 use super::representation::Representation;
 use super::request::Request;
 use super::response::{Response, accepts_gzip, prefers_html};
-use super::source::SnapshotSource;
+use super::source::{Listener, SnapshotSource};
 use super::{auth, changes, explorer, exports, records, reference, status};
 use crate::contract::route::is_under_v1;
 use crate::contract::{CONTRACT, Query, Resource};
 use crate::docs;
 use crate::explorer::Demo;
-use crate::model::KeyRecord;
+use crate::model::{KeyRecord, Timestamp};
 use crate::query::segments::SegmentCache;
 use crate::store::read::cache::new_cache;
 
@@ -113,24 +116,77 @@ impl Service {
     /// Answers a request at once, or returns it to be resumed where it may wait. A panic on the way is a 500 for this request
     /// alone.
     pub fn answer(&self, request: Request) -> Answer {
-        let request_id = new_request_id();
-        let mut asked = Asked { request, request_id, window: RateHeaders::OfAddress, key: None, pattern: "(none)" };
+        let (request_id, since) = (new_request_id(), request.at);
+        let (window, key, pattern) = (RateHeaders::OfAddress, None, "(none)");
+        let mut asked = Asked { request, request_id, window, key, pattern, since, may_hold: true };
         match catch(|| self.check(&mut asked)) {
             Err(problem) => Answer::Ready(self.refuse_asked(&asked, problem)),
-            Ok(Checked::Answered(answer)) => Answer::Ready(self.finish(&asked, &answer.representation)),
+            Ok(Checked::Answered(answer)) => self.conclude(asked, &answer),
             Ok(Checked::Preflight) => {
                 let window = self.window(&asked);
                 let response = Response::preflight(&asked.request_id, window.as_ref());
                 Answer::Ready(self.tell(&asked, response))
             }
-            Ok(Checked::Passed(passed)) => {
-                let resumed = self.go_on(Deferred { asked, passed, wait: Wait::Nothing });
-                if let Some(Made { license, target, answer }) = resumed.made {
-                    self.answers.insert(Some(license), &target, answer);
-                }
-                resumed.answer
-            }
+            Ok(Checked::Passed(passed)) => self.begin(asked, passed),
         }
+    }
+
+    fn begin(&self, asked: Asked, passed: Passed) -> Answer {
+        let resumed = self.go_on(Deferred { asked, passed, wait: Wait::Nothing });
+        if let Some(Made { license, target, answer }) = resumed.made {
+            self.answers.insert(Some(license), &target, answer);
+        }
+        resumed.answer
+    }
+
+    /// Finishes an answer, or holds it back where its caller wants that.
+    fn conclude(&self, asked: Asked, answer: &CachedAnswer) -> Answer {
+        let hold = answer.representation.hold.filter(|_| asked.may_hold && !asked.request.is_head());
+        let held = hold.zip(answer.rests_on).zip(asked.key.clone()).zip(auth::key_hash(&asked.request));
+        match held {
+            Some((((time, (dataset, witness)), key), key_hash)) => {
+                let interest = Interest { key_hash, key, dataset, witness };
+                let until = asked.request.at + time;
+                Answer::Held(Box::new(Held { asked, interest, until }))
+            }
+            None => Answer::Ready(self.finish(&asked, &answer.representation)),
+        }
+    }
+
+    /// Tells a listener of every further state that answers are made from.
+    pub fn subscribe(&self, listener: Listener) {
+        self.source.subscribe(listener);
+    }
+
+    /// Whether the answer to a held request is still the same: its key, and what its license sees. It reads nothing.
+    pub fn is_current(&self, interest: &Interest) -> bool {
+        let newest = self.source.newest();
+        let has_key = newest.find_key(&interest.key_hash).is_some_and(|key| **key == *interest.key);
+        let caller = self.caller(&interest.key).filter(|_| has_key);
+        caller.is_some_and(|caller| caller.has_witness(interest.dataset, &interest.witness))
+    }
+
+    /// Goes on with a held request, at a time on both clocks. It passes the checks of key, address and license anew, but
+    /// counts no more. Unless `is_over`, it is held again if there is still no news.
+    pub fn wake(&self, held: Held, at: Instant, wall: Timestamp, is_over: bool) -> Answer {
+        let mut asked = held.asked;
+        (asked.request.wall, asked.since, asked.may_hold) = (wall, at, !is_over);
+        (asked.window, asked.key) = (RateHeaders::OfAddress, None);
+        match catch(|| self.check_again(&mut asked)) {
+            Err(problem) => Answer::Ready(self.refuse_asked(&asked, problem)),
+            Ok(passed) => self.begin(asked, passed),
+        }
+    }
+
+    fn check_again(&self, asked: &mut Asked) -> Result<Passed, Problem> {
+        let key = auth::authenticate(&asked.request, &self.source.newest())?;
+        asked.key = Some(Arc::clone(&key));
+        auth::check_address(&asked.request, &key)?;
+        let looks = self.source.looks();
+        let caller = self.caller(&key).ok_or_else(Problem::not_set_up)?;
+        asked.window = RateHeaders::Of(self.rate.key_window(&key.id, caller.license.rate_limit, asked.since));
+        let route = CONTRACT.route(asked.request.path()).ok_or_else(|| Problem::internal("a route is gone"))?;
+        Ok(Passed { caller, route, looks })
     }
 
     /// Waits until it is a request's turn: of those that wait for the same answer, one has it made.
@@ -141,7 +197,7 @@ impl Service {
         let making = match joined {
             Err(making) => making,
             Ok(answer) if answer.representation.is_ready(accepts_gzip(&deferred.asked.request.headers)) => {
-                return Turn::Answered(self.finish(&deferred.asked, &answer.representation));
+                return Turn::Answered(self.conclude(deferred.asked, &answer));
             }
             Ok(_) => None,
         };
@@ -178,13 +234,17 @@ impl Service {
         self.refuse_asked(&deferred.asked, problem)
     }
 
-    /// Answers a request here and now, however long it takes.
+    /// Answers a request here and now, however long it takes; it waits for no news.
     pub fn answer_waiting(&self, request: Request) -> Response {
         let mut answer = self.answer(request);
         loop {
             answer = match answer {
                 Answer::Ready(response) => return response,
                 Answer::Deferred(deferred) => self.share(Shared(None), self.resume(deferred)),
+                Answer::Held(held) => {
+                    let Request { at, wall, .. } = held.asked.request;
+                    self.wake(*held, at, wall, true)
+                }
             }
         }
     }
@@ -199,10 +259,11 @@ impl Service {
             Some(answer) => {
                 let is_whole = answer.representation.is_ready(wants_gzip);
                 if is_whole || patience >= Wait::Reading {
-                    let response = self.finish(&asked, &answer.representation);
+                    let target = target.clone();
+                    let concluded = self.conclude(asked, &answer);
                     // Its compressed form counts from now on.
-                    let made = (!is_whole).then(|| Made { license, target: target.clone(), answer });
-                    return Resumed { answer: Answer::Ready(response), made };
+                    let made = (!is_whole).then_some(Made { license, target, answer });
+                    return Resumed { answer: concluded, made };
                 }
                 Wait::Reading
             }
@@ -210,9 +271,9 @@ impl Service {
                 Ok(Outcome::Made(rests_on, representation)) => {
                     let (pattern, rests_on) = (asked.pattern, Some(rests_on));
                     let answer = Arc::new(CachedAnswer { pattern, rests_on, representation });
-                    let response = self.finish(&asked, &answer.representation);
-                    let made = Some(Made { license, target: target.clone(), answer });
-                    return Resumed { answer: Answer::Ready(response), made };
+                    let target = target.clone();
+                    let concluded = self.conclude(asked, &answer);
+                    return Resumed { answer: concluded, made: Some(Made { license, target, answer }) };
                 }
                 Ok(Outcome::Later(wait)) => wait,
                 Err(problem) => {
@@ -274,7 +335,7 @@ impl Service {
 
     /// Tells the observer of a finished answer.
     fn tell(&self, asked: &Asked, mut response: Response) -> Response {
-        let Asked { request, request_id, key, pattern, .. } = asked;
+        let Asked { request, request_id, key, pattern, since, .. } = asked;
         response.has_key = key.is_some() && response.problem != Some(Code::IpNotAllowed);
         self.settings.cors.put_on(request, &mut response.headers);
         self.observer.answered(&Answered {
@@ -286,7 +347,7 @@ impl Service {
             key: key.as_deref(),
             address: request.address,
             bytes: response.body.len(),
-            duration: request.at.elapsed(),
+            duration: since.elapsed(),
             feed: response.feed,
         });
         response
@@ -422,10 +483,7 @@ impl Service {
         };
         asked.key = Some(Arc::clone(&key));
         auth::check_address(request, &key)?;
-        let caller = caller.ok_or_else(|| {
-            // Keys are taken at once, while commits may be held back: the license is not there yet.
-            Problem::new(Code::Unavailable, "The license of this API key is being set up. Try again in a minute.")
-        })?;
+        let caller = caller.ok_or_else(Problem::not_set_up)?;
         let counted = self.rate.count_key(&key.id, caller.license.rate_limit, request.at);
         asked.window = RateHeaders::Of(counted.unwrap_or_else(|window| window));
         if let Err(window) = counted {

@@ -103,11 +103,12 @@ enum HeaderChoice {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Limits")]
 struct LimitArgs {
-    /// Connections at once; for a further one, one that is idle, unfinished or slow is given up, else it waits
+    /// Connections at once; for a further one, one that is idle, unfinished or slow is given up, or one that waits for news
+    /// answered, else it waits
     #[arg(long, env = "MEDFEED_MAX_CONNECTIONS", value_name = "N", default_value = "1024")]
     max_connections: NonZeroUsize,
     /// Connections at once from one address (IPv6: one /64); for a further one, one of its own that is idle, unfinished or
-    /// slow is given up, else it is closed. Trusted proxies may have any number
+    /// slow is given up, or one that waits for news answered, else it is closed. Trusted proxies may have any number
     #[arg(long, env = "MEDFEED_MAX_CONNECTIONS_PER_ADDRESS", value_name = "N", default_value = "64")]
     max_connections_per_address: NonZeroUsize,
     /// How long a request's head may take to come
@@ -145,6 +146,10 @@ struct LimitArgs {
     /// Exports built at once for one key
     #[arg(long, env = "MEDFEED_MAX_EXPORTS_PER_KEY", value_name = "N", default_value = "2")]
     max_exports_per_key: NonZeroUsize,
+    /// Requests that wait for news of a change feed (`wait`) at once, a quarter of them for one key; further ones are
+    /// answered at once. There are never more than connections
+    #[arg(long, env = "MEDFEED_MAX_WAITING", value_name = "N", default_value = "4096")]
+    max_waiting: usize,
     /// Records' JSON that is kept in memory, in bytes; further records are read from the file
     #[arg(long, env = "MEDFEED_RECORD_CACHE_BYTES", value_name = "N", default_value = "268435456")]
     record_cache_bytes: u64,
@@ -157,12 +162,13 @@ struct LimitArgs {
 }
 
 /// The most connections that wait for a slot, if the file limit allows it.
-const MAX_WAITING: usize = 1024;
+const MAX_QUEUED: usize = 1024;
 
 impl LimitArgs {
     fn limits(&self) -> Limits {
         let max_connections = self.max_connections.get();
-        let max_files = listen::raise_file_limit(max_connections.saturating_add(MAX_WAITING));
+        let max_files = listen::raise_file_limit(max_connections.saturating_add(MAX_QUEUED));
+        let held = self.max_waiting.min(max_connections);
         Limits {
             connections: max_files.min(max_connections),
             waiting: max_files.saturating_sub(max_connections),
@@ -178,6 +184,8 @@ impl LimitArgs {
             drain: self.drain_timeout,
             exports: self.max_exports.get(),
             exports_per_key: self.max_exports_per_key.get(),
+            held,
+            held_per_key: held.div_ceil(4),
         }
     }
 }

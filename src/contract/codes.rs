@@ -278,7 +278,8 @@ codes! {
                     longer be told without a gap.",
         remedy: "Load the export of the dataset, replace the local copy by it, and continue the change feed from the \
                  export's `X-Sync-Token`. Let your client do this by itself. Tokens do not grow too old: this answer \
-                 never comes from waiting too long.",
+                 never comes from waiting too long. A client that always sends `resync=diff` is spared it when the \
+                 license changes: the feed then tells what entered and left.",
         request: "GET /v1/conferences/changes?since=…",
         detail: "The sync token is from before a change of the license, or from a state of the data that no longer \
                  exists. Load the export `/exports/conferences` anew and go on from its `X-Sync-Token`.",

@@ -120,7 +120,12 @@ const CHANGES: Endpoint = Endpoint {
                   the entry is a tombstone. Apply the page, save `next_sync_token`, and call again at once while \
                   `has_more` is true.\n\nWith neither `since` nor `updated_since`, `data` is empty and \
                   `next_sync_token` marks the present moment. A record can occasionally be delivered twice. When an \
-                  organization or a tag changes, the records that carry it come back.",
+                  organization or a tag changes, the records that carry it come back.\n\nWith `resync=diff` the feed goes \
+                  on over changes of the license, instead of answering 410 to a token of before. 410 is then left to \
+                  tokens of another license, and of a state of the data that no longer exists.\n\nWith `wait=30` an empty \
+                  page is held back until there is an entry, at most for 30 seconds. It may come earlier without one, \
+                  when too many callers wait, so leave a second between two empty pages. A license that changes and a \
+                  key that ends are told at once. Without `since` and `updated_since` there is nothing to wait for.",
     parameters: ChangesParameters::ALL,
     codes: &[InvalidSyncToken, ResyncRequired],
     ..PLAIN

@@ -229,6 +229,13 @@ parameters! {
              that entered the license since then, whatever their `updated_at` says. UTC when no offset is given. Not \
              together with `since`";
         limit: u16, "ChangesLimit", Form::Whole(1, 1000), Absent::Default("500"), "Entries per page";
+        wait: u16, "WaitSeconds", Form::Whole(0, 60), Absent::Default("0"),
+            "Seconds that an empty page may be held back: it comes when there is an entry, or when they are over. It counts \
+             as one request. An extension: clients may do without it";
+        resync: Option<Resync>, "Resync", Form::Choice(&["diff"]), Absent::Optional,
+            "With `diff`, a token of before a change of the license goes on too: what entered, changed or left since comes \
+             as entries and tombstones, and the next token is of the present license. Without it such a token is answered \
+             with 410. An extension: clients may do without it";
     }
 
     /// What exports take.
@@ -243,6 +250,14 @@ parameters! {
             "The dataset whose records count";
         r#type: Option<String>, "TagType", Form::Text, Absent::Optional, "Only tags of this type";
     }
+}
+
+/// How a caller comes back after a change of its license.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Resync {
+    /// By what differs from what it has.
+    Diff,
 }
 
 /// What other endpoints take.

@@ -73,15 +73,16 @@ pub async fn serve_connection<S>(
     let stream = ProblemStream::new(stream, Arc::clone(&shared.service), shared.strict_transport);
     let told = closing.clone();
     let service = service_fn(move |request| {
-        let (shared, state, told) = (Arc::clone(&shared), state.clone(), told.clone());
+        let (shared, state, mut told) = (Arc::clone(&shared), state.clone(), told.clone());
         let begun = state.begin();
         async move {
             if !begun {
                 // The connection is about to be dropped.
                 std::future::pending::<()>().await;
             }
-            let (mut response, has_key) = answer(request, peer, &shared).await;
-            if *told.borrow() {
+            let (mut response, has_key) = answer(request, peer, &shared, &state, &mut told).await;
+            // Another connection may have this one's slot already.
+            if *told.borrow() || state.given_up().is_some() {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
             state.end(has_key);
@@ -117,6 +118,8 @@ async fn answer(
     request: http::Request<Incoming>,
     peer: IpAddr,
     shared: &Shared,
+    state: &ConnectionState,
+    closing: &mut watch::Receiver<bool>,
 ) -> (http::Response<Full<Bytes>>, bool) {
     let has_body = !request.body().is_end_stream();
     let (head, _) = request.into_parts();
@@ -133,7 +136,7 @@ async fn answer(
         at: Instant::now(),
         wall: now(),
     };
-    let answered = shared.waiting.answer(&shared.service, request).await;
+    let answered = shared.waiting.answer(&shared.service, request, state, closing).await;
     let has_key = answered.has_key;
     let mut response = http::Response::new(Full::new(answered.body));
     *response.status_mut() = answered.status;

@@ -1,7 +1,8 @@
 //! The connection limiter: limits connections in all and per network, and chooses which one is closed for a new one.
 //!
 //! No caller can shut out others with idle connections, incomplete requests or slow reading, since those are closed first.
-//! A connection whose request is being answered, or whose answer is read at a good rate, is never closed.
+//! A connection whose request is being answered, or whose answer is read at a good rate, is never closed. One whose request
+//! waits for news of a change feed goes last: it is answered at once, and leaves its slot.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -62,6 +63,13 @@ pub struct Slot {
     limiter: Arc<ConnectionLimiter>,
 }
 
+/// A connection that was given up.
+struct Victim {
+    number: u64,
+    reason: GivenUp,
+    closed: Arc<Notify>,
+}
+
 /// The decision about a new connection.
 enum Decision {
     /// A slot is free.
@@ -88,7 +96,7 @@ impl ConnectionLimiter {
         loop {
             match self.decide(network) {
                 Decision::Slot(mut slot) => {
-                    slot.met = met;
+                    slot.met = slot.met.or(met);
                     return Ok(slot);
                 }
                 Decision::After(closed, limit) => {
@@ -124,7 +132,14 @@ impl ConnectionLimiter {
             return Decision::Slot(self.enter(&mut table, network));
         };
         match victim {
-            Some(held) => Decision::After(Arc::clone(&held.closed), limit),
+            // It leaves by itself, with its answer.
+            Some(Victim { number, reason: GivenUp::Waiting, .. }) => {
+                table.leave(number);
+                let mut slot = self.enter(&mut table, network);
+                slot.met = Some(limit);
+                Decision::Slot(slot)
+            }
+            Some(Victim { closed, .. }) => Decision::After(closed, limit),
             None => Decision::Refused(limit),
         }
     }
@@ -145,10 +160,15 @@ impl ConnectionLimiter {
     }
 }
 
-/// The order in which connections are closed: without a key first, then those that are not sending, then the slowest, then the
-/// longest.
+/// The order in which connections are closed: without a key first, then those that are not sending, then the slowest, then
+/// those that wait for news, then the longest.
 fn worth(burden: &Burden) -> impl Ord + use<> {
-    (burden.has_key, burden.reason == GivenUp::Slow, burden.rate, Reverse(burden.lasts))
+    let rank = match burden.reason {
+        GivenUp::Idle | GivenUp::Unfinished => 0,
+        GivenUp::Slow => 1,
+        GivenUp::Waiting => 2,
+    };
+    (burden.has_key, rank, burden.rate, Reverse(burden.lasts))
 }
 
 /// Whether it is too early to judge a caller as slow. Without a key all answers are small, so there is nothing to wait for.
@@ -162,13 +182,13 @@ impl Table {
     }
 
     /// Closes one of a network's own connections.
-    fn find_own(&self, network: Option<IpAddr>, now: Instant) -> Option<&Held> {
+    fn find_own(&self, network: Option<IpAddr>, now: Instant) -> Option<Victim> {
         let own = |held: &Held, burden: &Burden| (held.network == network && !is_young(burden)).then(|| worth(burden));
         self.give_up(now, own)
     }
 
     /// Closes one that has been idle, unfinished or slow for its grace time.
-    fn find_any(&self, now: Instant) -> Option<&Held> {
+    fn find_any(&self, now: Instant) -> Option<Victim> {
         self.give_up(now, |_, burden| {
             let grace = if burden.has_key { GRACE_WITH_KEY } else { GRACE };
             (burden.lasts >= grace).then(|| worth(burden))
@@ -177,7 +197,7 @@ impl Table {
 
     /// Closes one of the network with most connections, if it has more than the new one's network would have. A crowd that
     /// keeps reconnecting thus shuts out only itself.
-    fn find_of_greedier(&self, own: usize, now: Instant) -> Option<&Held> {
+    fn find_of_greedier(&self, own: usize, now: Instant) -> Option<Victim> {
         self.give_up(now, |held, burden| {
             let count = self.count(held.network);
             (count > own + 1 && !is_young(burden)).then(|| (Reverse(count), worth(burden)))
@@ -185,18 +205,34 @@ impl Table {
     }
 
     /// Tells the connection of least worth to close.
-    fn give_up<W: Ord>(&self, now: Instant, worth: impl Fn(&Held, &Burden) -> Option<W>) -> Option<&Held> {
+    fn give_up<W: Ord>(&self, now: Instant, worth: impl Fn(&Held, &Burden) -> Option<W>) -> Option<Victim> {
         loop {
-            let judged = self.held.values().filter_map(|held| {
+            let judged = self.held.iter().filter_map(|(number, held)| {
                 let burden = held.state.burden(now)?;
-                Some((worth(held, &burden)?, burden.lasts, held))
+                Some((worth(held, &burden)?, burden, *number, held))
             });
-            let (_, lasts, held) = judged.min_by(|(one, ..), (other, ..)| one.cmp(other))?;
+            let (_, burden, number, held) = judged.min_by(|(one, ..), (other, ..)| one.cmp(other))?;
             // It may have become active meanwhile.
-            if held.state.give_up(now, lasts) {
-                return Some(held);
+            if held.state.give_up(now, burden.lasts)
+                && let Some((reason, _)) = held.state.given_up()
+            {
+                return Some(Victim { number, reason, closed: Arc::clone(&held.closed) });
             }
         }
+    }
+
+    /// Takes a connection out.
+    fn leave(&mut self, number: u64) -> Option<Held> {
+        let held = self.held.remove(&number)?;
+        if let Some(network) = held.network
+            && let Some(count) = self.networks.get_mut(&network)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.networks.remove(&network);
+            }
+        }
+        Some(held)
     }
 
     fn warn_at_total(&mut self, now: Instant, slots: usize) {
@@ -229,17 +265,7 @@ fn begins(last: &mut Option<Instant>, now: Instant) -> bool {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let mut table = self.limiter.lock();
-        let Some(held) = table.held.remove(&self.number) else { return };
-        if let Some(network) = held.network
-            && let Some(count) = table.networks.get_mut(&network)
-        {
-            *count -= 1;
-            if *count == 0 {
-                table.networks.remove(&network);
-            }
-        }
-        drop(table);
+        let Some(held) = self.limiter.lock().leave(self.number) else { return };
         held.closed.notify_one();
         self.limiter.freed.notify_one();
     }
@@ -269,8 +295,10 @@ mod tests {
         Fast(bool),
         /// It takes so many bytes a second.
         Slow(bool, usize),
+        /// Its request waits for news.
+        News,
     }
-    use Does::{Answering, Fast, Idle, New, Slow};
+    use Does::{Answering, Fast, Idle, New, News, Slow};
 
     /// A connection's name, what it does, and for how many seconds it has done so.
     type Member = (&'static str, Does, u64);
@@ -315,7 +343,14 @@ mod tests {
                 tokio::task::yield_now().await;
             }
             if admitting.is_finished() {
-                return Err(admitting.await.unwrap().expect_err("no slot is free"));
+                let slot = admitting.await.unwrap()?;
+                assert!(slot.met.is_some(), "no slot was free");
+                let released = self.0.iter().position(|(_, slot)| slot.state.given_up().is_some()).expect("one is");
+                let (name, old) = self.0.remove(released);
+                timeout(Duration::ZERO, old.state.released()).await.expect("it is told to answer");
+                drop(old);
+                assert_eq!(limiter.lock().held.len(), self.0.len() + 1, "it had left its slot");
+                return Ok(name);
             }
             let closed = self.0.iter().position(|(_, slot)| slot.state.given_up().is_some()).expect("one is given up");
             let (name, slot) = self.0.remove(closed);
@@ -331,7 +366,7 @@ mod tests {
     fn start(does: Does, state: &ConnectionState) {
         let answered = match does {
             New => return,
-            Answering => None,
+            Answering | News => None,
             Idle(has_key) | Fast(has_key) | Slow(has_key, _) => Some(has_key),
         };
         assert!(state.begin());
@@ -341,6 +376,7 @@ mod tests {
         match does {
             Idle(_) => state.sent(),
             Slow(..) => state.blocked(),
+            News => state.hold(),
             _ => {}
         }
     }
@@ -350,7 +386,7 @@ mod tests {
         const K: bool = true;
         let total = Err(ConnectionLimit::Total);
         // Each has a network of its own, and so has the new one.
-        let cases: [(&[Member], Outcome); 15] = [
+        let cases: [(&[Member], Outcome); 18] = [
             (&[("a", Idle(false), 3), ("b", Idle(false), 5), ("c", Idle(false), 4)], Ok("b")),
             (&[("a", Idle(false), 3), ("b", New, 5), ("c", Slow(false, 0), 9)], Ok("b")),
             (&[("a", Idle(K), 30), ("b", Idle(false), 2), ("c", New, 0)], Ok("b")),
@@ -361,6 +397,10 @@ mod tests {
             (&[("a", Slow(K, 5000), 9), ("b", Slow(K, 10), 9), ("c", Answering, 9)], Ok("b")),
             (&[("a", Fast(K), 99), ("b", Slow(K, 10), 9), ("c", Fast(false), 99)], Ok("b")),
             (&[("a", Idle(K), 5), ("b", Slow(K, 10), 60), ("c", Answering, 9)], Ok("a")),
+            // Who waits for news goes last.
+            (&[("a", News, 90), ("b", Idle(K), 5), ("c", Slow(K, 10), 9)], Ok("b")),
+            (&[("a", News, 6), ("b", News, 9), ("c", Answering, 99)], Ok("b")),
+            (&[("a", News, 4), ("b", Fast(K), 9), ("c", Answering, 99)], total),
             // Who has just come, or has a key, has its time.
             (&[("a", New, 0), ("b", New, 0), ("c", Idle(false), 0)], total),
             (&[("a", Slow(false, 0), 0), ("b", Answering, 99), ("c", New, 0)], total),
@@ -383,7 +423,9 @@ mod tests {
         const K: bool = true;
         let address = Err(ConnectionLimit::Address);
         // The network 1 may have two; others idle for long.
-        let cases: [([Member; 2], Outcome); 8] = [
+        let cases: [([Member; 2], Outcome); 10] = [
+            ([("a", News, 0), ("b", News, 2)], Ok("b")),
+            ([("a", News, 9), ("b", Slow(K, 10), 2)], Ok("b")),
             ([("a", New, 0), ("b", New, 2)], Ok("b")),
             ([("a", New, 0), ("b", Idle(K), 50)], Ok("a")),
             ([("a", Slow(false, 10), 0), ("b", Answering, 50)], Ok("a")),

@@ -17,7 +17,7 @@ use super::log::LostLines;
 use super::process::ProcessMetrics;
 use super::usage::Usage;
 use super::watcher::Watcher;
-use crate::api::observe::{Answered, Cause, ConnectionLimit, GivenUp, Observer, RequestLog};
+use crate::api::observe::{Answered, Cause, ConnectionLimit, GivenUp, Observer, RequestLog, WaitEnd};
 use crate::api::{Code, Service, SnapshotSource};
 use crate::model::time::now;
 use crate::model::{Dataset, LicenseId, Timestamp};
@@ -67,6 +67,8 @@ pub struct Metrics {
     connections_given_up: Family<Labels<2>, Counter>,
     connections_at_limit: Family<Labels<1>, Counter>,
     connections_refused: Family<Labels<1>, Counter>,
+    waiting: Number,
+    waits_ended: Family<Labels<1>, Counter>,
     feed_position: Family<FeedLabels, Unsigned>,
     feed_behind: Family<FeedLabels, Unsigned>,
     standings: Mutex<HashMap<FeedLabels, Standing>>,
@@ -132,7 +134,8 @@ impl Metrics {
             connections_opened: all.add("connections_opened", "Connections accepted"),
             connections_given_up: all.add(
                 "connections_given_up",
-                "Connections ended by the server: idle, unfinished or slow, for a timeout or for the sake of new ones",
+                "Connections ended by the server: idle, unfinished, slow or waiting for news, for a timeout or for the sake of \
+                 new ones",
             ),
             connections_at_limit: all.add(
                 "connections_at_limit",
@@ -141,6 +144,12 @@ impl Metrics {
             connections_refused: all.add(
                 "connections_refused",
                 "New connections refused at a limit, since none could be given up for them",
+            ),
+            waiting: all.add("waiting", "Requests that wait for news of a change feed"),
+            waits_ended: all.add(
+                "waits_ended",
+                "Requests that waited for news of a change feed, by what ended that: a change for their caller, their time, \
+                 a connection that was needed (capacity), the server's stop, or that the caller left",
             ),
             feed_position: all.add("feed_position", "The position of the last sync token that a key sent"),
             feed_behind: all.add_in(
@@ -295,6 +304,15 @@ impl Observer for Metrics {
 
     fn disconnected(&self) {
         self.connections.dec();
+    }
+
+    fn waits(&self) {
+        self.waiting.inc();
+    }
+
+    fn waited(&self, end: WaitEnd) {
+        self.waiting.dec();
+        self.waits_ended.get_or_create(&[("by", end.into())]).inc();
     }
 
     fn given_up(&self, reason: GivenUp, cause: Cause) {

@@ -2,7 +2,7 @@
 //!
 //! In reading order:
 //! - [`watcher`]: the newest state of the database, taken over while it is served; [`background`]: its threads.
-//! - [`waiting`]: answers that have to wait.
+//! - [`waiting`]: answers that have to wait; [`held`]: those that their callers want held back until there is news.
 //! - [`connection`]: one connection, from its bytes to the API and back.
 //! - [`address`]: whose request it is, behind trusted proxies.
 //! - [`state`]: what a connection is doing; [`limiter`]: how many there may be, and which one is given up for another.
@@ -21,6 +21,7 @@ pub mod background;
 pub mod connection;
 pub mod guard;
 pub mod health;
+pub mod held;
 pub mod host;
 pub mod limiter;
 pub mod listen;

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use super::address::TrustedProxies;
 use super::connection::{ConnectionLimits, Shared, serve_connection};
 use super::guard::Timeouts;
+use super::held::HeldRequests;
 use super::limiter::{ConnectionLimiter, Slot};
 use super::listen::{drop_new, prepare};
 use super::pace::{Pace, PacedStream};
@@ -30,12 +31,14 @@ use crate::model::network::network_of;
 /// What a server may use.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Connections at once. For a further one, one that is idle, unfinished or slow is given up; else it waits.
+    /// Connections at once. For a further one, one that is idle, unfinished or slow is given up, or one that waits for news
+    /// is answered and closed; else it waits.
     pub connections: usize,
     /// Connections that wait for a slot at most; further ones are closed.
     pub waiting: usize,
     /// Connections at once from one address (IPv6: one /64). For a further one, one of its own that is idle, unfinished
-    /// or slow is given up; else it is closed. Trusted proxies may have any number.
+    /// or slow is given up, or one that waits for news is answered and closed; else it is closed. Trusted proxies may have
+    /// any number.
     pub connections_per_address: usize,
     /// What one connection may use.
     pub connection: ConnectionLimits,
@@ -47,6 +50,10 @@ pub struct Limits {
     pub exports: usize,
     /// Exports built at once for one key.
     pub exports_per_key: usize,
+    /// Requests that wait for news of a change feed at once; further ones are answered at once.
+    pub held: usize,
+    /// Those of one key.
+    pub held_per_key: usize,
 }
 
 impl Default for Limits {
@@ -65,6 +72,8 @@ impl Default for Limits {
             drain: Duration::from_secs(30),
             exports: 8,
             exports_per_key: 2,
+            held: 1024,
+            held_per_key: 256,
         }
     }
 }
@@ -112,8 +121,14 @@ impl Server {
     pub async fn run(self, stop: impl Future<Output = ()>) -> io::Result<usize> {
         let Server { listener, service, proxies, tls, limits, shares_address } = self;
         let (connection, strict_transport) = (limits.connection, tls.is_some());
-        let waiting = Waiting::new(limits.exports, limits.exports_per_key, Handle::current());
+        let held = HeldRequests::new(limits.held, limits.held_per_key);
+        let waiting = Waiting::new(limits.exports, limits.exports_per_key, held, Handle::current());
         let shared = Arc::new(Shared { service, waiting, limits: connection, proxies, strict_transport });
+        let told = Arc::downgrade(&shared);
+        shared.service.subscribe(Box::new(move || {
+            let shared = told.upgrade();
+            shared.inspect(|shared| shared.waiting.held().tell(&shared.service)).is_some()
+        }));
         let (close, closing) = watch::channel(false);
         let limiter = ConnectionLimiter::new(limits.connections, limits.connections_per_address);
         let (workers, waiting, connections) = (Workers::start()?, VecDeque::new(), JoinSet::new());

@@ -22,6 +22,8 @@ enum Phase {
     },
     /// Answering a request.
     Answering,
+    /// A request waits for news of a change feed.
+    Held { since: Instant },
     /// Sending an answer.
     Sending,
     /// Closed for another connection.
@@ -77,6 +79,7 @@ pub struct ConnectionState(Arc<Shared>);
 struct Shared {
     inner: Mutex<Inner>,
     closed: Notify,
+    released: Notify,
 }
 
 #[derive(Debug)]
@@ -91,7 +94,7 @@ impl Default for ConnectionState {
     fn default() -> ConnectionState {
         let phase = Phase::Waiting { since: Instant::now(), begun: true };
         let inner = Inner { phase, arrears: Arrears::default(), has_key: false, given_up: None };
-        ConnectionState(Arc::new(Shared { inner: Mutex::new(inner), closed: Notify::new() }))
+        ConnectionState(Arc::new(Shared { inner: Mutex::new(inner), closed: Notify::new(), released: Notify::new() }))
     }
 }
 
@@ -115,6 +118,22 @@ impl ConnectionState {
         }
         inner.phase = Phase::Answering;
         true
+    }
+
+    /// The request waits for news from now on.
+    pub fn hold(&self) {
+        let mut inner = self.lock();
+        if matches!(inner.phase, Phase::Answering) {
+            inner.phase = Phase::Held { since: Instant::now() };
+        }
+    }
+
+    /// The request waits no more, and is answered.
+    pub fn go_on(&self) {
+        let mut inner = self.lock();
+        if matches!(inner.phase, Phase::Held { .. }) {
+            inner.phase = Phase::Answering;
+        }
     }
 
     /// The answer is ready to be sent; `has_key` tells whether the request had a usable key.
@@ -171,13 +190,19 @@ impl ConnectionState {
         self.lock().burden(now)
     }
 
-    /// Closes the connection for another one, if it has been a burden for at least `lasts`.
+    /// Closes the connection for another one, if it has been a burden for at least `lasts`. One whose request waits for news
+    /// is told to answer first.
     pub fn give_up(&self, now: Instant, lasts: Duration) -> bool {
         let mut inner = self.lock();
         let Some(burden) = inner.burden(now).filter(|burden| burden.lasts >= lasts) else { return false };
-        inner.phase = Phase::Closed;
         inner.given_up = Some((burden.reason, Cause::Capacity));
-        self.0.closed.notify_one();
+        if burden.reason == GivenUp::Waiting {
+            inner.phase = Phase::Answering;
+            self.0.released.notify_one();
+        } else {
+            inner.phase = Phase::Closed;
+            self.0.closed.notify_one();
+        }
         true
     }
 
@@ -189,6 +214,11 @@ impl ConnectionState {
     /// Why the connection was closed, if the server closed it.
     pub fn given_up(&self) -> Option<(GivenUp, Cause)> {
         self.lock().given_up
+    }
+
+    /// Resolves when the connection's request is to wait no more, for the sake of another connection.
+    pub async fn released(&self) {
+        self.0.released.notified().await;
     }
 
     /// Resolves when the connection is closed for another.
@@ -204,6 +234,11 @@ impl Inner {
             Phase::Waiting { since, begun } => {
                 let reason = if begun { GivenUp::Unfinished } else { GivenUp::Idle };
                 Some(Burden { reason, lasts: now.saturating_duration_since(since), rate: 0, has_key })
+            }
+            Phase::Held { since } => {
+                let lasts = now.saturating_duration_since(since);
+                // Nobody waits without a usable key.
+                Some(Burden { reason: GivenUp::Waiting, lasts, rate: 0, has_key: true })
             }
             Phase::Sending if self.arrears.is_behind(now) => {
                 let (lasts, rate) = (self.arrears.blocked(now), self.arrears.rate(now));
@@ -275,6 +310,29 @@ mod tests {
         state.blocked();
         advance(Duration::from_secs(1)).await;
         assert_eq!(burden(&state), Some((1, 0)), "and begins anew");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_for_news_is_answered_before_it_is_closed() {
+        let state = ConnectionState::default();
+        state.hold();
+        assert!(state.is_waiting(), "there is no request");
+        assert!(state.begin());
+        state.hold();
+        advance(Duration::from_secs(7)).await;
+        assert!(!state.is_waiting(), "no time limit of asking is on");
+        let told = state.burden(Instant::now()).map(|burden| (burden.reason, burden.lasts.as_secs(), burden.has_key));
+        assert_eq!(told, Some((GivenUp::Waiting, 7, true)));
+        state.go_on();
+        assert!(state.burden(Instant::now()).is_none(), "it is answered");
+        assert!(!state.give_up(Instant::now(), Duration::ZERO));
+        state.hold();
+        assert!(state.give_up(Instant::now(), Duration::ZERO));
+        state.released().await;
+        assert_eq!(state.given_up(), Some((GivenUp::Waiting, Cause::Capacity)));
+        state.end(true);
+        state.sent();
+        assert!(state.is_waiting(), "the answer goes out");
     }
 
     #[tokio::test(start_paused = true)]

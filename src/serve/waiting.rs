@@ -6,8 +6,10 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
+use super::held::HeldRequests;
+use super::state::ConnectionState;
 use crate::api::deferred::Turn;
 use crate::api::{Answer, Deferred, Problem, Request, Response, Service, Wait};
 
@@ -32,6 +34,8 @@ pub struct Waiting {
     exporting_keys: Mutex<HashMap<String, Arc<Semaphore>>>,
     /// The runtime whose threads may wait. All use the same few: each thread that makes answers has a heap of its own.
     threads: Handle,
+    /// Requests that wait for news.
+    held: HeldRequests,
 }
 
 /// The permits that an answer holds while it is made.
@@ -39,7 +43,7 @@ type Permits = Vec<OwnedSemaphorePermit>;
 
 impl Waiting {
     /// Permits for `exports` concurrent exports, `exports_per_key` of them for one key; answers wait on threads of the runtime.
-    pub fn new(exports: usize, exports_per_key: usize, threads: Handle) -> Waiting {
+    pub fn new(exports: usize, exports_per_key: usize, held: HeldRequests, threads: Handle) -> Waiting {
         // What is read is mostly in the page cache, so the processors are the limit.
         let reading = available_parallelism().map_or(MIN_READING, |count| (2 * count.get()).max(MIN_READING));
         let permits = |count| Arc::new(Semaphore::new(count));
@@ -51,23 +55,43 @@ impl Waiting {
             exports_per_key,
             exporting_keys: Mutex::default(),
             threads,
+            held,
         }
     }
 
-    /// Answers a request, at once if possible, else when its turn comes.
-    pub async fn answer(&self, service: &Arc<Service>, request: Request) -> Response {
+    /// Requests that wait for news.
+    pub fn held(&self) -> &HeldRequests {
+        &self.held
+    }
+
+    /// Answers a request of a connection, at once if possible, else when its turn comes, or when it need not be held any more.
+    pub async fn answer(
+        &self,
+        service: &Arc<Service>,
+        request: Request,
+        state: &ConnectionState,
+        closing: &mut watch::Receiver<bool>,
+    ) -> Response {
         let mut answer = service.answer(request);
+        let mut _turn = None;
         loop {
             answer = match answer {
                 Answer::Ready(response) => return response,
                 Answer::Deferred(deferred) => self.resume(service, deferred).await,
+                Answer::Held(held) => {
+                    _turn = None;
+                    // In a box, so that other requests' connections are no larger for it.
+                    let woken = Box::pin(self.held.hold(service, held, state, closing)).await;
+                    _turn = woken.1;
+                    woken.0
+                }
             }
         }
     }
 
     async fn resume(&self, service: &Arc<Service>, deferred: Box<Deferred>) -> Answer {
         let (deferred, shared) = match service.join(deferred).await {
-            Turn::Answered(response) => return Answer::Ready(response),
+            Turn::Answered(answer) => return answer,
             Turn::Make(deferred, shared) => (deferred, shared),
         };
         let permits = match self.permits(&deferred).await {

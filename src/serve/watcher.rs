@@ -12,6 +12,7 @@ use arc_swap::ArcSwap;
 
 use super::background::BackgroundTasks;
 use crate::api::SnapshotSource;
+use crate::api::source::Listener;
 use crate::store::{Follower, Snapshot, StoreError};
 
 /// The time between two looks at the file.
@@ -41,6 +42,17 @@ pub struct Watcher {
     change_delay: Duration,
     followed: AtomicBool,
     readable: AtomicBool,
+    listeners: Listeners,
+}
+
+/// Who is told of every further state.
+#[derive(Default)]
+struct Listeners(Mutex<Vec<Listener>>);
+
+impl std::fmt::Debug for Listeners {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Listeners(..)")
+    }
 }
 
 /// What a look at the file works on.
@@ -50,6 +62,8 @@ struct Polled {
     held_back: Option<HeldBack>,
     /// Set when the file could not be read: the time of the next look, which opens the file anew.
     broken: Option<Instant>,
+    /// Whether the newest or the published state is another one, of which listeners do not know yet.
+    is_news: bool,
 }
 
 /// Commits that wait for the change delay.
@@ -75,7 +89,7 @@ impl Watcher {
         let snapshot = Arc::clone(follower.newest());
         Ok(Watcher {
             path: path.to_owned(),
-            polled: Mutex::new(Polled { follower, held_back: None, broken: None }),
+            polled: Mutex::new(Polled { follower, held_back: None, broken: None, is_news: false }),
             looks: AtomicU64::new(0),
             looking_since: Mutex::new(None),
             published: ArcSwap::new(Arc::clone(&snapshot)),
@@ -83,6 +97,7 @@ impl Watcher {
             change_delay,
             followed: AtomicBool::new(true),
             readable: AtomicBool::new(true),
+            listeners: Listeners::default(),
         })
     }
 
@@ -136,6 +151,9 @@ impl Watcher {
             self.looked();
             self.lose(&"reading it panicked", false);
         }
+        if std::mem::take(&mut polled.is_news) {
+            self.listeners.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|listener| listener());
+        }
     }
 
     /// Reads the newest state. A new one is held back from now on.
@@ -153,6 +171,7 @@ impl Watcher {
                     let first_at = polled.held_back.map_or(now, |held| held.first_at);
                     polled.held_back = Some(HeldBack { first_at, last_at: now });
                     self.newest.store(newest);
+                    polled.is_news = true;
                 }
                 self.readable.store(true, Ordering::Relaxed);
                 if !self.followed.swap(true, Ordering::Relaxed) {
@@ -222,6 +241,7 @@ impl Watcher {
             tracing::info!(seq = commit.seq, who = commit.who, what = commit.what, "took over a commit");
         }
         self.published.store(newest);
+        polled.is_news = true;
     }
 }
 
@@ -240,6 +260,10 @@ impl SnapshotSource for Watcher {
 
     fn looks(&self) -> u64 {
         self.looks.load(Ordering::SeqCst)
+    }
+
+    fn subscribe(&self, listener: Listener) {
+        self.listeners.0.lock().unwrap_or_else(PoisonError::into_inner).push(listener);
     }
 
     fn catch_up(&self, looks: u64, accept: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {

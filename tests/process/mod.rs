@@ -33,6 +33,7 @@ mod malformed;
 mod monitoring;
 mod monitoring_files;
 mod operators_page;
+mod news;
 mod proxies;
 mod races;
 mod readers;

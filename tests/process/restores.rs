@@ -74,6 +74,7 @@ fn a_restore_goes_back_and_ends_every_older_token() {
     for old in &tokens {
         let answer = client.get(&since(old));
         assert_eq!((answer.status, answer.problem().as_str()), (410, "resync_required"));
+        assert_eq!(client.get(&format!("{}&resync=diff", since(old))).status, 410, "nor by a difference");
     }
     let fresh = token(&mut client);
     assert!(client.get(&since(&fresh)).items().is_empty());

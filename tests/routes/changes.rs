@@ -225,7 +225,11 @@ fn bad_parameters_are_told() {
     let cases = [
         ("limit=0".to_owned(), invalid, "`limit`: must be a whole number from 1 to 1000"),
         ("limit=1001".to_owned(), invalid, "1 to 1000"),
-        ("cursor=x".to_owned(), "unknown_parameter", "Allowed are: `since`, `updated_since`, `limit`."),
+        (
+            "cursor=x".to_owned(),
+            "unknown_parameter",
+            "Allowed are: `since`, `updated_since`, `limit`, `wait`, `resync`.",
+        ),
         ("q=abc".to_owned(), "unknown_parameter", "Allowed are"),
         ("sinse=x".to_owned(), "unknown_parameter", "Did you mean `since`?"),
         ("updated_since=2026-02-30".to_owned(), invalid, "`updated_since`"),
@@ -389,4 +393,24 @@ fn journals_work_exactly_like_conferences() {
     }
     world.conferences(&[removal(1)]);
     assert_eq!(poller.poll(), "", "the other dataset moves no token");
+}
+
+#[test]
+fn a_page_that_may_wait_is_the_same_page() {
+    let world = World::small();
+    for value in ["61", "-1", "1.5", "x", ""] {
+        world
+            .get("full", &format!("/v1/conferences/changes?wait={value}"))
+            .expect_problem("invalid_parameter", "`wait`");
+    }
+    let token = world.get("full", "/v1/conferences/changes").token();
+    let starts = [format!("since={token}"), "updated_since=2000-01-01".to_owned(), "limit=1".to_owned()];
+    for start in starts {
+        let path = format!("/v1/conferences/changes?{start}");
+        let plain = world.get("full", &path).expect(200);
+        for wait in [0, 1, 60] {
+            let answer = world.get("full", &format!("{path}&wait={wait}")).expect(200);
+            assert_eq!(answer.body, plain.body, "{start}, {wait}");
+        }
+    }
 }

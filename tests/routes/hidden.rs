@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::harness::{Answer, World, conference, patch, removal};
 
 /// What a caller of the license `onco` may ask; `{token}` and `{cursor}` are from before the worlds went apart.
-const REQUESTS: [&str; 62] = [
+const REQUESTS: [&str; 64] = [
     "conferences",
     "conferences?limit=1",
     "conferences?limit=14",
@@ -51,6 +51,8 @@ const REQUESTS: [&str; 62] = [
     "conferences/changes?since={token}&limit=1",
     "conferences/changes?since={middle}",
     "conferences/changes?since={middle}&limit=2",
+    "conferences/changes?since={token}&wait=60",
+    "conferences/changes?since={middle}&limit=2&resync=diff",
     "conferences/changes?updated_since=2000-01-01",
     "conferences/changes?updated_since=2000-01-01&limit=3",
     "conferences/changes?updated_since=2000-01-01&limit=15",

@@ -89,6 +89,36 @@ fn a_lost_license_change_is_gone() {
 }
 
 #[test]
+fn a_difference_is_of_one_history() {
+    let world = World::small();
+    let diff =
+        |token: &str| world.get("onco", &format!("/v1/conferences/changes?since={token}&resync=diff&limit=1000"));
+    let kept = world.get("onco", "/v1/conferences/changes").token();
+    let earlier = fs::read(world.database()).unwrap();
+    world.conferences(&[patch(1, json!({"venue": "lost"}))]);
+    let of_lost_row = world.get("onco", "/v1/conferences/changes").token();
+    world.license("onco", "conferences; areas: Cardiology");
+    let of_lost_scope = world.get("onco", "/v1/conferences/changes").token();
+    let of_lost_walk = diff(&kept).expect(200).token();
+    diff(&of_lost_row).expect(200);
+    roll_back(&world, &earlier);
+    let lost = [of_lost_row, of_lost_scope, of_lost_walk];
+    assert_eq!(diff(&kept).expect(200).entries(), "");
+    // The same seqs come again, and the same scopes.
+    for scope in ["Cardiology", "Oncology, Cardiology", "Oncology"] {
+        for token in &lost {
+            diff(token).expect_problem("resync_required", "/exports/conferences");
+        }
+        world.conferences(&[patch(4, json!({"venue": scope}))]);
+        world.license("onco", &format!("conferences; areas: {scope}"));
+        diff(&kept).expect(200);
+    }
+    for token in &lost {
+        diff(token).expect_problem("resync_required", "/exports/conferences");
+    }
+}
+
+#[test]
 fn nothing_of_a_lost_history_is_remembered() {
     let world = World::small();
     let earlier = fs::read(world.database()).unwrap();

@@ -16,6 +16,7 @@ mod memory;
 mod order;
 mod rate;
 mod reference;
+mod resync;
 mod servers;
 mod shared_feeds;
 mod status;

@@ -73,6 +73,14 @@ fn a_token_of_a_server_without_delay_is_followed() {
     assert_eq!(feed(&old), "");
     assert_eq!(feed(&new), "");
     assert_eq!(feed(&old), "-2", "the state that the newer token needs is published now");
+    // So is a license change, where the caller goes on over it.
+    world.license("full", "conferences; areas: Oncology");
+    let newer = world.get("full", "/v1/conferences/changes").token();
+    delayed.look();
+    let diff = |token: &str| delayed.get("full", &format!("/v1/conferences/changes?since={token}&resync=diff"));
+    assert_eq!(diff(&new).expect(200).token(), new, "held back");
+    assert_eq!(diff(&newer).expect(200).entries(), "");
+    assert!(diff(&new).expect(200).entries().starts_with("-4 -5 "));
 }
 
 #[test]

@@ -1,0 +1,220 @@
+//! What callers who wait for news of a feed cost: memory each, what another client notices of them, and how soon they have
+//! what was committed.
+//!
+//!     cargo bench --bench waiting
+//!     cargo bench --bench waiting -- 500       # so many callers
+
+#![allow(clippy::print_stdout, reason = "the figures are the output")]
+
+mod support;
+
+#[path = "http/child.rs"]
+mod child;
+
+use std::net::SocketAddr;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use child::Server;
+use support::machine::{Table, print_machine};
+use support::synthetic;
+use support::world::{Share, Size, World, commit};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+
+const FEED: &str = "/v1/conferences/changes";
+/// Callers, shared by a few keys: one key may have a quarter of the room.
+const CALLERS: usize = 2_000;
+const KEYS: usize = 4;
+/// Commits that wake all of them.
+const COMMITS: u64 = 30;
+/// How long another client is measured while all wait.
+const QUIET: Duration = Duration::from_secs(10);
+/// Between two requests of that client.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// A connection with an answer's bytes.
+struct Connection {
+    stream: TcpStream,
+    bytes: Vec<u8>,
+}
+
+impl Connection {
+    async fn open(address: SocketAddr) -> Connection {
+        let stream = TcpStream::connect(address).await.expect("the server takes the connection");
+        stream.set_nodelay(true).expect("TCP_NODELAY can be set");
+        Connection { stream, bytes: Vec::new() }
+    }
+
+    /// Asks for a target; the answer's body.
+    async fn get(&mut self, key: &str, target: &str) -> &str {
+        let request = format!("GET {target} HTTP/1.1\r\nhost: bench\r\nx-api-key: {key}\r\n\r\n");
+        self.stream.write_all(request.as_bytes()).await.expect("the request is sent");
+        self.bytes.clear();
+        loop {
+            let read = self.stream.read_buf(&mut self.bytes).await.expect("the connection stays open");
+            assert!(read > 0, "the server closed the connection");
+            let text = std::str::from_utf8(&self.bytes).unwrap_or_default();
+            if let Some((head, body)) = text.split_once("\r\n\r\n") {
+                let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
+                if length == Some(body.len()) {
+                    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+                    let start = self.bytes.len() - body.len();
+                    return std::str::from_utf8(&self.bytes[start..]).expect("UTF-8");
+                }
+            }
+        }
+    }
+}
+
+fn token_of(page: &str) -> String {
+    let (_, rest) = page.split_once("\"next_sync_token\":\"").expect("a token");
+    rest.split('"').next().unwrap_or_default().to_owned()
+}
+
+/// What all callers tell.
+#[derive(Default)]
+struct Told {
+    waiting: AtomicUsize,
+    woken: AtomicUsize,
+    committed: Mutex<Option<Instant>>,
+    latencies_ms: Mutex<Vec<f64>>,
+    is_over: AtomicBool,
+}
+
+/// Waits for news again and again.
+async fn wait_for_news(address: SocketAddr, key: String, told: Arc<Told>) {
+    let mut connection = Connection::open(address).await;
+    let mut token = token_of(connection.get(&key, FEED).await);
+    while !told.is_over.load(Ordering::Relaxed) {
+        told.waiting.fetch_add(1, Ordering::Relaxed);
+        let page = connection.get(&key, &format!("{FEED}?since={token}&wait=60")).await;
+        let at = Instant::now();
+        let has_news = page.contains("\"id\":");
+        token = token_of(page);
+        told.waiting.fetch_sub(1, Ordering::Relaxed);
+        if has_news && let Some(committed) = *told.committed.lock().expect("no panic while it is held") {
+            let ms = at.duration_since(committed).as_secs_f64() * 1e3;
+            told.latencies_ms.lock().expect("no panic while it is held").push(ms);
+            told.woken.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Another client, in a thread of its own: what waits and is woken here must not hold it up.
+fn start_client(address: SocketAddr, key: String, is_over: impl Fn() -> bool + Send + 'static) -> JoinHandle<Vec<f64>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    tokio::task::spawn_blocking(move || runtime.block_on(good_client(address, key, is_over)))
+}
+
+/// Its latencies in ms, of single records one after the other.
+async fn good_client(address: SocketAddr, key: String, is_over: impl Fn() -> bool) -> Vec<f64> {
+    let mut connection = Connection::open(address).await;
+    let mut latencies = Vec::new();
+    while !is_over() {
+        // Journals: none of them is ever removed.
+        let target = format!("/v1/journals/{}", synthetic::id_of(latencies.len() as u64 % 500));
+        let asked = Instant::now();
+        connection.get(&key, &target).await;
+        latencies.push(asked.elapsed().as_secs_f64() * 1e3);
+        tokio::time::sleep(PAUSE).await;
+    }
+    latencies
+}
+
+fn quantile(sorted: &mut [f64], hundredths: usize) -> f64 {
+    sorted.sort_unstable_by(f64::total_cmp);
+    sorted.get(sorted.len() * hundredths / 100).or(sorted.last()).copied().unwrap_or(f64::NAN)
+}
+
+async fn until(what: &str, is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what} does not come");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    // Without cargo's mark this only tries that all works.
+    let is_test = !std::env::args().any(|argument| argument == "--bench");
+    let asked = std::env::args().skip(1).find_map(|argument| argument.parse().ok());
+    let callers = asked.unwrap_or(if is_test { 40 } else { CALLERS });
+    let commits = if is_test { 2 } else { COMMITS };
+    let quiet = if is_test { Duration::from_millis(100) } else { QUIET };
+    print_machine("cargo bench --bench waiting");
+    let size = if is_test { Size { conferences: 600, journals: 500 } } else { Size::USUAL };
+    let world = World::build(size, &[Share::All; KEYS]);
+    let room = (2 * callers).to_string();
+    let connections = (2 * callers + 64).to_string();
+    let server = Server::start(
+        Command::new(env!("CARGO_BIN_EXE_medfeed"))
+            .args(["serve", "--listen", "127.0.0.1:0", "--log", "warn", "--db"])
+            .arg(world.path())
+            .args(["--max-waiting", &room, "--max-connections", &connections])
+            .args(["--max-connections-per-address", &connections]),
+    );
+    server.settle();
+    let address = server.address;
+    let mut table = Table::new(&["another client, single records", "requests", "p50 ms", "p99 ms", "most ms"]);
+    let mut add = |what: &str, latencies: &mut Vec<f64>| {
+        let [p50, p99, most] = [50, 99, 100].map(|hundredths| format!("{:.2}", quantile(latencies, hundredths)));
+        table.add(&[&what, &latencies.len(), &p50, &p99, &most]);
+    };
+    let for_a_while = |time: Duration| {
+        let begun = Instant::now();
+        start_client(address, world.keys[0].clone(), move || begun.elapsed() > time)
+    };
+    add("nobody waits", &mut for_a_while(quiet).await.expect("the client"));
+
+    let before_mib = server.memory_mib().0;
+    let told = Arc::new(Told::default());
+    let tasks: Vec<_> = (0..callers)
+        .map(|caller| tokio::spawn(wait_for_news(address, world.keys[caller % KEYS].clone(), Arc::clone(&told))))
+        .collect();
+    until("the waiting of all", || told.waiting.load(Ordering::Relaxed) == callers).await;
+    // Counted by the callers: the last requests may be on their way.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let kib = (server.memory_mib().0 - before_mib) * 1024.0 / callers as f64;
+    let cpu_before = server.cpu_s();
+    add(&format!("{callers} wait"), &mut for_a_while(quiet).await.expect("the client"));
+    println!(
+        "memory of a waiting caller: {kib:.1} KiB; processor time beside the client's: {:.2} s",
+        server.cpu_s() - cpu_before
+    );
+
+    let is_over = Arc::new(AtomicBool::new(false));
+    let other = start_client(address, world.keys[0].clone(), {
+        let is_over = Arc::clone(&is_over);
+        move || is_over.load(Ordering::Relaxed)
+    });
+    let writer = Arc::new(world.writer());
+    for number in 1..=commits {
+        let (writer, told_too) = (Arc::clone(&writer), Arc::clone(&told));
+        let committing = tokio::task::spawn_blocking(move || {
+            let mut committed = told_too.committed.lock().expect("no panic while it is held");
+            commit(&writer, synthetic::records([number], [], 100 + number));
+            *committed = Some(Instant::now());
+        });
+        committing.await.expect("the commit");
+        let all = callers * usize::try_from(number).expect("few");
+        until("news", || told.woken.load(Ordering::Relaxed) == all).await;
+        until("the waiting of all", || told.waiting.load(Ordering::Relaxed) == callers).await;
+        // At another phase of the follower's looks each time.
+        tokio::time::sleep(Duration::from_millis(400 + number * 37 % 100)).await;
+    }
+    is_over.store(true, Ordering::Relaxed);
+    add(&format!("{callers} are woken {commits} times"), &mut other.await.expect("the other client"));
+    table.print();
+    let mut latencies = std::mem::take(&mut *told.latencies_ms.lock().expect("no panic while it is held"));
+    let [p50, p99, most] = [50, 99, 100].map(|hundredths| quantile(&mut latencies, hundredths));
+    println!(
+        "from the commit to the entry in a waiting caller's hands: p50 {p50:.0} ms, p99 {p99:.0} ms, most {most:.0} ms"
+    );
+    told.is_over.store(true, Ordering::Relaxed);
+    tasks.iter().for_each(JoinHandle::abort);
+}

@@ -1,0 +1,170 @@
+//! Requests that wait for news of a change feed, as their callers want (`wait`). Each costs its connection and a timer, and no
+//! thread. Those of one key that rest on the same form a group, and only what the group rests on wakes it: after a commit one
+//! look per group, in memory, tells whether its callers see anything new.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
+
+use super::state::ConnectionState;
+use crate::api::deferred::Interest;
+use crate::api::observe::WaitEnd;
+use crate::api::{Answer, Held, Service};
+use crate::model::KeyHash;
+use crate::model::time::now;
+
+/// Woken requests of a group that are answered at once: further ones follow, so that others are answered in between, and find
+/// what the first ones made. When 2,000 are woken together it halves what another client waits at the worst (p99 4 ms for 9;
+/// `benches/waiting.rs`).
+const TURNS: usize = 16;
+
+/// All requests that wait for news.
+#[derive(Debug)]
+pub struct HeldRequests {
+    max: usize,
+    max_per_key: usize,
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    count: usize,
+    keys: HashMap<KeyHash, Vec<Member>>,
+}
+
+/// A group and its size.
+#[derive(Debug)]
+struct Member {
+    group: Arc<Group>,
+    count: usize,
+}
+
+#[derive(Debug)]
+struct Group {
+    interest: Interest,
+    news: Notify,
+    turns: Arc<Semaphore>,
+}
+
+/// A request's place in its group. Dropping it leaves the group.
+struct Place<'h> {
+    requests: &'h HeldRequests,
+    service: &'h Service,
+    group: Arc<Group>,
+    end: WaitEnd,
+}
+
+impl HeldRequests {
+    /// Room for `max` requests, `max_per_key` of them of one key.
+    pub fn new(max: usize, max_per_key: usize) -> HeldRequests {
+        HeldRequests { max, max_per_key, table: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes those for whom something changed.
+    pub fn tell(&self, service: &Service) {
+        let groups: Vec<Arc<Group>> =
+            self.lock().keys.values().flatten().map(|member| Arc::clone(&member.group)).collect();
+        for group in groups {
+            if !service.is_current(&group.interest) {
+                group.news.notify_waiters();
+            }
+        }
+    }
+
+    /// Holds a request until there is news for its caller, its time is over, the server stops or its connection is needed for
+    /// another. Returns what becomes of it then, and its turn, to be kept until it is answered.
+    pub async fn hold(
+        &self,
+        service: &Service,
+        held: Box<Held>,
+        state: &ConnectionState,
+        closing: &mut watch::Receiver<bool>,
+    ) -> (Answer, Option<OwnedSemaphorePermit>) {
+        let Some(mut place) = self.enter(service, held.interest()) else {
+            return (service.wake(*held, Instant::now(), now(), true), None);
+        };
+        let group = Arc::clone(&place.group);
+        let mut news = std::pin::pin!(group.news.notified());
+        news.as_mut().enable();
+        state.hold();
+        // What changed before it was in the group woke nobody, so what there is then is told without waiting.
+        let is_current = service.is_current(held.interest());
+        place.end = if is_current {
+            tokio::select! {
+                biased;
+                () = news => WaitEnd::Change,
+                // An error means that the server is gone.
+                _ = closing.wait_for(|closing| *closing) => WaitEnd::Stop,
+                () = state.released() => WaitEnd::Capacity,
+                () = tokio::time::sleep_until(held.wake_at().into()) => WaitEnd::Time,
+            }
+        } else {
+            WaitEnd::Change
+        };
+        let end = place.end;
+        drop(place);
+        state.go_on();
+        let turn = match end {
+            WaitEnd::Change => Arc::clone(&group.turns).acquire_owned().await.ok(),
+            _ => None,
+        };
+        let at = Instant::now();
+        let is_over = match end {
+            WaitEnd::Change => !is_current,
+            // Its key may have ended before its own time.
+            WaitEnd::Time => at >= held.until(),
+            WaitEnd::Capacity | WaitEnd::Stop | WaitEnd::Left => true,
+        };
+        (service.wake(*held, at, now(), is_over), turn)
+    }
+
+    /// Puts a request into its group; `None` where there is no room.
+    fn enter<'h>(&'h self, service: &'h Service, interest: &Interest) -> Option<Place<'h>> {
+        let mut table = self.lock();
+        let of_key = table.keys.get(&interest.key_hash).map_or(0, |members| members.iter().map(|it| it.count).sum());
+        if table.count >= self.max || of_key >= self.max_per_key {
+            return None;
+        }
+        table.count += 1;
+        let members = table.keys.entry(interest.key_hash).or_default();
+        let group = match members.iter_mut().find(|member| member.group.interest == *interest) {
+            Some(member) => {
+                member.count += 1;
+                Arc::clone(&member.group)
+            }
+            None => {
+                let turns = Arc::new(Semaphore::new(TURNS));
+                let group = Arc::new(Group { interest: interest.clone(), news: Notify::new(), turns });
+                members.push(Member { group: Arc::clone(&group), count: 1 });
+                group
+            }
+        };
+        service.observer().waits();
+        Some(Place { requests: self, service, group, end: WaitEnd::Left })
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut table = self.requests.lock();
+        table.count -= 1;
+        let key_hash = self.group.interest.key_hash;
+        if let Some(members) = table.keys.get_mut(&key_hash) {
+            for member in members.iter_mut().filter(|member| Arc::ptr_eq(&member.group, &self.group)) {
+                member.count -= 1;
+            }
+            members.retain(|member| member.count > 0);
+            if members.is_empty() {
+                table.keys.remove(&key_hash);
+            }
+        }
+        drop(table);
+        self.service.observer().waited(self.end);
+    }
+}

@@ -1,0 +1,328 @@
+//! Requests that wait for news of a change feed: `wait`.
+
+use std::io::{BufReader, ErrorKind, Write};
+use std::net::TcpStream;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use medfeed::model::time::now;
+use serde_json::json;
+
+use super::client::{Answer, Client, ask, connect, is_closed, read_answer};
+use super::monitoring::{scrape, serve_watched};
+use super::site::{SOON, Server, Site, conferences_of_version, version_of, wait_until};
+
+const FEED: &str = "/v1/conferences/changes";
+
+type Stream = BufReader<TcpStream>;
+
+/// Sends a request and does not wait for its answer.
+fn send(server: &Server, key: &str, target: &str) -> Stream {
+    let mut stream = BufReader::new(connect(server.address).unwrap());
+    stream.get_mut().write_all(server.client(key).request(target).as_bytes()).unwrap();
+    stream
+}
+
+/// A request that waits for what comes after the present moment.
+fn wait(server: &Server, key: &str, more: &str) -> Stream {
+    send(server, key, &waiting_target(server, key, more))
+}
+
+fn waiting_target(server: &Server, key: &str, more: &str) -> String {
+    format!("{FEED}?since={}&wait=60{more}", token(server, key))
+}
+
+fn token(server: &Server, key: &str) -> String {
+    server.client(key).get(FEED).json()["next_sync_token"].as_str().unwrap().to_owned()
+}
+
+/// The answer, which comes before the time of the wait is over, since the client's patience is shorter.
+fn answer(stream: &mut Stream) -> Answer {
+    read_answer(stream, false).expect("an answer")
+}
+
+fn is_silent(stream: &Stream) -> bool {
+    stream.get_ref().set_nonblocking(true).unwrap();
+    let peeked = stream.get_ref().peek(&mut [0]);
+    stream.get_ref().set_nonblocking(false).unwrap();
+    stream.buffer().is_empty() && peeked.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+}
+
+/// Waits until so many requests wait.
+fn until_waiting(admin: &mut Client, count: u32) {
+    wait_until("requests that wait", SOON, || (scrape(admin)["medfeed_waiting"] == f64::from(count)).then_some(()));
+}
+
+/// How many requests waited no more for a reason.
+fn ended(admin: &mut Client, by: &str) -> f64 {
+    scrape(admin).get(&format!("medfeed_waits_ended_total{{by=\"{by}\"}}")).copied().unwrap_or_default()
+}
+
+fn is_empty_page(answer: &Answer) -> bool {
+    answer.items().is_empty() && answer.json()["has_more"] == json!(false)
+}
+
+#[test]
+fn an_entry_ends_the_wait() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    let key = site.open_key();
+    let (server, mut admin) = serve_watched(&site, &[]);
+    let remaining = |answer: &Answer| answer.header("ratelimit-remaining").unwrap().parse::<u64>().unwrap();
+    let since = token(&server, &key);
+    let mut waiters: Vec<Stream> =
+        (0..40).map(|_| send(&server, &key, &format!("{FEED}?since={since}&wait=60"))).collect();
+    waiters.push(send(&server, &key, &format!("{FEED}?updated_since={}&wait=60", now().plus_s(1))));
+    until_waiting(&mut admin, 41);
+    let before = remaining(&server.client(&key).get(FEED));
+    assert!(waiters.iter().all(is_silent));
+    let named = now().plus_s(2);
+    wait_until("the second that `updated_since` names", SOON, || (now() >= named).then_some(()));
+    site.import("conferences.jsonl", conferences_of_version(3, 1));
+    let mut next = String::new();
+    for waiter in &mut waiters {
+        let told = answer(waiter);
+        assert_eq!((told.items().len(), version_of(&told.items())), (3, 1));
+        // More if a window has begun meanwhile.
+        assert!(remaining(&told) >= before, "each request was counted once, when it came");
+        next = told.json()["next_sync_token"].as_str().unwrap().to_owned();
+    }
+    // The connection goes on, and a page with entries never waits.
+    let request = |query: &str| server.client(&key).request(&format!("{FEED}?{query}"));
+    assert!(is_empty_page(&ask(&mut waiters[0], &request(&format!("since={next}"))).unwrap()));
+    let told = ask(&mut waiters[0], &request(&format!("since={since}&wait=60"))).unwrap();
+    assert_eq!(told.items().len(), 3);
+    // The present moment is there at once.
+    assert!(is_empty_page(&ask(&mut waiters[0], &request("wait=60")).unwrap()));
+    until_waiting(&mut admin, 0);
+    assert_eq!(ended(&mut admin, "change"), 41.0);
+    server.stop();
+}
+
+#[test]
+fn who_sees_nothing_new_sleeps_on() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(6, 0));
+    let of = |area: &str| {
+        site.license(area, &format!("--dataset conferences --therapy-area {area}"));
+        site.key(area, &[]).1
+    };
+    let (oncology, cardiology) = (of("Oncology"), of("Cardiology"));
+    let (server, mut admin) = serve_watched(&site, &[]);
+    let mut sleeper = wait(&server, &oncology, "");
+    for version in 1..=3 {
+        let mut waiter = wait(&server, &cardiology, "");
+        until_waiting(&mut admin, 2);
+        // Record 1 is of Cardiology; the journal and the key are nobody's business.
+        site.import("conferences.jsonl", conferences_of_version(1, version));
+        site.import("journals.jsonl", format!("{{\"id\":{version},\"name\":\"J\"}}\n"));
+        site.key("Oncology", &["--label", "another"]);
+        site.json([
+            "license",
+            "set",
+            "Oncology",
+            "--dataset",
+            "conferences",
+            "--therapy-area",
+            "Oncology",
+            "--rate-limit",
+            "77",
+        ]);
+        assert_eq!(version_of(&answer(&mut waiter).items()), version);
+        until_waiting(&mut admin, 1);
+        assert_eq!(ended(&mut admin, "change"), f64::from(u32::try_from(version).unwrap()), "nobody else was woken");
+        assert!(is_silent(&sleeper));
+    }
+    // Record 3 is of Oncology.
+    site.import("conferences.jsonl", conferences_of_version(3, 4));
+    let told = answer(&mut sleeper);
+    assert_eq!(told.items().iter().map(|item| item["id"].clone()).collect::<Vec<_>>(), [json!(3)]);
+    assert_eq!(told.header("ratelimit-limit"), Some("77"), "the window is the present one");
+    server.stop();
+}
+
+#[test]
+fn without_news_the_time_passes() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    let key = site.open_key();
+    let server = site.serve();
+    let since = token(&server, &key);
+    let target = format!("{FEED}?since={since}&wait=1");
+    // The second time the answer is in memory.
+    for _ in 0..2 {
+        let begun = Instant::now();
+        let told = answer(&mut send(&server, &key, &target));
+        assert!(begun.elapsed() >= Duration::from_secs(1), "{:?}", begun.elapsed());
+        assert!(is_empty_page(&told) && told.json()["next_sync_token"] == since.as_str(), "{told:?}");
+    }
+    let request = server.client(&key).request(&format!("{FEED}?since={since}&wait=60"));
+    let mut stream = BufReader::new(connect(server.address).unwrap());
+    stream.get_mut().write_all(request.replacen("GET", "HEAD", 1).as_bytes()).unwrap();
+    assert_eq!(read_answer(&mut stream, true).expect("HEAD does not wait").status, 200);
+    server.stop();
+}
+
+#[test]
+fn a_change_of_key_or_license_is_told_at_once() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(9, 0));
+    type Change = fn(&Site, &str, &str);
+    let narrow: Change = |site, name, _| drop(site.license(name, "--dataset conferences --therapy-area Oncology"));
+    let more: Change = |site, name, _| drop(site.license(name, "--dataset conferences --dataset journals"));
+    let cases: [(&str, Change, &str, u16, &str); 7] = [
+        ("revoked", |site, _, id| drop(site.json(["key", "revoke", id])), "", 401, "revoked_api_key"),
+        ("replaced", |site, _, id| drop(site.json(["key", "replace", id])), "", 401, "revoked_api_key"),
+        ("removed", |site, name, _| drop(site.json(["license", "remove", name, "--yes"])), "", 401, "revoked_api_key"),
+        ("narrower", narrow, "", 410, "resync_required"),
+        ("narrower-diff", narrow, "&resync=diff", 200, "6 left"),
+        ("more-diff", more, "&resync=diff", 200, "0 left"),
+        ("journals", |site, name, _| drop(site.license(name, "--dataset journals")), "", 403, "dataset_not_licensed"),
+    ];
+    let keys = cases.map(|(name, ..)| {
+        site.license(name, "--dataset conferences");
+        site.key(name, &[])
+    });
+    let (server, mut admin) = serve_watched(&site, &[]);
+    let mut waiters = Vec::new();
+    for ((_, key), (_, _, more, ..)) in keys.iter().zip(&cases) {
+        waiters.push(wait(&server, key, more));
+    }
+    let expiring = site.key("revoked", &["--expires", &now().plus_s(6).to_string()]).1;
+    wait_until("the key", SOON, || (server.client(&expiring).get(FEED).status == 200).then_some(()));
+    let mut expires = wait(&server, &expiring, "");
+    until_waiting(&mut admin, 8);
+    for (at, (name, change, _, status, code)) in cases.iter().enumerate() {
+        change(&site, name, &keys[at].0);
+        let told = answer(&mut waiters[at]);
+        assert_eq!(told.status, *status, "{name}");
+        if *status == 200 {
+            let deleted = told.items().iter().filter(|item| item["deleted"] == json!(true)).count();
+            assert_eq!((told.items().len(), format!("{deleted} left")), (deleted, (*code).to_owned()), "{name}");
+        } else {
+            assert_eq!(told.problem(), *code, "{name}");
+        }
+        assert!(waiters[at + 1..].iter().all(is_silent), "{name}: the others wait on");
+    }
+    assert_eq!(ended(&mut admin, "change"), 7.0);
+    let told = answer(&mut expires);
+    assert_eq!((told.status, told.problem().as_str()), (401, "expired_api_key"));
+    until_waiting(&mut admin, 0);
+    server.stop();
+}
+
+#[test]
+fn a_history_that_is_gone_is_told_at_once() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    let key = site.open_key();
+    let backup = site.backup("backup.redb");
+    let (server, mut admin) = serve_watched(&site, &[]);
+    let mut waiters = ["", "&resync=diff"].map(|more| wait(&server, &key, more));
+    until_waiting(&mut admin, 2);
+    site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
+    for waiter in &mut waiters {
+        assert_eq!(answer(waiter).problem(), "resync_required");
+    }
+    server.stop();
+}
+
+#[test]
+fn commits_that_are_held_back_wake_nobody() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    site.license("all", "--dataset conferences");
+    let ((id, key), (_, other)) = (site.key("all", &[]), site.key("all", &[]));
+    let (server, mut admin) = serve_watched(&site, &["--change-delay", "1h"]);
+    let mut waiters = [wait(&server, &key, ""), wait(&server, &other, "")];
+    until_waiting(&mut admin, 2);
+    site.import("conferences.jsonl", conferences_of_version(3, 1));
+    // Keys are taken at once, and with them the commit has been seen.
+    site.json(["key", "revoke", &id]);
+    assert_eq!(answer(&mut waiters[0]).problem(), "revoked_api_key");
+    assert!(is_silent(&waiters[1]));
+    assert_eq!(ended(&mut admin, "change"), 1.0);
+    server.stop();
+    assert!(is_empty_page(&answer(&mut waiters[1])));
+}
+
+#[test]
+fn beyond_the_bound_nobody_waits() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    site.license("all", "--dataset conferences");
+    let keys: Vec<String> = (0..5).map(|_| site.key("all", &[]).1).collect();
+    let (server, mut admin) = serve_watched(&site, &["--max-waiting", "4"]);
+    // A quarter of them for one key.
+    let mut waiters = vec![wait(&server, &keys[0], "")];
+    until_waiting(&mut admin, 1);
+    assert!(is_empty_page(&answer(&mut wait(&server, &keys[0], ""))), "the second one of the key");
+    for (key, count) in keys[1..4].iter().zip(2..) {
+        waiters.push(wait(&server, key, ""));
+        until_waiting(&mut admin, count);
+    }
+    assert!(is_empty_page(&answer(&mut wait(&server, &keys[4], ""))), "the fifth one in all");
+    // Who leaves makes room.
+    drop(waiters.remove(0));
+    until_waiting(&mut admin, 3);
+    assert_eq!(ended(&mut admin, "left"), 1.0);
+    waiters.push(wait(&server, &keys[4], ""));
+    until_waiting(&mut admin, 4);
+    server.stop();
+}
+
+#[test]
+fn a_server_that_stops_answers_who_waits() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    let key = site.open_key();
+    let (mut server, mut admin) = serve_watched(&site, &[]);
+    let mut waiters: Vec<Stream> = (0..3).map(|_| wait(&server, &key, "")).collect();
+    until_waiting(&mut admin, 3);
+    server.process.signal("TERM");
+    for waiter in &mut waiters {
+        let told = answer(waiter);
+        assert!(is_empty_page(&told), "{told:?}");
+        assert_eq!(told.header("connection"), Some("close"));
+    }
+    assert_eq!(server.process.ended_within(SOON).expect("the server ends").code(), Some(0));
+}
+
+#[test]
+fn who_waits_longest_is_answered_when_its_connection_is_needed() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    let key = site.open_key();
+    let more = ["--max-connections-per-address", "2", "--idle-timeout", "300ms", "--header-timeout", "300ms"];
+    let (server, mut admin) = serve_watched(&site, &more);
+    let target = waiting_target(&server, &key, "");
+    let mut first = send(&server, &key, &target);
+    until_waiting(&mut admin, 1);
+    let second = send(&server, &key, &target);
+    until_waiting(&mut admin, 2);
+    // No time limit of asking is on for who waits.
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(is_silent(&first) && is_silent(&second));
+    assert_eq!(server.client(&key).get("/v1/conferences/1").status, 200);
+    let told = answer(&mut first);
+    assert!(is_empty_page(&told), "{told:?}");
+    assert_eq!(told.header("connection"), Some("close"));
+    assert!(is_closed(&mut first, SOON) && is_silent(&second));
+    assert_eq!(scrape(&mut admin)["medfeed_connections_given_up_total{reason=\"waiting\",cause=\"capacity\"}"], 1.0);
+    assert_eq!((ended(&mut admin, "capacity"), ended(&mut admin, "change")), (1.0, 0.0));
+    server.stop();
+}
+
+#[test]
+fn a_wait_may_be_switched_off() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    let key = site.open_key();
+    let mut command = site.serve_command("");
+    let server = site.start({
+        command.env("MEDFEED_MAX_WAITING", "0").stdin(Stdio::null());
+        command
+    });
+    assert!(is_empty_page(&answer(&mut wait(&server, &key, ""))));
+    server.stop();
+}

@@ -1,0 +1,212 @@
+//! Callers who send `resync=diff` and never load an export again: whatever becomes of their license, what they hold is its
+//! view, and they are sent what entered, changed or left, and nothing else.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use medfeed::model::Dataset;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+use serde_json::{Value, json};
+
+use super::edits::{Change, first_imports, imports};
+use super::holds;
+use super::system::System;
+use super::world::{Position, scopes};
+
+#[derive(Clone, Debug)]
+enum Step {
+    Import(Vec<Change>),
+    /// One of the scopes in play.
+    Scope(Index, Index),
+    /// A page; whether it arrives, or its token is lost with it.
+    Poll(Index, usize, bool),
+    /// All pages.
+    Walk(Index, usize),
+    /// A poll as the contract knows it.
+    Plain(Index),
+    Restart,
+}
+
+fn steps() -> impl Strategy<Value = Step> {
+    let limit = select(&[1_usize, 2, 3, 1000]);
+    let arrives = prop_oneof![4 => Just(true), 1 => Just(false)];
+    prop_oneof![
+        6 => imports().prop_map(Step::Import),
+        5 => (any::<Index>(), any::<Index>()).prop_map(|(license, scope)| Step::Scope(license, scope)),
+        10 => (any::<Index>(), limit.clone(), arrives).prop_map(|(at, limit, arrives)| Step::Poll(at, limit, arrives)),
+        2 => (any::<Index>(), limit).prop_map(|(at, limit)| Step::Walk(at, limit)),
+        2 => any::<Index>().prop_map(Step::Plain),
+        1 => Just(Step::Restart),
+    ]
+}
+
+/// A caller's token, and what the model knows of it.
+#[derive(Clone, Debug)]
+struct Saved {
+    token: String,
+    position: Position,
+    scope_changes: u32,
+}
+
+/// A caller with a copy of a dataset, which it loaded once.
+#[derive(Debug)]
+struct Caller {
+    license: usize,
+    dataset: Dataset,
+    copy: BTreeMap<u64, Value>,
+    saved: Option<Saved>,
+    /// Every id that the license has seen.
+    seen: BTreeSet<u64>,
+}
+
+impl Caller {
+    fn visible(&self, system: &System) -> BTreeSet<u64> {
+        system.world.visible(self.license, self.dataset).into_iter().collect()
+    }
+
+    /// Notes what the license sees now.
+    fn watch(&mut self, system: &System) {
+        self.seen.append(&mut self.visible(system));
+    }
+
+    fn is_licensed(&self, system: &System) -> bool {
+        system.world.licenses[self.license].scope.datasets.contains(&self.dataset)
+    }
+
+    fn load(&mut self, system: &System) {
+        let Some(export) = system.export(self.license, self.dataset) else { return };
+        let records = export.lines.iter().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        self.copy = records.map(|record| (record["id"].as_u64().expect("an id"), record)).collect();
+        let scope_changes = system.world.licenses[self.license].scope_changes;
+        self.saved = Some(Saved { token: export.token, position: system.world.now(), scope_changes });
+    }
+
+    /// A poll without the parameter is answered by the contract's words.
+    fn poll_plainly(&self, system: &System) {
+        let Some(saved) = &self.saved else { return };
+        let reply = system.get(self.license, &format!("/v1/{}/changes?since={}", self.dataset, saved.token));
+        let is_former = system.world.licenses[self.license].scope_changes != saved.scope_changes;
+        let expected = if !self.is_licensed(system) {
+            403
+        } else if is_former {
+            410
+        } else {
+            200
+        };
+        assert_eq!(reply.status, expected, "{}", reply.text());
+    }
+
+    /// Asks for a page and holds it against the model. Returns whether more follows, and the ids.
+    fn poll(&mut self, system: &System, limit: usize, arrives: bool) -> (bool, Vec<u64>) {
+        let Some(saved) = self.saved.clone() else {
+            self.load(system);
+            return (false, Vec::new());
+        };
+        let since = saved.token;
+        let target = format!("/v1/{}/changes?since={since}&limit={limit}&resync=diff", self.dataset);
+        let reply = system.get(self.license, &target);
+        if !self.is_licensed(system) {
+            assert_eq!(reply.status, 403, "{}", reply.text());
+            return (false, Vec::new());
+        }
+        let page = reply.items();
+        let expected = system.world.feed_after(self.license, self.dataset, Some(saved.position));
+        let has_more = expected.len() > limit;
+        let expected = &expected[..expected.len().min(limit)];
+        assert_eq!(page, expected.iter().map(|(_, entry)| entry.clone()).collect::<Vec<_>>());
+        assert_eq!(reply.json()["has_more"], json!(has_more));
+        let visible = self.visible(system);
+        let mut ids = Vec::new();
+        for entry in &page {
+            let id = entry["id"].as_u64().expect("an id");
+            ids.push(id);
+            if entry["deleted"] == json!(true) {
+                assert!(self.seen.contains(&id), "a tombstone of {id}, which the license never saw");
+                assert_eq!(entry.as_object().expect("an object").len(), 3, "{entry}");
+            } else {
+                assert!(visible.contains(&id), "record {id} is hidden");
+            }
+        }
+        if arrives {
+            for entry in page {
+                let id = entry["id"].as_u64().expect("an id");
+                if entry["deleted"] == json!(true) {
+                    self.copy.remove(&id);
+                } else {
+                    self.copy.insert(id, entry);
+                }
+            }
+            let token = reply.json()["next_sync_token"].as_str().expect("a token").to_owned();
+            let position = if has_more { expected[limit - 1].0 } else { system.world.now() };
+            let scope_changes = system.world.licenses[self.license].scope_changes;
+            self.saved = Some(Saved { token, position, scope_changes });
+            // What goes on is of the present scope: it needs the parameter no more.
+            self.poll_plainly(system);
+        }
+        (has_more, ids)
+    }
+
+    /// Polls until nothing more follows. Each record comes once, and only if something happened to it.
+    fn walk(&mut self, system: &System, limit: usize) {
+        let (begun, before) = (self.saved.clone(), self.copy.clone());
+        let mut sent = BTreeSet::new();
+        loop {
+            let (has_more, ids) = self.poll(system, limit, true);
+            for id in ids {
+                assert!(sent.insert(id), "record {id} came twice in one walk");
+            }
+            if !has_more {
+                break;
+            }
+        }
+        let Some(begun) = begun.filter(|_| self.is_licensed(system)) else { return };
+        let visible = self.visible(system);
+        let view: BTreeMap<u64, Value> = visible.iter().map(|id| (*id, system.world.json(self.dataset, *id))).collect();
+        assert_eq!(self.copy, view, "the copy is the view");
+        let rows = &system.world.licenses[self.license].rows[self.dataset.index()];
+        for id in &sent {
+            assert!(rows[id].position > begun.position, "nothing happened to {id}");
+        }
+        let differing = before.keys().chain(view.keys()).filter(|id| before.get(id) != view.get(id));
+        assert!(differing.into_iter().all(|id| sent.contains(id)), "a difference was not sent");
+        let present = system.get(self.license, &format!("/v1/{}/changes", self.dataset)).json();
+        assert_eq!(present["next_sync_token"], self.saved.as_ref().expect("a token").token.as_str());
+    }
+}
+
+#[test]
+fn a_difference_is_the_new_view() {
+    // Licenses of one scope share a feed, so the same few scopes come again and again.
+    let licenses = vec(any::<Index>(), 1..4);
+    let strategy = (first_imports(), vec(scopes(), 2..5), licenses, vec(steps(), 1..40), select(&[1_usize, 2, 1000]));
+    holds(96, strategy, |(first, scopes, licenses, steps, limit)| {
+        let scope_of = |index: &Index| index.get(&scopes).clone();
+        let mut system = System::with(&first, &licenses.iter().map(scope_of).collect::<Vec<_>>());
+        let both = |license| Dataset::ALL.map(|dataset| (license, dataset));
+        let new =
+            |(license, dataset)| Caller { license, dataset, copy: BTreeMap::new(), saved: None, seen: BTreeSet::new() };
+        let mut callers: Vec<Caller> = (0..licenses.len()).flat_map(both).map(new).collect();
+        for caller in &mut callers {
+            caller.watch(&system);
+            caller.load(&system);
+        }
+        let count = callers.len();
+        for step in steps {
+            let at = |index: Index| index.index(count);
+            match step {
+                Step::Import(changes) => system.import(&changes),
+                Step::Scope(license, scope) => system.set_license(license.index(licenses.len()), &scope_of(&scope)),
+                Step::Poll(index, limit, arrives) => drop(callers[at(index)].poll(&system, limit, arrives)),
+                Step::Walk(index, limit) => callers[at(index)].walk(&system, limit),
+                Step::Plain(index) => callers[at(index)].poll_plainly(&system),
+                Step::Restart => system.restart(),
+            }
+            callers.iter_mut().for_each(|caller| caller.watch(&system));
+        }
+        for caller in &mut callers {
+            caller.walk(&system, limit);
+        }
+        system.check();
+    });
+}
