@@ -13,6 +13,7 @@
 //! - [`api`]: the endpoints as plain functions.
 //! - [`serve`]: sockets, connections, and following the file.
 //! - [`import`]: curated files in, validated against the state that they edit.
+//! - [`pull`]: a customer's copy, kept over HTTP.
 //! - [`cli`]: the command line.
 
 pub mod api;
@@ -21,6 +22,7 @@ pub mod contract;
 pub mod docs;
 pub mod import;
 pub mod model;
+pub mod pull;
 pub mod query;
 pub mod serve;
 pub mod store;

@@ -11,6 +11,7 @@ mod key;
 mod license;
 mod log;
 mod output;
+mod pull;
 mod replace;
 mod serve;
 
@@ -53,6 +54,8 @@ enum Command {
     /// API keys of licenses
     #[command(subcommand)]
     Key(key::KeyCommand),
+    /// Keep a copy of what a license shows, by export and change feed
+    Pull(Box<pull::PullArgs>),
     /// Show who changed what, commit by commit
     Log(log::LogArgs),
     /// Compare every index, hash and count of the database with its records
@@ -141,6 +144,7 @@ fn run_command(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
         Command::Export(args) => export::run(common, args),
         Command::License(command) => license::run(common, command),
         Command::Key(command) => key::run(common, command),
+        Command::Pull(args) => pull::run(common, *args),
         Command::Log(args) => log::run(common, &args),
         Command::Check => check::run(common),
         Command::Backup(args) => replace::backup(common, &args),
