@@ -10,6 +10,7 @@
 //! - [`query`]: lists, the feed, reference lists and exports of a view.
 //! - [`contract`]: endpoints, parameters and error codes, declared once.
 //! - [`docs`]: the service's own documentation.
+//! - [`explorer`]: the page at `/` that shows what a license sees.
 //! - [`api`]: the endpoints as plain functions.
 //! - [`serve`]: sockets, connections, and following the file.
 //! - [`import`]: curated files in, validated against the state that they edit.
@@ -20,6 +21,7 @@ pub mod api;
 pub mod cli;
 pub mod contract;
 pub mod docs;
+pub mod explorer;
 pub mod import;
 pub mod model;
 pub mod pull;

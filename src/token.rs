@@ -12,6 +12,17 @@ use crate::model::{Dataset, LicenseId, Witness};
 const TAG_LEN: usize = 16;
 const SYNC_TOKEN_LEN: usize = 1 + 8 + 8 + 8 + 8 + 16;
 const CURSOR_LEN: usize = 1 + 8 + 16 + 8;
+
+/// The length of a sync token, in characters of base64url.
+pub const SYNC_TOKEN_CHARS: usize = sealed_chars(SYNC_TOKEN_LEN);
+/// The length of a cursor, in characters of base64url.
+pub const CURSOR_CHARS: usize = sealed_chars(CURSOR_LEN);
+
+/// Six bits to a character, the last one filled up.
+const fn sealed_chars(bytes: usize) -> usize {
+    ((bytes + TAG_LEN) * 8).div_ceil(6)
+}
+
 const SYNC_TOKEN_PURPOSE: &[u8] = b"sync token 1";
 const CURSOR_PURPOSE: &[u8] = b"cursor 1";
 
@@ -168,10 +179,10 @@ mod tests {
             let text = sealer.seal_sync_token(&token(number));
             assert_eq!(sealer.open_sync_token(&text), Ok(token(number)));
             assert_eq!(text, sealer.seal_sync_token(&token(number)), "deterministic");
-            assert_eq!(text.len(), 87);
+            assert_eq!((text.len(), SYNC_TOKEN_CHARS), (87, 87));
             let text = sealer.seal_cursor(&cursor(number));
             assert_eq!(sealer.open_cursor(&text), Ok(cursor(number)));
-            assert_eq!(text.len(), 66);
+            assert_eq!((text.len(), CURSOR_CHARS), (66, 66));
         }
     }
 

@@ -84,6 +84,12 @@ impl<'s> View<'s> {
         Some(Witness { seq, lineage })
     }
 
+    /// Seq and time of the newest thing that an answer rests on, without reading anything; `None` where they cannot be read.
+    pub fn known_newest(&self) -> Option<(u64, Timestamp)> {
+        let CommitPoint { seq, time, lineage: _ } = self.snapshot.known_witness(self.license, self.dataset)?;
+        Some((seq, time))
+    }
+
     /// Whether an earlier answer's witness is part of this history.
     ///
     /// # Errors

@@ -6,11 +6,13 @@
 //! - `routes`: laid out as the URL tree, then what goes across it.
 //! - `properties`: what must hold for any world and any sequence of edits.
 //! - `process`: the program itself: commands, servers, signals, killed imports.
+//! - `browser`: the explorer in a real browser, where there is one.
 //! - `layers`: which module may use which; `circles`: no files use each other.
 //! - `mutations`: bugs that these tests must notice.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod browser;
 mod circles;
 mod harness;
 mod layers;

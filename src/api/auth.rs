@@ -35,13 +35,35 @@ fn bearer_token(value: &[u8]) -> Option<&[u8]> {
     (separated && scheme.eq_ignore_ascii_case(b"Bearer")).then(|| token.trim_ascii())
 }
 
+/// That no key was sent. An `Authorization` of another form is told apart, since its sender believes to have sent one.
+fn missing_key(headers: &HeaderMap) -> Problem {
+    let Some(sent) = headers.get(AUTHORIZATION).map(|value| value.as_bytes().trim_ascii()) else {
+        return Code::MissingApiKey.into();
+    };
+    let end = sent.iter().position(u8::is_ascii_whitespace).unwrap_or(sent.len());
+    let scheme = &sent[..end];
+    let what = if scheme.starts_with(b"mfk_") {
+        "`Authorization` holds a key without its scheme"
+    } else if scheme.eq_ignore_ascii_case(b"Bearer") {
+        "`Authorization: Bearer` came without a key"
+    } else if scheme.eq_ignore_ascii_case(b"Basic") {
+        "`Authorization: Basic` is not taken"
+    } else {
+        "`Authorization` is of another form than the service takes"
+    };
+    Problem::new(
+        Code::MissingApiKey,
+        format!("{what}. Send the key as `Authorization: Bearer mfk_...` or `X-API-Key: mfk_...`."),
+    )
+}
+
 /// Finds the usable key of a request.
 ///
 /// # Errors
 /// The 401 of the contract. All but `missing_api_key` are of a key that was sent and cannot be used.
 pub fn authenticate(request: &Request, snapshot: &Snapshot) -> Result<Arc<KeyRecord>, Problem> {
     let text = match sent_key(&request.headers) {
-        Sent::Nothing => return Err(Code::MissingApiKey.into()),
+        Sent::Nothing => return Err(missing_key(&request.headers)),
         Sent::Different => {
             let detail = "Two different API keys were sent. Send one key, in one header.";
             return Err(Problem::new(Code::InvalidApiKey, detail));
@@ -78,6 +100,29 @@ mod tests {
     use http::HeaderValue;
 
     use super::*;
+
+    #[test]
+    fn a_key_in_another_form_is_told() {
+        let cases = [
+            (None, "No API key was sent. "),
+            (Some("mfk_abc"), "holds a key without its scheme. Send the key as `Authorization: Bearer mfk_...`"),
+            (Some("Basic dXNlcjo="), "`Authorization: Basic` is not taken. Send the key as"),
+            (Some("Bearer"), "came without a key"),
+            (Some("Token mfk_abc"), "of another form"),
+            (Some(""), "of another form"),
+        ];
+        for (sent, expected) in cases {
+            let mut headers = HeaderMap::new();
+            headers.extend(sent.map(|value| (AUTHORIZATION, HeaderValue::from_static(value))));
+            let problem = missing_key(&headers);
+            assert_eq!(problem.code, Code::MissingApiKey, "{sent:?}");
+            assert!(
+                problem.detail.contains(expected) && !problem.detail.contains("abc"),
+                "{sent:?}: {}",
+                problem.detail
+            );
+        }
+    }
 
     #[test]
     fn keys_are_found_in_both_headers() {

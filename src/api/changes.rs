@@ -11,7 +11,6 @@ use super::representation::Representation;
 use super::source::SnapshotSource;
 use crate::contract::Query;
 use crate::contract::parameters::ChangesParameters;
-use crate::model::json::push_str;
 use crate::model::{Dataset, License};
 use crate::query::feed::{self, Start};
 use crate::query::segments::SegmentCache;
@@ -74,25 +73,22 @@ pub(super) fn changes(
     let rows = feed::feed(&view, after, usize::from(limit))?;
     let next = feed::token_after(&view, &rows)?;
     let mut page = feed::page(&view, &rows)?;
-    let json = page.end();
-    json.extend_from_slice(b",\"has_more\":");
-    json.extend_from_slice(if rows.has_more { b"true" } else { b"false" });
-    json.extend_from_slice(b",\"next_sync_token\":");
-    match since {
+    let token = match since {
         // With nothing new the token is the same.
-        Some(text) if sent == Some(next) => push_str(json, &text),
-        _ => push_str(json, &Sealer::new(caller.snapshot.secret()).seal_sync_token(&next)),
-    }
-    json.push(b'}');
+        Some(text) if sent == Some(next) => text,
+        _ => Sealer::new(caller.snapshot.secret()).seal_sync_token(&next),
+    };
+    page.end_changes(rows.has_more, &token);
     let mut representation = Representation::page(page, &view, gzip)?;
     if let Start::After(position) = start {
-        representation.feed = Some(FeedUse { dataset, position, behind_s: behind_s(&view, position)? });
+        let newest_at = view.known_newest().map_or(caller.snapshot.commit().time, |(_, time)| time);
+        representation.feed = Some(FeedUse { dataset, position, behind_s: behind_s(&view, position)?, newest_at });
     }
     Ok(Outcome::made(&view, representation)?)
 }
 
 /// By how many seconds the feed's newest entry is later than a position.
-fn behind_s(view: &View<'_>, position: u64) -> Result<u64, StoreError> {
+pub(crate) fn behind_s(view: &View<'_>, position: u64) -> Result<u64, StoreError> {
     let witness = view.witness()?.seq;
     if position >= witness {
         return Ok(0);

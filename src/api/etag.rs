@@ -1,14 +1,15 @@
-//! Entity tags: weak, derived from content alone, equal exactly when the content is (RFC 9110, section 8.8.3).
+//! Entity tags, derived from content alone, equal exactly when the content is (RFC 9110, section 8.8.3). They are weak, since
+//! an answer may be sent compressed; those of files are strong, since a download is resumed byte for byte.
 
 use data_encoding::HEXLOWER;
 use http::HeaderValue;
 
-/// A weak entity tag, as its header's value.
+/// An entity tag, as its header's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ETag(HeaderValue);
 
 impl ETag {
-    /// The tag of a content that is put together from parts, told apart by `purpose`.
+    /// The weak tag of a content that is put together from parts, told apart by `purpose`.
     pub fn of<'a>(purpose: &str, parts: impl IntoIterator<Item = &'a [u8]>) -> ETag {
         let mut hasher = blake3::Hasher::new_derive_key("medfeed 2026-11 etag");
         hasher.update(purpose.as_bytes());
@@ -16,7 +17,16 @@ impl ETag {
             hasher.update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
             hasher.update(part);
         }
-        let tag = format!("W/\"{}\"", HEXLOWER.encode(&hasher.finalize().as_bytes()[..16]));
+        ETag::from_hash("W/", &hasher.finalize())
+    }
+
+    /// The strong tag of a file's bytes.
+    pub fn of_bytes(bytes: &[u8]) -> ETag {
+        ETag::from_hash("", &blake3::hash(bytes))
+    }
+
+    fn from_hash(prefix: &str, hash: &blake3::Hash) -> ETag {
+        let tag = format!("{prefix}\"{}\"", HEXLOWER.encode(&hash.as_bytes()[..16]));
         // Hexadecimal digits between quotes are always a valid value.
         ETag(HeaderValue::from_str(&tag).unwrap_or(HeaderValue::from_static("W/\"\"")))
     }

@@ -5,6 +5,7 @@ use http::header::CONTENT_ENCODING;
 
 use super::caller::Caller;
 use super::deferred::{Outcome, Wait};
+use super::etag::ETag;
 use super::problem::Problem;
 use super::representation::{Body, Representation};
 use super::response::{X_RECORD_COUNT, X_SYNC_TOKEN};
@@ -36,8 +37,9 @@ pub(super) fn export(
         ExportFormat::Jsonl => ("application/gzip", "jsonl.gz"),
         ExportFormat::Csv => ("text/csv; charset=utf-8", "csv"),
     };
+    let etag = Some(ETag::of_bytes(&gzip));
     let body = Body::Export { gzip, name: dataset.as_str(), ending };
-    let mut export = Representation { content_type, etag: None, headers: Vec::with_capacity(3), body, feed: None }
+    let mut export = Representation { content_type, etag, headers: Vec::with_capacity(3), body, feed: None }
         .with(X_SYNC_TOKEN.clone(), token)
         .with(X_RECORD_COUNT.clone(), records.into());
     if format == ExportFormat::Csv {

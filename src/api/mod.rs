@@ -4,20 +4,25 @@
 //! - [`request`] and [`response`]: what comes in and what goes out; [`problem`]: every error.
 //! - [`source`]: where snapshots come from; `caller`: who passed the first checks.
 //! - [`service`]: the order of checks, from the body to the record; [`deferred`]: answers that have to wait.
+//! - [`cors`]: what browsers ask and are told.
 //! - [`representation`]: what an answer says; [`answers`]: the cache of finished ones.
 //! - [`observe`]: what is told of each answer.
-//! - [`auth`], [`rate`], [`etag`]: its steps; routes and parameters are those of [`crate::contract`].
-//! - [`records`] (lists and single records), [`changes`], [`exports`], `reference`, [`status`]: one file per resource.
+//! - [`auth`], [`rate`], [`etag`], [`range`]: its steps; routes and parameters are those of [`crate::contract`].
+//! - [`records`] (lists and single records), [`changes`], [`exports`], `reference`, [`status`]: one file per resource;
+//!   `explorer`: the page at `/`.
 
 pub mod answers;
 pub mod auth;
 mod caller;
 pub mod changes;
+pub mod cors;
 pub mod deferred;
 pub mod etag;
+mod explorer;
 pub mod exports;
 pub mod observe;
 pub mod problem;
+pub mod range;
 pub mod rate;
 pub mod records;
 mod reference;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::Method;
 
-use crate::model::{Dataset, KeyRecord};
+use crate::model::{Dataset, KeyRecord, Timestamp};
 
 use super::problem::Code;
 
@@ -43,6 +43,8 @@ pub struct FeedUse {
     pub position: u64,
     /// By how many seconds the newest entry of the feed is later than that position; 0 where nothing is new.
     pub behind_s: u64,
+    /// The time of that newest entry.
+    pub newest_at: Timestamp,
 }
 
 /// Why a connection was given up.

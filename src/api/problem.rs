@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use http::header::{ALLOW, CONNECTION, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{ALLOW, CONNECTION, CONTENT_RANGE, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 
 pub use crate::contract::Code;
@@ -41,6 +41,20 @@ impl Problem {
         let mut problem = Problem::new(Code::InvalidRequest, detail).closing();
         problem.status = status;
         problem
+    }
+
+    /// 416, with the length of the file that the range lies beyond, in bytes.
+    pub fn range_beyond(length: usize) -> Problem {
+        let detail = format!(
+            "The file has {length} bytes, and the `Range` asks for none of them. Who has them all has the whole file; else \
+             send the request without `Range`."
+        );
+        let mut problem = Problem::new(Code::InvalidRequest, detail);
+        problem.status = StatusCode::RANGE_NOT_SATISFIABLE;
+        match HeaderValue::try_from(format!("bytes */{length}")) {
+            Ok(range) => problem.with(CONTENT_RANGE, range),
+            Err(error) => Problem::internal(error),
+        }
     }
 
     /// 429, with the seconds to wait.

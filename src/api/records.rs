@@ -7,7 +7,6 @@ use super::problem::{Code, Problem};
 use super::representation::Representation;
 use crate::contract::Query;
 use crate::contract::parameters::{ListParameters, NoParameters};
-use crate::model::json::push_str;
 use crate::model::{Dataset, Id};
 use crate::query::list::{self, Filter};
 use crate::query::segments::SegmentCache;
@@ -46,18 +45,9 @@ pub(super) fn list(
     }
     let rows = list::list(&view, &filter, after, usize::from(limit))?;
     let mut page = list::page(&view, &rows)?;
-    let json = page.end();
-    json.extend_from_slice(b",\"has_more\":");
-    let mut cursor = Vec::new();
-    match rows.next_after {
-        None => json.extend_from_slice(b"false,\"next_cursor\":null}"),
-        Some(last_id) => {
-            json.extend_from_slice(b"true,\"next_cursor\":");
-            push_str(json, &sealer.seal_cursor(&position(last_id.get())));
-            json.push(b'}');
-            cursor = [&last_id.get().to_be_bytes(), filters.as_slice()].concat();
-        }
-    }
+    page.end_list(rows.next_after.map(|last_id| sealer.seal_cursor(&position(last_id.get()))).as_deref());
+    let cursor =
+        rows.next_after.map_or_else(Vec::new, |last_id| [&last_id.get().to_be_bytes(), filters.as_slice()].concat());
     // Of a cursor the tag takes the meaning: where it leads, and in which list.
     let etag = ETag::of("list", [page.hashes().as_slice(), &cursor]);
     Ok(Outcome::made(&view, Representation::page(page, &view, gzip)?.revalidatable(etag))?)

@@ -44,7 +44,7 @@ pub enum Body {
         /// As one gzip member, made once when it is first asked for; `None` where that is not shorter.
         gzip: OnceLock<Option<Bytes>>,
     },
-    /// An export: sent as it is, with its ending in the file's name.
+    /// An export: sent as it is, whole or in part, with its ending in the file's name.
     Export {
         /// The gzip member.
         gzip: Bytes,
@@ -109,6 +109,11 @@ impl Representation {
             }
             _ => None,
         }
+    }
+
+    /// Whether it is a file, parts of which may be asked for.
+    pub fn is_file(&self) -> bool {
+        matches!(self.body, Body::Export { .. })
     }
 
     /// Whether the form that is asked for is there, or made in no time.

@@ -2,14 +2,16 @@
 
 use bytes::Bytes;
 use http::header::{
-    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG,
-    HeaderName, IF_NONE_MATCH, VARY, X_CONTENT_TYPE_OPTIONS,
+    ACCEPT, ACCEPT_ENCODING, ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LENGTH,
+    CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH, VARY, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderValue, StatusCode};
 
+use super::cors::Cors;
 use super::etag;
 use super::observe::FeedUse;
 use super::problem::{Code, Problem};
+use super::range::Wanted;
 use super::rate::Window;
 use super::representation::{Body, Representation};
 use super::request::Request;
@@ -25,7 +27,7 @@ static RATELIMIT_REMAINING: HeaderName = HeaderName::from_static("ratelimit-rema
 static RATELIMIT_RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
 
 /// Headers that memory is reserved for at once.
-const EXPECTED_HEADERS: usize = 14;
+const EXPECTED_HEADERS: usize = 16;
 
 /// A whole answer.
 #[must_use = "an answer that is not sent leaves its caller waiting"]
@@ -60,13 +62,17 @@ fn common_headers(request_id: &str, window: Option<&Window>) -> HeaderMap {
 }
 
 impl Response {
-    /// The answer to a request: 304 where the caller has the content already, no body for HEAD.
+    /// The answer to a request: 304 where the caller has the content already, the part of a file that it asks for, no body
+    /// for HEAD.
+    ///
+    /// # Errors
+    /// 416 where that part lies beyond the end.
     pub(super) fn new(
         representation: &Representation,
         request: &Request,
         request_id: &str,
         window: Option<&Window>,
-    ) -> Response {
+    ) -> Result<Response, Problem> {
         let mut headers = common_headers(request_id, window);
         let mut response = Response::empty(StatusCode::OK);
         response.feed = representation.feed;
@@ -79,7 +85,10 @@ impl Response {
                 headers.insert(VARY, HeaderValue::from_static("Authorization, X-API-Key, Accept-Encoding"));
                 headers.insert(ETAG, etag.header().clone());
                 if etag::matches(request.headers.get_all(IF_NONE_MATCH).iter(), etag) {
-                    return Response { status: StatusCode::NOT_MODIFIED, headers, ..response };
+                    // The same bytes may have a newer token, the only one that is good after a change of the license.
+                    let kept = representation.headers.iter().filter(|(name, _)| *name != CONTENT_ENCODING);
+                    headers.extend(kept.cloned());
+                    return Ok(Response { status: StatusCode::NOT_MODIFIED, headers, ..response });
                 }
             }
         }
@@ -98,9 +107,22 @@ impl Response {
         if gzip.is_some() {
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }
-        let body = gzip.unwrap_or_else(|| representation.plain());
+        let mut body = gzip.unwrap_or_else(|| representation.plain());
+        if let (true, Some(etag)) = (representation.is_file(), &representation.etag) {
+            headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+            match Wanted::of(request, etag, body.len()) {
+                Wanted::Whole => {}
+                Wanted::Part(part) => {
+                    let range = format!("bytes {}-{}/{}", part.start, part.end - 1, body.len());
+                    headers.insert(CONTENT_RANGE, HeaderValue::try_from(range).map_err(Problem::internal)?);
+                    response.status = StatusCode::PARTIAL_CONTENT;
+                    body = body.slice(part);
+                }
+                Wanted::Beyond => return Err(Problem::range_beyond(body.len())),
+            }
+        }
         response.put_body(body, request, &mut headers);
-        Response { headers, ..response }
+        Ok(Response { headers, ..response })
     }
 
     /// The answer that tells of a problem.
@@ -122,6 +144,14 @@ impl Response {
         Response { headers, ..response }
     }
 
+    /// The answer to a browser that asks if it may send a request.
+    pub(super) fn preflight(request_id: &str, window: Option<&Window>) -> Response {
+        let mut headers = common_headers(request_id, window);
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.extend(Cors::preflight_headers());
+        Response { headers, ..Response::empty(StatusCode::NO_CONTENT) }
+    }
+
     fn empty(status: StatusCode) -> Response {
         Response { status, headers: HeaderMap::new(), body: Bytes::new(), problem: None, feed: None, has_key: false }
     }
@@ -138,21 +168,41 @@ impl Response {
 pub fn accepts_gzip(headers: &HeaderMap) -> bool {
     let mut named = None;
     let mut any = None;
-    for value in headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok()) {
-        for item in value.split(',') {
-            let mut parts = item.split(';').map(str::trim);
-            let coding = parts.next().unwrap_or_default();
-            let weight = parts
-                .find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")))
-                .map_or(1.0, |weight| weight.parse::<f32>().unwrap_or(0.0));
-            if coding.eq_ignore_ascii_case("gzip") || coding.eq_ignore_ascii_case("x-gzip") {
-                named = Some(weight > 0.0);
-            } else if coding == "*" {
-                any = Some(weight > 0.0);
-            }
+    for (coding, weight) in weights(headers, &ACCEPT_ENCODING) {
+        if coding.eq_ignore_ascii_case("gzip") || coding.eq_ignore_ascii_case("x-gzip") {
+            named = Some(weight > 0.0);
+        } else if coding == "*" {
+            any = Some(weight > 0.0);
         }
     }
     named.or(any).unwrap_or(false)
+}
+
+/// Whether the caller names HTML and takes it rather than JSON (RFC 9110, section 12.5.1), as browsers do.
+pub fn prefers_html(headers: &HeaderMap) -> bool {
+    let (mut html, mut json, mut any) = (0.0, 0.0_f32, 0.0_f32);
+    for (kind, weight) in weights(headers, &ACCEPT) {
+        match kind.to_ascii_lowercase().as_str() {
+            "text/html" => html = weight,
+            "application/json" | "application/problem+json" => json = json.max(weight),
+            "application/*" | "*/*" => any = any.max(weight),
+            _ => {}
+        }
+    }
+    html > json && html >= any
+}
+
+/// The items of a header's lists, each with its weight.
+fn weights<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = (&'a str, f32)> {
+    let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).map(|item| {
+        let mut parts = item.split(';').map(str::trim);
+        let name = parts.next().unwrap_or_default();
+        let weight = parts
+            .find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")))
+            .map_or(1.0, |weight| weight.parse::<f32>().unwrap_or(0.0));
+        (name, weight)
+    })
 }
 
 #[cfg(test)]
@@ -179,5 +229,29 @@ mod tests {
             assert_eq!(accepts_gzip(&headers), expected, "{value:?}");
         }
         assert!(!accepts_gzip(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn html_is_shown_to_those_who_prefer_it() {
+        let cases = [
+            ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", true),
+            ("text/html, */*", true),
+            ("Text/HTML;q=0.5", true),
+            ("*/*", false),
+            ("", false),
+            ("text/*", false),
+            ("application/json", false),
+            ("application/json, text/html", false),
+            ("text/html;q=0.5, application/json", false),
+            ("text/html, application/problem+json;q=0.9", true),
+            ("text/html;q=0.5, */*", false),
+            ("text/html;q=0", false),
+        ];
+        for (value, expected) in cases {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT, HeaderValue::from_static(value));
+            assert_eq!(prefers_html(&headers), expected, "{value:?}");
+        }
+        assert!(!prefers_html(&HeaderMap::new()));
     }
 }

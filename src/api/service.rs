@@ -8,23 +8,25 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use http::header::{CONTENT_SECURITY_POLICY, REFERRER_POLICY};
+use http::header::{CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY};
 use http::{HeaderValue, Method, StatusCode};
 
 use super::answers::{self, AnswerCache, CachedAnswer};
 use super::caller::Caller;
+use super::cors::Cors;
 use super::deferred::{Answer, Asked, Deferred, Made, Outcome, Passed, RateHeaders, Resumed, Shared, Turn, Wait};
 use super::observe::{Answered, Observer, RequestLog};
 use super::problem::{Code, Problem};
 use super::rate::{RateLimiter, Window};
 use super::representation::Representation;
 use super::request::Request;
-use super::response::{Response, accepts_gzip};
+use super::response::{Response, accepts_gzip, prefers_html};
 use super::source::SnapshotSource;
-use super::{auth, changes, exports, records, reference, status};
+use super::{auth, changes, explorer, exports, records, reference, status};
 use crate::contract::route::is_under_v1;
 use crate::contract::{CONTRACT, Query, Resource};
 use crate::docs;
+use crate::explorer::Demo;
 use crate::model::KeyRecord;
 use crate::query::segments::SegmentCache;
 use crate::store::read::cache::new_cache;
@@ -40,6 +42,10 @@ pub struct Settings {
     pub max_uri_bytes: usize,
     /// What finished answers may take in memory, in bytes.
     pub answer_cache_bytes: u64,
+    /// The origins whose applications may call the API.
+    pub cors: Cors,
+    /// What the explorer is told, in a demo.
+    pub demo: Option<Arc<Demo>>,
 }
 
 impl Settings {
@@ -47,7 +53,14 @@ impl Settings {
     pub fn of(public_url: &str) -> Settings {
         let public_url = public_url.trim_end_matches('/').to_owned();
         let docs_url = format!("{public_url}/docs");
-        Settings { docs_url, public_url, max_uri_bytes: 4096, answer_cache_bytes: answers::DEFAULT_MAX_BYTES }
+        Settings {
+            docs_url,
+            public_url,
+            max_uri_bytes: 4096,
+            answer_cache_bytes: answers::DEFAULT_MAX_BYTES,
+            cors: Cors::default(),
+            demo: None,
+        }
     }
 }
 
@@ -105,6 +118,11 @@ impl Service {
         match catch(|| self.check(&mut asked)) {
             Err(problem) => Answer::Ready(self.refuse_asked(&asked, problem)),
             Ok(Checked::Answered(answer)) => Answer::Ready(self.finish(&asked, &answer.representation)),
+            Ok(Checked::Preflight) => {
+                let window = self.window(&asked);
+                let response = Response::preflight(&asked.request_id, window.as_ref());
+                Answer::Ready(self.tell(&asked, response))
+            }
             Ok(Checked::Passed(passed)) => {
                 let resumed = self.go_on(Deferred { asked, passed, wait: Wait::Nothing });
                 if let Some(Made { license, target, answer }) = resumed.made {
@@ -207,7 +225,7 @@ impl Service {
 
     fn finish(&self, asked: &Asked, representation: &Representation) -> Response {
         let Asked { request, request_id, .. } = asked;
-        match catch(|| Ok(Response::new(representation, request, request_id, self.window(asked).as_ref()))) {
+        match catch(|| Response::new(representation, request, request_id, self.window(asked).as_ref())) {
             Ok(response) => self.tell(asked, response),
             Err(problem) => self.refuse_asked(asked, problem),
         }
@@ -215,8 +233,32 @@ impl Service {
 
     fn refuse_asked(&self, asked: &Asked, problem: Problem) -> Response {
         let Asked { request, request_id, .. } = asked;
+        if let Some(response) = self.page_instead(asked, &problem) {
+            return self.tell(asked, response);
+        }
         let (docs_url, window) = (&self.settings.docs_url, self.window(asked));
         self.tell(asked, Response::of_problem(problem, docs_url, request, request_id, window.as_ref()))
+    }
+
+    /// What a path outside `/v1` that leads nowhere gets instead of a problem: the way to the page that was meant, or in a
+    /// browser a page.
+    fn page_instead(&self, Asked { request, request_id, .. }: &Asked, problem: &Problem) -> Option<Response> {
+        let path = request.path();
+        let reading = matches!(request.method, Method::GET | Method::HEAD);
+        if problem.code != Code::NotFound || !reading || is_under_v1(path) {
+            return None;
+        }
+        let answer = |representation: &Representation| Response::new(representation, request, request_id, None).ok();
+        if let Some(target) = docs::find_moved(&CONTRACT, path) {
+            let location = HeaderValue::from_str(&target).ok()?;
+            let moved = Representation::text("text/plain; charset=utf-8", target.into()).with(LOCATION, location);
+            return Some(Response { status: StatusCode::PERMANENT_REDIRECT, ..answer(&moved)? });
+        }
+        if !prefers_html(&request.headers) {
+            return None;
+        }
+        let page = answer(&page(docs::not_found(path)))?;
+        Some(Response { status: StatusCode::NOT_FOUND, problem: Some(problem.code), ..page })
     }
 
     /// What the rate headers tell.
@@ -234,6 +276,7 @@ impl Service {
     fn tell(&self, asked: &Asked, mut response: Response) -> Response {
         let Asked { request, request_id, key, pattern, .. } = asked;
         response.has_key = key.is_some() && response.problem != Some(Code::IpNotAllowed);
+        self.settings.cors.put_on(request, &mut response.headers);
         self.observer.answered(&Answered {
             request_id,
             method: &request.method,
@@ -272,6 +315,10 @@ impl Service {
                 ),
             ));
         }
+        if self.settings.cors.is_preflight(request) {
+            asked.pattern = "(preflight)";
+            return Ok(Checked::Preflight);
+        }
         let reading = matches!(request.method, Method::GET | Method::HEAD);
         if request.has_body && reading {
             return Err(Problem::from(Code::InvalidRequest).closing());
@@ -296,6 +343,11 @@ impl Service {
         }
         match route.endpoint.resource {
             Resource::Docs => return self.docs(request.path(), route.endpoint.pattern).map(Checked::Answered),
+            Resource::Explorer => {
+                let demo = self.settings.demo.as_deref();
+                let page = explorer::page(request.path(), route.endpoint.pattern, demo, &self.answers)?;
+                return Ok(Checked::Answered(page));
+            }
             Resource::Status => {
                 let query = Query::of(route.endpoint, request.query());
                 let snapshot = self.source.published();
@@ -326,7 +378,7 @@ impl Service {
             Resource::TherapyAreas => reference::therapy_areas(caller, query, patience),
             Resource::Tags => reference::tags(caller, query, patience),
             Resource::Organizations => reference::organizations(caller, query, patience),
-            Resource::Docs | Resource::Status => Err(Problem::internal("a route was not taken")),
+            Resource::Docs | Resource::Explorer | Resource::Status => Err(Problem::internal("a route was not taken")),
         }
     }
 
@@ -393,13 +445,11 @@ impl Service {
         if let Some(page) = self.answers.find(None, path) {
             return Ok(page);
         }
-        let page = docs::find_page(&CONTRACT, path, &self.settings.public_url).ok_or_else(|| {
+        let found = docs::find_page(&CONTRACT, path, &self.settings.public_url).ok_or_else(|| {
             let start = format!("There is no such page. Start at {}/docs.", self.settings.public_url);
             Problem::new(Code::NotFound, start)
         })?;
-        let representation = Representation::text(page.content_type, page.body)
-            .with(CONTENT_SECURITY_POLICY, HeaderValue::from_static(docs::CONTENT_SECURITY_POLICY))
-            .with(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+        let representation = page(found);
         // It is compressed at once, so that it is weighed whole.
         representation.gzip();
         let page = Arc::new(CachedAnswer::of_all(pattern, representation));
@@ -408,8 +458,17 @@ impl Service {
     }
 }
 
+/// A page of the documentation, with what keeps it to itself.
+fn page(page: docs::Page) -> Representation {
+    Representation::text(page.content_type, page.body)
+        .with(CONTENT_SECURITY_POLICY, HeaderValue::from_static(docs::CONTENT_SECURITY_POLICY))
+        .with(REFERRER_POLICY, HeaderValue::from_static("no-referrer"))
+}
+
 /// What the checks before the parameters come to.
 enum Checked {
+    /// A browser asks for an origin that is allowed. It sends no key with that, and nothing is counted.
+    Preflight,
     /// The answer is there: in the cache, or to what needs no key.
     Answered(Arc<CachedAnswer>),
     /// A caller whose key, address and rate have passed.

@@ -1,32 +1,119 @@
 //! What all commands share: their common arguments, opening the database, and committing.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::Args;
+use anyhow::bail;
 use clap::builder::FalseyValueParser;
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use super::arguments::parse_duration;
-use super::output::{Output, counted};
+use super::output::{Output, counted, note};
+use crate::model::printable::Printable;
 use crate::store::file::links::resolve;
 use crate::store::{CLOCK_TOLERANCE_S, Edit, Follower, StoreError, Writer};
 
-/// Arguments of every command.
-#[derive(Debug, Args)]
+/// The heading of common arguments in a command's help.
+const HEADING: &str = "Common options";
+
+const DB: &str = "db";
+const JSON: &str = "json";
+const WAIT: &str = "wait";
+
+/// The names of the common arguments.
+pub(super) const NAMES: [&str; 3] = [DB, JSON, WAIT];
+
+/// What the common arguments said.
+#[derive(Debug)]
 pub(super) struct Common {
-    /// The database file
-    #[arg(long, global = true, env = "MEDFEED_DB", value_name = "PATH", default_value = "medfeed.redb")]
     pub db: PathBuf,
-    /// Print one JSON object on standard output, for scripts
-    #[arg(long, global = true, env = "MEDFEED_JSON", value_parser = FalseyValueParser::new())]
     pub json: bool,
-    /// How long to wait for another process that is writing, such as 30s or 5m
-    #[arg(long, global = true, env = "MEDFEED_WAIT", value_name = "TIME", default_value = "30s",
-          value_parser = parse_duration)]
     pub wait: Duration,
 }
 
+/// The common argument of a command that serves the database.
+pub(super) fn serves() -> [Arg; 1] {
+    let db = Arg::new(DB).long(DB).env("MEDFEED_DB").value_name("PATH").default_value("medfeed.redb");
+    [db.value_parser(value_parser!(PathBuf)).help("The database file").help_heading(HEADING)]
+}
+
+/// The common argument of a command that tells something, and uses no database.
+pub(super) fn tells() -> [Arg; 1] {
+    let json = Arg::new(JSON).long(JSON).env("MEDFEED_JSON").action(ArgAction::SetTrue);
+    let json = json.value_parser(FalseyValueParser::new());
+    [json.help("Print one JSON object on standard output, for scripts").help_heading(HEADING)]
+}
+
+/// The common arguments of a command that reads the database.
+pub(super) fn reads() -> [Arg; 2] {
+    let ([db], [json]) = (serves(), tells());
+    [db, json]
+}
+
+/// The common arguments of a command that takes the writer's lock.
+pub(super) fn writes() -> [Arg; 3] {
+    let [db, json] = reads();
+    let wait = Arg::new(WAIT).long(WAIT).env("MEDFEED_WAIT").value_name("TIME").default_value("30s");
+    let help = "How long to wait for another process that is writing, such as 30s or 5m";
+    [db, json, wait.value_parser(parse_duration).help(help).help_heading(HEADING)]
+}
+
+/// Refuses to write a file into a folder that is not there.
+pub(super) fn require_folder(file: &Path) -> anyhow::Result<()> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|folder| !folder.exists()) {
+        bail!("there is no folder {} for {}; create it: `mkdir -p \"{0}\"`", folder.display(), file.display());
+    }
+    Ok(())
+}
+
+/// Moves common options that stand before a command behind its name, where its own parser knows them.
+pub(super) fn move_behind_command(program: &Command, arguments: Vec<OsString>) -> Vec<OsString> {
+    let mut arguments = arguments.into_iter();
+    let (mut kept, mut moved): (Vec<OsString>, Vec<OsString>) = (arguments.next().into_iter().collect(), Vec::new());
+    let mut command = program;
+    while command.has_subcommands() {
+        let Some(argument) = arguments.next() else { break };
+        let text = argument.to_string_lossy();
+        let name = text.strip_prefix("--").map(|option| option.split_once('=').map_or(option, |(name, _)| name));
+        match name {
+            Some(DB | WAIT) => {
+                let has_value = text.contains('=');
+                moved.push(argument);
+                moved.extend(if has_value { None } else { arguments.next() });
+            }
+            Some(JSON) => moved.push(argument),
+            _ => {
+                let found = command.find_subcommand(&*text);
+                kept.push(argument);
+                // Of anything else the parser tells what is wrong.
+                let Some(found) = found else { break };
+                command = found;
+            }
+        }
+    }
+    // Without a command the parser asks for one.
+    if kept.len() > 1 {
+        kept.append(&mut moved);
+    }
+    kept.extend(arguments);
+    kept
+}
+
 impl Common {
+    /// What the arguments of a command say; of those that it does not take, what has no effect.
+    pub fn of(matches: &ArgMatches) -> Common {
+        fn given<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, id: &str) -> Option<T> {
+            matches.try_get_one(id).ok().flatten().cloned()
+        }
+        Common {
+            db: given(matches, DB).unwrap_or_default(),
+            json: given(matches, JSON).unwrap_or_default(),
+            wait: given(matches, WAIT).unwrap_or_default(),
+        }
+    }
+
     pub fn output(&self) -> Output {
         Output::new(self.json)
     }
@@ -40,8 +127,9 @@ impl Common {
         Writer::open(&self.db, self.wait)
     }
 
-    pub fn open_or_create_writer(&self) -> Result<Writer, StoreError> {
-        Writer::open_or_create(&self.db, self.wait)
+    pub fn open_or_create_writer(&self) -> anyhow::Result<Writer> {
+        require_folder(&self.resolved_db())?;
+        Ok(Writer::open_or_create(&self.db, self.wait)?)
     }
 
     pub fn open_follower(&self) -> Result<Follower, StoreError> {
@@ -60,6 +148,16 @@ impl Common {
             ));
         }
         edit.describe(what);
-        edit.commit()
+        let is_new = edit.is_first();
+        edit.commit()?;
+        self.tell_if_new(is_new);
+        Ok(())
+    }
+
+    /// Tells that the command made the database, as one does by mistake with a wrong `--db`.
+    pub fn tell_if_new(&self, is_new: bool) {
+        if is_new && self.db.exists() {
+            note(&format!("{} is a new database", Printable(&self.db.display().to_string())));
+        }
     }
 }

@@ -23,7 +23,7 @@ pub(super) struct ExportArgs {
     /// nobody else
     folder: PathBuf,
     /// The files' format
-    #[arg(long, env = "MEDFEED_FORMAT", default_value = "jsonl")]
+    #[arg(long, default_value = "jsonl")]
     format: Format,
 }
 

@@ -3,18 +3,16 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io::{IsTerminal, stderr};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::bail;
 use clap::Args;
-use clap::builder::RangedU64ValueParser;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use super::common::Common;
 use super::output::{counted, note};
-use crate::import::{self, Bounds, Finding, Format, Options, Refusal, RowKind, Source};
+use super::read_args::ReadArgs;
+use crate::import::{self, Finding, Options, Refusal, Source};
 use crate::model::Dataset;
 use crate::model::printable::Printable;
 use crate::store::write::batch::{Counts, LicenseEffect, Outcome};
@@ -22,65 +20,20 @@ use crate::store::write::batch::{Counts, LicenseEffect, Outcome};
 /// Arguments of `medfeed import`.
 #[derive(Debug, Args)]
 pub(super) struct ImportArgs {
-    /// Files, or folders with files, named conferences, journals, organizations or tags, ending .jsonl or .csv, each
-    /// also with .gz; `-` reads standard input
-    #[arg(required = true, value_name = "PATH")]
-    paths: Vec<PathBuf>,
-    /// What standard input holds: conferences, journals, organizations or tags
-    #[arg(long, env = "MEDFEED_DATASET", value_name = "KIND")]
-    dataset: Option<RowKind>,
-    /// The format of standard input: jsonl or csv
-    #[arg(long, env = "MEDFEED_FORMAT", value_name = "FORMAT")]
-    format: Option<Format>,
+    #[command(flatten)]
+    read: ReadArgs,
     /// Remove the records of the given datasets that the files do not hold
-    #[arg(long, env = "MEDFEED_REPLACE", value_parser = clap::builder::FalseyValueParser::new())]
+    #[arg(long)]
     replace: bool,
     /// Allow removing up to this many records of a dataset, where that is more than ten and more than a tenth of it
-    #[arg(long, env = "MEDFEED_ALLOW_REMOVALS", value_name = "N")]
+    #[arg(long, value_name = "N")]
     allow_removals: Option<u64>,
     /// Only show what would happen
-    #[arg(long, env = "MEDFEED_DRY_RUN", value_parser = clap::builder::FalseyValueParser::new())]
+    #[arg(long)]
     dry_run: bool,
-    #[command(flatten)]
-    bounds: BoundsArgs,
-}
-
-/// Bounds beyond which a file is refused.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Bounds, which no usual file meets")]
-struct BoundsArgs {
-    /// The longest line of JSON, or row of CSV, in bytes
-    #[arg(long, env = "MEDFEED_MAX_LINE_BYTES", value_name = "N", default_value_t = Bounds::default().line_bytes,
-          value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
-    max_line_bytes: usize,
-    /// The longest name of a field or column, in bytes
-    #[arg(long, env = "MEDFEED_MAX_NAME_BYTES", value_name = "N", default_value_t = Bounds::default().name_bytes,
-          value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
-    max_name_bytes: usize,
-    /// The most columns of a CSV file, and members of a JSON object
-    #[arg(long, env = "MEDFEED_MAX_COLUMNS", value_name = "N", default_value_t = Bounds::default().columns,
-          value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
-    max_columns: usize,
-    /// The most rows of a CSV file, and lines of a JSON file
-    #[arg(long, env = "MEDFEED_MAX_ROWS", value_name = "N", default_value_t = Bounds::default().rows,
-          value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
-    max_rows: usize,
-    /// The largest file, in bytes after decompressing it
-    #[arg(long, env = "MEDFEED_MAX_FILE_BYTES", value_name = "N", default_value_t = Bounds::default().file_bytes,
-          value_parser = RangedU64ValueParser::<u64>::new().range(1..))]
-    max_file_bytes: u64,
-}
-
-impl BoundsArgs {
-    fn bounds(&self) -> Bounds {
-        Bounds {
-            line_bytes: self.max_line_bytes,
-            name_bytes: self.max_name_bytes,
-            columns: self.max_columns,
-            rows: self.max_rows,
-            file_bytes: self.max_file_bytes,
-        }
-    }
+    /// Refuse the run, nothing changed, if there is a warning
+    #[arg(long)]
+    strict: bool,
 }
 
 #[derive(Serialize)]
@@ -104,15 +57,15 @@ struct Refused<'a> {
 
 pub(super) fn run(common: &Common, args: ImportArgs) -> anyhow::Result<ExitCode> {
     let progress = Progress::new(common);
-    let sources = find_sources(&args)?;
+    let sources = args.read.find_sources()?;
     progress.begin(&sources);
-    let rows = import::read_sources(&sources, &args.bounds.bounds(), &mut |bytes| progress.bar.inc(bytes))?;
+    let rows = args.read.read(&sources, &mut |bytes| progress.bar.inc(bytes))?;
 
     progress.step("waiting for the writer's lock");
     let writer = common.open_or_create_writer()?;
     progress.step("checking the rows");
     let mut edit = writer.begin()?;
-    let options = Options { replace: args.replace, allow_removals: args.allow_removals };
+    let options = Options { replace: args.replace, allow_removals: args.allow_removals, ..Options::default() };
     let merged = match import::merge(rows, &edit, &options) {
         Ok(merged) => merged,
         Err(refusal) => {
@@ -120,6 +73,10 @@ pub(super) fn run(common: &Common, args: ImportArgs) -> anyhow::Result<ExitCode>
             return refuse(common, refusal);
         }
     };
+    if args.strict && !merged.warnings.is_empty() {
+        progress.end();
+        return refuse_warnings(common, &merged.warnings);
+    }
     let names: Vec<&str> = sources.iter().map(|source| source.name().as_ref()).collect();
     let what = format!("import {}{}", names.join(" "), if args.replace { " --replace" } else { "" });
     progress.step("writing");
@@ -144,18 +101,7 @@ pub(super) fn run(common: &Common, args: ImportArgs) -> anyhow::Result<ExitCode>
     common.output().result(&imported, text)
 }
 
-fn find_sources(args: &ImportArgs) -> anyhow::Result<Vec<Source>> {
-    let standard_input = match (args.dataset, args.format) {
-        (Some(kind), Some(format)) => Some((kind, format)),
-        (None, None) => None,
-        _ => bail!(
-            "--dataset and --format go together, and say what standard input (`-`) holds; a file's name says it itself"
-        ),
-    };
-    Ok(Source::find(&args.paths, standard_input)?)
-}
-
-fn refuse(common: &Common, refusal: Refusal) -> anyhow::Result<ExitCode> {
+pub(super) fn refuse(common: &Common, refusal: Refusal) -> anyhow::Result<ExitCode> {
     let refused = match &refusal {
         Refusal::BadRows(bad) => {
             Refused { committed: false, error: None, errors: bad.kept(), error_count: bad.total() }
@@ -180,6 +126,22 @@ fn refuse(common: &Common, refusal: Refusal) -> anyhow::Result<ExitCode> {
         }
         other => note(&format!("error: {other}; nothing was changed")),
     }
+    Ok(ExitCode::FAILURE)
+}
+
+/// Refuses a run for what is warned of.
+fn refuse_warnings(common: &Common, warnings: &[Finding]) -> anyhow::Result<ExitCode> {
+    if common.json {
+        let error = "--strict: the run has warnings; nothing was changed".to_owned();
+        let refused = Refused { committed: false, error: Some(error), errors: warnings, error_count: warnings.len() };
+        common.output().result(&refused, "")?;
+        return Ok(ExitCode::FAILURE);
+    }
+    warnings.iter().for_each(|warning| common.output().warning(warning));
+    let count = counted(u64::try_from(warnings.len()).unwrap_or(u64::MAX), "warning");
+    note(&format!(
+        "error: {count}, and --strict refuses those; nothing was changed. Correct them, or leave --strict out"
+    ));
     Ok(ExitCode::FAILURE)
 }
 

@@ -9,9 +9,11 @@ use clap::{Args, Subcommand};
 use ipnet::IpNet;
 use serde::Serialize;
 
-use super::arguments::{parse_duration, parse_plain_text, parse_timestamp};
-use super::common::Common;
-use super::output::note;
+use super::arguments::{parse_duration, parse_end, parse_plain_text};
+use super::common::{self, Common};
+use super::license::find_license;
+use super::near::nearest;
+use super::output::{note, table};
 use crate::model::key::KeyStatus;
 use crate::model::network::parse_network;
 use crate::model::printable::Printable;
@@ -19,33 +21,38 @@ use crate::model::time::now;
 use crate::model::{ApiKey, Dataset, KeyRecord, Timestamp};
 use crate::serve::usage::{self, KeyUse};
 use crate::store::write::licensing::KeySettings;
+use crate::store::{Edit, StoreError};
 
 /// The subcommands of `medfeed key`.
 #[derive(Debug, Subcommand)]
 pub(super) enum KeyCommand {
     /// Make a key for a license; it is shown once
+    #[command(args = common::writes())]
     Create(CreateArgs),
     /// Show all keys and whether they can be used
+    #[command(args = common::reads())]
     List,
     /// Make a key unusable at once
+    #[command(args = common::writes())]
     Revoke(RevokeArgs),
     /// Make a new key with another's settings, and let the other end
+    #[command(args = common::writes())]
     Replace(ReplaceArgs),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct CreateArgs {
     /// The license that the key opens
-    #[arg(long, env = "MEDFEED_LICENSE", value_name = "NAME")]
+    #[arg(long, value_name = "NAME")]
     license: String,
     /// A note for yourself, such as who has the key
-    #[arg(long, env = "MEDFEED_LABEL", value_name = "TEXT", value_parser = parse_plain_text)]
+    #[arg(long, value_name = "TEXT", value_parser = parse_plain_text)]
     label: Option<String>,
-    /// When the key ends: RFC 3339 or a date
-    #[arg(long, env = "MEDFEED_EXPIRES", value_name = "TIME", value_parser = parse_timestamp)]
+    /// When the key ends: a time from now (30d, 2w, 1y), a date, which the key works through (UTC), or a date-time (RFC 3339)
+    #[arg(long, value_name = "TIME", value_parser = parse_end)]
     expires: Option<Timestamp>,
     /// An address or CIDR that the key may be used from; give it once per value. Without it any address may
-    #[arg(long, env = "MEDFEED_ALLOW_IP", value_name = "CIDR", value_parser = parse_network)]
+    #[arg(long, value_name = "CIDR", value_parser = parse_network)]
     allow_ip: Vec<IpNet>,
 }
 
@@ -60,7 +67,7 @@ pub(super) struct ReplaceArgs {
     /// The key's id, as `medfeed key list` shows it
     id: String,
     /// How long the old key stays usable beside the new one
-    #[arg(long, env = "MEDFEED_OVERLAP", value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
     overlap: Duration,
 }
 
@@ -105,7 +112,7 @@ impl UsageJson {
     }
 
     fn text(&self) -> String {
-        let mut text = self.last_used_at.as_deref().map_or("never used".to_owned(), |time| format!("used {time}"));
+        let mut text = self.last_used_at.as_deref().map_or("never".to_owned(), |time| format!("last {time}"));
         for (dataset, feed) in &self.feeds {
             text.push_str(&match feed.behind_s {
                 0 => format!(", {dataset} up to date at {}", feed.at),
@@ -144,11 +151,9 @@ pub(super) fn run(common: &Common, command: KeyCommand) -> anyhow::Result<ExitCo
 }
 
 fn create(common: &Common, args: CreateArgs) -> anyhow::Result<ExitCode> {
-    if args.expires.is_some_and(|expires| expires <= now()) {
-        common.output().warning("the key's end is in the past: it cannot be used");
-    }
     let writer = common.open_writer()?;
     let mut edit = writer.begin()?;
+    find_license(&edit.base()?, &args.license)?;
     let settings = KeySettings { label: args.label, expires_at: args.expires, allowed_ips: args.allow_ip };
     let (key, record) = edit.create_key(&args.license, settings)?;
     common.commit(edit, format!("key create {} --license {}", record.id, record.license_name))?;
@@ -158,8 +163,9 @@ fn create(common: &Common, args: CreateArgs) -> anyhow::Result<ExitCode> {
 fn show_new(common: &Common, key: &ApiKey, record: &KeyRecord) -> anyhow::Result<ExitCode> {
     let shown = common.output().result(&KeyJson::of(record, Some(key), record.status(now())), key.reveal());
     if !common.json {
+        let end = record.expires_at.map(|end| format!(", until {end}")).unwrap_or_default();
         note(&format!(
-            "{} for license `{}`. Store the key now: only its hash is kept, it cannot be shown again.",
+            "{} for license `{}`{end}. Store the key now: only its hash is kept, it cannot be shown again.",
             record.id,
             Printable(&record.license_name)
         ));
@@ -180,23 +186,47 @@ fn list(common: &Common) -> anyhow::Result<ExitCode> {
         ..KeyJson::of(record, None, record.status_after(at, committed))
     });
     let keys: Vec<KeyJson> = listed.collect();
-    let mut text = String::new();
-    for key in &keys {
-        let label = Printable(key.label.as_deref().unwrap_or("-"));
-        let license = Printable(&key.license).to_string();
-        let expires = key.expires_at.as_deref().unwrap_or("never");
-        let used = key.usage.as_ref().map(UsageJson::text).unwrap_or_default();
-        text.push_str(&format!("{}  {:<8}  {license:<20}  expires {expires}  {used}  {label}\n", key.id, key.status));
-    }
-    if keys.is_empty() {
-        text.push_str("There are no keys yet; make one with `medfeed key create --license NAME`.");
-    }
+    let rows: Vec<[String; 6]> = keys
+        .iter()
+        .map(|key| {
+            [
+                key.id.clone(),
+                key.status.to_owned(),
+                key.license.clone(),
+                key.expires_at.clone().unwrap_or_else(|| "never".to_owned()),
+                key.label.clone().unwrap_or_else(|| "-".to_owned()),
+                key.usage.as_ref().map(UsageJson::text).unwrap_or_default(),
+            ]
+        })
+        .collect();
+    let text = if rows.is_empty() {
+        "There are no keys yet; make one with `medfeed key create --license NAME`.".to_owned()
+    } else {
+        table(["ID", "STATUS", "LICENSE", "EXPIRES", "LABEL", "USE"], &rows)
+    };
     common.output().result(&Keys { keys }, text)
+}
+
+/// Refuses what is no key's id, and says which was most likely meant.
+fn require_key(edit: &Edit<'_>, id: &str) -> anyhow::Result<()> {
+    let snapshot = edit.base()?;
+    let keys = snapshot.list_keys();
+    if keys.iter().any(|key| key.id == id) {
+        return Ok(());
+    }
+    if let Some(near) = nearest(id, keys.iter().map(|key| key.id.as_str())) {
+        bail!("there is no key `{id}`; did you mean `{near}`?");
+    }
+    let of_license: Vec<&str> = keys.iter().filter(|key| key.license_name == id).map(|key| key.id.as_str()).collect();
+    if !of_license.is_empty() {
+        bail!("there is no key `{id}`, but a license; its keys are `{}`", of_license.join("`, `"));
+    }
+    Err(StoreError::NoSuchKey(id.to_owned()).into())
 }
 
 /// Refuses a key given instead of its id, without printing it: what scripts print ends in logs.
 fn refuse_key(id: &str) -> anyhow::Result<()> {
-    if ApiKey::parse(id).is_ok() {
+    if id.starts_with("mfk_") {
         bail!("this is a key itself; give its id, which `medfeed key list` shows");
     }
     Ok(())
@@ -206,6 +236,7 @@ fn revoke(common: &Common, args: &RevokeArgs) -> anyhow::Result<ExitCode> {
     refuse_key(&args.id)?;
     let writer = common.open_writer()?;
     let mut edit = writer.begin()?;
+    require_key(&edit, &args.id)?;
     let record = edit.revoke_key(&args.id)?;
     common.commit(edit, format!("key revoke {} of license {}", record.id, record.license_name))?;
     let text = format!("{} of license `{}` is revoked.", record.id, Printable(&record.license_name));
@@ -216,6 +247,7 @@ fn replace(common: &Common, args: &ReplaceArgs) -> anyhow::Result<ExitCode> {
     refuse_key(&args.id)?;
     let writer = common.open_writer()?;
     let mut edit = writer.begin()?;
+    require_key(&edit, &args.id)?;
     let overlap_s = i64::try_from(args.overlap.as_secs()).unwrap_or(i64::MAX);
     let (key, record) = edit.replace_key(&args.id, overlap_s)?;
     common.commit(edit, format!("key replace {} by {} of license {}", args.id, record.id, record.license_name))?;

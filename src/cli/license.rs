@@ -8,9 +8,11 @@ use anyhow::{anyhow, bail};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::arguments::{parse_plain_text, parse_text, parse_years};
-use super::common::Common;
-use super::output::{confirm, counted};
+use super::arguments::{parse_dataset, parse_plain_text, parse_text, parse_years};
+use super::common::{self, Common};
+use super::license_values as values;
+use super::near::nearest;
+use super::output::{confirm, counted, table};
 use crate::model::license::Rule;
 use crate::model::printable::Printable;
 use crate::model::{ConferenceFields, Dataset, Id, JournalFields, License, RecordFields, Scope};
@@ -21,14 +23,19 @@ use crate::store::{Snapshot, StoreError};
 #[derive(Debug, Subcommand)]
 pub(super) enum LicenseCommand {
     /// Make a license, or state the whole scope of one anew
+    #[command(args = common::writes())]
     Set(SetArgs),
     /// Show all licenses
+    #[command(args = common::reads())]
     List,
     /// Show one license
+    #[command(args = common::reads())]
     Show(NameArgs),
     /// Remove a license and revoke its keys
+    #[command(args = common::writes())]
     Remove(RemoveArgs),
     /// Tell why a record is, or is not, visible to a license
+    #[command(args = common::reads())]
     Explain(ExplainArgs),
 }
 
@@ -38,26 +45,29 @@ pub(super) struct SetArgs {
     #[arg(value_parser = parse_text)]
     name: String,
     /// A dataset that it shows: conferences or journals; give it once per value
-    #[arg(long, env = "MEDFEED_DATASET", value_name = "DATASET", required = true)]
+    #[arg(long, value_name = "DATASET", required = true, value_parser = parse_dataset)]
     dataset: Vec<Dataset>,
     /// Show only conferences with one of these therapy areas; give it once per value
-    #[arg(long, env = "MEDFEED_THERAPY_AREA", value_name = "AREA", value_parser = parse_text)]
+    #[arg(long, value_name = "AREA", value_parser = parse_text)]
     therapy_area: Vec<String>,
     /// Show only conferences in one of these countries, spelled as in the records; give it once per value
-    #[arg(long, env = "MEDFEED_COUNTRY", value_name = "COUNTRY", value_parser = parse_text)]
+    #[arg(long, value_name = "COUNTRY", value_parser = parse_text)]
     country: Vec<String>,
     /// Show only conferences of these edition years: 2026, or 2024..2027; give it once per value
-    #[arg(long, env = "MEDFEED_YEAR", value_name = "YEARS", value_parser = parse_years)]
+    #[arg(long, value_name = "YEARS", value_parser = parse_years)]
     year: Vec<RangeInclusive<u16>>,
     /// Requests per minute and key [default: 600, or as it was]
-    #[arg(long, env = "MEDFEED_RATE_LIMIT", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rate_limit: Option<u32>,
     /// Allow dropping a restriction that the license had
-    #[arg(long, env = "MEDFEED_WIDEN", value_parser = clap::builder::FalseyValueParser::new())]
+    #[arg(long)]
     widen: bool,
     /// Only show what would change
-    #[arg(long, env = "MEDFEED_DRY_RUN", value_parser = clap::builder::FalseyValueParser::new())]
+    #[arg(long)]
     dry_run: bool,
+    /// Do not ask about a therapy area or country that no conference has, and that looks like a misspelt one
+    #[arg(long)]
+    yes: bool,
 }
 
 #[derive(Debug, Args)]
@@ -71,7 +81,7 @@ pub(super) struct RemoveArgs {
     /// The license's name
     name: String,
     /// Do not ask
-    #[arg(long, env = "MEDFEED_YES", value_parser = clap::builder::FalseyValueParser::new())]
+    #[arg(long)]
     yes: bool,
 }
 
@@ -79,7 +89,8 @@ pub(super) struct RemoveArgs {
 pub(super) struct ExplainArgs {
     /// The license's name
     name: String,
-    /// The record's dataset
+    /// The record's dataset: conferences or journals
+    #[arg(value_parser = parse_dataset)]
     dataset: Dataset,
     /// The record's id
     id: Id,
@@ -113,6 +124,15 @@ impl LicenseJson {
     }
 }
 
+impl LicenseJson {
+    /// The cells of the list.
+    fn row(&self) -> [String; 6] {
+        let [datasets, areas, countries, years] =
+            sets(&self.scope).map(|(_, set)| set.unwrap_or_else(|| "all".to_owned()));
+        [self.name.clone(), datasets, areas, countries, years, format!("{}/min", self.rate_limit)]
+    }
+}
+
 pub(super) fn run(common: &Common, command: LicenseCommand) -> anyhow::Result<ExitCode> {
     match command {
         LicenseCommand::Set(args) => set(common, args),
@@ -133,8 +153,25 @@ fn sets(scope: &Scope) -> [(&'static str, Option<String>); 4] {
         ("datasets", Some(joined(&scope.datasets))),
         ("therapy areas", scope.therapy_areas.as_ref().map(joined)),
         ("countries", scope.countries.as_ref().map(joined)),
-        ("years", scope.years.as_ref().map(joined)),
+        ("years", scope.years.as_ref().map(in_ranges)),
     ]
+}
+
+/// Years as they are given: `2024, 2026..2028`.
+fn in_ranges(years: &BTreeSet<u16>) -> String {
+    let mut ranges: Vec<(u16, u16)> = Vec::new();
+    for year in years {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == *year => *last = *year,
+            _ => ranges.push((*year, *year)),
+        }
+    }
+    let texts = ranges.into_iter().map(
+        |(first, last)| {
+            if first == last { first.to_string() } else { format!("{first}..{last}") }
+        },
+    );
+    texts.collect::<Vec<_>>().join(", ")
 }
 
 fn given<T: Ord>(values: Vec<T>) -> Option<BTreeSet<T>> {
@@ -157,15 +194,13 @@ fn set(common: &Common, args: SetArgs) -> anyhow::Result<ExitCode> {
         countries: given(args.country),
         years: given(args.year.into_iter().flatten().collect()),
     };
+    // Before the writer's lock is taken: nobody waits for it while somebody is asked.
+    let warnings = values::check(common, &args.name, &scope, args.yes || args.dry_run)?;
     let writer = common.open_or_create_writer()?;
     let mut edit = writer.begin()?;
     match edit.find_license(&args.name) {
-        Some(license) => check_widening(&license.scope, &scope, args.widen)?,
+        Some(license) => check_widening(&args.name, &license.scope, &scope, args.widen)?,
         None => drop(parse_plain_text(&args.name).map_err(|rule| anyhow!("the license's name: {rule}"))?),
-    }
-    let warnings = unknown_values(&edit.base()?, &scope)?;
-    for warning in &warnings {
-        common.output().warning(warning);
     }
     let what = format!("license set {}: {}", args.name, scope_in_words(&scope));
     let change = edit.set_license(&args.name, scope, args.rate_limit)?;
@@ -186,7 +221,7 @@ fn scope_in_words(scope: &Scope) -> String {
 }
 
 /// Refuses to drop a restriction that the license had, since it was most likely forgotten on the command line.
-fn check_widening(before: &Scope, after: &Scope, widen: bool) -> anyhow::Result<()> {
+fn check_widening(name: &str, before: &Scope, after: &Scope, widen: bool) -> anyhow::Result<()> {
     let restrictions = [
         ("--therapy-area", before.therapy_areas.is_some(), after.therapy_areas.is_some()),
         ("--country", before.countries.is_some(), after.countries.is_some()),
@@ -196,32 +231,14 @@ fn check_widening(before: &Scope, after: &Scope, widen: bool) -> anyhow::Result<
     let dropped: Vec<&str> = dropped.collect();
     if !widen && !dropped.is_empty() {
         bail!(
-            "the license is restricted by {}, which this command leaves out; state the restriction again, or add --widen to drop it",
-            dropped.join(" and ")
+            "the license is restricted by {}, which this command leaves out; state the restriction again, or add --widen to \
+             drop it. Now `{name}` shows: {}. It would show: {}",
+            dropped.join(" and "),
+            scope_in_words(before),
+            scope_in_words(after)
         );
     }
     Ok(())
-}
-
-/// Warnings of values that no conference has, which are most likely typing errors.
-fn unknown_values(snapshot: &Snapshot, scope: &Scope) -> anyhow::Result<Vec<String>> {
-    if scope.therapy_areas.is_none() && scope.countries.is_none() {
-        return Ok(Vec::new());
-    }
-    let mut areas = BTreeSet::new();
-    let mut countries = BTreeSet::new();
-    snapshot.for_each_record::<ConferenceFields, StoreError>(|record, _, _| {
-        let fields = record.into_fields();
-        areas.extend(fields.therapy_areas);
-        countries.extend(fields.country);
-        Ok(())
-    })?;
-    let unknown_areas = scope.therapy_areas.iter().flatten().filter(|area| !areas.contains(*area));
-    let unknown_countries = scope.countries.iter().flatten().filter(|country| !countries.contains(*country));
-    Ok(unknown_areas
-        .map(|area| format!("no conference has the therapy area `{area}`"))
-        .chain(unknown_countries.map(|country| format!("no conference is in the country `{country}`")))
-        .collect())
 }
 
 fn describe(name: &str, change: &LicenseChange, dry_run: bool) -> String {
@@ -265,18 +282,30 @@ fn list(common: &Common) -> anyhow::Result<ExitCode> {
     let text = if licenses.is_empty() {
         "There are no licenses yet; make one with `medfeed license set NAME --dataset conferences`.".to_owned()
     } else {
-        licenses.iter().map(LicenseJson::text).collect()
+        let rows: Vec<[String; 6]> = licenses.iter().map(LicenseJson::row).collect();
+        table(["NAME", "DATASETS", "THERAPY AREAS", "COUNTRIES", "YEARS", "RATE LIMIT"], &rows)
     };
     common.output().result(&Licenses { licenses }, text)
 }
 
-fn find<'s>(snapshot: &'s Snapshot, name: &str) -> Result<&'s License, StoreError> {
-    snapshot.find_license_named(name).map(AsRef::as_ref).ok_or_else(|| StoreError::NoSuchLicense(name.to_owned()))
+/// A license by its name.
+///
+/// # Errors
+/// When there is none, with the name that was most likely meant.
+pub(super) fn find_license<'s>(snapshot: &'s Snapshot, name: &str) -> anyhow::Result<&'s License> {
+    if let Some(license) = snapshot.find_license_named(name) {
+        return Ok(license);
+    }
+    let licenses = snapshot.list_licenses();
+    match nearest(name, licenses.iter().map(|license| license.name.as_str())) {
+        Some(near) => bail!("there is no license `{name}`; did you mean `{near}`?"),
+        None => Err(StoreError::NoSuchLicense(name.to_owned()).into()),
+    }
 }
 
 fn show(common: &Common, args: &NameArgs) -> anyhow::Result<ExitCode> {
     let follower = common.open_follower()?;
-    let json = LicenseJson::of(find(follower.newest(), &args.name)?);
+    let json = LicenseJson::of(find_license(follower.newest(), &args.name)?);
     common.output().result(&json, json.text())
 }
 
@@ -287,9 +316,9 @@ fn remove(common: &Common, args: &RemoveArgs) -> anyhow::Result<ExitCode> {
         revoked_keys: usize,
     }
     let question = format!("Remove license `{}` and revoke its keys?", Printable(&args.name));
-    if !confirm(&question, args.yes) {
-        bail!("nothing was removed");
-    }
+    find_license(common.open_follower()?.newest(), &args.name)?;
+    // Nobody waits for the writer's lock while somebody is asked.
+    confirm(&question, args.yes, "removed")?;
     let writer = common.open_writer()?;
     let mut edit = writer.begin()?;
     let revoked_keys = edit.remove_license(&args.name)?;
@@ -311,7 +340,7 @@ fn explain(common: &Common, args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     }
     let follower = common.open_follower()?;
     let snapshot = follower.newest();
-    let scope = &find(snapshot, &args.name)?.scope;
+    let scope = &find_license(snapshot, &args.name)?.scope;
     let (exists, mut reasons) = match args.dataset {
         Dataset::Conferences => reasons::<ConferenceFields>(snapshot, args.id, |fields| {
             scope.blocking_rules(fields).into_iter().map(|rule| explain_rule(rule, fields, scope)).collect()

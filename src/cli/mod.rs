@@ -5,15 +5,26 @@ mod check;
 mod common;
 mod completions;
 mod demo;
+mod examples;
 mod export;
+mod failure;
+mod habits;
+mod health;
 mod import;
 mod key;
 mod license;
+mod license_values;
+mod lint;
 mod log;
+mod manual;
+mod near;
 mod output;
 mod pull;
+mod read_args;
 mod replace;
 mod serve;
+mod usage;
+mod variables;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -30,10 +41,8 @@ use crate::store::panics::{self, Caught};
 
 /// Licensed, read-only access to curated medical conference and journal records.
 #[derive(Debug, Parser)]
-#[command(name = "medfeed", version, about, max_term_width = 100, propagate_version = true)]
+#[command(name = "medfeed", version, about, max_term_width = 100)]
 struct Cli {
-    #[command(flatten)]
-    common: Common,
     #[command(subcommand)]
     command: Command,
 }
@@ -43,10 +52,19 @@ enum Command {
     /// Serve sample data from a throwaway database, and print curl lines to try
     Demo(demo::DemoArgs),
     /// Serve the database over HTTP
+    #[command(args = common::serves())]
     Serve(Box<serve::ServeArgs>),
+    /// Ask the running server whether it is well: for health checks of containers
+    #[command(args = common::tells())]
+    Health(health::HealthArgs),
     /// Bring curated files in: one run is one commit, all or nothing
+    #[command(args = common::writes())]
     Import(import::ImportArgs),
+    /// Look for what is most likely a mistake, in files or in the database; change nothing
+    #[command(args = common::writes())]
+    Lint(lint::LintArgs),
     /// Write the whole curated content as import files
+    #[command(args = common::reads())]
     Export(export::ExportArgs),
     /// Licenses: who may see what
     #[command(subcommand)]
@@ -55,21 +73,31 @@ enum Command {
     #[command(subcommand)]
     Key(key::KeyCommand),
     /// Keep a copy of what a license shows, by export and change feed
+    ///
+    /// Exit codes: 0 done; 1 failed for now, another try may help; 2 usage; 3 the service refuses the key, or the license lacks a
+    /// dataset; 4 the copy cannot be used. The copy always stands as it did after the last whole page. With --json each change is
+    /// printed as it is applied, one line per entry: {"dataset": ..., "entry": ...}.
+    #[command(args = common::tells())]
     Pull(Box<pull::PullArgs>),
     /// Show who changed what, commit by commit
+    #[command(args = common::reads())]
     Log(log::LogArgs),
     /// Compare every index, hash and count of the database with its records
+    #[command(args = common::writes())]
     Check,
     /// Write a consistent copy of the database, also while others read and write it
+    #[command(args = common::reads())]
     Backup(replace::BackupArgs),
     /// Put a backup in the database's place; every older sync token gets 410
+    #[command(args = common::writes())]
     Restore(replace::RestoreArgs),
     /// Rewrite the database at its smallest; sync tokens stay alive
+    #[command(args = common::writes())]
     Compact,
     /// Print a completion script for a shell
     Completions(completions::CompletionsArgs),
-    /// Print the manual page
-    Man,
+    /// Print the manual pages, or write them into a folder
+    Man(manual::ManArgs),
 }
 
 /// Whether an argument or a variable, which clap repeats in its messages, holds characters that would steer a terminal.
@@ -79,14 +107,31 @@ fn given_text_steers(arguments: Vec<OsString>) -> bool {
     given.into_iter().any(|text| text.to_string_lossy().contains(steers))
 }
 
+/// All commands with their arguments and examples.
+fn program() -> clap::Command {
+    examples::add(Cli::command(), "")
+}
+
 impl Cli {
-    /// Parses the arguments. Also returns the name of the command with its subcommand, such as `license set`.
-    fn parse_named(arguments: &[OsString]) -> Result<(Cli, String), clap::Error> {
-        let matches = Cli::command().try_get_matches_from(arguments)?;
-        let names = std::iter::successors(matches.subcommand(), |(_, matches)| matches.subcommand());
-        let names: Vec<&str> = names.map(|(name, _)| name).collect();
-        let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut Cli::command()))?;
-        Ok((cli, names.join(" ")))
+    /// Parses the arguments. Also returns what the common ones say, and the name of the command with its subcommand, such
+    /// as `license set`.
+    fn parse_named(arguments: Vec<OsString>) -> Result<(Cli, Common, String), clap::Error> {
+        let mut program = program();
+        let arguments = common::move_behind_command(&program, arguments);
+        let matches = match program.try_get_matches_from_mut(&arguments) {
+            Ok(matches) => matches,
+            Err(error) => return Err(usage::explain(error, &program, &arguments)),
+        };
+        let (mut names, mut leaf) = (Vec::new(), &matches);
+        while let Some((name, matches)) = leaf.subcommand() {
+            names.push(name);
+            leaf = matches;
+        }
+        let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut program))?;
+        if !matches!(cli.command, Command::Completions(_) | Command::Man(_)) {
+            variables::warn_of_unheeded(&program);
+        }
+        Ok((cli, Common::of(leaf), names.join(" ")))
     }
 }
 
@@ -94,12 +139,13 @@ impl Cli {
 /// for wrong usage.
 pub fn run() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    let (cli, command_name) = match Cli::parse_named(&arguments) {
+    let (cli, common, command_name) = match Cli::parse_named(arguments.clone()) {
         Ok(parsed) => parsed,
         Err(error) => {
             let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
             if !asked && arguments.iter().any(|argument| argument == "--json") {
-                Output::new(true).error(&error.render().to_string());
+                let told = error.render().to_string();
+                Output::new(true).error(told.strip_prefix("error: ").unwrap_or(&told));
             }
             if given_text_steers(arguments) {
                 note(&error.render().to_string());
@@ -111,10 +157,9 @@ pub fn run() -> ExitCode {
         }
     };
     name_command(command_name);
-    let Cli { common, command } = cli;
     panics::tell_of_panics(tell_of_panic);
     let db = common.db.display();
-    let message = match panics::catch(|| run_command(&common, command)) {
+    let message = match panics::catch(|| run_command(&common, cli.command)) {
         Ok(Ok(code)) => {
             // The command succeeded and printed its result.
             if let Some(damage) = panics::take_at_close() {
@@ -122,11 +167,14 @@ pub fn run() -> ExitCode {
             }
             return code;
         }
-        Ok(Err(error)) => match error.downcast_ref() {
-            // The engine's errors do not name the file.
-            Some(StoreError::Damaged { .. } | StoreError::Engine(_)) => format!("{db}: {error:#}"),
-            _ => format!("{error:#}"),
-        },
+        Ok(Err(error)) => {
+            let message = failure::tell(&error);
+            match error.downcast_ref() {
+                // The engine's errors do not name the file.
+                Some(StoreError::Damaged { .. } | StoreError::Engine(_)) => format!("{db}: {message}"),
+                _ => message,
+            }
+        }
         Err(Caught { message, is_of_store: true }) => format!(
             "{db}: the database is damaged: the engine stopped: {message}; run `medfeed check`, and restore a backup"
         ),
@@ -140,7 +188,9 @@ fn run_command(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Demo(args) => demo::run(common, args),
         Command::Serve(args) => serve::run(common, *args),
+        Command::Health(args) => health::run(common, args),
         Command::Import(args) => import::run(common, args),
+        Command::Lint(args) => lint::run(common, &args),
         Command::Export(args) => export::run(common, args),
         Command::License(command) => license::run(common, command),
         Command::Key(command) => key::run(common, command),
@@ -150,8 +200,8 @@ fn run_command(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
         Command::Backup(args) => replace::backup(common, &args),
         Command::Restore(args) => replace::restore(common, &args),
         Command::Compact => replace::compact(common),
-        Command::Completions(args) => completions::run(args, Cli::command()),
-        Command::Man => completions::print_manual(Cli::command()),
+        Command::Completions(args) => completions::run(args, program()),
+        Command::Man(args) => manual::run(&args, program()),
     }
 }
 
@@ -174,13 +224,106 @@ mod tests {
             ("check", "check"),
             ("--db other.redb import secret/path --dry-run", "import"),
             ("license set all --dataset journals", "license set"),
-            ("key --wait 1s list", "key list"),
+            ("key --wait 1s revoke x", "key revoke"),
+            ("--json key --db=other.redb list", "key list"),
         ];
         for (arguments, expected) in cases {
             let given: Vec<OsString> =
                 ["medfeed"].into_iter().chain(arguments.split(' ')).map(OsString::from).collect();
-            let (_, name) = Cli::parse_named(&given).unwrap();
+            let (_, _, name) = Cli::parse_named(given).unwrap();
             assert_eq!(name, expected, "{arguments}");
         }
+    }
+
+    /// The words of a line as a shell takes them, up to a redirection or pipe.
+    fn words(line: &str) -> Vec<OsString> {
+        let (mut words, mut quoted) = (vec![String::new()], false);
+        for letter in line.chars() {
+            match letter {
+                '"' => quoted = !quoted,
+                ' ' if !quoted => words.push(String::new()),
+                _ => words.last_mut().unwrap().push(letter),
+            }
+        }
+        words.into_iter().take_while(|word| !["<", ">", "|"].contains(&word.as_str())).map(OsString::from).collect()
+    }
+
+    #[test]
+    fn every_command_has_examples_that_it_takes() {
+        fn check(command: &clap::Command, path: &str) {
+            assert!(command.has_subcommands() || !examples::of(path).is_empty(), "{path} has no example");
+            for line in examples::of(path) {
+                assert!(line.starts_with(format!("medfeed {path}").trim_end()), "{path}: {line}");
+                Cli::parse_named(words(line)).unwrap_or_else(|error| panic!("{line}: {error}"));
+            }
+            for below in command.get_subcommands() {
+                check(below, format!("{path} {}", below.get_name()).trim_start());
+            }
+        }
+        check(&program(), "");
+        for (path, _) in examples::EXAMPLES {
+            let known = path
+                .split(' ')
+                .filter(|name| !name.is_empty())
+                .try_fold(program(), |command, name| command.find_subcommand(name).cloned());
+            assert!(known.is_some(), "{path}");
+        }
+    }
+
+    /// Which common options each command takes: the letters of `--db`, `--json` and `--wait`.
+    #[test]
+    fn commands_take_the_common_options_that_they_heed() {
+        fn collect(command: &clap::Command, path: &str, found: &mut Vec<String>) {
+            if command.has_subcommands() {
+                for below in command.get_subcommands() {
+                    collect(below, format!("{path} {}", below.get_name()).trim_start(), found);
+                }
+                return;
+            }
+            let common = command.get_arguments().filter(|argument| common::NAMES.contains(&argument.get_id().as_str()));
+            let names: Vec<&str> = common.map(|argument| argument.get_id().as_str()).collect();
+            found.push(format!("{path}: {}", names.join(" ")));
+        }
+        let expected = [
+            "backup: db json",
+            "check: db json wait",
+            "compact: db json wait",
+            "completions: ",
+            "demo: ",
+            "export: db json",
+            "health: json",
+            "import: db json wait",
+            "key create: db json wait",
+            "key list: db json",
+            "key replace: db json wait",
+            "key revoke: db json wait",
+            "license explain: db json",
+            "license list: db json",
+            "license remove: db json wait",
+            "license set: db json wait",
+            "license show: db json",
+            "lint: db json wait",
+            "log: db json",
+            "man: ",
+            "restore: db json wait",
+            "serve: db",
+        ];
+        let mut found = Vec::new();
+        collect(&program(), "", &mut found);
+        found.sort();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn habits_are_of_commands_that_there_are() {
+        for (path, typed, _) in habits::COMMANDS {
+            let command = path
+                .split(' ')
+                .filter(|name| !name.is_empty())
+                .try_fold(program(), |command, name| command.find_subcommand(name).cloned());
+            let command = command.unwrap_or_else(|| panic!("{path}"));
+            assert!(typed.iter().all(|typed| command.find_subcommand(typed).is_none()), "{path}: {typed:?}");
+        }
+        program().debug_assert();
     }
 }

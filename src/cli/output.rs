@@ -4,6 +4,7 @@ use std::fmt::{Display, Write as _};
 use std::io::{IsTerminal, Write, stderr, stdin, stdout};
 use std::process::ExitCode;
 
+use anyhow::bail;
 use serde::Serialize;
 
 use crate::model::printable::{Printable, steers};
@@ -79,15 +80,44 @@ fn harmless(text: &str) -> String {
     text.split('\n').map(|line| Printable(line).to_string()).collect::<Vec<_>>().join("\n")
 }
 
-/// Asks on a terminal. Without one, or with `--yes`, the answer is yes.
-pub(super) fn confirm(question: &str, yes: bool) -> bool {
-    if yes || !stdin().is_terminal() {
-        return true;
+/// Asks on a terminal, unless `yes` is given; only `y` and `yes` go on.
+///
+/// # Errors
+/// When the answer is another, or nobody can be asked. `done` is what was not done then, such as `removed`.
+pub(super) fn confirm(question: &str, yes: bool, done: &str) -> anyhow::Result<()> {
+    if yes {
+        return Ok(());
+    }
+    if !stdin().is_terminal() {
+        bail!(
+            "nothing was {done}, since standard input is no terminal on which to ask; add --yes to go on without a question"
+        );
     }
     let _ = write!(stderr().lock(), "{} [y/N] ", Printable(question));
     let mut answer = String::new();
     let read = stdin().read_line(&mut answer);
-    read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
+    if read.is_ok() && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes") {
+        return Ok(());
+    }
+    bail!("nothing was {done}")
+}
+
+/// Rows under a header, in aligned columns. Cells are printed in one line each.
+pub(super) fn table<const N: usize>(header: [&str; N], rows: &[[String; N]]) -> String {
+    let header = header.map(str::to_owned);
+    let lines: Vec<[String; N]> = std::iter::once(&header)
+        .chain(rows)
+        .map(|row| row.each_ref().map(|cell| Printable(cell).to_string()))
+        .collect();
+    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or_default();
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    let mut text = String::new();
+    for line in &lines {
+        let cells: Vec<String> = line.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        text.push_str(cells.join("  ").trim_end());
+        text.push('\n');
+    }
+    text
 }
 
 /// A count with its noun: `1 record`, `2 records`.

@@ -22,8 +22,6 @@ use crate::pull::{Client, Events, PullError, SqliteCopy};
 
 /// Arguments of `medfeed pull`.
 #[derive(Debug, Args)]
-#[command(after_long_help = "Exit codes: 0 done, 1 failed for now and worth another try, 2 usage, 3 the service refuses the key \
-or the license lacks a dataset, 4 the copy cannot be used. In every case the copy stands as it did after the last whole page.")]
 pub(super) struct PullArgs {
     /// The service's address, such as https://feed.example.org
     #[arg(value_name = "URL")]

@@ -8,7 +8,7 @@ use anyhow::bail;
 use clap::Args;
 use serde::Serialize;
 
-use super::common::Common;
+use super::common::{Common, require_folder};
 use super::output::{confirm, note};
 use crate::model::printable::Printable;
 use crate::store::file::replace::{self, BackupReport, CompactReport, Differences, Restoration};
@@ -26,7 +26,7 @@ pub(super) struct RestoreArgs {
     /// The backup; it stays as it is
     file: PathBuf,
     /// Do not ask, and replace even a database that is too damaged to be read
-    #[arg(long, env = "MEDFEED_YES", value_parser = clap::builder::FalseyValueParser::new())]
+    #[arg(long)]
     yes: bool,
 }
 
@@ -38,6 +38,7 @@ pub(super) fn backup(common: &Common, args: &BackupArgs) -> anyhow::Result<ExitC
         report: BackupReport,
     }
     let follower = common.open_follower()?;
+    require_folder(&args.file)?;
     let report = replace::backup(&follower, &args.file)?;
     let records: Vec<String> = report.records.iter().map(|(dataset, count)| format!("{count} {dataset}")).collect();
     let text = format!(
@@ -57,6 +58,8 @@ pub(super) fn restore(common: &Common, args: &RestoreArgs) -> anyhow::Result<Exi
         #[serde(flatten)]
         differences: &'a Differences,
     }
+    require_folder(&common.resolved_db())?;
+    let is_new = !common.db.exists();
     let restoration = Restoration::prepare(&common.db, &args.file, common.wait)?;
     let differences = restoration.differences().clone();
     let text = describe(&differences);
@@ -68,10 +71,10 @@ pub(super) fn restore(common: &Common, args: &RestoreArgs) -> anyhow::Result<Exi
     if !common.json {
         note(&text);
     }
-    if !confirm(&format!("Replace {}?", common.db.display()), args.yes) {
-        bail!("nothing was replaced");
-    }
+    let verb = if is_new { "Make" } else { "Replace" };
+    confirm(&format!("{verb} {}?", common.db.display()), args.yes, "restored")?;
     restoration.finish()?;
+    common.tell_if_new(is_new);
     let done = format!("{} is restored. Every older sync token gets 410.", common.db.display());
     common.output().result(&Restored { restored: true, differences: &differences }, done)
 }

@@ -1,6 +1,6 @@
 //! `medfeed serve`.
 
-use std::io::{IsTerminal, stderr};
+use std::io::{ErrorKind, IsTerminal, stderr};
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -8,19 +8,21 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::builder::FalseyValueParser;
 use clap::{Args, ValueEnum};
 use ipnet::IpNet;
 use tokio::net::TcpListener;
 use tracing_subscriber::EnvFilter;
 
-use super::arguments::{parse_duration, parse_text};
+use super::arguments::{parse_duration, parse_filter, parse_listen, parse_url};
 use super::common::Common;
 use super::output::print_line;
+use crate::api::cors::{Cors, Origin};
 use crate::api::{Settings, SnapshotSource};
 use crate::model::network::parse_network;
 use crate::serve::address::{ForwardedHeader, TrustedProxies};
+use crate::serve::admin::AdminSetup;
 use crate::serve::connection::ConnectionLimits;
 use crate::serve::guard::Timeouts;
 use crate::serve::listen;
@@ -29,12 +31,18 @@ use crate::serve::pace::Pace;
 use crate::serve::tls::Tls;
 use crate::serve::usage::Usage;
 use crate::serve::{Limits, Setup, Watcher, run_to_end, serve};
+use crate::store::StoreError;
+
+/// Where a server listens by default.
+pub(super) const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
 
 /// Arguments of `medfeed serve`.
 #[derive(Debug, Args)]
 pub(super) struct ServeArgs {
-    /// Where to listen; port 0 picks a free one. A socket passed by systemd is taken instead
-    #[arg(long, env = "MEDFEED_LISTEN", value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
+    /// Where to listen; a port alone listens on 127.0.0.1, port 0 picks a free one. A socket passed by systemd is taken
+    /// instead
+    #[arg(long, env = "MEDFEED_LISTEN", value_name = "ADDRESS:PORT", default_value = DEFAULT_LISTEN,
+          value_parser = parse_listen)]
     listen: SocketAddr,
     /// The certificate chain for HTTPS, in PEM; reloaded when it changes, or on SIGHUP
     #[arg(long, env = "MEDFEED_TLS_CERT", value_name = "FILE", requires = "tls_key")]
@@ -57,15 +65,26 @@ pub(super) struct ServeArgs {
     /// A proxy's address or CIDR, whose word on the caller's address is taken; give it once per value
     #[arg(long, env = "MEDFEED_TRUSTED_PROXY", value_name = "CIDR", value_parser = parse_network)]
     trusted_proxy: Vec<IpNet>,
+    /// An origin, as scheme://host[:port], whose browser applications may call the API, or * for every one; give it once per
+    /// value [default: none]
+    #[arg(long, env = "MEDFEED_CORS_ORIGIN", value_name = "ORIGIN")]
+    cors_origin: Vec<Origin>,
     /// The header in which trusted proxies name the caller; the other kind is ignored
     #[arg(long, env = "MEDFEED_FORWARDED_HEADER", value_name = "HEADER", default_value = "x-forwarded-for")]
     forwarded_header: HeaderChoice,
-    /// Where to serve /metrics, /livez and /readyz for monitoring; the log tells a port picked by 0 [default: nowhere]
-    #[arg(long, env = "MEDFEED_ADMIN_LISTEN", value_name = "ADDRESS:PORT")]
+    /// Where to serve a page for operators, /metrics, /livez and /readyz; the log tells a port picked by 0 [default: nowhere]
+    #[arg(long, env = "MEDFEED_ADMIN_LISTEN", value_name = "ADDRESS:PORT", value_parser = parse_listen)]
     admin_listen: Option<SocketAddr>,
+    /// A name of this machine that requests for the page and /metrics may carry in Host, beside addresses and localhost; give
+    /// it once per value
+    #[arg(long, env = "MEDFEED_ADMIN_HOST", value_name = "NAME", value_parser = parse_text)]
+    admin_host: Vec<String>,
     /// Hold new commits back until none has come for this long, so that a mistake can be corrected first
     #[arg(long, env = "MEDFEED_CHANGE_DELAY", value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
     change_delay: Duration,
+    /// Make an empty database where there is none, so that the server can start before the first import
+    #[arg(long, env = "MEDFEED_CREATE", value_parser = FalseyValueParser::new())]
+    create: bool,
     #[command(flatten)]
     limits: LimitArgs,
     #[command(flatten)]
@@ -170,7 +189,7 @@ pub(super) struct LogArgs {
     #[arg(long, env = "MEDFEED_LOG_FORMAT", value_name = "FORMAT", default_value = "pretty")]
     log_format: LogFormat,
     /// What is logged: error, warn, info, debug, or a tracing filter [default: info; demo: warn]
-    #[arg(long, env = "MEDFEED_LOG", value_name = "FILTER", value_parser = parse_text)]
+    #[arg(long, env = "MEDFEED_LOG", value_name = "FILTER", value_parser = parse_filter)]
     log: Option<String>,
 }
 
@@ -201,16 +220,6 @@ impl LogArgs {
     }
 }
 
-fn parse_url(text: &str) -> Result<String, String> {
-    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
-    match rest {
-        Some(rest) if !rest.is_empty() && !rest.contains([' ', '?', '#', '"', '<']) => {
-            Ok(text.trim_end_matches('/').to_owned())
-        }
-        _ => Err("write an absolute URL without query, such as https://feed.example.org".to_owned()),
-    }
-}
-
 pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> {
     let log = args.log.start("info")?;
     let limits = args.limits.limits();
@@ -227,7 +236,17 @@ pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> 
             );
         }
     }
-    let watcher = Arc::new(Watcher::open(&common.db, args.change_delay)?);
+    if args.create {
+        create_if_missing(common)?;
+    }
+    let watcher = Watcher::open(&common.db, args.change_delay).map_err(|error| match error {
+        StoreError::NotFound { path } => anyhow!(
+            "there is no database at {}; create one with `medfeed import`, start with an empty one by --create, or name another with --db",
+            path.display()
+        ),
+        error => error.into(),
+    })?;
+    let watcher = Arc::new(watcher);
     watcher.newest().record_cache().set_capacity(args.limits.record_cache_bytes);
     watcher.newest().feed_cache().set_capacity(args.limits.feed_cache_bytes);
     let usage = Arc::new(Usage::open(&common.resolved_db()));
@@ -236,23 +255,24 @@ pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> 
         let own_socket = activated.is_none();
         let listener = match activated {
             Some(listener) => listener,
-            None => listen::bind(args.listen, args.reuse_port).with_context(|| cannot_listen(args.listen))?,
+            None => listen::bind(args.listen, args.reuse_port).map_err(|error| cannot_listen(args.listen, error))?,
         };
         let scheme = if tls.is_some() { "https" } else { "http" };
         let url = format!("{scheme}://{}", listener.local_addr()?);
         let mut settings = Settings::of(args.public_url.as_deref().unwrap_or(&url));
         settings.max_uri_bytes = args.limits.max_uri_bytes.get();
         settings.answer_cache_bytes = args.limits.answer_cache_bytes;
+        settings.cors = Cors::new(args.cors_origin);
         if let Some(docs_url) = args.docs_url {
             settings.docs_url = docs_url;
         }
         let admin = match args.admin_listen {
             None => None,
             Some(address) => {
-                let admin = TcpListener::bind(address).await.with_context(|| cannot_listen(address))?;
+                let admin = TcpListener::bind(address).await.map_err(|error| cannot_listen(address, error))?;
                 // With port 0 only the log tells the port: the first line of standard output is the API's.
                 tracing::info!("listening for monitoring on http://{}", admin.local_addr()?);
-                Some(admin)
+                Some(AdminSetup { listener: admin, hosts: args.admin_host })
             }
         };
         let _recording = usage.start()?;
@@ -280,9 +300,40 @@ pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> 
     .context(NO_RUNTIME)?
 }
 
+/// Makes an empty database where there is none.
+fn create_if_missing(common: &Common) -> anyhow::Result<()> {
+    if common.db.exists() {
+        return Ok(());
+    }
+    let writer = common.open_or_create_writer()?;
+    // Another process may have made it meanwhile.
+    if writer.snapshot()?.commit().seq == 0 {
+        common.commit(writer.begin()?, "an empty database, made by serve --create")?;
+        tracing::warn!(
+            "made an empty database at {}; next: `medfeed import FILES`, `medfeed license set NAME --dataset conferences`, `medfeed key create --license NAME`",
+            common.resolved_db().display()
+        );
+    }
+    Ok(())
+}
+
 /// The context of a failure to start the runtime.
 pub(super) const NO_RUNTIME: &str = "the runtime could not be started";
 
-fn cannot_listen(address: SocketAddr) -> String {
-    format!("{address} cannot be listened on; is another server running there?")
+/// Why an address cannot be listened on, and what to do.
+pub(super) fn cannot_listen(address: SocketAddr, error: std::io::Error) -> anyhow::Error {
+    match error.kind() {
+        ErrorKind::AddrInUse => anyhow!(
+            "{address} is in use: another server listens there; stop it, or choose another port, such as --listen {}",
+            SocketAddr::new(address.ip(), address.port().wrapping_add(1).max(1024))
+        ),
+        ErrorKind::PermissionDenied => anyhow!(
+            "{address} cannot be listened on: ports below 1024 need a privilege; choose another port, such as --listen {}",
+            SocketAddr::new(address.ip(), 8080)
+        ),
+        ErrorKind::AddrNotAvailable => {
+            anyhow!("{address} is no address of this machine; listen on 127.0.0.1, or on 0.0.0.0 for every address")
+        }
+        _ => anyhow::Error::new(error).context(format!("{address} cannot be listened on")),
+    }
 }

@@ -86,7 +86,7 @@ impl Code {
         self.into_str()
     }
 
-    /// The status that goes with it. [`Code::InvalidRequest`] also comes with 414, 431 and 505.
+    /// The status that goes with it. [`Code::InvalidRequest`] also comes with 414, 416, 431 and 505.
     pub const fn status(self) -> StatusCode {
         self.info().status
     }
@@ -171,7 +171,7 @@ codes! {
         scope: Scope::Every,
         title: "The request is not one that the service can read",
         condition: "The request is malformed or too large, has no valid `Host` header, or a `GET` or `HEAD` came with a \
-                    body. Over HTTP/2 the status is 505.",
+                    body. Over HTTP/2 the status is 505; of a `Range` beyond the end of an export it is 416.",
         remedy: "Send a plain `GET` over HTTP/1.1 without a body. Check what client or proxy builds the request, and \
                  that the address and the headers are not oversized.",
         request: "GET /v1/conferences",

@@ -7,7 +7,8 @@ use http::StatusCode;
 use super::codes::Code::{self, InvalidCursor, InvalidSyncToken, NotFound, RecordNotFound, ResyncRequired};
 use super::codes::{CODES, CodeInfo, Scope};
 use super::parameters::{
-    ChangesParameters, DATASET, ExportParameters, ID, IF_NONE_MATCH, ListParameters, Parameter, ReferenceParameters,
+    ChangesParameters, DATASET, ExportParameters, ID, IF_NONE_MATCH, IF_RANGE, ListParameters, Parameter, RANGE,
+    ReferenceParameters,
 };
 use crate::model::Dataset::{self, Conferences, Journals};
 
@@ -51,20 +52,32 @@ pub enum Resource {
     Status,
     /// A page of the documentation, outside `/v1`.
     Docs,
+    /// The explorer, outside `/v1`.
+    Explorer,
 }
 
 impl Resource {
     /// Whether callers need a key.
     pub const fn needs_key(self) -> bool {
-        !matches!(self, Resource::Status | Resource::Docs)
+        !matches!(self, Resource::Status | Resource::Docs | Resource::Explorer)
     }
 
     /// Whether it carries an `ETag` and heeds `If-None-Match`.
     pub const fn is_revalidatable(self) -> bool {
         matches!(
             self,
-            Resource::List(_) | Resource::Record(_) | Resource::TherapyAreas | Resource::Tags | Resource::Organizations
+            Resource::List(_)
+                | Resource::Record(_)
+                | Resource::Export
+                | Resource::TherapyAreas
+                | Resource::Tags
+                | Resource::Organizations
         )
+    }
+
+    /// Whether parts of it may be asked for with `Range`.
+    pub const fn is_file(self) -> bool {
+        matches!(self, Resource::Export)
     }
 }
 
@@ -79,7 +92,8 @@ impl Endpoint {
         let names = self.placeholders();
         let in_path = [&DATASET, &ID].into_iter().filter(move |parameter| names.contains(&parameter.name));
         let header = self.resource.is_revalidatable().then_some(&IF_NONE_MATCH);
-        in_path.chain(self.parameters).chain(header)
+        let of_file = [&RANGE, &IF_RANGE].into_iter().filter(|_| self.resource.is_file());
+        in_path.chain(self.parameters).chain(header).chain(of_file)
     }
 
     fn placeholders(&self) -> Vec<&'static str> {
@@ -133,7 +147,14 @@ const PLAIN: Endpoint = Endpoint {
 pub(super) static DOCS: Endpoint = Endpoint { pattern: "/docs", ..PLAIN };
 
 /// The paths of the documentation.
-pub(super) const DOC_PATTERNS: [&str; 4] = ["/openapi.json", "/docs", "/docs/errors", "/docs/errors/{code}"];
+pub(super) const DOC_PATTERNS: [&str; 6] =
+    ["/openapi.json", "/docs", "/docs/copy.js", "/docs/follow.py", "/docs/errors", "/docs/errors/{code}"];
+
+/// The explorer's page and what it loads.
+pub(super) static EXPLORER: Endpoint = Endpoint { pattern: "/", resource: Resource::Explorer, ..PLAIN };
+
+/// The paths of the explorer.
+pub(super) const EXPLORER_PATTERNS: [&str; 5] = ["/", "/explorer/{file}", "/favicon.ico", "/favicon.svg", "/demo.json"];
 
 /// The endpoints under `/v1`.
 pub static ENDPOINTS: [Endpoint; 11] = [
@@ -167,7 +188,10 @@ pub static ENDPOINTS: [Endpoint; 11] = [
                       per line in the shape of the lists. `csv` is one flat table (UTF-8 with a byte-order mark, \
                       `formats.oral` as the column `formats_oral`, list items separated by `; `, booleans `TRUE` or \
                       `FALSE`), sent with `Content-Encoding: gzip`, which clients must accept.\n\nAfter loading the \
-                      file, continue the change feed with `since` set to the header `X-Sync-Token`.",
+                      file, continue the change feed with `since` set to the header `X-Sync-Token`.\n\nA \
+                      download that broke off can be resumed: the answer carries a strong `ETag`; send `Range` with what \
+                      is missing, and the ETag in `If-Range`. Every answer, also 206 and 304, carries the \
+                      `X-Sync-Token` that goes with the file.",
         parameters: ExportParameters::ALL,
         ..PLAIN
     },
@@ -256,7 +280,9 @@ impl Contract {
     /// The statuses that an endpoint answers with, in their order.
     pub fn statuses_of(&self, endpoint: &Endpoint) -> BTreeSet<StatusCode> {
         let revalidated = endpoint.resource.is_revalidatable().then_some(StatusCode::NOT_MODIFIED);
+        let of_file = [StatusCode::PARTIAL_CONTENT, StatusCode::RANGE_NOT_SATISFIABLE];
+        let of_file = of_file.into_iter().filter(|_| endpoint.resource.is_file());
         let errors = self.codes_of(endpoint).map(|info| info.status);
-        [StatusCode::OK].into_iter().chain(revalidated).chain(errors).collect()
+        [StatusCode::OK].into_iter().chain(revalidated).chain(of_file).chain(errors).collect()
     }
 }

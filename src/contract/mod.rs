@@ -7,12 +7,14 @@
 //! - [`endpoints`]: the paths, and what stands behind each.
 //! - [`route`]: from a path to its endpoint.
 //! - [`query`]: from a query to an endpoint's typed parameters.
+//! - [`status`]: what `/status` says.
 
 pub mod codes;
 pub mod endpoints;
 pub mod parameters;
 pub mod query;
 pub mod route;
+pub mod status;
 
 pub use codes::{Code, CodeInfo, ProblemBody};
 pub use endpoints::{CONTRACT, Contract, Endpoint, Resource};

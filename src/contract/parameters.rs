@@ -105,8 +105,10 @@ pub enum Form {
     Text,
     /// A text of so many characters (Unicode scalar values), from the first to the second.
     Length(usize, usize),
-    /// A cursor or sync token. Whatever is wrong with one, it is no value of ours: whoever opens it says so.
-    Token,
+    /// A cursor. Whatever is wrong with one, it is no value of ours: whoever opens it says so.
+    Cursor,
+    /// A sync token, likewise.
+    SyncToken,
     /// A day.
     Date,
     /// A day or an instant.
@@ -124,7 +126,7 @@ impl Form {
     /// Reads a decoded value, or returns the rule that it breaks.
     fn read(&self, text: &str) -> Result<Value, String> {
         match self {
-            Form::Text | Form::Token | Form::ETags => Some(text.into()),
+            Form::Text | Form::Cursor | Form::SyncToken | Form::ETags => Some(text.into()),
             Form::Id => text.parse::<Id>().ok().map(|id| id.get().into()),
             Form::Whole(min, max) => {
                 let digits = text.bytes().all(|byte| byte.is_ascii_digit());
@@ -157,7 +159,7 @@ impl Form {
             Form::Date => "`YYYY-MM-DD`".to_owned(),
             Form::Time => quoted(&TIME_EXAMPLES, ", "),
             Form::Choice(values) => quoted(values, " or "),
-            Form::Text | Form::Token | Form::ETags => "a string".to_owned(),
+            Form::Text | Form::Cursor | Form::SyncToken | Form::ETags => "a string".to_owned(),
         }
     }
 }
@@ -199,12 +201,13 @@ parameters! {
     /// What lists take. Those of journals take the first four.
     ListParameters {
         limit: u16, "Limit", Form::Whole(1, 500), Absent::Default("100"), "Records per page";
-        cursor: Option<String>, "Cursor", Form::Token, Absent::Optional,
+        cursor: Option<String>, "Cursor", Form::Cursor, Absent::Optional,
             "The `next_cursor` of the previous page, opaque. It holds for the same filters; `limit` may change";
         updated_since: Option<Timestamp>, "UpdatedSince", Form::Time, Absent::Optional,
             "Only records that were added, changed or entered the license at this date or time or later; UTC when no \
-             offset is given. Removals are told by the change feed only. Overlap by two minutes, since a change carries \
-             the time at which its writing began";
+             offset is given. Removals are told by the change feed only. Send when your previous run started, less two \
+             minutes, since a change carries the time at which its writing began; not the largest `updated_at` that you \
+             hold, which does not move when a record enters the license";
         q: Option<String>, "Q", Form::Length(2, 100), Absent::Optional,
             "Text found anywhere in the name or the abbreviation, ignoring case and diacritics";
         year: Option<u16>, "Year", Form::Whole(1900, 2100), Absent::Optional, "Edition year";
@@ -219,11 +222,12 @@ parameters! {
 
     /// What change feeds take.
     ChangesParameters {
-        since: Option<String>, "Since", Form::Token, Absent::Optional,
+        since: Option<String>, "Since", Form::SyncToken, Absent::Optional,
             "Sync token from a previous `next_sync_token`, or from the `X-Sync-Token` header of an export";
         updated_since: Option<Timestamp>, "ChangesUpdatedSince", Form::Time, Absent::Optional,
-            "Start from this date or time instead of a token; removals since then are included. UTC when no offset is \
-             given. Not together with `since`";
+            "Start from this date or time instead of a token; removals since then are included, and so are records \
+             that entered the license since then, whatever their `updated_at` says. UTC when no offset is given. Not \
+             together with `since`";
         limit: u16, "ChangesLimit", Form::Whole(1, 1000), Absent::Default("500"), "Entries per page";
     }
 
@@ -265,4 +269,26 @@ pub static IF_NONE_MATCH: Parameter = Parameter {
     form: Form::ETags,
     absent: Absent::Optional,
     note: "ETags of earlier answers, or `*`; 304 without a body when one is still current",
+};
+
+/// The header that asks for a part of a file.
+pub static RANGE: Parameter = Parameter {
+    name: "Range",
+    component: "Range",
+    location: Location::Header,
+    form: Form::Text,
+    absent: Absent::Optional,
+    note: "The bytes that are still missing, such as `bytes=1000000-`: 206 with that part. Several ranges at once are \
+           ignored; a range beyond the end is 416",
+};
+
+/// The header that makes a part of a file conditional.
+pub static IF_RANGE: Parameter = Parameter {
+    name: "If-Range",
+    component: "IfRange",
+    location: Location::Header,
+    form: Form::ETags,
+    absent: Absent::Optional,
+    note: "The ETag that came with the bytes that are there already: when the file has changed since, `Range` is ignored, \
+           and the answer is 200 with the whole new one",
 };

@@ -42,7 +42,7 @@ impl<'a> Query<'a> {
         let mut declared: Vec<&Parameter> = self.endpoint.parameters.iter().collect();
         declared.sort_by_key(|parameter| match (parameter.form, parameter.absent) {
             (_, Absent::Default(_)) => 0,
-            (Form::Token, _) => 2,
+            (Form::Cursor | Form::SyncToken, _) => 2,
             _ => 1,
         });
         let mut values = Map::new();
@@ -83,7 +83,7 @@ impl<'a> Query<'a> {
     fn value(&self, parameter: &Parameter) -> Result<Option<Value>, BadRequest> {
         let name = parameter.name;
         let text = match parameter.form {
-            Form::Token => self.raw(name)?.map(|raw| percent_decode(raw, true).unwrap_or_default()),
+            Form::Cursor | Form::SyncToken => self.raw(name)?.map(|raw| percent_decode(raw, true).unwrap_or_default()),
             _ => self.text(name)?,
         };
         let text = match (text, parameter.absent) {

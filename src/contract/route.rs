@@ -1,6 +1,6 @@
 //! Which endpoint a path leads to. Paths are split, then percent-decoded once, then matched exactly.
 
-use super::endpoints::{DOC_PATTERNS, DOCS, placeholder};
+use super::endpoints::{DOC_PATTERNS, DOCS, EXPLORER, EXPLORER_PATTERNS, placeholder};
 use super::parameters::{DATASET, ID};
 use super::query::percent_decode;
 use super::{BadRequest, Contract, Endpoint};
@@ -30,7 +30,8 @@ impl Contract {
     pub fn route(&self, path: &str) -> Option<Route> {
         let found = self.endpoints.iter().find_map(|endpoint| Some((endpoint, fit(endpoint.pattern, path)?)));
         let page = || DOC_PATTERNS.iter().find_map(|pattern| Some((&DOCS, fit(pattern, path)?)));
-        found.or_else(page).map(|(endpoint, value)| Route { endpoint, value })
+        let explorer = || EXPLORER_PATTERNS.iter().find_map(|pattern| Some((&EXPLORER, fit(pattern, path)?)));
+        found.or_else(page).or_else(explorer).map(|(endpoint, value)| Route { endpoint, value })
     }
 }
 
@@ -101,7 +102,11 @@ mod tests {
             ("/v1/reference/tags", "/v1/reference/tags", ""),
             ("/v1/reference/x", "", ""),
             ("/v1", "", ""),
-            ("/", "", ""),
+            ("/", "/", ""),
+            ("//", "", ""),
+            ("/favicon.ico", "/", ""),
+            ("/explorer/app.js", "/", "app.js"),
+            ("/explorer", "", ""),
             ("*", "", ""),
             ("", "", ""),
             ("v1/status", "", ""),

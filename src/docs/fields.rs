@@ -34,7 +34,8 @@ pub fn record_fields<F: Fields>() -> Vec<FieldDoc> {
         type_name: "timestamp",
         schema: json!({"$ref": "#/components/schemas/Timestamp"}),
         nullable: false,
-        note: "When the record's content last changed, a change of one of its organizations or tags included",
+        note: "When the record's content last changed, a change of one of its organizations or tags included. It does not \
+               move when a record enters a license, so a cursor kept over it misses such records: follow the change feed",
     });
     fields
 }

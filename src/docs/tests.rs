@@ -14,7 +14,8 @@ fn text(contract: &Contract, path: &str) -> String {
 
 #[test]
 fn every_page_is_found() {
-    let mut paths: Vec<String> = ["/openapi.json", "/docs", "/docs/errors"].map(str::to_owned).to_vec();
+    let mut paths: Vec<String> =
+        ["/openapi.json", "/docs", "/docs/copy.js", "/docs/follow.py", "/docs/errors"].map(str::to_owned).to_vec();
     paths.extend(CONTRACT.codes.iter().map(|info| format!("/docs/errors/{}", info.name)));
     for path in paths {
         assert!(!text(&CONTRACT, &path).is_empty(), "{path}");
@@ -25,6 +26,25 @@ fn every_page_is_found() {
 fn other_paths_are_not_found() {
     for path in ["", "/", "/docs/", "/docs/errors/", "/docs/errors/no_such", "/Docs", "/v1", "/openapi.json/"] {
         assert_eq!(find_page(&CONTRACT, path, PUBLIC_URL), None, "{path:?}");
+    }
+}
+
+#[test]
+fn slashes_at_the_end_lead_to_the_page() {
+    for (path, expected) in [
+        ("/docs/", Some("../docs")),
+        ("/docs//", Some("../../docs")),
+        ("/docs/errors/", Some("../errors")),
+        ("/docs/errors/not_found/", Some("../not_found")),
+        ("/openapi.json/", Some("../openapi.json")),
+        ("/docs", None),
+        ("/docs/errors/no_such/", None),
+        ("/v1/status/", None),
+        ("/", None),
+        ("//", None),
+        ("", None),
+    ] {
+        assert_eq!(find_moved(&CONTRACT, path).as_deref(), expected, "{path}");
     }
 }
 
@@ -90,8 +110,9 @@ fn what_is_declared_is_documented() {
     let example = &document["components"]["examples"]["frozen"]["value"];
     assert_eq!(example["detail"], format!("The data of {PUBLIC_URL} are frozen."));
 
-    let row = "<td><code>language</code></td><td>query</td><td><code>en</code> or <code>de</code>; default <code>en</code>\
-               </td><td>The language of names</td>";
+    let row = "<td data-label=\"Parameter\"><code>language</code></td><td data-label=\"In\">query</td><td data-label=\"Values\">\
+               <code>en</code> or <code>de</code>; default <code>en</code></td><td data-label=\"Notes\">The language of names\
+               </td>";
     let cases = [
         ("/docs", row),
         ("/docs", "<code>GET /journals/latest</code>"),
@@ -115,7 +136,7 @@ fn parameters_and_their_types_fit() {
     for endpoint in CONTRACT.endpoints {
         let value = |parameter: &Parameter| match parameter.form {
             Form::Whole(_, max) => max.to_string(),
-            Form::Text | Form::Length(..) | Form::Token => "Ärzte %26+co".replace('Ä', "%C3%84"),
+            Form::Text | Form::Length(..) | Form::Cursor | Form::SyncToken => "Ärzte %26+co".replace('Ä', "%C3%84"),
             Form::Date | Form::Time => "2026-03-15".to_owned(),
             Form::Choice(values) => values[1].to_owned(),
             Form::Id | Form::ETags => panic!("{} in a query", parameter.name),

@@ -11,6 +11,7 @@
 //! - [`read`]: phase 1, files to rows; `jsonl` and `csv` are the two formats, `statement` what their rows state,
 //!   `json` a JSON reader that sees duplicate keys.
 //! - [`mod@merge`]: phase 2, rows to a batch, by the rules that the README tells under "Import".
+//! - [`lint`]: what is most likely a mistake, though no rule forbids it.
 //! - [`report`]: what a run says about rows.
 //! - `names`: the nearest known name.
 
@@ -18,6 +19,7 @@ pub mod bounds;
 mod csv;
 mod json;
 mod jsonl;
+pub mod lint;
 pub mod merge;
 mod names;
 pub mod read;

@@ -41,11 +41,14 @@ pub fn read_sources(sources: &[Source], bounds: &Bounds, progress: &mut dyn FnMu
         };
         let row_count = read.map_err(|error| ReadError { file: source.name().clone(), error })?;
         if row_count == 0 {
-            rows.warnings.push(Finding {
-                file: Some(source.name().to_string()),
-                message: format!("holds no rows; nothing of {} is changed by it", source.kind()),
-                ..Finding::default()
-            });
+            rows.warnings.push(
+                Finding {
+                    file: Some(source.name().to_string()),
+                    message: format!("holds no rows; nothing of {} is changed by it", source.kind()),
+                    ..Finding::default()
+                }
+                .of_rule("no_rows"),
+            );
         }
     }
     Ok(rows)

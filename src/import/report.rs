@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::model::Fault;
 use crate::model::printable::Printable;
+use crate::model::{Fault, Id};
 
 /// A line of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +36,15 @@ pub struct Finding {
     pub value: Option<String>,
     /// The rule or what was seen, and what to do about it.
     pub message: String,
+    /// The name of the rule, where it has one: findings of one rule belong together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<&'static str>,
+    /// The kind of the row (the stem of its files), where the finding is about one in the database.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<&'static str>,
+    /// The row's id, where the finding is about one in the database.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<Id>,
 }
 
 impl Finding {
@@ -47,7 +56,31 @@ impl Finding {
             field: field.map(shortened),
             value: value.map(shortened),
             message: cut(message, MAX_MESSAGE_CHARS),
+            ..Finding::default()
         }
+    }
+
+    /// A finding at a row of the database.
+    pub(super) fn of_record(
+        kind: &'static str,
+        id: Id,
+        field: Option<&str>,
+        value: Option<&str>,
+        message: &str,
+    ) -> Finding {
+        Finding {
+            kind: Some(kind),
+            id: Some(id),
+            field: field.map(shortened),
+            value: value.map(shortened),
+            message: cut(message, MAX_MESSAGE_CHARS),
+            ..Finding::default()
+        }
+    }
+
+    /// The finding as one of a rule.
+    pub(super) fn of_rule(self, rule: &'static str) -> Finding {
+        Finding { rule: Some(rule), ..self }
     }
 }
 
@@ -58,6 +91,9 @@ impl fmt::Display for Finding {
             (Some(file), None) => write!(f, "{}: ", Printable(file))?,
             (None, _) => {}
         }
+        if let (Some(kind), Some(id)) = (self.kind, self.id) {
+            write!(f, "{kind} {id}: ")?;
+        }
         if let Some(field) = &self.field {
             write!(f, "{}: ", Printable(field))?;
         }
@@ -67,9 +103,6 @@ impl fmt::Display for Finding {
         write!(f, "{}", Printable(&self.message))
     }
 }
-
-/// The most warnings of a run that are kept.
-pub(super) const MAX_WARNINGS: usize = 1_000;
 
 /// The faults for which a run is refused. All are counted, and the first [`BadRows::MAX_KEPT`] are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 
-use crate::model::{ConferenceFields, Dataset, ExportFormat, JournalFields, RecordFields, flat};
+use crate::model::value::LinkTexts;
+use crate::model::{ConferenceFields, Curated, Dataset, ExportFormat, JournalFields, RecordFields, Timestamp, flat};
 use crate::query::segments::{Form, Member, SegmentCache, cut, in_memory};
 use crate::store::StoreError;
 use crate::store::read::record_cache::RecordJson;
@@ -32,14 +33,35 @@ pub fn export(view: &View<'_>, format: ExportFormat, cache: &SegmentCache) -> Re
 }
 
 fn write_csv<F: RecordFields>(view: &View<'_>, cache: &SegmentCache) -> Result<(Bytes, usize), StoreError> {
-    let mut head = flat::BYTE_ORDER_MARK.to_vec();
-    push_row(&mut head, flat::record_columns::<F>())?;
+    let mut head = Vec::new();
+    push_head::<F>(&mut head)?;
     let references = view.references()?;
     write(view, cache, Form::Csv, &head, |row, _, out| {
         let (record, updated_at) = view.record::<F>(row)?;
-        let cells = flat::record_cells(&record, updated_at, &**references);
-        push_row(out, cells.iter().map(|cell| cell.as_bytes()))
+        push_record(out, &record, updated_at, &**references)
     })
+}
+
+/// Appends a record as a line of the CSV.
+///
+/// # Errors
+/// Never, as long as there is memory.
+pub fn push_record<F: RecordFields>(
+    out: &mut Vec<u8>,
+    record: &Curated<F>,
+    updated_at: Timestamp,
+    links: &dyn LinkTexts,
+) -> Result<(), StoreError> {
+    push_row(out, flat::record_cells(record, updated_at, links).iter().map(|cell| cell.as_bytes()))
+}
+
+/// Appends the first line of a dataset's CSV, behind the byte-order mark.
+///
+/// # Errors
+/// Never, as long as there is memory.
+pub fn push_head<F: RecordFields>(out: &mut Vec<u8>) -> Result<(), StoreError> {
+    out.extend_from_slice(flat::BYTE_ORDER_MARK);
+    push_row(out, flat::record_columns::<F>())
 }
 
 fn push_row(out: &mut Vec<u8>, cells: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Result<(), StoreError> {

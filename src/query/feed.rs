@@ -105,7 +105,7 @@ pub fn token_after(view: &View<'_>, rows: &Rows) -> Result<SyncToken, StoreError
 }
 
 /// The JSON of a tombstone (the contract, "Tombstone").
-fn tombstone(id: Id, changed_at: Timestamp) -> Vec<u8> {
+pub fn tombstone(id: Id, changed_at: Timestamp) -> Vec<u8> {
     let mut json = Vec::with_capacity(TOMBSTONE_BYTES);
     json.extend_from_slice(b"{\"id\":");
     push_display(&mut json, id);

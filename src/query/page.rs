@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::segments::{Form, Member, SegmentCache, cut};
 use crate::model::FeedId;
+use crate::model::json::push_str;
 use crate::store::StoreError;
 use crate::store::format::codec::Hash;
 
@@ -37,10 +38,30 @@ impl Page {
         self.items.push((hash, self.json.len()));
     }
 
-    /// Ends the list; what follows is appended to the result.
-    pub fn end(&mut self) -> &mut Vec<u8> {
-        self.json.push(b']');
-        &mut self.json
+    /// Ends the page of a list (the contract, "Common paging envelope"): with the cursor of the next page, or `None` on the
+    /// last one.
+    pub fn end_list(&mut self, next_cursor: Option<&str>) {
+        self.end(next_cursor.is_some(), "next_cursor");
+        match next_cursor {
+            Some(cursor) => push_str(&mut self.json, cursor),
+            None => self.json.extend_from_slice(b"null"),
+        }
+        self.json.push(b'}');
+    }
+
+    /// Ends the page of a feed (the contract, "Change-feed envelope").
+    pub fn end_changes(&mut self, has_more: bool, next_sync_token: &str) {
+        self.end(has_more, "next_sync_token");
+        push_str(&mut self.json, next_sync_token);
+        self.json.push(b'}');
+    }
+
+    fn end(&mut self, has_more: bool, position: &str) {
+        self.json.extend_from_slice(b"],\"has_more\":");
+        self.json.extend_from_slice(if has_more { b"true" } else { b"false" });
+        self.json.push(b',');
+        push_str(&mut self.json, position);
+        self.json.push(b':');
     }
 
     /// The hashes of all items, one after the other.

@@ -10,7 +10,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use super::address::TrustedProxies;
-use super::admin::Admin;
+use super::admin::subject::Subject;
+use super::admin::{self, AdminSetup};
 use super::log::LostLines;
 use super::metrics::Metrics;
 use super::server::{Limits, Server};
@@ -19,6 +20,8 @@ use super::usage::Usage;
 use super::watcher::Watcher;
 use crate::api::observe::Observer;
 use crate::api::{Service, Settings, SnapshotSource};
+use crate::model::Dataset;
+use crate::model::time::now;
 
 /// Runs a server to its end on a runtime of its own.
 ///
@@ -47,8 +50,8 @@ pub struct Setup {
     pub tls: Option<Arc<Tls>>,
     /// The resource limits.
     pub limits: Limits,
-    /// The listener for monitoring.
-    pub admin: Option<TcpListener>,
+    /// Where operators and their monitoring are answered.
+    pub admin: Option<AdminSetup>,
     /// The record of key usage.
     pub usage: Option<Arc<Usage>>,
     /// The count of lost log lines.
@@ -65,14 +68,23 @@ pub async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> io::R
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let _watching = setup.watcher.start()?;
-    let metrics = Arc::new(Metrics::new(setup.lost_lines, setup.usage));
+    tell_of_start(&setup)?;
+    let metrics = Arc::new(Metrics::new(setup.lost_lines, setup.usage.clone()));
     let source: Arc<dyn SnapshotSource> = Arc::<Watcher>::clone(&setup.watcher);
     let observer: Arc<dyn Observer> = Arc::<Metrics>::clone(&metrics);
     let service = Arc::new(Service::observed(setup.settings, source, observer));
     let (stop, stopping) = watch::channel(false);
-    if let Some(listener) = setup.admin {
-        let (watcher, service) = (Arc::clone(&setup.watcher), Arc::clone(&service));
-        tokio::spawn(Admin { metrics, watcher, service, stopping }.run(listener));
+    if let Some(admin) = setup.admin {
+        let subject = Subject {
+            metrics,
+            watcher: Arc::clone(&setup.watcher),
+            service: Arc::clone(&service),
+            usage: setup.usage,
+            limits: setup.limits,
+            started_at: now(),
+            stopping,
+        };
+        tokio::spawn(admin::run(subject, admin));
     }
     tokio::spawn(reload(setup.tls.clone(), signal(SignalKind::hangup())?));
     let server = Server::new(setup.listener, service, setup.proxies, setup.tls, setup.limits)
@@ -95,6 +107,27 @@ pub async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> io::R
     if cut_off > 0 {
         tracing::warn!(connections = cut_off, "the drain time is over; connections were cut off");
     }
+    Ok(())
+}
+
+/// Says in the log what is served, and where.
+fn tell_of_start(setup: &Setup) -> io::Result<()> {
+    let state = setup.watcher.newest();
+    let commit = state.commit();
+    let usable = state.list_keys().into_iter().filter(|key| key.status_after(now(), commit.time).is_usable());
+    let admin = setup.admin.as_ref().map(|admin| admin.listener.local_addr()).transpose()?;
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        file = %setup.watcher.path().display(),
+        conferences = state.dataset_state(Dataset::Conferences).records,
+        journals = state.dataset_state(Dataset::Journals).records,
+        licenses = state.list_licenses().len(),
+        usable_keys = usable.count(),
+        api = %setup.listener.local_addr()?,
+        admin = admin.map_or("none".to_owned(), |address| address.to_string()),
+        transport = if setup.tls.is_some() { "HTTPS" } else { "plain HTTP" },
+        "serving"
+    );
     Ok(())
 }
 

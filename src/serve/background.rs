@@ -22,7 +22,10 @@ struct Task {
 
 impl BackgroundTasks {
     /// Starts a thread. The receiver that it is given is disconnected when it is to stop.
-    pub(super) fn spawn(name: &str, work: impl FnOnce(&Receiver<()>) + Send + 'static) -> io::Result<BackgroundTasks> {
+    ///
+    /// # Errors
+    /// When the operating system gives no thread.
+    pub fn spawn(name: &str, work: impl FnOnce(&Receiver<()>) + Send + 'static) -> io::Result<BackgroundTasks> {
         let (stop, stopped) = channel();
         let (alive, ended) = channel();
         let handle = Builder::new().name(name.to_owned()).spawn(move || {

@@ -1,22 +1,28 @@
 //! The metrics of a server, in OpenMetrics text for Prometheus. As the server's observer they also pass answers on to the
 //! request log and the record of key usage.
 
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Metric, Registry, Unit};
 
 use super::log::LostLines;
+use super::process::ProcessMetrics;
 use super::usage::Usage;
 use super::watcher::Watcher;
 use crate::api::observe::{Answered, Cause, ConnectionLimit, GivenUp, Observer, RequestLog};
 use crate::api::{Code, Service, SnapshotSource};
 use crate::model::time::now;
+use crate::model::{Dataset, LicenseId, Timestamp};
+use crate::store::Snapshot;
+use crate::view::View;
 
 type Number = Gauge<i64>;
 type Unsigned = Gauge<u64, AtomicU64>;
@@ -37,6 +43,16 @@ struct FeedLabels {
     dataset: &'static str,
 }
 
+/// Where a key's last token stands in a feed.
+#[derive(Clone, Copy, Debug)]
+struct Standing {
+    license: LicenseId,
+    dataset: Dataset,
+    position: u64,
+    /// The time of that position.
+    time: Timestamp,
+}
+
 /// The metrics of a server.
 #[derive(Debug)]
 pub struct Metrics {
@@ -53,6 +69,7 @@ pub struct Metrics {
     connections_refused: Family<Labels<1>, Counter>,
     feed_position: Family<FeedLabels, Unsigned>,
     feed_behind: Family<FeedLabels, Unsigned>,
+    standings: Mutex<HashMap<FeedLabels, Standing>>,
     snapshot_seq: Unsigned,
     snapshot_age: Number,
     held_back: Number,
@@ -64,11 +81,15 @@ pub struct Metrics {
     log_lines_lost: Counter,
     lost_lines: LostLines,
     usage: Option<Arc<Usage>>,
+    process: ProcessMetrics,
 }
 
 fn new_duration_histogram() -> Histogram {
     Histogram::new([0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0])
 }
+
+/// What is answered to keys that cannot be used.
+const REFUSED_KEYS: [Code; 4] = [Code::InvalidApiKey, Code::RevokedApiKey, Code::ExpiredApiKey, Code::IpNotAllowed];
 
 /// Creates metrics, registered under their names.
 struct Registrar(Registry);
@@ -90,8 +111,10 @@ impl Metrics {
     /// Metrics that are all zero.
     pub fn new(lost_lines: LostLines, usage: Option<Arc<Usage>>) -> Metrics {
         let mut all = Registrar(Registry::with_prefix("medfeed"));
+        let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
+        all.0.register("build", "The program that serves", version);
         // They are listed in this order.
-        Metrics {
+        let metrics = Metrics {
             requests: all.add("requests", "Answered requests"),
             durations: all.add_in(
                 Unit::Seconds,
@@ -123,9 +146,10 @@ impl Metrics {
             feed_behind: all.add_in(
                 Unit::Seconds,
                 "feed_behind",
-                "By how much the feed's newest entry is later than the last sync token that a key sent",
+                "By how much the feed's newest entry is by now later than the last sync token that a key sent",
                 Family::default(),
             ),
+            standings: Mutex::default(),
             snapshot_seq: all.add("snapshot_seq", "The last seq of the state that is served"),
             snapshot_age: all.add_in(
                 Unit::Seconds,
@@ -161,8 +185,53 @@ impl Metrics {
             answer_cache_entries: all.add("answer_cache_entries", "Finished answers that are kept in memory"),
             lost_lines,
             usage,
+            process: ProcessMetrics::new(),
             registry: all.0,
+        };
+        metrics.begin_at_zero();
+        metrics
+    }
+
+    /// Shows what an alert watches before it happens for the first time: a rise from nothing is none to Prometheus.
+    fn begin_at_zero(&self) {
+        for limit in [ConnectionLimit::Total, ConnectionLimit::Address] {
+            self.connections_at_limit.get_or_create(&[("limit", limit.into())]).inc_by(0);
+            self.connections_refused.get_or_create(&[("limit", limit.into())]).inc_by(0);
         }
+        for reason in [GivenUp::Idle, GivenUp::Unfinished, GivenUp::Slow] {
+            for cause in [Cause::Timeout, Cause::Capacity] {
+                self.connections_given_up
+                    .get_or_create(&[("reason", reason.into()), ("cause", cause.into())])
+                    .inc_by(0);
+            }
+        }
+        for code in REFUSED_KEYS {
+            self.refused_keys.get_or_create(&[("code", code.as_str())]).inc_by(0);
+        }
+    }
+
+    fn standings(&self) -> MutexGuard<'_, HashMap<FeedLabels, Standing>> {
+        self.standings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells how far keys are behind by now: who stands still falls behind without asking. Keys that cannot be used any more
+    /// are behind nothing.
+    fn update_feeds(&self, snapshot: &Snapshot) {
+        let usable = snapshot.list_keys().into_iter().filter(|key| key.is_usable(now()));
+        let usable: HashSet<&str> = usable.map(|key| key.id.as_str()).collect();
+        self.standings().retain(|labels, standing| {
+            let license = snapshot.find_license(standing.license).filter(|_| usable.contains(labels.key.as_str()));
+            let view = license.and_then(|license| View::open(snapshot, license, standing.dataset).ok());
+            let Some(newest) = view.map(|view| view.known_newest()) else {
+                self.feed_position.remove(labels);
+                self.feed_behind.remove(labels);
+                return false;
+            };
+            let later = newest.filter(|(seq, _)| *seq > standing.position);
+            let behind_s = later.map_or(0, |(_, time)| time.unix_s() - standing.time.unix_s());
+            self.feed_behind.get_or_create(labels).set(u64::try_from(behind_s).unwrap_or(0));
+            true
+        });
     }
 
     /// The text of a scrape.
@@ -178,8 +247,11 @@ impl Metrics {
         self.answer_cache_entries.set(u64::try_from(answers).unwrap_or(u64::MAX));
         self.answer_cache_bytes.set(bytes);
         self.log_lines_lost.inner().store(self.lost_lines.count(), Ordering::Relaxed);
+        self.update_feeds(&watcher.newest());
+        self.process.update();
         let mut text = String::new();
         // Writing to a string cannot fail.
+        let _ = prometheus_client::encoding::text::encode_registry(&mut text, &self.process.registry);
         let _ = prometheus_client::encoding::text::encode(&mut text, &self.registry);
         text
     }
@@ -196,7 +268,7 @@ impl Observer for Metrics {
         self.requests.get_or_create(&labels).inc();
         self.durations.get_or_create(&[("route", answered.route)]).observe(answered.duration.as_secs_f64());
         match answered.problem {
-            Some(code @ (Code::InvalidApiKey | Code::RevokedApiKey | Code::ExpiredApiKey | Code::IpNotAllowed)) => {
+            Some(code) if REFUSED_KEYS.contains(&code) => {
                 self.refused_keys.get_or_create(&[("code", code.as_str())]).inc();
             }
             Some(Code::RateLimited) => {
@@ -210,7 +282,9 @@ impl Observer for Metrics {
         if let (Some(key), Some(feed)) = (answered.key, answered.feed) {
             let labels = FeedLabels { license, key: key.id.clone(), dataset: feed.dataset.as_str() };
             self.feed_position.get_or_create(&labels).set(feed.position);
-            self.feed_behind.get_or_create(&labels).set(feed.behind_s);
+            let time = feed.newest_at.plus_s(-i64::try_from(feed.behind_s).unwrap_or_default());
+            let standing = Standing { license: key.license, dataset: feed.dataset, position: feed.position, time };
+            self.standings().insert(labels, standing);
         }
     }
 

@@ -10,7 +10,8 @@
 //! - [`refusal`]: what hyper itself answers becomes a problem too; [`host`]: what HTTP demands of a request.
 //! - [`workers`]: the threads that serve connections.
 //! - [`server`]: the listener and its end; [`listen`]: where the listener comes from.
-//! - [`log`], [`metrics`], [`usage`] and [`admin`]: what the operator sees.
+//! - [`log`], [`metrics`], [`process`], [`usage`] and [`admin`]: what the operator sees.
+//! - [`health`]: what a health check asks of a running server.
 //! - [`assembly`]: all of it put together, and run until it is told to stop.
 
 pub mod address;
@@ -19,12 +20,14 @@ pub mod assembly;
 pub mod background;
 pub mod connection;
 pub mod guard;
+pub mod health;
 pub mod host;
 pub mod limiter;
 pub mod listen;
 pub mod log;
 pub mod metrics;
 pub mod pace;
+pub mod process;
 pub mod refusal;
 pub mod server;
 pub mod state;

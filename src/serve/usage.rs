@@ -93,9 +93,23 @@ fn find_files(database: &Path) -> Vec<PathBuf> {
     files.map(|entry| entry.path()).collect()
 }
 
+/// Whether a living server holds the lock of its file.
+fn is_held(path: &Path) -> bool {
+    File::open(path).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
+/// When the server of a file started, which the file's name tells.
+fn started_at(database: &Path, path: &Path) -> Option<Timestamp> {
+    let name = path.file_name()?.to_str()?;
+    let id: uuid::Uuid = name.strip_prefix(&prefix(database))?.parse().ok()?;
+    let (seconds, _) = id.get_timestamp()?.to_unix();
+    Some(Timestamp::from_unix_s(i64::try_from(seconds).ok()?))
+}
+
 /// The record of a running server.
 #[derive(Debug)]
 pub struct Usage {
+    database: PathBuf,
     path: PathBuf,
     noted: Mutex<Noted>,
     /// Locked while the file is written, which the disk may block: answers never lock it.
@@ -136,7 +150,26 @@ impl Usage {
             }
         }
         let name = format!("{}{}", prefix(database), uuid::Uuid::now_v7().simple());
-        Usage { path: folder_of(database).join(name), noted: Mutex::new(noted), files: Mutex::new(files) }
+        // Written soon even if nobody asks: the other servers are to know of this one.
+        noted.dirty = true;
+        let path = folder_of(database).join(name);
+        Usage { database: database.to_owned(), path, noted: Mutex::new(noted), files: Mutex::new(files) }
+    }
+
+    /// The usage known to all servers, this one's latest included.
+    pub fn all(&self) -> Uses {
+        let mut all = read_all(&self.database);
+        merge_into(&mut all, &self.noted().uses);
+        all
+    }
+
+    /// When the living servers of the database started, this one among them, the oldest first.
+    pub fn servers(&self) -> Vec<Timestamp> {
+        let others = find_files(&self.database).into_iter().filter(|path| *path != self.path && is_held(path));
+        let mut started: Vec<Timestamp> =
+            others.chain([self.path.clone()]).filter_map(|path| started_at(&self.database, &path)).collect();
+        started.sort();
+        started
     }
 
     /// Notes an answered request.

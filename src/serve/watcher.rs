@@ -194,6 +194,11 @@ impl Watcher {
         }
     }
 
+    /// The path of the file, as it was given.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Whether the last look at the file succeeded and the present one is not overdue.
     pub fn is_followed(&self) -> bool {
         let lost = self.looking_since().is_some_and(|since| since.elapsed() > LOST_AFTER);

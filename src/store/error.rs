@@ -12,7 +12,7 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// The file is not a medfeed database.
-    #[error("{} is not a medfeed database: {reason}", path.display())]
+    #[error("{} is not a medfeed database ({reason}); name another file with --db", path.display())]
     NotADatabase {
         /// The file.
         path: PathBuf,

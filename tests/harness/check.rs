@@ -9,15 +9,18 @@ use super::answer::Answer;
 use super::{PUBLIC_URL, World};
 
 /// The headers that answers may have.
-const ALLOWED: [&str; 20] = [
+const ALLOWED: [&str; 23] = [
+    "accept-ranges",
     "allow",
     "cache-control",
     "connection",
     "content-disposition",
     "content-encoding",
     "content-length",
+    "content-range",
     "content-type",
     "etag",
+    "location",
     "ratelimit-limit",
     "ratelimit-remaining",
     "ratelimit-reset",
@@ -43,7 +46,10 @@ pub fn check(world: &World, request: &Request, answer: &Answer) {
     assert!(world.request_ids.borrow_mut().insert(id.clone()), "{asked}: request id {id} was given before");
 
     check_body(request, answer);
-    if answer.status >= 400 {
+    let prefers_html = request.headers.get("accept").is_some_and(|accept| accept.as_bytes().starts_with(b"text/html"));
+    if answer.status == 404 && prefers_html && !is_under_v1(request.path()) {
+        assert_eq!(answer.header("content-type"), Some("text/html; charset=utf-8"), "{asked}");
+    } else if answer.status >= 400 {
         check_problem(world, answer, &id);
     }
     check_windows(request, answer);
@@ -53,8 +59,10 @@ pub fn check(world: &World, request: &Request, answer: &Answer) {
         let has = answer.header(header).is_some();
         assert_eq!(has, statuses.contains(&answer.status), "{asked}: {header} with {}", answer.status);
     };
+    only_with("content-range", &[206, 416]);
     only_with("retry-after", &[429]);
     only_with("allow", &[405]);
+    only_with("location", &[308]);
     only_with("www-authenticate", &[401]);
     if answer.status == 405 {
         assert_eq!(answer.header("allow"), Some("GET, HEAD"), "{asked}");
@@ -156,12 +164,16 @@ fn check_windows(request: &Request, answer: &Answer) {
 
 fn check_caching(request: &Request, answer: &Answer) {
     let asked = &answer.asked;
-    let is_fixed = |path: &str| !path.ends_with("/changes") && !path.contains("/exports/") && path != "/v1/status";
+    let is_fixed = |path: &str| !path.ends_with("/changes") && path != "/v1/status";
     let revalidatable = answer.status < 400 && is_under_v1(request.path()) && is_fixed(&decoded(request.path()));
     assert_eq!(answer.header("etag").is_some(), revalidatable, "{asked}: etag");
     if revalidatable {
         let etag = answer.etag();
-        let opaque = etag.strip_prefix("W/\"").and_then(|rest| rest.strip_suffix('"'));
+        // Files can be resumed byte for byte.
+        let is_file = decoded(request.path()).contains("/exports/");
+        let start = if is_file { "\"" } else { "W/\"" };
+        assert_eq!(answer.header("accept-ranges"), (is_file && answer.status != 304).then_some("bytes"), "{asked}");
+        let opaque = etag.strip_prefix(start).and_then(|rest| rest.strip_suffix('"'));
         assert!(opaque.is_some_and(|opaque| opaque.len() >= 16 && !opaque.contains('"')), "{asked}: {etag}");
         assert_eq!(answer.header("cache-control"), Some("private, no-cache"), "{asked}");
         assert_eq!(answer.header("vary"), Some("Authorization, X-API-Key, Accept-Encoding"), "{asked}");

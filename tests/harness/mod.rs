@@ -172,7 +172,7 @@ impl World {
     fn import_paths(&self, paths: &[PathBuf]) {
         let sources = Source::find(paths, None).unwrap();
         let rows = import::read_sources(&sources, &Bounds::default(), &mut |_| {}).unwrap();
-        let options = Options { replace: false, allow_removals: Some(1_000_000) };
+        let options = Options { allow_removals: Some(1_000_000), ..Options::default() };
         self.edit(|edit| {
             let merged = import::merge(rows, edit, &options).unwrap_or_else(|refusal| panic!("{refusal}"));
             edit.apply(merged.batch).unwrap();
@@ -256,7 +256,10 @@ impl World {
         let twin = Answer::of(&twin_request, self.twin.answer_waiting(twin_request.clone()));
         check::check(self, &request, &answer);
         check::check(self, &twin_request, &twin);
-        check::check_twins(&answer, &twin);
+        // HEAD knows no ranges (RFC 9110, section 14.2).
+        if !answer.asked.contains("/exports/") || !request.headers.contains_key("range") {
+            check::check_twins(&answer, &twin);
+        }
         answer
     }
 

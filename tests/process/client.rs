@@ -187,7 +187,7 @@ fn prepared(stream: TcpStream) -> io::Result<TcpStream> {
 pub fn read_answer(reader: &mut impl BufRead, to_head: bool) -> io::Result<Answer> {
     let (status, headers) = read_head(reader)?;
     let mut answer = Answer { status, headers, body: Vec::new() };
-    if !to_head && status != 304 {
+    if !to_head && ![204, 304].contains(&status) {
         let length = answer.header("content-length").and_then(|length| length.parse().ok());
         answer.body = vec![0; length.ok_or_else(|| malformed("no content-length"))?];
         reader.read_exact(&mut answer.body)?;

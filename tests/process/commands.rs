@@ -41,7 +41,7 @@ fn without_a_database() {
     check_cases(
         &site,
         &[
-            ("serve --listen 127.0.0.1:0", 1, OnErr, missing),
+            ("serve --listen 127.0.0.1:0", 1, OnErr, "start with an empty one by --create"),
             ("export out", 1, OnErr, missing),
             ("check", 1, OnErr, missing),
             ("license list", 1, OnErr, missing),
@@ -79,11 +79,11 @@ fn usage_is_told() {
             ("frobnicate", 2, OnErr, "frobnicate"),
             ("frobnicate --json", 2, Out, "{\"error\":"),
             ("license set x", 2, OnErr, "--dataset"),
-            ("license set x --dataset journal", 2, OnErr, "`conferences` and `journals`"),
+            ("license set x --dataset papers", 2, OnErr, "`conferences` and `journals`"),
             ("license set x --dataset journals --year 26", 2, OnErr, "1900 to 2100"),
             ("license set x --dataset journals --year 2027..2024", 2, OnErr, "ends before it begins"),
             ("license set x --dataset journals --rate-limit 0", 2, OnErr, "--rate-limit"),
-            ("license set x --dataset conferences,journals", 2, OnErr, "is not a dataset"),
+            ("license set x --dataset conferences,journals", 2, OnErr, "once per value"),
             ("license explain x journals 0", 2, OnErr, "an id is a whole number"),
             ("key create --license x --expires tomorrow", 2, OnErr, "write a date"),
             ("key create --license x --allow-ip 1.2.3", 2, OnErr, "CIDR"),
@@ -155,7 +155,8 @@ fn licenses_and_keys() {
             ("key revoke nokey", 1, OnErr, "there is no key `nokey`"),
             ("key replace nokey --json", 1, Out, "{\"error\":\"there is no key `nokey`"),
             ("license remove y --yes", 1, OnErr, "there is no license `y`"),
-            ("license remove x --json", 0, Out, "\"revoked_keys\":1"),
+            ("license remove x --json", 1, Out, "add --yes"),
+            ("license remove x --yes --json", 0, Out, "\"revoked_keys\":1"),
             ("license list --json", 0, Out, "{\"licenses\":[]}"),
             ("check --json", 0, Out, "\"ok\":true"),
             ("check", 0, Out, "is sound"),
@@ -172,10 +173,19 @@ fn a_license_goes_with_its_expired_keys() {
         &site,
         &[
             ("license set x --dataset journals", 0, Out, "is created"),
-            ("key create --license x --expires 2020-01-01", 0, OnErr, "in the past"),
+            ("key create --license x --expires 2020-01-01", 2, OnErr, "in the past"),
+        ],
+    );
+    site.expired_key("x");
+    check_cases(
+        &site,
+        &[
             ("key list --json", 0, Out, "\"status\":\"expired\""),
             ("license remove x --yes --json", 0, Out, "\"revoked_keys\":0"),
             ("check", 0, Out, "is sound"),
+            ("license set y --dataset journals", 0, Out, "is created"),
+            ("key create --license y --expires 2099-12-31 --json", 0, Out, "\"expires_at\":\"2100-01-01T00:00:00Z\""),
+            ("key create --license y --expires 30d", 0, OnErr, "for license `y`, until 2"),
         ],
     );
 }
@@ -270,14 +280,73 @@ fn options_have_variables() {
     let run = |args: &[&str], variables: &[(&str, &str)]| {
         site.command(args).envs(variables.iter().copied()).output().unwrap()
     };
-    let output = run(&["license", "set", "x"], &[("MEDFEED_DATASET", "journals"), ("MEDFEED_JSON", "1")]);
+    // What one call does takes no variable.
+    let output = run(&["license", "set", "x"], &[("MEDFEED_DATASET", "journals")]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let set = ["license", "set", "x", "--dataset", "journals"];
+    let output = run(&set, &[("MEDFEED_JSON", "1"), ("MEDFEED_DRY_RUN", "1"), ("MEDFEED_YEAR", "2026")]);
     assert!(output.stdout.starts_with(b"{\"committed\":true"), "{output:?}");
     let output = run(&["license", "list"], &[("MEDFEED_JSON", "false")]);
-    assert!(output.stdout.starts_with(b"x\n"), "{output:?}");
+    assert!(output.stdout.starts_with(b"NAME  DATASETS"), "{output:?}");
     let output = run(&["license", "list"], &[("MEDFEED_DB", "elsewhere.redb"), ("MEDFEED_JSON", "true")]);
     assert!(output.stdout.starts_with(b"{\"error\":\"there is no database at elsewhere.redb"), "{output:?}");
-    let output = run(&["key", "create"], &[("MEDFEED_LICENSE", "x"), ("MEDFEED_EXPIRES", "2099-01-01")]);
-    assert!(output.stdout.starts_with(b"mfk_"), "{output:?}");
+}
+
+/// Each page lists the command's own options first, and of the common ones those that the command heeds.
+#[test]
+fn help_lists_what_a_command_heeds() {
+    let site = Site::new();
+    let cases = [
+        ("demo", ""),
+        ("serve", "db"),
+        ("import", "db json wait"),
+        ("export", "db json"),
+        ("license set", "db json wait"),
+        ("license list", "db json"),
+        ("license show", "db json"),
+        ("license remove", "db json wait"),
+        ("license explain", "db json"),
+        ("key create", "db json wait"),
+        ("key list", "db json"),
+        ("key revoke", "db json wait"),
+        ("key replace", "db json wait"),
+        ("log", "db json"),
+        ("check", "db json wait"),
+        ("backup", "db json"),
+        ("restore", "db json wait"),
+        ("compact", "db json wait"),
+        ("completions", ""),
+        ("man", ""),
+    ];
+    for (command, heeded) in cases {
+        let done = site.run(command.split(' ').chain(["--help"]));
+        let (own, common) = done.stdout.split_once("\nCommon options:\n").unwrap_or((&done.stdout, ""));
+        for option in ["db", "json", "wait"] {
+            let listed = |text: &str| {
+                text.contains(&format!("      --{option} ")) || text.contains(&format!("      --{option}\n"))
+            };
+            assert!(!listed(own), "{command}: --{option} among its own: {done:?}");
+            assert_eq!(listed(common), heeded.split(' ').any(|heeded| heeded == option), "{command}: --{option}");
+        }
+        assert!(done.stdout.contains(&format!("\nExamples:\n  medfeed {command}")), "{command}: {done:?}");
+    }
+}
+
+#[test]
+fn common_options_may_stand_before_the_command() {
+    let site = Site::new();
+    site.import("journals.jsonl", "{\"id\":1,\"name\":\"J\"}\n");
+    check_cases(
+        &site,
+        &[
+            ("--json license list", 0, Out, "{\"licenses\":[]}"),
+            ("--db elsewhere.redb license list", 1, OnErr, "no database at elsewhere.redb"),
+            ("license --db=elsewhere.redb list", 1, OnErr, "no database at elsewhere.redb"),
+            ("--wait 1s license set x --dataset journals", 0, Out, "is created"),
+            ("--wait 1s license list", 2, OnErr, "has no use for `--wait`"),
+            ("--json frobnicate", 2, Out, "{\"error\":\"unrecognized subcommand"),
+        ],
+    );
 }
 
 #[test]
@@ -291,6 +360,15 @@ fn scripts_and_pages_are_printed() {
     assert_eq!(manual.code, Some(0));
     for page in ["medfeed", "medfeed-serve", "medfeed-license-set", "medfeed-key-replace"] {
         assert!(manual.stdout.contains(&format!(".TH {page} ")), "{page}");
+    }
+    for section in ["\"EXIT STATUS\"", "\"FILES\"", "\"ENVIRONMENT\"", "EXAMPLES"] {
+        assert!(manual.stdout.contains(&format!("\n.SH {section}\n")), "{section}");
+    }
+    let written = site.run(["man", "--folder", "man1"]);
+    assert_eq!(written.code, Some(0), "{written:?}");
+    for page in ["medfeed", "medfeed-serve", "medfeed-license-set"] {
+        let text = std::fs::read_to_string(site.path(&format!("man1/{page}.1"))).unwrap();
+        assert!(manual.stdout.contains(&text), "{page}");
     }
     assert!(!site.db().exists());
 }

@@ -47,24 +47,102 @@ fn curl(line: &str, server: &Server) -> Answer {
     Client::new(server.address, key.as_deref()).get(&target)
 }
 
-#[test]
-fn the_printed_lines_work() {
-    let site = Site::new();
-    let mut server = site.start(site.command(["demo", "--listen", "127.0.0.1:0", "--log", "warn"]));
+/// What a demo prints before it edits anything.
+fn introduction(server: &mut Server) -> Vec<String> {
     let mut lines = Vec::new();
     while !lines.last().is_some_and(|line: &String| line.contains("Ctrl-C")) {
         let mut line = String::new();
         assert!(server.stdout.read_line(&mut line).unwrap() > 0, "the last line says how to stop: {lines:?}");
         lines.push(line.trim().to_owned());
     }
+    lines
+}
+
+#[test]
+fn a_curator_edits_what_two_licenses_see() {
+    let site = Site::new();
+    let server = site.start(site.command(["demo", "--listen", "127.0.0.1:0", "--log", "warn"]));
+    let anyone = || Client::new(server.address, None);
+    let told = anyone().get("/demo.json").json();
+    let clients = [0, 1].map(|at| told["licenses"][at]["key"].as_str().unwrap().to_owned());
+    let [mut full, mut narrow] = clients.map(|key| Client::new(server.address, Some(&key)));
+    let token = |client: &mut Client| client.get("/v1/conferences/changes").json()["next_sync_token"].as_str().unwrap().to_owned();
+    // Read from the start each time: whoever is told of an edit finds it in the feed, at the latest then.
+    let (since_full, since_narrow) = (token(&mut full), token(&mut narrow));
+    let first = anyone().get("/demo.json").json()["edits"].as_array().unwrap().len();
+
+    // What came to each license, until each kind of edit was seen: both changed, a tombstone for one, nothing for one, a
+    // record that enters, one that is removed for both.
+    let mut seen = std::collections::BTreeSet::new();
+    let mut number = first;
+    let expected = ["live live", "live -", "live tombstone", "tombstone tombstone"];
+    wait_until("all kinds of edits", SOON * 3, || {
+        let edits = anyone().get("/demo.json").json()["edits"].take();
+        let edit = edits.as_array().unwrap().iter().find(|edit| edit["number"].as_u64() > u64::try_from(number).ok())?.clone();
+        number = usize::try_from(edit["number"].as_u64().unwrap()).unwrap();
+        assert!(edit["words"].as_str().unwrap().ends_with('.') && edit["at"].as_str().unwrap().ends_with('Z'), "{edit}");
+        let read = |client: &mut Client, since: &str| {
+            let page = client.get(&format!("/v1/conferences/changes?since={since}")).json();
+            let ids = edit["ids"].as_array().unwrap();
+            let mut items = page["data"].as_array().unwrap().iter().filter(|item| ids.contains(&item["id"]));
+            items.next().map_or("-", |item| if item["deleted"] == true { "tombstone" } else { "live" })
+        };
+        let (wide, narrow) = (read(&mut full, &since_full), read(&mut narrow, &since_narrow));
+        assert_ne!(wide, "-", "whoever is told of an edit finds it in the feed: {edit}");
+        seen.insert(format!("{wide} {narrow}"));
+        expected.iter().all(|kind| seen.contains(*kind)).then_some(())
+    });
+    assert!(has_curator(&server));
+    server.stop();
+}
+
+/// Whether the server has the thread that edits.
+fn has_curator(server: &Server) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{}/task", server.process.id())).unwrap();
+    let mut names = threads.map(|thread| std::fs::read_to_string(thread.unwrap().path().join("comm")).unwrap_or_default());
+    names.any(|name| name.trim() == "curator")
+}
+
+#[test]
+fn quiet_data_are_left_alone() {
+    let site = Site::new();
+    let mut server = site.start(site.command(["demo", "--listen", "127.0.0.1:0", "--quiet-data"]));
+    let lines = introduction(&mut server);
+    assert!(!lines.iter().any(|line| line.contains("curator")), "{lines:?}");
+    assert!(!has_curator(&server));
+    let told = Client::new(server.address, None).get("/demo.json").json();
+    assert_eq!(told["edits"], serde_json::json!([]));
+    server.stop();
+}
+
+#[test]
+fn a_server_that_is_no_demo_tells_no_keys() {
+    let site = Site::new();
+    site.open_key();
+    let server = site.serve();
+    let mut client = Client::new(server.address, None);
+    assert_eq!(client.get("/demo.json").problem(), "not_found");
+    let page = client.get("/");
+    assert!(page.status == 200 && !String::from_utf8_lossy(&page.body).contains("demo.json"));
+    server.stop();
+}
+
+#[test]
+fn the_printed_lines_work() {
+    let site = Site::new();
+    let mut server = site.start(site.command(["demo", "--listen", "127.0.0.1:0", "--log", "warn"]));
+    let lines = introduction(&mut server);
+    assert!(lines[1].starts_with(&format!("Open http://{}/ in a browser", server.address)), "the link comes first: {lines:?}");
 
     let curls: Vec<&String> = lines.iter().filter(|line| line.starts_with("curl ")).collect();
-    assert!(curls.len() >= 6, "{lines:?}");
+    assert!(curls.len() >= 7 && curls.iter().any(|line| line.contains("changes?since=")), "{lines:?}");
     for line in &curls {
         let answer = curl(line, &server);
         assert_eq!(answer.status, 200, "{line}: {answer:?}");
         if line.contains("/exports/") {
             assert!(!answer.lines().is_empty() && answer.header("x-sync-token").is_some(), "{line}");
+        } else if line.contains("since=") && !line.contains("limit=") {
+            assert!(answer.json()["next_sync_token"].is_string(), "{line}");
         } else if line.contains("limit=") {
             assert!(!answer.items().is_empty(), "{line} finds nothing");
         }

@@ -1,8 +1,10 @@
 //! The client in `examples`, run as users run it.
 
 use std::io::ErrorKind;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
@@ -11,14 +13,19 @@ use super::site::{Site, conferences_of_version};
 
 /// Runs a Python script; `None` where there is no Python with SQLite.
 fn python(args: &[&str], key: &str) -> Option<String> {
+    let output = try_python(args, key)?;
+    assert!(output.status.success(), "{output:?}");
+    Some(String::from_utf8(output.stdout).unwrap().trim_end().to_owned())
+}
+
+/// Runs a Python script, which may fail; `None` where there is no Python with SQLite.
+fn try_python(args: &[&str], key: &str) -> Option<Output> {
     match Command::new("python3").args(["-c", "import sqlite3, json"]).output() {
         Err(error) if error.kind() == ErrorKind::NotFound => return None,
         found if !found.as_ref().unwrap().status.success() => return None,
         _ => {}
     }
-    let output = Command::new("python3").args(args).env("MEDFEED_KEY", key).env("NO_PROXY", "*").output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    Some(String::from_utf8(output.stdout).unwrap().trim_end().to_owned())
+    Some(Command::new("python3").args(args).env("MEDFEED_KEY", key).env("NO_PROXY", "*").output().unwrap())
 }
 
 /// The records of a copy, by id.
@@ -29,16 +36,71 @@ fn copied(copy: &Path) -> Vec<Value> {
     rows.lines().map(|row| serde_json::from_str(row).unwrap()).collect()
 }
 
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/follow.py");
+
+/// Answers one connection after the other with these bytes; returns the address.
+fn answering(answers: Vec<Vec<u8>>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for answer in answers {
+            let (mut stream, _) = listener.accept().unwrap();
+            let lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            lines.take_while(|line| line.as_ref().is_ok_and(|line| !line.is_empty())).for_each(drop);
+            stream.write_all(&answer).unwrap();
+        }
+    });
+    format!("http://{address}")
+}
+
+/// An answer of a gzip file with one record; its headers tell of so many.
+fn export_of(count: usize) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(b"{\"id\":7}\n").unwrap();
+    let body = encoder.finish().unwrap();
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\nX-Record-Count: {count}\r\nX-Sync-Token: t\r\n\r\n",
+        body.len()
+    );
+    [head.into_bytes(), body].concat()
+}
+
+#[test]
+fn what_a_restart_breaks_is_asked_again() {
+    let site = Site::new();
+    let copy = site.path("copy.sqlite");
+    let busy = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n";
+    // Nothing, a part of an answer, a refusal, and then the file.
+    let url = answering(vec![Vec::new(), export_of(1)[..90].to_vec(), busy.to_vec(), export_of(1)]);
+    let told = python(&[SCRIPT, &url, "conferences", copy.to_str().unwrap()], "mfk_x");
+    assert!(told.is_none_or(|told| told == "1 records loaded"));
+}
+
+#[test]
+fn what_goes_wrong_is_said_in_one_line_and_changes_nothing() {
+    let site = Site::new();
+    let copy = site.path("copy.sqlite");
+    let page = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\n<html".to_vec();
+    let gone = b"HTTP/1.1 401 Unauthorized\r\nConnection: close\r\nContent-Length: 0\r\n\r\n".to_vec();
+    for (answer, expected) in [(export_of(2), "holds 1 records instead of 2"), (page, "check the URL"), (gone, "401")] {
+        let url = answering(vec![answer]);
+        let Some(output) = try_python(&[SCRIPT, &url, "journals", copy.to_str().unwrap()], "mfk_x") else { return };
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && told.starts_with("error: ") && told.contains(expected), "{told}");
+        assert_eq!(told.lines().count(), 1, "{told}");
+        assert_eq!(copied(&copy), Vec::<Value>::new());
+    }
+}
+
 #[test]
 fn a_copy_follows_the_feed() {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/follow.py");
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(300, 0));
     let key = site.open_key();
     let server = site.serve();
     let copy = site.path("copy.sqlite");
     let url = format!("http://{}", server.address);
-    let run = || python(&[script, &url, "conferences", copy.to_str().unwrap()], &key);
+    let run = || python(&[SCRIPT, &url, "conferences", copy.to_str().unwrap()], &key);
     let Some(told) = run() else {
         eprintln!("python3 with sqlite3 is not installed: examples/follow.py is not tried");
         return;

@@ -52,7 +52,7 @@ fn is_refused(site: &Site, what: &str, expected: &[&str]) {
         &["check"],
     ];
     for command in commands {
-        let done = site.run([command, &["--wait", "0s"]].concat());
+        let done = site.run(command);
         assert_eq!(done.code, Some(1), "{what}: {command:?}: {done:?}");
         let told = format!("{}{}", done.stdout, done.stderr);
         for expected in expected {

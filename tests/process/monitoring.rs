@@ -41,10 +41,11 @@ pub fn scrape(admin: &mut Client) -> BTreeMap<String, f64> {
             let words: Vec<&str> = comment.splitn(3, ' ').collect();
             match words[..] {
                 ["HELP", name, help] => {
-                    assert!(name.starts_with("medfeed_") && !help.is_empty(), "{line}");
+                    let is_known = name.starts_with("medfeed_") || name.starts_with("process_");
+                    assert!(is_known && !help.is_empty(), "{line}");
                     family = name;
                 }
-                ["TYPE", name, "counter" | "gauge" | "histogram"] => assert_eq!(name, family, "{line}"),
+                ["TYPE", name, "counter" | "gauge" | "histogram" | "info"] => assert_eq!(name, family, "{line}"),
                 ["UNIT", name, unit] => assert!(name == family && name.ends_with(unit), "{line}"),
                 ["EOF"] => {}
                 _ => panic!("{line}"),
@@ -79,7 +80,7 @@ fn counters_rise_by_what_was_asked() {
     site.json(["license", "set", "tight", "--dataset", "conferences", "--rate-limit", "3"]);
     let tight = site.key("tight", &[]).1;
     let elsewhere = site.key("all", &["--allow-ip", "192.0.2.1"]).1;
-    let ended = site.key("all", &["--expires", "2020-01-01"]).1;
+    let ended = site.expired_key("all").1;
     let (id, revoked) = site.key("all", &[]);
     site.json(["key", "revoke", &id]);
     let (server, mut admin) = serve_watched(&site, &[]);
@@ -130,6 +131,32 @@ fn counters_rise_by_what_was_asked() {
     }
     let all: f64 = after.keys().filter(|name| name.starts_with("medfeed_requests_total")).map(|name| rise(name)).sum();
     assert_eq!(all, 30.0, "{after:#?}");
+    server.stop();
+}
+
+#[test]
+fn the_program_and_its_process_are_told() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(10, 0));
+    let key = site.open_key();
+    let (server, mut admin) = serve_watched(&site, &[]);
+    let version = site.run(["--version"]).stdout;
+    let version = version.trim().trim_start_matches("medfeed ");
+    let before = scrape(&mut admin);
+    assert_eq!(before[&format!("medfeed_build_info{{version=\"{version}\"}}")], 1.0);
+    let clock = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs_f64();
+    assert!((clock - 60.0..=clock).contains(&before["process_start_time_seconds"]), "{before:#?}");
+    let (resident, addressed) = (before["process_resident_memory_bytes"], before["process_virtual_memory_bytes"]);
+    assert!(resident > 1e6 && addressed > resident && resident < 1e9, "{resident} {addressed}");
+    assert!(before["process_threads"] >= 2.0 && before["process_max_fds"] > before["process_open_fds"], "{before:#?}");
+    // Connections are files, and work takes time.
+    let mut clients: Vec<Client> = (0..5).map(|_| server.client(&key)).collect();
+    clients.iter_mut().for_each(|client| assert_eq!(client.get("/v1/status").status, 200));
+    assert!(scrape(&mut admin)["process_open_fds"] >= before["process_open_fds"] + 5.0);
+    wait_until("time on the processor", SOON, || {
+        clients[0].get("/v1/conferences");
+        (scrape(&mut admin)["process_cpu_seconds_total"] > before["process_cpu_seconds_total"]).then_some(())
+    });
     server.stop();
 }
 
@@ -219,7 +246,9 @@ fn readiness_follows_the_database_file() {
     }
     ready(&mut admin, 200, 1.0);
 
-    for (target, status) in [("/", 404), ("/metric", 404), ("/metrics/", 404), ("/v1/status", 404), ("/livez", 200)] {
+    for (target, status) in
+        [("/", 200), ("/page", 404), ("/metric", 404), ("/metrics/", 404), ("/v1/status", 404), ("/livez", 200)]
+    {
         assert_eq!(admin.get(target).status, status, "{target}");
     }
     let address: SocketAddr = admin.address();

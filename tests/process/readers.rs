@@ -12,7 +12,7 @@ use super::site::{Process, SOON, Site, conferences_of_version, wait_until};
 const NOBODY: u32 = 65_534;
 
 /// A command as another user.
-fn as_nobody(mut command: Command) -> Command {
+pub fn as_nobody(mut command: Command) -> Command {
     command.uid(NOBODY).gid(NOBODY);
     command
 }

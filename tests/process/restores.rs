@@ -110,7 +110,7 @@ fn what_is_revoked_in_either_stays_revoked() {
     site.license("scope", "--dataset conferences --year 2026");
     site.json(["license", "set", "rate", "--dataset", "conferences", "--rate-limit", "7"]);
     for name in ["removed", "again"] {
-        site.json(["license", "remove", name]);
+        site.json(["license", "remove", name, "--yes"]);
     }
     site.license("again", "--dataset conferences");
     site.license("new", "--dataset conferences");

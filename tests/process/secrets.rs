@@ -88,7 +88,7 @@ fn issue(site: &Site) -> Vec<Issued> {
         (&[], 200),
         (&["--label", "the loader of the data team"], 200),
         (&["--expires", "2999-12-31"], 200),
-        (&["--expires", "2020-01-01"], 401),
+        (&["expired"], 401),
         (&["--allow-ip", "127.0.0.0/8", "--allow-ip", "::1"], 200),
         (&["--allow-ip", "192.0.2.0/24"], 403),
     ];
@@ -96,7 +96,8 @@ fn issue(site: &Site) -> Vec<Issued> {
         .map(|number| {
             let (license, _) = LICENSES[number % LICENSES.len()];
             let (settings, status) = kinds[number % kinds.len()];
-            let (id, key) = site.key(license, settings);
+            let is_expired = settings == ["expired"];
+            let (id, key) = if is_expired { site.expired_key(license) } else { site.key(license, settings) };
             Issued { id, key, license, status }
         })
         .collect();

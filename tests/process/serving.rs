@@ -125,7 +125,7 @@ fn keys_change_while_serving() {
     comes(&here, "ok");
 
     site.check();
-    site.json(["license", "remove", "all"]);
+    site.json(["license", "remove", "all", "--yes"]);
     comes(&fourth, "401 revoked_api_key");
     assert_eq!(code("mfk_nonsense"), "401 invalid_api_key");
     server.stop();

@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 use tempfile::{TempDir, TempPath};
 
 use super::client::Client;
+use medfeed::model::Timestamp;
+use medfeed::store::Writer;
+use medfeed::store::write::licensing::KeySettings;
 
 /// What a test waits for at most, when it should come at once.
 pub const SOON: Duration = Duration::from_secs(20);
@@ -159,11 +162,18 @@ impl Site {
 
     /// A command on the database, run in the folder.
     pub fn command(&self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_medfeed"));
+        let mut command = self.command_of(env!("CARGO_BIN_EXE_medfeed"));
+        command.args(args);
+        command
+    }
+
+    /// Another program, run as commands are.
+    pub fn command_of(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("MEDFEED_")) {
             command.env_remove(name);
         }
-        command.env("MEDFEED_DB", self.db()).args(args).current_dir(self.folder()).stdin(Stdio::null());
+        command.env("MEDFEED_DB", self.db()).current_dir(self.folder()).stdin(Stdio::null());
         command
     }
 
@@ -204,6 +214,16 @@ impl Site {
         let made = self.json([&["key", "create", "--license", license], settings].concat());
         let text = |name: &str| made[name].as_str().expect("a text").to_owned();
         (text("id"), text("key"))
+    }
+
+    /// A key whose time is over, which the program itself refuses to make; returns its id and its text.
+    pub fn expired_key(&self, license: &str) -> (String, String) {
+        let writer = Writer::open(&self.db(), SOON).expect("a database");
+        let mut edit = writer.begin().expect("it can be written");
+        let settings = KeySettings { expires_at: Some(Timestamp::EPOCH), ..KeySettings::default() };
+        let (key, record) = edit.create_key(license, settings).expect("the license is there");
+        edit.commit().expect("it can be written");
+        (record.id, key.reveal().to_owned())
     }
 
     /// A license that sees all conferences, and a key for it.

@@ -1,10 +1,12 @@
-//! No name, label or value that came from outside steers the terminal on which it is listed.
+//! No name, label or value that came from outside steers the terminal on which it is listed; and what is asked on one.
 
 use std::ffi::OsStr;
+use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::process::Stdio;
 use std::time::Duration;
 
-use super::site::{Done, STATUSES, Site};
+use super::site::{Done, Process, SOON, STATUSES, Site};
 use medfeed::model::{Dataset, Scope};
 use medfeed::store::Writer;
 use medfeed::store::write::licensing::KeySettings;
@@ -122,5 +124,54 @@ fn an_argument_that_is_no_text_is_a_usage_error() {
         assert_harmless("an argument that is no text", &done);
         let done = site.run([args, &[OsStr::new("--json")]].concat());
         assert!(done.code == Some(2) && done.json()["error"].is_string(), "{done:?}");
+    }
+}
+
+/// Runs a command on a terminal of its own and answers its question. Returns its exit code and what it printed; `None` where
+/// there is no `script` (util-linux) to make terminals.
+fn on_a_terminal(site: &Site, line: &str, answer: &str) -> Option<(Option<i32>, String)> {
+    if !std::process::Command::new("script").arg("--version").output().is_ok_and(|done| done.status.success()) {
+        return None;
+    }
+    let inner = format!("{} {line}", env!("CARGO_BIN_EXE_medfeed"));
+    let mut command = site.command_of("script");
+    command.args(["--quiet", "--return", "--command", &inner, "/dev/null"]);
+    let mut process = Process::spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
+    let mut stdin = process.child().stdin.take().unwrap();
+    stdin.write_all(answer.as_bytes()).unwrap();
+    let status = process.ended_within(SOON).unwrap_or_else(|| panic!("{line}: it still asks"));
+    drop(stdin);
+    let mut told = String::new();
+    process.child().stdout.take().unwrap().read_to_string(&mut told).unwrap();
+    Some((status.code(), told))
+}
+
+#[test]
+fn only_a_yes_on_a_terminal_goes_on() {
+    let site = Site::new();
+    site.import("conferences.jsonl", format!("{{\"id\":1,\"name\":\"A\",\"country\":\"Germany\",{STATUSES}}}\n"));
+    site.license("acme", "--dataset journals");
+    site.backup("backup.redb");
+    let cases = [
+        ("restore backup.redb", "n\n", 1, "nothing was restored"),
+        ("restore backup.redb", "\n", 1, "nothing was restored"),
+        ("restore backup.redb", "yep\n", 1, "nothing was restored"),
+        ("license remove acme", "no\n", 1, "nothing was removed"),
+        ("license set b --dataset conferences --country Germny", "n\n", 1, "did you mean `Germany`?"),
+        ("license show b", "", 1, "there is no license `b`"),
+        ("license show acme", "", 0, "journals"),
+        ("license set b --dataset conferences --country Germny", "y\n", 0, "License `b` is created"),
+        ("license set b --dataset conferences --country Germny --rate-limit 5", "", 0, "Sync tokens stay alive"),
+        ("license remove acme", "Y\n", 0, "License `acme` is removed"),
+        ("restore backup.redb", "yes\n", 0, "is restored"),
+        ("license show acme", "", 0, "journals"),
+    ];
+    for (line, answer, code, expected) in cases {
+        let Some((ended, told)) = on_a_terminal(&site, line, answer) else {
+            eprintln!("skipped: there is no `script` here");
+            return;
+        };
+        assert_eq!(ended, Some(code), "{line}, {answer:?}: {told}");
+        assert!(told.contains(expected), "{line}, {answer:?}: {told}");
     }
 }

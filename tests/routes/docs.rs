@@ -32,11 +32,17 @@ fn pages_load_nothing_from_elsewhere() {
     for path in ["/docs", "/docs/errors", "/docs/errors/rate_limited"] {
         let answer = world.get("", path).expect(200);
         let text = answer.text();
+        // The one script is this server's own; it only adds the buttons that copy.
+        let (before, after) = text.split_once("<script src=\"").expect("the script");
+        let (script, after) = after.split_once("\" defer></script>").expect("its end");
+        assert!(script.trim_start_matches("../").trim_start_matches("./") == "docs/copy.js", "{path}: {script}");
+        let text = format!("{before}{after}");
         for forbidden in ["<script", "<iframe", "<img src=\"http", "<link rel=\"stylesheet", "@import", "url(http"] {
             assert!(!text.contains(forbidden), "{path}: {forbidden}");
         }
         let policy = answer.header("content-security-policy").expect("a policy");
-        assert!(policy.starts_with("default-src 'none'"), "{policy}");
+        assert!(policy.starts_with("default-src 'none'; script-src 'self'; "), "{policy}");
+        assert!(!policy.contains("script-src 'self' '"), "{policy}");
         assert_eq!(answer.header("referrer-policy"), Some("no-referrer"), "{path}");
     }
 }
@@ -58,6 +64,32 @@ fn links_within_the_pages_resolve() {
             }
         }
     }
+}
+
+#[test]
+fn browsers_get_pages_for_paths_that_lead_nowhere() {
+    let world = World::small();
+    const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+    let cases = [
+        // path, Accept, status, content type, Location
+        ("/docs/", "*/*", 308, "text/plain; charset=utf-8", Some("../docs")),
+        ("/docs/errors/", BROWSER, 308, "text/plain; charset=utf-8", Some("../errors")),
+        ("/no/such", BROWSER, 404, "text/html; charset=utf-8", None),
+        ("/docs/errors/no_such", BROWSER, 404, "text/html; charset=utf-8", None),
+        ("/no/such", "*/*", 404, "application/problem+json", None),
+        ("/no/such", "application/json", 404, "application/problem+json", None),
+        ("/v1/no_such", BROWSER, 404, "application/problem+json", None),
+        ("/v1/status/", BROWSER, 404, "application/problem+json", None),
+        ("/v1/conferences/", BROWSER, 404, "application/problem+json", None),
+    ];
+    for (path, accept, status, kind, location) in cases {
+        let answer = world.get_with("full", path, &[("accept", accept)]).expect(status);
+        assert_eq!(answer.header("content-type"), Some(kind), "{path} {accept}");
+        assert_eq!(answer.header("location"), location, "{path}");
+    }
+    let page = world.get_with("", "/no/such", &[("accept", BROWSER)]);
+    assert!(page.text().contains("<a href=\"../\">start page</a>"), "{}", page.text());
+    assert!(page.header("content-security-policy").is_some());
 }
 
 /// The schema of an answer: of its path's pattern, status and media type.

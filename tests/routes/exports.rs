@@ -220,3 +220,98 @@ fn what_cannot_be_exported() {
         world.get(key, path).expect_problem(code, piece);
     }
 }
+
+#[test]
+fn a_part_of_the_file_is_given() {
+    let world = World::small();
+    for path in ["/v1/exports/conferences", "/v1/exports/journals?format=csv"] {
+        let whole = world.get("full", path).expect(200);
+        let (all, etag) = (whole.body.len(), whole.etag());
+        let cases = [
+            (format!("bytes={}-", all / 2), all / 2..all),
+            ("bytes=0-99".to_owned(), 0..100),
+            (format!("bytes=10-{}", all * 2), 10..all),
+            ("bytes=-7".to_owned(), all - 7..all),
+            (format!("bytes=-{}", all + 1), 0..all),
+        ];
+        for (range, part) in cases {
+            let etags = [None, Some(etag.as_str())];
+            for if_range in etags {
+                let headers: Vec<(&str, &str)> =
+                    [("range", range.as_str())].into_iter().chain(if_range.map(|tag| ("if-range", tag))).collect();
+                let answer = world.get_with("full", path, &headers).expect(206);
+                assert_eq!(answer.body, whole.body[part.clone()], "{path} {range}");
+                let expected = format!("bytes {}-{}/{all}", part.start, part.end - 1);
+                assert_eq!(answer.header("content-range"), Some(expected.as_str()));
+                for header in [
+                    "etag",
+                    "x-sync-token",
+                    "x-record-count",
+                    "content-type",
+                    "content-encoding",
+                    "content-disposition",
+                ] {
+                    assert_eq!(answer.header(header), whole.header(header), "{path} {range} {header}");
+                }
+            }
+        }
+        let beyond = format!("bytes={all}-");
+        let answer = world.get_with("full", path, &[("range", &beyond), ("if-range", &etag)]).expect(416);
+        assert_eq!(answer.header("content-range"), Some(format!("bytes */{all}").as_str()));
+        answer.expect_problem("invalid_request", &format!("{all} bytes"));
+        // The whole file: several ranges, another or a weak tag, a date, HEAD; a range makes 304 no other.
+        let weak = format!("W/{etag}");
+        let cases: [(&[(&str, &str)], u16); 8] = [
+            (&[("range", "bytes=0-1,4-5")], 200),
+            (&[("range", "lines=0-1")], 200),
+            (&[("range", "bytes=0-1"), ("if-range", "\"x\"")], 200),
+            (&[("range", "bytes=0-1"), ("if-range", &weak)], 200),
+            (&[("range", "bytes=0-1"), ("if-range", "Sat, 21 Nov 2026 00:00:00 GMT")], 200),
+            (&[("range", &beyond), ("if-range", "\"x\"")], 200),
+            (&[("range", "bytes=0-1"), ("if-none-match", &etag)], 304),
+            (&[("range", "bytes=0-1"), ("if-none-match", "\"x\"")], 206),
+        ];
+        for (headers, status) in cases {
+            let answer = world.get_with("full", path, headers).expect(status);
+            assert!(status != 200 || answer.body == whole.body, "{path} {headers:?}");
+        }
+        let key = world.key("full").text;
+        let head = world.request("HEAD", path, &[("x-api-key", &key), ("range", "bytes=0-1")]).expect(200);
+        assert_eq!((head.etag(), head.number("content-length")), (etag, all as u64));
+    }
+}
+
+#[test]
+fn a_download_goes_on_only_in_the_same_file() {
+    let world = World::small();
+    let path = "/v1/exports/conferences";
+    let old = world.get("full", path).expect(200);
+    let (etag, rest) = (old.etag(), format!("bytes={}-", old.body.len() / 2));
+    let resumed = || world.get_with("full", path, &[("range", &rest), ("if-range", &etag)]);
+    // What the license does not see, or another dataset, changes nothing.
+    world.import(&[("journals", &[patch(1, json!({"publisher": "Another"}))])]);
+    resumed().expect(206);
+    world.conferences(&[patch(1, json!({"venue": "Another"}))]);
+    let new = resumed().expect(200);
+    assert_ne!((new.etag(), &new.body), (etag.clone(), &old.body));
+    assert_eq!(jsonl(&new).len(), jsonl(&old).len(), "the new file is whole");
+    world.get_with("full", path, &[("if-none-match", &etag)]).expect(200);
+    // Licenses that see different records have different files.
+    let others = ["onco", "spain"].map(|key| world.get(key, path).etag());
+    assert!(others[0] != others[1] && !others.contains(&new.etag()));
+}
+
+#[test]
+fn an_unchanged_file_tells_its_present_token() {
+    let world = World::small();
+    let path = "/v1/exports/conferences";
+    let old = world.get("onco", path).expect(200);
+    // A wider scope that shows the same records: the file stays, its older token ends.
+    world.license("onco", "conferences; areas: Oncology, Nothing");
+    let same = world.get_with("onco", path, &[("if-none-match", &old.etag())]).expect(304);
+    assert_eq!((same.etag(), same.header("x-record-count")), (old.etag(), old.header("x-record-count")));
+    assert_ne!(same.token(), old.token());
+    let feed = |token: &str| world.get("onco", &format!("/v1/conferences/changes?since={token}"));
+    feed(&old.token()).expect(410);
+    assert_eq!(feed(&same.token()).expect(200).entries(), "");
+}

@@ -32,7 +32,10 @@ fn schema(form: Form) -> Value {
     match form {
         Form::Id => component("schemas", "Id"),
         Form::Whole(min, max) => json!({"type": "integer", "minimum": min, "maximum": max}),
-        Form::Text | Form::Token => json!({"type": "string", "minLength": 1}),
+
+        Form::Text => json!({"type": "string", "minLength": 1}),
+        Form::Cursor => component("schemas", "Cursor"),
+        Form::SyncToken => component("schemas", "SyncToken"),
         Form::Length(min, max) => json!({"type": "string", "minLength": min, "maxLength": max}),
         Form::Date => json!({"type": "string", "format": "date"}),
         Form::Time => json!({"type": "string", "pattern": TIME_PATTERN, "examples": TIME_EXAMPLES}),

@@ -2,21 +2,23 @@
 
 use serde_json::{Value, json};
 
-use super::responses::{names, ok, problem, response_name};
+use super::responses::{file, names, ok, problem, response_name};
 use super::values::{component, object};
 use crate::contract::{Contract, Endpoint, Resource};
+use crate::docs::samples::Samples;
 
 /// The path items, by path below the base address.
 pub fn all(contract: &Contract) -> Value {
-    object(contract.endpoints.iter().map(|endpoint| (endpoint.path(), path_item(contract, endpoint))))
+    let samples = Samples::new();
+    object(contract.endpoints.iter().map(|endpoint| (endpoint.path(), path_item(contract, endpoint, samples.as_ref()))))
 }
 
-fn path_item(contract: &Contract, endpoint: &Endpoint) -> Value {
+fn path_item(contract: &Contract, endpoint: &Endpoint, samples: Option<&Samples>) -> Value {
     let tag = match endpoint.resource {
         Resource::List(dataset) | Resource::Record(dataset) | Resource::Changes(dataset) => names(dataset).0,
         Resource::Export => "Exports",
         Resource::TherapyAreas | Resource::Tags | Resource::Organizations => "Reference lists",
-        Resource::Status | Resource::Docs => "Status",
+        Resource::Status | Resource::Docs | Resource::Explorer => "Status",
     };
     let parameters: Vec<Value> =
         endpoint.all_parameters().map(|parameter| component("parameters", parameter.component)).collect();
@@ -27,7 +29,7 @@ fn path_item(contract: &Contract, endpoint: &Endpoint) -> Value {
             "summary": endpoint.summary,
             "description": endpoint.description,
             "parameters": parameters,
-            "responses": responses(contract, endpoint),
+            "responses": responses(contract, endpoint, samples),
         },
     });
     if !endpoint.resource.needs_key() {
@@ -37,10 +39,11 @@ fn path_item(contract: &Contract, endpoint: &Endpoint) -> Value {
     item
 }
 
-fn responses(contract: &Contract, endpoint: &Endpoint) -> Value {
+fn responses(contract: &Contract, endpoint: &Endpoint, samples: Option<&Samples>) -> Value {
     object(contract.statuses_of(endpoint).into_iter().map(|status| {
         let response = match status.as_u16() {
-            200 => ok(endpoint.resource),
+            200 => ok(endpoint.resource, samples),
+            206 => file(true, samples),
             // The one whose codes differ between endpoints.
             400 => problem(status, contract.codes_of(endpoint)),
             _ => component("responses", &response_name(status)),

@@ -4,9 +4,10 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::values::{component, object};
-use crate::contract::codes::{ALLOWED_METHODS, INVALID_TOKEN_CHALLENGE};
+use crate::contract::codes::{ALLOWED_METHODS, Code, INVALID_TOKEN_CHALLENGE};
 use crate::contract::{CodeInfo, Contract, Resource};
 use crate::docs::examples;
+use crate::docs::samples::{Samples, value};
 use crate::model::Dataset;
 
 /// Headers of every response: the names among the document's headers are the headers' own.
@@ -20,9 +21,17 @@ pub fn headers() -> Value {
         ("RateLimit-Remaining", header("Requests left in the current minute", count())),
         ("RateLimit-Reset", header("Seconds until the minute resets", count())),
         ("ETag", header("Changes exactly when the content does; send it back in `If-None-Match`", string())),
-        ("X-Sync-Token", header("The change-feed position of the file: continue with it as `since`", string())),
+        (
+            "X-Sync-Token",
+            header(
+                "The change-feed position of the file: continue with it as `since`",
+                component("schemas", "SyncToken"),
+            ),
+        ),
         ("X-Record-Count", header("Number of records in the file", count())),
         ("Content-Disposition", header("A name for the file, with the dataset and the date", string())),
+        ("Accept-Ranges", header("A part of the file may be asked for", json!({"type": "string", "const": "bytes"}))),
+        ("Content-Range", header("Which bytes these are, and of how many", string())),
         ("Retry-After", header("Seconds to wait before the next request", count())),
         (
             "WWW-Authenticate",
@@ -41,9 +50,13 @@ pub fn all(contract: &Contract) -> Value {
         "description": "Nothing changed since the answer with the ETag that was sent; no body",
         "headers": header_refs(&["ETag"]),
     });
+    let mut beyond = problem(StatusCode::BAD_REQUEST, [Code::InvalidRequest.info()].into_iter());
+    beyond["description"] = json!("The range lies beyond the end of the file");
+    beyond["headers"]["Content-Range"] = component("headers", "Content-Range");
     let statuses = contract.codes.iter().map(|info| info.status).filter(|status| *status != StatusCode::BAD_REQUEST);
     let problems = statuses.map(|status| (response_name(status), problem(status, contract.codes.iter())));
-    object([(response_name(StatusCode::NOT_MODIFIED), not_modified)].into_iter().chain(problems))
+    let others = [(StatusCode::NOT_MODIFIED, not_modified), (StatusCode::RANGE_NOT_SATISFIABLE, beyond)];
+    object(others.map(|(status, response)| (response_name(status), response)).into_iter().chain(problems))
 }
 
 /// What the response of a status is called among the document's components.
@@ -67,7 +80,7 @@ pub fn names(dataset: Dataset) -> (&'static str, &'static str) {
 }
 
 /// The response of status 200.
-pub fn ok(resource: Resource) -> Value {
+pub fn ok(resource: Resource, samples: Option<&Samples>) -> Value {
     let (description, schema) = match resource {
         Resource::List(dataset) => ("A page of records", format!("{}Page", names(dataset).1)),
         Resource::Record(dataset) => ("The record", format!("{}Single", names(dataset).1)),
@@ -75,25 +88,40 @@ pub fn ok(resource: Resource) -> Value {
         Resource::TherapyAreas => ("All therapy areas", "TherapyAreaList".to_owned()),
         Resource::Tags => ("All tags", "TagList".to_owned()),
         Resource::Organizations => ("All organizations", "OrganizationList".to_owned()),
-        Resource::Status | Resource::Docs => ("The service is up", "Status".to_owned()),
-        Resource::Export => return ok_file(),
+        Resource::Status | Resource::Docs | Resource::Explorer => ("The service is up", "Status".to_owned()),
+        Resource::Export => return file(false, samples),
     };
     let more_headers: &[&str] = if resource.is_revalidatable() { &["ETag"] } else { &[] };
+    let mut content = json!({"schema": component("schemas", &schema)});
+    if let Some(answer) = samples.and_then(|samples| value(&samples.answer(resource)?)) {
+        content["example"] = answer;
+    }
     json!({
         "description": description,
         "headers": header_refs(more_headers),
-        "content": {"application/json": {"schema": component("schemas", &schema)}},
+        "content": {"application/json": content},
     })
 }
 
-fn ok_file() -> Value {
+/// The response with a file, or with a part of one, of status 206.
+pub fn file(is_part: bool, samples: Option<&Samples>) -> Value {
+    let description =
+        if is_part { "The part that was asked for with `Range`" } else { "The file, whole or not at all" };
+    let common = ["ETag", "Accept-Ranges", "X-Sync-Token", "X-Record-Count", "Content-Disposition"];
+    let examples = Dataset::ALL.map(|dataset| {
+        let csv = samples.and_then(|samples| samples.csv(dataset)).unwrap_or_default();
+        (dataset.as_str(), json!({"summary": names(dataset).0, "value": csv}))
+    });
+    let headers: Vec<&str> = common.into_iter().chain(is_part.then_some("Content-Range")).collect();
     json!({
-        "description": "The file, whole or not at all",
-        "headers": header_refs(&["X-Sync-Token", "X-Record-Count", "Content-Disposition"]),
+        "description": description,
+        "headers": header_refs(&headers),
         "content": {
-            // An empty schema is how OpenAPI 3.1 describes bytes.
-            "application/gzip": {"schema": {}},
-            "text/csv": {"schema": {"type": "string"}},
+            // OpenAPI 3.1 says `contentMediaType`; generators of clients know `format`.
+            "application/gzip": {
+                "schema": {"type": "string", "format": "binary", "contentMediaType": "application/gzip"},
+            },
+            "text/csv": {"schema": {"type": "string"}, "examples": object(examples)},
         },
     })
 }

@@ -5,11 +5,14 @@ use serde_json::{Map, Value, json};
 use super::values::{component, object};
 use crate::docs::fields::{FieldDoc, group_note, record_fields, reference_fields, status_meaning};
 use crate::model::{ConferenceFields, Dataset, DateStatus, Id, JournalFields, OrganizationFields, TagFields};
+use crate::token::{CURSOR_CHARS, SYNC_TOKEN_CHARS};
 
 /// The document's schemas.
 pub fn all() -> Value {
     let mut schemas = vec![
         ("Id", id()),
+        ("Cursor", opaque(CURSOR_CHARS, "The end of a list page")),
+        ("SyncToken", opaque(SYNC_TOKEN_CHARS, "A position in a change feed")),
         ("Timestamp", timestamp()),
         ("DateStatus", date_status()),
         ("Organization", row("An organization", &reference_fields::<OrganizationFields>())),
@@ -41,6 +44,15 @@ pub fn all() -> Value {
 
 fn id() -> Value {
     json!({"type": "integer", "format": "int64", "minimum": Id::MIN.get(), "maximum": Id::MAX.get()})
+}
+
+/// What the service gives and takes back unchanged: base64url (RFC 4648, section 5).
+fn opaque(characters: usize, description: &str) -> Value {
+    json!({
+        "type": "string",
+        "pattern": format!("^[A-Za-z0-9_-]{{{characters}}}$"),
+        "description": format!("{description}. Opaque: send it back as it came"),
+    })
 }
 
 fn timestamp() -> Value {
@@ -131,7 +143,7 @@ fn page_of(record: &str) -> Value {
         "data": {"type": "array", "items": component("schemas", record), "description": "Records of the page"},
         "has_more": {"type": "boolean", "description": "True when another page exists"},
         "next_cursor": {
-            "type": ["string", "null"],
+            "anyOf": [component("schemas", "Cursor"), {"type": "null"}],
             "description": "Opaque value to pass as `cursor` to get the next page; null on the last one",
         },
     }))
@@ -149,7 +161,7 @@ fn changes_of(record: &str) -> Value {
             "description": "True when the caller should call again at once with `next_sync_token`",
         },
         "next_sync_token": {
-            "type": "string",
+            "allOf": [component("schemas", "SyncToken")],
             "description": "Opaque position to save after applying the page, and to send as `since` next time",
         },
     }))

@@ -25,7 +25,7 @@ const STATUSES: [(&str, &[&str]); 11] = [
     ("/journals", &["200", "304", "400", "401", "403", "429"]),
     ("/journals/{id}", &["200", "304", "401", "403", "404", "429"]),
     ("/journals/changes", &["200", "400", "401", "403", "410", "429"]),
-    ("/exports/{dataset}", &["200", "400", "401", "403", "429"]),
+    ("/exports/{dataset}", &["200", "206", "304", "400", "401", "403", "416", "429"]),
     ("/reference/therapy-areas", &["200", "401", "403"]),
     ("/reference/tags", &["200", "400", "401", "403"]),
     ("/reference/organizations", &["200", "400", "401", "403"]),
@@ -59,7 +59,7 @@ fn parameters_are_those_of_the_contract() {
         ("/journals", "limit cursor updated_since q If-None-Match"),
         ("/journals/{id}", "id If-None-Match"),
         ("/journals/changes", "since updated_since limit"),
-        ("/exports/{dataset}", "dataset format"),
+        ("/exports/{dataset}", "dataset format If-None-Match Range If-Range"),
         ("/reference/therapy-areas", "If-None-Match"),
         ("/reference/tags", "dataset type If-None-Match"),
         ("/reference/organizations", "dataset If-None-Match"),
@@ -124,6 +124,46 @@ fn examples_of_problems_are_problems() {
 }
 
 #[test]
+fn examples_of_answers_fit_their_schemas() {
+    let document = sample();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        let content = item["get"]["responses"]["200"]["content"].as_object().unwrap();
+        if path == "/exports/{dataset}" {
+            for dataset in ["conferences", "journals"] {
+                let csv = content["text/csv"]["examples"][dataset]["value"].as_str().unwrap();
+                assert!(csv.starts_with("\u{feff}id,name,abbv,") && csv.lines().count() == 2, "{csv}");
+            }
+            continue;
+        }
+        let schema = content["application/json"]["schema"]["$ref"].as_str().unwrap();
+        let example = &content["application/json"]["example"];
+        assert!(!example.is_null(), "{path}");
+        assert_valid(&document, schema.rsplit('/').next().unwrap(), example);
+    }
+}
+
+#[test]
+fn patterns_take_the_tokens_that_are_made_and_no_others() {
+    use crate::docs::samples::Samples;
+    use crate::model::Dataset::Journals;
+    let document = sample();
+    let samples = Samples::new().unwrap();
+    let (token, cursor) = (samples.sync_token(Journals), samples.cursor(Journals));
+    assert_valid(&document, "SyncToken", &json!(token));
+    assert_valid(&document, "Cursor", &json!(cursor));
+    for (schema, wrong) in [
+        ("SyncToken", cursor.clone()),
+        ("SyncToken", token.replace(&token[5..6], "+")),
+        ("SyncToken", format!("{token}=")),
+        ("SyncToken", String::new()),
+        ("Cursor", token),
+        ("Cursor", cursor[1..].to_owned()),
+    ] {
+        assert!(!validator(&document, schema).is_valid(&json!(wrong)), "{schema} {wrong}");
+    }
+}
+
+#[test]
 fn the_time_pattern_takes_what_the_service_takes() {
     let pattern = jsonschema::validator_for(&json!({"pattern": parameters::TIME_PATTERN})).unwrap();
     for text in [
@@ -156,12 +196,17 @@ fn rendered_records_fit_their_schemas() {
         let page = json!({"data": [record], "has_more": false, "next_cursor": null});
         assert_valid(&document, "ConferencePage", &page);
         let tombstone = json!({"id": 7, "deleted": true, "changed_at": "2026-03-15T09:30:00Z"});
-        let changes = json!({"data": [tombstone, record], "has_more": true, "next_sync_token": "opaque"});
+        let token = "x".repeat(crate::token::SYNC_TOKEN_CHARS);
+        let changes = json!({"data": [tombstone, record], "has_more": true, "next_sync_token": token});
         assert_valid(&document, "ConferenceChanges", &changes);
     }
     for record in rendered_journals() {
         assert_valid(&document, "Journal", &record);
-        assert_valid(&document, "JournalPage", &json!({"data": [record], "has_more": true, "next_cursor": "opaque"}));
+        assert_valid(
+            &document,
+            "JournalPage",
+            &json!({"data": [record], "has_more": true, "next_cursor": "x".repeat(crate::token::CURSOR_CHARS)}),
+        );
     }
     let references = references();
     for reference in references.organizations.values().map(|found| &found.json) {

@@ -53,15 +53,19 @@ pub fn fill(template: &str, values: &[(&str, String)]) -> String {
     html
 }
 
-/// A whole page around its body.
-pub fn frame(title: &str, body: &str) -> String {
-    let title = escape(title);
+/// A whole page around its body. `root` leads from the page to `/`: links are relative, so that they work wherever the
+/// server is reached.
+pub fn frame(title: &str, root: &str, body: &str) -> String {
+    let (title, root) = (escape(title), escape(root));
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <link rel=\"icon\" href=\"data:,\">\n\
-         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n{body}</body>\n</html>\n"
+         <title>{title}</title>\n<style>\n{STYLE}</style>\n<script src=\"{root}docs/copy.js\" defer></script>\n</head>\n<body>\n\
+         <header><a class=\"home\" href=\"{root}\">medfeed</a> <a href=\"{root}docs\">Guide and reference</a> \
+         <a href=\"{root}docs/errors\">Errors</a> <a href=\"{root}openapi.json\">OpenAPI</a></header>\n\
+         {body}</body>\n</html>\n"
     )
 }
 

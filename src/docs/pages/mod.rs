@@ -1,4 +1,4 @@
-//! The documentation as HTML: plain, self-contained pages without scripts.
+//! The documentation as HTML: plain, self-contained pages, which need no script.
 //!
 //! Prose stands in `reference.html`, tables are made from the model and the contract.
 //! In reading order:
@@ -12,22 +12,28 @@ use self::html::{escape, fill, frame, inline};
 use super::fields::{record_fields, reference_fields};
 use crate::contract::{CodeInfo, Contract};
 use crate::docs::examples;
-use crate::model::{ConferenceFields, DateStatus, JournalFields, OrganizationFields, TagFields};
+use crate::docs::samples::{Samples, indented};
+use crate::model::{ConferenceFields, Dataset, DateStatus, JournalFields, OrganizationFields, TagFields};
 
-/// The client of the reference page, which readers may copy. It is a file of its own so that it can be run.
-const CLIENT: &str = include_str!("client.py");
-
-/// What links call the reference page.
-const GUIDE: &str = "Guide and reference";
+/// The client of the reference page, which readers may copy: the example that is tested.
+pub const CLIENT: &str = include_str!("../../../examples/follow.py");
 
 /// `/docs`: everything that a caller needs, on one page.
 pub fn reference(contract: &Contract, public_url: &str) -> String {
     let base_url = format!("{public_url}/v1");
+    let samples = Samples::new();
+    let sample = |render: fn(&Samples) -> Vec<u8>| samples.as_ref().map(render).unwrap_or_default();
+    let indented = |render| tables::listing(&indented(&sample(render)));
     let values = [
         ("base_url", escape(&base_url)),
         ("public_url", escape(public_url)),
-        ("client", escape(&CLIENT.replace("{{base_url}}", &base_url))),
-        ("endpoints", tables::endpoints(contract)),
+        ("client", tables::listing(CLIENT)),
+        ("tombstone", escape(&String::from_utf8_lossy(&sample(Samples::tombstone)))),
+        ("conference_example", indented(|samples| samples.record(Dataset::Conferences))),
+        ("journal_example", indented(|samples| samples.record(Dataset::Journals))),
+        ("dlt", tables::listing(include_str!("../../../examples/dlt/medfeed_dlt.py"))),
+        ("airbyte", tables::listing(include_str!("../../../examples/airbyte/manifest.yaml"))),
+        ("endpoints", tables::endpoints(contract, samples.as_ref())),
         ("conference_fields", tables::fields(&record_fields::<ConferenceFields>())),
         ("journal_fields", tables::fields(&record_fields::<JournalFields>())),
         ("organization_fields", tables::fields(&reference_fields::<OrganizationFields>())),
@@ -35,25 +41,24 @@ pub fn reference(contract: &Contract, public_url: &str) -> String {
         ("date_confidence", tables::date_confidence(&DateStatus::ALL)),
         ("errors", tables::errors(contract.codes, "docs/errors/")),
     ];
-    frame("medfeed: guide and reference", &fill(include_str!("reference.html"), &values))
+    frame("medfeed: guide and reference", "./", &fill(include_str!("reference.html"), &values))
 }
 
 /// `/docs/errors`: all error codes.
 pub fn error_index(contract: &Contract) -> String {
     let body = format!(
-        "<main class=\"narrow\">{}<h1>Errors</h1>\n\
+        "<main class=\"narrow\"><h1>Errors</h1>\n\
          <p>Every error has an HTTP status of its own and a body of type <code>application/problem+json</code>. Its \
          <code>type</code> is the address of one of these pages.</p>\n{}</main>\n",
-        back(&[("../docs", GUIDE)]),
         tables::errors(contract.codes, "errors/")
     );
-    frame("medfeed: errors", &body)
+    frame("medfeed: errors", "../", &body)
 }
 
 /// `/docs/errors/<code>`: one error code.
 pub fn error(contract: &Contract, info: &CodeInfo, public_url: &str) -> String {
     let body = format!(
-        "<main class=\"narrow\">{back}<p class=\"kicker\">{status} · <code>{code}</code></p>\n\
+        "<main class=\"narrow\"><p class=\"kicker\">{status} · <code>{code}</code></p>\n\
          <h1>{title}</h1>\n\
          <h2>What it means</h2>\n<p>{condition}</p>\n\
          <h2>What to do</h2>\n<p>{remedy}</p>\n\
@@ -61,7 +66,6 @@ pub fn error(contract: &Contract, info: &CodeInfo, public_url: &str) -> String {
          Content-Type: application/problem+json\n\n{example}</code></pre>\n\
          <p>Decide by the status and by the last part of <code>type</code>. The text of <code>detail</code> is for \
          people and may change. Quote <code>request_id</code> when you ask the operator.</p></main>\n",
-        back = back(&[("../../docs", GUIDE), ("../errors", "Errors")]),
         // With its reason phrase.
         status = info.status,
         code = escape(info.name),
@@ -72,14 +76,23 @@ pub fn error(contract: &Contract, info: &CodeInfo, public_url: &str) -> String {
         example =
             escape(&serde_json::to_string_pretty(&examples::problem(contract, info, public_url)).unwrap_or_default()),
     );
-    frame(&format!("medfeed: {}", info.name), &body)
+    frame(&format!("medfeed: {}", info.name), "../../", &body)
 }
 
-/// The way back, above the heading.
-fn back(steps: &[(&str, &str)]) -> String {
-    let links: Vec<String> =
-        steps.iter().map(|(url, title)| format!("<a href=\"{}\">{}</a>", escape(url), escape(title))).collect();
-    format!("<p class=\"back\">{}</p>\n", links.join(" › "))
+/// What browsers get for a page that does not exist.
+pub fn not_found(path: &str) -> String {
+    // However deep the path is, the links lead to the top of the server as it was reached.
+    let root = match path.matches('/').count() {
+        0 | 1 => "./".to_owned(),
+        slashes => "../".repeat(slashes - 1),
+    };
+    let link = escape(&root);
+    let body = format!(
+        "<main class=\"narrow\"><p class=\"kicker\">404 Not Found</p>\n<h1>There is no such page</h1>\n\
+         <p>Go to the <a href=\"{link}\">start page</a> or to the <a href=\"{link}docs\">guide and reference</a>. The API \
+         itself stands below <code>/v1</code>.</p></main>\n"
+    );
+    frame("medfeed: no such page", &root, &body)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::html::{escape, inline};
 use crate::contract::{Absent, CodeInfo, Contract, Parameter};
 use crate::docs::fields::{FieldDoc, status_date, status_meaning};
+use crate::docs::samples::{Samples, indented};
 use crate::model::DateStatus;
 
 /// The fields of a kind of row.
@@ -30,11 +31,15 @@ pub fn errors(codes: &[CodeInfo], folder: &str) -> String {
 }
 
 /// All endpoints with their parameters and statuses.
-pub fn endpoints(contract: &Contract) -> String {
+pub fn endpoints(contract: &Contract, samples: Option<&Samples>) -> String {
     let mut html = String::new();
     for endpoint in contract.endpoints {
-        html.push_str(&format!("<section class=\"endpoint\"><h3>{}</h3>\n", code(&format!("GET {}", endpoint.path()))));
-        html.push_str(&format!("<p>{}.</p>\n", inline(endpoint.summary)));
+        html.push_str(&format!(
+            "<details class=\"endpoint\" id=\"{}\"><summary>{} <span>{}</span></summary>\n",
+            escape(endpoint.operation),
+            code(&format!("GET {}", endpoint.path())),
+            inline(endpoint.summary)
+        ));
         for paragraph in endpoint.description.split("\n\n") {
             html.push_str(&format!("<p>{}</p>\n", inline(paragraph)));
         }
@@ -44,7 +49,11 @@ pub fn endpoints(contract: &Contract) -> String {
         }
         let statuses = contract.statuses_of(endpoint);
         let statuses: Vec<String> = statuses.iter().map(|status| code(status.as_str())).collect();
-        html.push_str(&format!("<p class=\"statuses\">Statuses: {}</p></section>\n", statuses.join(" ")));
+        html.push_str(&format!("<p class=\"statuses\">Statuses: {}</p>\n", statuses.join(" ")));
+        if let Some(answer) = samples.and_then(|samples| samples.answer(endpoint.resource)) {
+            html.push_str(&format!("<p>An answer:</p>\n{}", listing(&indented(&answer))));
+        }
+        html.push_str("</details>\n");
     }
     html
 }
@@ -60,17 +69,24 @@ fn parameter(parameter: &Parameter) -> [String; 4] {
     [name, parameter.location.to_string(), values, inline(parameter.note)]
 }
 
+/// A block of code.
+pub fn listing(text: &str) -> String {
+    format!("<pre><code>{}</code></pre>\n", escape(text))
+}
+
 fn code(text: &str) -> String {
     format!("<code>{}</code>", escape(text))
 }
 
-/// A table. Wide ones scroll within their own box, not the page.
-fn table<const N: usize>(titles: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
+/// A table. On narrow screens every row becomes a card, whose cells show their column's title.
+pub fn table<const N: usize>(titles: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
     let head: String = titles.iter().map(|title| format!("<th scope=\"col\">{}</th>", escape(title))).collect();
-    let mut html = format!("<div class=\"table\"><table><thead><tr>{head}</tr></thead><tbody>\n");
+    let mut html = format!("<table><thead><tr>{head}</tr></thead><tbody>\n");
     for row in rows {
-        let cells: String = row.iter().map(|cell| format!("<td>{cell}</td>")).collect();
+        let titled = titles.iter().zip(&row);
+        let cells: String =
+            titled.map(|(title, cell)| format!("<td data-label=\"{}\">{cell}</td>", escape(title))).collect();
         html.push_str(&format!("<tr>{cells}</tr>\n"));
     }
-    html + "</tbody></table></div>\n"
+    html + "</tbody></table>\n"
 }

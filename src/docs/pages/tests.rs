@@ -9,17 +9,33 @@ use crate::docs::{fields, find_page};
 const PUBLIC_URL: &str = "https://feed.example.org";
 
 fn all(public_url: &str) -> Vec<String> {
-    let mut pages = vec![reference(&CONTRACT, public_url), error_index(&CONTRACT)];
+    let mut pages = vec![reference(&CONTRACT, public_url), error_index(&CONTRACT), not_found("/a/b\"><script>")];
     pages.extend(CONTRACT.codes.iter().map(|info| error(&CONTRACT, info, public_url)));
     pages
 }
 
 #[test]
-fn nothing_is_loaded_from_anywhere() {
+fn nothing_is_loaded_but_the_one_script() {
     for page in all(PUBLIC_URL) {
-        for forbidden in
-            ["<script", "<img", "<iframe", "<object", "@import", "url(", "@font-face", " src=", "javascript:"]
-        {
+        let scripts: Vec<&str> =
+            page.split("<script").skip(1).filter_map(|rest| rest.split_once('>')).map(|(tag, _)| tag).collect();
+        assert_eq!(scripts.len(), 1, "{page}");
+        let path = scripts[0].strip_prefix(" src=\"").and_then(|rest| rest.strip_suffix("docs/copy.js\" defer"));
+        assert!(path.unwrap().split("../").all(|rest| rest.is_empty() || rest == "./"), "{}", scripts[0]);
+        assert!(page.contains(" defer></script>"), "nothing stands within the element");
+        let page = page.replacen("<script src=", "", 1);
+        for forbidden in [
+            "<script",
+            "<img",
+            "<iframe",
+            "<object",
+            "@import",
+            "url(",
+            "@font-face",
+            " src=",
+            "javascript:",
+            " onclick",
+        ] {
             assert!(!page.contains(forbidden), "{forbidden} in\n{page}");
         }
         // The one `<link>` keeps browsers from asking for an icon.
@@ -46,23 +62,37 @@ fn elements_are_closed_in_order() {
 #[test]
 fn every_place_of_the_template_is_filled() {
     let page = reference(&CONTRACT, PUBLIC_URL);
-    assert!(!page.contains("{{") && !page.contains("}}"));
+    for place in include_str!("reference.html").split("{{").skip(1) {
+        let (name, _) = place.split_once("}}").unwrap();
+        assert!(!page.contains(&format!("{{{{{name}}}}}")), "{name}");
+    }
     assert!(page.contains("https://feed.example.org/v1/conferences?year=2026&amp;country=Germany"));
-    assert!(page.contains("BASE = &quot;https://feed.example.org/v1&quot;"));
+    assert!(page.contains("python3 follow.py &#39;https://feed.example.org&#39;".replace("&#39;", "'").as_str()));
+    for text in
+        ["&quot;id&quot;: 4711,", "&quot;impact_factor&quot;: 37.6,", "{&quot;id&quot;:4685,&quot;deleted&quot;:true,"]
+    {
+        assert!(page.contains(text), "{text}");
+    }
 }
 
 #[test]
 fn every_link_leads_somewhere() {
-    let mut paths = vec!["/docs".to_owned(), "/docs/errors".to_owned()];
-    paths.extend(CONTRACT.codes.iter().map(|info| format!("/docs/errors/{}", info.name)));
-    for path in paths {
-        let page = String::from_utf8(find_page(&CONTRACT, &path, PUBLIC_URL).unwrap().body).unwrap();
+    let mut pages = vec![("/docs".to_owned(), reference(&CONTRACT, PUBLIC_URL))];
+    pages.push(("/docs/errors".to_owned(), error_index(&CONTRACT)));
+    for info in CONTRACT.codes {
+        pages.push((format!("/docs/errors/{}", info.name), error(&CONTRACT, info, PUBLIC_URL)));
+    }
+    pages.extend(["/x", "/x/", "/x/y/z", "//x"].map(|path| (path.to_owned(), not_found(path))));
+    for (path, page) in pages {
         let ids: BTreeSet<&str> = page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
-        for target in page.split("<a href=\"").skip(1).filter_map(|rest| rest.split('"').next()) {
+        let targets = page.split(" href=\"").chain(page.split(" src=\"").skip(1)).skip(1);
+        for target in targets.filter_map(|rest| rest.split('"').next()).filter(|target| *target != "data:,") {
             match target.strip_prefix('#') {
                 Some(id) => assert!(ids.contains(id), "{target} in {path}"),
                 None => {
-                    assert!(find_page(&CONTRACT, &followed(&path, target), PUBLIC_URL).is_some(), "{target} in {path}")
+                    let found = followed(&path, target);
+                    // The start page is none of the documentation's.
+                    assert!(found == "/" || find_page(&CONTRACT, &found, PUBLIC_URL).is_some(), "{target} in {path}")
                 }
             }
         }
@@ -71,15 +101,9 @@ fn every_link_leads_somewhere() {
 
 /// Where a relative link leads.
 fn followed(path: &str, target: &str) -> String {
-    let mut steps: Vec<&str> = path.split('/').collect();
-    steps.pop();
-    for step in target.split('/') {
-        match step {
-            ".." => drop(steps.pop()),
-            _ => steps.push(step),
-        }
-    }
-    steps.join("/")
+    let base = url::Url::parse("https://feed.example.org").unwrap();
+    let page = url::Url::parse(&format!("{}{path}", base.as_str().trim_end_matches('/'))).unwrap();
+    page.join(target).unwrap().path().to_owned()
 }
 
 #[test]
@@ -88,23 +112,27 @@ fn every_field_parameter_and_code_is_on_the_reference_page() {
     let conference = fields::record_fields::<ConferenceFields>();
     let journal = fields::record_fields::<JournalFields>();
     for field in conference.iter().chain(&journal) {
-        assert!(page.contains(&format!("<td><code>{}</code></td>", field.name)), "{}", field.name);
+        assert!(page.contains(&format!("<td data-label=\"Field\"><code>{}</code></td>", field.name)), "{}", field.name);
     }
     for status in DateStatus::ALL {
-        assert!(page.contains(&format!("<td><code>{status}</code></td>")), "{status}");
+        assert!(page.contains(&format!("<td data-label=\"Value\"><code>{status}</code></td>")), "{status}");
     }
     for info in CONTRACT.codes {
         assert!(page.contains(&format!("href=\"docs/errors/{}\"", info.name)), "{}", info.name);
     }
     for parameter in CONTRACT.endpoints.iter().flat_map(|endpoint| endpoint.all_parameters()) {
-        assert!(page.contains(&format!("<td><code>{}</code>", parameter.name)), "{}", parameter.name);
+        assert!(
+            page.contains(&format!("<td data-label=\"Parameter\"><code>{}</code>", parameter.name)),
+            "{}",
+            parameter.name
+        );
     }
 }
 
 #[test]
 fn what_the_operator_gives_is_escaped() {
     for page in all("https://\"><script>alert('x')</script>") {
-        assert!(!page.contains("<script"), "{page}");
+        assert!(!page.contains("<script>"), "{page}");
     }
 }
 

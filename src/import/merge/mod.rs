@@ -3,8 +3,8 @@
 //! What is linked is resolved first, since a linked name means the row that has it after the run (`references`); then each record is
 //! merged with its stored values (`records`); last, what is removed is checked against what still links it.
 
-mod countries;
-mod formulas;
+#[cfg(test)]
+mod lint_tests;
 mod records;
 mod references;
 mod removals;
@@ -15,6 +15,7 @@ use self::records::{Links, MergedRecords, merge_records};
 use self::references::{Resolved, resolve};
 use self::removals::Removals;
 pub use self::removals::{Options, TooManyRemovals};
+use super::lint::Lint;
 use super::report::{BadRows, Finding};
 use super::rows::{Edit, Row, Rows};
 use super::statement::{Link, LinkList};
@@ -52,17 +53,17 @@ pub enum Refusal {
 /// When a rule is broken; then every bad row is told, those met by reading included.
 pub fn merge<C: Curation>(rows: Rows, curation: &C, options: &Options) -> Result<Merged, Refusal> {
     let Rows { organizations, tags, conferences, journals, mut bad, mut warnings } = rows;
+    let mut lint = Lint::new(options.extent);
     let stored = curation.references();
 
     let mut organization_objects = Vec::new();
     let mut tag_objects = Vec::new();
     collect_objects(&conferences, &mut organization_objects, &mut tag_objects);
     collect_objects(&journals, &mut organization_objects, &mut tag_objects);
-    let organizations = resolve(organizations, &organization_objects, &stored.organizations, &mut bad, &mut warnings);
-    let tags = resolve(tags, &tag_objects, &stored.tags, &mut bad, &mut warnings);
+    let organizations = resolve(organizations, &organization_objects, &stored.organizations, &mut bad, &mut lint);
+    let tags = resolve(tags, &tag_objects, &stored.tags, &mut bad, &mut lint);
 
-    let mut links =
-        Links { organizations: &organizations, tags: &tags, options, bad: &mut bad, warnings: &mut warnings };
+    let mut links = Links { organizations: &organizations, tags: &tags, options, bad: &mut bad, lint: &mut lint };
     let conferences = merge_records(conferences, curation, &mut links)?;
     let journals = merge_records(journals, curation, &mut links)?;
 
@@ -81,9 +82,11 @@ pub fn merge<C: Curation>(rows: Rows, curation: &C, options: &Options) -> Result
     if !too_many.is_empty() {
         return Err(Refusal::TooManyRemovals(TooManyRemovals(too_many)));
     }
-    if !conferences.rows.is_empty() {
-        countries::warn_of_spellings(&conferences, &curation.countries()?, &mut warnings);
-    }
+    organizations.pass_untouched(&mut lint);
+    tags.pass_untouched(&mut lint);
+    conferences.pass_untouched(curation, &mut lint)?;
+    journals.pass_untouched(curation, &mut lint)?;
+    warnings.extend(lint.finish(curation.licenses()));
     let batch = Batch {
         organizations: organizations.into_rows(),
         tags: tags.into_rows(),

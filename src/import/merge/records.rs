@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::formulas::warn_of_formulas;
 use super::references::Resolved;
 use super::removals::{Options, Removals};
-use crate::import::report::{BadRows, Finding, Position, RowFaults};
+use crate::import::lint::{Extent, Lint, Linted, Place};
+use crate::import::report::{BadRows, Position, RowFaults};
 use crate::import::rows::{Edit, Row};
 use crate::import::statement::LinkList;
 use crate::model::{Curated, Id, OrganizationFields, RecordFields, ReferenceKind, TagFields};
@@ -18,7 +18,7 @@ pub(super) struct Links<'a> {
     pub tags: &'a Resolved<'a, TagFields>,
     pub options: &'a Options,
     pub bad: &'a mut BadRows,
-    pub warnings: &'a mut Vec<Finding>,
+    pub lint: &'a mut Lint,
 }
 
 /// The records of a dataset that the run states.
@@ -28,9 +28,23 @@ pub(super) struct MergedRecords<F> {
     /// Their positions in the files, bad rows included.
     pub positions: HashMap<Id, Position>,
     pub removals: Removals,
+    /// Whether any record that stays differs from the stored one.
+    has_changes: bool,
 }
 
-impl<F: RecordFields> MergedRecords<F> {
+impl<F: RecordFields + Linted> MergedRecords<F> {
+    /// Has the run's records compared with those that it leaves alone.
+    pub fn pass_untouched<C: Curation>(&self, curation: &C, lint: &mut Lint) -> Result<(), StoreError> {
+        if !self.has_changes {
+            return Ok(());
+        }
+        curation.for_each_record::<F>(&mut |record| {
+            if !self.positions.contains_key(&record.id()) && !self.rows.contains_key(&record.id()) {
+                lint.pass(&record);
+            }
+        })
+    }
+
     /// Whether a record that links an organization or tag in the database does so after the run.
     pub fn links_after(&self, record: Id, kind: ReferenceKind, id: Id) -> bool {
         match self.rows.get(&record) {
@@ -43,7 +57,7 @@ impl<F: RecordFields> MergedRecords<F> {
 }
 
 /// Merges the rows of a dataset with their stored values.
-pub(super) fn merge_records<F: RecordFields, C: Curation>(
+pub(super) fn merge_records<F: RecordFields + Linted, C: Curation>(
     rows: Vec<Row<F>>,
     curation: &C,
     links: &mut Links<'_>,
@@ -53,7 +67,7 @@ pub(super) fn merge_records<F: RecordFields, C: Curation>(
     let removes = rows.iter().any(|row| matches!(row.edit, Edit::Remove));
     let stored_ids = if replaces || removes { curation.record_ids(F::DATASET)? } else { BTreeSet::new() };
 
-    let mut merged = BTreeMap::new();
+    let (mut merged, mut has_changes) = (BTreeMap::new(), false);
     let mut positions: HashMap<Id, Position> = HashMap::with_capacity(rows.len());
     for row in rows {
         if let Some(first) = positions.get(&row.id) {
@@ -84,7 +98,8 @@ pub(super) fn merge_records<F: RecordFields, C: Curation>(
                 if !row.is_bad && !faults.found() {
                     match Curated::new(row.id, fields) {
                         Ok(record) => {
-                            warn_of_formulas(&row.position, "name", stored.as_ref(), &record, links.warnings);
+                            links.lint.look(&Place::File(row.position.clone()), None, stored.as_ref(), &record);
+                            has_changes |= links.options.extent == Extent::All || stored.as_ref() != Some(&record);
                             merged.insert(row.id, Some(record));
                         }
                         Err(broken) => faults.push_faults(None, &broken),
@@ -99,5 +114,5 @@ pub(super) fn merge_records<F: RecordFields, C: Curation>(
     }
     let removed = merged.values().filter(|row| row.is_none()).count();
     let removals = Removals { dataset: F::DATASET, removed, stored: stored_ids.len() };
-    Ok(MergedRecords { rows: merged, positions, removals })
+    Ok(MergedRecords { rows: merged, positions, removals, has_changes })
 }

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::formulas::warn_of_formulas;
+use crate::import::lint::{Lint, Linted, Place};
 use crate::import::names::nearest;
-use crate::import::report::{BadRows, Finding, Position, RowFaults};
+use crate::import::report::{BadRows, Position, RowFaults};
 use crate::import::rows::{Edit, Row};
 use crate::import::statement::Link;
 use crate::model::reference::{ReferenceFields, Referenced};
@@ -40,12 +40,12 @@ enum Outcome<F> {
 }
 
 /// Merges rows and objects with the stored rows, and checks what must be unique.
-pub(super) fn resolve<'a, F: ReferenceFields>(
+pub(super) fn resolve<'a, F: ReferenceFields + Linted>(
     rows: Vec<Row<F>>,
     objects: &[Object<'_, F>],
     stored: &'a BTreeMap<Id, Referenced<F>>,
     bad: &mut BadRows,
-    warnings: &mut Vec<Finding>,
+    lint: &mut Lint,
 ) -> Resolved<'a, F> {
     let (order, ids_by_label) = (Vec::with_capacity(rows.len()), HashMap::new());
     let mut resolved = Resolved { stored, stated: BTreeMap::new(), order, ids_by_label };
@@ -54,11 +54,20 @@ pub(super) fn resolve<'a, F: ReferenceFields>(
     for (id, Stated { position, field, outcome }) in resolved.in_order() {
         if let Outcome::Stays(row) = outcome {
             let before = stored.get(&id).map(|referenced| &referenced.row);
-            warn_of_formulas(position, field, before, row, warnings);
+            let within = (*field == F::STEM).then_some(*field);
+            lint.look(&Place::File(position.clone()), within, before, row);
         }
     }
     resolved.ids_by_label = resolved.find_labels(bad);
     resolved
+}
+
+impl<F: ReferenceFields + Linted> Resolved<'_, F> {
+    /// Has the run's rows compared with those that it leaves alone.
+    pub fn pass_untouched(&self, lint: &mut Lint) {
+        let untouched = self.stored.iter().filter(|(id, _)| !self.stated.contains_key(id));
+        untouched.for_each(|(_, found)| lint.pass(&found.row));
+    }
 }
 
 impl<F: ReferenceFields> Resolved<'_, F> {

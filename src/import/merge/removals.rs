@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::import::lint::Extent;
 use crate::model::Dataset;
 
 /// What the operator allows.
@@ -11,6 +12,8 @@ pub struct Options {
     pub replace: bool,
     /// Up to how many records of a dataset may be removed, where that is many.
     pub allow_removals: Option<u64>,
+    /// What lint tells of.
+    pub extent: Extent,
 }
 
 /// The datasets of which a run would remove more than a tenth, and more than ten records.

@@ -7,14 +7,15 @@ use std::fs;
 use super::*;
 use crate::import::{Bounds, Source, read_sources};
 use crate::model::reference::{Referenced, References};
-use crate::model::{Curated, Fields, Id, RecordFields, ReferenceKind, Timestamp, flat, json};
+use crate::model::{Curated, Fields, Id, License, RecordFields, ReferenceKind, Timestamp, flat, json};
 
 /// Stands in for the store: everything that a batch brought in.
 #[derive(Default)]
-struct World {
+pub(super) struct World {
     references: References,
     conferences: BTreeMap<Id, Curated<ConferenceFields>>,
     journals: BTreeMap<Id, Curated<JournalFields>>,
+    pub licenses: Vec<License>,
 }
 
 impl Curation for World {
@@ -54,13 +55,20 @@ impl Curation for World {
         Ok([linking(&self.conferences, kind, id), linking(&self.journals, kind, id)].concat())
     }
 
-    fn countries(&self) -> Result<BTreeSet<String>, StoreError> {
-        Ok(self.conferences.values().filter_map(|row| row.fields().country.clone()).collect())
+    fn for_each_record<F: RecordFields>(&self, each: &mut dyn FnMut(Curated<F>)) -> Result<(), StoreError> {
+        for id in self.record_ids(F::DATASET)? {
+            self.find_record::<F>(id)?.into_iter().for_each(&mut *each);
+        }
+        Ok(())
+    }
+
+    fn licenses(&self) -> &[License] {
+        &self.licenses
     }
 }
 
 /// Files are told by a headline `# name` before their lines.
-fn run(world: &World, files: &str, options: Options) -> Result<Merged, Refusal> {
+pub(super) fn run(world: &World, files: &str, options: Options) -> Result<Merged, Refusal> {
     let folder = tempfile::tempdir().unwrap();
     let mut paths = Vec::new();
     for file in files.split("# ").filter(|file| !file.trim().is_empty()) {
@@ -89,7 +97,7 @@ fn run(world: &World, files: &str, options: Options) -> Result<Merged, Refusal> 
     })
 }
 
-fn apply(world: &mut World, batch: Batch) {
+pub(super) fn apply(world: &mut World, batch: Batch) {
     fn set<K: Ord, T, U>(map: &mut BTreeMap<K, T>, edits: BTreeMap<K, Option<U>>, made: impl Fn(U) -> T) {
         for (id, edit) in edits {
             match edit {
@@ -104,10 +112,10 @@ fn apply(world: &mut World, batch: Batch) {
     set(&mut world.journals, batch.journals, |row| row);
 }
 
-const STATUSES: &str =
+pub(super) const STATUSES: &str =
     r#""start_date_status":"check","abstract_due_date_status":"check","late_breaking_due_date_status":"check""#;
 
-fn world() -> World {
+pub(super) fn world() -> World {
     let mut world = World::default();
     let files = format!(
         r#"# organizations.jsonl
@@ -318,7 +326,19 @@ fn what_the_service_gives_out_changes_nothing() {
         r#"{"id":21,"name":"'","sjr":0.30000000000000004,"impact_factor":1e21,"h_index":9007199254740991}"#,
     );
     let merged = run(&world, &nasty, Options::default()).unwrap();
-    assert_eq!(merged.warnings.len(), 2, "{:?}", merged.warnings);
+    let rules: Vec<&str> = merged.warnings.iter().filter_map(|warning| warning.rule).collect();
+    let expected = [
+        "blanks",
+        "formula",
+        "blanks",
+        "formula",
+        "placeholder",
+        "placeholder",
+        "placeholder",
+        "unlikely_number",
+        "area_spelling",
+    ];
+    assert_eq!(rules, expected);
     apply(&mut world, merged.batch);
 
     let folder = tempfile::tempdir().unwrap();
@@ -328,7 +348,7 @@ fn what_the_service_gives_out_changes_nothing() {
         let path = folder.path().join(format!("{stem}.{ending}"));
         fs::write(&path, &content).unwrap();
         let rows = read_sources(&Source::find(&[path], None).unwrap(), &Bounds::default(), &mut |_| {}).unwrap();
-        let Merged { batch, warnings } = merge(rows, &world, &Options { replace: true, allow_removals: None }).unwrap();
+        let Merged { batch, warnings } = merge(rows, &world, &Options { replace: true, ..Options::default() }).unwrap();
         assert!(warnings.is_empty(), "{warnings:?}");
         assert_eq!(batch.conferences.len() + batch.journals.len(), if stem == "conferences" { 3 } else { 2 });
         for (id, row) in batch.conferences {
@@ -373,7 +393,7 @@ fn many_removals_need_leave() {
         ("# conferences.jsonl\n\n".to_owned(), true, None, Ok(0)),
     ];
     for (files, replace, allow_removals, expected) in cases {
-        let outcome = run(&world, &files, Options { replace, allow_removals })
+        let outcome = run(&world, &files, Options { replace, allow_removals, ..Options::default() })
             .map(|merged| merged.batch.conferences.values().filter(|row| row.is_none()).count())
             .map_err(|refusal| refusal.to_string());
         assert_eq!(outcome, expected.map_err(str::to_owned), "{files}");

@@ -63,6 +63,11 @@ pub trait FieldValue: Send + Sync {
         false
     }
 
+    /// The texts in it, as people wrote them.
+    fn texts(&self) -> &[String] {
+        &[]
+    }
+
     /// Appends the value as JSON, its links resolved.
     fn write_json(&self, out: &mut Vec<u8>, links: &dyn LinkTexts);
 

@@ -18,6 +18,10 @@ impl FieldValue for Option<String> {
         json!({"type": "string", "minLength": 1})
     }
 
+    fn texts(&self) -> &[String] {
+        self.as_slice()
+    }
+
     fn write_json(&self, out: &mut Vec<u8>, _links: &dyn LinkTexts) {
         match self {
             Some(text) => push_str(out, text),
@@ -57,6 +61,10 @@ impl FieldValue for Vec<String> {
 
     fn is_list(&self) -> bool {
         true
+    }
+
+    fn texts(&self) -> &[String] {
+        self
     }
 
     fn write_json(&self, out: &mut Vec<u8>, _links: &dyn LinkTexts) {

@@ -61,9 +61,12 @@ fn io_error(path: &Path, source: io::Error) -> StoreError {
 
 fn open_error(path: &Path, error: DatabaseError) -> StoreError {
     use redb::StorageError;
+    let is_empty = path.metadata().is_ok_and(|found| found.len() == 0);
     let reason = match error {
+        DatabaseError::Storage(_) if is_empty => "it is empty".to_owned(),
         DatabaseError::Storage(StorageError::Io(source)) if source.kind() == io::ErrorKind::InvalidData => {
-            source.to_string()
+            let text = source.to_string();
+            if text.contains("magic number") { "it is another kind of file".to_owned() } else { text }
         }
         DatabaseError::Storage(StorageError::Io(source)) if source.kind() == io::ErrorKind::UnexpectedEof => {
             "it is cut short".to_owned()

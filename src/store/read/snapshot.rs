@@ -242,6 +242,11 @@ impl Snapshot {
         licenses
     }
 
+    /// How many records of a dataset a license sees; `None` where it is not licensed.
+    pub fn visible_records(&self, license: &License, dataset: Dataset) -> Option<u64> {
+        Some(self.head(license.feed(dataset)?).ok()?.live)
+    }
+
     /// A key by its hash.
     pub fn find_key(&self, hash: &KeyHash) -> Option<&Arc<KeyRecord>> {
         self.keys.get(hash)

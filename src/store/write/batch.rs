@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{
-    Conference, Curated, Dataset, Id, Journal, Organization, RecordFields, ReferenceKind, References, Tag,
+    Conference, Curated, Dataset, Id, Journal, License, Organization, RecordFields, ReferenceKind, References, Tag,
 };
 use crate::store::StoreError;
 
@@ -42,11 +42,14 @@ pub trait Curation {
     /// When the database cannot be read.
     fn linked_records(&self, kind: ReferenceKind, id: Id) -> Result<Vec<(Dataset, Id)>, StoreError>;
 
-    /// The spellings of countries in use by conferences.
+    /// Calls `each` with every record of a dataset, in the order of their ids.
     ///
     /// # Errors
     /// When the database cannot be read.
-    fn countries(&self) -> Result<BTreeSet<String>, StoreError>;
+    fn for_each_record<F: RecordFields>(&self, each: &mut dyn FnMut(Curated<F>)) -> Result<(), StoreError>;
+
+    /// All licenses, by name.
+    fn licenses(&self) -> &[License];
 }
 
 /// The numbers of rows of one kind by what was done with them.

@@ -5,9 +5,7 @@ use std::collections::BTreeSet;
 use redb::{ReadableTable, ReadableTableMetadata, WriteTransaction};
 
 use crate::model::time::now;
-use crate::model::{
-    ConferenceFields, Curated, Dataset, Id, License, RecordFields, ReferenceKind, References, Timestamp,
-};
+use crate::model::{Curated, Dataset, Id, License, RecordFields, ReferenceKind, References, Timestamp};
 use crate::store::file::open::Writer;
 use crate::store::format::codec::{CommitRow, RecordRow, TableCounts, seal, unseal};
 use crate::store::format::rows::{find_record, load_references, load_rows, read_id};
@@ -82,6 +80,11 @@ impl Edit<'_> {
     /// Whether anything was changed so far.
     pub fn is_empty(&self) -> bool {
         self.next_seq == self.first_seq
+    }
+
+    /// Whether no commit came before: the database is new.
+    pub fn is_first(&self) -> bool {
+        self.first_seq == 1
     }
 
     /// The seconds that the clock is behind the last commit, 0 if it is not. This edit then carries that commit's time, as
@@ -191,17 +194,18 @@ impl Curation for Edit<'_> {
         Ok(linked)
     }
 
-    fn countries(&self) -> Result<BTreeSet<String>, StoreError> {
-        let code = Dataset::Conferences.code();
+    fn for_each_record<F: RecordFields>(&self, each: &mut dyn FnMut(Curated<F>)) -> Result<(), StoreError> {
+        let code = F::DATASET.code();
         let records = self.transaction.open_table(tables::RECORDS)?;
-        let mut countries = BTreeSet::new();
         for entry in records.range((code, 0)..=(code, u64::MAX))? {
-            let row: RecordRow<ConferenceFields> = unseal("records", entry?.1.value())?;
-            if let Some(country) = row.record.into_fields().country {
-                countries.insert(country);
-            }
+            let row: RecordRow<F> = unseal("records", entry?.1.value())?;
+            each(row.record);
         }
-        Ok(countries)
+        Ok(())
+    }
+
+    fn licenses(&self) -> &[License] {
+        &self.licenses
     }
 }
 

@@ -1,43 +1,61 @@
-//! `medfeed demo`: serves real records from a temporary database, with licenses and keys.
+//! `medfeed demo`: serves real records from a temporary database, with licenses and keys, while a curator edits them.
+
+mod edits;
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 use tokio::net::TcpListener;
 
+use self::edits::Curator;
+use super::arguments::parse_listen;
 use super::common::Common;
-use super::output::print_line;
-use super::serve::{LogArgs, NO_RUNTIME};
+use super::output::{note, print_line};
+use super::serve::{LogArgs, NO_RUNTIME, cannot_listen};
 use crate::api::Settings;
+use crate::explorer::Demo;
+use crate::explorer::demo::DemoLicense;
 use crate::import::{self, Bounds, Options, Source};
-use crate::model::{ConferenceFields, Dataset, Scope};
+use crate::model::{ConferenceFields, Dataset, Id, Scope};
+use crate::query::feed::token_now;
 use crate::serve::address::TrustedProxies;
 use crate::serve::{Limits, Setup, Watcher, run_to_end, serve};
 use crate::store::write::licensing::KeySettings;
 use crate::store::{StoreError, Writer};
+use crate::token::Sealer;
+use crate::view::View;
 
 /// The sample data of the folder `data`, embedded in the program.
 const SAMPLE: [(&str, &[u8]); 4] = [
-    ("organizations.csv", include_bytes!("../../data/organizations.csv")),
-    ("tags.csv", include_bytes!("../../data/tags.csv")),
-    ("journals.csv", include_bytes!("../../data/journals.csv")),
-    ("conferences.jsonl", include_bytes!("../../data/conferences.jsonl")),
+    ("organizations.csv", include_bytes!("../../../data/organizations.csv")),
+    ("tags.csv", include_bytes!("../../../data/tags.csv")),
+    ("journals.csv", include_bytes!("../../../data/journals.csv")),
+    ("conferences.jsonl", include_bytes!("../../../data/conferences.jsonl")),
 ];
 
 /// The therapy area of the second, narrower license.
 const NARROW_AREA: &str = "Oncology";
 
+const FULL_LICENSE: &str = "demo";
+const NARROW_LICENSE: &str = "demo-oncology";
+
 /// Arguments of `medfeed demo`.
 #[derive(Debug, Args)]
 pub(super) struct DemoArgs {
     /// Where to listen [default: 127.0.0.1:8080, or a free port where that one is taken]
-    #[arg(long, env = "MEDFEED_LISTEN", value_name = "ADDRESS:PORT")]
+    #[arg(long, env = "MEDFEED_LISTEN", value_name = "ADDRESS:PORT", value_parser = parse_listen)]
     listen: Option<SocketAddr>,
+    /// Open the explorer in a browser
+    #[arg(long)]
+    open: bool,
+    /// Leave the data alone: without this, a curator edits a record every few seconds
+    #[arg(long)]
+    quiet_data: bool,
     #[command(flatten)]
     log: LogArgs,
 }
@@ -48,7 +66,8 @@ struct Sample {
     narrow_key: String,
     conferences: u64,
     journals: u64,
-    conference_id: u64,
+    conference_id: Id,
+    token: String,
 }
 
 pub(super) fn run(common: &Common, args: DemoArgs) -> anyhow::Result<ExitCode> {
@@ -61,9 +80,18 @@ pub(super) fn run(common: &Common, args: DemoArgs) -> anyhow::Result<ExitCode> {
     run_to_end(async {
         let listener = listen(args.listen).await?;
         let url = format!("http://{}", listener.local_addr()?);
-        let settings = Settings::of(&url);
+        let mut settings = Settings::of(&url);
+        let demo = Arc::new(Demo::new(sample.licenses()));
+        settings.demo = Some(Arc::clone(&demo));
         let program = std::env::current_exe()?;
         let commands = format!("{} --db {}", program.display(), database.display());
+        // It ends with the server, before the folder goes.
+        let _curating = if args.quiet_data {
+            None
+        } else {
+            let curator = Curator::new(&database, folder.path().join("edit"), common.wait, sample.conference_id)?;
+            Some(curator.start(demo, Arc::clone(&watcher))?)
+        };
         let setup = Setup {
             listener,
             watcher,
@@ -78,7 +106,10 @@ pub(super) fn run(common: &Common, args: DemoArgs) -> anyhow::Result<ExitCode> {
         };
         serve(setup, move || {
             print_line(&format!("listening on {url}"));
-            print_line(&introduce(&url, &commands, &sample));
+            print_line(&introduce(&url, &commands, &sample, !args.quiet_data));
+            if args.open {
+                open_browser(&url);
+            }
         })
         .await?;
         Ok(ExitCode::SUCCESS)
@@ -86,9 +117,29 @@ pub(super) fn run(common: &Common, args: DemoArgs) -> anyhow::Result<ExitCode> {
     .context(NO_RUNTIME)?
 }
 
+/// Opens a page as the desktop does. A browser that stays in the foreground is not waited for.
+fn open_browser(url: &str) {
+    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let mut command = Command::new(program);
+    command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    if let Err(error) = command.spawn() {
+        note(&format!("warning: `{program}` cannot be run ({error}); open {url} in a browser yourself"));
+    }
+}
+
+impl Sample {
+    /// What the explorer is told.
+    fn licenses(&self) -> Vec<DemoLicense> {
+        let narrow = format!("the conferences in {NARROW_AREA}, and no journal");
+        [(FULL_LICENSE, "everything".to_owned(), &self.full_key), (NARROW_LICENSE, narrow, &self.narrow_key)]
+            .map(|(name, shows, key)| DemoLicense { name, shows, key: key.clone() })
+            .into()
+    }
+}
+
 async fn listen(asked: Option<SocketAddr>) -> anyhow::Result<TcpListener> {
     if let Some(address) = asked {
-        return TcpListener::bind(address).await.with_context(|| format!("{address} cannot be listened on"));
+        return TcpListener::bind(address).await.map_err(|error| cannot_listen(address, error));
     }
     match TcpListener::bind("127.0.0.1:8080").await {
         Ok(listener) => Ok(listener),
@@ -120,34 +171,43 @@ fn load(folder: &Path, database: &Path, wait: Duration) -> anyhow::Result<Sample
         countries: None,
         years: None,
     };
-    edit.set_license("demo", full, None)?;
-    edit.set_license("demo-oncology", narrow, None)?;
-    let (full_key, _) = edit.create_key("demo", KeySettings::default())?;
-    let (narrow_key, _) = edit.create_key("demo-oncology", KeySettings::default())?;
+    edit.set_license(FULL_LICENSE, full, None)?;
+    edit.set_license(NARROW_LICENSE, narrow, None)?;
+    let (full_key, _) = edit.create_key(FULL_LICENSE, KeySettings::default())?;
+    let (narrow_key, _) = edit.create_key(NARROW_LICENSE, KeySettings::default())?;
     edit.describe("the licenses and keys of the demo");
     edit.commit()?;
 
     let snapshot = writer.snapshot()?;
-    let mut conference_id = 1;
+    let mut conference_id = Id::MIN;
     snapshot.for_each_record::<ConferenceFields, StoreError>(|record, _, _| {
         if record.fields().abbv.as_deref() == Some("ASCO") {
-            conference_id = record.id().get();
+            conference_id = record.id();
         }
         Ok(())
     })?;
+    let license = snapshot.find_license_named(FULL_LICENSE).context("the license that was just made is not there")?;
+    let Ok(view) = View::open(&snapshot, license, Dataset::Conferences) else {
+        bail!("the demo's license shows nothing")
+    };
+    let token = Sealer::new(snapshot.secret()).seal_sync_token(&token_now(&view)?);
     Ok(Sample {
         full_key: full_key.reveal().to_owned(),
         narrow_key: narrow_key.reveal().to_owned(),
         conferences: snapshot.dataset_state(Dataset::Conferences).records,
         journals: snapshot.dataset_state(Dataset::Journals).records,
         conference_id,
+        token,
     })
 }
 
-fn introduce(url: &str, commands: &str, sample: &Sample) -> String {
-    let Sample { full_key, narrow_key, conferences, journals, conference_id } = sample;
+fn introduce(url: &str, commands: &str, sample: &Sample, curating: bool) -> String {
+    let Sample { full_key, narrow_key, conferences, journals, conference_id, token } = sample;
+    let curator = if curating { ", while a curator edits the data" } else { "" };
     format!(
         "
+Open {url}/ in a browser: two licenses side by side{curator}.
+
 Serving {conferences} conferences and {journals} journals from a throwaway database. Try, in another terminal:
 
   # how large the datasets are (no key needed)
@@ -165,6 +225,9 @@ Serving {conferences} conferences and {journals} journals from a throwaway datab
   # a full export, and the token to go on from
   curl -H 'X-API-Key: {full_key}' -D headers.txt -o conferences.jsonl.gz {url}/v1/exports/conferences
   grep -i x-sync-token headers.txt
+
+  # the change feed: everything that changed since a token; the answer holds the next one
+  curl -H 'X-API-Key: {full_key}' '{url}/v1/conferences/changes?since={token}'
 
   # everything that changed since a date
   curl -H 'X-API-Key: {full_key}' '{url}/v1/conferences/changes?updated_since=2020-01-01&limit=2'

@@ -1,0 +1,143 @@
+//! Browser applications of other origins (the Fetch standard, "HTTP CORS protocol"): off unless the operator names origins.
+//!
+//! Keys are sent in headers, never in cookies, so requests with credentials are not provided for.
+
+use std::str::FromStr;
+
+use http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, ORIGIN, VARY,
+};
+use http::{HeaderMap, HeaderValue, Method};
+use url::Url;
+
+use super::request::Request;
+use crate::contract::codes::ALLOWED_METHODS;
+
+/// The request headers that callers may send beside those that are always allowed.
+const REQUEST_HEADERS: &str = "Authorization, X-API-Key, If-None-Match, Range, If-Range";
+/// The headers of answers that applications may read beside those that they always may.
+const ANSWER_HEADERS: &str = "Accept-Ranges, Content-Disposition, Content-Encoding, Content-Range, ETag, \
+                              RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Retry-After, WWW-Authenticate, \
+                              X-Record-Count, X-Request-Id, X-Sync-Token";
+/// How long a browser may remember the answer to a preflight, in seconds; browsers take two hours at most.
+const MAX_AGE_S: &str = "7200";
+
+/// An origin whose applications may call the API, as browsers write it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Every one: `*`.
+    Any,
+    /// `scheme://host[:port]`, the port left out where it is the scheme's own.
+    One(String),
+}
+
+impl FromStr for Origin {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Origin, &'static str> {
+        const RULE: &str = "write scheme://host[:port], such as https://app.example.org, or * for every origin";
+        if text == "*" {
+            return Ok(Origin::Any);
+        }
+        let url = Url::parse(text).map_err(|_| RULE)?;
+        let origin = url.origin().ascii_serialization();
+        // Names are taken as browsers write them; what would be dropped without a word, or stands for nothing, is not.
+        let is_bare = url.as_str().strip_suffix('/') == Some(&origin) && !text.ends_with('/') && !text.contains('*');
+        if matches!(url.scheme(), "http" | "https") && is_bare { Ok(Origin::One(origin)) } else { Err(RULE) }
+    }
+}
+
+/// The origins whose applications may call the API; none by default.
+#[derive(Clone, Debug, Default)]
+pub struct Cors {
+    origins: Vec<Origin>,
+}
+
+impl Cors {
+    /// Allows these origins.
+    pub fn new(origins: Vec<Origin>) -> Cors {
+        Cors { origins }
+    }
+
+    /// What `Access-Control-Allow-Origin` says to a request.
+    fn allowed(&self, request: &Request) -> Option<HeaderValue> {
+        let sent = request.headers.get(ORIGIN)?;
+        if self.origins.contains(&Origin::Any) {
+            return Some(HeaderValue::from_static("*"));
+        }
+        let is_allowed = |origin: &Origin| matches!(origin, Origin::One(text) if text.as_bytes() == sent.as_bytes());
+        self.origins.iter().any(is_allowed).then(|| sent.clone())
+    }
+
+    /// Whether a browser asks, on behalf of an origin that is allowed, if it may send a request.
+    pub(super) fn is_preflight(&self, request: &Request) -> bool {
+        request.method == Method::OPTIONS
+            && request.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+            && self.allowed(request).is_some()
+    }
+
+    /// The headers of the answer to a preflight, beside those of every answer.
+    pub(super) fn preflight_headers() -> HeaderMap {
+        HeaderMap::from_iter([
+            (ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(ALLOWED_METHODS)),
+            (ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(REQUEST_HEADERS)),
+            (ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static(MAX_AGE_S)),
+        ])
+    }
+
+    /// Puts on an answer what a browser wants to see.
+    pub(super) fn put_on(&self, request: &Request, headers: &mut HeaderMap) {
+        if self.origins.is_empty() {
+            return;
+        }
+        if !self.origins.contains(&Origin::Any) {
+            // An answer that is cached for one origin is none for another.
+            headers.append(VARY, HeaderValue::from_static("Origin"));
+        }
+        if let Some(allowed) = self.allowed(request) {
+            headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, allowed);
+            headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(ANSWER_HEADERS));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn origins_are_read_as_browsers_write_them() {
+        let cases: [(&str, Option<&str>); 22] = [
+            ("*", Some("*")),
+            ("https://app.example.org", Some("https://app.example.org")),
+            ("http://localhost:3000", Some("http://localhost:3000")),
+            ("http://127.0.0.1:5173", Some("http://127.0.0.1:5173")),
+            ("http://[::1]:5173", Some("http://[::1]:5173")),
+            ("HTTPS://App.Example.org:443", Some("https://app.example.org")),
+            ("http://example.org:80", Some("http://example.org")),
+            ("https://bücher.example", Some("https://xn--bcher-kva.example")),
+            ("", None),
+            ("null", None),
+            ("app.example.org", None),
+            ("https://", None),
+            ("https://app.example.org/", None),
+            ("https://app.example.org/app", None),
+            ("https://app.example.org?x", None),
+            ("https://app.example.org?", None),
+            ("https://app.example.org#", None),
+            ("https://user@app.example.org", None),
+            ("https://*.example.org", None),
+            ("ftp://example.org", None),
+            ("file:///tmp", None),
+            ("https://a.example,https://b.example", None),
+        ];
+        for (text, expected) in cases {
+            let written = text.parse().ok().map(|origin| match origin {
+                Origin::Any => "*".to_owned(),
+                Origin::One(text) => text,
+            });
+            assert_eq!(written.as_deref(), expected, "{text:?}");
+        }
+    }
+}

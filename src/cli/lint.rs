@@ -1,0 +1,56 @@
+//! `medfeed lint`: what is most likely a mistake, in files or in the database. It changes nothing.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::common::Common;
+use super::import::refuse;
+use super::output::{counted, note};
+use super::read_args::ReadArgs;
+use crate::import::lint::{Extent, lint_database};
+use crate::import::{self, Finding, Options};
+
+/// Arguments of `medfeed lint`.
+#[derive(Debug, Args)]
+#[command(mut_arg("paths", |paths| paths.required(false)))]
+pub(super) struct LintArgs {
+    #[command(flatten)]
+    read: ReadArgs,
+}
+
+pub(super) fn run(common: &Common, args: &LintArgs) -> anyhow::Result<ExitCode> {
+    #[derive(Serialize)]
+    struct Linted<'a> {
+        ok: bool,
+        findings: &'a [Finding],
+    }
+    let findings = if args.read.is_empty() {
+        lint_database(common.open_follower()?.newest())?
+    } else {
+        let sources = args.read.find_sources()?;
+        let rows = args.read.read(&sources, &mut |_| {})?;
+        // The files meet the state that they would change, as in an import; nothing is written.
+        let writer = common.open_or_create_writer()?;
+        let edit = writer.begin()?;
+        // How much may be removed is no matter of what is written wrong.
+        let options = Options { extent: Extent::All, allow_removals: Some(u64::MAX), ..Options::default() };
+        match import::merge(rows, &edit, &options) {
+            Ok(merged) => merged.warnings,
+            Err(refusal) => return refuse(common, refusal),
+        }
+    };
+    let ok = findings.is_empty();
+    if !common.json {
+        findings.iter().for_each(|finding| note(&finding.to_string()));
+    }
+    let text = if ok {
+        "Nothing was found.".to_owned()
+    } else {
+        let count = u64::try_from(findings.len()).unwrap_or(u64::MAX);
+        format!("{}; nothing was changed.", counted(count, "finding"))
+    };
+    common.output().result(&Linted { ok, findings: &findings }, text)?;
+    Ok(if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,93 @@
+//! What commands that read curated files have in common: the files, how they are read, and within which bounds.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::RangedU64ValueParser;
+
+use crate::import::{self, Bounds, Format, RowKind, Rows, Source};
+
+/// The files to read, and how.
+#[derive(Debug, Args)]
+pub(super) struct ReadArgs {
+    /// Files, or folders with files, named conferences, journals, organizations or tags, ending .jsonl or .csv, each
+    /// also with .gz; `-` reads standard input
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// What standard input holds: conferences, journals, organizations or tags
+    #[arg(long, value_name = "KIND")]
+    dataset: Option<RowKind>,
+    /// The format of standard input: jsonl or csv
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
+    #[command(flatten)]
+    bounds: BoundsArgs,
+}
+
+impl ReadArgs {
+    /// Whether no file is named.
+    pub fn is_empty(&self) -> bool {
+        self.paths.is_empty()
+    }
+
+    /// The files that the paths name.
+    ///
+    /// # Errors
+    /// When a path cannot be read or does not tell what it holds.
+    pub fn find_sources(&self) -> anyhow::Result<Vec<Source>> {
+        let standard_input = match (self.dataset, self.format) {
+            (Some(kind), Some(format)) => Some((kind, format)),
+            (None, None) => None,
+            _ => anyhow::bail!(
+                "--dataset and --format go together, and say what standard input (`-`) holds; a file's name says it itself"
+            ),
+        };
+        Ok(Source::find(&self.paths, standard_input)?)
+    }
+
+    /// Reads all rows of the files. `progress` hears of each piece read, in bytes.
+    ///
+    /// # Errors
+    /// When a file cannot be read. What is wrong with its rows is told by merging them.
+    pub fn read(&self, sources: &[Source], progress: &mut dyn FnMut(u64)) -> anyhow::Result<Rows> {
+        Ok(import::read_sources(sources, &self.bounds.bounds(), progress)?)
+    }
+}
+
+/// Bounds beyond which a file is refused.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Bounds, which no usual file meets")]
+struct BoundsArgs {
+    /// The longest line of JSON, or row of CSV, in bytes
+    #[arg(long, env = "MEDFEED_MAX_LINE_BYTES", value_name = "N", default_value_t = Bounds::default().line_bytes,
+          value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    max_line_bytes: usize,
+    /// The longest name of a field or column, in bytes
+    #[arg(long, env = "MEDFEED_MAX_NAME_BYTES", value_name = "N", default_value_t = Bounds::default().name_bytes,
+          value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    max_name_bytes: usize,
+    /// The most columns of a CSV file, and members of a JSON object
+    #[arg(long, env = "MEDFEED_MAX_COLUMNS", value_name = "N", default_value_t = Bounds::default().columns,
+          value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    max_columns: usize,
+    /// The most rows of a CSV file, and lines of a JSON file
+    #[arg(long, env = "MEDFEED_MAX_ROWS", value_name = "N", default_value_t = Bounds::default().rows,
+          value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    max_rows: usize,
+    /// The largest file, in bytes after decompressing it
+    #[arg(long, env = "MEDFEED_MAX_FILE_BYTES", value_name = "N", default_value_t = Bounds::default().file_bytes,
+          value_parser = RangedU64ValueParser::<u64>::new().range(1..))]
+    max_file_bytes: u64,
+}
+
+impl BoundsArgs {
+    fn bounds(&self) -> Bounds {
+        Bounds {
+            line_bytes: self.max_line_bytes,
+            name_bytes: self.max_name_bytes,
+            columns: self.max_columns,
+            rows: self.max_rows,
+            file_bytes: self.max_file_bytes,
+        }
+    }
+}

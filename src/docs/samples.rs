@@ -1,0 +1,292 @@
+//! Example answers: made-up rows, rendered by the code that renders every answer.
+
+use std::collections::BTreeMap;
+
+use jiff::civil::date;
+use serde_json::Value;
+
+use crate::contract::Resource;
+use crate::contract::status::{DatasetBody, DatasetsBody, StatusBody};
+use crate::model::reference::{ReferenceFields, Referenced, References};
+use crate::model::time::parse_time;
+use crate::model::{
+    Access, Conference, ConferenceFields, Curated, Dataset, DateStatus, Fields, Id, Journal, JournalFields, LicenseId,
+    OrganizationFields, TagFields, Timestamp, Witness, json,
+};
+use crate::query::export::{push_head, push_record};
+use crate::query::feed::tombstone;
+use crate::query::page::Page;
+use crate::query::reference::{OrganizationItem, TagItem, TherapyAreaItem};
+use crate::store::format::codec::hash;
+use crate::token::{Cursor, Sealer, SyncToken};
+
+/// A conference, a journal and what they carry.
+#[derive(Debug)]
+pub struct Samples {
+    references: References,
+    conference: Conference,
+    journal: Journal,
+    updated_at: Timestamp,
+    removed: Id,
+}
+
+impl Samples {
+    /// The rows; `None` if one breaks a rule, which a test forbids.
+    pub fn new() -> Option<Samples> {
+        let mut references = References::default();
+        let society = OrganizationFields {
+            name: text("European Society of Cardiology"),
+            abbv: text("ESC"),
+            kind: text("Society"),
+            url: text("https://www.escardio.org/"),
+        };
+        let audience = TagFields { kind: text("Audience"), name: text("Physicians"), category: None };
+        let society = link(&mut references.organizations, 12, society)?;
+        let audience = link(&mut references.tags, 31, audience)?;
+        let mut conference = ConferenceFields {
+            name: text("European Society of Cardiology Congress"),
+            abbv: text("ESC Congress"),
+            year: Some(2026),
+            start_date: Some(date(2026, 8, 28)),
+            start_date_status: Some(DateStatus::Confirmed),
+            end_date: Some(date(2026, 8, 31)),
+            abstract_due_date: Some(date(2026, 2, 12)),
+            abstract_due_date_status: Some(DateStatus::Estimated),
+            late_breaking_due_date: None,
+            late_breaking_due_date_status: Some(DateStatus::NotFound),
+            country: text("Germany"),
+            city: text("Munich"),
+            venue: text("Messe München"),
+            url: text("https://www.escardio.org/Congresses-Events"),
+            therapy_areas: vec!["Cardiology".to_owned()],
+            organizations: vec![society].into(),
+            tags: vec![audience].into(),
+            ..Default::default()
+        };
+        conference.formats.oral = Some(true);
+        conference.formats.poster = Some(true);
+        conference.formats.encore = Some(false);
+        let mut journal = JournalFields {
+            name: text("European Heart Journal"),
+            abbv: text("Eur Heart J"),
+            issn_print: text("0195-668X"),
+            issn_online: text("1522-9645"),
+            publisher: text("Oxford University Press"),
+            url: text("https://academic.oup.com/eurheartj"),
+            impact_factor: "37.6".parse().ok(),
+            impact_factor_year: Some(2025),
+            organizations: vec![society].into(),
+            tags: vec![audience].into(),
+            ..Default::default()
+        };
+        journal.publishing.access = Some(Access::Hybrid);
+        journal.publishing.content_license = text("CC BY 4.0");
+        journal.publishing.embargo_months = Some(12);
+        journal.timelines.online_submit_to_accept.min_weeks = "6".parse().ok();
+        journal.timelines.online_submit_to_accept.max_weeks = "10.5".parse().ok();
+        Some(Samples {
+            references,
+            conference: Curated::new(id(4711)?, conference).ok()?,
+            journal: Curated::new(id(208)?, journal).ok()?,
+            updated_at: parse_time("2026-03-15T09:30:00Z").ok()?,
+            removed: id(4685)?,
+        })
+    }
+
+    /// The JSON of a dataset's record.
+    pub fn record(&self, dataset: Dataset) -> Vec<u8> {
+        match dataset {
+            Dataset::Conferences => json::render_record(&self.conference, self.updated_at, &self.references),
+            Dataset::Journals => json::render_record(&self.journal, self.updated_at, &self.references),
+        }
+    }
+
+    /// The JSON of a tombstone.
+    pub fn tombstone(&self) -> Vec<u8> {
+        tombstone(self.removed, self.updated_at)
+    }
+
+    /// The JSON of a resource's answer of status 200. `None` for files, and for pages of the documentation.
+    pub fn answer(&self, resource: Resource) -> Option<Vec<u8>> {
+        let mut page = Page::new(0, 0);
+        let mut push = |json: Vec<u8>| page.push(hash(&json), &json);
+        let items = match resource {
+            Resource::List(dataset) => {
+                push(self.record(dataset));
+                page.end_list(Some(&self.cursor(dataset)));
+                return Some(page.into_json());
+            }
+            Resource::Changes(dataset) => {
+                push(self.tombstone());
+                push(self.record(dataset));
+                page.end_changes(false, &self.sync_token(dataset));
+                return Some(page.into_json());
+            }
+            Resource::Record(dataset) => return Some([b"{\"data\":", &*self.record(dataset), b"}"].concat()),
+            Resource::Status => {
+                let datasets = DatasetsBody {
+                    conferences: DatasetBody::new(9012, Some(self.updated_at)),
+                    journals: DatasetBody::new(3047, None),
+                };
+                return serde_json::to_vec(&StatusBody::up(self.updated_at.plus_s(75), datasets)).ok();
+            }
+            Resource::TherapyAreas => serde_json::to_value([self.therapy_area()?]),
+            Resource::Tags => serde_json::to_value([self.tag()?]),
+            Resource::Organizations => serde_json::to_value([self.organization()?]),
+            Resource::Export | Resource::Docs | Resource::Explorer => return None,
+        };
+        serde_json::to_vec(&serde_json::json!({"data": items.ok()?})).ok()
+    }
+
+    /// The CSV export of a dataset, before it is compressed.
+    pub fn csv(&self, dataset: Dataset) -> Option<String> {
+        let mut csv = Vec::new();
+        match dataset {
+            Dataset::Conferences => {
+                push_head::<ConferenceFields>(&mut csv).ok()?;
+                push_record(&mut csv, &self.conference, self.updated_at, &self.references).ok()?;
+            }
+            Dataset::Journals => {
+                push_head::<JournalFields>(&mut csv).ok()?;
+                push_record(&mut csv, &self.journal, self.updated_at, &self.references).ok()?;
+            }
+        }
+        String::from_utf8(csv).ok()
+    }
+
+    fn therapy_area(&self) -> Option<TherapyAreaItem> {
+        let name = self.conference.fields().therapy_areas.first()?.clone();
+        Some(TherapyAreaItem { name, conferences: 412 })
+    }
+
+    fn tag(&self) -> Option<TagItem> {
+        let (&id, tag) = self.references.tags.first_key_value()?;
+        let TagFields { kind, name, category } = tag.row.fields().clone();
+        Some(TagItem { id, kind: kind?, name: name?, category, records: 1830 })
+    }
+
+    fn organization(&self) -> Option<OrganizationItem> {
+        let (&id, organization) = self.references.organizations.first_key_value()?;
+        let OrganizationFields { name, abbv, kind, url } = organization.row.fields().clone();
+        Some(OrganizationItem { id, name: name?, abbv, kind, url, records: 3 })
+    }
+
+    /// A sync token such as the service gives, made with a secret that no database has.
+    pub fn sync_token(&self, dataset: Dataset) -> String {
+        let witness = Witness { seq: 8, lineage: [0; 16] };
+        let token = SyncToken { dataset, license: LicenseId(1), scope_seq: 1, position: 8, witness };
+        Sealer::new(&[0; 32]).seal_sync_token(&token)
+    }
+
+    /// A cursor such as the service gives.
+    pub fn cursor(&self, dataset: Dataset) -> String {
+        let last_id = self.conference.id().get();
+        Sealer::new(&[0; 32]).seal_cursor(&Cursor { dataset, license: LicenseId(1), filters: [0; 16], last_id })
+    }
+}
+
+/// JSON text as a value.
+pub fn value(json: &[u8]) -> Option<Value> {
+    serde_json::from_slice(json).ok()
+}
+
+/// Compact JSON with every member and item on a line of its own, in their order.
+pub fn indented(json: &[u8]) -> String {
+    let compact = String::from_utf8_lossy(json);
+    let mut text = String::with_capacity(json.len() * 2);
+    let mut characters = compact.chars().peekable();
+    let mut depth = 0_usize;
+    let line = |text: &mut String, depth| {
+        text.push('\n');
+        text.extend(std::iter::repeat_n("  ", depth));
+    };
+    while let Some(character) = characters.next() {
+        match character {
+            '{' | '[' => {
+                text.push(character);
+                // What is empty stays on its line.
+                match characters.next_if(|next| matches!(next, '}' | ']')) {
+                    Some(end) => text.push(end),
+                    None => {
+                        depth += 1;
+                        line(&mut text, depth);
+                    }
+                }
+            }
+            '}' | ']' => {
+                depth = depth.saturating_sub(1);
+                line(&mut text, depth);
+                text.push(character);
+            }
+            ',' => {
+                text.push(character);
+                line(&mut text, depth);
+            }
+            ':' => text.push_str(": "),
+            '"' => {
+                text.push(character);
+                let mut escaped = false;
+                for character in characters.by_ref() {
+                    text.push(character);
+                    if character == '"' && !escaped {
+                        break;
+                    }
+                    escaped = character == '\\' && !escaped;
+                }
+            }
+            _ => text.push(character),
+        }
+    }
+    text
+}
+
+fn text(text: &str) -> Option<String> {
+    Some(text.to_owned())
+}
+
+fn id(number: u64) -> Option<Id> {
+    Id::try_from(number).ok()
+}
+
+/// Puts a row among those that records link to; returns its id.
+fn link<F: Fields + ReferenceFields>(rows: &mut BTreeMap<Id, Referenced<F>>, number: u64, fields: F) -> Option<Id> {
+    let row = Curated::new(id(number)?, fields).ok()?;
+    let id = row.id();
+    rows.insert(id, Referenced::new(row));
+    Some(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::CONTRACT;
+
+    #[test]
+    fn every_answer_of_json_has_an_example() {
+        let samples = Samples::new().unwrap();
+        for endpoint in CONTRACT.endpoints {
+            let answer = samples.answer(endpoint.resource);
+            assert_eq!(answer.is_none(), endpoint.resource == Resource::Export, "{}", endpoint.pattern);
+        }
+        for dataset in Dataset::ALL {
+            let csv = samples.csv(dataset).unwrap();
+            assert_eq!(csv.lines().count(), 2, "{csv}");
+        }
+    }
+
+    #[test]
+    fn indenting_changes_nothing_but_blanks() {
+        let samples = Samples::new().unwrap();
+        for json in
+            [samples.record(Dataset::Conferences), br#"{"a":[],"b":{},"c":["{\"x\":[1,2],\\",{"d":null}]}"#.to_vec()]
+        {
+            let lines = indented(&json);
+            let value = value(&json).unwrap();
+            assert_eq!(serde_json::from_str::<Value>(&lines).unwrap(), value, "{lines}");
+        }
+        assert_eq!(
+            indented(br#"{"a":[],"b":[1,{"c":"x, y"}]}"#),
+            "{\n  \"a\": [],\n  \"b\": [\n    1,\n    {\n      \"c\": \"x, y\"\n    }\n  ]\n}"
+        );
+    }
+}

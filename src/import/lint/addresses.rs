@@ -1,0 +1,86 @@
+//! Addresses of websites.
+
+use url::{Host, Url};
+
+use super::rule::TextRule;
+use super::texts::is_placeholder;
+
+/// The rules of this family.
+pub(super) const RULES: &[TextRule] = &[TextRule { name: "no_address", find: no_address }];
+
+fn no_address(field: &str, text: &str) -> Option<String> {
+    if field != "url" || is_placeholder(field, text) || is_website(text) {
+        return None;
+    }
+    let with_scheme = format!("https://{}", text.trim().trim_start_matches('/'));
+    Some(if is_website(text.trim()) {
+        format!("has a blank at an end; write `{}`", text.trim())
+    } else if !text.contains("://") && !text.contains('@') && is_website(&with_scheme) {
+        format!("is no complete address; write `{with_scheme}`")
+    } else {
+        "is no address of a website; write one, such as https://www.example.org, or leave the cell empty".to_owned()
+    })
+}
+
+/// Whether a text is one address, absolute and with a host that stands in the internet.
+fn is_website(text: &str) -> bool {
+    let folded = text.to_ascii_lowercase();
+    let Some(rest) = folded.strip_prefix("https://").or_else(|| folded.strip_prefix("http://")) else { return false };
+    // The parser takes blanks and more slashes than two, and turns them into something else.
+    if rest.starts_with('/')
+        || text.contains(char::is_whitespace)
+        || rest.contains("http://") && !rest.contains(['?', '/'])
+    {
+        return false;
+    }
+    match Url::parse(text).ok().as_ref().and_then(Url::host) {
+        Some(Host::Domain(domain)) => {
+            let last = domain.trim_end_matches('.').rsplit_once('.').map(|(_, last)| last);
+            last.is_some_and(|last| last.len() > 1 && !domain.contains(".."))
+        }
+        Some(Host::Ipv4(_) | Host::Ipv6(_)) => true,
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_website_is_found() {
+        let cases = [
+            ("https://www.asco.org", None),
+            ("HTTP://asco.org/a?b=c#d", None),
+            ("https://例え.jp/会議", None),
+            ("https://web.archive.org/web/2020/http://asco.org/", None),
+            ("https://192.0.2.1:8080/", None),
+            ("TBD", None),
+            ("www.asco.org", Some("write `https://www.asco.org`")),
+            ("asco.org/annual", Some("write `https://asco.org/annual`")),
+            ("//asco.org", Some("write `https://asco.org`")),
+            ("https://asco.org ", Some("has a blank at an end; write `https://asco.org`")),
+            ("htps://asco.org", Some("is no address")),
+            ("http:/asco.org", Some("is no address")),
+            ("https:///asco.org", Some("is no address")),
+            ("https://asco", Some("is no address")),
+            ("https://https://asco.org", Some("is no address")),
+            ("https://asco..org", Some("is no address")),
+            ("https://asco.org, https://esmo.org", Some("is no address")),
+            ("ftp://asco.org", Some("is no address")),
+            ("mailto:info@asco.org", Some("is no address")),
+            ("info@asco.org", Some("is no address")),
+            ("see website", Some("is no address")),
+        ];
+        for (text, expected) in cases {
+            let found = no_address("url", text);
+            match expected {
+                None => assert_eq!(found, None, "{text}"),
+                Some(expected) => {
+                    assert!(found.as_ref().is_some_and(|found| found.contains(expected)), "{text}: {found:?}")
+                }
+            }
+        }
+        assert_eq!(no_address("name", "x"), None);
+    }
+}

@@ -1,0 +1,137 @@
+//! Dates and years of conferences that do not fit each other.
+
+use jiff::civil::Date;
+
+use super::rule::RowRule;
+use crate::model::{ConferenceFields, Fault};
+
+/// The rules of this family.
+pub(super) const RULES: &[RowRule<ConferenceFields>] = &[
+    RowRule { name: "year_far_from_dates", find: year_far_from_dates },
+    RowRule { name: "year_in_name", find: year_in_name },
+    RowRule { name: "unlikely_date", find: unlikely_date },
+    RowRule { name: "long_meeting", find: long_meeting },
+    RowRule { name: "deadline_after_start", find: deadline_after_start },
+];
+
+/// The dates of a conference by their fields.
+fn dates(conference: &ConferenceFields) -> [(&'static str, Option<Date>); 4] {
+    [
+        ("start_date", conference.start_date),
+        ("end_date", conference.end_date),
+        ("abstract_due_date", conference.abstract_due_date),
+        ("late_breaking_due_date", conference.late_breaking_due_date),
+    ]
+}
+
+/// The days from one date to another.
+fn days(from: Date, to: Date) -> i32 {
+    from.until(to).map_or(0, |span| span.get_days())
+}
+
+fn year_far_from_dates(conference: &ConferenceFields) -> Option<Fault> {
+    let (year, start) = (conference.year?, conference.start_date?);
+    let far = (i32::from(year) - i32::from(start.year())).abs() > 1;
+    far.then(|| {
+        Fault::of_value("year", year, format!("is far from the start_date {start}; correct the one or the other"))
+    })
+}
+
+/// A name that was copied from another edition.
+fn year_in_name(conference: &ConferenceFields) -> Option<Fault> {
+    let year = conference.year?;
+    let name = conference.name.as_deref()?;
+    let is_year = |word: &&str| word.len() == 4 && (word.starts_with("19") || word.starts_with("20"));
+    let named: Vec<u16> = name
+        .split(|letter: char| !letter.is_alphanumeric())
+        .filter(is_year)
+        .filter_map(|word| word.parse().ok())
+        .collect();
+    // An edition that was put off keeps its name, and some names speak of later years.
+    let start = conference.start_date.and_then(|start| u16::try_from(start.year()).ok());
+    let fits = named.iter().any(|named| *named == year || Some(*named) == start);
+    let first = named.first().filter(|named| !fits && named.abs_diff(year) <= 5)?;
+    Some(Fault::of_value(
+        "name",
+        name,
+        format!("speaks of {first}, and the year is {year}; correct the one or the other"),
+    ))
+}
+
+fn unlikely_date(conference: &ConferenceFields) -> Option<Fault> {
+    let (field, date) = dates(conference)
+        .into_iter()
+        .find_map(|(field, date)| Some((field, date.filter(|date| !(1900..=2100).contains(&date.year()))?)))?;
+    Some(Fault::of_value(field, date, "is not between 1900 and 2100; correct its year"))
+}
+
+fn long_meeting(conference: &ConferenceFields) -> Option<Fault> {
+    const MAX_DAYS: i32 = 31;
+    let (start, end) = (conference.start_date?, conference.end_date?);
+    let days = days(start, end);
+    (days > MAX_DAYS).then(|| {
+        Fault::of_value(
+            "end_date",
+            end,
+            format!("is {days} days after the start_date {start}; check month and year of both"),
+        )
+    })
+}
+
+fn deadline_after_start(conference: &ConferenceFields) -> Option<Fault> {
+    let start = conference.start_date?;
+    let (field, due) = dates(conference)
+        .into_iter()
+        .skip(2)
+        .find_map(|(field, due)| Some((field, due.filter(|due| *due > start || days(*due, start) > 3 * 366)?)))?;
+    let where_ = if due > start { "is after" } else { "is years before" };
+    Some(Fault::of_value(field, due, format!("{where_} the start_date {start}; check month and year of both")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn conference(name: &str, year: u16, dates: [&str; 4]) -> ConferenceFields {
+        let [start_date, end_date, abstract_due_date, late_breaking_due_date] = dates.map(|date| date.parse().ok());
+        ConferenceFields {
+            name: Some(name.to_owned()),
+            year: Some(year),
+            start_date,
+            end_date,
+            abstract_due_date,
+            late_breaking_due_date,
+            ..ConferenceFields::default()
+        }
+    }
+
+    #[test]
+    fn dates_that_do_not_fit_are_found() {
+        let cases = [
+            ("ASCO", 2026, ["2026-05-29", "2026-06-02", "2026-01-27", "2026-03-10"], ""),
+            ("ASCO", 2026, ["", "", "2026-01-27", ""], ""),
+            ("ASCO", 2026, ["2025-12-29", "2026-01-02", "", ""], ""),
+            ("ASCO", 2026, ["2024-05-29", "", "", ""], "year_far_from_dates"),
+            ("ASCO", 2062, ["2026-05-29", "", "", ""], "year_far_from_dates"),
+            ("ASCO 2026", 2026, ["2026-05-29", "", "", ""], ""),
+            ("ASCO 2025", 2026, ["2026-05-29", "", "", ""], "year_in_name"),
+            ("ASCO 2025", 2026, ["2025-12-29", "", "", ""], ""),
+            ("ASCO 2025/2026", 2026, ["", "", "", ""], ""),
+            ("Congress on Agenda 2050", 2026, ["", "", "", ""], ""),
+            ("Room 2001", 2026, ["", "", "", ""], ""),
+            ("ASCO", 2026, ["0206-05-29", "", "", ""], "year_far_from_dates unlikely_date"),
+            ("ASCO", 2026, ["2026-05-29", "2026-06-29", "", ""], ""),
+            ("ASCO", 2026, ["2026-05-29", "2026-07-02", "", ""], "long_meeting"),
+            ("ASCO", 2026, ["2026-05-29", "", "2026-05-29", ""], ""),
+            ("ASCO", 2026, ["2026-05-29", "", "2026-06-29", ""], "deadline_after_start"),
+            ("ASCO", 2026, ["2026-05-29", "", "", "2027-01-29"], "deadline_after_start"),
+            ("ASCO", 2026, ["2026-05-29", "", "2016-01-27", ""], "deadline_after_start"),
+        ];
+        for (name, year, dates, expected) in cases {
+            let conference = conference(name, year, dates);
+            let found: Vec<&str> =
+                RULES.iter().filter(|rule| (rule.find)(&conference).is_some()).map(|rule| rule.name).collect();
+            assert_eq!(found.join(" "), expected, "{name} {year} {dates:?}");
+        }
+    }
+}

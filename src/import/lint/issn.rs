@@ -1,0 +1,94 @@
+//! International Standard Serial Numbers (ISO 3297): four digits, a hyphen, three digits and a check digit.
+
+use super::rule::TextRule;
+use super::texts::is_placeholder;
+
+/// The rules of this family.
+pub(super) const RULES: &[TextRule] =
+    &[TextRule { name: "issn_form", find: form }, TextRule { name: "issn_check_digit", find: check_digit }];
+
+/// Whether a field holds an ISSN.
+fn is_of(field: &str, text: &str) -> bool {
+    matches!(field, "issn_print" | "issn_online") && !is_placeholder(field, text)
+}
+
+/// The eight signs of an ISSN, however they are written: the digits, and `X` for a check digit of ten.
+pub(super) fn signs(text: &str) -> Option<String> {
+    let bare: String = text.chars().filter(|sign| !sign.is_whitespace() && !"-‐‑–—".contains(*sign)).collect();
+    let bare = bare.to_ascii_uppercase();
+    let (digits, last) = bare.split_at_checked(7)?;
+    let is_one = digits.bytes().all(|digit| digit.is_ascii_digit())
+        && matches!(last.as_bytes(), [last] if last.is_ascii_digit() || *last == b'X');
+    is_one.then_some(bare)
+}
+
+/// The check digit that belongs to seven digits: modulus 11, by weights 8 to 2 (ISO 3297, annex A).
+fn check_digit_of(digits: &str) -> char {
+    let weighted = digits.chars().filter_map(|digit| digit.to_digit(10)).zip((2..=8).rev());
+    let rest = weighted.map(|(digit, weight)| digit * weight).sum::<u32>() % 11;
+    match (11 - rest) % 11 {
+        10 => 'X',
+        digit => char::from_digit(digit, 10).unwrap_or('0'),
+    }
+}
+
+fn form(field: &str, text: &str) -> Option<String> {
+    if !is_of(field, text) {
+        return None;
+    }
+    match signs(text) {
+        Some(signs) => {
+            let usual = format!("{}-{}", &signs[..4], &signs[4..]);
+            (usual != text).then(|| format!("is not in the form of an ISSN; write `{usual}`"))
+        }
+        None => {
+            let digits = text.chars().filter(char::is_ascii_digit).count();
+            let lost = matches!(text.len(), 5..=7) && digits == text.len();
+            let hint = if lost { "; a spreadsheet may have dropped zeros at its beginning" } else { "" };
+            Some(format!("is no ISSN; write four digits, a hyphen, and four more, such as 0028-4793{hint}"))
+        }
+    }
+}
+
+fn check_digit(field: &str, text: &str) -> Option<String> {
+    let signs = signs(text).filter(|_| is_of(field, text))?;
+    let (digits, last) = signs.split_at(7);
+    let expected = check_digit_of(digits);
+    (!last.starts_with(expected)).then(|| {
+        format!("its check digit is {last}, and that of its other digits is {expected}; compare it with the journal's own page")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn issns_are_judged() {
+        let cases = [
+            ("0028-4793", ""),
+            ("2434-561X", ""),
+            ("0378-5955", ""),
+            ("TBD", ""),
+            ("00284793", "issn_form"),
+            ("2434-561x", "issn_form"),
+            ("0028–4793", "issn_form"),
+            ("0028-4794", "issn_check_digit"),
+            ("2434-5610", "issn_check_digit"),
+            ("00284794", "issn_form issn_check_digit"),
+            ("28-4793", "issn_form"),
+            ("284793", "issn_form"),
+            ("0028-47933", "issn_form"),
+            ("ISSN 0028-4793", "issn_form"),
+            ("0028-479A", "issn_form"),
+            ("é028-479", "issn_form"),
+        ];
+        for (text, expected) in cases {
+            let found: Vec<&str> =
+                RULES.iter().filter(|rule| (rule.find)("issn_print", text).is_some()).map(|rule| rule.name).collect();
+            assert_eq!(found.join(" "), expected, "{text:?}");
+        }
+        assert_eq!(form("name", "x"), None);
+        assert!(form("issn_online", "284793").unwrap_or_default().contains("dropped zeros"));
+    }
+}

@@ -1,0 +1,126 @@
+//! What the rules look at in each kind of row.
+
+use super::issn::signs;
+use super::rule::RowRule;
+use super::spellings::Vocabulary;
+use super::texts::is_placeholder;
+use super::twins::{Trait, comparable};
+use super::{dates, numbers};
+use crate::model::reference::ReferenceFields;
+use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields};
+
+/// A kind of row that is linted.
+pub(in crate::import) trait Linted: Fields {
+    /// The rules about one row of this kind.
+    const RULES: &[RowRule<Self>];
+
+    /// What no two rows of this kind should share.
+    fn traits(&self) -> Vec<Trait>;
+
+    /// The words of a vocabulary, which licenses and filters compare exactly.
+    fn words_of(&self, _vocabulary: &Vocabulary) -> Vec<&str> {
+        Vec::new()
+    }
+}
+
+/// The trait of a name, which is compared without case, diacritics, blanks and signs.
+fn name_trait(rule: &'static str, name: &str, more: &str, message: &'static str) -> Option<Trait> {
+    let key = comparable(name);
+    (!key.is_empty() && !is_placeholder("name", name)).then(|| Trait {
+        rule,
+        field: "name",
+        key: format!("{key} {more}"),
+        name: None,
+        value: name.to_owned(),
+        message,
+    })
+}
+
+impl Linted for ConferenceFields {
+    const RULES: &[RowRule<Self>] = dates::RULES;
+
+    fn traits(&self) -> Vec<Trait> {
+        let year = self.year.map_or("without a year".to_owned(), |year| year.to_string());
+        // An edition without a year may be any.
+        let start = if self.year.is_none() { self.start_date.map(|date| date.to_string()) } else { None };
+        let name = name_trait(
+            "same_name_and_year",
+            self.name(),
+            &format!("{year} {}", start.unwrap_or_default()),
+            "is also the name of {}, of the same year; remove one of them, or tell them apart by name or year",
+        );
+        let mut traits: Vec<Trait> = name.into_iter().collect();
+        if let Some(start) = self.start_date {
+            let city = self.city.as_deref().map(comparable).unwrap_or_default();
+            let abbv = self.abbv.as_deref().map(comparable).filter(|abbv| !abbv.is_empty());
+            traits.extend(abbv.map(|abbv| Trait {
+                rule: "same_meeting",
+                field: "abbv",
+                key: format!("{start} {city} {abbv}"),
+                name: None,
+                value: self.abbv.clone().unwrap_or_default(),
+                message: "begins on the same day in the same city as {}, with the same abbreviation; remove one of them, or correct them",
+            }));
+            traits.push(Trait {
+                rule: "same_meeting",
+                field: "name",
+                key: format!("{start} {city}"),
+                name: Some(self.name().to_owned()),
+                value: self.name().to_owned(),
+                message: "begins on the same day in the same city as {}, which has nearly the same name; remove one of them, or correct them",
+            });
+        }
+        traits
+    }
+
+    fn words_of(&self, vocabulary: &Vocabulary) -> Vec<&str> {
+        match vocabulary.field {
+            "therapy_areas" => self.therapy_areas.iter().map(String::as_str).collect(),
+            _ => self.country.as_deref().into_iter().collect(),
+        }
+    }
+}
+
+impl Linted for JournalFields {
+    const RULES: &[RowRule<Self>] = numbers::RULES;
+
+    fn traits(&self) -> Vec<Trait> {
+        let issns = [("issn_print", &self.issn_print), ("issn_online", &self.issn_online)];
+        let issns = issns.into_iter().filter_map(|(field, issn)| {
+            Some(Trait {
+                rule: "issn_twice",
+                field,
+                key: signs(issn.as_deref()?)?,
+                name: None,
+                value: issn.clone()?,
+                message: "is also an ISSN of {}; give each journal and edition its own, or remove one of the journals",
+            })
+        });
+        let name =
+            name_trait("same_name", self.name(), "", "is also the name of {}; remove one of them, or tell them apart");
+        issns.chain(name).collect()
+    }
+}
+
+/// Names of what is linked are unique to the letter; these differ in case, blanks or signs alone.
+fn label_trait(fields: &impl ReferenceFields) -> Vec<Trait> {
+    let message =
+        "differs only in case, diacritics, blanks or signs from the name of {}; link one of them, and remove the other";
+    name_trait("same_name", &fields.label(), "", message).into_iter().collect()
+}
+
+impl Linted for OrganizationFields {
+    const RULES: &[RowRule<Self>] = &[];
+
+    fn traits(&self) -> Vec<Trait> {
+        label_trait(self)
+    }
+}
+
+impl Linted for TagFields {
+    const RULES: &[RowRule<Self>] = &[];
+
+    fn traits(&self) -> Vec<Trait> {
+        label_trait(self)
+    }
+}

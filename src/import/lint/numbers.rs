@@ -1,0 +1,80 @@
+//! Numbers of journals that no journal has.
+
+use super::rule::RowRule;
+use crate::model::{Fault, JournalFields};
+
+/// The rules of this family.
+pub(super) const RULES: &[RowRule<JournalFields>] = &[
+    RowRule { name: "unlikely_number", find: unlikely_number },
+    RowRule { name: "weeks_reversed", find: weeks_reversed },
+];
+
+/// A comma that was lost, or a value in the wrong column. The highest impact factor ever was about 500.
+fn unlikely_number(journal: &JournalFields) -> Option<Fault> {
+    let metrics = [
+        ("impact_factor", journal.impact_factor, 1_000.0),
+        ("citescore", journal.citescore, 2_000.0),
+        ("sjr", journal.sjr, 500.0),
+        ("publishing.apc_usd", journal.publishing.apc_usd, 50_000.0),
+    ];
+    let high =
+        metrics.into_iter().find_map(|(field, value, most)| Some((field, value.filter(|value| value.get() > most)?)));
+    if let Some((field, value)) = high {
+        return Some(Fault::of_value(
+            field,
+            value,
+            "is more than any journal has; look for a decimal point that was lost",
+        ));
+    }
+    let year = journal.impact_factor_year.filter(|year| !(1960..=2100).contains(year))?;
+    Some(Fault::of_value("impact_factor_year", year, "is no year of an impact factor; write one such as 2025"))
+}
+
+fn weeks_reversed(journal: &JournalFields) -> Option<Fault> {
+    let timelines = &journal.timelines;
+    let steps = [
+        ("timelines.submit_to_first_decision.min_weeks", &timelines.submit_to_first_decision),
+        ("timelines.online_submit_to_accept.min_weeks", &timelines.online_submit_to_accept),
+        ("timelines.accept_to_online.min_weeks", &timelines.accept_to_online),
+        ("timelines.accept_to_print.min_weeks", &timelines.accept_to_print),
+    ];
+    steps.into_iter().find_map(|(field, weeks)| {
+        let (min, max) = (weeks.min_weeks?, weeks.max_weeks?);
+        (min > max).then(|| Fault::of_value(field, min, format!("is more than its max_weeks, {max}; exchange them")))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Number;
+
+    #[test]
+    fn numbers_that_no_journal_has_are_found() {
+        let number = |value: f64| Number::try_from(value).ok();
+        let cases: [(&str, fn(&mut JournalFields, Option<Number>), f64, &str); 7] = [
+            ("usual", |journal, value| journal.impact_factor = value, 503.1, ""),
+            ("a lost point", |journal, value| journal.impact_factor = value, 4_250.0, "unlikely_number"),
+            ("cents", |journal, value| journal.publishing.apc_usd = value, 385_000.0, "unlikely_number"),
+            ("dear", |journal, value| journal.publishing.apc_usd = value, 12_690.0, ""),
+            ("a metric as year", |journal, _| journal.impact_factor_year = Some(42), 0.0, "unlikely_number"),
+            ("weeks", |journal, value| journal.timelines.accept_to_print.min_weeks = value, 4.0, ""),
+            (
+                "weeks exchanged",
+                |journal, value| {
+                    journal.timelines.accept_to_print.min_weeks = value;
+                    journal.timelines.accept_to_print.max_weeks = Number::try_from(2.0).ok();
+                },
+                4.0,
+                "weeks_reversed",
+            ),
+        ];
+        for (name, set, value, expected) in cases {
+            let mut journal = JournalFields::default();
+            set(&mut journal, number(value));
+            let found: Vec<&str> =
+                RULES.iter().filter(|rule| (rule.find)(&journal).is_some()).map(|rule| rule.name).collect();
+            assert_eq!(found.join(" "), expected, "{name}");
+        }
+    }
+}

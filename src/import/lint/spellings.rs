@@ -1,0 +1,331 @@
+//! Words that licenses and filters compare exactly: two spellings of one split what belongs together.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use super::rule::{Hit, Place};
+use super::texts::{is_placeholder, tidy};
+use crate::model::{License, Scope};
+
+/// Words of one kind.
+#[derive(Debug)]
+pub(in crate::import) struct Vocabulary {
+    /// The field that holds them.
+    pub field: &'static str,
+    /// What one of them is, in words.
+    pub kind: &'static str,
+    /// What to do about one that is not known.
+    pub remedy: &'static str,
+    /// The rules: another spelling, several words in one, and a word that is not known.
+    pub rules: [&'static str; 3],
+    /// A word without what people write differently; of an alias its usual form.
+    pub comparable: fn(&str) -> String,
+    /// Words that are right wherever they stand.
+    pub known: &'static [&'static str],
+    /// What separates words in the field, where there may be several; and what people take for it.
+    pub separators: &'static [&'static str],
+    /// The words of this kind that a license names.
+    pub of_scope: fn(&Scope) -> Option<&BTreeSet<String>>,
+}
+
+/// How often one word was seen, and where first.
+#[derive(Debug, Default)]
+struct Uses {
+    /// Rows that the run brings it to.
+    new: usize,
+    /// Rows of the database that had it before.
+    stored: usize,
+    /// The first of the new, else of the stored.
+    first: Option<Place>,
+}
+
+impl Uses {
+    fn total(&self) -> usize {
+        self.new + self.stored
+    }
+}
+
+/// All words of a vocabulary that were seen.
+#[derive(Debug)]
+pub(super) struct Spellings {
+    pub vocabulary: &'static Vocabulary,
+    seen: BTreeMap<String, Uses>,
+}
+
+/// A word that another one may be meant for.
+#[derive(Clone, Copy)]
+struct Candidate<'a> {
+    word: &'a str,
+    /// How sure it is that the word is right: licenses name it, the database had it, so many rows have it, it is known.
+    rank: (bool, bool, usize, bool),
+}
+
+impl Candidate<'_> {
+    /// The rank among words that only look alike: there the rarer one is the mistake, wherever it stands.
+    fn by_number(&self) -> (bool, usize, bool, bool) {
+        let (licensed, stored, total, known) = self.rank;
+        (licensed, total, stored, known)
+    }
+}
+
+impl Spellings {
+    pub fn new(vocabulary: &'static Vocabulary) -> Spellings {
+        Spellings { vocabulary, seen: BTreeMap::new() }
+    }
+
+    /// Takes a row's words. `before` are those that the database knows of it; `stays` says that it is a row of the database
+    /// that the run leaves alone.
+    pub fn look(&mut self, place: &Place, words: &[&str], before: &[&str], stays: bool) {
+        for word in before {
+            self.uses(word).stored += 1;
+        }
+        for word in words.iter().filter(|word| !before.contains(word)) {
+            let uses = self.uses(word);
+            let is_first = if stays { uses.total() == 0 } else { uses.new == 0 };
+            *if stays { &mut uses.stored } else { &mut uses.new } += 1;
+            if is_first {
+                uses.first = Some(place.clone());
+            }
+        }
+    }
+
+    fn uses(&mut self, word: &str) -> &mut Uses {
+        if !self.seen.contains_key(word) {
+            self.seen.insert(word.to_owned(), Uses::default());
+        }
+        self.seen.entry(word.to_owned()).or_default()
+    }
+
+    /// Judges all words, and tells of those that are not as they should be: of `all`, or of what the run brings in and of
+    /// what that shows to be wrong.
+    pub fn judge(&self, licenses: &[License], all: bool, found: &mut dyn FnMut(&Place, Hit)) {
+        let judge = Judge::new(self, licenses, all);
+        // Comparing each with each takes time in the product of their numbers.
+        let mut budget = 2_000_000_usize;
+        for (word, uses) in &self.seen {
+            let Some(place) = uses.first.as_ref().filter(|_| !is_placeholder(self.vocabulary.field, word)) else {
+                continue;
+            };
+            if let Some((rule, message)) = judge.fault_of(word, uses, &mut budget) {
+                let hit = Hit { rule, field: self.vocabulary.field.to_owned(), value: Some(word.clone()), message };
+                found(place, hit);
+            }
+        }
+    }
+}
+
+/// What words are judged by.
+struct Judge<'a> {
+    vocabulary: &'static Vocabulary,
+    seen: &'a BTreeMap<String, Uses>,
+    /// The names of the licenses that name each word.
+    licensed: BTreeMap<&'a str, Vec<&'a str>>,
+    /// The names of the licenses that name any.
+    restricted: Vec<&'a str>,
+    /// Whether all words are judged alike, those of the database too.
+    all: bool,
+    has_stored: bool,
+    /// The best word of each comparable form, of those that are seen or licensed.
+    best: HashMap<String, Candidate<'a>>,
+    known: HashSet<String>,
+    /// Whether most words are known, so that an unknown one is worth a look.
+    mostly_known: bool,
+}
+
+impl<'a> Judge<'a> {
+    fn new(spellings: &'a Spellings, licenses: &'a [License], all: bool) -> Judge<'a> {
+        let Spellings { vocabulary, seen } = spellings;
+        let known: HashSet<String> = vocabulary.known.iter().map(|word| (vocabulary.comparable)(word)).collect();
+        let mut licensed: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        let mut restricted = Vec::new();
+        for license in licenses {
+            let Some(words) = (vocabulary.of_scope)(&license.scope) else { continue };
+            restricted.push(license.name.as_str());
+            for word in words {
+                licensed.entry(word).or_default().push(&license.name);
+            }
+        }
+        let mut judge = Judge {
+            vocabulary,
+            seen,
+            restricted,
+            all,
+            has_stored: seen.values().any(|uses| uses.stored > 0),
+            best: HashMap::new(),
+            mostly_known: false,
+            known,
+            licensed,
+        };
+        let mut known_count = 0;
+        for word in seen.keys().map(String::as_str).chain(judge.licensed.keys().copied().collect::<Vec<_>>()) {
+            let key = (vocabulary.comparable)(word);
+            known_count += usize::from(seen.contains_key(word) && judge.known.contains(&key));
+            let candidate = judge.candidate(word);
+            let best = judge.best.entry(key).or_insert(candidate);
+            // Of equals the later one in the order of code points: small letters come after capitals.
+            if candidate.rank >= best.rank {
+                *best = candidate;
+            }
+        }
+        judge.mostly_known = known_count * 2 > seen.len();
+        judge
+    }
+
+    fn candidate(&self, word: &'a str) -> Candidate<'a> {
+        let (stored, total) = self.seen.get(word).map_or((false, 0), |uses| (uses.stored > 0, uses.total()));
+        let rank =
+            (self.licensed.contains_key(word), stored && !self.all, total, self.vocabulary.known.contains(&word));
+        Candidate { word, rank }
+    }
+
+    /// The rule that a word breaks, and what to do about it.
+    fn fault_of(&self, word: &'a str, uses: &Uses, budget: &mut usize) -> Option<(&'static str, String)> {
+        let Vocabulary { kind, remedy, rules: [spelling, list, unknown], comparable, .. } = self.vocabulary;
+        let is_new = uses.new > 0 && uses.stored == 0;
+        let is_of_run = |other: &str| {
+            self.all || is_new || self.seen.get(other).is_some_and(|uses| uses.new > 0 && uses.stored == 0)
+        };
+        let key = comparable(word);
+        let best = self.best.get(&key).copied();
+        let own = self.candidate(word);
+        let is_known = self.known.contains(&key) || own.rank.0;
+        if let Some(parts) = self.parts(word, uses).filter(|_| !is_known && is_of_run(word)) {
+            let message = format!(
+                "is one text with several: {}{}{}; in CSV write `{}`, in JSON one text each",
+                parts.iter().map(|part| format!("`{part}`")).collect::<Vec<_>>().join(", "),
+                rows(uses),
+                self.consequence(&parts),
+                parts.join("; ")
+            );
+            return Some((list, message));
+        }
+        if let Some(best) = best.filter(|best| best.word != word) {
+            return is_of_run(best.word).then(|| (*spelling, self.message("is another spelling of", best.word, uses)));
+        }
+        let tidied = tidy(word);
+        if tidied != word && !own.rank.0 && is_of_run(word) {
+            let message = format!("has blanks that do not belong to it{}; write `{tidied}`", rows(uses));
+            return Some((spelling, message));
+        }
+        if is_known {
+            return None;
+        }
+        if let Some(meant) = self.nearest(&key, own, budget)
+            && is_of_run(meant)
+        {
+            return Some((spelling, self.message("looks like a misspelling of", meant, uses)));
+        }
+        // In a database without any there is nothing to compare with; countries are known by themselves.
+        let is_strange = match self.vocabulary.separators {
+            [] => self.mostly_known && is_of_run(word),
+            _ => is_new && self.has_stored,
+        };
+        if !is_strange {
+            return None;
+        }
+        let blind = match self.names(&self.restricted) {
+            Some(names) => format!("; no license names it, and those that name others ({names}) do not show it"),
+            None => String::new(),
+        };
+        let message = format!("is no {kind} that is known here{}{blind}; {remedy}", rows(uses));
+        Some((unknown, message))
+    }
+
+    /// What to say of a word that is meant for another one.
+    fn message(&self, is: &str, meant: &str, uses: &Uses) -> String {
+        let consequence = self.consequence(&[meant.to_owned()]);
+        let consequence =
+            if consequence.is_empty() { "; licenses and filters tell them apart".to_owned() } else { consequence };
+        format!("{is} `{meant}`{}{consequence}; write `{meant}`", rows(uses))
+    }
+
+    /// Which licenses name one of the words, and so do not show this one.
+    fn consequence(&self, meant: &[String]) -> String {
+        let names: BTreeSet<&str> =
+            meant.iter().filter_map(|word| self.licensed.get(word.as_str())).flatten().copied().collect();
+        match self.names(&names.into_iter().collect::<Vec<_>>()) {
+            Some(names) => format!("; licenses that name the right one ({names}) do not show a record for this one"),
+            None => String::new(),
+        }
+    }
+
+    fn names(&self, licenses: &[&str]) -> Option<String> {
+        const NAMED: usize = 3;
+        let first = licenses.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+        match licenses.len() {
+            0 => None,
+            count if count > NAMED => Some(format!("{first} and {} more", count - NAMED)),
+            _ => Some(first),
+        }
+    }
+
+    /// The words that a text lists, in the spellings in use.
+    fn parts(&self, word: &str, uses: &Uses) -> Option<Vec<String>> {
+        // These separate nothing else.
+        const SURE: &[&str] = &[";", "|", "\n", "\t"];
+        for separator in self.vocabulary.separators.iter().filter(|separator| word.contains(**separator)) {
+            let parts: Vec<&str> = word.split(separator).map(str::trim).filter(|part| !part.is_empty()).collect();
+            if parts.is_empty() {
+                continue;
+            }
+            let mut meant = Vec::with_capacity(parts.len());
+            let mut known = 0;
+            for part in &parts {
+                let key = (self.vocabulary.comparable)(part);
+                let best = self.best.get(&key).filter(|best| best.word != word);
+                let by_itself = self.vocabulary.known.iter().find(|known| (self.vocabulary.comparable)(known) == key);
+                // A text that more rows have than any of its parts is a word of its own.
+                let is_rare = best.is_none_or(|best| best.rank.0 || best.rank.2 >= uses.total());
+                known += usize::from((best.is_some() || by_itself.is_some()) && is_rare);
+                let spelled = best.map(|best| best.word).or(by_itself.copied()).unwrap_or(part);
+                meant.push(spelled.to_owned());
+            }
+            if known == parts.len() && parts.len() > 1 || known > 0 && SURE.contains(separator) {
+                return Some(meant);
+            }
+        }
+        None
+    }
+
+    /// The word that this one is most likely meant for.
+    fn nearest(&self, key: &str, own: Candidate<'_>, budget: &mut usize) -> Option<&str> {
+        let length = key.chars().count();
+        let max = match length {
+            0..5 => return None,
+            5..9 => 1,
+            _ => 2,
+        };
+        let digits = |key: &str| key.chars().filter(char::is_ascii_digit).collect::<String>();
+        let mut nearest: Option<(Reverse<usize>, (bool, usize, bool, bool), &str)> = None;
+        let seen = self.best.iter().map(|(key, candidate)| (key.as_str(), *candidate));
+        let known: Vec<(String, Candidate<'_>)> = (self.vocabulary.known.iter())
+            .map(|word| ((self.vocabulary.comparable)(word), Candidate { word, rank: (false, false, 0, true) }))
+            .filter(|(key, _)| !self.best.contains_key(key) && own.rank.2 < 10)
+            .collect();
+        for (other, candidate) in seen.chain(known.iter().map(|(key, candidate)| (key.as_str(), *candidate))) {
+            let is_known = self.known.contains(other);
+            if other == key
+                || other.chars().count().abs_diff(length) > max
+                || !(is_known || candidate.by_number() > own.by_number())
+            {
+                continue;
+            }
+            *budget = budget.checked_sub(1)?;
+            let distance = strsim::damerau_levenshtein(key, other);
+            if distance > max || digits(key) != digits(other) {
+                continue;
+            }
+            let found = (Reverse(distance), candidate.by_number(), candidate.word);
+            if nearest.is_none_or(|nearest| found > nearest) {
+                nearest = Some(found);
+            }
+        }
+        nearest.map(|(_, _, word)| word)
+    }
+}
+
+/// How many rows have the word.
+fn rows(uses: &Uses) -> String {
+    let count = if uses.new > 0 { uses.new } else { uses.stored };
+    if count == 1 { " (1 row)".to_owned() } else { format!(" ({count} rows, the first is here)") }
+}

@@ -1,0 +1,249 @@
+//! Texts that are none, or that lost something on their way.
+
+use encoding_rs::{Encoding, MACINTOSH, WINDOWS_1252};
+
+use super::rule::TextRule;
+use crate::model::flat::looks_like_formula;
+use crate::model::fold::fold;
+
+/// The rules of this family.
+pub(super) const RULES: &[TextRule] = &[
+    TextRule { name: "wrong_encoding", find: wrong_encoding },
+    TextRule { name: "html_escape", find: html_escape },
+    TextRule { name: "placeholder", find: placeholder },
+    TextRule { name: "blanks", find: blanks },
+    TextRule { name: "formula", find: formula },
+];
+
+/// Characters that no screen shows, and that no name needs: joiners of Indic and Persian words are not among them.
+fn is_invisible(letter: char) -> bool {
+    // Those from U+0080 on are letters of another encoding.
+    letter.is_ascii_control()
+        || matches!(letter, '\u{200b}' | '\u{2060}' | '\u{feff}' | '\u{ad}' | '\u{2028}' | '\u{2029}')
+}
+
+/// A text without blanks at its ends, with single blanks within, and without what no screen shows.
+pub(super) fn tidy(text: &str) -> String {
+    let shown: String = text
+        .chars()
+        .filter(|letter| letter.is_whitespace() || !is_invisible(*letter))
+        .map(|letter| if letter.is_whitespace() { ' ' } else { letter })
+        .collect();
+    shown.split(' ').filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+fn wrong_encoding(field: &str, text: &str) -> Option<String> {
+    if text.contains('\u{fffd}') {
+        return Some(
+            "holds U+FFFD, which stands for letters that were lost; correct it from its source, and save the file as \
+             UTF-8"
+                .to_owned(),
+        );
+    }
+    if let Some(meant) = decode_anew(text) {
+        return Some(format!("was read in the wrong encoding; write `{meant}`, and save the file as UTF-8"));
+    }
+    if text.chars().any(|letter| ('\u{80}'..='\u{9f}').contains(&letter)) {
+        return Some("holds control characters of another encoding; correct it, and save the file as UTF-8".to_owned());
+    }
+    let letters: Vec<char> = text.chars().collect();
+    let is_lost = |around: &[char]| around[1] == '?' && around[0].is_alphabetic() && around[2].is_lowercase();
+    if field != "url" && letters.windows(3).any(is_lost) {
+        return Some("holds a `?` within a word, where a letter was lost; correct it from its source".to_owned());
+    }
+    None
+}
+
+/// The text that was meant, where UTF-8 was read as a single-byte encoding: whoever reads letters of such an encoding that
+/// happen to form UTF-8 has found no word of any language.
+fn decode_anew(text: &str) -> Option<String> {
+    fn decode(word: &str, encoding: &'static Encoding) -> Option<String> {
+        let (bytes, _, unmappable) = encoding.encode(word);
+        let decoded = std::str::from_utf8(&bytes).ok().filter(|_| !unmappable)?;
+        Some(decoded.to_owned())
+    }
+    if text.is_ascii() {
+        return None;
+    }
+    let mut found = false;
+    let words = text.split(' ').map(|word| {
+        let decoded = [WINDOWS_1252, MACINTOSH].into_iter().find_map(|encoding| decode(word, encoding));
+        match decoded.filter(|_| !word.is_ascii()) {
+            Some(meant) => {
+                found = true;
+                meant
+            }
+            None => word.to_owned(),
+        }
+    });
+    let meant: Vec<String> = words.collect();
+    found.then(|| meant.join(" "))
+}
+
+fn html_escape(field: &str, text: &str) -> Option<String> {
+    const ESCAPES: &[(&str, &str)] = &[
+        ("&amp;", "&"),
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&quot;", "\""),
+        ("&apos;", "'"),
+        ("&#39;", "'"),
+        ("&nbsp;", " "),
+        ("&#160;", " "),
+        ("<br>", " "),
+        ("<br/>", " "),
+        ("<br />", " "),
+    ];
+    let (escape, meant) = ESCAPES.iter().find(|(escape, _)| text.contains(escape))?;
+    // `&amp;` in an address leads elsewhere, too.
+    let what = if field == "url" { "address" } else { "text" };
+    Some(format!("holds `{escape}`, which is HTML; write the {what} with `{meant}` for it"))
+}
+
+/// Whether a text stands for none: a word that says so, an error of a spreadsheet, or signs alone.
+pub(super) fn is_placeholder(field: &str, text: &str) -> bool {
+    const WORDS: &[&str] = &[
+        "tbd",
+        "tba",
+        "tbc",
+        "tbd.",
+        "t.b.d.",
+        "t.b.a.",
+        "t.b.c.",
+        "n/a",
+        "n.a.",
+        "na",
+        "none",
+        "null",
+        "nil",
+        "nan",
+        "unknown",
+        "undefined",
+        "untitled",
+        "todo",
+        "xxx",
+        "not known",
+        "not available",
+        "not applicable",
+        "to be announced",
+        "to be confirmed",
+        "to be decided",
+        "to be defined",
+        "to be determined",
+    ];
+    // What spreadsheets show where they cannot compute.
+    const ERRORS: &[&str] = &["#n/a", "#ref!", "#name?", "#value!", "#div/0!", "#null!", "#num!", "#error!"];
+    let folded = fold(text.trim());
+    let bare = folded.trim_matches(|sign: char| "()[]<>*\"'".contains(sign));
+    let is_error = ERRORS.contains(&folded.as_str());
+    let is_word = field != "abbv" && WORDS.contains(&bare);
+    is_word || is_error || !text.chars().any(char::is_alphanumeric)
+}
+
+fn placeholder(field: &str, text: &str) -> Option<String> {
+    if text.is_empty() || !is_placeholder(field, text) {
+        return None;
+    }
+    Some(match field {
+        "name" => "is no name; give the real one, or leave the row out until there is one".to_owned(),
+        _ => "stands for no value; leave the cell empty (in JSON: null) until there is one".to_owned(),
+    })
+}
+
+fn blanks(field: &str, text: &str) -> Option<String> {
+    // Spellings of these are compared anyway.
+    if matches!(field, "therapy_areas" | "country") || is_placeholder(field, text) {
+        return None;
+    }
+    let tidied = tidy(text);
+    let is_plain = match field {
+        "name" => text.chars().map(|letter| if letter.is_whitespace() { ' ' } else { letter }).eq(tidied.chars()),
+        // Elsewhere two blanks within are harmless, and frequent.
+        _ => text.trim() == text,
+    };
+    if is_plain && !text.chars().any(is_invisible) {
+        return None;
+    }
+    Some(format!("has blanks at an end or side by side, or characters that do not show; write `{tidied}`"))
+}
+
+fn formula(field: &str, text: &str) -> Option<String> {
+    let is_one = field == "name" && looks_like_formula(text) && !is_placeholder(field, text);
+    is_one.then(|| {
+        "starts like a formula; the CSV export puts a `'` before it. Check that the name is meant so".to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_that_lost_something_are_found() {
+        let cases = [
+            ("name", "KardiologÃ¼", "wrong_encoding"),
+            ("name", "SociÃ©tÃ© FranÃ§aise", "wrong_encoding"),
+            ("name", "Menâ€™s Health", "wrong_encoding"),
+            ("name", "Soci√©t√© de Cardiologie", "wrong_encoding"),
+            ("name", "Men\u{92}s Health", "wrong_encoding"),
+            ("name", "Kardiologi\u{fffd}", "wrong_encoding"),
+            ("name", "Soci?t? Fran?aise", "wrong_encoding"),
+            ("city", "ZÃ¼rich", "wrong_encoding"),
+            ("url", "https://a.example/?q=x", ""),
+            ("name", "Société Française, Łódź", ""),
+            ("name", "SÃO PAULO: AÇÃO", ""),
+            ("name", "日本癌学会 «Ёлка» ΚΑΡΔΙΟ", ""),
+            ("name", "Who cares? We do", ""),
+            ("name", "Heart &amp; Lung", "html_escape"),
+            ("name", "Heart<br>Lung", "html_escape"),
+            ("name", "Heart & Lung", ""),
+            ("name", "TBD", "placeholder"),
+            ("name", "(n/a)", "placeholder"),
+            ("name", "--", "placeholder"),
+            ("name", "#REF!", "placeholder"),
+            ("name", "#N/A", "placeholder"),
+            ("venue", "To be announced", "placeholder"),
+            ("city", " ", "placeholder"),
+            ("country", "-", "placeholder"),
+            ("therapy_areas", "N/A", "placeholder"),
+            ("abbv", "NA", ""),
+            ("abbv", "?", "placeholder"),
+            ("city", "Nancy", ""),
+            ("name", "Test", ""),
+            ("name", "TBD Congress", ""),
+            ("name", "#MedTwitter Summit", ""),
+            ("name", "ASCO ", "blanks"),
+            ("name", " ASCO", "blanks"),
+            ("name", "ASCO  Meeting", "blanks"),
+            ("venue", "Hall  A", ""),
+            ("venue", "Hall A ", "blanks"),
+            ("name", "ASCO\u{a0}", "blanks"),
+            ("name", "ASCO\nMeeting", "blanks"),
+            ("name", "AS\u{200b}CO", "blanks"),
+            ("name", "ASCO\u{a0}Meeting", ""),
+            ("name", "می\u{200c}خواهم", ""),
+            ("therapy_areas", "Oncology ", ""),
+            ("name", "=1+1", "formula"),
+            ("abbv", "=1+1", ""),
+            ("name", "ASCO Annual Meeting", ""),
+        ];
+        for (field, text, expected) in cases {
+            let found: Vec<&str> =
+                RULES.iter().filter(|rule| (rule.find)(field, text).is_some()).map(|rule| rule.name).collect();
+            assert_eq!(found.join(" "), expected, "{field} {text:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_meant_is_told() {
+        let cases = [
+            ("KardiologÃ¼ in ZÃ¼rich", "`Kardiologü in Zürich`"),
+            ("Menâ€™s", "`Men’s`"),
+            ("Ð¡ÐµÑ€Ð´Ñ†Ðµ", "`Сердце`"),
+        ];
+        for (text, expected) in cases {
+            let message = wrong_encoding("name", text).unwrap_or_default();
+            assert!(message.contains(expected), "{text}: {message}");
+        }
+    }
+}

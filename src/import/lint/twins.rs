@@ -1,0 +1,136 @@
+//! Rows that are most likely one thing entered twice.
+
+use std::collections::HashMap;
+
+use super::rule::{Hit, Place};
+use crate::model::fold::fold;
+
+/// What may be the same in two rows.
+#[derive(Clone, Debug)]
+pub(in crate::import) struct Trait {
+    /// The rule that two such rows break.
+    pub rule: &'static str,
+    /// The field to name.
+    pub field: &'static str,
+    /// Equal in twins.
+    pub key: String,
+    /// If given, it must be alike in twins too.
+    pub name: Option<String>,
+    /// What to show of it.
+    pub value: String,
+    /// What is the matter, and what to do about it. `{}` stands for the other row.
+    pub message: &'static str,
+}
+
+/// A row that has a trait.
+struct Bearer {
+    place: Place,
+    row: (&'static str, u64),
+    field: &'static str,
+    value: String,
+    name: Option<String>,
+    /// Whether the run brings it in.
+    is_new: bool,
+}
+
+/// What was seen of rows so far.
+#[derive(Default)]
+pub(super) struct Twins {
+    seen: HashMap<(&'static str, String), Vec<Bearer>>,
+}
+
+/// The most bearers of a trait whose names are compared.
+const MAX_COMPARED: usize = 20;
+
+/// A name without what two people write differently: case, diacritics, blanks and signs.
+pub(super) fn comparable(name: &str) -> String {
+    let letters = fold(name).replace('&', "and");
+    letters.chars().filter(|letter| letter.is_alphanumeric()).collect()
+}
+
+/// Whether two names differ by a few letters only.
+fn are_alike(one: &str, other: &str) -> bool {
+    const NEAR: f64 = 0.9;
+    let digits = |name: &str| name.chars().filter(char::is_ascii_digit).collect::<String>();
+    let (one, other) = (comparable(one), comparable(other));
+    one == other
+        || one.len().max(other.len()) <= 200
+            && one.len().abs_diff(other.len()) * 10 <= one.len().max(other.len())
+            && digits(&one) == digits(&other)
+            && strsim::normalized_damerau_levenshtein(&one, &other) >= NEAR
+}
+
+impl Twins {
+    /// Compares a row with those seen before. `before` are the traits that the database knows of it; `stays` says that it
+    /// is a row of the database that the run leaves alone.
+    pub fn look(
+        &mut self,
+        place: &Place,
+        row: (&'static str, u64),
+        traits: Vec<Trait>,
+        before: &[Trait],
+        stays: bool,
+        found: &mut dyn FnMut(&Place, Hit),
+    ) {
+        let mut is_told = false;
+        for this in traits {
+            let was_there = |old: &Trait| (old.rule, &old.key, &old.name) == (this.rule, &this.key, &this.name);
+            let is_new = !stays && !before.iter().any(was_there);
+            let key = (this.rule, this.key.clone());
+            let others = self.seen.get(&key).map(Vec::as_slice).unwrap_or_default();
+            let is_twin = |other: &&Bearer| {
+                (is_new || other.is_new)
+                    && match (&this.name, &other.name) {
+                        (Some(one), Some(other)) => are_alike(one, other),
+                        _ => true,
+                    }
+            };
+            if let Some(other) = others.iter().take(MAX_COMPARED).find(is_twin)
+                && !is_told
+            {
+                let in_words = |place: &Place, (kind, id): (&str, u64)| {
+                    format!("{} {id} {}", kind.trim_end_matches('s'), place.in_words())
+                };
+                // What the run brings in is what can be corrected.
+                let (at, field, value, twin) = if is_new {
+                    let twin = match row == other.row {
+                        true => "the same row".to_owned(),
+                        false => in_words(&other.place, other.row),
+                    };
+                    (place, this.field, &this.value, twin)
+                } else {
+                    (&other.place, other.field, &other.value, in_words(place, row))
+                };
+                let message = this.message.replace("{}", &twin);
+                found(at, Hit { rule: this.rule, field: field.to_owned(), value: Some(value.clone()), message });
+                is_told = true;
+            }
+            if !stays && others.len() < MAX_COMPARED && (this.name.is_some() || others.is_empty()) {
+                let bearer =
+                    Bearer { place: place.clone(), row, field: this.field, value: this.value, name: this.name, is_new };
+                self.seen.entry(key).or_default().push(bearer);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_differ_by_a_slip_are_alike() {
+        let cases = [
+            ("European Society of Cardiology Congress", "Europaen Society of Cardiology Congress", true),
+            ("European Society of Cardiology Congress", "EUROPEAN SOCIETY OF CARDIOLOGY - CONGRESS", true),
+            ("Heart & Lung Congress", "Heart and Lung Congress", true),
+            ("ASCO Annual Meeting 2026", "ASCO Annual Meeting 2025", false),
+            ("ESMO Breast Cancer", "ESMO Lung Cancer", false),
+            ("Asia Pacific Forum 1", "Asia Pacific Forum 2", false),
+            ("", "A", false),
+        ];
+        for (one, other, expected) in cases {
+            assert_eq!(are_alike(one, other), expected, "{one:?} and {other:?}");
+        }
+    }
+}

@@ -1,0 +1,421 @@
+//! The operators' page: what is served, to whom, how well, and who is behind. It needs no script, and shows no key.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+use askama::Template;
+
+use super::subject::Subject;
+use super::traffic::{self, RouteTraffic};
+use crate::api::SnapshotSource;
+use crate::api::changes::behind_s;
+use crate::model::key::KeyStatus;
+use crate::model::time::now;
+use crate::model::{Dataset, KeyRecord, License, Scope, Timestamp};
+use crate::serve::usage::{KeyUse, Uses};
+use crate::store::{Snapshot, StoreError};
+use crate::view::View;
+
+/// The page's style sheet.
+pub const STYLE: &str = include_str!("page.css");
+
+/// How many commits are shown.
+const COMMITS: usize = 20;
+/// How many licenses, and how many keys, are shown.
+const MAX_ROWS: usize = 500;
+/// How many values of a license's set are shown.
+const MAX_VALUES: usize = 6;
+/// What fills the bar of a key that is behind, in seconds: a week.
+const FULL_BAR_S: u64 = 7 * 86_400;
+
+/// Why there is no page.
+#[derive(Debug, thiserror::Error)]
+pub enum PageError {
+    /// The database cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The template failed.
+    #[error(transparent)]
+    Template(#[from] askama::Error),
+}
+
+/// An instant, for people and for machines.
+struct When {
+    /// RFC 3339.
+    exact: String,
+    /// How long ago that is.
+    ago: String,
+}
+
+impl When {
+    fn of(time: Timestamp, now: Timestamp) -> When {
+        let ago = match u64::try_from(now.unix_s() - time.unix_s()) {
+            Ok(0) | Err(_) => "just now".to_owned(),
+            Ok(seconds) => format!("{} ago", span(seconds)),
+        };
+        When { exact: time.to_string(), ago }
+    }
+}
+
+struct DatasetRow {
+    name: &'static str,
+    records: String,
+    changed: Option<When>,
+}
+
+struct RouteRow {
+    route: String,
+    requests: String,
+    per_minute: String,
+    refused: String,
+    failed: String,
+    has_failed: bool,
+    median: String,
+    slowest: String,
+}
+
+struct Figure {
+    name: &'static str,
+    value: String,
+    /// How much of what there may be, in percent.
+    filled: Option<u8>,
+}
+
+struct LicenseRow {
+    name: String,
+    /// Records per dataset, in the order of [`Dataset::ALL`]; a dash where the dataset is not licensed.
+    records: [String; 2],
+    sets: Vec<(&'static str, String)>,
+    rate_limit: String,
+    keys: usize,
+}
+
+struct KeyRow {
+    id: String,
+    label: Option<String>,
+    license: String,
+    status: &'static str,
+    used: Option<When>,
+    feeds: Vec<FeedRow>,
+    /// By how many seconds it is behind, for the order of rows.
+    behind_s: u64,
+}
+
+struct FeedRow {
+    dataset: &'static str,
+    /// How much of the bar is filled, in percent.
+    filled: u8,
+    behind: String,
+}
+
+struct CommitRow {
+    when: When,
+    seq: String,
+    who: String,
+    what: String,
+}
+
+#[derive(Template)]
+#[template(path = "page.html", config = "src/serve/admin/askama.toml")]
+struct Page {
+    version: &'static str,
+    file: String,
+    public_url: String,
+    state: &'static str,
+    is_well: bool,
+    made: When,
+    started: When,
+    seq: String,
+    committed: When,
+    datasets: Vec<DatasetRow>,
+    routes: Vec<RouteRow>,
+    figures: Vec<Figure>,
+    licenses: Vec<LicenseRow>,
+    more_licenses: usize,
+    keys: Vec<KeyRow>,
+    more_keys: usize,
+    unusable_keys: usize,
+    records_usage: bool,
+    servers: Vec<When>,
+    commits: Vec<CommitRow>,
+    /// Where the bar turns yellow and red, in percent.
+    low: u8,
+    high: u8,
+}
+
+/// The page as it stands now.
+///
+/// # Errors
+/// When the database cannot be read.
+pub fn render(subject: &Subject) -> Result<String, PageError> {
+    let (published, newest) = (subject.watcher.published(), subject.watcher.newest());
+    let now = now();
+    let is_held_back = newest.commit() != published.commit();
+    let state = match subject.unready() {
+        Some(reason) => reason,
+        None if is_held_back => "ready; a newer commit waits for the change delay",
+        None => "ready",
+    };
+    let uses = subject.usage.as_ref().map(|usage| usage.all()).unwrap_or_default();
+    let usable = |key: &KeyRecord| key.status_after(now, newest.commit().time).is_usable();
+    let (mut keys, mut unusable_keys) = (Vec::new(), 0);
+    let mut keys_of = BTreeMap::<&str, usize>::new();
+    for key in newest.list_keys() {
+        if usable(key) {
+            *keys_of.entry(&key.license_name).or_default() += 1;
+            keys.push(key_row(key, &newest, &uses, now));
+        } else {
+            unusable_keys += 1;
+        }
+    }
+    keys.sort_by(|one, other| other.behind_s.cmp(&one.behind_s));
+    let more_keys = keys.len().saturating_sub(MAX_ROWS);
+    keys.truncate(MAX_ROWS);
+    let all_licenses = published.list_licenses();
+    let licenses = all_licenses.iter().take(MAX_ROWS).map(|license| LicenseRow {
+        name: license.name.clone(),
+        records: Dataset::ALL.map(|dataset| match published.visible_records(license, dataset) {
+            Some(records) => grouped(records),
+            None => "–".to_owned(),
+        }),
+        sets: sets(&license.scope),
+        rate_limit: grouped(license.rate_limit.into()),
+        keys: keys_of.get(license.name.as_str()).copied().unwrap_or_default(),
+    });
+    let commits = newest.list_commits(0, COMMITS)?.into_iter().map(|commit| CommitRow {
+        when: When::of(commit.time, now),
+        seq: grouped(commit.seq),
+        who: commit.who,
+        what: commit.what,
+    });
+    let scrape = subject.metrics.render(&subject.watcher, &subject.service);
+    let up_s = u64::try_from(now.unix_s() - subject.started_at.unix_s()).unwrap_or(0).max(1);
+    let page = Page {
+        version: env!("CARGO_PKG_VERSION"),
+        file: subject.watcher.path().display().to_string(),
+        public_url: subject.service.settings().public_url.clone(),
+        state,
+        is_well: subject.unready().is_none(),
+        made: When::of(now, now),
+        started: When::of(subject.started_at, now),
+        seq: grouped(published.commit().seq),
+        committed: When::of(published.commit().time, now),
+        datasets: Dataset::ALL.map(|dataset| dataset_row(&published, dataset, now)).into(),
+        routes: traffic::by_route(&scrape)
+            .into_iter()
+            .map(|(route, traffic)| route_row(route, &traffic, up_s))
+            .collect(),
+        figures: figures(subject, &published, &scrape),
+        more_licenses: all_licenses.len().saturating_sub(MAX_ROWS),
+        licenses: licenses.collect(),
+        keys,
+        more_keys,
+        unusable_keys,
+        records_usage: subject.usage.is_some(),
+        servers: subject.usage.iter().flat_map(|usage| usage.servers()).map(|time| When::of(time, now)).collect(),
+        commits: commits.collect(),
+        low: filled_bar(3600),
+        high: filled_bar(86_400),
+    };
+    Ok(page.render()?)
+}
+
+fn dataset_row(published: &Snapshot, dataset: Dataset, now: Timestamp) -> DatasetRow {
+    let state = published.dataset_state(dataset);
+    let changed = state.last_change_at.map(|time| When::of(time, now));
+    DatasetRow { name: dataset.as_str(), records: grouped(state.records), changed }
+}
+
+fn route_row(route: &str, traffic: &RouteTraffic, up_s: u64) -> RouteRow {
+    let duration = |share| traffic.duration_s(share).map_or("–".to_owned(), bound);
+    RouteRow {
+        route: route.to_owned(),
+        requests: grouped(traffic.requests),
+        per_minute: per_minute(traffic.requests, up_s),
+        refused: share(traffic.refused, traffic.requests),
+        failed: share(traffic.failed, traffic.requests),
+        has_failed: traffic.failed > 0,
+        median: duration(0.5),
+        slowest: duration(0.99),
+    }
+}
+
+/// What the server has of connections and memory, and what it had to refuse.
+fn figures(subject: &Subject, published: &Snapshot, scrape: &str) -> Vec<Figure> {
+    let number = |name, metric| Figure { name, value: grouped(traffic::total(scrape, metric)), filled: None };
+    let cache = |name, bytes, capacity| Figure {
+        name,
+        value: format!("{} of {}", mebibytes(bytes), mebibytes(capacity)),
+        filled: Some(percent(bytes, capacity)),
+    };
+    let open = traffic::total(scrape, "medfeed_connections");
+    let slots = u64::try_from(subject.limits.connections).unwrap_or(u64::MAX);
+    let (answers, answer_bytes) = subject.service.cached();
+    let (records, feeds) = (published.record_cache(), published.feed_cache());
+    vec![
+        Figure {
+            name: "Open connections",
+            value: format!("{} of {}", grouped(open), grouped(slots)),
+            filled: Some(percent(open, slots)),
+        },
+        number("Connections since the start", "medfeed_connections_opened_total"),
+        number("Given up: idle, unfinished or slow", "medfeed_connections_given_up_total"),
+        number("Refused at a limit", "medfeed_connections_refused_total"),
+        number("Requests with unusable keys", "medfeed_refused_keys_total"),
+        number("Requests over the rate", "medfeed_rate_limited_total"),
+        number("Internal errors", "medfeed_internal_errors_total"),
+        number("Log lines lost", "medfeed_log_lines_lost_total"),
+        cache("Finished answers in memory", answer_bytes, subject.service.settings().answer_cache_bytes),
+        cache("Records' JSON in memory", records.weight(), records.capacity()),
+        cache("Feeds and filters in memory", feeds.weight(), feeds.capacity()),
+        Figure { name: "Answers in memory", value: grouped(u64::try_from(answers).unwrap_or(u64::MAX)), filled: None },
+    ]
+}
+
+fn key_row(key: &KeyRecord, newest: &Snapshot, uses: &Uses, now: Timestamp) -> KeyRow {
+    let unused = KeyUse::default();
+    let used = uses.get(&key.id).unwrap_or(&unused);
+    let license = newest.find_license(key.license);
+    let feeds = used.feeds.iter().map(|(dataset, seen)| {
+        let behind = license.and_then(|license| behind_now(newest, license, *dataset, seen.position));
+        (*dataset, behind.unwrap_or(seen.behind_s))
+    });
+    let feeds: Vec<(Dataset, u64)> = feeds.collect();
+    KeyRow {
+        id: key.id.clone(),
+        label: key.label.clone(),
+        license: key.license_name.clone(),
+        status: match key.status_after(now, newest.commit().time) {
+            KeyStatus::Replaced => "replaced, still usable",
+            status => status.as_str(),
+        },
+        used: used.last_used_at.map(|time| When::of(time, now)),
+        behind_s: feeds.iter().map(|(_, behind_s)| *behind_s).max().unwrap_or_default(),
+        feeds: feeds.into_iter().map(feed_row).collect(),
+    }
+}
+
+/// How far a position is behind the feed by now, in seconds: who stands still falls behind without asking.
+fn behind_now(newest: &Snapshot, license: &License, dataset: Dataset, position: u64) -> Option<u64> {
+    let view = View::open(newest, license, dataset).ok()?;
+    behind_s(&view, position).ok()
+}
+
+fn feed_row((dataset, behind_s): (Dataset, u64)) -> FeedRow {
+    let behind = if behind_s == 0 { "up to date".to_owned() } else { format!("{} behind", span(behind_s)) };
+    FeedRow { dataset: dataset.as_str(), filled: filled_bar(behind_s), behind }
+}
+
+/// The sets of a scope that restrict it, in words.
+fn sets(scope: &Scope) -> Vec<(&'static str, String)> {
+    fn listed<T: Display>(set: &Option<impl IntoIterator<Item = T> + Clone>) -> Option<String> {
+        let values: Vec<String> = set.clone()?.into_iter().map(|value| value.to_string()).collect();
+        let mut text = values.iter().take(MAX_VALUES).map(String::as_str).collect::<Vec<_>>().join(", ");
+        match values.len().saturating_sub(MAX_VALUES) {
+            _ if values.is_empty() => text.push_str("none"),
+            0 => {}
+            more => text.push_str(&format!(" and {more} more")),
+        }
+        Some(text)
+    }
+    let sets = [
+        ("Therapy areas", listed(&scope.therapy_areas)),
+        ("Countries", listed(&scope.countries)),
+        ("Years", listed(&scope.years)),
+    ];
+    sets.into_iter().filter_map(|(name, set)| Some((name, set?))).collect()
+}
+
+/// A number with its thousands set apart.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3 + 1);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A length of time in its largest unit, cut off.
+fn span(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min", seconds / 60),
+        3600..172_800 => format!("{} h", seconds / 3600),
+        _ => format!("{} days", grouped(seconds / 86_400)),
+    }
+}
+
+/// The upper bound of a time, in seconds.
+fn bound(seconds: f64) -> String {
+    if seconds.is_infinite() {
+        "over 30 s".to_owned()
+    } else if seconds >= 1.0 {
+        format!("≤ {seconds} s")
+    } else {
+        format!("≤ {} ms", (seconds * 1e5).round() / 100.0)
+    }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "counts of requests are far below 2^53")]
+fn per_minute(requests: u64, up_s: u64) -> String {
+    let rate = requests as f64 * 60.0 / up_s as f64;
+    if rate < 10.0 { format!("{rate:.1}") } else { format!("{rate:.0}") }
+}
+
+/// A share of a whole, in percent.
+#[allow(clippy::cast_precision_loss, reason = "counts of requests are far below 2^53")]
+fn share(part: u64, whole: u64) -> String {
+    if part == 0 { "0 %".to_owned() } else { format!("{:.1} %", part as f64 * 100.0 / whole.max(1) as f64) }
+}
+
+fn percent(part: u64, whole: u64) -> u8 {
+    let percent = u128::from(part) * 100 / u128::from(whole.max(1));
+    u8::try_from(percent.min(100)).unwrap_or(100)
+}
+
+fn mebibytes(bytes: u64) -> String {
+    #[allow(clippy::cast_precision_loss, reason = "one digit is shown")]
+    let mebibytes = bytes as f64 / f64::from(1 << 20);
+    format!("{mebibytes:.1} MiB")
+}
+
+/// How much of the bar of a key is filled, in percent: by the logarithm, so that minutes and days can both be told.
+fn filled_bar(behind_s: u64) -> u8 {
+    #[allow(clippy::cast_precision_loss, reason = "a bar has a hundred steps")]
+    let logarithm = |seconds: u64| (seconds as f64).ln_1p();
+    let percent = (logarithm(behind_s) / logarithm(FULL_BAR_S) * 100.0).clamp(0.0, 100.0);
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is within 0 and 100")]
+    let percent = percent.round() as u8;
+    percent
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_told_in_words() {
+        let spans = [(0, "0 s"), (59, "59 s"), (60, "1 min"), (3599, "59 min"), (3600, "1 h"), (200_000, "2 days")];
+        for (seconds, expected) in spans {
+            assert_eq!(span(seconds), expected);
+        }
+        for (number, expected) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(grouped(number), expected);
+        }
+        let bounds = [(0.0001, "≤ 0.1 ms"), (0.00025, "≤ 0.25 ms"), (0.1, "≤ 100 ms"), (5.0, "≤ 5 s")];
+        for (seconds, expected) in bounds {
+            assert_eq!(bound(seconds), expected);
+        }
+        assert_eq!(bound(f64::INFINITY), "over 30 s");
+        for (part, whole, expected) in [(0, 0, "0 %"), (1, 8, "12.5 %"), (8, 8, "100.0 %")] {
+            assert_eq!(share(part, whole), expected);
+        }
+        for (seconds, expected) in [(0, 0), (1, 5), (3600, 62), (86_400, 85), (FULL_BAR_S, 100), (u64::MAX, 100)] {
+            assert_eq!(filled_bar(seconds), expected, "{seconds}");
+        }
+    }
+}

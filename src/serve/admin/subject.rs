@@ -1,0 +1,41 @@
+//! What operators and their monitoring look at: a running server.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use crate::api::Service;
+use crate::model::Timestamp;
+use crate::serve::metrics::Metrics;
+use crate::serve::server::Limits;
+use crate::serve::usage::Usage;
+use crate::serve::watcher::Watcher;
+
+/// A running server.
+#[derive(Debug)]
+pub struct Subject {
+    /// The metrics.
+    pub metrics: Arc<Metrics>,
+    /// The watched database.
+    pub watcher: Arc<Watcher>,
+    /// The API.
+    pub service: Arc<Service>,
+    /// The record of key usage.
+    pub usage: Option<Arc<Usage>>,
+    /// The server's limits.
+    pub limits: Limits,
+    /// When the server started.
+    pub started_at: Timestamp,
+    /// True once the server stops.
+    pub stopping: watch::Receiver<bool>,
+}
+
+impl Subject {
+    /// Why the server should get no new callers.
+    pub fn unready(&self) -> Option<&'static str> {
+        if *self.stopping.borrow() {
+            return Some("the server is stopping");
+        }
+        (!self.watcher.is_followed()).then_some("the database file cannot be followed; the last state is served")
+    }
+}

@@ -1,0 +1,91 @@
+//! What the process itself takes of the machine, by the names that Prometheus' own client libraries give it.
+
+use prometheus_client::registry::Registry;
+
+/// The metrics of the process, brought up to date before each scrape. Where the system has no `/proc` there are none.
+#[derive(Debug, Default)]
+pub struct ProcessMetrics {
+    /// Their registry: unlike the server's own they have no prefix.
+    pub registry: Registry,
+    #[cfg(target_os = "linux")]
+    linux: linux::Gauges,
+}
+
+impl ProcessMetrics {
+    /// Metrics that are registered, and all zero.
+    pub fn new() -> ProcessMetrics {
+        #[cfg_attr(not(target_os = "linux"), allow(unused_mut, reason = "there is nothing to register"))]
+        let mut metrics = ProcessMetrics::default();
+        #[cfg(target_os = "linux")]
+        metrics.linux.register(&mut metrics.registry);
+        metrics
+    }
+
+    /// Reads the present values. What cannot be read stays as it is.
+    pub fn update(&self) {
+        #[cfg(target_os = "linux")]
+        if let Err(error) = self.linux.update() {
+            tracing::debug!(%error, "the process cannot be looked at");
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use procfs::process::{LimitValue, Process};
+    use procfs::{ProcResult, page_size, ticks_per_second};
+    use prometheus_client::metrics::counter::Counter;
+    use prometheus_client::metrics::gauge::Gauge;
+    use prometheus_client::registry::{Registry, Unit};
+
+    use crate::model::time::now;
+
+    type Unsigned = Gauge<u64, AtomicU64>;
+
+    #[derive(Debug, Default)]
+    pub struct Gauges {
+        cpu: Counter<f64, AtomicU64>,
+        resident: Unsigned,
+        virtual_memory: Unsigned,
+        open_fds: Unsigned,
+        max_fds: Unsigned,
+        threads: Unsigned,
+        started: Gauge<i64>,
+    }
+
+    impl Gauges {
+        pub fn register(&self, registry: &mut Registry) {
+            // The time since the machine's start, which /proc tells, is of no use where it hides the latter.
+            self.started.set(now().unix_s());
+            let seconds = Unit::Seconds;
+            registry.register_with_unit("process_cpu", "Time on processors", seconds.clone(), self.cpu.clone());
+            let start = "When the server started, since the epoch";
+            registry.register_with_unit("process_start_time", start, seconds, self.started.clone());
+            let resident = "Memory that the process has in use";
+            registry.register_with_unit("process_resident_memory", resident, Unit::Bytes, self.resident.clone());
+            let addressed = "Memory that the process has addresses for";
+            registry.register_with_unit("process_virtual_memory", addressed, Unit::Bytes, self.virtual_memory.clone());
+            registry.register("process_open_fds", "Open files and sockets", self.open_fds.clone());
+            registry.register("process_max_fds", "Files and sockets that may be open", self.max_fds.clone());
+            registry.register("process_threads", "Threads", self.threads.clone());
+        }
+
+        pub fn update(&self) -> ProcResult<()> {
+            let process = Process::myself()?;
+            let stat = process.stat()?;
+            #[allow(clippy::cast_precision_loss, reason = "nobody runs for so long")]
+            let cpu_s = (stat.utime + stat.stime) as f64 / ticks_per_second() as f64;
+            self.cpu.inner().store(cpu_s.to_bits(), Ordering::Relaxed);
+            self.resident.set(stat.rss * page_size());
+            self.virtual_memory.set(stat.vsize);
+            self.threads.set(u64::try_from(stat.num_threads).unwrap_or_default());
+            self.open_fds.set(u64::try_from(process.fd_count()?).unwrap_or(u64::MAX));
+            if let LimitValue::Value(files) = process.limits()?.max_open_files.soft_limit {
+                self.max_fds.set(files);
+            }
+            Ok(())
+        }
+    }
+}

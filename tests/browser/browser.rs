@@ -1,0 +1,204 @@
+//! A headless Chromium, driven by WebDriver.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use fantoccini::wd::WebDriverCompatibleCommand;
+use fantoccini::{Client, ClientBuilder, Locator};
+use hyper_util::client::legacy::connect::HttpConnector;
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+use crate::process::site::{Process, wait_until};
+
+/// What a test waits for at most: a loaded machine is slow, and edits of the demo come every few seconds.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The names that Chromium goes by.
+const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
+
+fn find_program(name: &str) -> Option<PathBuf> {
+    let folders = std::env::var_os("PATH")?;
+    std::env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| path.is_file())
+}
+
+/// The driver's program, where it and a browser are there.
+fn find_driver() -> Result<PathBuf, &'static str> {
+    let named = std::env::var_os("MEDFEED_CHROMEDRIVER").map(PathBuf::from);
+    let driver = named.or_else(|| find_program("chromedriver")).ok_or("no chromedriver was found")?;
+    BROWSERS.iter().find_map(|name| find_program(name)).ok_or("no Chromium was found")?;
+    Ok(driver)
+}
+
+/// axe-core, where it is there.
+pub fn find_axe() -> Option<String> {
+    let path = std::env::var_os("MEDFEED_AXE")?;
+    Some(std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("MEDFEED_AXE: {path:?}: {error}")))
+}
+
+/// A command of Chromium's own.
+#[derive(Debug)]
+struct Vendor(&'static str, Value);
+
+impl WebDriverCompatibleCommand for Vendor {
+    fn endpoint(&self, base: &url::Url, session: Option<&str>) -> Result<url::Url, url::ParseError> {
+        base.join(&format!("session/{}/{}", session.unwrap_or_default(), self.0))
+    }
+
+    fn method_and_body(&self, _: &url::Url) -> (http::Method, Option<String>) {
+        (http::Method::POST, Some(self.1.to_string()))
+    }
+}
+
+/// A browser with one page.
+pub struct Browser {
+    client: Client,
+    runtime: Runtime,
+    _driver: Process,
+}
+
+impl Browser {
+    /// Starts a browser; `None`, with a message, where there is none.
+    pub fn start(test: &str) -> Option<Browser> {
+        let program = match find_driver() {
+            Ok(program) => program,
+            Err(why) => {
+                eprintln!("{test} is left out: {why}; install chromium and chromium-driver");
+                return None;
+            }
+        };
+        let mut command = Command::new(program);
+        let mut driver = Process::spawn(command.arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()));
+        let stdout = BufReader::new(driver.child().stdout.take().unwrap());
+        let mut lines = stdout.lines().map(Result::unwrap);
+        let port = lines.find_map(|line| Some(line.split_once("successfully on port ")?.1.trim_end_matches('.').to_owned()));
+        let port = port.expect("the driver tells its port");
+        // What it says later is read away, so that it is never held up.
+        std::thread::spawn(move || lines.for_each(drop));
+
+        let arguments = ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"];
+        let wanted = json!({
+            "goog:chromeOptions": {"args": arguments},
+            "goog:loggingPrefs": {"browser": "ALL"},
+        });
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let client = runtime.block_on(async {
+            let Value::Object(wanted) = wanted else { unreachable!() };
+            let mut builder = ClientBuilder::new(HttpConnector::new());
+            builder.capabilities(wanted).connect(&format!("http://127.0.0.1:{port}")).await.expect("a session")
+        });
+        Some(Browser { client, runtime, _driver: driver })
+    }
+
+    pub fn go(&self, url: &str) {
+        self.runtime.block_on(self.client.goto(url)).unwrap();
+    }
+
+    pub fn back(&self) {
+        self.runtime.block_on(self.client.back()).unwrap();
+    }
+
+    /// Shows another view of the page.
+    pub fn view(&self, fragment: &str) {
+        self.js("location.hash = arguments[0]", &[json!(fragment)]);
+    }
+
+    /// Runs a script; returns what it returns.
+    pub fn js(&self, script: &str, arguments: &[Value]) -> Value {
+        self.runtime.block_on(self.client.execute(script, arguments.to_vec())).unwrap_or_else(|e| panic!("{script}: {e}"))
+    }
+
+    /// Waits until a script returns something that is true.
+    pub fn wait_for_js(&self, what: &str, script: &str) -> Value {
+        wait_until(what, PATIENCE, || {
+            let found = self.js(script, &[]);
+            (found != Value::Null && found != Value::Bool(false)).then_some(found)
+        })
+    }
+
+    /// Waits for an element, by XPath.
+    pub fn wait_for(&self, path: &str) -> fantoccini::elements::Element {
+        let wait = self.client.wait().at_most(PATIENCE).every(Duration::from_millis(20));
+        let found = self.runtime.block_on(wait.for_element(Locator::XPath(path)));
+        found.unwrap_or_else(|error| panic!("{path}: {error}: {}", self.js("return document.body.innerText", &[])))
+    }
+
+    pub fn text(&self, path: &str) -> String {
+        let element = self.wait_for(path);
+        self.runtime.block_on(element.text()).unwrap()
+    }
+
+    pub fn click(&self, path: &str) {
+        let element = self.wait_for(path);
+        self.runtime.block_on(element.click()).unwrap_or_else(|error| panic!("{path}: {error}"));
+    }
+
+    /// Replaces what stands in a field.
+    pub fn fill(&self, path: &str, text: &str) {
+        let element = self.wait_for(path);
+        self.runtime.block_on(async {
+            element.clear().await.unwrap();
+            element.send_keys(text).await.unwrap();
+        });
+    }
+
+    /// Types into whatever has the focus.
+    pub fn type_keys(&self, keys: &str) {
+        self.runtime.block_on(async {
+            self.client.active_element().await.unwrap().send_keys(keys).await.unwrap();
+        });
+    }
+
+    /// A command of the developer tools.
+    pub fn devtools(&self, command: &str, parameters: Value) {
+        let body = json!({"cmd": command, "params": parameters});
+        self.runtime.block_on(self.client.issue_cmd(Vendor("goog/cdp/execute", body))).unwrap();
+    }
+
+    /// The window's width in pixels, and whether the reader prefers dark colors.
+    pub fn set_window(&self, width: u32, dark: bool) {
+        let metrics = json!({"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 600});
+        self.devtools("Emulation.setDeviceMetricsOverride", metrics);
+        let scheme = json!({"name": "prefers-color-scheme", "value": if dark { "dark" } else { "light" }});
+        // Colors are compared as they are, not as they fade in.
+        let motion = json!({"name": "prefers-reduced-motion", "value": "reduce"});
+        self.devtools("Emulation.setEmulatedMedia", json!({"features": [scheme, motion]}));
+    }
+
+    /// Where files go that are downloaded.
+    pub fn download_to(&self, folder: &Path) {
+        self.devtools("Browser.setDownloadBehavior", json!({"behavior": "allow", "downloadPath": folder}));
+    }
+
+    /// Nothing stands on the console but requests that were refused with these statuses.
+    pub fn expect_quiet_console(&self, refused: &[u16]) {
+        let lines = self.runtime.block_on(self.client.issue_cmd(Vendor("se/log", json!({"type": "browser"})))).unwrap();
+        for line in lines.as_array().expect("a log") {
+            let message = line["message"].as_str().unwrap_or_default();
+            let is_refusal = |status: &u16| message.contains(&format!("responded with a status of {status} "));
+            assert!(line["source"] == "network" && refused.iter().any(is_refusal), "on the console: {line}");
+        }
+    }
+
+    /// What axe-core finds that is serious or critical.
+    pub fn check_accessibility(&self, axe: &str, place: &str) {
+        if self.js("return !window.axe", &[]) == Value::Bool(true) {
+            self.js(axe, &[]);
+        }
+        let script = "const done = arguments[0]; axe.run().then(({violations, passes}) => done({passes: passes.length, \
+                      found: violations.filter(({impact}) => ['serious', 'critical'].includes(impact))\
+                      .map(({id, nodes}) => [id, nodes.slice(0, 3).map(node => node.html + ' ' + node.failureSummary)])}))";
+        let result = self.runtime.block_on(self.client.execute_async(script, vec![])).unwrap();
+        assert!(result["passes"].as_u64() > Some(10), "{place}: axe looked at nothing: {result}");
+        assert_eq!(result["found"], json!([]), "{place}");
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // The driver ends the browser; killed before, it would leave it behind.
+        let _ = self.runtime.block_on(self.client.clone().close());
+    }
+}

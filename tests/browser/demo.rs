@@ -1,0 +1,74 @@
+//! Who runs `medfeed demo` and opens its link.
+
+use serde_json::json;
+
+use super::open_demo;
+use crate::process::client::Client;
+
+/// The most that the page and all that it loads take, in bytes.
+const MAX_BYTES: u64 = 60 << 10;
+
+/// An edit of which one license gets an entry of a kind, and the other one of another kind.
+fn edit_with(wide: &str, narrow: &str) -> String {
+    let side = |at, kind: &str| format!("div/section[{at}]//span[.='{kind}']");
+    format!("//article[{} and {}]", side(1, wide), side(2, narrow))
+}
+
+#[test]
+fn two_licenses_get_what_they_may_see() {
+    let Some((browser, server, site)) = open_demo("two_licenses_get_what_they_may_see", &[]) else { return };
+    for (at, name) in [(1, "demo"), (2, "demo-oncology")] {
+        assert_eq!(browser.text(&format!("//section[@class='license'][{at}]/h2")), name);
+    }
+    // One edit touches both, another makes a record leave the narrow license, a third one is hidden from it.
+    for (wide, narrow) in [("changed", "changed"), ("changed", "tombstone"), ("changed", "nothing"), ("changed", "enters")] {
+        browser.wait_for(&edit_with(wide, narrow));
+    }
+    let words = browser.text(&format!("{}/p", edit_with("changed", "tombstone")));
+    assert!(words.contains("moved from Oncology to"), "{words}");
+    let sizes = browser.js("return [...document.querySelectorAll('.size strong')].map(one => +one.textContent)", &[]);
+    assert!(sizes[1].as_u64() > Some(30) && sizes[0].as_u64() > Some(300), "{sizes}");
+
+    // The curl line is one of the page's own requests, and works when pasted.
+    let line = browser.text("//section[@class='license'][2]//code");
+    let (head, url) = line.split_once(" 'http").expect("a quoted URL");
+    let url = format!("http{}", url.trim_end_matches('\''));
+    let asked = browser.js("return performance.getEntriesByType('resource').some(({name}) => name === arguments[0])", &[
+        json!(url),
+    ]);
+    assert_eq!(asked, true, "the page did not ask for {url}");
+    let key = head.split_once("Bearer ").expect("a key").1.trim_end_matches('"');
+    let target = url.strip_prefix(&format!("http://{}", server.address)).expect("this server");
+    let answer = Client::new(server.address, Some(key)).get(target);
+    assert!(answer.status == 200 && answer.json()["next_sync_token"].is_string(), "{line}: {answer:?}");
+
+    let loaded = browser.js(
+        "return performance.getEntriesByType('resource').filter(({name}) => !/v1|demo.json/.test(name))\
+         .concat(performance.getEntriesByType('navigation')).map(entry => [entry.name, entry.decodedBodySize])",
+        &[],
+    );
+    let loaded = loaded.as_array().unwrap();
+    let bytes: u64 = loaded.iter().map(|entry| entry[1].as_u64().unwrap()).sum();
+    assert!(loaded.len() >= 8 && bytes <= MAX_BYTES, "{bytes} bytes: {loaded:?}");
+    let own = format!("http://{}/", server.address);
+    assert!(loaded.iter().all(|entry| entry[0].as_str().unwrap().starts_with(&own)), "from elsewhere: {loaded:?}");
+    browser.expect_quiet_console(&[]);
+    drop(site);
+}
+
+#[test]
+fn an_edit_by_hand_is_shown_too() {
+    let Some((browser, mut server, site)) = open_demo("an_edit_by_hand_is_shown_too", &["--quiet-data"]) else { return };
+    // As the demo prints it.
+    let mut lines = std::iter::from_fn(|| {
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut server.stdout, &mut line).ok().filter(|count| *count > 0).map(|_| line)
+    });
+    let import = lines.find(|line| line.contains(" import ")).expect("an import");
+    let database = import.split_whitespace().find(|word| word.ends_with(".redb")).expect("a database").to_owned();
+    browser.wait_for("//p[contains(., 'Waiting for the next edit')]");
+    let file = site.write("conferences.jsonl", r#"{"id": 127, "venue": "Hall 7"}"#);
+    site.json(["import".as_ref(), file.as_os_str(), "--db".as_ref(), database.as_ref()]);
+    browser.wait_for("//article[contains(., 'Another edit') and contains(., 'Hall 7')]");
+    browser.expect_quiet_console(&[]);
+}

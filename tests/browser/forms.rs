@@ -1,0 +1,71 @@
+//! Phones and desktops, light and dark, by keyboard and to a screen reader.
+
+use super::browser::find_axe;
+use super::open_demo;
+
+const VIEWS: [&str; 12] = [
+    "#/",
+    "#/conferences?limit=20",
+    "#/conferences?year=1",
+    "#/journals?limit=20",
+    "#/conferences/127",
+    "#/journals/2",
+    "#/reference/therapy-areas",
+    "#/reference/tags",
+    "#/reference/organizations?dataset=conferences",
+    "#/feed/conferences",
+    "#/exports",
+    "#/nowhere",
+];
+
+const TAB: &str = "\u{e004}";
+const ENTER: &str = "\u{e007}";
+
+#[test]
+fn every_view_fits_every_reader() {
+    let Some((browser, _server, _site)) = open_demo("every_view_fits_every_reader", &["--quiet-data"]) else { return };
+    let axe = find_axe();
+    if axe.is_none() {
+        eprintln!("the accessibility of the explorer is not looked at: MEDFEED_AXE does not name axe.min.js");
+    }
+    for (width, dark) in [(1280, false), (1280, true), (390, false), (390, true)] {
+        browser.set_window(width, dark);
+        for view in VIEWS {
+            let place = format!("{view} at {width}, dark: {dark}");
+            browser.view(view);
+            browser.wait_for_js(
+                &place,
+                "return document.querySelector('h1') && !document.querySelector('[aria-busy=true]') \
+                 && !/Asking …/.test(document.querySelector('main').textContent)",
+            );
+            let widths = browser.js("const {scrollWidth, clientWidth} = document.documentElement; return [scrollWidth, clientWidth]", &[]);
+            assert_eq!(widths[0], widths[1], "{place}: it scrolls sideways");
+            if let Some(axe) = &axe {
+                browser.check_accessibility(axe, &place);
+            }
+        }
+        let page = browser.js("return getComputedStyle(document.body).backgroundColor", &[]);
+        assert_eq!(page, if dark { "rgb(20, 24, 28)" } else { "rgb(253, 253, 252)" });
+    }
+    browser.expect_quiet_console(&[400]);
+}
+
+#[test]
+fn the_keyboard_suffices() {
+    let Some((browser, _server, _site)) = open_demo("the_keyboard_suffices", &["--quiet-data"]) else { return };
+    browser.type_keys(TAB);
+    browser.wait_for_js("the skip link is first", "return document.activeElement.className === 'skip'");
+    browser.type_keys(ENTER);
+    browser.wait_for_js("it leads to the content", "return document.activeElement.id === 'main'");
+    browser.type_keys(TAB);
+    browser.wait_for_js("the first link of the content", "return document.activeElement.textContent === 'Explore with this key'");
+    let outline = browser.js("return getComputedStyle(document.activeElement).outlineStyle", &[]);
+    assert_eq!(outline, "solid", "the focus is visible");
+    browser.type_keys(ENTER);
+    browser.wait_for_js("the heading", "return document.activeElement.textContent === 'Conferences'");
+    browser.type_keys(TAB);
+    browser.wait_for_js("the first filter", "return document.activeElement.name === 'q'");
+    browser.type_keys(&format!("esmo{ENTER}"));
+    browser.wait_for("//h2[contains(., 'records') and not(contains(., 'more follow'))]");
+    browser.wait_for_js("the reader stays in the form", "return document.activeElement.name === 'q'");
+}

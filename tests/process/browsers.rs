@@ -1,0 +1,134 @@
+//! Browser applications of other origins: the headers without which a browser refuses to call the API.
+
+use std::io::BufReader;
+
+use super::client::{Answer, ask, connect};
+use super::site::{Server, Site, conferences_of_version};
+
+const APP: &str = "https://app.example.org";
+
+/// Sends a request with these header lines.
+fn send(server: &Server, method: &str, target: &str, lines: &[String]) -> Answer {
+    let mut connection = BufReader::new(connect(server.address).unwrap());
+    let lines: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
+    let request = format!("{method} {target} HTTP/1.1\r\nhost: {}\r\n{lines}\r\n", server.address);
+    ask(&mut connection, &request).unwrap()
+}
+
+fn headers(answer: &Answer, start: &str) -> Vec<String> {
+    let mut found: Vec<String> = answer.headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+    found.retain(|line| line.starts_with(start));
+    found
+}
+
+fn is_open_to(answer: &Answer, origin: Option<&str>) {
+    assert_eq!(answer.header("access-control-allow-origin"), origin, "{answer:?}");
+    let exposed = answer.header("access-control-expose-headers").unwrap_or_default();
+    let names = ["X-Sync-Token", "X-Record-Count", "X-Request-Id", "RateLimit-Remaining", "ETag", "Retry-After"];
+    for name in names {
+        assert_eq!(exposed.contains(name), origin.is_some(), "{name} in {exposed}");
+    }
+    assert_eq!(answer.header("access-control-allow-credentials"), None);
+}
+
+#[test]
+fn named_origins_may_call() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    site.json(["license", "set", "all", "--dataset", "conferences", "--rate-limit", "4"]);
+    let (_, key) = site.key("all", &[]);
+    let server = site.serve_with(&format!("--cors-origin {APP} --cors-origin http://localhost:3000"));
+    let (with_key, from_app) = (format!("x-api-key: {key}"), format!("origin: {APP}"));
+    // Who asks for what, and whether the origin is told that it may read.
+    let cases = [
+        (vec![with_key.clone(), from_app.clone()], "/v1/conferences", 200, Some(APP)),
+        (
+            vec![with_key.clone(), "origin: http://localhost:3000".to_owned()],
+            "/v1/exports/conferences",
+            200,
+            Some("http://localhost:3000"),
+        ),
+        (vec![with_key.clone(), "origin: https://other.example".to_owned()], "/v1/conferences/1", 200, None),
+        (vec![with_key.clone()], "/v1/conferences/9", 404, None),
+        (vec![with_key, from_app.clone()], "/v1/conferences", 429, Some(APP)),
+        (vec![from_app.clone()], "/v1/conferences", 401, Some(APP)),
+        (vec![from_app.clone()], "/v1/status", 200, Some(APP)),
+        (vec![from_app.clone()], "/openapi.json", 200, Some(APP)),
+        (vec![from_app.clone()], "/nowhere", 404, Some(APP)),
+        (vec!["origin: null".to_owned()], "/v1/status", 200, None),
+        (vec![format!("origin: {APP}:443")], "/v1/status", 200, None),
+    ];
+    for (lines, target, status, allowed) in cases {
+        let answer = send(&server, "GET", target, &lines);
+        assert_eq!(answer.status, status, "{lines:?} {target}");
+        is_open_to(&answer, allowed);
+        let vary = headers(&answer, "vary").join("; ");
+        assert!(vary.contains("Origin"), "{target}: {vary}");
+        assert!(status != 200 || !target.starts_with("/v1/conf") || vary.contains("Authorization"), "{target}: {vary}");
+    }
+    server.stop();
+}
+
+#[test]
+fn a_preflight_needs_no_key_and_counts_nothing() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    let key = site.open_key();
+    let server = site.serve_with(&format!("--cors-origin {APP}"));
+    let preflight = |target: &str, origin: &str| {
+        let lines = [format!("origin: {origin}"), "access-control-request-method: GET".to_owned()];
+        send(&server, "OPTIONS", target, &lines)
+    };
+    let left = || server.client(&key).get("/v1/status").header("ratelimit-remaining").unwrap().to_owned();
+    let before = left();
+    for target in ["/v1/conferences", "/v1/exports/journals?format=csv", "/v1/status", "/nowhere"] {
+        let answer = preflight(target, APP);
+        assert_eq!((answer.status, answer.body.len()), (204, 0), "{target}");
+        is_open_to(&answer, Some(APP));
+        assert_eq!(answer.header("access-control-allow-methods"), Some("GET, HEAD"));
+        let allowed = answer.header("access-control-allow-headers").unwrap();
+        for name in ["Authorization", "X-API-Key", "If-None-Match", "Range", "If-Range"] {
+            assert!(allowed.split(", ").any(|found| found == name), "{name} in {allowed}");
+        }
+        assert!(answer.header("access-control-max-age").unwrap().parse::<u32>().unwrap() > 0);
+        assert!(answer.header("x-request-id").is_some() && answer.header("content-length").is_none());
+    }
+    assert_eq!(left(), before);
+    // What is none, or comes from elsewhere, is refused as ever.
+    assert_eq!(preflight("/v1/conferences", "https://other.example").status, 405);
+    assert_eq!(send(&server, "OPTIONS", "/v1/conferences", &[format!("origin: {APP}")]).status, 405);
+    let delete = [format!("origin: {APP}"), "access-control-request-method: DELETE".to_owned()];
+    assert_eq!(send(&server, "DELETE", "/v1/conferences", &delete).status, 405);
+    server.stop();
+
+    let server = site.serve_with("--cors-origin *");
+    let lines = ["origin: null".to_owned(), format!("x-api-key: {key}")];
+    let answer = send(&server, "GET", "/v1/conferences", &lines);
+    is_open_to(&answer, Some("*"));
+    assert_eq!(headers(&answer, "vary"), ["vary: Authorization, X-API-Key, Accept-Encoding"]);
+    server.stop();
+}
+
+#[test]
+fn without_the_option_nothing_is_said() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    let key = site.open_key();
+    let server = site.serve();
+    let lines =
+        [format!("origin: {APP}"), format!("x-api-key: {key}"), "access-control-request-method: GET".to_owned()];
+    for (method, target, status) in
+        [("GET", "/v1/conferences", 200), ("OPTIONS", "/v1/conferences", 405), ("GET", "/v1/nothing", 404)]
+    {
+        let answer = send(&server, method, target, &lines);
+        assert_eq!(answer.status, status, "{method} {target}");
+        assert_eq!(headers(&answer, "access-control"), [String::new(); 0]);
+        assert!(!headers(&answer, "vary").join(" ").contains("Origin"));
+    }
+    server.stop();
+    for origin in ["app.example.org", "https://app.example.org/", "https://*.example.org", "null"] {
+        let done = site.run(["serve", "--listen", "127.0.0.1:0", "--cors-origin", origin]);
+        assert_eq!(done.code, Some(2), "{origin}: {done:?}");
+        assert!(done.stderr.contains("https://app.example.org"), "{origin}: {done:?}");
+    }
+}

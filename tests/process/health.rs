@@ -1,0 +1,118 @@
+//! `medfeed health` and `serve --create`: what containers and units start with.
+
+use std::net::TcpListener;
+
+use rcgen::{CertificateParams, KeyPair};
+
+use super::monitoring::serve_watched;
+use super::site::{SOON, Site, conferences_of_version, wait_until};
+
+/// The files of a self-signed certificate that is good for nothing but its key: another name, and long over.
+fn write_certificate(site: &Site, name: &str) {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(vec!["feed.example.org".to_owned()]).unwrap();
+    params.not_after = rcgen::date_time_ymd(2001, 1, 1);
+    let certificate = params.self_signed(&key).unwrap();
+    site.write(&format!("{name}.pem"), certificate.pem());
+    site.write(&format!("{name}-key.pem"), key.serialize_pem());
+}
+
+#[test]
+fn a_server_is_healthy_as_long_as_it_answers() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    let (server, mut admin) = serve_watched(&site, &[]);
+    let health = |listen: &str, more: &[(&str, &str)]| {
+        let mut command = site.command(["health"]);
+        command.env("MEDFEED_LISTEN", listen).envs(more.iter().copied());
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+    };
+    let ok = (Some(0), "ok\n".to_owned());
+    let (api, monitored) = (server.address.to_string(), admin.address().to_string());
+    assert_eq!(health(&api, &[]), ok);
+    // A server that listens everywhere is asked here.
+    assert_eq!(health(&format!("0.0.0.0:{}", server.address.port()), &[]), ok);
+    assert_eq!(site.json(["health", "--listen", &api]), serde_json::json!({"healthy": true}));
+
+    // /readyz is asked where there is one: it knows more.
+    let ready = [("MEDFEED_ADMIN_LISTEN", monitored.as_str()), ("MEDFEED_TLS_CERT", "none.pem")];
+    assert_eq!(health("127.0.0.1:1", &ready), ok);
+    std::fs::rename(site.db(), site.path("away")).unwrap();
+    wait_until("/readyz 503", SOON, || (admin.get("/readyz").status == 503).then_some(()));
+    let (code, told) = health(&api, &ready);
+    assert!(code == Some(1) && told.contains("503") && told.contains("cannot be followed"), "{told}");
+    assert_eq!(health(&api, &[]), ok);
+    std::fs::rename(site.path("away"), site.db()).unwrap();
+
+    let cases = [
+        ("127.0.0.1:1", "is the server running"),
+        ("127.0.0.1:0", "name the port"),
+        (monitored.as_str(), "answers 404"),
+    ];
+    for (listen, piece) in cases {
+        let (code, told) = health(listen, &[]);
+        assert!(code == Some(1) && told.starts_with("error: ") && told.contains(piece), "{listen}: {told}");
+    }
+    // Nobody answers.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap().to_string();
+    let done = site.run(["health", "--listen", &address, "--timeout", "100ms"]);
+    assert!(done.code == Some(1) && done.stderr.contains("did not answer within 100ms"), "{done:?}");
+    server.stop();
+}
+
+#[test]
+fn the_servers_own_certificate_is_the_one_that_is_accepted() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    for name in ["own", "other"] {
+        write_certificate(&site, name);
+    }
+    let server = site.serve_with("--tls-cert own.pem --tls-key own-key.pem");
+    let address = server.address.to_string();
+    let cases = [
+        (Some("own.pem"), 0, "ok"),
+        (Some("other.pem"), 1, "it shows another one"),
+        (Some("own-key.pem"), 1, "must hold the certificate"),
+        (Some("none.pem"), 1, "none.pem"),
+        (None, 1, "http://127.0.0.1"),
+    ];
+    for (certificate, code, piece) in cases {
+        let certificate = certificate.map(|file| ["--tls-cert", file]);
+        let done = site.run(["health", "--listen", &address].iter().chain(certificate.iter().flatten()));
+        assert_eq!(done.code, Some(code), "{certificate:?}: {done:?}");
+        assert!(format!("{}{}", done.stdout, done.stderr).contains(piece), "{certificate:?}: {done:?}");
+    }
+    server.stop();
+}
+
+#[test]
+fn a_server_may_start_before_the_first_import() {
+    let site = Site::new();
+    let done = site.run(["serve", "--listen", "127.0.0.1:0"]);
+    assert_eq!(done.code, Some(1), "{done:?}");
+    for piece in ["there is no database at", "medfeed import", "--create", "--db"] {
+        assert!(done.stderr.contains(piece), "{piece} in {done:?}");
+    }
+    assert!(!site.db().exists());
+    let mut command = site.serve_command("");
+    command.env("MEDFEED_CREATE", "1");
+    let server = site.start(command);
+    let log = server.logged();
+    assert!(["medfeed import", "license set", "key create"].iter().all(|piece| log.contains(piece)), "{log}");
+    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    let key = site.open_key();
+    wait_until("the import", SOON, || {
+        let answer = server.client(&key).get("/v1/conferences");
+        (answer.status == 200 && answer.items().len() == 3).then_some(())
+    });
+    server.stop();
+    // It is there now, and stays as it is.
+    let commits = || site.json(["log"])["commits"].as_array().unwrap().len();
+    let before = commits();
+    let server = site.serve_with("--create");
+    assert!(!server.stop_and_read().contains("empty database"));
+    assert_eq!(commits(), before);
+    site.check();
+}

@@ -1,0 +1,77 @@
+//! The dashboard and the alerts in `deploy/monitoring`: what they ask for, a server has.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::monitoring::serve_watched;
+use super::site::{Site, conferences_of_version};
+
+fn read(name: &str) -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/monitoring").join(name)).unwrap()
+}
+
+/// The names of metrics that a text holds.
+fn metrics_in(text: &str) -> BTreeSet<&str> {
+    let words = text.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'));
+    words.filter(|word| word.starts_with("medfeed_") || word.starts_with("process_")).collect()
+}
+
+/// The names of the samples of a server that was asked for all that is counted.
+fn samples() -> BTreeSet<String> {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    let key = site.open_key();
+    let (server, mut admin) = serve_watched(&site, &[]);
+    let mut client = server.client(&key);
+    let token = client.get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();
+    assert_eq!(client.get(&format!("/v1/conferences/changes?since={token}")).status, 200);
+    let text = String::from_utf8(admin.get("/metrics").body).unwrap();
+    server.stop();
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines.filter_map(|line| line.split([' ', '{']).next()).map(str::to_owned).collect()
+}
+
+#[test]
+fn every_metric_that_is_asked_for_is_there() {
+    let samples = samples();
+    let (alerts, tests, dashboard) = (read("alerts.yml"), read("alerts_test.yml"), read("dashboard.json"));
+    for (file, text, least) in [("alerts.yml", &alerts, 8), ("alerts_test.yml", &tests, 8), ("dashboard", &dashboard, 20)] {
+        let named = metrics_in(text);
+        assert!(named.len() >= least, "{file}: {named:?}");
+        let unknown: Vec<_> = named.iter().filter(|name| !samples.contains(**name)).collect();
+        assert!(unknown.is_empty(), "{file} asks for {unknown:?}, which no server has: {samples:#?}");
+    }
+    // What is worth an alert has one, and each alert is tried.
+    let readme = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
+    let (_, worth) = readme.split_once("Worth an alert:").expect("the README says what is worth an alert");
+    let worth = worth.split_once("\n- **").unwrap().0;
+    let watched = metrics_in(&alerts);
+    for name in metrics_in(worth) {
+        assert!(watched.contains(name), "{name} has no alert");
+    }
+    for line in alerts.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")) {
+        assert!(tests.contains(&format!("alertname: {line}\n        exp_alerts:\n")), "{line} is not tried");
+    }
+}
+
+#[test]
+fn the_dashboard_can_be_imported() {
+    let dashboard: Value = serde_json::from_str(&read("dashboard.json")).unwrap();
+    let variables = dashboard["templating"]["list"].as_array().unwrap();
+    assert_eq!((&variables[0]["name"], &variables[0]["type"]), (&"datasource".into(), &"datasource".into()));
+    let panels = dashboard["panels"].as_array().unwrap();
+    let ids: BTreeSet<u64> = panels.iter().map(|panel| panel["id"].as_u64().unwrap()).collect();
+    assert_eq!(ids.len(), panels.len(), "ids of panels");
+    for panel in panels.iter().filter(|panel| panel["type"] != "row") {
+        // No data source of one installation alone.
+        assert_eq!(panel["datasource"]["uid"], "${datasource}", "{panel}");
+        for target in panel["targets"].as_array().unwrap() {
+            let asked = target["expr"].as_str().unwrap();
+            assert!(asked.contains("job=~\"$job\",instance=~\"$instance\""), "{asked}");
+        }
+        let place = &panel["gridPos"];
+        assert!(place["x"].as_u64().unwrap() + place["w"].as_u64().unwrap() <= 24, "{panel}");
+    }
+}

@@ -1,0 +1,175 @@
+//! The page for operators.
+
+use std::io::BufReader;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use super::client::{Answer, Client, ask, connect};
+use super::monitoring::serve_watched;
+use super::site::{SOON, Site, conferences_of_version, wait_until, wait_until_every};
+
+fn page(admin: &mut Client) -> String {
+    let answer = admin.get("/");
+    assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
+    String::from_utf8(answer.body).unwrap()
+}
+
+fn get_from(address: SocketAddr, host: &str, target: &str) -> Answer {
+    let mut connection = BufReader::new(connect(address).unwrap());
+    ask(&mut connection, &format!("GET {target} HTTP/1.1\r\nhost: {host}\r\n\r\n")).unwrap()
+}
+
+/// The text of a table's row or a list's item that holds a piece, without its tags.
+fn text_around(page: &str, open: &str, close: &str, piece: &str) -> String {
+    let mut items = page.split(open).skip(1).filter_map(|rest| rest.split_once(close)).map(|(item, _)| item);
+    let item = items.find(|item| item.contains(piece)).unwrap_or_else(|| panic!("no {open} with {piece}: {page}"));
+    let texts = item.split('<').map(|part| part.split_once('>').map_or(part, |(_, text)| text));
+    texts.map(str::trim).filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" | ")
+}
+
+fn row(page: &str, piece: &str) -> String {
+    text_around(page, "<tr>", "</tr>", piece)
+}
+
+#[test]
+fn the_page_shows_what_is_served_and_to_whom() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(1234, 0));
+    site.license("all", "--dataset conferences --dataset journals");
+    site.license("none", "--dataset conferences --country Nowhere");
+    let hostile = "<script>alert(1)</script>";
+    let (id, key) = site.key("all", &["--label", hostile]);
+    let (unused, _) = site.key("none", &[]);
+    let (ended, _) = site.key("all", &["--expires", "2020-01-01"]);
+    let (server, mut admin) = serve_watched(&site, &[]);
+    let mut client = server.client(&key);
+    for (target, times) in [("/v1/conferences", 3), ("/v1/conferences/5000", 1), ("/v1/exports/conferences", 1)] {
+        for _ in 0..times {
+            client.get(target);
+        }
+    }
+    let shown = page(&mut admin);
+    let dataset = text_around(&shown, "<li>", "</li>", "journals");
+    assert!(dataset.starts_with("0 | journals | nothing imported yet"), "{dataset}");
+    assert!(text_around(&shown, "<li>", "</li>", "1,234").starts_with("1,234 | conferences | changed"), "{shown}");
+    let cases = [
+        ("<th scope=\"row\">all<", "all | 1,234 | 0 | 1 | 1,000,000 | no restriction"),
+        ("<th scope=\"row\">none<", "none | 0 | – | 1 | 1,000,000 | Countries | Nowhere"),
+        (unused.as_str(), &format!("{unused} | none | never | not asked for")),
+        ("/v1/conferences/{id}<", "/v1/conferences/{id} | 1 |"),
+        ("/v1/conferences<", "/v1/conferences | 3 |"),
+("conferences.jsonl<", " | import "),
+    ];
+    for (piece, expected) in cases {
+        let found = row(&shown, piece);
+        assert!(found.contains(expected), "{piece}: {found}");
+    }
+    let refused = row(&shown, "/v1/conferences/{id}<");
+    assert!(refused.contains("| 100.0 % | 0 % | ≤"), "{refused}");
+    assert!(row(&shown, &id).contains("| all |"), "{}", row(&shown, &id));
+    assert!(!shown.contains(&ended) && shown.contains("1 revoked or expired key is left out"), "{shown}");
+    // Texts of others stay texts, and keys are told by their ids alone.
+    assert!(!shown.contains(hostile) && shown.contains("alert(1)"), "{shown}");
+    assert!(!shown.contains("<script") && !shown.contains("mfk_") && !shown.contains("style=\""), "{shown}");
+    let open = text_around(&shown, "<div>", "</div>", "Open connections");
+    assert!(open.contains("1 of 1,024"), "{open}");
+    server.stop();
+}
+
+#[test]
+fn the_page_is_safe_to_open() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    let (server, admin) = serve_watched(&site, &["--admin-host", "feed-1.internal"]);
+    let address = admin.address();
+    let port = address.port();
+    // A page of the web may have its own name lead to this address.
+    let cases = [
+        (format!("127.0.0.1:{port}"), 200),
+        (format!("localhost:{port}"), 200),
+        (format!("[::1]:{port}"), 200),
+        (format!("feed-1.internal:{port}"), 200),
+        (format!("evil.example:{port}"), 421),
+        (format!("127.0.0.1.evil.example:{port}"), 421),
+    ];
+    for (host, status) in &cases {
+        for target in ["/", "/metrics", "/page.css"] {
+            let answer = get_from(address, host, target);
+            assert_eq!(answer.status, *status, "{host} {target}");
+            let policy = answer.header("content-security-policy").unwrap();
+            assert!(
+                policy.starts_with("default-src 'none'; style-src 'self'") && !policy.contains("unsafe"),
+                "{policy}"
+            );
+            assert_eq!(answer.header("cache-control"), Some("no-store"));
+            assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
+        }
+        // What orchestrators ask tells nothing.
+        assert_eq!(get_from(address, host, "/readyz").status, 200, "{host}");
+    }
+    let refused = get_from(address, "evil.example", "/");
+    assert!(String::from_utf8(refused.body).unwrap().contains("--admin-host"));
+    let style = get_from(address, "localhost", "/page.css");
+    assert_eq!(style.header("content-type"), Some("text/css; charset=utf-8"));
+    server.stop();
+}
+
+#[test]
+fn who_stands_still_falls_behind_on_the_page() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    site.license("all", "--dataset conferences");
+    let (id, key) = site.key("all", &[]);
+    let (server, mut admin) = serve_watched(&site, &[]);
+    let mut client = server.client(&key);
+    let token = client.get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();
+    client.get(&format!("/v1/conferences/changes?since={token}"));
+    let shown = page(&mut admin);
+    assert!(row(&shown, &id).ends_with("| conferences | up to date"), "{}", row(&shown, &id));
+    let bar = |page: &str| {
+        let (_, rest) = page.split_once("optimum=\"0\" value=\"").unwrap();
+        rest.split('"').next().unwrap().parse::<u8>().unwrap()
+    };
+    assert_eq!(bar(&shown), 0);
+    // It asks for nothing more, while others write.
+    let mut version = 0;
+    let shown = wait_until_every(Duration::from_millis(300), "a key that is behind", SOON, || {
+        version += 1;
+        site.import("conferences.jsonl", conferences_of_version(3, version));
+        Some(page(&mut admin)).filter(|shown| row(shown, &id).ends_with("s behind"))
+    });
+    assert!(bar(&shown) > 0);
+    server.stop();
+}
+
+#[test]
+fn living_servers_are_counted() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    let (server, mut admin) = serve_watched(&site, &[]);
+    let mut counted = |expected: usize| {
+        wait_until_every(Duration::from_millis(50), &format!("{expected} servers"), SOON, || {
+            (page(&mut admin).matches("<li>started").count() == expected).then_some(())
+        });
+    };
+    counted(1);
+    // Nobody asks the other one for anything.
+    let other = site.serve();
+    counted(2);
+    other.stop();
+    counted(1);
+    server.stop();
+}
+
+#[test]
+fn the_page_tells_what_is_wrong() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    let (server, mut admin) = serve_watched(&site, &[]);
+    assert!(page(&mut admin).contains("<title>medfeed: ready</title>"));
+    std::fs::rename(site.db(), site.path("away")).unwrap();
+    wait_until("the page tells", SOON, || page(&mut admin).contains("cannot be followed").then_some(()));
+    std::fs::rename(site.path("away"), site.db()).unwrap();
+    wait_until("the page is well again", SOON, || page(&mut admin).contains(">ready<").then_some(()));
+    server.stop();
+}

@@ -1,0 +1,346 @@
+//! Wrong command lines: each is told what to write instead, with the exit code of its kind, and changes nothing.
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+
+use super::readers::as_nobody;
+use super::site::{Site, conferences_of_version};
+use medfeed::store::Writer;
+
+/// A wrong command line, its exit code, and what standard error must hold.
+type Wrong<'a> = (&'a str, i32, &'a str);
+
+/// Words that no command has.
+const UNKNOWN: &[Wrong<'_>] = &[
+    ("imprt data", 2, "tip: write `medfeed import`"),
+    ("exprot out", 2, "tip: write `medfeed export`"),
+    ("frobnicate", 2, "write one of demo, serve, "),
+    ("start", 2, "write `medfeed serve`"),
+    ("run", 2, "write `medfeed serve`"),
+    ("init", 2, "the first `medfeed import` or `medfeed license set` makes the database"),
+    ("add", 2, "`medfeed import conferences.csv` for records"),
+    ("users", 2, "`medfeed license list`, `medfeed key list`"),
+    ("ls", 2, "`medfeed license list`"),
+    ("list", 2, "write `medfeed license list` or `medfeed key list`"),
+    ("set acme --dataset journals", 2, "write `medfeed license set`"),
+    ("dump", 2, "write `medfeed export content`"),
+    ("vacuum", 2, "write `medfeed compact`"),
+    ("delete 5", 2, "importing a line `{\"id\": 5, \"deleted\": true}`"),
+    ("config", 2, "there is no configuration file"),
+    ("version", 2, "write `medfeed --version`"),
+    ("stop", 2, "a server ends with Ctrl-C or SIGTERM"),
+    ("data.csv", 2, "write `medfeed import data.csv`"),
+    ("license add acme", 2, "write `medfeed license set acme --dataset conferences`"),
+    ("license rm acme", 2, "write `medfeed license remove acme`"),
+    ("license acme", 2, "write one of set, list, show, remove, explain, such as `medfeed license set`"),
+    ("key add", 2, "write `medfeed key create --license acme`"),
+    ("key delete x", 2, "write `medfeed key revoke ID`"),
+    ("key rotate x", 2, "write `medfeed key replace ID --overlap 24h`"),
+    ("", 2, "medfeed license set acme --dataset conferences"),
+    ("license", 2, "Usage: medfeed license <COMMAND>"),
+    ("--db feed.redb", 2, "Usage: medfeed <COMMAND>"),
+    ("serve --port 8080", 2, "write `--listen 127.0.0.1:8080`"),
+    ("serve --port=8080", 2, "write `--listen 127.0.0.1:8080`"),
+    ("demo -p 8080", 2, "write `--listen 127.0.0.1:8080`"),
+    ("--port 8080", 2, "write `--listen 127.0.0.1:8080`, or `--listen 8080`, after `medfeed serve`"),
+    ("serve --host 0.0.0.0", 2, "write `--listen 127.0.0.1:8080`"),
+    ("serve --bind 0.0.0.0:80", 2, "write `--listen 127.0.0.1:8080`"),
+    ("serve --lisen 8080", 2, "write `--listen`"),
+    ("serve --database x.redb", 2, "the database is named by `--db medfeed.redb`"),
+    ("serve --config x.toml", 2, "there is no configuration file"),
+    ("serve --workers 4", 2, "one thread per processor"),
+    ("serve 8080", 2, "write `--listen 8080`"),
+    ("serve feed.redb", 2, "write `--db feed.redb`"),
+    ("serve --json", 2, "`medfeed serve` has no use for `--json`"),
+    ("serve --wait 5s", 2, "`medfeed serve` has no use for `--wait`"),
+    ("key list --wait 5s", 2, "`medfeed key list` has no use for `--wait`"),
+    ("completions bash --db x", 2, "`medfeed completions` has no use for `--db`"),
+    ("import --file data.csv", 2, "name the files without an option"),
+    ("import data.csv --verbose", 2, "only `serve` and `demo` log"),
+    ("import data.csv -v", 2, "only `serve` and `demo` log"),
+    ("import data.csv --dryrun", 2, "write `--dry-run`"),
+    ("import data.csv --yes", 2, "an import asks nothing"),
+    ("export --output out", 2, "name the folder without an option"),
+    ("export out csv", 2, "write `--format csv`"),
+    ("license list --dry-run", 2, "it is an option of `medfeed import`"),
+    ("license set acme conferences", 2, "write `--dataset conferences`"),
+    ("license set acme --area Oncology", 2, "write `--therapy-area Oncology`"),
+    ("license set acme --year 2026 --year", 2, "--therapy-area Oncology --country Japan --year 2025..2027"),
+    ("license show Acme Corp", 2, "put a name that holds blanks in quotes: `\"... Corp\"`"),
+    ("key create acme", 2, "write `--license acme`"),
+    ("key create --license acme --expiry 30d", 2, "write `--expires 30d`"),
+    ("log 5", 2, "write `--limit 5`"),
+    ("log -n 5", 2, "write `--limit 20`"),
+    ("log --limit -1", 2, "a number here is 0 or more"),
+    ("log --limit 1 --limit 2", 2, "give the option once"),
+    ("check feed.redb", 2, "write `--db feed.redb`"),
+    ("restore backup.redb --force", 2, "write `--yes`"),
+];
+
+/// What is missing.
+const MISSING: &[Wrong<'_>] = &[
+    ("import", 2, "for example: `medfeed import data --dry-run`"),
+    ("export", 2, "for example: `medfeed export content`"),
+    ("backup", 2, "for example: `medfeed backup backup.redb`"),
+    ("restore", 2, "for example: `medfeed restore backup.redb`"),
+    ("license set", 2, "for example: `medfeed license set acme --dataset conferences"),
+    ("license set acme", 2, "for example: `medfeed license set acme --dataset conferences"),
+    ("license show", 2, "for example: `medfeed license show acme`"),
+    ("license explain acme", 2, "for example: `medfeed license explain acme conferences 17`"),
+    ("key create", 2, "for example: `medfeed key create --license acme"),
+    ("key revoke", 2, "for example: `medfeed key revoke key_"),
+    ("completions", 2, "for example: `medfeed completions bash"),
+    ("serve --tls-cert chain.pem", 2, "--tls-cert chain.pem --tls-key key.pem`"),
+    ("serve --listen", 2, "for example: `medfeed serve --listen "),
+    ("import -", 1, "needs --dataset and --format"),
+    ("import - --dataset journals", 1, "--dataset and --format go together"),
+    ("license remove acme", 1, "add --yes to go on without a question"),
+    ("restore backup.redb", 1, "add --yes to go on without a question"),
+];
+
+/// Values that their arguments do not take.
+const VALUES: &[Wrong<'_>] = &[
+    ("license set acme --dataset conference", 2, "`conference` is not a dataset; write `conferences`"),
+    ("license set acme --dataset Conferences", 2, "`Conferences` is not a dataset; write `conferences`"),
+    ("license set acme --dataset papers", 2, "the datasets are `conferences` and `journals`"),
+    ("license set acme --dataset conferences,journals", 2, "--dataset conferences --dataset journals"),
+    ("license explain acme Journal 1", 2, "write `journals`"),
+    ("license explain acme journals first", 2, "an id is a whole number from 1"),
+    ("license explain acme journals 0", 2, "an id is a whole number from 1"),
+    ("license set acme --dataset journals --year 26", 2, "write a year from 1900 to 2100"),
+    ("license set acme --dataset journals --year 2024-2027", 2, "a range of years is written 2024..2027"),
+    ("license set acme --dataset journals --year 2024,2025", 2, "--year 2024 --year 2025"),
+    ("license set acme --dataset journals --year 2027..2024", 2, "the range ends before it begins"),
+    ("license set acme --dataset journals --country=", 2, "it is empty"),
+    ("license set acme --dataset journals --rate-limit 10/s", 2, "write a whole number, such as 100"),
+    ("license set acme --dataset journals --rate-limit 0", 2, "0 is not in 1.."),
+    ("import - --dataset journal --format jsonl", 2, "write `journals`"),
+    ("import - --dataset journals --format json", 2, "write `jsonl`"),
+    ("import data.csv --allow-removals some", 2, "write a whole number, such as 100"),
+    ("import data.csv --max-rows 0", 2, "such as 2000000"),
+    ("export out --format xls", 2, "[possible values: jsonl, csv]"),
+    ("log --limit ten", 2, "write a whole number, such as 20"),
+    ("compact --wait soon", 2, "write a number and a unit: 90s, 5m, 24h, 7d"),
+    ("compact --wait 30", 2, "write a number and a unit"),
+    ("key replace x --overlap 24", 2, "write a number and a unit"),
+    ("key create --license acme --expires tomorrow", 2, "a time from now: 12h, 30d, 2w, 1y"),
+    ("key create --license acme --expires 31.12.2026", 2, "write a date, which ends with its day, UTC (2026-12-31)"),
+    ("key create --license acme --expires 2020-01-01", 2, "it is in the past"),
+    ("key create --license acme --expires 6m", 2, "`m` are minutes"),
+    ("key create --license acme --allow-ip 10.0.0", 2, "write an address or a CIDR"),
+    ("key create --license acme --label=", 2, "it is empty"),
+    ("serve --listen 127.0.0.1", 2, "it has no port; write 127.0.0.1:8080"),
+    ("serve --listen localhost", 2, "it has no port; write 127.0.0.1:8080"),
+    ("serve --listen ::1", 2, "write [::1]:8080"),
+    ("serve --listen 70000", 2, "a number from 0 to 65535"),
+    ("serve --listen http://127.0.0.1:8080", 2, "write it without the scheme"),
+    ("serve --listen *:8080", 2, "write 0.0.0.0:8080"),
+    ("serve --listen feed.example.org:8080", 2, "write an address of this machine and a port"),
+    ("serve --admin-listen x", 2, "write an address of this machine and a port"),
+    ("serve --public-url feed.example.org", 2, "with its scheme: https://feed.example.org"),
+    ("serve --public-url ftp://feed.example.org", 2, "such as https://feed.example.org"),
+    ("serve --trusted-proxy proxy.local", 2, "write an address or a CIDR"),
+    ("serve --trusted-proxy 10.0.0.0/40", 2, "write an address or a CIDR"),
+    ("serve --forwarded-header X-Real-IP", 2, "[possible values: x-forwarded-for, forwarded]"),
+    ("serve --change-delay 1minute30", 2, "write a number and a unit"),
+    ("serve --max-connections 0", 2, "write a whole number, such as 1024"),
+    ("serve --max-header-bytes 5", 2, "5 is not in 8192"),
+    ("serve --answer-cache-bytes 64MB", 2, "write a whole number, such as 67108864"),
+    ("serve --log verbose", 2, "write error, warn, info, debug or trace"),
+    ("serve --log-format xml", 2, "[possible values: pretty, json]"),
+    ("completions tcsh", 2, "[possible values: bash, elvish, fish, powershell, zsh]"),
+];
+
+/// Files, databases, licenses and keys that are not there, or not what they should be.
+const THINGS: &[Wrong<'_>] = &[
+    ("import nowhere.csv", 1, "cannot read nowhere.csv: No such file or directory; check the path"),
+    ("import notes.txt", 1, "the name does not tell what the file holds; name it"),
+    ("import empty-folder", 1, "holds nothing to import; its files must be named"),
+    ("import conferences.csv", 1, "unknown column `nmae`; did you mean `name`?"),
+    ("export notes.txt", 1, "notes.txt: File exists; a file of that name is there; choose another name"),
+    ("backup feed.redb", 1, "it is the database itself"),
+    ("backup notes.txt", 1, "it exists and is no backup; choose another name"),
+    ("backup nowhere/backup.redb", 1, "create it: `mkdir -p \"nowhere\"`"),
+    ("restore nowhere.redb --yes", 1, "nowhere.redb: No such file or directory; check the path"),
+    ("restore notes.txt --yes", 1, "the backup notes.txt is damaged: it is another kind of file"),
+    ("restore empty.redb --yes", 1, "it is empty"),
+    ("license list --db nowhere.redb", 1, "create one with `medfeed import`, or name another with --db"),
+    ("import data.jsonl --db nowhere/feed.redb", 1, "cannot read data.jsonl"),
+    ("license set x --dataset journals --db nowhere/feed.redb", 1, "create it: `mkdir -p \"nowhere\"`"),
+    (
+        "license list --db notes.txt",
+        1,
+        "is not a medfeed database (it is another kind of file); name another file with --db",
+    ),
+    ("license list --db empty.redb", 1, "is not a medfeed database (it is empty)"),
+    ("license list --db empty-folder", 1, "it is a folder; name a file"),
+    ("license list --db half.redb", 1, "the file is cut short; run `medfeed check`, and restore a backup"),
+    ("compact --db locked.redb --wait 0s", 1, "give it more time with --wait"),
+    ("license show Acme", 1, "there is no license `Acme`; did you mean `acme`?"),
+    ("license show nobody", 1, "`medfeed license list` shows those there are"),
+    ("license remove acmee --yes", 1, "did you mean `acme`?"),
+    ("license explain acm conferences 1", 1, "did you mean `acme`?"),
+    ("key create --license acm", 1, "there is no license `acm`; did you mean `acme`?"),
+    ("key revoke acme", 1, "there is no key `acme`, but a license; its keys are `key_"),
+    ("key revoke key_none", 1, "`medfeed key list` shows those there are"),
+    ("key replace mfk_something", 1, "this is a key itself; give its id"),
+    ("license set acme --dataset conferences", 1, "Now `acme` shows: datasets conferences; years 2025..2026."),
+    ("license set b --dataset conferences --therapy-area Oncolgy", 1, "Write `Oncology`, or add --yes"),
+    (
+        "license set b --dataset conferences --country Frnce",
+        1,
+        "did you mean `France`? (the data holds `Chile`, `France`, `Japan`)",
+    ),
+    ("serve --tls-cert notes.txt --tls-key notes.txt", 1, "it must hold the certificate chain in PEM"),
+    ("serve --tls-cert nowhere.pem --tls-key nowhere.pem", 1, "nowhere.pem: "),
+    ("serve --listen 192.0.2.1:0 --plain-http", 1, "is no address of this machine"),
+    ("serve --listen 0.0.0.0:0", 1, "accept plain HTTP with --plain-http"),
+];
+
+fn site() -> Site {
+    let site = Site::new();
+    site.import("rows/conferences.jsonl", conferences_of_version(12, 0));
+    site.license("acme", "--dataset conferences --year 2025..2026");
+    site.key("acme", &[]);
+    site.backup("backup.redb");
+    site.backup("locked.redb");
+    let whole = fs::read(site.db()).unwrap();
+    site.write("half.redb", &whole[..whole.len() / 2]);
+    site.write("notes.txt", "x\n");
+    site.write("empty.redb", "");
+    site.write("data.csv", "id\n");
+    site.write("conferences.csv", "id,nmae\n1,A\n");
+    fs::create_dir(site.path("empty-folder")).unwrap();
+    site
+}
+
+#[test]
+fn each_is_told_what_to_write() {
+    let site = site();
+    let before = (site.json(["log"]), site.files());
+    let locked = Writer::open(&site.path("locked.redb"), std::time::Duration::ZERO).unwrap();
+    let cases = [UNKNOWN, MISSING, VALUES, THINGS].concat();
+    assert!(cases.len() >= 65);
+    let mut wrong = Vec::new();
+    for (line, code, expected) in cases {
+        let args: Vec<&str> = line.split_whitespace().collect();
+        let done = site.ends(&args);
+        let is_told = done.stderr.contains(expected) && !done.stderr.contains("(os error");
+        if done.code != Some(code) || !is_told || !(done.stdout.is_empty() || line.contains("--json")) {
+            wrong.push(format!("{line}: not {code} with {expected:?}: {done:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    drop(locked);
+    assert_eq!((site.json(["log"]), site.files()), before, "nothing was changed");
+    site.check();
+}
+
+#[test]
+fn suggestions_of_far_options_are_not_made() {
+    let site = Site::new();
+    for line in ["serve --port 1", "serve --host x", "import --input x", "key list --all", "license set x --foo"] {
+        let done = site.ends(line.split_whitespace());
+        assert!(!done.stderr.contains("similar") && !done.stderr.contains("-- -"), "{line}: {done:?}");
+    }
+}
+
+#[test]
+fn a_port_in_use_is_told_with_another() {
+    let site = site();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let lines = [
+        ["serve", "--listen", &address].to_vec(),
+        ["serve", "--listen", "127.0.0.1:0", "--admin-listen", &address].to_vec(),
+        ["demo", "--listen", &address].to_vec(),
+    ];
+    for args in lines {
+        let done = site.ends(&args);
+        assert_eq!(done.code, Some(1), "{args:?}: {done:?}");
+        assert!(done.stderr.contains("another server listens there; stop it, or choose another port"), "{done:?}");
+    }
+}
+
+#[test]
+fn who_may_not_is_told_whose_it_is() {
+    let site = site();
+    let mut version = as_nobody(site.command(["--version"]));
+    if !version.current_dir("/").output().is_ok_and(|done| done.status.success()) {
+        eprintln!("skipped: the program cannot be run as another user here");
+        return;
+    }
+    fs::set_permissions(site.folder(), PermissionsExt::from_mode(0o755)).unwrap();
+    fs::set_permissions(site.path("rows/conferences.jsonl"), PermissionsExt::from_mode(0o600)).unwrap();
+    for args in [&["license", "list"][..], &["compact"], &["import", "rows/conferences.jsonl"]] {
+        let done = as_nobody(site.command(args)).output().unwrap();
+        let told = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(1), "{args:?}: {told}");
+        assert!(
+            told.contains("Permission denied; ") && told.contains("belongs to root (mode 600)"),
+            "{args:?}: {told}"
+        );
+    }
+}
+
+#[test]
+fn a_wrong_value_of_a_variable_names_the_variable() {
+    let site = Site::new();
+    let done = site.command(["compact"]).env("MEDFEED_WAIT", "soon").output().unwrap();
+    let told = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.code() == Some(2) && told.contains("the variable `MEDFEED_WAIT`"), "{told}");
+}
+
+#[test]
+fn a_variable_that_nothing_heeds_is_told_once() {
+    let site = site();
+    let run = |args: &[&str]| {
+        let variables =
+            [("MEDFEED_YEAR", "2026"), ("MEDFEED_LISTN", "x"), ("MEDFEED_KEY", "k"), ("MEDFEED_WAIT", "1s")];
+        let done = site.command(args).envs(variables).output().unwrap();
+        (String::from_utf8(done.stdout).unwrap(), String::from_utf8(done.stderr).unwrap())
+    };
+    let (told, warned) = run(&["license", "set", "all", "--dataset", "conferences", "--json"]);
+    let expected = "warning: no option heeds the variable `MEDFEED_LISTN`; did you mean `MEDFEED_LISTEN`?\n\
+                    warning: no option heeds the variable `MEDFEED_YEAR`; what says what one call does is given on the \
+                    command line: `--year`\n";
+    assert_eq!(warned, expected);
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    assert!(told["license"]["years"].is_null(), "no variable narrows a license: {told}");
+    assert_eq!(run(&["completions", "bash"]).1, "");
+}
+
+#[test]
+fn a_new_database_is_told() {
+    let site = site();
+    let lines = [
+        "import rows --db one.redb",
+        "license set x --dataset journals --db two.redb",
+        "restore backup.redb --yes --db three.redb",
+        "restore backup.redb --yes --db four.redb --json",
+    ];
+    for line in lines {
+        let args: Vec<&str> = line.split_whitespace().collect();
+        let done = site.run(&args);
+        assert_eq!(done.code, Some(0), "{line}: {done:?}");
+        assert!(done.stderr.contains(" is a new database\n"), "{line}: {done:?}");
+        let again = site.run(&args);
+        assert!(!again.stderr.contains("is a new database"), "{line}: {again:?}");
+    }
+    let dry = site.run(["import", "rows", "--dry-run", "--db", "five.redb"]);
+    assert!(dry.stderr.is_empty() && !site.path("five.redb").exists(), "{dry:?}");
+}
+
+#[test]
+fn a_no_on_standard_input_restores_nothing() {
+    let site = site();
+    let before = site.json(["log"]);
+    for (args, answer) in [(&["restore", "backup.redb"][..], "n\n"), (&["license", "remove", "acme"], "y\n")] {
+        fs::write(site.path("answer"), answer).unwrap();
+        let done = site.command(args).stdin(fs::File::open(site.path("answer")).unwrap()).output().unwrap();
+        let told = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.code() == Some(1) && told.contains("add --yes"), "{args:?}: {told}");
+    }
+    assert_eq!(site.json(["log"]), before);
+}
