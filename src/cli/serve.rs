@@ -15,7 +15,7 @@ use ipnet::IpNet;
 use tokio::net::TcpListener;
 use tracing_subscriber::EnvFilter;
 
-use super::arguments::{parse_duration, parse_filter, parse_listen, parse_url};
+use super::arguments::{parse_duration, parse_filter, parse_listen, parse_text, parse_url};
 use super::common::Common;
 use super::output::print_line;
 use crate::api::cors::{Cors, Origin};

@@ -73,6 +73,7 @@ mod tests {
 
     /// Every option that a variable can set: what configures, and never what says what one call does.
     const WITH_VARIABLE: &[&str] = &[
+        "admin-host",
         "admin-listen",
         "answer-cache-bytes",
         "ca-file",

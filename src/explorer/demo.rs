@@ -82,7 +82,13 @@ mod tests {
         let demo = Demo::new(vec![license]);
         for number in 1..=60 {
             let words = format!("edit {number}");
-            demo.tell(DemoEdit { number, at: "2026-03-15T09:30:00Z".to_owned(), words, dataset: Dataset::Conferences, ids: vec![number] });
+            demo.tell(DemoEdit {
+                number,
+                at: "2026-03-15T09:30:00Z".to_owned(),
+                words,
+                dataset: Dataset::Conferences,
+                ids: vec![number],
+            });
         }
         let told: serde_json::Value = serde_json::from_slice(&demo.to_json()).unwrap();
         let edits = told["edits"].as_array().unwrap();

@@ -73,7 +73,8 @@ impl Browser {
         let mut driver = Process::spawn(command.arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()));
         let stdout = BufReader::new(driver.child().stdout.take().unwrap());
         let mut lines = stdout.lines().map(Result::unwrap);
-        let port = lines.find_map(|line| Some(line.split_once("successfully on port ")?.1.trim_end_matches('.').to_owned()));
+        let port =
+            lines.find_map(|line| Some(line.split_once("successfully on port ")?.1.trim_end_matches('.').to_owned()));
         let port = port.expect("the driver tells its port");
         // What it says later is read away, so that it is never held up.
         std::thread::spawn(move || lines.for_each(drop));
@@ -107,7 +108,9 @@ impl Browser {
 
     /// Runs a script; returns what it returns.
     pub fn js(&self, script: &str, arguments: &[Value]) -> Value {
-        self.runtime.block_on(self.client.execute(script, arguments.to_vec())).unwrap_or_else(|e| panic!("{script}: {e}"))
+        self.runtime
+            .block_on(self.client.execute(script, arguments.to_vec()))
+            .unwrap_or_else(|e| panic!("{script}: {e}"))
     }
 
     /// Waits until a script returns something that is true.

@@ -21,7 +21,9 @@ fn two_licenses_get_what_they_may_see() {
         assert_eq!(browser.text(&format!("//section[@class='license'][{at}]/h2")), name);
     }
     // One edit touches both, another makes a record leave the narrow license, a third one is hidden from it.
-    for (wide, narrow) in [("changed", "changed"), ("changed", "tombstone"), ("changed", "nothing"), ("changed", "enters")] {
+    for (wide, narrow) in
+        [("changed", "changed"), ("changed", "tombstone"), ("changed", "nothing"), ("changed", "enters")]
+    {
         browser.wait_for(&edit_with(wide, narrow));
     }
     let words = browser.text(&format!("{}/p", edit_with("changed", "tombstone")));
@@ -33,9 +35,8 @@ fn two_licenses_get_what_they_may_see() {
     let line = browser.text("//section[@class='license'][2]//code");
     let (head, url) = line.split_once(" 'http").expect("a quoted URL");
     let url = format!("http{}", url.trim_end_matches('\''));
-    let asked = browser.js("return performance.getEntriesByType('resource').some(({name}) => name === arguments[0])", &[
-        json!(url),
-    ]);
+    let asked = browser
+        .js("return performance.getEntriesByType('resource').some(({name}) => name === arguments[0])", &[json!(url)]);
     assert_eq!(asked, true, "the page did not ask for {url}");
     let key = head.split_once("Bearer ").expect("a key").1.trim_end_matches('"');
     let target = url.strip_prefix(&format!("http://{}", server.address)).expect("this server");
@@ -58,7 +59,9 @@ fn two_licenses_get_what_they_may_see() {
 
 #[test]
 fn an_edit_by_hand_is_shown_too() {
-    let Some((browser, mut server, site)) = open_demo("an_edit_by_hand_is_shown_too", &["--quiet-data"]) else { return };
+    let Some((browser, mut server, site)) = open_demo("an_edit_by_hand_is_shown_too", &["--quiet-data"]) else {
+        return;
+    };
     // As the demo prints it.
     let mut lines = std::iter::from_fn(|| {
         let mut line = String::new();

@@ -83,7 +83,10 @@ fn a_key_shows_what_its_license_sees() {
     // What leads on from a reference list.
     browser.click("//a[.='Reference']");
     browser.click("//a[.='Neurology']");
-    browser.wait_for_js("the filter is set", "return document.querySelector('input[name=therapy_area]')?.value === 'Neurology'");
+    browser.wait_for_js(
+        "the filter is set",
+        "return document.querySelector('input[name=therapy_area]')?.value === 'Neurology'",
+    );
 
     // The key stands in memory alone.
     let kept = browser.js("return [location.href, JSON.stringify(history.state), localStorage.length, sessionStorage.length, document.cookie]", &[]);
@@ -111,7 +114,9 @@ fn the_feed_and_the_exports_are_followed() {
 
     // The license changes: the token ends, and the page says what to do.
     site.license("all", "--dataset conferences --year 2024..2030");
-    browser.wait_for("//section[@class='problem' and contains(., 'resync_required') and contains(., 'load the export anew')]");
+    browser.wait_for(
+        "//section[@class='problem' and contains(., 'resync_required') and contains(., 'load the export anew')]",
+    );
     browser.click("//button[contains(., 'export')]");
     browser.wait_for("//span[.='Watching, every 2 seconds.']");
     site.import("conferences.jsonl", r#"{"id": 8, "venue": "Hall 8"}"#);

@@ -38,7 +38,10 @@ fn every_view_fits_every_reader() {
                 "return document.querySelector('h1') && !document.querySelector('[aria-busy=true]') \
                  && !/Asking …/.test(document.querySelector('main').textContent)",
             );
-            let widths = browser.js("const {scrollWidth, clientWidth} = document.documentElement; return [scrollWidth, clientWidth]", &[]);
+            let widths = browser.js(
+                "const {scrollWidth, clientWidth} = document.documentElement; return [scrollWidth, clientWidth]",
+                &[],
+            );
             assert_eq!(widths[0], widths[1], "{place}: it scrolls sideways");
             if let Some(axe) = &axe {
                 browser.check_accessibility(axe, &place);
@@ -58,7 +61,10 @@ fn the_keyboard_suffices() {
     browser.type_keys(ENTER);
     browser.wait_for_js("it leads to the content", "return document.activeElement.id === 'main'");
     browser.type_keys(TAB);
-    browser.wait_for_js("the first link of the content", "return document.activeElement.textContent === 'Explore with this key'");
+    browser.wait_for_js(
+        "the first link of the content",
+        "return document.activeElement.textContent === 'Explore with this key'",
+    );
     let outline = browser.js("return getComputedStyle(document.activeElement).outlineStyle", &[]);
     assert_eq!(outline, "solid", "the focus is visible");
     browser.type_keys(ENTER);

@@ -66,7 +66,9 @@ fn a_curator_edits_what_two_licenses_see() {
     let told = anyone().get("/demo.json").json();
     let clients = [0, 1].map(|at| told["licenses"][at]["key"].as_str().unwrap().to_owned());
     let [mut full, mut narrow] = clients.map(|key| Client::new(server.address, Some(&key)));
-    let token = |client: &mut Client| client.get("/v1/conferences/changes").json()["next_sync_token"].as_str().unwrap().to_owned();
+    let token = |client: &mut Client| {
+        client.get("/v1/conferences/changes").json()["next_sync_token"].as_str().unwrap().to_owned()
+    };
     // Read from the start each time: whoever is told of an edit finds it in the feed, at the latest then.
     let (since_full, since_narrow) = (token(&mut full), token(&mut narrow));
     let first = anyone().get("/demo.json").json()["edits"].as_array().unwrap().len();
@@ -78,9 +80,13 @@ fn a_curator_edits_what_two_licenses_see() {
     let expected = ["live live", "live -", "live tombstone", "tombstone tombstone"];
     wait_until("all kinds of edits", SOON * 3, || {
         let edits = anyone().get("/demo.json").json()["edits"].take();
-        let edit = edits.as_array().unwrap().iter().find(|edit| edit["number"].as_u64() > u64::try_from(number).ok())?.clone();
+        let edit =
+            edits.as_array().unwrap().iter().find(|edit| edit["number"].as_u64() > u64::try_from(number).ok())?.clone();
         number = usize::try_from(edit["number"].as_u64().unwrap()).unwrap();
-        assert!(edit["words"].as_str().unwrap().ends_with('.') && edit["at"].as_str().unwrap().ends_with('Z'), "{edit}");
+        assert!(
+            edit["words"].as_str().unwrap().ends_with('.') && edit["at"].as_str().unwrap().ends_with('Z'),
+            "{edit}"
+        );
         let read = |client: &mut Client, since: &str| {
             let page = client.get(&format!("/v1/conferences/changes?since={since}")).json();
             let ids = edit["ids"].as_array().unwrap();
@@ -99,7 +105,8 @@ fn a_curator_edits_what_two_licenses_see() {
 /// Whether the server has the thread that edits.
 fn has_curator(server: &Server) -> bool {
     let threads = std::fs::read_dir(format!("/proc/{}/task", server.process.id())).unwrap();
-    let mut names = threads.map(|thread| std::fs::read_to_string(thread.unwrap().path().join("comm")).unwrap_or_default());
+    let mut names =
+        threads.map(|thread| std::fs::read_to_string(thread.unwrap().path().join("comm")).unwrap_or_default());
     names.any(|name| name.trim() == "curator")
 }
 
@@ -132,7 +139,10 @@ fn the_printed_lines_work() {
     let site = Site::new();
     let mut server = site.start(site.command(["demo", "--listen", "127.0.0.1:0", "--log", "warn"]));
     let lines = introduction(&mut server);
-    assert!(lines[1].starts_with(&format!("Open http://{}/ in a browser", server.address)), "the link comes first: {lines:?}");
+    assert!(
+        lines[1].starts_with(&format!("Open http://{}/ in a browser", server.address)),
+        "the link comes first: {lines:?}"
+    );
 
     let curls: Vec<&String> = lines.iter().filter(|line| line.starts_with("curl ")).collect();
     assert!(curls.len() >= 7 && curls.iter().any(|line| line.contains("changes?since=")), "{lines:?}");

@@ -37,7 +37,9 @@ fn samples() -> BTreeSet<String> {
 fn every_metric_that_is_asked_for_is_there() {
     let samples = samples();
     let (alerts, tests, dashboard) = (read("alerts.yml"), read("alerts_test.yml"), read("dashboard.json"));
-    for (file, text, least) in [("alerts.yml", &alerts, 8), ("alerts_test.yml", &tests, 8), ("dashboard", &dashboard, 20)] {
+    for (file, text, least) in
+        [("alerts.yml", &alerts, 8), ("alerts_test.yml", &tests, 8), ("dashboard", &dashboard, 20)]
+    {
         let named = metrics_in(text);
         assert!(named.len() >= least, "{file}: {named:?}");
         let unknown: Vec<_> = named.iter().filter(|name| !samples.contains(**name)).collect();

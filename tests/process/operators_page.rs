@@ -58,7 +58,7 @@ fn the_page_shows_what_is_served_and_to_whom() {
         (unused.as_str(), &format!("{unused} | none | never | not asked for")),
         ("/v1/conferences/{id}<", "/v1/conferences/{id} | 1 |"),
         ("/v1/conferences<", "/v1/conferences | 3 |"),
-("conferences.jsonl<", " | import "),
+        ("conferences.jsonl<", " | import "),
     ];
     for (piece, expected) in cases {
         let found = row(&shown, piece);
