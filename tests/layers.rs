@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules that a module uses. What those use, it may use too.
-const USES: [(&str, &[&str]); 12] = [
+const USES: [(&str, &[&str]); 13] = [
     ("model", &[]),
     ("store", &["model"]),
     ("view", &["store"]),

@@ -18,7 +18,7 @@ use crate::model::printable::Printable;
 use crate::pull::client::{ServerUrl, key_in};
 use crate::pull::follow::{Plan, Pull, Report};
 use crate::pull::verify::Verdict;
-use crate::pull::{Client, Events, PullError, SqliteCopy};
+use crate::pull::{Client, Events, FolderCopy, PullError, SqliteCopy, Target};
 
 /// Arguments of `medfeed pull`.
 #[derive(Debug, Args)]
@@ -26,8 +26,9 @@ pub(super) struct PullArgs {
     /// The service's address, such as https://feed.example.org
     #[arg(value_name = "URL")]
     server: ServerUrl,
-    /// The SQLite file that holds the copy; made when there is none
-    #[arg(long, value_name = "FILE")]
+    /// Where the copy is kept: an SQLite file, or a folder for JSON lines and CSV, named by a slash at the end; made when there
+    /// is none
+    #[arg(long, value_name = "PATH")]
     to: PathBuf,
     /// A dataset to copy; may be given twice [default: all that the license has]
     #[arg(long, value_name = "DATASET")]
@@ -86,14 +87,18 @@ fn client(args: &PullArgs) -> Result<Client, String> {
 }
 
 fn pull(common: &Common, args: &PullArgs, client: &Client) -> Result<(), PullError> {
-    let mut copy = SqliteCopy::open(&args.to, client.server(), args.reload)?;
+    let mut copy: Box<dyn Target> = if args.to.is_dir() || args.to.as_os_str().as_encoded_bytes().ends_with(b"/") {
+        Box::new(FolderCopy::open(&args.to, client.server(), args.reload)?)
+    } else {
+        Box::new(SqliteCopy::open(&args.to, client.server(), args.reload)?)
+    };
     let are_named = !args.dataset.is_empty();
     let mut datasets: Vec<Dataset> = Dataset::ALL.to_vec();
     datasets.retain(|dataset| !are_named || args.dataset.contains(dataset));
     let plan = Plan { datasets, are_named, verify: args.verify };
     let told = Told { json: common.json, bar: RefCell::new(None) };
     let mut report = |report: Report| told.report(&report, args.follow);
-    let mut pull = Pull { server: client, copy: &mut copy, events: &told };
+    let mut pull = Pull { server: client, copy: &mut *copy, events: &told };
     if args.follow {
         match pull.follow(&plan, args.every, &mut report)? {}
     } else {

@@ -10,7 +10,7 @@
 //! - [`verify`]: comparing the copy with the service's content, and mending it.
 //! - [`follow`]: going on, through limits, failures and restarts.
 //! - [`columns`]: a record's JSON as the cells of a flat table.
-//! - [`sqlite`]: the copy as an SQLite file.
+//! - [`sqlite`]: the copy as an SQLite file; [`folder`]: as JSON lines and CSV.
 
 pub mod catch_up;
 pub mod client;
@@ -18,6 +18,7 @@ pub mod columns;
 pub mod digest;
 pub mod entry;
 pub mod error;
+pub mod folder;
 pub mod follow;
 pub mod sqlite;
 pub mod target;
@@ -25,5 +26,6 @@ pub mod verify;
 
 pub use client::Client;
 pub use error::PullError;
+pub use folder::FolderCopy;
 pub use sqlite::SqliteCopy;
 pub use target::{Events, Target};

@@ -35,6 +35,7 @@ mod operators_page;
 mod proxies;
 mod pull;
 mod pull_accidents;
+mod pull_folder;
 mod pull_kills;
 mod pulled;
 mod races;

@@ -22,7 +22,10 @@ fn what_the_service_refuses_leaves_the_copy() {
     let before = pulled.content("conferences");
     pulled.site.json(["key", "revoke", &id]);
     let mut client = pulled.server.client(&key);
-    wait_until("revoked", SOON, || (client.get("/v1/journals").status == 401).then_some(()));
+    wait_until("revoked", SOON, || {
+        let answer = client.get("/v1/journals");
+        (answer.status == 401 && answer.problem() == "revoked_api_key").then_some(())
+    });
     let unknown = "mfk_0000000000000000000000000000000000000x";
     let cases = [
         (key.as_str(), "revoked or replaced", 3),

@@ -119,7 +119,9 @@ impl Pulled {
 
     /// Runs SQL on the copy, as somebody does who should not.
     pub fn tamper(&self, sql: &str) {
-        Connection::open(&self.copy).unwrap().execute_batch(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+        let connection = Connection::open(&self.copy).unwrap();
+        connection.execute_batch("PRAGMA foreign_keys = off").unwrap();
+        connection.execute_batch(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
     }
 
     /// The rows of a query's first column.

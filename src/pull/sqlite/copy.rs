@@ -157,6 +157,9 @@ impl Target for SqliteCopy {
         remove_between(&mut rows, dataset, last, i64::MAX, events)?;
         rows.sweep()?;
         events.progress(dataset, came.into(), export.records);
+        // What was written anew is what was compared; what was left as it stood, was not in all of its tables.
+        let time = now().to_string();
+        let before = "SELECT verified_at FROM sync WHERE dataset = ?";
         let finish = || -> rusqlite::Result<()> {
             if anew {
                 for kind in linked() {
@@ -168,11 +171,15 @@ impl Target for SqliteCopy {
                 let rebuild = format!("INSERT INTO {dataset}_search ({dataset}_search) VALUES ('rebuild')");
                 transaction.execute_batch(&rebuild)?;
             }
+            let verified_at = if anew {
+                Some(time.clone())
+            } else {
+                transaction.query_row(before, [dataset.as_str()], |row| row.get(0)).optional()?.flatten()
+            };
             transaction.execute("INSERT OR REPLACE INTO copy VALUES ('server', ?)", [&self.server])?;
             transaction.execute(
-                "INSERT INTO sync (dataset, token, records, loaded_at, changed_at, checked_at) VALUES (?1, ?2, ?3, ?4, ?4, ?4)
-                 ON CONFLICT (dataset) DO UPDATE SET token = ?2, records = ?3, loaded_at = ?4, changed_at = ?4, checked_at = ?4",
-                (dataset.as_str(), &export.token, came, now().to_string()),
+                "INSERT OR REPLACE INTO sync VALUES (?1, ?2, ?3, ?4, ?4, ?4, ?5)",
+                (dataset.as_str(), &export.token, came, &time, verified_at),
             )?;
             Ok(())
         };
