@@ -99,11 +99,7 @@ fn pull(common: &Common, args: &PullArgs, client: &Client) -> Result<(), PullErr
     let told = Told { json: common.json, bar: RefCell::new(None) };
     let mut report = |report: Report| told.report(&report, args.follow);
     let mut pull = Pull { server: client, copy: &mut *copy, events: &told };
-    if args.follow {
-        match pull.follow(&plan, args.every, &mut report)? {}
-    } else {
-        pull.once(&plan, &mut report)
-    }
+    if args.follow { match pull.follow(&plan, args.every, &mut report)? {} } else { pull.once(&plan, &mut report) }
 }
 
 /// Tells a person on the terminal, or a script on standard output.
@@ -141,7 +137,9 @@ impl Events for Told {
         let line = format!("{{\"dataset\":\"{dataset}\",\"entry\":{json}}}\n");
         let written = stdout().lock().write_all(line.as_bytes());
         written.map_err(|error| {
-            PullError::Unwritable(format!("standard output cannot be written ({error}); what was not told is not saved"))
+            PullError::Unwritable(format!(
+                "standard output cannot be written ({error}); what was not told is not saved"
+            ))
         })
     }
 

@@ -97,7 +97,9 @@ impl Column {
         match (self.kind, value) {
             (_, Value::Null) => Cell::Null,
             (Kind::Flag, Value::Bool(flag)) => Cell::Flag(*flag),
-            (Kind::Integer, Value::Number(number)) if number.is_i64() => number.as_i64().map_or(Cell::Null, Cell::Integer),
+            (Kind::Integer, Value::Number(number)) if number.is_i64() => {
+                number.as_i64().map_or(Cell::Null, Cell::Integer)
+            }
             (Kind::Number, Value::Number(number)) => number.as_f64().map_or(Cell::Null, Cell::Number),
             (_, Value::String(text)) => Cell::Text(text.clone()),
             (Kind::Texts | Kind::Organizations | Kind::Tags, Value::Array(items)) => {

@@ -355,9 +355,9 @@ fn failure(path: &Path, error: &io::Error) -> PullError {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
             PullError::Unwritable(format!("{path}: no space is left on the disk; make room and run again"))
         }
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            PullError::Unusable(format!("{path}: it cannot be written; check the permissions of the folder and its files"))
-        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => PullError::Unusable(format!(
+            "{path}: it cannot be written; check the permissions of the folder and its files"
+        )),
         _ => PullError::Unwritable(format!("{path}: {error}")),
     }
 }
@@ -449,7 +449,9 @@ fn text_of(cell: Cell) -> String {
     match cell {
         Cell::Null => String::new(),
         Cell::Integer(number) => number.to_string(),
-        Cell::Number(number) => Number::try_from(number).map_or_else(|_| number.to_string(), |number| number.to_string()),
+        Cell::Number(number) => {
+            Number::try_from(number).map_or_else(|_| number.to_string(), |number| number.to_string())
+        }
         Cell::Flag(flag) => flag.to_string().to_uppercase(),
         Cell::Text(text) if flat::looks_like_formula(&text) => format!("'{text}"),
         Cell::Text(text) => text,

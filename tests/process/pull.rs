@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::pulled::{Pulled, exported};
-use super::site::{STATUSES, SOON, Process, Site, conferences_of_version, wait_until};
+use super::site::{Process, SOON, STATUSES, Site, conferences_of_version, wait_until};
 
 const JOURNALS: &str = r#"{"id":1,"name":"Journal of Öpen Things","publisher":"P","publishing":{"access":"open","apc_usd":1200.5},"impact_factor":3}
 {"id":2,"name":"Closed Letters","publishing":{"access":"subscription"},"organizations":[{"id":9,"name":"Shared Society","abbv":null,"type":null,"url":null}]}
@@ -56,12 +56,18 @@ fn a_person_finds_typed_columns_links_words_and_answers() {
     pulled.pull("");
     let cases: [(&str, &[&str]); 12] = [
         ("SELECT year + 1 FROM conferences WHERE id = 5000", &["2028"]),
-        ("SELECT formats_oral || formats_encore || (formats_poster IS NULL) FROM conferences WHERE id = 5000", &["101"]),
+        (
+            "SELECT formats_oral || formats_encore || (formats_poster IS NULL) FROM conferences WHERE id = 5000",
+            &["101"],
+        ),
         ("SELECT organizations FROM conferences WHERE id = 5000", &["Society; Shared Society"]),
         ("SELECT tags FROM conferences WHERE id = 5000", &["Audience: Doctors"]),
         ("SELECT publishing_apc_usd FROM journals WHERE id = 1", &["1200.5"]),
         ("SELECT typeof(impact_factor) FROM journals WHERE id = 1", &["real"]),
-        ("SELECT rowid FROM conferences_search WHERE conferences_search MATCH 'zurich AND doctors' ORDER BY 1", &["5000", "5001"]),
+        (
+            "SELECT rowid FROM conferences_search WHERE conferences_search MATCH 'zurich AND doctors' ORDER BY 1",
+            &["5000", "5001"],
+        ),
         ("SELECT conference_id FROM deadlines_next_90_days", &["5000"]),
         ("SELECT days_left FROM deadlines_next_90_days", &["10"]),
         ("SELECT id FROM upcoming_conferences", &["5000", "5001"]),
@@ -138,7 +144,9 @@ fn what_changed_is_told_line_by_line() {
     take(pulled.settle("conferences", "--json"));
     pulled.site.license("all", "--dataset conferences --country Japan");
     take(pulled.settle("conferences", "--dataset conferences --json"));
-    pulled.site.import("conferences.jsonl", format!("{{\"id\":9000,\"name\":\"New\",\"country\":\"Japan\",{STATUSES}}}\n"));
+    pulled
+        .site
+        .import("conferences.jsonl", format!("{{\"id\":9000,\"name\":\"New\",\"country\":\"Japan\",{STATUSES}}}\n"));
     take(pulled.settle("conferences", "--dataset conferences --json"));
 }
 

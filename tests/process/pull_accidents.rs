@@ -134,8 +134,9 @@ fn what_is_no_copy_of_this_service_is_left_alone() {
 fn addresses_and_services_that_are_none_are_told() {
     let pulled = pulled_site();
     let page = super::pull_kills::answer_always("HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\n<html>");
-    let moved =
-        super::pull_kills::answer_always("HTTP/1.1 301 Moved\r\nlocation: https://x.example\r\ncontent-length: 0\r\n\r\n");
+    let moved = super::pull_kills::answer_always(
+        "HTTP/1.1 301 Moved\r\nlocation: https://x.example\r\ncontent-length: 0\r\n\r\n",
+    );
     let cases = [
         ("feed.example.org".to_owned(), "write it as https://", 2),
         ("https://key@feed.example.org".to_owned(), "MEDFEED_KEY", 2),
@@ -201,12 +202,13 @@ fn a_comparison_notices_and_mends_what_was_changed() {
          \"tags\":[{\"id\":3,\"type\":\"A\",\"name\":\"B\",\"category\":null}]}\n",
     );
     let mut client = pulled.client();
-    wait_until("served", SOON, || {
-        exported(&mut client, "conferences").lines[2].contains("Society").then_some(())
-    });
+    wait_until("served", SOON, || exported(&mut client, "conferences").lines[2].contains("Society").then_some(()));
     pulled.pull("--verify");
     let cases = [
-        ("UPDATE conferences SET json = replace(json, 'Conference 5\"', 'Conference 6\"') WHERE id = 5", "differs from the service's"),
+        (
+            "UPDATE conferences SET json = replace(json, 'Conference 5\"', 'Conference 6\"') WHERE id = 5",
+            "differs from the service's",
+        ),
         ("UPDATE conferences SET json = CAST(json || x'ff' AS TEXT) WHERE id = 300", "differs from the service's"),
         ("DELETE FROM conferences WHERE id = 17", "there were 299 records for 300"),
         ("INSERT INTO conferences (id, json) VALUES (9000, '{\"id\":9000}')", "there were 301 records for 300"),

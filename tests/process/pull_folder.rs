@@ -83,7 +83,11 @@ fn files_follow_the_feed() {
             let line: Value = serde_json::from_str(line).unwrap();
             let entry = &line["entry"];
             let id = entry["id"].as_u64().unwrap();
-            if entry["deleted"] == true { kept.remove(&id) } else { kept.insert(id, entry.clone()) };
+            if entry["deleted"] == true {
+                kept.remove(&id)
+            } else {
+                kept.insert(id, entry.clone())
+            };
         }
         let lines = text(&pulled.copy, "conferences.jsonl");
         assert!(lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).eq(kept.values().cloned()));
@@ -167,7 +171,9 @@ fn a_killed_pull_leaves_whole_files() {
     let mut client = pulled.client();
     for round in 0..12 {
         let mut pull = Process::spawn(
-            pulled.command(&pulled.url(), "--dataset conferences --follow --every 5ms").stderr(std::process::Stdio::null()),
+            pulled
+                .command(&pulled.url(), "--dataset conferences --follow --every 5ms")
+                .stderr(std::process::Stdio::null()),
         );
         let before = exported(&mut client, "conferences").token;
         pulled.site.import("conferences.jsonl", conferences_of_version(1 + random.next() % 650, round + 1));

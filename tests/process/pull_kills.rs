@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::client::Client;
 use super::pulled::{Content, Pulled, exported, read};
-use super::site::{Process, Random, STATUSES, Site, conferences_of_version, wait_until, SOON};
+use super::site::{Process, Random, SOON, STATUSES, Site, conferences_of_version, wait_until};
 
 /// A listener that gives every caller the same answer; returns its address.
 pub fn answer_always(answer: &'static str) -> SocketAddr {
@@ -117,7 +117,8 @@ fn observe(pulled: &Pulled, stop: &AtomicBool) -> HashMap<String, Content> {
     let mut client = pulled.client();
     let mut seen: HashMap<String, Content> = HashMap::new();
     while !stop.load(Ordering::Relaxed) {
-        let Some(found) = pulled.copy.exists().then(|| read(&pulled.copy, "conferences").ok().flatten()).flatten() else {
+        let Some(found) = pulled.copy.exists().then(|| read(&pulled.copy, "conferences").ok().flatten()).flatten()
+        else {
             continue;
         };
         assert_eq!(found.records, i64::try_from(found.lines.len()).unwrap(), "the count that the copy tells");

@@ -69,7 +69,8 @@ fn find_in_rows(connection: &Connection, statements: &Statements) -> rusqlite::R
         }
     }
     for links in links {
-        let count: i64 = connection.query_row(&format!("SELECT count(*) FROM {}", links.table), [], |row| row.get(0))?;
+        let count: i64 =
+            connection.query_row(&format!("SELECT count(*) FROM {}", links.table), [], |row| row.get(0))?;
         if count != links.count {
             return Ok(Some(format!("`{}` has a link of a record that is not there", links.table)));
         }

@@ -8,10 +8,10 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 use super::check;
 use super::failure::failure;
 use super::open::{identity, open};
-use super::rows::{Rows, Statements, bytes_of, no_link};
+use super::rows::{Mode, Rows, Statements, bytes_of, no_link};
 use super::schema::linked;
-use crate::model::time::now;
 use crate::model::Dataset;
+use crate::model::time::now;
 use crate::pull::client::{Export, ServerUrl};
 use crate::pull::digest::{ContentDigest, Hasher};
 use crate::pull::entry::Page;
@@ -90,7 +90,7 @@ impl Target for SqliteCopy {
     fn apply(&mut self, dataset: Dataset, page: &Page, events: &dyn Events) -> Result<(), PullError> {
         let statements = &self.statements[dataset.index()];
         let transaction = begin(&self.path, &mut self.connection)?;
-        let mut rows = Rows::new(&self.path, &transaction, statements, true);
+        let mut rows = Rows::new(&self.path, &transaction, statements, Mode::Keep);
         let mut change: i64 = 0;
         for entry in &page.entries {
             if entry.is_removal {
@@ -137,7 +137,7 @@ impl Target for SqliteCopy {
             .and_then(|mut any| any.exists([]))
             .map_err(fail)?;
         let makes_index = anew || is_empty;
-        let mut rows = Rows::new(path, &transaction, statements, !makes_index);
+        let mut rows = Rows::new(path, &transaction, statements, if makes_index { Mode::Anew } else { Mode::Keep });
         let (mut last, mut came): (i64, u32) = (0, 0);
         while let Some(entry) = export.next_record()? {
             remove_between(&mut rows, dataset, last, entry.id, events)?;
@@ -164,7 +164,11 @@ impl Target for SqliteCopy {
             if anew {
                 for kind in linked() {
                     let own = format!("{}.{}", kind.table, kind.own_key());
-                    transaction.execute_batch(&format!("DELETE FROM {} WHERE true{}", kind.table, no_link(kind, &own)))?;
+                    transaction.execute_batch(&format!(
+                        "DELETE FROM {} WHERE true{}",
+                        kind.table,
+                        no_link(kind, &own)
+                    ))?;
                 }
             }
             if makes_index {

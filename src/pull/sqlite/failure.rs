@@ -19,9 +19,9 @@ pub fn failure(path: &Path, error: &Error) -> PullError {
         Some(ErrorCode::SystemIoFailure) => PullError::Unwritable(format!(
             "{path}: it cannot be read or written ({error}); check the disk and its space, and run again"
         )),
-        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
-            PullError::Unusable(format!("{path}: it cannot be opened for writing; check the permissions of it and its folder"))
-        }
+        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => PullError::Unusable(
+            format!("{path}: it cannot be opened for writing; check the permissions of it and its folder"),
+        ),
         Some(ErrorCode::NotADatabase) => no_copy(&path),
         _ => PullError::Unusable(format!(
             "{path}: the copy is damaged ({error}); move it away, and the next pull makes a new one"

@@ -10,7 +10,7 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 
 use super::failure::{failure, no_copy};
-use super::rows::{Rows, Statements, bytes_of};
+use super::rows::{Mode, Rows, Statements, bytes_of};
 use super::schema::{APPLICATION_ID, FORMAT, all, derived, layout, undo_derived};
 use crate::model::Dataset;
 use crate::pull::error::PullError;
@@ -174,7 +174,7 @@ fn renew_layout(path: &Path, connection: &Connection) -> Result<(), PullError> {
     sql(&derived())?;
     for dataset in Dataset::ALL {
         let statements = Statements::new(dataset);
-        let mut rows = Rows::new(path, connection, &statements, false);
+        let mut rows = Rows::new(path, connection, &statements, Mode::Anew);
         let read = |after: i64| -> rusqlite::Result<Option<(i64, String)>> {
             let next = format!("SELECT id, json FROM old_{dataset} WHERE id > ? ORDER BY id LIMIT 1");
             let json = |row: &rusqlite::Row<'_>| -> rusqlite::Result<String> {

@@ -1,6 +1,6 @@
 //! Writing a record into all of its tables.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use rusqlite::types::{ToSql, ToSqlOutput, Value as SqlValue, ValueRef};
@@ -34,8 +34,12 @@ pub struct Statements {
     pub columns: &'static [Column],
     /// The kinds of rows that its records link to, each with its link table.
     pub links: Vec<(&'static Linked, String)>,
-    /// `INSERT` of a record's row: id, cells, `updated_at`, `json`.
+    /// Makes a record's row of its cells, `updated_at`, `json` and the id.
     insert: String,
+    /// Replaces a record's row by the same.
+    update: String,
+    /// Which columns are in the full-text index.
+    searched: Vec<usize>,
     /// Takes the row of an id out of the full-text index.
     unsearch: String,
     /// Puts the row of an id into the full-text index.
@@ -54,10 +58,12 @@ impl Statements {
             columns,
             links,
             insert: format!(
-                "INSERT INTO {dataset} (id, {}, updated_at, json) VALUES (?{})",
+                "INSERT INTO {dataset} ({}, updated_at, json, id) VALUES (?{})",
                 names.join(", "),
                 ", ?".repeat(names.len() + 2)
             ),
+            update: format!("UPDATE {dataset} SET {} = ?, updated_at = ?, json = ? WHERE id = ?", names.join(" = ?, ")),
+            searched: (0..names.len()).filter(|index| searched(dataset).contains(&names[*index])).collect(),
             unsearch: format!(
                 "INSERT INTO {dataset}_search ({dataset}_search, rowid, {texts}) SELECT 'delete', id, {texts} FROM {dataset} \
                  WHERE id = ?"
@@ -95,29 +101,32 @@ pub fn items_of<'a>(columns: &[Column], kind: &Linked, record: &'a Value) -> imp
     lists.into_iter().filter_map(Value::as_array).flatten()
 }
 
+/// How much of what stands in the tables is to be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// All: what a record leaves as it was, is not written again.
+    Keep,
+    /// The records alone. The full-text index is made anew at the end, by the caller.
+    Anew,
+}
+
 /// Writes records of a dataset within a transaction.
 #[derive(Debug)]
 pub struct Rows<'a> {
     path: &'a Path,
     connection: &'a Connection,
     statements: &'a Statements,
-    /// Whether the full-text index is kept with each record, rather than made anew at the end.
-    is_searched: bool,
+    mode: Mode,
     /// What this transaction has written of linked rows already, by table and key.
     written: BTreeMap<(&'static str, i64), Value>,
-    /// Linked rows that may have lost their last link.
-    unlinked: Vec<(&'static Linked, SqlValue)>,
+    /// Linked rows that may have lost their last link, each once.
+    unlinked: BTreeMap<(&'static str, i64, String), (&'static Linked, SqlValue)>,
 }
 
 impl<'a> Rows<'a> {
     /// A writer.
-    pub fn new(
-        path: &'a Path,
-        connection: &'a Connection,
-        statements: &'a Statements,
-        is_searched: bool,
-    ) -> Rows<'a> {
-        Rows { path, connection, statements, is_searched, written: BTreeMap::new(), unlinked: Vec::new() }
+    pub fn new(path: &'a Path, connection: &'a Connection, statements: &'a Statements, mode: Mode) -> Rows<'a> {
+        Rows { path, connection, statements, mode, written: BTreeMap::new(), unlinked: BTreeMap::new() }
     }
 
     /// The bytes of a record's JSON.
@@ -143,29 +152,65 @@ impl<'a> Rows<'a> {
     pub fn put(&mut self, id: i64, json: &str) -> Result<bool, PullError> {
         let record: Value = serde_json::from_str(json)
             .map_err(|error| PullError::failed(format!("the service sent a record that cannot be read ({error})")))?;
-        let was_there = self.remove(id)?;
-        self.insert(id, &record, json).map_err(|error| failure(self.path, &error))?;
+        let before = match self.mode {
+            Mode::Keep => self.json(id)?.and_then(|json| serde_json::from_slice::<Value>(&json).ok()),
+            Mode::Anew => None,
+        };
+        let was_there = before.is_some() || self.remove(id)?;
+        self.write(id, before.as_ref(), &record, json).map_err(|error| failure(self.path, &error))?;
         Ok(!was_there)
     }
 
-    fn insert(&mut self, id: i64, record: &Value, json: &str) -> rusqlite::Result<()> {
+    /// Writes a record where none stands, or in the place of another one.
+    fn write(&mut self, id: i64, before: Option<&Value>, record: &Value, json: &str) -> rusqlite::Result<()> {
         let statements = self.statements;
-        let mut row = Vec::with_capacity(statements.columns.len() + 3);
-        row.push(Cell::Integer(id));
-        row.extend(cells_of(statements.columns, record));
+        let columns = statements.columns;
+        let mut row = cells_of(columns, record);
+        let is_searched = self.mode == Mode::Keep
+            && before.is_none_or(|before| {
+                statements.searched.iter().any(|index| columns[*index].cell(before) != row[*index])
+            });
+        if is_searched && before.is_some() {
+            self.connection.prepare_cached(&statements.unsearch)?.execute([id])?;
+        }
         row.push(updated_at_of(record));
         row.push(Cell::Text(json.to_owned()));
-        self.connection.prepare_cached(&statements.insert)?.execute(params_from_iter(row))?;
+        row.push(Cell::Integer(id));
+        let put = if before.is_some() { &statements.update } else { &statements.insert };
+        self.connection.prepare_cached(put)?.execute(params_from_iter(row))?;
         for (kind, table) in &statements.links {
+            if let Some(before) = before {
+                if items_of(columns, kind, before).eq(items_of(columns, kind, record)) {
+                    continue;
+                }
+                self.unlink(kind, table, id)?;
+            }
             let link = format!("INSERT OR IGNORE INTO {table} VALUES (?, ?)");
-            for item in items_of(statements.columns, kind, record) {
+            for item in items_of(columns, kind, record) {
                 let Some(key) = key_of(kind, item) else { continue };
                 self.put_linked(kind, &key, item)?;
                 self.connection.prepare_cached(&link)?.execute((id, key))?;
             }
         }
-        if self.is_searched {
+        if is_searched {
             self.connection.prepare_cached(&statements.search)?.execute([id])?;
+        }
+        Ok(())
+    }
+
+    /// Removes the links of a record to rows of a kind.
+    fn unlink(&mut self, kind: &'static Linked, table: &str, id: i64) -> rusqlite::Result<()> {
+        let (key, one) = (kind.key, one(self.statements.dataset));
+        let delete = format!("DELETE FROM {table} WHERE {one}_id = ? RETURNING {key}");
+        let mut delete = self.connection.prepare_cached(&delete)?;
+        for key in delete.query_map([id], |row| row.get(0))? {
+            let key = key?;
+            let (number, name) = match &key {
+                SqlValue::Integer(number) => (*number, String::new()),
+                SqlValue::Text(name) => (0, name.clone()),
+                _ => continue,
+            };
+            self.unlinked.insert((kind.table, number, name), (kind, key));
         }
         Ok(())
     }
@@ -204,16 +249,11 @@ impl<'a> Rows<'a> {
         if !connection.prepare_cached(&exists)?.exists([id])? {
             return Ok(false);
         }
-        if self.is_searched {
+        if self.mode == Mode::Keep {
             connection.prepare_cached(&statements.unsearch)?.execute([id])?;
         }
         for (kind, table) in &statements.links {
-            let (key, one) = (kind.key, one(dataset));
-            let delete = format!("DELETE FROM {table} WHERE {one}_id = ? RETURNING {key}");
-            let mut delete = connection.prepare_cached(&delete)?;
-            for key in delete.query_map([id], |row| row.get(0))? {
-                self.unlinked.push((kind, key?));
-            }
+            self.unlink(kind, table, id)?;
         }
         connection.prepare_cached(&format!("DELETE FROM {dataset} WHERE id = ?"))?.execute([id])?;
         Ok(true)
@@ -221,13 +261,10 @@ impl<'a> Rows<'a> {
 
     /// Removes linked rows that have lost their last link: what no record of the license carries is not kept.
     pub fn sweep(self) -> Result<(), PullError> {
-        let mut seen = BTreeSet::new();
-        let mut sweep = || -> rusqlite::Result<()> {
-            for (kind, key) in &self.unlinked {
-                if seen.insert((kind.table, format!("{key:?}"))) {
-                    let delete = format!("DELETE FROM {0} WHERE {1} = ?1{2}", kind.table, kind.own_key(), no_link(kind, "?1"));
-                    self.connection.prepare_cached(&delete)?.execute([key])?;
-                }
+        let sweep = || -> rusqlite::Result<()> {
+            for (kind, key) in self.unlinked.values() {
+                let delete = format!("DELETE FROM {} WHERE {} = ?1{}", kind.table, kind.own_key(), no_link(kind, "?1"));
+                self.connection.prepare_cached(&delete)?.execute([key])?;
             }
             Ok(())
         };

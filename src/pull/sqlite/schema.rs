@@ -84,7 +84,12 @@ pub fn linked() -> &'static [Linked; 3] {
         let organizations = names::<OrganizationFields>();
         let tags = names::<TagFields>();
         [
-            Linked { table: "organizations", key: "organization_id", kind: Kind::Organizations, columns: organizations },
+            Linked {
+                table: "organizations",
+                key: "organization_id",
+                kind: Kind::Organizations,
+                columns: organizations,
+            },
             Linked { table: "tags", key: "tag_id", kind: Kind::Tags, columns: tags },
             Linked { table: "therapy_areas", key: "therapy_area", kind: Kind::Texts, columns: Vec::new() },
         ]
@@ -124,9 +129,7 @@ pub fn one(dataset: Dataset) -> &'static str {
 /// The columns in the full-text index.
 pub fn searched(dataset: Dataset) -> &'static [&'static str] {
     match dataset {
-        Dataset::Conferences => {
-            &["name", "abbv", "city", "country", "venue", "therapy_areas", "organizations", "tags"]
-        }
+        Dataset::Conferences => &["name", "abbv", "city", "country", "venue", "therapy_areas", "organizations", "tags"],
         Dataset::Journals => &["name", "abbv", "publisher", "organizations", "tags"],
     }
 }
@@ -145,7 +148,8 @@ pub fn derived() -> String {
 }
 
 fn push_dataset(ddl: &mut String, dataset: Dataset) {
-    let cells: String = columns(dataset).iter().map(|column| format!(", {} {}", column.name, sql_type(column))).collect();
+    let cells: String =
+        columns(dataset).iter().map(|column| format!(", {} {}", column.name, sql_type(column))).collect();
     let _ = writeln!(
         ddl,
         "CREATE TABLE {dataset} (id INTEGER PRIMARY KEY{cells}, updated_at TEXT, json TEXT NOT NULL);
@@ -180,10 +184,7 @@ fn sql_type(column: &Column) -> &'static str {
 
 /// The statements that make a new copy.
 pub fn all() -> String {
-    format!(
-        "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT};\n{COMMON}{}",
-        derived()
-    )
+    format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT};\n{COMMON}{}", derived())
 }
 
 /// The statements that remove what [`derived`] makes, but for the records.
