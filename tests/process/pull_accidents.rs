@@ -235,6 +235,31 @@ fn a_comparison_notices_and_mends_what_was_changed() {
 }
 
 #[test]
+fn a_followed_copy_is_compared_once_a_day() {
+    let pulled = pulled_site();
+    pulled.pull("");
+    let cases = [("2020-01-01T00:00:00Z", true), ("2999-01-01T00:00:00Z", false)];
+    for (verified_at, is_due) in cases {
+        pulled.tamper(&format!(
+            "UPDATE conferences SET city = 'Elsewhere' WHERE id = 9; UPDATE sync SET verified_at = '{verified_at}'"
+        ));
+        let checked = "SELECT count(*) FROM sync WHERE checked_at > '2020-01-02'";
+        pulled.tamper("UPDATE sync SET checked_at = '2020-01-01T00:00:00Z'");
+        let mut follower = Process::spawn(&mut pulled.command(&pulled.url(), "--follow --every 10ms"));
+        wait_until("a round", SOON, || (pulled.column(checked) == ["2"]).then_some(()));
+        let elsewhere = || pulled.column("SELECT count(*) FROM conferences WHERE city = 'Elsewhere'");
+        if is_due {
+            wait_until("mended", SOON, || (elsewhere() == ["0"]).then_some(()));
+            wait_until("noted", SOON, || {
+                (pulled.column("SELECT count(*) FROM sync WHERE verified_at > '2020-01-02'") == ["2"]).then_some(())
+            });
+        }
+        follower.kill();
+        assert_eq!(elsewhere(), [if is_due { "0" } else { "1" }], "{verified_at}");
+    }
+}
+
+#[test]
 fn tables_of_another_layout_are_made_anew_from_the_records() {
     let pulled = pulled_site();
     pulled.pull("");

@@ -15,6 +15,9 @@ use super::schema::{APPLICATION_ID, FORMAT, all, derived, layout, undo_derived};
 use crate::model::Dataset;
 use crate::pull::error::PullError;
 
+/// How much of the file is held in memory, in KiB: a million records are loaded within it.
+const CACHE_KIB: i32 = 16 * 1024;
+
 /// How long another program that writes to the file is waited for.
 const BUSY: Duration = Duration::from_secs(30);
 
@@ -144,6 +147,7 @@ fn connect(path: &Path, found: &Found) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.pragma_update(None, "synchronous", "normal")?;
     connection.pragma_update(None, "foreign_keys", "off")?;
+    connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
     if matches!(found, Found::Nothing) {
         let layout = layout();
         connection.execute_batch(&format!(
