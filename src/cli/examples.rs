@@ -37,6 +37,8 @@ pub(super) const EXAMPLES: &[Examples] = &[
         ],
     ),
     ("health", &["medfeed health", "medfeed health --admin-listen 127.0.0.1:9090"]),
+    ("template", &["medfeed template conferences > conferences.csv", "medfeed template records.xlsx"]),
+    ("show", &["medfeed show conferences 17"]),
     ("lint", &["medfeed lint data", "medfeed lint"]),
     ("export", &["medfeed export content", "medfeed export content --format csv"]),
     (
@@ -69,7 +71,7 @@ pub(super) const EXAMPLES: &[Examples] = &[
             "medfeed pull https://feed.example.org --to copy.sqlite --key-file key.txt --verify",
         ],
     ),
-    ("log", &["medfeed log --limit 5"]),
+    ("log", &["medfeed log --limit 5", "medfeed log conferences 17"]),
     ("check", &["medfeed check", "medfeed check --db backup.redb"]),
     ("backup", &["medfeed backup backup.redb"]),
     ("restore", &["medfeed restore backup.redb", "medfeed restore backup.redb --yes"]),

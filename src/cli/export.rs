@@ -11,20 +11,23 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use super::common::Common;
+use super::sheets::Sheets;
+use crate::import::source::WORKBOOK_STEM;
 use crate::model::reference::{ReferenceFields, Referenced};
-use crate::model::{ConferenceFields, Fields, JournalFields, RecordFields, flat, json};
+use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, RecordFields, TagFields, flat, json};
 use crate::store::Snapshot;
 use crate::store::file::draft::{self, Draft};
 
 /// Arguments of `medfeed export`.
 #[derive(Debug, Args)]
 pub(super) struct ExportArgs {
-    /// The folder to write the four files into; it is created. Who may read the database file may read them, and
-    /// nobody else
-    folder: PathBuf,
-    /// The files' format
-    #[arg(long, default_value = "jsonl")]
-    format: Format,
+    /// The folder to write the four files, or the workbook medfeed.xlsx, into; it is created. Or the workbook itself,
+    /// ending .xlsx. Who may read the database file may read them, and nobody else
+    #[arg(value_name = "FOLDER_OR_FILE")]
+    target: PathBuf,
+    /// The files' format; a target that ends .xlsx tells it [default: jsonl]
+    #[arg(long)]
+    format: Option<Format>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -33,6 +36,8 @@ enum Format {
     Jsonl,
     /// Flat tables
     Csv,
+    /// One workbook for spreadsheet programs, with a sheet for each kind
+    Xlsx,
 }
 
 impl Format {
@@ -40,6 +45,7 @@ impl Format {
         match self {
             Format::Jsonl => "jsonl",
             Format::Csv => "csv",
+            Format::Xlsx => "xlsx",
         }
     }
 }
@@ -58,25 +64,55 @@ pub(super) fn run(common: &Common, args: ExportArgs) -> anyhow::Result<ExitCode>
     let follower = common.open_follower()?;
     let snapshot = follower.newest();
     let readers = Readers::of(&common.db).with_context(|| common.db.display().to_string())?;
-    readers.create_folder(&args.folder).with_context(|| args.folder.display().to_string())?;
-    refuse_other_files(&args)?;
-    let target = Target { args: &args, readers };
+    let target = Target::of(args, readers)?;
+    target.readers.create_folder(&target.folder).with_context(|| target.folder.display().to_string())?;
     let references = snapshot.references()?;
-    let files = vec![
-        write_records::<ConferenceFields>(snapshot, &target)?,
-        write_records::<JournalFields>(snapshot, &target)?,
-        write_references(references.organizations.values(), &target)?,
-        write_references(references.tags.values(), &target)?,
-    ];
+    let files = if target.format == Format::Xlsx {
+        vec![write_workbook(snapshot, &target)?]
+    } else {
+        refuse_other_files(&target)?;
+        vec![
+            write_records::<ConferenceFields>(snapshot, &target)?,
+            write_records::<JournalFields>(snapshot, &target)?,
+            write_references(references.organizations.values(), &target)?,
+            write_references(references.tags.values(), &target)?,
+        ]
+    };
     let text: String =
         files.iter().map(|written| format!("{}: {} rows\n", written.file.display(), written.rows)).collect();
     common.output().result(&Exported { files }, text)
 }
 
 /// The folder and format of the files, and their permissions.
-struct Target<'a> {
-    args: &'a ExportArgs,
+struct Target {
+    folder: PathBuf,
+    /// The name of the workbook.
+    workbook: PathBuf,
+    format: Format,
     readers: Readers,
+}
+
+impl Target {
+    fn of(args: ExportArgs, readers: Readers) -> anyhow::Result<Target> {
+        let given = args.target;
+        let is_workbook =
+            given.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("xlsx")) && !given.is_dir();
+        let format = args.format.unwrap_or(if is_workbook { Format::Xlsx } else { Format::Jsonl });
+        if is_workbook && format != Format::Xlsx {
+            bail!("{} is named as a workbook; give a folder, or --format xlsx", given.display());
+        }
+        let workbook = if is_workbook { given.clone() } else { given.join(WORKBOOK_STEM).with_extension("xlsx") };
+        let folder = match given.parent() {
+            Some(parent) if is_workbook && parent.as_os_str().is_empty() => PathBuf::from("."),
+            Some(parent) if is_workbook => parent.to_owned(),
+            _ => given,
+        };
+        let target = Target { folder, workbook, format, readers };
+        if !is_workbook && format == Format::Xlsx {
+            refuse_other_files(&target)?;
+        }
+        Ok(target)
+    }
 }
 
 /// Who may read the database, and therefore the files made from it.
@@ -122,16 +158,22 @@ impl Readers {
 }
 
 /// Refuses a folder with files of another format, which would import every row twice.
-fn refuse_other_files(args: &ExportArgs) -> anyhow::Result<()> {
-    for stem in [ConferenceFields::STEM, JournalFields::STEM, "organizations", "tags"] {
-        for ending in ["jsonl", "csv", "jsonl.gz", "csv.gz"] {
-            let path = args.folder.join(format!("{stem}.{ending}"));
-            if ending != args.format.ending() && path.exists() {
-                bail!(
-                    "{} is there already; with it the folder would import every row twice. Remove it, or choose another folder",
-                    path.display()
-                );
-            }
+fn refuse_other_files(target: &Target) -> anyhow::Result<()> {
+    let stems = [ConferenceFields::STEM, JournalFields::STEM, OrganizationFields::STEM, TagFields::STEM];
+    let names = stems.iter().flat_map(|stem| {
+        ["jsonl", "csv", "xlsx", "jsonl.gz", "csv.gz"]
+            .into_iter()
+            .filter(|ending| target.format == Format::Xlsx || *ending != target.format.ending())
+            .map(move |ending| format!("{stem}.{ending}"))
+    });
+    let workbook = (target.format != Format::Xlsx).then(|| format!("{WORKBOOK_STEM}.xlsx"));
+    for name in names.chain(workbook) {
+        let path = target.folder.join(name);
+        if path.exists() {
+            bail!(
+                "{} is there already; with it the folder would import every row twice. Remove it, or choose another folder",
+                path.display()
+            );
         }
     }
     Ok(())
@@ -139,28 +181,71 @@ fn refuse_other_files(args: &ExportArgs) -> anyhow::Result<()> {
 
 /// Writes a file that takes its name only when it is complete.
 fn write_file(
-    target: &Target<'_>,
-    stem: &str,
-    write: impl FnOnce(&mut dyn Write) -> anyhow::Result<u64>,
+    target: &Target,
+    file: PathBuf,
+    write: impl FnOnce(&File) -> anyhow::Result<u64>,
 ) -> anyhow::Result<Written> {
-    let Target { args, readers } = target;
-    let file = args.folder.join(format!("{stem}.{}", args.format.ending()));
     let named = |path: &Path| path.display().to_string();
     draft::sweep(&file);
-    let draft = Draft::beside(&file).with_context(|| named(&args.folder))?;
-    let mut out = BufWriter::new(draft.file());
-    let rows = write(&mut out).with_context(|| named(&file))?;
-    out.into_inner().map_err(|error| error.into_error()).with_context(|| named(&file))?;
-    readers.set_on(draft.file()).with_context(|| named(&file))?;
+    let draft = Draft::beside(&file).with_context(|| named(&target.folder))?;
+    let rows = write(draft.file()).with_context(|| named(&file))?;
+    target.readers.set_on(draft.file()).with_context(|| named(&file))?;
     draft.take_name(&file).with_context(|| named(&file))?;
     Ok(Written { file, rows })
 }
 
-fn write_records<F: RecordFields>(snapshot: &Snapshot, target: &Target<'_>) -> anyhow::Result<Written> {
+/// Writes a file of text.
+fn write_text(
+    target: &Target,
+    stem: &str,
+    write: impl FnOnce(&mut dyn Write) -> anyhow::Result<u64>,
+) -> anyhow::Result<Written> {
+    write_file(target, target.folder.join(format!("{stem}.{}", target.format.ending())), |file| {
+        let mut out = BufWriter::new(file);
+        let rows = write(&mut out)?;
+        out.into_inner().map_err(|error| error.into_error())?;
+        Ok(rows)
+    })
+}
+
+/// Writes everything as one workbook.
+fn write_workbook(snapshot: &Snapshot, target: &Target) -> anyhow::Result<Written> {
+    fn records<F: RecordFields>(snapshot: &Snapshot, sheets: &mut Sheets) -> anyhow::Result<u64> {
+        let references = snapshot.references()?;
+        let mut sheet = sheets.begin::<F>(true)?;
+        snapshot.for_each_record::<F, anyhow::Error>(|record, updated_at, _| {
+            sheet.push(&flat::record_cells(&record, updated_at, &**references))
+        })?;
+        sheet.end()
+    }
+    fn linked<'r, F: ReferenceFields>(
+        rows: impl Iterator<Item = &'r Referenced<F>>,
+        sheets: &mut Sheets,
+    ) -> anyhow::Result<u64> {
+        let none = crate::model::References::default();
+        let mut sheet = sheets.begin::<F>(false)?;
+        for row in rows {
+            sheet.push(&flat::cells(&row.row, &none))?;
+        }
+        sheet.end()
+    }
+    write_file(target, target.workbook.clone(), |file| {
+        let references = snapshot.references()?;
+        let mut sheets = Sheets::new();
+        let rows = records::<ConferenceFields>(snapshot, &mut sheets)?
+            + records::<JournalFields>(snapshot, &mut sheets)?
+            + linked(references.organizations.values(), &mut sheets)?
+            + linked(references.tags.values(), &mut sheets)?;
+        sheets.write(file)?;
+        Ok(rows)
+    })
+}
+
+fn write_records<F: RecordFields>(snapshot: &Snapshot, target: &Target) -> anyhow::Result<Written> {
     let references = snapshot.references()?;
-    write_file(target, F::STEM, |out| {
+    write_text(target, F::STEM, |out| {
         let mut rows = 0;
-        match target.args.format {
+        match target.format {
             Format::Jsonl => {
                 snapshot.for_each_record::<F, anyhow::Error>(|record, updated_at, _| {
                     rows += 1;
@@ -168,7 +253,7 @@ fn write_records<F: RecordFields>(snapshot: &Snapshot, target: &Target<'_>) -> a
                     Ok(out.write_all(b"\n")?)
                 })?;
             }
-            Format::Csv => {
+            Format::Csv | Format::Xlsx => {
                 let mut table = begin_table(out, &flat::record_columns::<F>())?;
                 snapshot.for_each_record::<F, anyhow::Error>(|record, updated_at, _| {
                     rows += 1;
@@ -184,18 +269,18 @@ fn write_records<F: RecordFields>(snapshot: &Snapshot, target: &Target<'_>) -> a
 
 fn write_references<'r, F: ReferenceFields>(
     rows: impl ExactSizeIterator<Item = &'r Referenced<F>>,
-    target: &Target<'_>,
+    target: &Target,
 ) -> anyhow::Result<Written> {
     let count = u64::try_from(rows.len())?;
-    write_file(target, F::STEM, |out| {
-        match target.args.format {
+    write_text(target, F::STEM, |out| {
+        match target.format {
             Format::Jsonl => {
                 for row in rows {
                     out.write_all(&row.json)?;
                     out.write_all(b"\n")?;
                 }
             }
-            Format::Csv => {
+            Format::Csv | Format::Xlsx => {
                 let none = crate::model::References::default();
                 let mut table = begin_table(out, &flat::reference_columns::<F>())?;
                 for row in rows {

@@ -9,10 +9,11 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
+use super::change::{Changes, ChangesJson};
 use super::common::Common;
 use super::output::{counted, note};
 use super::read_args::ReadArgs;
-use crate::import::{self, Finding, Options, Refusal, Source};
+use crate::import::{self, Finding, FindingGroup, Options, Refusal, Source, group};
 use crate::model::Dataset;
 use crate::model::printable::Printable;
 use crate::store::write::batch::{Counts, LicenseEffect, Outcome};
@@ -44,6 +45,9 @@ struct Imported {
     tags: Counts,
     licenses: Vec<LicenseEffect>,
     warnings: Vec<Finding>,
+    /// Of a dry run.
+    #[serde(flatten)]
+    changes: Option<ChangesJson>,
 }
 
 #[derive(Serialize)]
@@ -52,6 +56,7 @@ struct Refused<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
     errors: &'a [Finding],
+    groups: &'a [FindingGroup],
     error_count: usize,
 }
 
@@ -70,26 +75,28 @@ pub(super) fn run(common: &Common, args: ImportArgs) -> anyhow::Result<ExitCode>
         Ok(merged) => merged,
         Err(refusal) => {
             progress.end();
-            return refuse(common, refusal);
+            return refuse(common, refusal, args.read.all_faults);
         }
     };
     if args.strict && !merged.warnings.is_empty() {
         progress.end();
-        return refuse_warnings(common, &merged.warnings);
+        return refuse_warnings(common, &merged.warnings, args.read.all_faults);
     }
     let names: Vec<&str> = sources.iter().map(|source| source.name().as_ref()).collect();
     let what = format!("import {}{}", names.join(" "), if args.replace { " --replace" } else { "" });
     progress.step("writing");
-    let outcome = edit.apply(merged.batch)?;
+    let mut changes = args.dry_run.then(|| Changes::of(&edit));
+    let outcome = match &mut changes {
+        Some(changes) => edit.apply_before(merged.batch, changes)?,
+        None => edit.apply(merged.batch)?,
+    };
     if !args.dry_run {
         common.commit(edit, what)?;
     }
     progress.end();
 
-    for warning in &merged.warnings {
-        common.output().warning(warning);
-    }
-    let text = describe(&outcome, args.dry_run);
+    tell_warnings(common, &merged.warnings, args.read.all_faults);
+    let text = describe(&outcome, changes.as_ref());
     let imported = Imported {
         committed: !args.dry_run,
         datasets: Dataset::ALL.into_iter().map(|dataset| (dataset, outcome.datasets[dataset.index()])).collect(),
@@ -97,17 +104,22 @@ pub(super) fn run(common: &Common, args: ImportArgs) -> anyhow::Result<ExitCode>
         tags: outcome.tags,
         licenses: outcome.licenses,
         warnings: merged.warnings,
+        changes: changes.map(Changes::into_json),
     };
     common.output().result(&imported, text)
 }
 
-pub(super) fn refuse(common: &Common, refusal: Refusal) -> anyhow::Result<ExitCode> {
+pub(super) fn refuse(common: &Common, refusal: Refusal, all_faults: bool) -> anyhow::Result<ExitCode> {
     let refused = match &refusal {
-        Refusal::BadRows(bad) => {
-            Refused { committed: false, error: None, errors: bad.kept(), error_count: bad.total() }
-        }
+        Refusal::BadRows(bad) => Refused {
+            committed: false,
+            error: None,
+            errors: bad.kept(),
+            groups: bad.groups(),
+            error_count: bad.total(),
+        },
         Refusal::TooManyRemovals(removals) => {
-            Refused { committed: false, error: Some(removals.to_string()), errors: &[], error_count: 0 }
+            Refused { committed: false, error: Some(removals.to_string()), errors: &[], groups: &[], error_count: 0 }
         }
         Refusal::Store(_) => return Err(refusal.into()),
     };
@@ -117,27 +129,40 @@ pub(super) fn refuse(common: &Common, refusal: Refusal) -> anyhow::Result<ExitCo
     }
     match &refusal {
         Refusal::BadRows(bad) => {
-            note(&bad.to_string());
-            let count = u64::try_from(bad.total()).unwrap_or(u64::MAX);
-            note(&format!(
-                "error: {}; nothing was changed. Correct them and run the import again.",
-                counted(count, "fault")
-            ));
+            let count = counted(u64::try_from(bad.total()).unwrap_or(u64::MAX), "fault");
+            if all_faults {
+                note(&bad.to_string());
+            } else {
+                bad.groups().iter().for_each(|group| note(&group.to_string()));
+            }
+            let told = if all_faults || bad.groups().len() == bad.total() { "" } else { " --all-faults lists each." };
+            note(&format!("error: {count}; nothing was changed. Correct them and run the import again.{told}"));
         }
         other => note(&format!("error: {other}; nothing was changed")),
     }
     Ok(ExitCode::FAILURE)
 }
 
+/// Tells warnings: those of one kind in one line, or each.
+fn tell_warnings(common: &Common, warnings: &[Finding], all: bool) {
+    if all {
+        warnings.iter().for_each(|warning| common.output().warning(warning));
+    } else {
+        group(warnings).iter().for_each(|group| common.output().warning(group));
+    }
+}
+
 /// Refuses a run for what is warned of.
-fn refuse_warnings(common: &Common, warnings: &[Finding]) -> anyhow::Result<ExitCode> {
+fn refuse_warnings(common: &Common, warnings: &[Finding], all: bool) -> anyhow::Result<ExitCode> {
     if common.json {
         let error = "--strict: the run has warnings; nothing was changed".to_owned();
-        let refused = Refused { committed: false, error: Some(error), errors: warnings, error_count: warnings.len() };
+        let groups = &group(warnings);
+        let refused =
+            Refused { committed: false, error: Some(error), errors: warnings, groups, error_count: warnings.len() };
         common.output().result(&refused, "")?;
         return Ok(ExitCode::FAILURE);
     }
-    warnings.iter().for_each(|warning| common.output().warning(warning));
+    tell_warnings(common, warnings, all);
     let count = counted(u64::try_from(warnings.len()).unwrap_or(u64::MAX), "warning");
     note(&format!(
         "error: {count}, and --strict refuses those; nothing was changed. Correct them, or leave --strict out"
@@ -145,7 +170,8 @@ fn refuse_warnings(common: &Common, warnings: &[Finding]) -> anyhow::Result<Exit
     Ok(ExitCode::FAILURE)
 }
 
-fn describe(outcome: &Outcome, dry_run: bool) -> String {
+/// What a run did, or of a dry run would do.
+fn describe(outcome: &Outcome, changes: Option<&Changes>) -> String {
     let mut text = String::new();
     let rows = Dataset::ALL
         .into_iter()
@@ -159,6 +185,7 @@ fn describe(outcome: &Outcome, dry_run: bool) -> String {
             "{name:<14} {added:>6} added {changed:>6} changed {removed:>6} removed {unchanged:>6} unchanged"
         );
     }
+    text.extend(changes.map(Changes::describe_rows));
     for effect in &outcome.licenses {
         let LicenseEffect { license, dataset, entering, changed, leaving } = effect;
         if entering + changed + leaving > 0 {
@@ -167,11 +194,12 @@ fn describe(outcome: &Outcome, dry_run: bool) -> String {
                 "license `{}`, {dataset}: {entering} enter, {changed} change, {leaving} leave",
                 Printable(license)
             );
+            text.extend(changes.map(|changes| changes.describe_license(license, *dataset)));
         }
     }
     let all = outcome.datasets.into_iter().chain([outcome.organizations, outcome.tags]);
     let nothing_new = all.fold(0, |sum, counts| sum + counts.added + counts.changed + counts.removed) == 0;
-    text.push_str(match (nothing_new, dry_run) {
+    text.push_str(match (nothing_new, changes.is_some()) {
         (true, _) => "Nothing is new; nothing was changed.",
         (false, true) => "Dry run: nothing was changed.",
         (false, false) => "Committed.",

@@ -1,5 +1,6 @@
 //! `medfeed license`: set, list, show, remove, explain.
 
+use std::any::Any;
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::process::ExitCode;
@@ -341,15 +342,10 @@ fn explain(common: &Common, args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     let follower = common.open_follower()?;
     let snapshot = follower.newest();
     let scope = &find_license(snapshot, &args.name)?.scope;
-    let (exists, mut reasons) = match args.dataset {
-        Dataset::Conferences => reasons::<ConferenceFields>(snapshot, args.id, |fields| {
-            scope.blocking_rules(fields).into_iter().map(|rule| explain_rule(rule, fields, scope)).collect()
-        })?,
-        Dataset::Journals => reasons::<JournalFields>(snapshot, args.id, |_| Vec::new())?,
+    let (exists, reasons) = match args.dataset {
+        Dataset::Conferences => reasons::<ConferenceFields>(snapshot, args.id, scope)?,
+        Dataset::Journals => reasons::<JournalFields>(snapshot, args.id, scope)?,
     };
-    if !scope.datasets.contains(&args.dataset) {
-        reasons.insert(0, format!("the license does not include the dataset `{}`", args.dataset));
-    }
     let visible = reasons.is_empty();
     let name = Printable(&args.name);
     let mut text = if visible {
@@ -364,15 +360,31 @@ fn explain(common: &Common, args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     common.output().result(&json, text)
 }
 
-fn reasons<F: RecordFields>(
-    snapshot: &Snapshot,
-    id: Id,
-    of_record: impl FnOnce(&F) -> Vec<String>,
-) -> Result<(bool, Vec<String>), StoreError> {
+/// Whether there is a record, and why a license does not show it.
+fn reasons<F: RecordFields>(snapshot: &Snapshot, id: Id, scope: &Scope) -> Result<(bool, Vec<String>), StoreError> {
     Ok(match snapshot.find_record::<F>(id)? {
-        None => (false, vec!["there is no such record".to_owned()]),
-        Some((record, _)) => (true, of_record(record.fields())),
+        None => {
+            let missing = "there is no such record".to_owned();
+            (false, missing_dataset::<F>(scope).into_iter().chain([missing]).collect())
+        }
+        Some((record, _)) => (true, why_hidden(scope, record.fields())),
     })
+}
+
+fn missing_dataset<F: RecordFields>(scope: &Scope) -> Option<String> {
+    let is_missing = !scope.datasets.contains(&F::DATASET);
+    is_missing.then(|| format!("the license does not include the dataset `{}`", F::DATASET))
+}
+
+/// Why a license does not show a record; nothing if it does.
+pub(super) fn why_hidden<F: RecordFields>(scope: &Scope, fields: &F) -> Vec<String> {
+    let mut reasons: Vec<String> = missing_dataset::<F>(scope).into_iter().collect();
+    // Journals have no rules of their own.
+    if let Some(conference) = (fields as &dyn Any).downcast_ref::<ConferenceFields>() {
+        let rules = scope.blocking_rules(conference);
+        reasons.extend(rules.into_iter().map(|rule| explain_rule(rule, conference, scope)));
+    }
+    reasons
 }
 
 fn explain_rule(rule: Rule, fields: &ConferenceFields, scope: &Scope) -> String {

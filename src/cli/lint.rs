@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::common::Common;
 use super::import::refuse;
-use super::output::{counted, note};
+use super::output::counted;
 use super::read_args::ReadArgs;
 use crate::import::lint::{Extent, lint_database};
 use crate::import::{self, Finding, Options};
@@ -38,19 +38,20 @@ pub(super) fn run(common: &Common, args: &LintArgs) -> anyhow::Result<ExitCode> 
         let options = Options { extent: Extent::All, allow_removals: Some(u64::MAX), ..Options::default() };
         match import::merge(rows, &edit, &options) {
             Ok(merged) => merged.warnings,
-            Err(refusal) => return refuse(common, refusal),
+            Err(refusal) => return refuse(common, refusal, args.read.all_faults),
         }
     };
     let ok = findings.is_empty();
-    if !common.json {
-        findings.iter().for_each(|finding| note(&finding.to_string()));
-    }
-    let text = if ok {
+    let mut text: String = if args.read.all_faults {
+        findings.iter().map(|finding| format!("{finding}\n")).collect()
+    } else {
+        import::group(&findings).iter().map(|group| format!("{group}\n")).collect()
+    };
+    text.push_str(&if ok {
         "Nothing was found.".to_owned()
     } else {
-        let count = u64::try_from(findings.len()).unwrap_or(u64::MAX);
-        format!("{}; nothing was changed.", counted(count, "finding"))
-    };
+        counted(u64::try_from(findings.len()).unwrap_or(u64::MAX), "finding")
+    });
     common.output().result(&Linted { ok, findings: &findings }, text)?;
     Ok(if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -1,6 +1,7 @@
 //! The command line: one file per subcommand.
 
 mod arguments;
+mod change;
 mod check;
 mod common;
 mod completions;
@@ -23,7 +24,11 @@ mod pull;
 mod read_args;
 mod replace;
 mod serve;
+mod sheets;
+mod show;
+mod template;
 mod usage;
+mod values;
 mod variables;
 
 use std::ffi::OsString;
@@ -66,6 +71,9 @@ enum Command {
     /// Write the whole curated content as import files
     #[command(args = common::reads())]
     Export(export::ExportArgs),
+    /// Print the header of an import file, or write a workbook to be filled in
+    #[command(args = common::tells())]
+    Template(template::TemplateArgs),
     /// Licenses: who may see what
     #[command(subcommand)]
     License(license::LicenseCommand),
@@ -79,6 +87,9 @@ enum Command {
     /// printed as it is applied, one line per entry: {"dataset": ..., "entry": ...}.
     #[command(args = common::tells())]
     Pull(Box<pull::PullArgs>),
+    /// Show a record, when it changed, and which licenses show it
+    #[command(args = common::reads())]
+    Show(show::ShowArgs),
     /// Show who changed what, commit by commit
     #[command(args = common::reads())]
     Log(log::LogArgs),
@@ -192,9 +203,11 @@ fn run_command(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
         Command::Import(args) => import::run(common, args),
         Command::Lint(args) => lint::run(common, &args),
         Command::Export(args) => export::run(common, args),
+        Command::Template(args) => template::run(common, &args),
         Command::License(command) => license::run(common, command),
         Command::Key(command) => key::run(common, command),
         Command::Pull(args) => pull::run(common, *args),
+        Command::Show(args) => show::run(common, &args),
         Command::Log(args) => log::run(common, &args),
         Command::Check => check::run(common),
         Command::Backup(args) => replace::backup(common, &args),
@@ -307,6 +320,8 @@ mod tests {
             "man: ",
             "restore: db json wait",
             "serve: db",
+            "show: db json",
+            "template: json",
         ];
         let mut found = Vec::new();
         collect(&program(), "", &mut found);

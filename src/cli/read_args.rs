@@ -5,21 +5,31 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
 
-use crate::import::{self, Bounds, Format, RowKind, Rows, Source};
+use crate::import::{self, Bounds, Format, Reading, Rename, RowKind, Rows, Source, Told};
 
 /// The files to read, and how.
 #[derive(Debug, Args)]
 pub(super) struct ReadArgs {
-    /// Files, or folders with files, named conferences, journals, organizations or tags, ending .jsonl or .csv, each
-    /// also with .gz; `-` reads standard input
+    /// Files, or folders with files, named conferences, journals, organizations or tags, ending .xlsx, .csv or .jsonl (the
+    /// latter two also with .gz); workbooks with sheets of these names; files of any name with --dataset; `-` reads
+    /// standard input
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// What standard input holds: conferences, journals, organizations or tags
+    /// What files of other names, or standard input, hold: conferences, journals, organizations or tags
     #[arg(long, value_name = "KIND")]
     dataset: Option<RowKind>,
-    /// The format of standard input: jsonl or csv
+    /// The files' format where neither their ending nor their content tells it: jsonl, csv or xlsx
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
+    /// Read the column or field NAME as FIELD, such as 'Website=url'; can be given several times
+    #[arg(long = "map", value_name = "NAME=FIELD")]
+    renames: Vec<Rename>,
+    /// Pass over unknown columns and fields, with a warning that names them
+    #[arg(long)]
+    ignore_unknown: bool,
+    /// List every fault, not one line for each kind
+    #[arg(long)]
+    pub all_faults: bool,
     #[command(flatten)]
     bounds: BoundsArgs,
 }
@@ -35,14 +45,8 @@ impl ReadArgs {
     /// # Errors
     /// When a path cannot be read or does not tell what it holds.
     pub fn find_sources(&self) -> anyhow::Result<Vec<Source>> {
-        let standard_input = match (self.dataset, self.format) {
-            (Some(kind), Some(format)) => Some((kind, format)),
-            (None, None) => None,
-            _ => anyhow::bail!(
-                "--dataset and --format go together, and say what standard input (`-`) holds; a file's name says it itself"
-            ),
-        };
-        Ok(Source::find(&self.paths, standard_input)?)
+        let told = Told { kind: self.dataset, format: self.format };
+        Ok(Source::find(&self.paths, told)?)
     }
 
     /// Reads all rows of the files. `progress` hears of each piece read, in bytes.
@@ -50,7 +54,14 @@ impl ReadArgs {
     /// # Errors
     /// When a file cannot be read. What is wrong with its rows is told by merging them.
     pub fn read(&self, sources: &[Source], progress: &mut dyn FnMut(u64)) -> anyhow::Result<Rows> {
-        Ok(import::read_sources(sources, &self.bounds.bounds(), progress)?)
+        let reading = Reading {
+            bounds: self.bounds.bounds(),
+            ignore_unknown: self.ignore_unknown,
+            renames: self.renames.clone(),
+            all_faults: self.all_faults,
+        };
+        reading.check()?;
+        Ok(import::read_sources(sources, &reading, progress)?)
     }
 }
 
@@ -58,7 +69,7 @@ impl ReadArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Bounds, which no usual file meets")]
 struct BoundsArgs {
-    /// The longest line of JSON, or row of CSV, in bytes
+    /// The longest line of JSON, or row of a table, in bytes
     #[arg(long, env = "MEDFEED_MAX_LINE_BYTES", value_name = "N", default_value_t = Bounds::default().line_bytes,
           value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     max_line_bytes: usize,
@@ -66,11 +77,11 @@ struct BoundsArgs {
     #[arg(long, env = "MEDFEED_MAX_NAME_BYTES", value_name = "N", default_value_t = Bounds::default().name_bytes,
           value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     max_name_bytes: usize,
-    /// The most columns of a CSV file, and members of a JSON object
+    /// The most columns of a table, and members of a JSON object
     #[arg(long, env = "MEDFEED_MAX_COLUMNS", value_name = "N", default_value_t = Bounds::default().columns,
           value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     max_columns: usize,
-    /// The most rows of a CSV file, and lines of a JSON file
+    /// The most rows of a table, and lines of a JSON file
     #[arg(long, env = "MEDFEED_MAX_ROWS", value_name = "N", default_value_t = Bounds::default().rows,
           value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     max_rows: usize,

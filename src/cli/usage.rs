@@ -39,7 +39,14 @@ pub(super) fn explain(mut error: clap::Error, program: &Command, arguments: &[Os
         }
         (ErrorKind::ValueValidation, Some(argument)) => {
             let known = command.get_arguments().find(|known| known.to_string() == argument);
-            instead_of_invalid(known, &value.unwrap_or_default(), &reason(&error), arguments)
+            let value = value.unwrap_or_default();
+            let is_limit = known.is_some_and(Arg::is_positional) && !value.is_empty();
+            let is_limit = is_limit && value.bytes().all(|byte| byte.is_ascii_digit());
+            if is_limit && command.get_arguments().any(|known| known.get_long() == Some("limit")) {
+                Some(format!("write `--limit {value}`"))
+            } else {
+                instead_of_invalid(known, &value, &reason(&error), arguments)
+            }
         }
         (ErrorKind::ArgumentConflict, _) => Some("give the option once".to_owned()),
         _ => return error,

@@ -1,4 +1,4 @@
-// Requests as any caller makes them, the curl lines that say the same, and what the page has in memory.
+// Requests as any caller makes them, and the curl lines that say the same.
 import {createContext, useContext, useEffect, useState} from './preact.js';
 
 /** What views share: the key, what was seen with it, and how to change them. */
@@ -80,7 +80,7 @@ export class Follower {
 		return this.read({});
 	}
 
-	/** Reads the lists into the copy. The token was taken before, so nothing falls between. */
+	/** Reads the list into the copy. */
 	async load() {
 		let cursor;
 		do {
@@ -91,7 +91,7 @@ export class Follower {
 		} while (cursor);
 	}
 
-	/** Everything since the token: {entries} with what was known before, or {problem}. */
+	/** Everything since the token, with what was known before. */
 	async poll() {
 		const entries = [];
 		let answer;

@@ -32,7 +32,6 @@ export function SideBySide({demo}) {
 	const {onAnswer, setKey} = useSession();
 	const [state, setState] = useState({sides: [], rows: [], problem: null, ready: false});
 
-	// The rows that are shown live here; the state is a copy of them for every turn.
 	const [memory] = useState(() => ({followers: null, rows: [], stray: [], seen: 0}));
 	useLoop(async isLive => {
 		const show = problem => isLive() && setState({rows: [...memory.rows], problem, ready: true,
@@ -58,7 +57,7 @@ export function SideBySide({demo}) {
 			memory.rows.unshift({edit, sides: demo.licenses.map(() => []), done: false});
 		}
 		const polled = await Promise.all(memory.followers.map(one => one.poll()));
-		// What came shortly before its words waits for the next turn; then it is somebody else's edit, such as an import by hand.
+		// What comes without words waits a turn for them; then it is somebody else's edit, such as an import by hand.
 		const [waited, stray] = [memory.stray, []];
 		let other;
 		const put = (side, item, late) => {
@@ -80,11 +79,11 @@ export function SideBySide({demo}) {
 		}
 		memory.rows.length = Math.min(memory.rows.length, MAX_ROWS);
 		onAnswer(polled[0]);
-		show(told.lost ? {problem: {title: 'No answer', detail: 'The demo has ended, or cannot be reached. Start it again, and reload this page.'}} : polled.find(answer => answer.problem));
+		show(told.lost ? {problem: {title: 'No answer', detail: 'The demo has ended. Start it again, and reload this page.'}} : polled.find(answer => answer.problem));
 	}, true, []);
 
 	return html`<${Title}>Two licenses, side by side<//>
-		<p class="lead">A curator edits the data every few seconds. Both columns poll the same change feed, each with its own key: what a license may not see never reaches it, and what leaves it arrives as a tombstone.</p>
+		<p class="lead">${demo.curating ? 'A curator edits the data every few seconds.' : 'Import a change, and watch.'} Both columns poll the same change feed, each with its own key: what a license may not see never reaches it, and what leaves it arrives as a tombstone.</p>
 		<div class="pair">${demo.licenses.map((license, at) => {
 			const side = state.sides[at];
 			return html`<section class="license" aria-label=${license.name}><h2>${license.name}</h2>

@@ -14,6 +14,7 @@ const MAX_TOLD: usize = 50;
 /// A demo's licenses, and what happened in it of late.
 pub struct Demo {
     licenses: Vec<DemoLicense>,
+    curating: bool,
     told: Mutex<VecDeque<DemoEdit>>,
 }
 
@@ -51,9 +52,9 @@ impl std::fmt::Debug for Demo {
 }
 
 impl Demo {
-    /// A demo of these licenses, in which nothing has happened yet.
-    pub fn new(licenses: Vec<DemoLicense>) -> Demo {
-        Demo { licenses, told: Mutex::default() }
+    /// A demo of these licenses, in which nothing has happened yet. `curating` says whether anything will by itself.
+    pub fn new(licenses: Vec<DemoLicense>, curating: bool) -> Demo {
+        Demo { licenses, curating, told: Mutex::default() }
     }
 
     /// Tells of an edit that readers can see already.
@@ -68,7 +69,9 @@ impl Demo {
     /// The licenses and the latest edits, oldest first, as JSON.
     pub fn to_json(&self) -> Vec<u8> {
         let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        serde_json::json!({ "licenses": self.licenses, "edits": *told }).to_string().into_bytes()
+        serde_json::json!({ "licenses": self.licenses, "curating": self.curating, "edits": *told })
+            .to_string()
+            .into_bytes()
     }
 }
 
@@ -79,7 +82,7 @@ mod tests {
     #[test]
     fn the_latest_edits_are_told_and_keys_are_not_logged() {
         let license = DemoLicense { name: "demo", shows: "everything".to_owned(), key: "mfk_secret".to_owned() };
-        let demo = Demo::new(vec![license]);
+        let demo = Demo::new(vec![license], true);
         for number in 1..=60 {
             let words = format!("edit {number}");
             demo.tell(DemoEdit {

@@ -26,7 +26,8 @@ export function useLoop(task, on, deps) {
 /** An entry in words. */
 export function Entry({dataset, item: {entry, before, changes, at}, heading}) {
 	const kind = entry.deleted ? 'tombstone' : changes.length ? 'changed' : 'record';
-	const name = entry.name ?? before?.name;
+	const known = entry.name ? entry : before;
+	const name = known && [known.name, known.year].join(' ');
 	return html`<li class="entry"><p><${Badge} kind=${heading ?? kind} />
 			${entry.deleted ? html`<span>${name ? `${name}: ` : ''}id ${entry.id} was removed or left the license. Delete your copy.</span>`
 				: html`<a href=${link(`${dataset}/${entry.id}`)}>${name}</a>`}

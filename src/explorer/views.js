@@ -192,8 +192,7 @@ function Export({dataset, format, follow}) {
 	return html`<section class="export"><h2>${dataset}, ${format === 'csv' ? 'CSV' : 'JSON Lines'}</h2>
 		<${Answer} of=${answer && {...answer, method: 'GET'}} options=${format === 'csv' ? `--compressed -o ${file} ` : `-D headers.txt -o ${file} `}>${() => html`
 			${facts([fact('Records', (+answer.headers.get('x-record-count')).toLocaleString('en')),
-				fact('Size as sent', `${Math.ceil(answer.headers.get('content-length') / 1024).toLocaleString('en')} KB`),
-				fact('Sync token', html`<code class="token">${token}</code>`)])}
+						fact('Sync token', html`<code class="token">${token}</code>`)])}
 			<p class="row"><button type="button" onClick=${download}>Download</button>
 				<button type="button" class="quiet" onClick=${() => follow(dataset, token)}>Follow the feed from here</button>
 				<span role="status">${state}</span></p>`}<//></section>`;

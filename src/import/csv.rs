@@ -1,150 +1,125 @@
-//! CSV: a flat table with a header, as spreadsheets and the exports write it (RFC 4180).
+//! CSV: a flat table with a header, as spreadsheets and the exports write it (RFC 4180), whatever separates its cells.
 
-use std::collections::HashSet;
-use std::io::{self, Read};
+use std::io::{self, Cursor, Read};
 
-use csv::ByteRecord;
+use super::bounds::TooLarge;
+use super::quoting::CsvReader;
+use super::rows::FileRows;
+use super::tabular::{Cell, Table, column_names, is_same};
+use crate::model::Fields;
 
-use super::bounds::{Bounds, TooLarge};
-use super::names::did_you_mean;
-use super::report::{RowFaults, shortened};
-use super::rows::{Edit, FileRows};
-use super::statement::Statement;
-use super::table::CsvReader;
-use crate::model::id::NotAnId;
-use crate::model::{Fields, Id};
+/// How much is looked at to find out what separates the cells.
+const BEGINNING_BYTES: u64 = 1 << 16;
 
-/// What a column holds.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Column {
-    Id,
-    /// The field of this index in its table.
-    Field(usize),
-    /// Accepted without a meaning, or reported already.
-    Ignored,
-}
+/// How many lines are looked at.
+const BEGINNING_LINES: usize = 24;
+
+/// The fault of a cell that is not UTF-8.
+const NOT_UTF8: &str = "is not UTF-8; save the file anew: in Excel as `CSV UTF-8`, in LibreOffice with the character set \
+     `Unicode (UTF-8)`, or as .xlsx";
 
 /// Reads all rows below the header; returns how many there are.
 ///
 /// # Errors
 /// When the content cannot be read.
-pub(super) fn read_csv<F: Fields>(content: impl Read, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
-    let (bounds, ignored) = (rows.bounds, rows.ignored);
-    let mut reader = CsvReader::new(content, bounds.line_bytes);
-    let mut columns = None;
-    // The header is the first, and no row.
-    let mut read: usize = 0;
+pub(super) fn read_csv<F: Fields>(mut content: impl Read, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
+    let mut beginning = Vec::new();
+    // What a bound cuts off here is met again below.
+    let ended = content.by_ref().take(BEGINNING_BYTES).read_to_end(&mut beginning);
+    if let Err(error) = &ended
+        && TooLarge::message_in(error).is_none()
+    {
+        return ended;
+    }
+    if beginning.contains(&0) {
+        rows.add_fault(1, "holds NUL bytes, so it is no CSV in UTF-8; save the file as `CSV UTF-8` or .xlsx");
+        return Ok(1);
+    }
+    let form = Form::of::<F>(&beginning, rows);
+    let text = Cursor::new(beginning.split_off(form.begins_at)).chain(content);
+    let mut reader = CsvReader::new(text, rows.reading.bounds.line_bytes, form.separator, form.first_line);
+    let bounds = &rows.reading.bounds;
+    let mut table = Table::new(rows, true);
     loop {
         let (line, record) = match reader.next() {
-            Ok(None) => return Ok(read.saturating_sub(1)),
+            Ok(None) => return Ok(table.end()),
             Ok(Some(next)) => next,
             Err(error) => {
                 let message = TooLarge::message_in(&error).ok_or(error)?;
-                rows.add_fault(reader.line(), message);
-                return Ok(read);
+                table.take_fault(reader.line(), message);
+                return Ok(table.end());
             }
         };
-        let line = if read == 0 { 1 } else { line };
-        match record {
-            Err(fault) => rows.add_fault(line, fault.message(bounds)),
-            Ok(header) if read == 0 => rows.add(line, |faults| {
-                columns = read_header::<F>(header, bounds, ignored, faults);
-                None
-            }),
-            Ok(_) if read > bounds.rows => {
-                rows.add_fault(line, bounds.rows_fault("rows"));
-                return Ok(read);
+        let record = match record {
+            Ok(record) => record,
+            Err(fault) => {
+                table.take_fault(line, fault.message(bounds));
+                continue;
             }
-            Ok(record) => {
-                if let Some(columns) = &columns {
-                    rows.add(line, |faults| read_row(columns, record, faults));
+        };
+        let cells: Vec<Cell<'_>> = record.iter().map(cell).collect();
+        if table.take(line, &cells).is_break() {
+            return Ok(table.end());
+        }
+    }
+}
+
+fn cell(bytes: &[u8]) -> Cell<'_> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Cell::text(text),
+        Err(_) => Cell { fault: Some(NOT_UTF8.into()), ..Cell::text(String::from_utf8_lossy(bytes)) },
+    }
+}
+
+/// How a table is written.
+struct Form {
+    separator: u8,
+    /// Where the table begins, in bytes.
+    begins_at: usize,
+    /// The line on which it begins, from 1.
+    first_line: u64,
+}
+
+impl Form {
+    /// Finds it by what the table begins with: the line `sep=;` of Excel, or the line with the most known columns.
+    fn of<F: Fields>(beginning: &[u8], rows: &FileRows<'_, F>) -> Form {
+        let mut lines = beginning.split(|byte| *byte == b'\n');
+        let first = lines.next().unwrap_or_default();
+        let told = first.trim_ascii().strip_prefix(b"\"").and_then(|line| line.strip_suffix(b"\"")).unwrap_or(first);
+        if let [b's' | b'S', b'e' | b'E', b'p' | b'P', b'=', separator] = *told.trim_ascii_end() {
+            let begins_at = beginning.len().min(first.len() + 1);
+            return Form { separator, begins_at, first_line: 2 };
+        }
+        if told == b"sep=\t" || told == b"sep=\t\r" {
+            return Form { separator: b'\t', begins_at: beginning.len().min(first.len() + 1), first_line: 2 };
+        }
+        let names = column_names::<F>();
+        let is_known = |cell: &str| {
+            let cell = cell.trim().trim_matches('"');
+            let meant = rows.reading.renamed(cell).unwrap_or(cell);
+            names.iter().chain(&["deleted"]).chain(rows.ignored).any(|name| is_same(name, meant))
+        };
+        let mut best = (0, b',');
+        for line in beginning.split(|byte| matches!(byte, b'\n' | b'\r')).take(2 * BEGINNING_LINES) {
+            let line = String::from_utf8_lossy(&line[..line.len().min(1 << 14)]);
+            for separator in [b',', b';', b'\t', b'|'] {
+                let known = line.split(char::from(separator)).filter(|cell| is_known(cell)).count();
+                if known > best.0 {
+                    best = (known, separator);
                 }
             }
         }
-        read += 1;
+        Form { separator: best.1, begins_at: 0, first_line: 1 }
     }
-}
-
-/// Reads the columns; `None` when rows cannot be read by them at all.
-fn read_header<F: Fields>(
-    header: &ByteRecord,
-    bounds: &Bounds,
-    ignored: &[&str],
-    faults: &mut RowFaults<'_>,
-) -> Option<Vec<Column>> {
-    if header.len() > bounds.columns {
-        faults.push_row(None, bounds.columns_fault("columns"));
-        return None;
-    }
-    let known: Vec<&str> = std::iter::once("id").chain(F::table().fields.iter().map(|field| &*field.column)).collect();
-    let mut seen: HashSet<&[u8]> = HashSet::new();
-    let mut columns = Vec::with_capacity(header.len());
-    for (index, name) in header.iter().enumerate() {
-        let shown = shortened(&String::from_utf8_lossy(name));
-        let mut column = Column::Ignored;
-        if name.is_empty() {
-            faults.push_row(None, format!("column {} has no name; name it, or remove it", index + 1));
-        } else if name.len() > bounds.name_bytes {
-            faults.push(&shown, bounds.name_fault(name.len()));
-        } else if !seen.insert(name) {
-            faults.push(&shown, format!("column `{shown}` stands twice; give each column once"));
-        } else if let Some(found) = known.iter().position(|known| known.as_bytes() == name) {
-            column = found.checked_sub(1).map_or(Column::Id, Column::Field);
-        } else if header.len() == 1 && shown.contains([';', '\t']) {
-            faults.push(&shown, "the columns are not separated by commas; save the table as CSV with commas");
-        } else if !ignored.iter().any(|ignored| ignored.as_bytes() == name) {
-            let remedy = did_you_mean(&shown, &known, faults);
-            faults.push(&shown, format!("unknown column `{shown}`; {remedy}"));
-        }
-        columns.push(column);
-    }
-    if columns.contains(&Column::Id) {
-        return Some(columns);
-    }
-    faults.push(&"id", "the column `id` is missing; the first line names the columns, `id` among them");
-    None
-}
-
-fn read_row<F: Fields>(columns: &[Column], record: &ByteRecord, faults: &mut RowFaults<'_>) -> Option<(Id, Edit<F>)> {
-    if record.len() != columns.len() {
-        let (expected, actual) = (columns.len(), record.len());
-        faults.push_row(
-            None,
-            format!("has {actual} cells, but the header has {expected}; put cells that contain commas in quotes"),
-        );
-        return None;
-    }
-    let mut id = None;
-    let mut statement = Box::new(Statement::new());
-    let mut reader = statement.reader(faults);
-    for (column, bytes) in columns.iter().zip(record) {
-        let name = match column {
-            Column::Id => "id",
-            Column::Field(index) => &F::table().fields[*index].column,
-            Column::Ignored => continue,
-        };
-        let Ok(text) = std::str::from_utf8(bytes) else {
-            let shown = String::from_utf8_lossy(bytes);
-            reader.faults.push_value(&name, &shown, "is not UTF-8; save the file as CSV in UTF-8");
-            continue;
-        };
-        match column {
-            Column::Field(index) => reader.read_csv(*index, text, &name),
-            _ if text.is_empty() => reader.faults.push(&name, "is missing; every row names its id"),
-            _ => match text.parse() {
-                Ok(parsed) => id = Some(parsed),
-                Err(error @ NotAnId) => reader.faults.push_value(&name, text, error.to_string()),
-            },
-        }
-    }
-    id.map(|id| (id, Edit::Set(statement)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::import::bounds::Bounds;
+    use crate::import::reading::Reading;
     use crate::import::report::BadRows;
-    use crate::import::rows::Row;
+    use crate::import::rows::{Edit, Row};
     use crate::model::{ConferenceFields, OrganizationFields};
 
     /// The rows in a short form, then the faults.
@@ -155,12 +130,23 @@ mod tests {
     fn read_within<F: Fields>(content: &[u8], bounds: Bounds) -> String {
         let (mut rows, mut bad) = (Vec::<Row<F>>::new(), BadRows::default());
         let (file, ignored) = ("f".into(), &["updated_at"]);
-        let mut read = FileRows { file: &file, bounds: &bounds, ignored, rows: &mut rows, bad: &mut bad };
+        let (reading, mut warnings) = (Reading { bounds, ..Reading::default() }, Vec::new());
+        let mut read = FileRows {
+            file: &file,
+            reading: &reading,
+            ignored,
+            rows: &mut rows,
+            bad: &mut bad,
+            warnings: &mut warnings,
+        };
         read_csv(content, &mut read).unwrap();
         let mut shown = String::new();
         for Row { position, id, edit, is_bad } in &rows {
-            let Edit::Set(statement) = edit else { continue };
-            let line = format!("{}:{id}{} {statement}", position.line, if *is_bad { "!" } else { "" });
+            let edit = match edit {
+                Edit::Set(statement) => statement.to_string(),
+                Edit::Remove => "removed".to_owned(),
+            };
+            let line = format!("{}:{id}{} {edit}", position.line, if *is_bad { "!" } else { "" });
             shown += &format!("{}\n", line.trim_end());
         }
         shown + &bad.to_string()
@@ -183,6 +169,12 @@ mod tests {
                 ),
             ),
             ("id,type\n1,\"a \"\"b\"\", c\"\n2,5\" x\n", "2:1 type=\"a \\\"b\\\", c\"\n3:2 type=\"5\\\" x\"\n"),
+            ("id;name;;\n1;A;;\n;;;\n", "2:1 name=\"A\"\n"),
+            ("ID\tName\n1\tA,B\n", "2:1 name=\"A,B\"\n"),
+            ("id|name\n1|A\n", "2:1 name=\"A\"\n"),
+            ("sep=;\r\nid;name\r\n1;A\r\n", "3:1 name=\"A\"\n"),
+            ("Our list;\n;\nid;name\n1;A\n", "4:1 name=\"A\"\n"),
+            ("id,deleted,name\n1,TRUE,A\n2,,B\n3,no,C\n", "2:1 removed\n3:2 name=\"B\"\n4:3 name=\"C\"\n"),
             ("id,name\n1,'=x\n2,''=x\n3,'x\n", "2:1 name=\"=x\"\n3:2 name=\"'=x\"\n4:3 name=\"'x\"\n"),
         ];
         for (content, expected) in cases {
@@ -201,13 +193,18 @@ mod tests {
     #[test]
     fn faults_are_reported() {
         let cases = [
-            ("id,nmae\n1,A\n", "2:1\nf:1: nmae: unknown column `nmae`; did you mean `name`?"),
+            ("id,nmae\n1,A\n", "2:1!\nf:1: nmae: unknown column `nmae`; did you mean `name`?"),
             ("id,name,name\n", "f:1: name: column `name` stands twice; give each column once"),
             ("id,id\n", "f:1: id: column `id` stands twice"),
-            ("id,,name\n", "f:1: column 2 has no name"),
+            ("id,,name\n1,x,A\n", "f:2: `x` - has a value in column B, which has no name; name it, or clear the cell"),
+            ("id,name\n1,A,x\n", "f:2: has 3 cells, but the header has 2"),
             ("name\nA\n", "f:1: id: the column `id` is missing"),
-            ("id;name\n1;A\n", "f:1: id;name: the columns are not separated by commas"),
-            ("id,\u{e9}\n", "f:1: \u{fffd}: unknown column"),
+            ("id,\u{e9}\n", "f:1: is not UTF-8; save the file anew: in Excel as `CSV UTF-8`"),
+            ("id,name\n\0", "f:1: holds NUL bytes"),
+            (
+                "idd,name\n1,A\n",
+                "f:1: idd: unknown column `idd`; did you mean `id`? Then rename it, or give --map 'idd=id'",
+            ),
             ("id,name\n1\n", "f:2: has 1 cells, but the header has 2"),
             ("id,name\n1,A,B\n2,C\n", "3:2 name=\"C\"\nf:2: has 3 cells, but the header has 2"),
             ("id,name\n,A\n", "f:2: id: is missing"),
@@ -225,7 +222,8 @@ mod tests {
         assert_eq!(
             shown,
             "2:1!\n3:2 year=2026 city=\"x\" formats.oral=null\n\
-             f:2: city: `\u{fffd}` - is not UTF-8; save the file as CSV in UTF-8\n\
+             f:2: city: `\u{fffd}` - is not UTF-8; save the file anew: in Excel as `CSV UTF-8`, in LibreOffice with the character set `Unicode \
+             (UTF-8)`, or as .xlsx\n\
              f:2: year: `26` - write a year from 1900 to 2100\n\
              f:2: formats_oral: `maybe` - write TRUE or FALSE"
         );
@@ -260,7 +258,7 @@ mod tests {
             (
                 names,
                 "id,names\n1,A\n",
-                "2:1\nf:1: names: the name is 5 bytes long, and at most 4 are read; correct it, or raise \
+                "2:1!\nf:1: names: the name is 5 bytes long, and at most 4 are read; correct it, or raise \
                  --max-name-bytes"
                     .to_owned(),
             ),

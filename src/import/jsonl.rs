@@ -1,14 +1,17 @@
 //! JSON Lines: one object per line.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read};
 
-use super::bounds::{Bounds, TooLarge};
+use super::bounds::TooLarge;
 use super::json::parse;
 use super::names::did_you_mean;
+use super::reading::Reading;
 use super::report::{RowFaults, shortened};
 use super::rows::{Edit, FileRows};
 use super::statement::{Reader, Statement, read_id};
+use super::tabular::{passed_over_message, unknown_remedy};
 use crate::model::field::{Holds, Node, Table};
 use crate::model::value::Json;
 use crate::model::value::json::Members;
@@ -21,7 +24,9 @@ use crate::model::{Fields, Id};
 pub(super) fn read_jsonl<F: Fields>(content: impl Read, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
     let mut content = BufReader::with_capacity(1 << 16, content);
     let mut text = Vec::new();
-    let (bounds, ignored) = (rows.bounds, rows.ignored);
+    let (reading, ignored) = (rows.reading, rows.ignored);
+    let bounds = &reading.bounds;
+    let mut names = Names { reading, remedies: HashMap::new(), passed_over: Vec::new() };
     let mut lines_filled = 0;
     for (lines, line) in (0..).zip(1..) {
         let unread = match take_line(&mut content, bounds.line_bytes, &mut text) {
@@ -33,7 +38,7 @@ pub(super) fn read_jsonl<F: Fields>(content: impl Read, rows: &mut FileRows<'_, 
             }
             Ok(LineEnd::Here) if lines < bounds.rows => {
                 if !text.iter().all(u8::is_ascii_whitespace) {
-                    rows.add(line, |faults| read_line(&text, bounds, ignored, faults));
+                    rows.add(line, |faults| read_line(&text, ignored, &mut names, faults));
                     lines_filled += 1;
                 }
                 continue;
@@ -44,16 +49,30 @@ pub(super) fn read_jsonl<F: Fields>(content: impl Read, rows: &mut FileRows<'_, 
         rows.add_fault(line, unread);
         return Ok(lines_filled.max(1));
     }
+    if !names.passed_over.is_empty() {
+        rows.warn(None, passed_over_message("field", &names.passed_over));
+    }
     Ok(lines_filled)
 }
 
+/// The names that no field has.
+struct Names<'a> {
+    reading: &'a Reading,
+    /// What to do about those met so far: a file that is wrong throughout does not cost a search per row.
+    remedies: HashMap<String, String>,
+    passed_over: Vec<String>,
+}
+
+/// The most unknown names of a file that are remembered.
+const MAX_NAMES: usize = 1_000;
+
 fn read_line<F: Fields>(
     text: &[u8],
-    bounds: &Bounds,
     ignored: &[&str],
+    names: &mut Names<'_>,
     faults: &mut RowFaults<'_>,
 ) -> Option<(Id, Edit<F>)> {
-    let mut members = match std::str::from_utf8(text).map(|text| parse(text, bounds)) {
+    let mut members = match std::str::from_utf8(text).map(|text| parse(text, &names.reading.bounds)) {
         Ok(Ok(Json::Object(members))) => members,
         Ok(Ok(other)) => {
             let message = format!("is {}; write one object per line, such as {{\"id\": 1}}", other.json_type());
@@ -90,7 +109,7 @@ fn read_line<F: Fields>(
         None => {
             members.retain(|(key, _)| key != "id" && !ignored.contains(&key.as_ref()));
             let mut statement = Box::new(Statement::new());
-            read_members(F::table(), &F::table().nodes, "", members, &mut statement.reader(faults));
+            read_members(F::table(), &F::table().nodes, "", members, names, &mut statement.reader(faults));
             Edit::Set(statement)
         }
     };
@@ -98,21 +117,27 @@ fn read_line<F: Fields>(
 }
 
 /// Reads the members of the object at `path` (empty, or with a dot at its end), which may have the keys of `nodes`.
-fn read_members(table: &Table, nodes: &[Node], path: &str, members: Members<'_>, reader: &mut Reader<'_, '_>) {
+fn read_members(
+    table: &Table,
+    nodes: &[Node],
+    path: &str,
+    members: Members<'_>,
+    names: &mut Names<'_>,
+    reader: &mut Reader<'_, '_>,
+) {
     // Keys mostly come in the table's order, so the search goes on where the last key was found.
     let mut next = 0;
     for (key, value) in members {
         let found = nodes[next..].iter().chain(&nodes[..next]).position(|node| node.key == key);
         let Some(node) = found.map(|steps| (next + steps) % nodes.len()) else {
-            let message = unknown(table, nodes, path, &key, reader.faults);
-            reader.faults.push(&format_args!("{path}{key}"), message);
+            read_unknown(table, nodes, path, &key, value, names, reader);
             continue;
         };
         next = node + 1;
         match (&nodes[node].holds, value) {
             (Holds::Field(index), value) => reader.read_json(*index, value, &table.fields[*index].name),
             (Holds::Object(inner), Json::Object(members)) => {
-                read_members(table, inner, &format!("{path}{key}."), members, reader);
+                read_members(table, inner, &format!("{path}{key}."), members, names, reader);
             }
             (Holds::Object(inner), value) if value.is_empty() => set_null(inner, reader),
             (Holds::Object(_), other) => {
@@ -146,6 +171,48 @@ fn read_tombstone(deleted: &Json<'_>, members: &[(Cow<'_, str>, Json<'_>)], faul
     }
 }
 
+/// Reads a member by the field that it was said to be, passes it over, or reports it.
+fn read_unknown(
+    table: &Table,
+    nodes: &[Node],
+    path: &str,
+    key: &str,
+    value: Json<'_>,
+    names: &mut Names<'_>,
+    reader: &mut Reader<'_, '_>,
+) {
+    let meant = if path.is_empty() { names.reading.renamed(key) } else { None };
+    if let Some(index) = meant.and_then(|to| table.fields.iter().position(|field| field.column == to)) {
+        let name = &table.fields[index].name;
+        if reader.states(index) {
+            reader
+                .faults
+                .push(name, format!("stands twice, as `{}` too; leave out the one or the other", shortened(key)));
+        } else {
+            reader.read_json(index, value, name);
+        }
+        return;
+    }
+    let full = format!("{path}{key}");
+    if names.reading.ignore_unknown {
+        if names.passed_over.len() < MAX_NAMES && !names.passed_over.contains(&full) {
+            names.passed_over.push(full);
+        }
+        return;
+    }
+    let message = match names.remedies.get(&full) {
+        Some(message) => message.clone(),
+        None => {
+            let message = unknown(table, nodes, path, key, reader.faults);
+            if names.remedies.len() < MAX_NAMES {
+                names.remedies.insert(full.clone(), message.clone());
+            }
+            message
+        }
+    };
+    reader.faults.push(&full, message);
+}
+
 fn unknown(table: &Table, nodes: &[Node], path: &str, key: &str, faults: &RowFaults<'_>) -> String {
     // Columns of the CSV are the usual mistake for members of objects.
     if path.is_empty()
@@ -159,7 +226,12 @@ fn unknown(table: &Table, nodes: &[Node], path: &str, key: &str, faults: &RowFau
     }
     let own = path.is_empty().then_some("id");
     let known: Vec<&str> = own.into_iter().chain(nodes.iter().map(|node| node.key)).collect();
-    format!("unknown field `{}`; {}", shortened(key), did_you_mean(key, &known, faults))
+    let remedy = match path {
+        // Only names of a row's own members can be told by --map.
+        "" => unknown_remedy(&shortened(key), &known, faults),
+        _ => did_you_mean(key, &known, faults),
+    };
+    format!("unknown field `{}`; {remedy}", shortened(key))
 }
 
 /// How reading a line ended.
@@ -189,6 +261,7 @@ fn take_line(content: &mut impl BufRead, max_bytes: usize, line: &mut Vec<u8>) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::import::bounds::Bounds;
     use crate::import::report::BadRows;
     use crate::import::rows::Row;
     use crate::model::{ConferenceFields, JournalFields, TagFields};
@@ -201,7 +274,15 @@ mod tests {
     fn read_within<F: Fields>(content: &[u8], bounds: Bounds) -> String {
         let (mut rows, mut bad) = (Vec::<Row<F>>::new(), BadRows::default());
         let (file, ignored) = ("f".into(), &["updated_at"]);
-        let mut read = FileRows { file: &file, bounds: &bounds, ignored, rows: &mut rows, bad: &mut bad };
+        let (reading, mut warnings) = (Reading { bounds, ..Reading::default() }, Vec::new());
+        let mut read = FileRows {
+            file: &file,
+            reading: &reading,
+            ignored,
+            rows: &mut rows,
+            bad: &mut bad,
+            warnings: &mut warnings,
+        };
         read_jsonl(content, &mut read).unwrap();
         let mut shown = String::new();
         for row in &rows {
@@ -293,11 +374,10 @@ mod tests {
     #[test]
     fn lines_are_numbered() {
         let content = b"\n{\"id\":1}\r\n  \r\n\xff\n{\"id\":2,\"x\":1}\n{\"id\":3}";
-        assert_eq!(
-            read::<TagFields>(content),
-            "1 \n2! \n3 \nf:4: is not UTF-8 (at byte 1 of the line); save the file as UTF-8\n\
-             f:5: x: unknown field `x`; known are `id`, `type`, `name`, `category`"
-        );
+        let shown = read::<TagFields>(content);
+        let expected = "1 \n2! \n3 \nf:4: is not UTF-8 (at byte 1 of the line); save the file as UTF-8\n\
+             f:5: x: unknown field `x`; known are `id`, `type`, `name`, `category`; give --map";
+        assert!(shown.starts_with(expected), "{shown}");
         assert_eq!(read::<TagFields>(b""), "");
     }
 

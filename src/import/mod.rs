@@ -6,32 +6,41 @@
 //!
 //! In reading order:
 //! - [`source`]: where rows come from: files, folders, standard input.
-//! - [`bounds`]: how much of them is read.
+//! - [`bounds`]: how much of them is read; [`reading`]: how else it is read.
 //! - [`rows`]: rows as the files state them, before they meet what is stored.
-//! - [`read`]: phase 1, files to rows; `jsonl` and `csv` are the two formats, `statement` what their rows state,
-//!   `json` a JSON reader that sees duplicate keys.
+//! - [`read`]: phase 1, files to rows. `jsonl` reads JSON lines, `json` one of them, duplicate keys seen. `csv` (with
+//!   `quoting`) and `workbook` give rows of cells to `tabular`, which finds their header; `cells` brings cells into form.
+//!   `statement` is what a row states.
 //! - [`mod@merge`]: phase 2, rows to a batch, by the rules that the README tells under "Import".
 //! - [`lint`]: what is most likely a mistake, though no rule forbids it.
-//! - [`report`]: what a run says about rows.
+//! - [`report`]: what a run says about rows: `finding` is one of its lines, [`groups`] those of one kind as one.
 //! - `names`: the nearest known name.
 
 pub mod bounds;
+mod cells;
 mod csv;
+mod finding;
+pub mod groups;
 mod json;
 mod jsonl;
 pub mod lint;
 pub mod merge;
 mod names;
+mod quoting;
 pub mod read;
+pub mod reading;
 pub mod report;
 pub mod rows;
 pub mod source;
 mod statement;
-mod table;
+mod tabular;
+mod workbook;
 
 pub use bounds::Bounds;
+pub use groups::{FindingGroup, group};
 pub use merge::{Merged, Options, Refusal, TooManyRemovals, merge};
 pub use read::{ReadError, read_sources};
+pub use reading::{Reading, Rename};
 pub use report::{BadRows, Finding, Position};
 pub use rows::Rows;
-pub use source::{Format, RowKind, Source, SourceError};
+pub use source::{Format, RowKind, Source, SourceError, Told};

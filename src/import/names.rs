@@ -1,5 +1,6 @@
 //! Suggestions for unknown names.
 
+use super::cells::is_blank;
 use super::report::RowFaults;
 use crate::model::fold::fold;
 
@@ -42,9 +43,9 @@ pub fn did_you_mean(given: &str, known: &[&str], faults: &RowFaults<'_>) -> Stri
     }
 }
 
-/// A name without what is misspelled most often: case, blanks and signs.
-fn comparable(name: &str) -> String {
-    fold(name.trim()).replace([' ', '-', '.'], "_")
+/// A name without what does not count in it: case, diacritics, blanks, `_`, `-` and `.`.
+pub fn comparable(name: &str) -> String {
+    fold(name).replace(|letter: char| matches!(letter, '_' | '-' | '.') || is_blank(letter), "")
 }
 
 #[cfg(test)]

@@ -3,12 +3,14 @@
 use std::io;
 use std::sync::Arc;
 
-use super::bounds::Bounds;
+use super::bounds::TooLarge;
 use super::csv::read_csv;
 use super::jsonl::read_jsonl;
-use super::report::{BadRows, Finding};
-use super::rows::{FileRows, Row, Rows};
-use super::source::{Format, RowKind, Source};
+use super::reading::Reading;
+use super::report::{Finding, Position};
+use super::rows::{FileRows, ReadRows, Rows};
+use super::source::{Content, Format, RowKind, Source};
+use super::workbook::Workbook;
 use crate::model::Fields;
 
 /// A source could not be read completely.
@@ -24,49 +26,100 @@ pub struct ReadError {
 /// Members of records that the service adds; a record that it gave out can be read back.
 const ADDED_TO_RECORDS: &[&str] = &["updated_at"];
 
-/// Reads all sources within the bounds. `progress` hears of each piece read, in bytes ([`Source::size_bytes`]).
+/// Reads all sources as they were told to be. `progress` hears of each piece read, in bytes ([`Source::size_bytes`]).
 ///
 /// # Errors
 /// When a source cannot be read. What is wrong with its rows is no error here: [`merge`](super::merge::merge) reports
 /// it together with all else.
-pub fn read_sources(sources: &[Source], bounds: &Bounds, progress: &mut dyn FnMut(u64)) -> Result<Rows, ReadError> {
+pub fn read_sources(sources: &[Source], reading: &Reading, progress: &mut dyn FnMut(u64)) -> Result<Rows, ReadError> {
     let mut rows = Rows::default();
+    if reading.all_faults {
+        rows.bad.keep_all();
+    }
     for source in sources {
-        let bad = &mut rows.bad;
-        let read = match source.kind() {
-            RowKind::Organizations => read_rows(source, bounds, progress, &[], &mut rows.organizations, bad),
-            RowKind::Tags => read_rows(source, bounds, progress, &[], &mut rows.tags, bad),
-            RowKind::Conferences => read_rows(source, bounds, progress, ADDED_TO_RECORDS, &mut rows.conferences, bad),
-            RowKind::Journals => read_rows(source, bounds, progress, ADDED_TO_RECORDS, &mut rows.journals, bad),
-        };
-        let row_count = read.map_err(|error| ReadError { file: source.name().clone(), error })?;
-        if row_count == 0 {
-            rows.warnings.push(
-                Finding {
-                    file: Some(source.name().to_string()),
-                    message: format!("holds no rows; nothing of {} is changed by it", source.kind()),
-                    ..Finding::default()
-                }
-                .of_rule("no_rows"),
-            );
-        }
+        read_source(source, reading, progress, &mut rows)
+            .map_err(|error| ReadError { file: source.name().clone(), error })?;
     }
     Ok(rows)
 }
 
-/// Reads the rows of a source; returns how many there are, bad ones included.
-fn read_rows<F: Fields>(
-    source: &Source,
-    bounds: &Bounds,
-    progress: &mut dyn FnMut(u64),
-    ignored: &'static [&'static str],
-    rows: &mut Vec<Row<F>>,
-    bad: &mut BadRows,
-) -> io::Result<usize> {
-    let content = source.open(bounds.file_bytes, progress)?;
-    let mut rows = FileRows { file: source.name(), bounds, ignored, rows, bad };
-    match source.format() {
-        Format::Jsonl => read_jsonl(content, &mut rows),
-        Format::Csv => read_csv(content, &mut rows),
+fn read_source(source: &Source, reading: &Reading, progress: &mut dyn FnMut(u64), rows: &mut Rows) -> io::Result<()> {
+    match source.open(reading.bounds.file_bytes, progress) {
+        Ok(Content::Text(format, content)) => match source.kind() {
+            Some(kind) => read_kind(kind, source.name(), reading, rows, Text { format, content }),
+            None => {
+                Err(io::Error::new(io::ErrorKind::InvalidData, "it is no workbook; say what it holds with --dataset"))
+            }
+        },
+        Ok(Content::Workbook(file)) => {
+            let mut workbook = Workbook::open(file, &reading.bounds)?;
+            let chosen = workbook.choose(source.kind())?;
+            if !chosen.passed_over.is_empty() {
+                let message = format!(
+                    "passed over {}; sheets are read by their names, `conferences`, `journals`, `organizations` and `tags`",
+                    chosen.passed_over.join(", ")
+                );
+                let file = Some(source.name().to_string());
+                rows.warnings.push(Finding { file, message, rule: Some("sheet_passed_over"), ..Finding::default() });
+            }
+            for (kind, sheet) in chosen.sheets {
+                let name = format!("{}[{}]", source.name(), sheet.trim()).into();
+                read_kind(kind, &name, reading, rows, workbook.sheet(&sheet)?)?;
+            }
+            Ok(())
+        }
+        Err(error) => match TooLarge::message_in(&error) {
+            Some(message) => {
+                rows.bad.push(&Position { file: source.name().clone(), line: 1 }, None, None, message);
+                Ok(())
+            }
+            None => Err(error),
+        },
     }
+}
+
+/// A file of text.
+struct Text<'p> {
+    format: Format,
+    content: Box<dyn io::Read + 'p>,
+}
+
+impl ReadRows for Text<'_> {
+    fn read<F: Fields>(self, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
+        match self.format {
+            Format::Jsonl => read_jsonl(self.content, rows),
+            Format::Csv | Format::Xlsx => read_csv(self.content, rows),
+        }
+    }
+}
+
+/// Reads rows of a kind.
+fn read_kind(
+    kind: RowKind,
+    file: &Arc<str>,
+    reading: &Reading,
+    rows: &mut Rows,
+    from: impl ReadRows,
+) -> io::Result<()> {
+    let Rows { organizations, tags, conferences, journals, bad, warnings } = rows;
+    macro_rules! read {
+        ($rows:ident, $ignored:expr) => {
+            from.read(&mut FileRows { file, reading, ignored: $ignored, rows: $rows, bad, warnings: &mut *warnings })
+        };
+    }
+    let row_count = match kind {
+        RowKind::Organizations => read!(organizations, &[]),
+        RowKind::Tags => read!(tags, &[]),
+        RowKind::Conferences => read!(conferences, ADDED_TO_RECORDS),
+        RowKind::Journals => read!(journals, ADDED_TO_RECORDS),
+    }?;
+    if row_count == 0 {
+        warnings.push(Finding {
+            file: Some(file.to_string()),
+            message: format!("holds no rows; nothing of {kind} is changed by it"),
+            rule: Some("no_rows"),
+            ..Finding::default()
+        });
+    }
+    Ok(())
 }

@@ -1,119 +1,35 @@
 //! Bad rows and warnings: where, what, and what to write instead.
 
 use std::fmt;
-use std::sync::Arc;
 
-use serde::Serialize;
-
-use crate::model::printable::Printable;
-use crate::model::{Fault, Id};
-
-/// A line of a source.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Position {
-    /// The source, as the caller named it.
-    pub file: Arc<str>,
-    /// The line on which the row begins, from 1.
-    pub line: u64,
-}
-
-impl fmt::Display for Position {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.file, self.line)
-    }
-}
-
-/// A bad row or a warning.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Finding {
-    /// The source, as the caller named it, where the finding is about one.
-    pub file: Option<String>,
-    /// The line on which the row begins, from 1, where the finding is about one.
-    pub line: Option<u64>,
-    /// The field or column, where the finding is about one.
-    pub field: Option<String>,
-    /// The offending value, where there is one to show; a long one is cut.
-    pub value: Option<String>,
-    /// The rule or what was seen, and what to do about it.
-    pub message: String,
-    /// The name of the rule, where it has one: findings of one rule belong together.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rule: Option<&'static str>,
-    /// The kind of the row (the stem of its files), where the finding is about one in the database.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub kind: Option<&'static str>,
-    /// The row's id, where the finding is about one in the database.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub id: Option<Id>,
-}
-
-impl Finding {
-    /// A finding at a row. What is long is cut.
-    pub(super) fn new(position: &Position, field: Option<&str>, value: Option<&str>, message: &str) -> Finding {
-        Finding {
-            file: Some(position.file.to_string()),
-            line: Some(position.line),
-            field: field.map(shortened),
-            value: value.map(shortened),
-            message: cut(message, MAX_MESSAGE_CHARS),
-            ..Finding::default()
-        }
-    }
-
-    /// A finding at a row of the database.
-    pub(super) fn of_record(
-        kind: &'static str,
-        id: Id,
-        field: Option<&str>,
-        value: Option<&str>,
-        message: &str,
-    ) -> Finding {
-        Finding {
-            kind: Some(kind),
-            id: Some(id),
-            field: field.map(shortened),
-            value: value.map(shortened),
-            message: cut(message, MAX_MESSAGE_CHARS),
-            ..Finding::default()
-        }
-    }
-
-    /// The finding as one of a rule.
-    pub(super) fn of_rule(self, rule: &'static str) -> Finding {
-        Finding { rule: Some(rule), ..self }
-    }
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.file, self.line) {
-            (Some(file), Some(line)) => write!(f, "{}:{line}: ", Printable(file))?,
-            (Some(file), None) => write!(f, "{}: ", Printable(file))?,
-            (None, _) => {}
-        }
-        if let (Some(kind), Some(id)) = (self.kind, self.id) {
-            write!(f, "{kind} {id}: ")?;
-        }
-        if let Some(field) = &self.field {
-            write!(f, "{}: ", Printable(field))?;
-        }
-        if let Some(value) = &self.value {
-            write!(f, "`{}` - ", Printable(value))?;
-        }
-        write!(f, "{}", Printable(&self.message))
-    }
-}
+pub(super) use super::finding::shortened;
+pub use super::finding::{Finding, Position};
+use super::groups::{FindingGroup, FindingGroups};
+use crate::model::Fault;
 
 /// The faults for which a run is refused. All are counted, and the first [`BadRows::MAX_KEPT`] are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BadRows {
     kept: Vec<Finding>,
+    /// How many more than usual are kept.
+    kept_more: usize,
+    groups: FindingGroups,
     total: usize,
 }
 
 impl BadRows {
     /// How many are kept.
     pub const MAX_KEPT: usize = 1_000;
+
+    /// Keeps all that memory should hold.
+    pub(super) fn keep_all(&mut self) {
+        self.kept_more = 1_000_000;
+    }
+
+    /// The faults by their kinds, in the order of the files and lines.
+    pub fn groups(&self) -> &[FindingGroup] {
+        self.groups.groups()
+    }
 
     /// Those that are kept, in the order in which they were found.
     pub fn kept(&self) -> &[Finding] {
@@ -139,8 +55,10 @@ impl BadRows {
         message: impl AsRef<str>,
     ) {
         self.total += 1;
-        if self.kept.len() < BadRows::MAX_KEPT {
-            self.kept.push(Finding::new(position, field, value, message.as_ref()));
+        let found = Finding::new(position, field, value, message.as_ref());
+        self.groups.add(&found);
+        if self.kept.len() < BadRows::MAX_KEPT + self.kept_more {
+            self.kept.push(found);
         }
     }
 
@@ -148,6 +66,7 @@ impl BadRows {
     pub(super) fn sort(&mut self) {
         let files: Vec<Option<String>> = self.kept.iter().map(|row| row.file.clone()).collect();
         self.kept.sort_by_cached_key(|row| (files.iter().position(|file| *file == row.file), row.line));
+        self.groups.sort();
     }
 }
 
@@ -216,22 +135,6 @@ impl<'a> RowFaults<'a> {
     /// Whether the row has a fault.
     pub fn found(&self) -> bool {
         self.bad.total() > self.before
-    }
-}
-
-/// A value, name or path, cut to a readable length.
-pub(super) fn shortened(text: &str) -> String {
-    cut(text, 200)
-}
-
-/// The longest message; it has room for all known names of a kind of row.
-const MAX_MESSAGE_CHARS: usize = 2_000;
-
-/// The first characters of a text.
-fn cut(text: &str, max_chars: usize) -> String {
-    match text.char_indices().nth(max_chars) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
     }
 }
 

@@ -1,11 +1,12 @@
 //! Rows as the files state them, before they meet what is stored.
 
+use std::io;
 use std::sync::Arc;
 
-use super::bounds::Bounds;
+use super::reading::Reading;
 use super::report::{BadRows, Finding, Position, RowFaults};
 use super::statement::Statement;
-use crate::model::{ConferenceFields, Id, JournalFields, OrganizationFields, TagFields};
+use crate::model::{ConferenceFields, Fields, Id, JournalFields, OrganizationFields, TagFields};
 
 /// All rows of a run, with the faults found while reading.
 #[derive(Debug, Default)]
@@ -48,11 +49,18 @@ pub(super) enum Edit<F> {
 /// The rows of one file, as a format's reader adds to them.
 pub(super) struct FileRows<'a, F> {
     pub file: &'a Arc<str>,
-    pub bounds: &'a Bounds,
+    pub reading: &'a Reading,
     /// The names that may stand in a row without a meaning.
     pub ignored: &'static [&'static str],
     pub rows: &'a mut Vec<Row<F>>,
     pub bad: &'a mut BadRows,
+    pub warnings: &'a mut Vec<Finding>,
+}
+
+/// Something whose rows are all of one kind.
+pub(super) trait ReadRows {
+    /// Reads them; returns how many there are, bad ones included.
+    fn read<F: Fields>(self, rows: &mut FileRows<'_, F>) -> io::Result<usize>;
 }
 
 impl<F> FileRows<'_, F> {
@@ -69,5 +77,11 @@ impl<F> FileRows<'_, F> {
     /// Reports a row that cannot be read at all.
     pub fn add_fault(&mut self, line: u64, message: impl AsRef<str>) {
         self.bad.push(&Position { file: self.file.clone(), line }, None, None, message);
+    }
+
+    /// Tells a curator what may not be meant.
+    pub fn warn(&mut self, line: Option<u64>, message: String) {
+        let file = Some(self.file.to_string());
+        self.warnings.push(Finding { file, line, message, ..Finding::default() });
     }
 }

@@ -1,14 +1,14 @@
 //! Where rows come from: files, folders, standard input.
 
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use encoding_rs_io::DecodeReaderBytesBuilder;
 use flate2::bufread::MultiGzDecoder;
 
 use super::bounds::TooLarge;
-use crate::model::flat::BYTE_ORDER_MARK;
 
 /// The four kinds of rows that files hold; what is linked comes before what links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display, strum::EnumString)]
@@ -30,8 +30,10 @@ pub enum RowKind {
 pub enum Format {
     /// One JSON object per line.
     Jsonl,
-    /// A flat table with a header.
+    /// A flat table with a header; commas, semicolons, tabs or `|` separate its cells.
     Csv,
+    /// A workbook of Excel, a sheet for each kind of rows.
+    Xlsx,
 }
 
 /// The text named no kind of rows, or no format.
@@ -47,7 +49,7 @@ fn unknown_kind(text: &str) -> UnknownWord {
 }
 
 fn unknown_format(text: &str) -> UnknownWord {
-    UnknownWord { text: text.to_owned(), known: "`jsonl`, `csv`" }
+    UnknownWord { text: text.to_owned(), known: "`jsonl`, `csv`, `xlsx`" }
 }
 
 /// Why a path gives no rows to read.
@@ -57,18 +59,27 @@ pub enum SourceError {
     #[error("cannot read {}: {error}", path.display())]
     Unreadable { path: PathBuf, error: io::Error },
     #[error(
-        "{}: the name does not tell what the file holds; name it `conferences`, `journals`, `organizations` or `tags` \
-         with `.jsonl` or `.csv` (and `.gz`), or give it as standard input: `- --dataset conferences --format jsonl`",
+        "{}: the name does not tell what the file holds; say it, such as `--dataset conferences`, or name it \
+         `conferences`, `journals`, `organizations` or `tags` with `.xlsx`, `.csv` or `.jsonl`",
         path.display()
     )]
     UnknownName { path: PathBuf },
     #[error(
+        "{}: files of this kind are not read; open it in the program that wrote it, and save it as `.xlsx`, or as CSV in UTF-8",
+        path.display()
+    )]
+    UnknownFormat { path: PathBuf },
+    #[error(
         "the folder {} holds nothing to import; its files must be named `conferences`, `journals`, `organizations` or \
-         `tags` with `.jsonl` or `.csv` (and `.gz`)",
+         `tags` with `.jsonl`, `.csv` (each also with `.gz`) or `.xlsx`, or `medfeed.xlsx`",
         path.display()
     )]
     NothingInFolder { path: PathBuf },
-    #[error("`-` (standard input) needs --dataset and --format, such as `- --dataset conferences --format jsonl`")]
+    #[error("--dataset says what one file holds, and {} is a folder; give the file itself", path.display())]
+    FolderOfOneKind { path: PathBuf },
+    #[error(
+        "`-` (standard input) needs --dataset, such as `- --dataset conferences`, unless it is a workbook (--format xlsx)"
+    )]
     UntoldStandardInput,
     #[error("`-` (standard input) can be given only once")]
     StandardInputTwice,
@@ -80,10 +91,22 @@ pub enum SourceError {
 #[derive(Clone, Debug)]
 pub struct Source {
     name: Arc<str>,
-    kind: RowKind,
-    format: Format,
+    kind: Option<RowKind>,
+    format: Option<Format>,
     input: Input,
 }
+
+/// What the caller tells of files whose names do not tell it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Told {
+    /// What rows they hold.
+    pub kind: Option<RowKind>,
+    /// How they are written; where it is not told, the ending tells, or the content.
+    pub format: Option<Format>,
+}
+
+/// The name of the workbook that an export writes.
+pub const WORKBOOK_STEM: &str = "medfeed";
 
 #[derive(Clone, Debug)]
 enum Input {
@@ -92,12 +115,11 @@ enum Input {
 }
 
 impl Source {
-    /// The sources that the paths name: files, folders, and `-` for standard input, of which `standard_input` tells
-    /// what it holds.
+    /// The sources that the paths name: files, folders, and `-` for standard input.
     ///
     /// # Errors
     /// When a path cannot be read or does not tell what it holds.
-    pub fn find(paths: &[PathBuf], standard_input: Option<(RowKind, Format)>) -> Result<Vec<Source>, SourceError> {
+    pub fn find(paths: &[PathBuf], told: Told) -> Result<Vec<Source>, SourceError> {
         let mut sources = Vec::new();
         let mut has_standard_input = false;
         for path in paths {
@@ -105,16 +127,22 @@ impl Source {
                 if std::mem::replace(&mut has_standard_input, true) {
                     return Err(SourceError::StandardInputTwice);
                 }
-                let (kind, format) = standard_input.ok_or(SourceError::UntoldStandardInput)?;
+                if told.kind.is_none() && told.format != Some(Format::Xlsx) {
+                    return Err(SourceError::UntoldStandardInput);
+                }
+                let Told { kind, format } = told;
                 sources.push(Source { name: "-".into(), kind, format, input: Input::StandardInput });
                 continue;
             }
             let unreadable = |error| SourceError::Unreadable { path: path.clone(), error };
             if fs::metadata(path).map_err(unreadable)?.is_dir() {
+                if told.kind.is_some() {
+                    return Err(SourceError::FolderOfOneKind { path: path.clone() });
+                }
                 // Listed rather than probed name by name, so that a folder without permission says so.
                 let mut found = Vec::new();
                 for entry in fs::read_dir(path).map_err(unreadable)? {
-                    found.extend(Source::of_file(&entry.map_err(unreadable)?.path()).filter(Source::is_file));
+                    found.extend(Source::of_known_name(&entry.map_err(unreadable)?.path()).filter(Source::is_file));
                 }
                 if found.is_empty() {
                     return Err(SourceError::NothingInFolder { path: path.clone() });
@@ -122,19 +150,41 @@ impl Source {
                 found.sort_by(|one, other| (one.kind, &one.name).cmp(&(other.kind, &other.name)));
                 sources.extend(found);
             } else {
-                let source = Source::of_file(path).ok_or_else(|| SourceError::UnknownName { path: path.clone() })?;
-                sources.push(source);
+                sources.push(Source::of_file(path, told)?);
             }
         }
         if sources.is_empty() { Err(SourceError::NothingGiven) } else { Ok(sources) }
     }
 
-    /// The source of a file whose name tells what it holds.
-    fn of_file(path: &Path) -> Option<Source> {
-        let name = path.file_name()?.to_str()?;
-        let (stem, ending) = name.strip_suffix(".gz").unwrap_or(name).split_once('.')?;
-        let (kind, format) = (stem.parse().ok()?, ending.parse().ok()?);
-        Some(Source { name: path.to_string_lossy().into(), kind, format, input: Input::File(path.to_owned()) })
+    /// The source of a file in a folder, if its name tells what it holds.
+    fn of_known_name(path: &Path) -> Option<Source> {
+        let (stem, ending) = stem_and_ending(path)?;
+        let (kind, format) = (kind_of(&stem), format_of(&ending)?);
+        (kind.is_some() || format == Format::Xlsx && stem == WORKBOOK_STEM)
+            .then(|| Source::new(path, kind, Some(format)))
+    }
+
+    /// The source of a file that was named itself.
+    fn of_file(path: &Path, told: Told) -> Result<Source, SourceError> {
+        let unknown = || SourceError::UnknownName { path: path.to_owned() };
+        let (stem, ending) = stem_and_ending(path).unwrap_or_default();
+        let last_ending = ending.rsplit('.').next().unwrap_or_default();
+        if told.format.is_none() && ["xls", "xlsb", "ods", "numbers", "pdf", "doc", "docx"].contains(&last_ending) {
+            return Err(SourceError::UnknownFormat { path: path.to_owned() });
+        }
+        // A told kind leaves the name free, such as `list.v2.csv`; else `conferences.csv.bak` is no table.
+        let format = told.format.or_else(|| format_of(if told.kind.is_some() { last_ending } else { &ending }));
+        let kind = told.kind.or_else(|| kind_of(&stem));
+        match (kind, format) {
+            (_, Some(Format::Xlsx)) | (Some(_), Some(_)) => Ok(Source::new(path, kind, format)),
+            // The content tells the format.
+            (Some(_), None) if told.kind.is_some() => Ok(Source::new(path, kind, format)),
+            _ => Err(unknown()),
+        }
+    }
+
+    fn new(path: &Path, kind: Option<RowKind>, format: Option<Format>) -> Source {
+        Source { name: path.to_string_lossy().into(), kind, format, input: Input::File(path.to_owned()) }
     }
 
     fn is_file(&self) -> bool {
@@ -149,14 +199,9 @@ impl Source {
         &self.name
     }
 
-    /// What rows it holds.
-    pub fn kind(&self) -> RowKind {
+    /// What rows it holds; a workbook may tell it by its sheets.
+    pub fn kind(&self) -> Option<RowKind> {
         self.kind
-    }
-
-    /// How they are written.
-    pub fn format(&self) -> Format {
-        self.format
     }
 
     /// The size by which progress is measured; `None` where it is unknown.
@@ -167,12 +212,12 @@ impl Source {
         }
     }
 
-    /// Its content, decompressed, without a byte-order mark, read piece by piece. `progress` hears of each piece, in
-    /// bytes of the file itself. After `max_bytes` decompressed bytes the next one is [`TooLarge`].
+    /// Its content, decompressed. `progress` hears of each piece read, in bytes of the file itself. After `max_bytes`
+    /// decompressed bytes the next one is [`TooLarge`].
     ///
-    /// What is gzip is seen by its first bytes and not by the name: browsers and `curl` store a compressed answer
-    /// under either.
-    pub(super) fn open<'p>(&self, max_bytes: u64, progress: &'p mut dyn FnMut(u64)) -> io::Result<Box<dyn Read + 'p>> {
+    /// What is gzip or a workbook is seen by its first bytes and not by the name: browsers and `curl` store a compressed
+    /// answer under either, and people rename files. Texts are UTF-8, or UTF-16 with a byte-order mark, which is taken off.
+    pub(super) fn open<'p>(&self, max_bytes: u64, progress: &'p mut dyn FnMut(u64)) -> io::Result<Content<'p>> {
         let stored: Box<dyn Read> = match &self.input {
             Input::File(path) => Box::new(File::open(path)?),
             Input::StandardInput => Box::new(io::stdin().lock()),
@@ -186,14 +231,71 @@ impl Source {
             Box::new(stored)
         };
         let bounded = Bounded { from: content, max_bytes, left: max_bytes };
-        let (mark, content) = begin::<{ BYTE_ORDER_MARK.len() }, _>(bounded)?;
-        if mark == BYTE_ORDER_MARK {
-            let (_, text) = content.into_inner();
-            return Ok(Box::new(text));
+        let (first, mut content) = begin::<{ OLE_MAGIC.len() }, _>(bounded)?;
+        let refused = |message| Err(io::Error::new(io::ErrorKind::InvalidData, message));
+        if first.starts_with(ZIP_MAGIC) {
+            // A workbook is read by its end first.
+            let mut workbook = tempfile::tempfile()?;
+            io::copy(&mut content, &mut workbook)?;
+            workbook.rewind()?;
+            return Ok(Content::Workbook(workbook));
         }
-        Ok(Box::new(content))
+        if first == OLE_MAGIC {
+            return refused(
+                "it is an old workbook (.xls) or has a password; save it as .xlsx without one, or as CSV in UTF-8",
+            );
+        }
+        if self.format == Some(Format::Xlsx) {
+            return refused("it is no workbook (.xlsx); save it as one, or say what it is, such as `--format csv`");
+        }
+        if first.trim_ascii_start().starts_with(b"<") {
+            return refused(
+                "it holds HTML or XML; open it in a spreadsheet program, and save it as .xlsx or CSV in UTF-8",
+            );
+        }
+        let looks_like_json = first.trim_ascii_start().starts_with(b"{");
+        let format = self.format.unwrap_or(if looks_like_json { Format::Jsonl } else { Format::Csv });
+        let mut decoder = DecodeReaderBytesBuilder::new();
+        // What is not marked as UTF-16 goes through as it is, so that what is wrong with it is told.
+        decoder.utf8_passthru(true).strip_bom(true).bom_override(true);
+        Ok(Content::Text(format, Box::new(decoder.build(content))))
     }
 }
+
+/// What a source holds.
+pub(super) enum Content<'p> {
+    /// Lines of text in this format, which is never [`Format::Xlsx`].
+    Text(Format, Box<dyn Read + 'p>),
+    /// A copy of a workbook.
+    Workbook(File),
+}
+
+/// A file's name without `.gz`, in lower case: up to its first dot, and after it.
+fn stem_and_ending(path: &Path) -> Option<(String, String)> {
+    let name = path.file_name()?.to_str()?.to_lowercase();
+    let (stem, ending) = name.strip_suffix(".gz").unwrap_or(&name).split_once('.')?;
+    Some((stem.trim().to_owned(), ending.to_owned()))
+}
+
+/// The kind of rows that a name stands for.
+pub(super) fn kind_of(name: &str) -> Option<RowKind> {
+    name.trim().to_lowercase().parse().ok()
+}
+
+fn format_of(ending: &str) -> Option<Format> {
+    match ending {
+        "jsonl" | "ndjson" => Some(Format::Jsonl),
+        "csv" | "tsv" => Some(Format::Csv),
+        "xlsx" | "xlsm" => Some(Format::Xlsx),
+        _ => None,
+    }
+}
+
+/// What a zip archive begins with.
+const ZIP_MAGIC: &[u8] = b"PK\x03\x04";
+
+/// What a compound file begins with: workbooks before Excel 2007, and those with a password.
+const OLE_MAGIC: &[u8] = &[0xd0, 0xcf, 0x11, 0xe0, 0xa1, 0xb1, 0x1a, 0xe1];
 
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 
@@ -284,10 +386,14 @@ mod tests {
     #[test]
     fn names_tell_what_files_hold() {
         let cases = [
-            ("conferences.jsonl", Some((RowKind::Conferences, Format::Jsonl))),
-            ("a/b.c/journals.csv", Some((RowKind::Journals, Format::Csv))),
-            ("tags.csv.gz", Some((RowKind::Tags, Format::Csv))),
-            ("organizations.jsonl.gz", Some((RowKind::Organizations, Format::Jsonl))),
+            ("conferences.jsonl", Some((Some(RowKind::Conferences), Format::Jsonl))),
+            ("Conferences.CSV", Some((Some(RowKind::Conferences), Format::Csv))),
+            ("tags.tsv", Some((Some(RowKind::Tags), Format::Csv))),
+            ("medfeed.xlsx", Some((None, Format::Xlsx))),
+            ("journals.xlsx", Some((Some(RowKind::Journals), Format::Xlsx))),
+            ("a/b.c/journals.csv", Some((Some(RowKind::Journals), Format::Csv))),
+            ("tags.csv.gz", Some((Some(RowKind::Tags), Format::Csv))),
+            ("organizations.jsonl.gz", Some((Some(RowKind::Organizations), Format::Jsonl))),
             ("conferences.json", None),
             ("conferences.gz", None),
             ("conferences", None),
@@ -297,8 +403,9 @@ mod tests {
             (".csv", None),
         ];
         for (path, expected) in cases {
-            let found = Source::of_file(Path::new(path)).map(|source| (source.kind(), source.format()));
-            assert_eq!(found, expected, "{path}");
+            let found = Source::of_known_name(Path::new(path)).map(|source| (source.kind, source.format));
+            assert_eq!(found, expected.map(|(kind, format)| (kind, Some(format))), "{path}");
+            assert_eq!(Source::of_file(Path::new(path), Told::default()).is_ok(), expected.is_some(), "{path}");
         }
     }
 
@@ -306,7 +413,7 @@ mod tests {
     fn folders_are_read_for_the_known_names() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().to_owned();
-        let find = || Source::find(std::slice::from_ref(&path), None);
+        let find = || Source::find(std::slice::from_ref(&path), Told::default());
         fs::write(path.join("README.md"), "x").unwrap();
         fs::create_dir(path.join("tags.csv")).unwrap();
         assert!(matches!(find(), Err(SourceError::NothingInFolder { .. })));
@@ -320,13 +427,15 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_says_why() {
-        let told = Some((RowKind::Tags, Format::Csv));
+        let told = Told { kind: Some(RowKind::Tags), format: None };
+        let none = Told::default();
         let cases = [
-            (vec!["/nonexistent/tags.csv"], None, "cannot read /nonexistent/tags.csv: No such file"),
-            (vec!["Cargo.toml"], None, "Cargo.toml: the name does not tell"),
-            (vec!["-"], None, "`-` (standard input) needs --dataset and --format"),
+            (vec!["/nonexistent/tags.csv"], none, "cannot read /nonexistent/tags.csv: No such file"),
+            (vec!["Cargo.toml"], none, "Cargo.toml: the name does not tell"),
+            (vec!["-"], none, "`-` (standard input) needs --dataset"),
+            (vec!["src"], told, "src is a folder"),
             (vec!["-", "-"], told, "only once"),
-            (vec![], None, "no file, folder"),
+            (vec![], none, "no file, folder"),
         ];
         for (paths, standard_input, expected) in cases {
             let paths: Vec<PathBuf> = paths.into_iter().map(PathBuf::from).collect();
@@ -336,15 +445,21 @@ mod tests {
     }
 
     fn read(source: &Source, max_bytes: u64, progress: &mut dyn FnMut(u64)) -> io::Result<Vec<u8>> {
-        let mut content = Vec::new();
-        source.open(max_bytes, progress)?.read_to_end(&mut content).map(|_| content)
+        let mut read = Vec::new();
+        match source.open(max_bytes, progress)? {
+            Content::Text(_, mut content) => content.read_to_end(&mut read).map(|_| read),
+            Content::Workbook(_) => panic!("it is a text"),
+        }
     }
 
     #[test]
     fn content_is_decompressed_and_loses_its_mark() {
         let two_members = [gzip("\u{feff}a"), gzip("b")].concat();
         let cut = gzip("hello hello hello")[..20].to_vec();
-        let cases: [(&str, Vec<u8>, Option<&str>); 8] = [
+        let utf_16: Vec<u8> = "\u{feff}aé".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let cases: [(&str, Vec<u8>, Option<&str>); 10] = [
+            ("tags.csv", utf_16, Some("aé")),
+            ("tags.csv", b"<html>".to_vec(), None),
             ("tags.csv", b"ab".to_vec(), Some("ab")),
             ("tags.csv", "\u{feff}ab".into(), Some("ab")),
             ("tags.csv.gz", two_members.clone(), Some("ab")),
@@ -359,7 +474,8 @@ mod tests {
             let path = folder.path().join(name);
             fs::write(&path, &stored).unwrap();
             let mut counted = 0;
-            let content = read(&Source::of_file(&path).unwrap(), u64::MAX, &mut |bytes| counted += bytes);
+            let content =
+                read(&Source::of_file(&path, Told::default()).unwrap(), u64::MAX, &mut |bytes| counted += bytes);
             assert_eq!(content.ok().as_deref(), expected.map(str::as_bytes), "{name} {stored:?}");
             // What is refused by its first bytes is not read on.
             assert!(expected.is_none() || counted == u64::try_from(stored.len()).unwrap(), "{name}: {counted}");
@@ -383,7 +499,7 @@ mod tests {
         let path = folder.path().join("tags.jsonl");
         for (stored, max_bytes, expected) in cases {
             fs::write(&path, &stored).unwrap();
-            let told = match read(&Source::of_file(&path).unwrap(), max_bytes, &mut |_| {}) {
+            let told = match read(&Source::of_file(&path, Told::default()).unwrap(), max_bytes, &mut |_| {}) {
                 Ok(content) => String::from_utf8(content).unwrap(),
                 Err(error) => error.to_string(),
             };

@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 
+use super::cells::{is_text, plain};
 use super::names::did_you_mean;
 use super::report::{RowFaults, shortened};
 use crate::model::id::NotAnId;
@@ -73,13 +74,23 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Reads a CSV cell as the field of this index. Reports call it `name`.
+    /// Reads a cell of a table as the field of this index. Reports call it `name`.
     pub fn read_csv(&mut self, index: usize, cell: &str, name: &dyn Display) {
-        if cell.is_empty() {
-            self.set_null(index);
-        } else {
-            self.read(index, name, |value, reader| value.read_csv(cell, reader));
+        match plain(self.values[index].type_name(), cell) {
+            Ok(plain) if plain.is_empty() => self.set_null(index),
+            Ok(plain) => self.read(index, name, |value, reader| value.read_csv(&plain, reader)),
+            Err(message) => self.faults.push_value(name, cell, message),
         }
+    }
+
+    /// Whether the field of this index holds texts as they are given.
+    pub fn holds_text(&self, index: usize) -> bool {
+        is_text(self.values[index].type_name())
+    }
+
+    /// Whether the field of this index is stated already.
+    pub fn states(&self, index: usize) -> bool {
+        self.named[index]
     }
 
     /// States null, or the empty list.
@@ -237,13 +248,13 @@ mod tests {
             ("start_date_status", "Confirmed", "write one of"),
             ("year", "1900", "1900"),
             ("year", "2101", "from 1900 to 2100"),
-            ("year", "2026.0", "from 1900 to 2100"),
+            ("year", "2026.0", "2026"),
             ("year", "+2026", "from 1900 to 2100"),
             ("h_index", "0", "0"),
             ("h_index", "007", "write a whole number"),
             ("h_index", "9007199254740992", "write a whole number"),
             ("sjr", "4.20", "4.2"),
-            ("sjr", "4,2", "write a number from 0"),
+            ("sjr", "4,2", "has a decimal comma; write a decimal point, `4.2`"),
             ("sjr", "-1", "write a number from 0"),
             ("sjr", "NaN", "write a number from 0"),
             ("sjr", "1e999", "write a number from 0"),

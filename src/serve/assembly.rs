@@ -124,7 +124,7 @@ fn tell_of_start(setup: &Setup) -> io::Result<()> {
         licenses = state.list_licenses().len(),
         usable_keys = usable.count(),
         api = %setup.listener.local_addr()?,
-        admin = admin.map_or("none".to_owned(), |address| address.to_string()),
+        admin = %admin.map_or("none".to_owned(), |address| address.to_string()),
         transport = if setup.tls.is_some() { "HTTPS" } else { "plain HTTP" },
         "serving"
     );

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::open_demo;
+use super::{end_demo, open_demo};
 use crate::process::client::Client;
 
 /// The most that the page and all that it loads take, in bytes.
@@ -16,7 +16,7 @@ fn edit_with(wide: &str, narrow: &str) -> String {
 
 #[test]
 fn two_licenses_get_what_they_may_see() {
-    let Some((browser, server, site)) = open_demo("two_licenses_get_what_they_may_see", &[]) else { return };
+    let Some((browser, server, _site)) = open_demo("two_licenses_get_what_they_may_see", &[]) else { return };
     for (at, name) in [(1, "demo"), (2, "demo-oncology")] {
         assert_eq!(browser.text(&format!("//section[@class='license'][{at}]/h2")), name);
     }
@@ -44,8 +44,8 @@ fn two_licenses_get_what_they_may_see() {
     assert!(answer.status == 200 && answer.json()["next_sync_token"].is_string(), "{line}: {answer:?}");
 
     let loaded = browser.js(
-        "return performance.getEntriesByType('resource').filter(({name}) => !/v1|demo.json/.test(name))\
-         .concat(performance.getEntriesByType('navigation')).map(entry => [entry.name, entry.decodedBodySize])",
+        "return Object.entries(Object.fromEntries(performance.getEntriesByType('resource').filter(({name}) => !/v1|demo.json/.test(name))\
+         .concat(performance.getEntriesByType('navigation')).map(entry => [entry.name, entry.decodedBodySize])))",
         &[],
     );
     let loaded = loaded.as_array().unwrap();
@@ -54,7 +54,7 @@ fn two_licenses_get_what_they_may_see() {
     let own = format!("http://{}/", server.address);
     assert!(loaded.iter().all(|entry| entry[0].as_str().unwrap().starts_with(&own)), "from elsewhere: {loaded:?}");
     browser.expect_quiet_console(&[]);
-    drop(site);
+    end_demo(browser, server);
 }
 
 #[test]
@@ -69,9 +69,11 @@ fn an_edit_by_hand_is_shown_too() {
     });
     let import = lines.find(|line| line.contains(" import ")).expect("an import");
     let database = import.split_whitespace().find(|word| word.ends_with(".redb")).expect("a database").to_owned();
+    browser.wait_for("//p[contains(., 'Import a change')]");
     browser.wait_for("//p[contains(., 'Waiting for the next edit')]");
     let file = site.write("conferences.jsonl", r#"{"id": 127, "venue": "Hall 7"}"#);
     site.json(["import".as_ref(), file.as_os_str(), "--db".as_ref(), database.as_ref()]);
     browser.wait_for("//article[contains(., 'Another edit') and contains(., 'Hall 7')]");
     browser.expect_quiet_console(&[]);
+    end_demo(browser, server);
 }

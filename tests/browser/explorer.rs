@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use super::browser::Browser;
+use super::chromium::Browser;
 use crate::process::site::{SOON, Site, conferences_of_version, wait_until};
 
 /// The records of the site.

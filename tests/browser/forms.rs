@@ -1,7 +1,7 @@
 //! Phones and desktops, light and dark, by keyboard and to a screen reader.
 
-use super::browser::find_axe;
-use super::open_demo;
+use super::chromium::find_axe;
+use super::{end_demo, open_demo};
 
 const VIEWS: [&str; 12] = [
     "#/",
@@ -23,7 +23,7 @@ const ENTER: &str = "\u{e007}";
 
 #[test]
 fn every_view_fits_every_reader() {
-    let Some((browser, _server, _site)) = open_demo("every_view_fits_every_reader", &["--quiet-data"]) else { return };
+    let Some((browser, server, _site)) = open_demo("every_view_fits_every_reader", &["--quiet-data"]) else { return };
     let axe = find_axe();
     if axe.is_none() {
         eprintln!("the accessibility of the explorer is not looked at: MEDFEED_AXE does not name axe.min.js");
@@ -51,11 +51,12 @@ fn every_view_fits_every_reader() {
         assert_eq!(page, if dark { "rgb(20, 24, 28)" } else { "rgb(253, 253, 252)" });
     }
     browser.expect_quiet_console(&[400]);
+    end_demo(browser, server);
 }
 
 #[test]
 fn the_keyboard_suffices() {
-    let Some((browser, _server, _site)) = open_demo("the_keyboard_suffices", &["--quiet-data"]) else { return };
+    let Some((browser, server, _site)) = open_demo("the_keyboard_suffices", &["--quiet-data"]) else { return };
     browser.type_keys(TAB);
     browser.wait_for_js("the skip link is first", "return document.activeElement.className === 'skip'");
     browser.type_keys(ENTER);
@@ -74,4 +75,5 @@ fn the_keyboard_suffices() {
     browser.type_keys(&format!("esmo{ENTER}"));
     browser.wait_for("//h2[contains(., 'records') and not(contains(., 'more follow'))]");
     browser.wait_for_js("the reader stays in the form", "return document.activeElement.name === 'q'");
+    end_demo(browser, server);
 }

@@ -1,14 +1,16 @@
 //! The explorer in a real browser, where there is one: headless Chromium, served by the real program.
 //!
-//! `browser` drives it; the tests are laid out as the page's readers: `demo` (who tries it out), `explorer` (who pastes a
+//! `chromium` drives it; the tests are laid out as the page's readers: `demo` (who tries it out), `explorer` (who pastes a
 //! key), `forms` (phones and desktops, light and dark, by keyboard and to a screen reader).
 
-mod browser;
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "what is left out is told")]
+
+mod chromium;
 mod demo;
 mod explorer;
 mod forms;
 
-use self::browser::Browser;
+use self::chromium::Browser;
 use crate::process::site::{Server, Site};
 
 /// A demo, and its page in a browser.
@@ -20,4 +22,10 @@ fn open_demo(test: &str, options: &[&str]) -> Option<(Browser, Server, Site)> {
     browser.go(&format!("http://{}/", server.address));
     browser.wait_for("//h1[.='Two licenses, side by side']");
     Some((browser, server, site))
+}
+
+/// Ends a demo as its user does, so that it takes its temporary folder away.
+fn end_demo(browser: Browser, server: Server) {
+    drop(browser);
+    server.stop();
 }

@@ -39,12 +39,7 @@ fn cases() -> Vec<Case> {
             gzip(&zeros, 1_025),
             "journals.jsonl.gz:1: the file is too large: it holds more than 1073741824 bytes",
         ),
-        (
-            "zeros in a table",
-            "journals.csv.gz",
-            gzip(&zeros, 512),
-            "journals.csv.gz:1: the row is longer than 4194304 bytes",
-        ),
+        ("zeros in a table", "journals.csv.gz", gzip(&zeros, 512), "holds NUL bytes"),
         (
             "one line",
             "journals.jsonl.gz",
@@ -80,9 +75,9 @@ fn cases() -> Vec<Case> {
             "items",
             "journals.jsonl",
             format!("{{\"id\":1,\"organizations\":[0{}]}}", ",null".repeat(800_000)).into_bytes(),
-            "and 799001 more",
+            "800001 faults",
         ),
-        ("short rows", "journals.jsonl.gz", gzip("{\"id\":0}\n".repeat(MIB).as_bytes(), 1), "and 1047576 more"),
+        ("short rows", "journals.jsonl.gz", gzip("{\"id\":0}\n".repeat(MIB).as_bytes(), 1), "and 1,048,573 more"),
     ]
 }
 
@@ -119,9 +114,9 @@ fn bounds_can_be_raised() {
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
     let cases = [
-        ("--max-line-bytes", "MEDFEED_MAX_LINE_BYTES", "117", "118", 2),
-        ("--max-name-bytes", "MEDFEED_MAX_NAME_BYTES", "3", "4", 2),
-        ("--max-columns", "MEDFEED_MAX_COLUMNS", "1", "2", 2),
+        ("--max-line-bytes", "MEDFEED_MAX_LINE_BYTES", "117", "118", 1),
+        ("--max-name-bytes", "MEDFEED_MAX_NAME_BYTES", "3", "4", 1),
+        ("--max-columns", "MEDFEED_MAX_COLUMNS", "1", "2", 1),
         ("--max-rows", "MEDFEED_MAX_ROWS", "1", "2", 1),
         ("--max-file-bytes", "MEDFEED_MAX_FILE_BYTES", "237", "238", 1),
     ];

@@ -122,7 +122,7 @@ fn without_the_option_nothing_is_said() {
     {
         let answer = send(&server, method, target, &lines);
         assert_eq!(answer.status, status, "{method} {target}");
-        assert_eq!(headers(&answer, "access-control"), [String::new(); 0]);
+        assert!(headers(&answer, "access-control").is_empty(), "{answer:?}");
         assert!(!headers(&answer, "vary").join(" ").contains("Origin"));
     }
     server.stop();

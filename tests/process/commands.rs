@@ -226,8 +226,16 @@ fn imports_and_exports() {
             ("import same", 0, Out, "37 added"),
             ("import unknown", 1, OnErr, "holds nothing to import"),
             ("import unknown/rows.jsonl", 1, OnErr, "the name does not tell"),
-            ("import -", 1, OnErr, "needs --dataset and --format"),
-            ("import - --dataset journals", 1, OnErr, "go together"),
+            ("import -", 1, OnErr, "needs --dataset"),
+            ("import - --dataset journals", 0, OnErr, "holds no rows"),
+            ("import same --dataset journals", 1, OnErr, "same is a folder"),
+            ("import same --map Website=website", 1, OnErr, "there is no field `website`"),
+            ("import same --map Website", 2, OnErr, "such as 'Website=url'"),
+            ("template papers", 1, OnErr, "neither `conferences`"),
+            ("template tags", 0, Out, "id,type,name,category\n"),
+            ("template tags --format xlsx --json", 0, Out, "{\"file\":\"tags.xlsx\"}"),
+            ("template tags --format xlsx", 1, OnErr, "tags.xlsx"),
+            ("import tags.xlsx", 0, OnErr, "tags.xlsx[tags]: holds no rows"),
             ("import - --dataset papers --format csv", 2, OnErr, "papers"),
             ("import - --dataset journals --format csv", 0, OnErr, "holds no rows"),
             ("export out", 0, Out, "conferences.jsonl: 40 rows"),
@@ -236,6 +244,14 @@ fn imports_and_exports() {
             ("export out --format csv --json", 1, Out, "{\"error\":"),
             ("export table --format csv --json", 0, Out, "\"rows\":40"),
             ("export conferences.jsonl", 1, OnErr, "conferences.jsonl"),
+            ("export book.xlsx --format csv", 1, OnErr, "is named as a workbook"),
+            ("export book.xlsx", 0, Out, "book.xlsx: 40 rows"),
+            ("export book --format xlsx", 0, Out, "book/medfeed.xlsx: 40 rows"),
+            ("export book --format xlsx", 0, Out, "book/medfeed.xlsx: 40 rows"),
+            ("export book", 1, OnErr, "would import every row twice"),
+            ("export out --format xlsx", 1, OnErr, "would import every row twice"),
+            ("import book.xlsx --json", 0, Out, "\"unchanged\":40"),
+            ("import book --json", 0, Out, "\"unchanged\":40"),
             ("import out --json", 0, Out, "\"unchanged\":40"),
             ("import table --json", 0, Out, "\"unchanged\":40"),
         ],
@@ -400,6 +416,6 @@ fn the_history_tells_who_did_what() {
         assert!(commit["who"].as_str().unwrap().contains(&format!("(uid {uid}")), "{commit}");
     }
     let text = site.run(["log", "--limit", "2"]).stdout;
-    assert!(text.lines().count() == 2 && text.contains("license remove acme"), "{text}");
+    assert!(text.lines().count() == 3 && text.contains("license remove acme"), "{text}");
     assert!(!told.to_string().contains(&key) && !told.to_string().contains("mfk_"), "no key stands in the history");
 }

@@ -112,7 +112,7 @@ fn a_link_to_nowhere_is_told_until_an_import_fills_it() {
     let rows = site.write("conferences.jsonl", conferences_of_version(5, 0));
     let done = site.run(["import".as_ref(), rows.as_os_str()]);
     assert!(
-        done.code == Some(1) && done.stderr.contains("there is no folder ") && done.stderr.contains("missing folder`"),
+        done.code == Some(1) && done.stderr.contains("there is no folder ") && done.stderr.contains("mkdir -p"),
         "{done:?}"
     );
     fs::create_dir(site.path("missing folder")).unwrap();

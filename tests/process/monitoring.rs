@@ -293,3 +293,28 @@ fn the_log_tells_where_monitoring_is() {
     let log = server.stop_and_read();
     assert!(log.contains("stopping") && !log.contains("monitoring"), "nothing listens for monitoring: {log}");
 }
+
+#[test]
+fn a_loader_that_stands_still_falls_behind() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    site.license("all", "--dataset conferences");
+    let (id, key) = site.key("all", &[]);
+    let (server, mut admin) = serve_watched(&site, &[]);
+    let mut client = server.client(&key);
+    let token = client.get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();
+    client.get(&format!("/v1/conferences/changes?since={token}"));
+    let behind = format!("medfeed_feed_behind_seconds{{license=\"all\",key=\"{id}\",dataset=\"conferences\"}}");
+    assert_eq!(scrape(&mut admin)[&behind], 0.0);
+    // It asks for nothing more, while others write.
+    let mut version = 0;
+    wait_until_every(Duration::from_millis(300), "a loader that is behind", SOON, || {
+        version += 1;
+        site.import("conferences.jsonl", conferences_of_version(3, version));
+        (scrape(&mut admin)[&behind] >= 1.0).then_some(())
+    });
+    // A customer who left is behind nothing.
+    site.json(["key", "revoke", &id]);
+    wait_until("no figure of the revoked key", SOON, || (!scrape(&mut admin).contains_key(&behind)).then_some(()));
+    server.stop();
+}

@@ -289,7 +289,7 @@ fn search_everywhere(site: &Site) -> Secrets {
         for (number, issued) in keys.iter().enumerate() {
             use_key(&server, number + 1, issued, &mut secrets);
         }
-        for target in ["/metrics", "/livez", "/readyz", "/nothing"] {
+        for target in ["/", "/metrics", "/livez", "/readyz", "/nothing"] {
             secrets.are_not_in(target, &admin.get(target).body);
         }
         let mut anyone = Client::new(server.address, None);

@@ -78,5 +78,5 @@ fn a_port_in_use_is_told() {
     let mut told = String::new();
     second.child().stderr.take().unwrap().read_to_string(&mut told).unwrap();
     assert_eq!(status.code(), Some(1), "{told}");
-    assert!(told.contains(&address) && told.contains("listened on"), "{told}");
+    assert!(told.contains(&address) && told.contains("another server listens there"), "{told}");
 }

@@ -93,8 +93,8 @@ const MISSING: &[Wrong<'_>] = &[
     ("completions", 2, "for example: `medfeed completions bash"),
     ("serve --tls-cert chain.pem", 2, "--tls-cert chain.pem --tls-key key.pem`"),
     ("serve --listen", 2, "for example: `medfeed serve --listen "),
-    ("import -", 1, "needs --dataset and --format"),
-    ("import - --dataset journals", 1, "--dataset and --format go together"),
+    ("import -", 1, "needs --dataset, such as `- --dataset conferences`"),
+    ("show", 2, "for example: `medfeed show conferences 17`"),
     ("license remove acme", 1, "add --yes to go on without a question"),
     ("restore backup.redb", 1, "add --yes to go on without a question"),
 ];
@@ -119,7 +119,7 @@ const VALUES: &[Wrong<'_>] = &[
     ("import - --dataset journals --format json", 2, "write `jsonl`"),
     ("import data.csv --allow-removals some", 2, "write a whole number, such as 100"),
     ("import data.csv --max-rows 0", 2, "such as 2000000"),
-    ("export out --format xls", 2, "[possible values: jsonl, csv]"),
+    ("export out --format xls", 2, "[possible values: jsonl, csv, xlsx]"),
     ("log --limit ten", 2, "write a whole number, such as 20"),
     ("compact --wait soon", 2, "write a number and a unit: 90s, 5m, 24h, 7d"),
     ("compact --wait 30", 2, "write a number and a unit"),
@@ -155,7 +155,7 @@ const VALUES: &[Wrong<'_>] = &[
 /// Files, databases, licenses and keys that are not there, or not what they should be.
 const THINGS: &[Wrong<'_>] = &[
     ("import nowhere.csv", 1, "cannot read nowhere.csv: No such file or directory; check the path"),
-    ("import notes.txt", 1, "the name does not tell what the file holds; name it"),
+    ("import notes.txt", 1, "the name does not tell what the file holds; say it, such as `--dataset conferences`"),
     ("import empty-folder", 1, "holds nothing to import; its files must be named"),
     ("import conferences.csv", 1, "unknown column `nmae`; did you mean `name`?"),
     ("export notes.txt", 1, "notes.txt: File exists; a file of that name is there; choose another name"),

@@ -6,6 +6,7 @@ mod changes;
 mod clock;
 mod conferences;
 mod docs;
+mod explorer;
 mod exports;
 mod hidden;
 mod history;

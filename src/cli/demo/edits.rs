@@ -12,12 +12,12 @@ use std::time::Duration;
 use jiff::civil::Date;
 use serde_json::{Value, json};
 
-use super::{NARROW_AREA, SAMPLE};
+use super::sample::{NARROW_AREA, SAMPLE};
 use crate::api::SnapshotSource;
 use crate::cli::output::print_line;
 use crate::explorer::Demo;
 use crate::explorer::demo::DemoEdit;
-use crate::import::{self, Bounds, Options, Source};
+use crate::import::{self, Options, Reading, Source, Told};
 use crate::model::{Conference, ConferenceFields, Dataset, DateStatus, Id, ReferenceKind};
 use crate::serve::Watcher;
 use crate::serve::background::BackgroundTasks;
@@ -108,7 +108,7 @@ impl Curator {
         let Some(Planned { words, file, row, ids }) = self.plan(turn, &edit)? else { return Ok(None) };
         let path = self.folder.join(file);
         fs::write(&path, format!("{row}\n"))?;
-        let rows = import::read_sources(&Source::find(&[path], None)?, &Bounds::default(), &mut |_| {})?;
+        let rows = import::read_sources(&Source::find(&[path], Told::default())?, &Reading::default(), &mut |_| {})?;
         let merged = import::merge(rows, &edit, &Options::default())?;
         edit.apply(merged.batch)?;
         if edit.is_empty() {
@@ -232,4 +232,26 @@ fn rename_tag(round: usize, edit: &Edit<'_>) -> anyhow::Result<Option<Planned>> 
     let ids = linked.iter().filter(|(dataset, _)| *dataset == Dataset::Conferences).map(|(_, id)| id.get()).collect();
     let words = format!("The tag {kind}: {name} was renamed to {other}.");
     Ok(Some(Planned { words, file: "tags.jsonl", row: json!({"id": id, "name": other}), ids }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::load;
+    use super::*;
+
+    #[test]
+    fn edits_do_not_run_out() {
+        const ROUNDS: usize = 14;
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("demo.redb");
+        let wait = Duration::from_secs(30);
+        let sample = load(folder.path(), &database, wait).unwrap();
+        let mut curator = Curator::new(&database, folder.path().join("edit"), wait, sample.conference_id).unwrap();
+        for turn in 0..ROUNDS * ROUND {
+            let (edit, _) = curator.edit().unwrap().unwrap_or_else(|| panic!("turn {turn} edits nothing"));
+            assert!(!edit.ids.is_empty() && !edit.ids.contains(&sample.conference_id.get()), "turn {turn}: {edit:?}");
+        }
+        let left = Writer::open(&database, wait).unwrap().snapshot().unwrap();
+        assert_eq!(left.dataset_state(Dataset::Conferences).records, sample.conferences, "what was removed came back");
+    }
 }

@@ -1,48 +1,27 @@
 //! `medfeed demo`: serves real records from a temporary database, with licenses and keys, while a curator edits them.
 
 mod edits;
+mod sample;
 
 use std::net::SocketAddr;
-use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::Args;
 use tokio::net::TcpListener;
 
 use self::edits::Curator;
+use self::sample::{NARROW_AREA, Sample, load};
 use super::arguments::parse_listen;
 use super::common::Common;
 use super::output::{note, print_line};
 use super::serve::{LogArgs, NO_RUNTIME, cannot_listen};
 use crate::api::Settings;
 use crate::explorer::Demo;
-use crate::explorer::demo::DemoLicense;
-use crate::import::{self, Bounds, Options, Source};
-use crate::model::{ConferenceFields, Dataset, Id, Scope};
-use crate::query::feed::token_now;
 use crate::serve::address::TrustedProxies;
 use crate::serve::{Limits, Setup, Watcher, run_to_end, serve};
-use crate::store::write::licensing::KeySettings;
-use crate::store::{StoreError, Writer};
-use crate::token::Sealer;
-use crate::view::View;
-
-/// The sample data of the folder `data`, embedded in the program.
-const SAMPLE: [(&str, &[u8]); 4] = [
-    ("organizations.csv", include_bytes!("../../../data/organizations.csv")),
-    ("tags.csv", include_bytes!("../../../data/tags.csv")),
-    ("journals.csv", include_bytes!("../../../data/journals.csv")),
-    ("conferences.jsonl", include_bytes!("../../../data/conferences.jsonl")),
-];
-
-/// The therapy area of the second, narrower license.
-const NARROW_AREA: &str = "Oncology";
-
-const FULL_LICENSE: &str = "demo";
-const NARROW_LICENSE: &str = "demo-oncology";
 
 /// Arguments of `medfeed demo`.
 #[derive(Debug, Args)]
@@ -60,16 +39,6 @@ pub(super) struct DemoArgs {
     log: LogArgs,
 }
 
-/// What the printed commands need.
-struct Sample {
-    full_key: String,
-    narrow_key: String,
-    conferences: u64,
-    journals: u64,
-    conference_id: Id,
-    token: String,
-}
-
 pub(super) fn run(common: &Common, args: DemoArgs) -> anyhow::Result<ExitCode> {
     let log = args.log.start("warn")?;
     // The folder and its database are removed when the program ends.
@@ -81,7 +50,7 @@ pub(super) fn run(common: &Common, args: DemoArgs) -> anyhow::Result<ExitCode> {
         let listener = listen(args.listen).await?;
         let url = format!("http://{}", listener.local_addr()?);
         let mut settings = Settings::of(&url);
-        let demo = Arc::new(Demo::new(sample.licenses()));
+        let demo = Arc::new(Demo::new(sample.licenses(), !args.quiet_data));
         settings.demo = Some(Arc::clone(&demo));
         let program = std::env::current_exe()?;
         let commands = format!("{} --db {}", program.display(), database.display());
@@ -127,16 +96,6 @@ fn open_browser(url: &str) {
     }
 }
 
-impl Sample {
-    /// What the explorer is told.
-    fn licenses(&self) -> Vec<DemoLicense> {
-        let narrow = format!("the conferences in {NARROW_AREA}, and no journal");
-        [(FULL_LICENSE, "everything".to_owned(), &self.full_key), (NARROW_LICENSE, narrow, &self.narrow_key)]
-            .map(|(name, shows, key)| DemoLicense { name, shows, key: key.clone() })
-            .into()
-    }
-}
-
 async fn listen(asked: Option<SocketAddr>) -> anyhow::Result<TcpListener> {
     if let Some(address) = asked {
         return TcpListener::bind(address).await.map_err(|error| cannot_listen(address, error));
@@ -145,60 +104,6 @@ async fn listen(asked: Option<SocketAddr>) -> anyhow::Result<TcpListener> {
         Ok(listener) => Ok(listener),
         Err(_) => TcpListener::bind("127.0.0.1:0").await.context("no port of 127.0.0.1 can be listened on"),
     }
-}
-
-fn load(folder: &Path, database: &Path, wait: Duration) -> anyhow::Result<Sample> {
-    let files = folder.join("data");
-    std::fs::create_dir(&files)?;
-    for (name, content) in SAMPLE {
-        std::fs::write(files.join(name), content)?;
-    }
-    let sources = Source::find(&[files], None)?;
-    let rows = import::read_sources(&sources, &Bounds::default(), &mut |_| {})?;
-    let writer = Writer::open_or_create(database, wait)?;
-    let mut edit = writer.begin()?;
-    let merged = import::merge(rows, &edit, &Options::default())?;
-    edit.apply(merged.batch)?;
-    edit.describe("the sample data");
-    edit.commit()?;
-
-    let mut edit = writer.begin()?;
-    let datasets = || Dataset::ALL.into_iter().collect();
-    let full = Scope { datasets: datasets(), therapy_areas: None, countries: None, years: None };
-    let narrow = Scope {
-        datasets: [Dataset::Conferences].into(),
-        therapy_areas: Some([NARROW_AREA.to_owned()].into()),
-        countries: None,
-        years: None,
-    };
-    edit.set_license(FULL_LICENSE, full, None)?;
-    edit.set_license(NARROW_LICENSE, narrow, None)?;
-    let (full_key, _) = edit.create_key(FULL_LICENSE, KeySettings::default())?;
-    let (narrow_key, _) = edit.create_key(NARROW_LICENSE, KeySettings::default())?;
-    edit.describe("the licenses and keys of the demo");
-    edit.commit()?;
-
-    let snapshot = writer.snapshot()?;
-    let mut conference_id = Id::MIN;
-    snapshot.for_each_record::<ConferenceFields, StoreError>(|record, _, _| {
-        if record.fields().abbv.as_deref() == Some("ASCO") {
-            conference_id = record.id();
-        }
-        Ok(())
-    })?;
-    let license = snapshot.find_license_named(FULL_LICENSE).context("the license that was just made is not there")?;
-    let Ok(view) = View::open(&snapshot, license, Dataset::Conferences) else {
-        bail!("the demo's license shows nothing")
-    };
-    let token = Sealer::new(snapshot.secret()).seal_sync_token(&token_now(&view)?);
-    Ok(Sample {
-        full_key: full_key.reveal().to_owned(),
-        narrow_key: narrow_key.reveal().to_owned(),
-        conferences: snapshot.dataset_state(Dataset::Conferences).records,
-        journals: snapshot.dataset_state(Dataset::Journals).records,
-        conference_id,
-        token,
-    })
 }
 
 fn introduce(url: &str, commands: &str, sample: &Sample, curating: bool) -> String {

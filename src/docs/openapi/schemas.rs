@@ -120,16 +120,13 @@ fn field_schema(field: &FieldDoc) -> Value {
 }
 
 fn make_nullable(schema: &mut Value) {
-    if schema.get("$ref").is_some() {
+    // Beside its values, since an enumeration names all that it takes.
+    if schema.get("$ref").is_some() || schema.get("enum").is_some() {
         *schema = json!({"anyOf": [schema.take(), {"type": "null"}]});
         return;
     }
     let base = schema["type"].take();
     schema["type"] = json!([base, "null"]);
-    // An enumeration names null among its values, or else it would forbid it.
-    if let Some(values) = schema.get_mut("enum").and_then(Value::as_array_mut) {
-        values.push(Value::Null);
-    }
 }
 
 /// An object with these properties, all of them always there. Others may be added within v1.

@@ -4,7 +4,7 @@ use super::issn::signs;
 use super::rule::RowRule;
 use super::spellings::Vocabulary;
 use super::texts::is_placeholder;
-use super::twins::{Trait, comparable};
+use super::twins::{Alike, Trait, comparable};
 use super::{dates, numbers};
 use crate::model::reference::ReferenceFields;
 use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields};
@@ -30,7 +30,7 @@ fn name_trait(rule: &'static str, name: &str, more: &str, message: &'static str)
         rule,
         field: "name",
         key: format!("{key} {more}"),
-        name: None,
+        alike: None,
         value: name.to_owned(),
         message,
     })
@@ -52,22 +52,13 @@ impl Linted for ConferenceFields {
         let mut traits: Vec<Trait> = name.into_iter().collect();
         if let Some(start) = self.start_date {
             let city = self.city.as_deref().map(comparable).unwrap_or_default();
-            let abbv = self.abbv.as_deref().map(comparable).filter(|abbv| !abbv.is_empty());
-            traits.extend(abbv.map(|abbv| Trait {
-                rule: "same_meeting",
-                field: "abbv",
-                key: format!("{start} {city} {abbv}"),
-                name: None,
-                value: self.abbv.clone().unwrap_or_default(),
-                message: "begins on the same day in the same city as {}, with the same abbreviation; remove one of them, or correct them",
-            }));
             traits.push(Trait {
                 rule: "same_meeting",
                 field: "name",
                 key: format!("{start} {city}"),
-                name: Some(self.name().to_owned()),
+                alike: Some(Alike { name: self.name().to_owned(), abbv: self.abbv.clone() }),
                 value: self.name().to_owned(),
-                message: "begins on the same day in the same city as {}, which has nearly the same name; remove one of them, or correct them",
+                message: "begins on the same day in the same city as {}, of nearly the same name or abbreviation; remove one of them, or correct them",
             });
         }
         traits
@@ -91,7 +82,7 @@ impl Linted for JournalFields {
                 rule: "issn_twice",
                 field,
                 key: signs(issn.as_deref()?)?,
-                name: None,
+                alike: None,
                 value: issn.clone()?,
                 message: "is also an ISSN of {}; give each journal and edition its own, or remove one of the journals",
             })

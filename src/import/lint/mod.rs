@@ -160,6 +160,15 @@ impl Findings {
 
     fn into_vec(self) -> Vec<Finding> {
         let Findings { mut kept, counts } = self;
+        let mut files: Vec<Option<String>> = Vec::new();
+        for finding in &kept {
+            if !files.contains(&finding.file) {
+                files.push(finding.file.clone());
+            }
+        }
+        kept.sort_by_cached_key(|finding| {
+            (files.iter().position(|file| *file == finding.file), finding.line, finding.kind, finding.id)
+        });
         kept.extend(counts.into_iter().filter(|(_, count)| *count > MAX_KEPT).map(|(rule, count)| {
             let message = format!("{} more like those of the rule `{rule}` above", count - MAX_KEPT);
             Finding { message, ..Finding::default() }.of_rule(rule)

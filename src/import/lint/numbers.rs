@@ -52,7 +52,8 @@ mod tests {
     #[test]
     fn numbers_that_no_journal_has_are_found() {
         let number = |value: f64| Number::try_from(value).ok();
-        let cases: [(&str, fn(&mut JournalFields, Option<Number>), f64, &str); 7] = [
+        type Set = fn(&mut JournalFields, Option<Number>);
+        let cases: [(&str, Set, f64, &str); 7] = [
             ("usual", |journal, value| journal.impact_factor = value, 503.1, ""),
             ("a lost point", |journal, value| journal.impact_factor = value, 4_250.0, "unlikely_number"),
             ("cents", |journal, value| journal.publishing.apc_usd = value, 385_000.0, "unlikely_number"),

@@ -1,7 +1,7 @@
 //! Words that licenses and filters compare exactly: two spellings of one split what belongs together.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::rule::{Hit, Place};
 use super::texts::{is_placeholder, tidy};
@@ -60,9 +60,12 @@ struct Candidate<'a> {
     rank: (bool, bool, usize, bool),
 }
 
+/// Licenses name it, so many rows have it, the database had it, it is known.
+type ByNumber = (bool, usize, bool, bool);
+
 impl Candidate<'_> {
     /// The rank among words that only look alike: there the rarer one is the mistake, wherever it stands.
-    fn by_number(&self) -> (bool, usize, bool, bool) {
+    fn by_number(&self) -> ByNumber {
         let (licensed, stored, total, known) = self.rank;
         (licensed, total, stored, known)
     }
@@ -101,7 +104,7 @@ impl Spellings {
     pub fn judge(&self, licenses: &[License], all: bool, found: &mut dyn FnMut(&Place, Hit)) {
         let judge = Judge::new(self, licenses, all);
         // Comparing each with each takes time in the product of their numbers.
-        let mut budget = 2_000_000_usize;
+        let mut budget = 20_000_000_usize;
         for (word, uses) in &self.seen {
             let Some(place) = uses.first.as_ref().filter(|_| !is_placeholder(self.vocabulary.field, word)) else {
                 continue;
@@ -113,6 +116,9 @@ impl Spellings {
         }
     }
 }
+
+/// The longest word that is compared with others, since comparing takes time in the product of the lengths.
+const MAX_WORD_BYTES: usize = 200;
 
 /// What words are judged by.
 struct Judge<'a> {
@@ -127,7 +133,8 @@ struct Judge<'a> {
     has_stored: bool,
     /// The best word of each comparable form, of those that are seen or licensed.
     best: HashMap<String, Candidate<'a>>,
-    known: HashSet<String>,
+    /// The vocabulary's own words, by their comparable form.
+    known: HashMap<String, &'static str>,
     /// Whether most words are known, so that an unknown one is worth a look.
     mostly_known: bool,
 }
@@ -135,7 +142,8 @@ struct Judge<'a> {
 impl<'a> Judge<'a> {
     fn new(spellings: &'a Spellings, licenses: &'a [License], all: bool) -> Judge<'a> {
         let Spellings { vocabulary, seen } = spellings;
-        let known: HashSet<String> = vocabulary.known.iter().map(|word| (vocabulary.comparable)(word)).collect();
+        let known: HashMap<String, &str> =
+            vocabulary.known.iter().map(|word| ((vocabulary.comparable)(word), *word)).collect();
         let mut licensed: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         let mut restricted = Vec::new();
         for license in licenses {
@@ -159,7 +167,7 @@ impl<'a> Judge<'a> {
         let mut known_count = 0;
         for word in seen.keys().map(String::as_str).chain(judge.licensed.keys().copied().collect::<Vec<_>>()) {
             let key = (vocabulary.comparable)(word);
-            known_count += usize::from(seen.contains_key(word) && judge.known.contains(&key));
+            known_count += usize::from(seen.contains_key(word) && judge.known.contains_key(&key));
             let candidate = judge.candidate(word);
             let best = judge.best.entry(key).or_insert(candidate);
             // Of equals the later one in the order of code points: small letters come after capitals.
@@ -188,7 +196,7 @@ impl<'a> Judge<'a> {
         let key = comparable(word);
         let best = self.best.get(&key).copied();
         let own = self.candidate(word);
-        let is_known = self.known.contains(&key) || own.rank.0;
+        let is_known = self.known.contains_key(&key) || own.rank.0;
         if let Some(parts) = self.parts(word, uses).filter(|_| !is_known && is_of_run(word)) {
             let message = format!(
                 "is one text with several: {}{}{}; in CSV write `{}`, in JSON one text each",
@@ -202,9 +210,9 @@ impl<'a> Judge<'a> {
         if let Some(best) = best.filter(|best| best.word != word) {
             return is_of_run(best.word).then(|| (*spelling, self.message("is another spelling of", best.word, uses)));
         }
-        let tidied = tidy(word);
+        let tidied = tidy(tidy(word).trim_matches([';', ',', '|', '/', '"']));
         if tidied != word && !own.rank.0 && is_of_run(word) {
-            let message = format!("has blanks that do not belong to it{}; write `{tidied}`", rows(uses));
+            let message = format!("has blanks or signs that do not belong to it{}; write `{tidied}`", rows(uses));
             return Some((spelling, message));
         }
         if is_known {
@@ -263,6 +271,9 @@ impl<'a> Judge<'a> {
     fn parts(&self, word: &str, uses: &Uses) -> Option<Vec<String>> {
         // These separate nothing else.
         const SURE: &[&str] = &[";", "|", "\n", "\t"];
+        if word.len() > MAX_WORD_BYTES {
+            return None;
+        }
         for separator in self.vocabulary.separators.iter().filter(|separator| word.contains(**separator)) {
             let parts: Vec<&str> = word.split(separator).map(str::trim).filter(|part| !part.is_empty()).collect();
             if parts.is_empty() {
@@ -273,7 +284,7 @@ impl<'a> Judge<'a> {
             for part in &parts {
                 let key = (self.vocabulary.comparable)(part);
                 let best = self.best.get(&key).filter(|best| best.word != word);
-                let by_itself = self.vocabulary.known.iter().find(|known| (self.vocabulary.comparable)(known) == key);
+                let by_itself = self.known.get(&key);
                 // A text that more rows have than any of its parts is a word of its own.
                 let is_rare = best.is_none_or(|best| best.rank.0 || best.rank.2 >= uses.total());
                 known += usize::from((best.is_some() || by_itself.is_some()) && is_rare);
@@ -291,26 +302,24 @@ impl<'a> Judge<'a> {
     fn nearest(&self, key: &str, own: Candidate<'_>, budget: &mut usize) -> Option<&str> {
         let length = key.chars().count();
         let max = match length {
-            0..5 => return None,
+            0..5 | MAX_WORD_BYTES.. => return None,
             5..9 => 1,
             _ => 2,
         };
         let digits = |key: &str| key.chars().filter(char::is_ascii_digit).collect::<String>();
-        let mut nearest: Option<(Reverse<usize>, (bool, usize, bool, bool), &str)> = None;
+        let mut nearest: Option<(Reverse<usize>, ByNumber, &str)> = None;
         let seen = self.best.iter().map(|(key, candidate)| (key.as_str(), *candidate));
-        let known: Vec<(String, Candidate<'_>)> = (self.vocabulary.known.iter())
-            .map(|word| ((self.vocabulary.comparable)(word), Candidate { word, rank: (false, false, 0, true) }))
-            .filter(|(key, _)| !self.best.contains_key(key) && own.rank.2 < 10)
-            .collect();
-        for (other, candidate) in seen.chain(known.iter().map(|(key, candidate)| (key.as_str(), *candidate))) {
-            let is_known = self.known.contains(other);
+        *budget = budget.checked_sub(self.best.len() + self.known.len())?;
+        let known = self.known.iter().filter(|(key, _)| own.rank.2 < 10 && !self.best.contains_key(*key));
+        let known = known.map(|(key, word)| (key.as_str(), Candidate { word, rank: (false, false, 0, true) }));
+        for (other, candidate) in seen.chain(known) {
+            let is_known = self.known.contains_key(other);
             if other == key
                 || other.chars().count().abs_diff(length) > max
                 || !(is_known || candidate.by_number() > own.by_number())
             {
                 continue;
             }
-            *budget = budget.checked_sub(1)?;
             let distance = strsim::damerau_levenshtein(key, other);
             if distance > max || digits(key) != digits(other) {
                 continue;

@@ -14,12 +14,32 @@ pub(in crate::import) struct Trait {
     pub field: &'static str,
     /// Equal in twins.
     pub key: String,
-    /// If given, it must be alike in twins too.
-    pub name: Option<String>,
+    /// If given, the names must be alike in twins too.
+    pub alike: Option<Alike>,
     /// What to show of it.
     pub value: String,
     /// What is the matter, and what to do about it. `{}` stands for the other row.
     pub message: &'static str,
+}
+
+/// The names of a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::import) struct Alike {
+    pub name: String,
+    pub abbv: Option<String>,
+}
+
+impl Alike {
+    /// Whether two rows have nearly one name, one abbreviation, or one's abbreviation for a name.
+    fn is_like(&self, other: &Alike) -> bool {
+        let abbv = |of: &Alike| of.abbv.as_deref().map(comparable).filter(|abbv| abbv.len() > 2);
+        let names = |of: &Alike, abbv: &Option<String>| {
+            let is_it = |word: &str| abbv.as_ref().is_some_and(|abbv| comparable(word) == *abbv);
+            of.name.split([' ', '-']).any(is_it)
+        };
+        let (one, two) = (abbv(self), abbv(other));
+        one.is_some() && one == two || names(self, &two) || names(other, &one) || are_alike(&self.name, &other.name)
+    }
 }
 
 /// A row that has a trait.
@@ -28,7 +48,7 @@ struct Bearer {
     row: (&'static str, u64),
     field: &'static str,
     value: String,
-    name: Option<String>,
+    alike: Option<Alike>,
     /// Whether the run brings it in.
     is_new: bool,
 }
@@ -74,14 +94,14 @@ impl Twins {
     ) {
         let mut is_told = false;
         for this in traits {
-            let was_there = |old: &Trait| (old.rule, &old.key, &old.name) == (this.rule, &this.key, &this.name);
+            let was_there = |old: &Trait| (old.rule, &old.key, &old.alike) == (this.rule, &this.key, &this.alike);
             let is_new = !stays && !before.iter().any(was_there);
             let key = (this.rule, this.key.clone());
             let others = self.seen.get(&key).map(Vec::as_slice).unwrap_or_default();
             let is_twin = |other: &&Bearer| {
                 (is_new || other.is_new)
-                    && match (&this.name, &other.name) {
-                        (Some(one), Some(other)) => are_alike(one, other),
+                    && match (&this.alike, &other.alike) {
+                        (Some(one), Some(other)) => one.is_like(other),
                         _ => true,
                     }
             };
@@ -105,9 +125,15 @@ impl Twins {
                 found(at, Hit { rule: this.rule, field: field.to_owned(), value: Some(value.clone()), message });
                 is_told = true;
             }
-            if !stays && others.len() < MAX_COMPARED && (this.name.is_some() || others.is_empty()) {
-                let bearer =
-                    Bearer { place: place.clone(), row, field: this.field, value: this.value, name: this.name, is_new };
+            if !stays && others.len() < MAX_COMPARED && (this.alike.is_some() || others.is_empty()) {
+                let bearer = Bearer {
+                    place: place.clone(),
+                    row,
+                    field: this.field,
+                    value: this.value,
+                    alike: this.alike,
+                    is_new,
+                };
                 self.seen.entry(key).or_default().push(bearer);
             }
         }
@@ -117,6 +143,26 @@ impl Twins {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_abbreviation_stands_for_a_name() {
+        let of = |(name, abbv): (&str, &str)| Alike {
+            name: name.to_owned(),
+            abbv: Some(abbv.to_owned()).filter(|abbv| !abbv.is_empty()),
+        };
+        let long = ("European Society for Medical Oncology Congress", "ESMO");
+        let cases = [
+            (long, ("ESMO Congress 2026", ""), true),
+            (long, ("Madrid Congress", "ESMO"), true),
+            (long, ("European Breast Cancer Conference", "EBCC"), false),
+            (long, ("ESMOS Congress", ""), false),
+            (("A and B", "A"), ("C for A", ""), false),
+        ];
+        for (one, other, expected) in cases {
+            assert_eq!(of(one).is_like(&of(other)), expected, "{one:?} {other:?}");
+            assert_eq!(of(other).is_like(&of(one)), expected, "{other:?} {one:?}");
+        }
+    }
 
     #[test]
     fn names_that_differ_by_a_slip_are_alike() {

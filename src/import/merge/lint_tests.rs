@@ -51,6 +51,10 @@ fn likely_mistakes_are_told() {
             "200,A,2026,Haematology,France,,",
             "`Haematology` - is another spelling of `Hematology` (1 row); licenses and filters tell them apart",
         ),
+        (
+            "200,A,2026,Surgery;,France,,",
+            "`Surgery;` - has blanks or signs that do not belong to it (1 row); write `Surgery`",
+        ),
         // Cardiology is only licensed, and Hepatology only known.
         (
             "200,A,2026,Cardiolgy,France,,",

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use super::*;
-use crate::import::{Bounds, Source, read_sources};
+use crate::import::{Reading, Source, Told, read_sources};
 use crate::model::reference::{Referenced, References};
 use crate::model::{Curated, Fields, Id, License, RecordFields, ReferenceKind, Timestamp, flat, json};
 
@@ -77,7 +77,7 @@ pub(super) fn run(world: &World, files: &str, options: Options) -> Result<Merged
         fs::write(&path, content.lines().map(|line| format!("{}\n", line.trim_start())).collect::<String>()).unwrap();
         paths.push(path);
     }
-    let rows = read_sources(&Source::find(&paths, None).unwrap(), &Bounds::default(), &mut |_| {}).unwrap();
+    let rows = read_sources(&Source::find(&paths, Told::default()).unwrap(), &Reading::default(), &mut |_| {}).unwrap();
     merge(rows, world, &options).map_err(|refusal| match refusal {
         // Without the folder, which has another name each time.
         Refusal::BadRows(bad) => {
@@ -258,7 +258,7 @@ fn runs_are_judged_on_the_state_after_them() {
         ("# conferences.csv\nid,name\n10,\n", "conferences.csv:2: name: is required"),
         ("# conferences.csv\nid,name\n10,A\n10,A\n", "conferences.csv:3: id: `10` - stands twice"),
         // One mistake is reported once.
-        ("# conferences.csv\nid,start_date,start_date_status\n10,2026-5-29,confirmed\n", "conferences.csv:2: start_date: `2026-5-29` - write a date as YYYY-MM-DD, such as 2026-03-15"),
+        ("# conferences.csv\nid,start_date,start_date_status\n10,2026-05,confirmed\n", "conferences.csv:2: start_date: `2026-05` - write a date as YYYY-MM-DD, such as 2026-03-15"),
         ("# organizations.jsonl\n{\"id\":4,\"name\":\"N\",\"url\":5}\n# journals.jsonl\n{\"id\":20,\"organizations\":[\"N\",4]}\n", "organizations.jsonl:1: url: `5` - is a number; write a text in quotes"),
         // Warnings.
         ("# conferences.csv\nid,country\n10,USA\n11,U.S.A.\n", "country: `U.S.A.` - is another spelling of `United States` (1 row)"),
@@ -334,9 +334,9 @@ fn what_the_service_gives_out_changes_nothing() {
         "formula",
         "placeholder",
         "placeholder",
+        "area_spelling",
         "placeholder",
         "unlikely_number",
-        "area_spelling",
     ];
     assert_eq!(rules, expected);
     apply(&mut world, merged.batch);
@@ -347,7 +347,8 @@ fn what_the_service_gives_out_changes_nothing() {
     for (stem, (ending, content)) in conferences.into_iter().chain(journals) {
         let path = folder.path().join(format!("{stem}.{ending}"));
         fs::write(&path, &content).unwrap();
-        let rows = read_sources(&Source::find(&[path], None).unwrap(), &Bounds::default(), &mut |_| {}).unwrap();
+        let rows =
+            read_sources(&Source::find(&[path], Told::default()).unwrap(), &Reading::default(), &mut |_| {}).unwrap();
         let Merged { batch, warnings } = merge(rows, &world, &Options { replace: true, ..Options::default() }).unwrap();
         assert!(warnings.is_empty(), "{warnings:?}");
         assert_eq!(batch.conferences.len() + batch.journals.len(), if stem == "conferences" { 3 } else { 2 });

@@ -27,6 +27,8 @@ use super::host::is_own;
 
 /// The time limit for a request's head.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the page may take to make.
+const PAGE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The page needs its style and nothing else.
 const PAGE_POLICY: &str =
     "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -112,7 +114,15 @@ async fn answer(subject: Arc<Subject>, hosts: &[String], request: http::request:
 
 /// The page, made in a thread that may wait: it reads the history and the files of other servers.
 async fn page_of(subject: Arc<Subject>) -> (StatusCode, &'static str, String) {
-    match tokio::task::spawn_blocking(move || page::render(&subject)).await {
+    let made = tokio::task::spawn_blocking(move || page::render(&subject));
+    let Ok(made) = tokio::time::timeout(PAGE_TIMEOUT, made).await else {
+        return (
+            StatusCode::SERVICE_UNAVAILABLE,
+            TEXT,
+            "the page waits for the disk, which does not answer\n".to_owned(),
+        );
+    };
+    match made {
         Ok(Ok(page)) => (StatusCode::OK, "text/html; charset=utf-8", page),
         Ok(Err(error)) => {
             tracing::error!(%error, "the operators' page cannot be made");

@@ -168,7 +168,7 @@ pub fn render(subject: &Subject) -> Result<String, PageError> {
             unusable_keys += 1;
         }
     }
-    keys.sort_by(|one, other| other.behind_s.cmp(&one.behind_s));
+    keys.sort_by_key(|key| std::cmp::Reverse(key.behind_s));
     let more_keys = keys.len().saturating_sub(MAX_ROWS);
     keys.truncate(MAX_ROWS);
     let all_licenses = published.list_licenses();
@@ -331,7 +331,7 @@ fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3 + 1);
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);

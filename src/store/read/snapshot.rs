@@ -53,19 +53,6 @@ struct Licensed {
     witnesses: [Option<CommitPoint>; 2],
 }
 
-/// A commit as the history tells of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CommitEntry {
-    /// Its last seq.
-    pub seq: u64,
-    /// When its writing began.
-    pub time: Timestamp,
-    /// The user who made it.
-    pub who: String,
-    /// What was done; empty where nobody said.
-    pub what: String,
-}
-
 type Table<K, V> = ReadOnlyTable<K, V>;
 
 /// One committed state. Cheap to share, valid as long as it lives; it pins the pages of its state in the file, so it
@@ -79,7 +66,7 @@ pub struct Snapshot {
     licenses: HashMap<LicenseId, Licensed>,
     keys: HashMap<KeyHash, Arc<KeyRecord>>,
     /// What is sealed of each feed.
-    feeds: HashMap<FeedId, FeedHead>,
+    pub(super) feeds: HashMap<FeedId, FeedHead>,
     /// How many rows other tables hold.
     counts: TableCounts,
     references: OnceLock<Arc<References>>,
@@ -87,13 +74,13 @@ pub struct Snapshot {
     /// Held while a feed is read into memory, so that many who wait for it read it once.
     building: Mutex<()>,
     record_cache: Arc<RecordCache>,
-    commits: Table<u64, &'static [u8]>,
-    records: Table<(u8, u64), &'static [u8]>,
+    pub(super) commits: Table<u64, &'static [u8]>,
+    pub(super) records: Table<(u8, u64), &'static [u8]>,
     organizations: Table<u64, &'static [u8]>,
     tags: Table<u64, &'static [u8]>,
-    log: Log,
-    feed_entries: Table<(u64, u64), (u64, u64)>,
-    feed_records: Table<(u64, u64), (u64, u64)>,
+    pub(super) log: Log,
+    pub(super) feed_entries: Table<(u64, u64), (u64, u64)>,
+    pub(super) feed_records: Table<(u64, u64), (u64, u64)>,
 }
 
 impl std::fmt::Debug for Snapshot {
@@ -492,20 +479,6 @@ impl Snapshot {
             return Err(StoreError::damaged("commits", detail));
         }
         Ok(CommitPoint { seq: row.last_seq, time: row.time, lineage: row.lineage })
-    }
-
-    /// The commits after a seq, at most so many, the newest first.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub fn list_commits(&self, after: u64, limit: usize) -> Result<Vec<CommitEntry>, StoreError> {
-        let rows = self.commits.range(after.saturating_add(1)..)?.rev().take(limit);
-        rows.map(|entry| {
-            let (seq, bytes) = entry?;
-            let CommitRow { time, last_seq: seq, who, what, .. } = unseal_commit(seq.value(), bytes.value())?;
-            Ok(CommitEntry { seq, time, who, what })
-        })
-        .collect()
     }
 
     /// Whether the commit of a seq is part of this history.

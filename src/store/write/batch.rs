@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::model::reference::ReferenceFields;
 use crate::model::{
     Conference, Curated, Dataset, Id, Journal, License, Organization, RecordFields, ReferenceKind, References, Tag,
 };
@@ -50,6 +51,33 @@ pub trait Curation {
 
     /// All licenses, by name.
     fn licenses(&self) -> &[License];
+}
+
+/// Hears of each row that a batch adds, changes or removes, for showing it.
+pub trait Onlooker {
+    /// An organization or tag differs from the stored one.
+    fn reference<F: ReferenceFields>(&mut self, before: Option<&Curated<F>>, after: Option<&Curated<F>>);
+
+    /// A record differs from the stored one, or what it links does. `references` are those after the batch.
+    fn record<F: RecordFields>(
+        &mut self,
+        before: Option<&Curated<F>>,
+        after: Option<&Curated<F>>,
+        references: &References,
+    );
+}
+
+/// Nobody looks.
+impl Onlooker for () {
+    fn reference<F: ReferenceFields>(&mut self, _before: Option<&Curated<F>>, _after: Option<&Curated<F>>) {}
+
+    fn record<F: RecordFields>(
+        &mut self,
+        _before: Option<&Curated<F>>,
+        _after: Option<&Curated<F>>,
+        _references: &References,
+    ) {
+    }
 }
 
 /// The numbers of rows of one kind by what was done with them.

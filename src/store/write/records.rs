@@ -16,7 +16,7 @@ use crate::store::format::codec::{RecordRow, hash, seal};
 use crate::store::format::feed::FeedEntry;
 use crate::store::format::rows::find_record;
 use crate::store::format::tables;
-use crate::store::write::batch::{Batch, Counts, Curation, LicenseEffect, Outcome};
+use crate::store::write::batch::{Batch, Counts, Curation, LicenseEffect, Onlooker, Outcome};
 use crate::store::write::edit::Edit;
 use crate::store::write::feeds::{self, FeedChange};
 use crate::store::write::insert::insert_rows;
@@ -36,6 +36,14 @@ impl Edit<'_> {
     /// # Errors
     /// When the database cannot be read or written. The edit must be dropped then.
     pub fn apply(&mut self, batch: Batch) -> Result<Outcome, StoreError> {
+        self.apply_before(batch, &mut ())
+    }
+
+    /// Applies a batch while somebody looks on.
+    ///
+    /// # Errors
+    /// As [`Edit::apply`].
+    pub fn apply_before(&mut self, batch: Batch, onlooker: &mut impl Onlooker) -> Result<Outcome, StoreError> {
         let mut outcome = Outcome::default();
         let mut touched = BTreeSet::new();
         let mut changed = Vec::new();
@@ -44,8 +52,9 @@ impl Edit<'_> {
             |all| &mut all.organizations,
             batch.organizations,
             &mut changed,
+            onlooker,
         )?;
-        outcome.tags = self.apply_references(tables::TAGS, |all| &mut all.tags, batch.tags, &mut changed)?;
+        outcome.tags = self.apply_references(tables::TAGS, |all| &mut all.tags, batch.tags, &mut changed, onlooker)?;
         for (kind, id) in changed {
             touched.extend(self.linked_records(kind, id)?);
         }
@@ -53,8 +62,10 @@ impl Edit<'_> {
             touched.iter().filter(|(of, _)| *of == dataset).map(|(_, id)| *id).collect()
         };
         let first_seq = self.next_seq;
-        self.apply_records::<ConferenceFields>(batch.conferences, &in_dataset(Dataset::Conferences), &mut outcome)?;
-        self.apply_records::<JournalFields>(batch.journals, &in_dataset(Dataset::Journals), &mut outcome)?;
+        let of_conferences = in_dataset(Dataset::Conferences);
+        self.apply_records::<ConferenceFields>(batch.conferences, &of_conferences, &mut outcome, onlooker)?;
+        let of_journals = in_dataset(Dataset::Journals);
+        self.apply_records::<JournalFields>(batch.journals, &of_journals, &mut outcome, onlooker)?;
         let references_changed = [outcome.organizations, outcome.tags]
             .iter()
             .any(|counts| counts.added + counts.changed + counts.removed > 0);
@@ -72,6 +83,7 @@ impl Edit<'_> {
         stored: fn(&mut References) -> &mut BTreeMap<Id, Referenced<F>>,
         rows: BTreeMap<Id, Option<Curated<F>>>,
         changed: &mut Vec<(ReferenceKind, Id)>,
+        onlooker: &mut impl Onlooker,
     ) -> Result<Counts, StoreError> {
         let mut counts = Counts::default();
         let mut table = self.transaction.open_table(table)?;
@@ -81,6 +93,7 @@ impl Edit<'_> {
                 (None, None) => {}
                 (Some(before), Some(row)) if before.row == row => counts.unchanged += 1,
                 (before, Some(row)) => {
+                    onlooker.reference(before.map(|before| &before.row), Some(&row));
                     match before {
                         Some(_) => {
                             counts.changed += 1;
@@ -91,8 +104,9 @@ impl Edit<'_> {
                     table.insert(id.get(), seal(&row)?.as_slice())?;
                     stored.insert(id, Referenced::new(row));
                 }
-                (Some(_), None) => {
+                (Some(before), None) => {
                     counts.removed += 1;
+                    onlooker.reference(Some(&before.row), None);
                     table.remove(id.get())?;
                     stored.remove(&id);
                 }
@@ -106,6 +120,7 @@ impl Edit<'_> {
         mut rows: BTreeMap<Id, Option<Curated<F>>>,
         touched: &BTreeSet<Id>,
         outcome: &mut Outcome,
+        onlooker: &mut impl Onlooker,
     ) -> Result<(), StoreError> {
         let dataset = F::DATASET;
         let mut counts = Counts::default();
@@ -137,6 +152,7 @@ impl Edit<'_> {
         }
         for change in &mut changes {
             change.seq = self.take_seq();
+            onlooker.record(change.before.as_ref().map(|row| &row.record), change.after.as_ref(), &self.references);
         }
         self.write_records(&changes)?;
         self.write_log(&changes)?;

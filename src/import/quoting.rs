@@ -47,11 +47,14 @@ impl TableFault {
 pub(super) type NextRow<'a> = (u64, Result<&'a ByteRecord, TableFault>);
 
 impl<R: Read> CsvReader<R> {
-    /// A reader of this content, with at most so many bytes per row.
-    pub fn new(content: R, max_bytes: usize) -> CsvReader<R> {
-        let watch = Watch { from: content, max_bytes, line: 1, row: None, ended: VecDeque::new(), is_over: false };
+    /// A reader of this content, with at most so many bytes per row,
+    /// whose cells are separated by this byte. The first line has this number.
+    pub fn new(content: R, max_bytes: usize, separator: u8, line: u64) -> CsvReader<R> {
+        let watch =
+            Watch { from: content, max_bytes, separator, line, row: None, ended: VecDeque::new(), is_over: false };
         let mut builder = ReaderBuilder::new();
-        let reader = builder.has_headers(false).flexible(true).buffer_capacity(1 << 16).from_reader(watch);
+        let reader =
+            builder.has_headers(false).flexible(true).delimiter(separator).buffer_capacity(1 << 16).from_reader(watch);
         CsvReader { reader, record: ByteRecord::new() }
     }
 
@@ -82,6 +85,7 @@ impl<R: Read> CsvReader<R> {
 struct Watch<R> {
     from: R,
     max_bytes: usize,
+    separator: u8,
     /// The line of the next byte.
     line: u64,
     row: Option<Row>,
@@ -148,11 +152,12 @@ impl<R> Watch<R> {
             return false;
         }
         row.bytes += 1;
+        let is_separator = byte == self.separator;
         row.state = match (row.state, byte) {
             (State::CellStart | State::QuoteInQuoted, b'"') => State::Quoted,
             (State::Quoted, b'"') => State::QuoteInQuoted,
             (State::Quoted, _) => State::Quoted,
-            (_, b',') => State::CellStart,
+            _ if is_separator => State::CellStart,
             (State::QuoteInQuoted, _) => {
                 row.fault = row.fault.or(Some(TableFault::TextAfterQuote));
                 State::Plain
@@ -180,7 +185,7 @@ mod tests {
     type Shown = (u64, Result<Vec<Vec<u8>>, TableFault>);
 
     fn rows(content: &[u8], max_bytes: usize) -> Vec<Shown> {
-        let mut table = CsvReader::new(content, max_bytes);
+        let mut table = CsvReader::new(content, max_bytes, b',', 1);
         let mut rows = Vec::new();
         while let Some((line, row)) = table.next().unwrap() {
             rows.push((line, row.map(|row| row.iter().map(<[u8]>::to_vec).collect())));
@@ -244,7 +249,7 @@ mod tests {
                 self.0.read(&mut buffer[..room])
             }
         }
-        let mut table = CsvReader::new(Bytes(b"a\nbcde\nf"), 3);
+        let mut table = CsvReader::new(Bytes(b"a\nbcde\nf"), 3, b',', 1);
         assert!(matches!(table.next(), Ok(Some((1, Ok(_))))));
         assert!(matches!(table.next(), Ok(Some((2, Err(TableFault::TooLong { .. }))))));
         assert!(matches!(table.next(), Ok(None)));

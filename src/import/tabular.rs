@@ -1,0 +1,406 @@
+//! Tables: a header, and rows of cells below it, wherever they come from.
+
+use std::borrow::Cow;
+use std::ops::ControlFlow;
+
+use super::cells::{is_blank, plain};
+use super::names::{comparable, did_you_mean};
+use super::reading::Reading;
+use super::report::{RowFaults, shortened};
+use super::rows::{Edit, FileRows};
+use super::statement::Statement;
+use crate::model::id::NotAnId;
+use crate::model::{Fields, Id};
+
+/// How many rows may stand above the header.
+const ROWS_ABOVE: usize = 20;
+
+/// How many columns or fields that are passed over a warning names.
+const NAMED: usize = 20;
+
+/// A cell of a table.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Cell<'a> {
+    pub text: Cow<'a, str>,
+    /// Whether the text stands for a cell that holds a date.
+    pub is_date: bool,
+    /// Why the cell cannot be read; the text shows it.
+    pub fault: Option<Cow<'static, str>>,
+}
+
+impl<'a> Cell<'a> {
+    pub fn text(text: impl Into<Cow<'a, str>>) -> Cell<'a> {
+        Cell { text: text.into(), is_date: false, fault: None }
+    }
+
+    fn is_blank(&self) -> bool {
+        self.fault.is_none() && self.text.chars().all(is_blank)
+    }
+}
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Column {
+    Id,
+    /// Whether the row is to be removed.
+    Deleted,
+    /// The field of this index in its table.
+    Field(usize),
+    /// Accepted without a meaning, or reported already.
+    Ignored,
+    /// Without a name, so that it must be empty.
+    Unnamed,
+}
+
+/// Takes the rows of a table one after the other, its header among them.
+pub(super) struct Table<'r, 'a, F> {
+    rows: &'r mut FileRows<'a, F>,
+    header: Header,
+    /// Whether each row has a cell for each column, empty ones included.
+    is_rectangular: bool,
+    /// Whether a column is not read, so that what rows lack may stand in it: one mistake must not look like many.
+    is_incomplete: bool,
+    /// The rows below the header that are not empty.
+    read: usize,
+}
+
+enum Header {
+    /// Rows above it, or the header itself without the column `id`: their lines and cells.
+    Sought(Vec<(u64, Vec<String>)>),
+    /// `None` when rows cannot be read by it at all.
+    Found(Option<Vec<Column>>),
+}
+
+impl<'r, 'a, F: Fields> Table<'r, 'a, F> {
+    /// A table of which no row is read yet. In one that `is_rectangular` a row with fewer cells than the header is bad.
+    pub fn new(rows: &'r mut FileRows<'a, F>, is_rectangular: bool) -> Table<'r, 'a, F> {
+        Table { rows, header: Header::Sought(Vec::new()), is_rectangular, is_incomplete: false, read: 0 }
+    }
+
+    /// Takes the row that begins on the line; breaks when no further one is to be read.
+    pub fn take(&mut self, line: u64, cells: &[Cell<'_>]) -> ControlFlow<()> {
+        if cells.iter().all(Cell::is_blank) {
+            return ControlFlow::Continue(());
+        }
+        let bounds = &self.rows.reading.bounds;
+        match &mut self.header {
+            Header::Sought(above) => {
+                let names = column_names::<F>();
+                let known = cells.iter().filter(|cell| names.iter().any(|name| is_same(name, &cell.text))).count();
+                let has_id = cells.iter().any(|cell| is_same("id", &cell.text));
+                let filled = cells.iter().filter(|cell| !cell.is_blank()).count();
+                if has_id && (known > 1 || filled == 1 || above.is_empty()) {
+                    if let (Some((first, _)), Some((last, _))) = (above.first(), above.last()) {
+                        let lines =
+                            if first == last { format!("line {first}") } else { format!("lines {first} to {last}") };
+                        let message = format!("what stands above the header, in {lines}, is passed over");
+                        self.rows.warn(Some(line), message);
+                    }
+                    return self.begin(line, cells);
+                }
+                above.push((line, cells.iter().map(|cell| cell.text.chars().take(300).collect()).collect()));
+                if above.len() > ROWS_ABOVE { self.begin_without_id() } else { ControlFlow::Continue(()) }
+            }
+            Header::Found(None) => {
+                self.read += 1;
+                ControlFlow::Break(())
+            }
+            Header::Found(Some(_)) if self.read == bounds.rows => {
+                let message = bounds.rows_fault("rows");
+                self.rows.add_fault(line, message);
+                self.read += 1;
+                ControlFlow::Break(())
+            }
+            Header::Found(Some(columns)) => {
+                self.read += 1;
+                let is_rectangular = self.is_rectangular;
+                self.rows.add(line, |faults| read_row(columns, cells, is_rectangular, faults));
+                if self.is_incomplete
+                    && let Some(row) = self.rows.rows.last_mut()
+                {
+                    row.is_bad = true;
+                }
+                ControlFlow::Continue(())
+            }
+        }
+    }
+
+    /// Whether the header was found.
+    pub fn has_header(&self) -> bool {
+        matches!(self.header, Header::Found(_))
+    }
+
+    /// Counts a row that cannot be read, and reports it.
+    pub fn take_fault(&mut self, line: u64, message: impl AsRef<str>) {
+        self.read += 1;
+        self.rows.add_fault(line, message);
+    }
+
+    /// Ends the table; returns how many rows there are below the header.
+    pub fn end(mut self) -> usize {
+        if let Header::Sought(above) = &self.header
+            && !above.is_empty()
+        {
+            self.read += above.len() - 1;
+            let _ = self.begin_without_id();
+        }
+        self.read
+    }
+
+    /// Reads the header.
+    fn begin(&mut self, line: u64, cells: &[Cell<'_>]) -> ControlFlow<()> {
+        let reading = self.rows.reading;
+        let ignored = self.rows.ignored;
+        let (mut columns, mut is_incomplete) = (None, false);
+        let mut passed_over = Vec::new();
+        self.rows.add(line, |faults| {
+            let mut header = HeaderReader { reading, ignored, passed_over: &mut passed_over, faults };
+            columns = header.read::<F>(cells);
+            is_incomplete = faults.found();
+            None
+        });
+        if !passed_over.is_empty() {
+            self.rows.warn(Some(line), passed_over_message("column", &passed_over));
+        }
+        self.is_incomplete = is_incomplete;
+        let is_readable = columns.is_some();
+        self.header = Header::Found(columns);
+        if is_readable { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    }
+
+    /// Reports the likeliest header of those rows that were read.
+    fn begin_without_id(&mut self) -> ControlFlow<()> {
+        let Header::Sought(above) = std::mem::replace(&mut self.header, Header::Found(None)) else {
+            return ControlFlow::Break(());
+        };
+        let names = column_names::<F>();
+        let known = |cells: &[String]| cells.iter().filter(|cell| names.iter().any(|name| is_same(name, cell))).count();
+        // The first of the best: `max_by_key` returns the last.
+        let best = above.iter().rev().max_by_key(|(_, cells)| known(cells));
+        if let Some((line, cells)) = best {
+            let cells: Vec<Cell<'_>> = cells.iter().map(|text| Cell::text(text.as_str())).collect();
+            if self.begin(*line, &cells).is_continue() {
+                self.rows.add_fault(*line, "is no header; the first row names the columns, `id` among them");
+            }
+            self.header = Header::Found(None);
+        }
+        ControlFlow::Break(())
+    }
+}
+
+/// The warning of columns or fields that are passed over.
+pub(super) fn passed_over_message(what: &str, names: &[String]) -> String {
+    let told: Vec<String> = names.iter().take(NAMED).map(|name| format!("`{}`", shortened(name))).collect();
+    let more = if names.len() > NAMED { " and more" } else { "" };
+    let plural = if names.len() == 1 { "" } else { "s" };
+    format!(
+        "the unknown {what}{plural} {}{more} {} passed over",
+        told.join(", "),
+        if names.len() == 1 { "is" } else { "are" }
+    )
+}
+
+/// The names of columns that a table may have.
+pub(super) fn column_names<F: Fields>() -> Vec<&'static str> {
+    std::iter::once("id").chain(F::table().fields.iter().map(|field| &*field.column)).collect()
+}
+
+/// Whether the cell of a header names the column: case, blanks, `_`, `-` and `.` do not count.
+pub(super) fn is_same(column: &str, cell: &str) -> bool {
+    // Far longer than any column: not worth comparing.
+    cell.len() <= 256 && (column == cell || comparable(column) == comparable(cell))
+}
+
+/// Reads the columns of a header.
+struct HeaderReader<'h, 'f, 'p> {
+    reading: &'h Reading,
+    ignored: &'h [&'h str],
+    passed_over: &'p mut Vec<String>,
+    faults: &'h mut RowFaults<'f>,
+}
+
+impl HeaderReader<'_, '_, '_> {
+    /// Reads the columns; `None` when rows cannot be read by them at all.
+    fn read<F: Fields>(&mut self, header: &[Cell<'_>]) -> Option<Vec<Column>> {
+        let bounds = &self.reading.bounds;
+        let width = header.iter().rposition(|cell| !cell.is_blank()).map_or(0, |last| last + 1);
+        let header = &header[..width];
+        if header.len() > bounds.columns {
+            self.faults.push_row(None, bounds.columns_fault("columns"));
+            return None;
+        }
+        if let Some(fault) = header.iter().find_map(|cell| cell.fault.as_ref()) {
+            self.faults.push_row(None, fault);
+            return None;
+        }
+        let known = column_names::<F>();
+        let comparable_known: Vec<String> = known.iter().map(|name| comparable(name)).collect();
+        let mut columns: Vec<Column> = Vec::with_capacity(header.len());
+        let mut seen = std::collections::HashSet::new();
+        for cell in header {
+            let name = cell.text.trim_matches(is_blank);
+            let shown = shortened(name);
+            let meant = self.reading.renamed(name).filter(|to| known.contains(to)).unwrap_or(name);
+            let exact = known.iter().position(|known| *known == meant);
+            let found = exact.or_else(|| {
+                let meant = if meant.len() <= 256 { comparable(meant) } else { return None };
+                comparable_known.iter().position(|known| *known == meant)
+            });
+            let mut column = Column::Ignored;
+            if name.is_empty() {
+                column = Column::Unnamed;
+            } else if name.len() > bounds.name_bytes {
+                self.faults.push(&shown, bounds.name_fault(name.len()));
+            } else if let Some(found) = found {
+                column = found.checked_sub(1).map_or(Column::Id, Column::Field);
+            } else if is_same("deleted", name) {
+                column = Column::Deleted;
+            } else if self.ignored.iter().any(|ignored| is_same(ignored, name)) {
+                // The service adds it; it has no meaning here.
+            } else if self.reading.ignore_unknown {
+                self.passed_over.push(shown.clone());
+            } else if !seen.contains(name) {
+                let remedy = unknown_remedy(&shown, &known, self.faults);
+                self.faults.push(&shown, format!("unknown column `{shown}`; {remedy}"));
+            }
+            let is_twice = match column {
+                Column::Unnamed => false,
+                Column::Ignored => !seen.insert(name) && !self.reading.ignore_unknown,
+                known => columns.contains(&known),
+            };
+            if is_twice {
+                self.faults.push(&shown, format!("column `{shown}` stands twice; give each column once"));
+            }
+            columns.push(column);
+        }
+        if columns.contains(&Column::Id) {
+            return Some(columns);
+        }
+        self.faults.push(&"id", "the column `id` is missing; the first row names the columns, `id` among them");
+        None
+    }
+}
+
+/// What to do about an unknown column or field.
+pub(super) fn unknown_remedy(name: &str, known: &[&str], faults: &RowFaults<'_>) -> String {
+    let remedy = did_you_mean(name, known, faults);
+    match remedy.strip_prefix("did you mean `").and_then(|rest| rest.strip_suffix("`?")) {
+        Some(near) => format!("did you mean `{near}`? Then rename it, or give --map '{name}={near}'"),
+        None => format!(
+            "{remedy}; give --map 'NAME=FIELD' where one has another name, or --ignore-unknown to pass over the rest"
+        ),
+    }
+}
+
+fn read_row<F: Fields>(
+    columns: &[Column],
+    cells: &[Cell<'_>],
+    is_rectangular: bool,
+    faults: &mut RowFaults<'_>,
+) -> Option<(Id, Edit<F>)> {
+    let filled = cells.iter().rposition(|cell| !cell.is_blank()).map_or(0, |last| last + 1);
+    if is_rectangular && (cells.len() < columns.len() || filled > columns.len()) {
+        let (expected, actual) = (columns.len(), cells.len());
+        faults.push_row(
+            None,
+            format!(
+                "has {actual} cells, but the header has {expected}; put cells that contain commas or line ends in quotes"
+            ),
+        );
+        return None;
+    }
+    for (at, cell) in cells.iter().enumerate() {
+        if columns.get(at).is_none_or(|column| *column == Column::Unnamed) && !cell.is_blank() {
+            let message =
+                format!("has a value in column {}, which has no name; name it, or clear the cell", letters(at));
+            faults.push_row(Some(&cell.text), message);
+        }
+    }
+    let none = Cell::default();
+    let cell_of =
+        |wanted: Column| columns.iter().position(|column| *column == wanted).map(|at| cells.get(at).unwrap_or(&none));
+    let is_deleted = cell_of(Column::Deleted).is_some_and(|cell| read_deleted(cell, faults));
+    let id = cell_of(Column::Id).and_then(|cell| read_id(cell, faults));
+    if is_deleted {
+        return id.map(|id| (id, Edit::Remove));
+    }
+    let mut statement = Box::new(Statement::new());
+    let mut reader = statement.reader(faults);
+    for (at, column) in columns.iter().enumerate() {
+        let Column::Field(index) = *column else { continue };
+        let (name, cell) = (&F::table().fields[index].column, cells.get(at).unwrap_or(&none));
+        if let Some(fault) = &cell.fault {
+            reader.faults.push_value(name, &cell.text, fault);
+        } else if cell.is_date && reader.holds_text(index) {
+            let message =
+                "is a date in the spreadsheet, but the column holds texts; format the cell as text, and write it anew";
+            reader.faults.push_value(name, &cell.text, message);
+        } else {
+            reader.read_csv(index, &cell.text, name);
+        }
+    }
+    id.map(|id| (id, Edit::Set(statement)))
+}
+
+fn read_id(cell: &Cell<'_>, faults: &mut RowFaults<'_>) -> Option<Id> {
+    if let Some(fault) = &cell.fault {
+        faults.push_value(&"id", &cell.text, fault);
+        return None;
+    }
+    match plain("integer", &cell.text) {
+        Ok(text) if text.is_empty() => faults.push(&"id", "is missing; every row names its id"),
+        Ok(text) => match text.parse() {
+            Ok(id) => return Some(id),
+            Err(error @ NotAnId) => faults.push_value(&"id", &cell.text, error.to_string()),
+        },
+        Err(message) => faults.push_value(&"id", &cell.text, message),
+    }
+    None
+}
+
+/// Whether the cell of the column `deleted` asks to remove the row.
+fn read_deleted(cell: &Cell<'_>, faults: &mut RowFaults<'_>) -> bool {
+    let text = cell.text.trim_matches(is_blank).to_ascii_lowercase();
+    match text.as_str() {
+        "true" | "1" | "yes" if cell.fault.is_none() => return true,
+        "" | "false" | "0" | "no" if cell.fault.is_none() => {}
+        _ => faults.push_value(&"deleted", &cell.text, "write TRUE to remove the row, or leave the cell empty"),
+    }
+    false
+}
+
+/// The name of a column in spreadsheets: `A` for the first.
+pub(super) fn letters(at: usize) -> String {
+    let letter = char::from(b'A' + u8::try_from(at % 26).unwrap_or(0));
+    let before = if at < 26 { String::new() } else { letters(at / 26 - 1) };
+    format!("{before}{letter}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{ConferenceFields, JournalFields, OrganizationFields, TagFields};
+
+    #[test]
+    fn columns_have_the_letters_of_spreadsheets() {
+        for (at, expected) in [(0, "A"), (25, "Z"), (26, "AA"), (701, "ZZ"), (702, "AAA")] {
+            assert_eq!(letters(at), expected);
+        }
+    }
+
+    #[test]
+    fn no_two_columns_look_the_same() {
+        fn check<F: Fields>() {
+            let mut names: Vec<String> = column_names::<F>().iter().map(|name| comparable(name)).collect();
+            names.extend(["deleted".to_owned(), "updatedat".to_owned()]);
+            let count = names.len();
+            names.sort();
+            names.dedup();
+            assert_eq!(names.len(), count);
+        }
+        check::<ConferenceFields>();
+        check::<JournalFields>();
+        check::<OrganizationFields>();
+        check::<TagFields>();
+    }
+}

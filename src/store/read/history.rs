@@ -1,0 +1,110 @@
+//! What the file still knows of its past: every commit, and of each record its last change and what licenses were told.
+
+use std::collections::BTreeSet;
+
+use redb::ReadableTable;
+
+use crate::model::{Dataset, Id, RecordFields, Timestamp};
+use crate::store::StoreError;
+use crate::store::format::codec::{CommitRow, unseal_commit};
+use crate::store::format::feed::FeedEntry;
+use crate::store::format::rows::{find_record, read_id};
+use crate::store::format::tables;
+use crate::store::read::snapshot::Snapshot;
+
+/// A commit as the history tells of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommitEntry {
+    /// Its first seq.
+    pub first_seq: u64,
+    /// Its last seq.
+    pub seq: u64,
+    /// When its writing began.
+    pub time: Timestamp,
+    /// The user who made it.
+    pub who: String,
+    /// What was done; empty where nobody said.
+    pub what: String,
+}
+
+impl Snapshot {
+    /// The commits after a seq, at most so many, the newest first.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn list_commits(&self, after: u64, limit: usize) -> Result<Vec<CommitEntry>, StoreError> {
+        let rows = self.commits.range(after.saturating_add(1)..)?.rev().take(limit);
+        rows.map(|entry| {
+            let (seq, bytes) = entry?;
+            entry_of(seq.value(), bytes.value())
+        })
+        .collect()
+    }
+
+    /// The seq at which a record changed last, if there is one of that id.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn changed_at_seq<F: RecordFields>(&self, id: Id) -> Result<Option<u64>, StoreError> {
+        Ok(find_record::<F>(&self.records, id)?.map(|row| row.seq))
+    }
+
+    /// What licenses were told of a record last, in all feeds of its dataset, oldest first: also of one that is no more.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn traces_of(&self, dataset: Dataset, id: Id) -> Result<Vec<FeedEntry>, StoreError> {
+        let mut traces = Vec::new();
+        for head in self.feeds.values().filter(|head| head.dataset == dataset) {
+            if let Some(found) = self.feed_records.get((head.feed.0, id.get()))? {
+                let (seq, log_seq) = found.value();
+                traces.push(FeedEntry::of_row("feed_records", seq, id.get(), log_seq)?);
+            }
+        }
+        traces.sort_unstable_by_key(|entry| entry.seq);
+        Ok(traces)
+    }
+
+    /// The records of a dataset whose last change lies between two seqs, both included, in the order of their changes.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn changed_between(&self, dataset: Dataset, first: u64, last: u64) -> Result<Vec<Id>, StoreError> {
+        let rows = self.log.range((dataset.code(), first)..=(dataset.code(), last))?;
+        rows.map(|row| read_id("log", row?.1.value().0)).collect()
+    }
+
+    /// The records of a dataset that are no more, and whose last licenses were told so between two seqs, both included.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn gone_between(&self, dataset: Dataset, first: u64, last: u64) -> Result<BTreeSet<Id>, StoreError> {
+        let mut gone = BTreeSet::new();
+        for head in self.feeds.values().filter(|head| head.dataset == dataset) {
+            for row in self.feed_entries.range((head.feed.0, first)..=(head.feed.0, last))? {
+                let (id, log_seq) = row?.1.value();
+                if log_seq == tables::TOMBSTONE && self.records.get((dataset.code(), id))?.is_none() {
+                    gone.insert(read_id("feed_entries", id)?);
+                }
+            }
+        }
+        Ok(gone)
+    }
+
+    /// The commit that took a seq.
+    ///
+    /// # Errors
+    /// When there is none, and when the database cannot be read.
+    pub fn commit_entry_of(&self, seq: u64) -> Result<CommitEntry, StoreError> {
+        let next = self.commits.range(seq..)?.next();
+        let entry =
+            next.map(|row| row.map_err(StoreError::from).and_then(|(seq, bytes)| entry_of(seq.value(), bytes.value())));
+        let found = entry.transpose()?.filter(|commit| commit.first_seq <= seq);
+        found.ok_or_else(|| StoreError::damaged("commits", format!("no commit holds seq {seq}")))
+    }
+}
+
+fn entry_of(key: u64, bytes: &[u8]) -> Result<CommitEntry, StoreError> {
+    let CommitRow { time, first_seq, last_seq: seq, who, what, .. } = unseal_commit(key, bytes)?;
+    Ok(CommitEntry { first_seq, seq, time, who, what })
+}

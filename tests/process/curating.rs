@@ -1,0 +1,218 @@
+//! What helps curators: lint, dry runs that show the change, `show` and `log`.
+
+use serde_json::{Value, json};
+
+use super::site::{STATUSES, Site};
+
+/// A conference in JSON.
+fn conference(id: u64, name: &str, fields: &str) -> String {
+    format!("{{\"id\":{id},\"name\":\"{name}\",\"year\":2026,{fields}{STATUSES}}}\n")
+}
+
+/// Twelve conferences of Oncology, and a license that names it.
+fn oncology() -> Site {
+    let site = Site::new();
+    let rows: String =
+        (1..=12).map(|id| conference(id, &format!("Congress {id}"), "\"therapy_areas\":[\"Oncology\"],")).collect();
+    site.import("conferences.jsonl", rows);
+    site.license("acme", "--dataset conferences --therapy-area Oncology");
+    site
+}
+
+/// The rules of findings.
+fn rules(findings: &Value) -> Vec<&str> {
+    findings.as_array().unwrap().iter().map(|finding| finding["rule"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn files_and_the_database_are_linted() {
+    let site = oncology();
+    let log = || site.json(["log"])["commits"].as_array().unwrap().len();
+    let commits = log();
+    let clean = site.run(["lint"]);
+    assert_eq!((clean.code, clean.stdout.trim_end()), (Some(0), "Nothing was found."), "{clean:?}");
+
+    let spoiled = conference(1, "Congress 1", "\"therapy_areas\":[\"Oncolgy\"],\"url\":\"www.a.example\",");
+    let file = site.write("conferences.jsonl", spoiled);
+    let file = file.to_str().unwrap();
+    let linted = site.run(["lint", file]);
+    assert_eq!(linted.code, Some(1), "{linted:?}");
+    for expected in [
+        "therapy_areas: `Oncolgy` - looks like a misspelling of `Oncology` (1 row); licenses that name the right one (acme) do not show",
+        "url: `www.a.example` - is no complete address; write `https://www.a.example`",
+        "2 findings",
+    ] {
+        assert!(linted.stdout.contains(expected), "{expected}: {linted:?}");
+    }
+    let told = site.run(["lint", file, "--json"]).json();
+    assert_eq!((&told["ok"], rules(&told["findings"])), (&json!(false), vec!["no_address", "area_spelling"]), "{told}");
+
+    let strict = site.run(["import", file, "--strict"]);
+    assert_eq!(strict.code, Some(1), "{strict:?}");
+    assert!(strict.stderr.contains("error: 2 warnings, and --strict refuses those; nothing was changed"), "{strict:?}");
+    let strict = site.run(["import", file, "--strict", "--json"]).json();
+    assert_eq!((&strict["committed"], &strict["error_count"]), (&json!(false), &json!(2)), "{strict}");
+    assert_eq!(log(), commits, "nothing was committed");
+
+    // What is in the database is no news for an import, and what lint is for.
+    site.json(["import", file]);
+    assert_eq!(site.json(["import", file, "--strict"])["warnings"], json!([]));
+    let told = site.run(["lint", "--json"]).json();
+    assert_eq!(rules(&told["findings"]), ["no_address", "area_spelling"], "{told}");
+    assert_eq!((&told["findings"][0]["kind"], &told["findings"][0]["id"]), (&json!("conferences"), &json!(1)));
+    let text = site.run(["lint"]).stdout;
+    assert!(text.contains("conferences 1: url: `www.a.example` - is no complete address"), "{text}");
+    let told = site.run(["lint", file, "--json"]).json();
+    assert_eq!(rules(&told["findings"]), ["no_address", "area_spelling"], "{told}");
+
+    // Faults are told as an import tells them.
+    let bad = site.write("journals.jsonl", "{\"id\":0}\n");
+    let refused = site.run(["lint", bad.to_str().unwrap()]);
+    assert!(refused.code == Some(1) && refused.stderr.contains("journals.jsonl:1: id"), "{refused:?}");
+}
+
+#[test]
+fn files_are_linted_without_a_database() {
+    let site = Site::new();
+    let file = site.write("conferences.jsonl", conference(1, "TBD", "\"therapy_areas\":[\"Oncolgy\"],"));
+    let told = site.run(["lint", file.to_str().unwrap(), "--json"]);
+    assert_eq!(told.code, Some(1));
+    assert_eq!(rules(&told.json()["findings"]), ["placeholder", "area_spelling"], "{told:?}");
+    assert!(!site.db().exists(), "lint makes no database");
+    let none = site.run(["lint"]);
+    assert!(none.code == Some(1) && none.stderr.contains("there is no database"), "{none:?}");
+}
+
+#[test]
+fn a_dry_run_shows_the_change() {
+    let site = oncology();
+    let rows = [
+        conference(1, "Congress 1", "\"city\":\"Paris\\u001b[2J\",\"therapy_areas\":[\"Cardiology\"],"),
+        conference(2, "Congress 2", "\"city\":\"Lyon\",\"therapy_areas\":[\"Cardiology\",\"Oncology\"],"),
+        "{\"id\":3,\"deleted\":true}\n".to_owned(),
+        (100..=125).map(|id| conference(id, &format!("New {id}"), "\"therapy_areas\":[\"Oncology\"],")).collect(),
+    ];
+    let file = site.write("conferences.jsonl", rows.concat());
+    let file = file.to_str().unwrap();
+    let text = site.run(["import", file, "--dry-run"]).stdout;
+    let expected = [
+        "conferences added:\n  100 New 100\n  101 New 101\n",
+        "  119 New 119\n  and 6 more; --json lists all\nconferences changed:\n  1 Congress 1\n      city: (empty) → Paris\\u{1b}[2J\n",
+        "      therapy_areas: Oncology → Cardiology\n  2 Congress 2\n      city: (empty) → Lyon\n",
+        "conferences removed:\n  3 Congress 3\n",
+        "license `acme`, conferences: 26 enter, 1 change, 2 leave\n  enter  100 New 100\n",
+        "  change 2 Congress 2\n  leave  1 Congress 1\n  leave  3 Congress 3\n",
+        "Dry run: nothing was changed.",
+    ];
+    for expected in expected {
+        assert!(text.contains(expected), "{expected}\n{text}");
+    }
+    let told = site.json(["import", file, "--dry-run"]);
+    assert_eq!((&told["committed"], told["changes"].as_array().unwrap().len()), (&json!(false), 29), "{told}");
+    let first = json!({
+        "dataset": "conferences", "id": 1, "name": "Congress 1", "change": "changed", "fields": [
+            {"field": "city", "before": null, "after": "Paris\u{1b}[2J"},
+            {"field": "therapy_areas", "before": ["Oncology"], "after": ["Cardiology"]},
+        ],
+    });
+    assert_eq!(told["changes"][0], first);
+    let acme = &told["license_changes"][0];
+    let lengths = ["entering", "changed", "leaving"].map(|list| acme[list].as_array().unwrap().len());
+    assert_eq!((&acme["license"], lengths), (&json!("acme"), [26, 1, 2]), "{acme}");
+    assert_eq!(acme["leaving"][1], json!({"id": 3, "name": "Congress 3"}));
+    // What it shows is what comes.
+    let done = site.json(["import", file]);
+    assert_eq!(done["licenses"], told["licenses"], "{done}");
+    assert_eq!((&done["committed"], &done["changes"]), (&json!(true), &Value::Null));
+}
+
+#[test]
+fn a_dry_run_shows_what_a_linked_row_changes() {
+    let site = oncology();
+    site.import("organizations.csv", "id,name,url\n1,ASCO,\n");
+    site.import("conferences.csv", "id,organizations\n1,ASCO\n");
+    let cases = [
+        (
+            "id,name\n1,ASCO Inc\n",
+            "      name: ASCO → ASCO Inc\nconferences changed:\n  1 Congress 1\n      organizations: ASCO → ASCO Inc\n",
+        ),
+        ("id,url\n1,https://asco.example\n", "  1 Congress 1\n      organizations: ASCO (what it links changed)\n"),
+    ];
+    for (rows, expected) in cases {
+        let file = site.write("organizations.csv", rows);
+        let text = site.run(["import", file.to_str().unwrap(), "--dry-run"]).stdout;
+        assert!(text.contains(expected), "{expected}\n{text}");
+    }
+}
+
+#[test]
+fn a_record_is_shown_with_its_licenses_and_history() {
+    let site = oncology();
+    site.license("hearts", "--dataset conferences --therapy-area Cardiology");
+    site.license("papers", "--dataset journals");
+    let shown = site.run(["show", "conferences", "1"]);
+    let expected = [
+        "conferences 1\n  name                           Congress 1\n  abbv                           -\n",
+        "  therapy_areas                  Oncology\n",
+        "last changed 20",
+        "license `acme` shows it\nlicense `hearts` does not show it:\n  therapy areas: the record has Oncology, the license allows Cardiology\n",
+        "license `papers` does not show it:\n  the license does not include the dataset `conferences`\n",
+    ];
+    for expected in expected {
+        assert!(shown.code == Some(0) && shown.stdout.contains(expected), "{expected}\n{shown:?}");
+    }
+    let told = site.json(["show", "conferences", "1"]);
+    assert_eq!((&told["record"]["id"], &told["record"]["formats"]["oral"]), (&json!(1), &Value::Null), "{told}");
+    assert_eq!((&told["last_change"]["seq"], &told["licenses"][0]["visible"]), (&json!(12), &json!(true)), "{told}");
+    // As `license explain` words it.
+    let explained = site.json(["license", "explain", "hearts", "conferences", "1"]);
+    assert_eq!(told["licenses"][1]["reasons"], explained["reasons"]);
+
+    site.import("conferences.jsonl", "{\"id\":2,\"deleted\":true}\n{\"id\":1,\"city\":\"Paris\"}\n");
+    let cases = [
+        ("2", "record 2 of conferences is removed; the last license that showed it was told so at 20"),
+        ("77", "there is no record 77 of conferences, and no license was ever told of one"),
+    ];
+    for (id, expected) in cases {
+        let missing = site.run(["show", "conferences", id]);
+        assert!(missing.code == Some(1) && missing.stderr.contains(expected), "{missing:?}");
+    }
+
+    let whats = |args: &[&str]| -> Vec<String> {
+        let told = site.json(args);
+        let commits = told["commits"].as_array().unwrap();
+        commits
+            .iter()
+            .map(|commit| commit["what"].as_str().unwrap().split(' ').take(3).collect::<Vec<_>>().join(" "))
+            .collect()
+    };
+    let import = format!("import {}", site.path("conferences.jsonl").display());
+    let cases: [(&[&str], Vec<&str>); 7] = [
+        (&["log", "--limit", "2"], vec![&import, "license set papers:"]),
+        (&["log", "conferences", "1"], vec![&import, "license set acme:"]),
+        (&["log", "conferences", "2"], vec![&import, "license set acme:"]),
+        (&["log", "conferences", "5"], vec!["license set acme:", &import]),
+        (&["log", "journals", "5"], vec![]),
+        (&["log", "--since", "2999-01-01"], vec![]),
+        (&["log", "--until", "2000-01-01"], vec![]),
+    ];
+    for (args, expected) in cases {
+        assert_eq!(whats(args), expected, "{args:?}");
+    }
+    let newest = &site.json(["log", "--limit", "1"])["commits"][0]["records"];
+    let expected = json!([{
+        "dataset": "conferences", "changed_count": 1, "changed": [{"id": 1, "name": "Congress 1"}], "removed": [2],
+    }]);
+    assert_eq!(*newest, expected);
+    let text = site.run(["log"]).stdout;
+    let expected = [
+        "TIME                  SEQ  WHO",
+        "    conferences last changed: 1 Congress 1\n    conferences removed: 2\n",
+        "    conferences last changed: 3 Congress 3, 4 Congress 4, 5 Congress 5 and 7 more\n",
+    ];
+    for expected in expected {
+        assert!(text.contains(expected), "{expected}\n{text}");
+    }
+    let none = site.run(["log", "conferences"]);
+    assert_eq!(none.code, Some(2), "{none:?}");
+}

@@ -1,0 +1,42 @@
+//! The explorer's page and what it loads.
+
+use crate::harness::World;
+
+const FILES: [(&str, &str); 9] = [
+    ("/", "text/html; charset=utf-8"),
+    ("/explorer/app.js", "text/javascript; charset=utf-8"),
+    ("/explorer/api.js", "text/javascript; charset=utf-8"),
+    ("/explorer/parts.js", "text/javascript; charset=utf-8"),
+    ("/explorer/views.js", "text/javascript; charset=utf-8"),
+    ("/explorer/preact.js", "text/javascript; charset=utf-8"),
+    ("/explorer/style.css", "text/css; charset=utf-8"),
+    ("/favicon.ico", "image/svg+xml"),
+    ("/favicon.svg", "image/svg+xml"),
+];
+
+#[test]
+fn files_are_revalidated_and_run_nothing_from_elsewhere() {
+    let world = World::small();
+    for (path, kind) in FILES {
+        let answer = world.get("", path).expect(200);
+        assert_eq!(answer.header("content-type"), Some(kind), "{path}");
+        assert_eq!(answer.header("referrer-policy"), Some("no-referrer"), "{path}");
+        let policy = answer.header("content-security-policy").expect("a policy");
+        assert!(policy.starts_with("default-src 'none'; script-src 'self'; style-src 'self'"), "{policy}");
+        assert!(!policy.contains("unsafe"), "{policy}");
+        let again = world.request("GET", path, &[("if-none-match", &answer.etag())]);
+        assert_eq!((again.status, again.text()), (304, String::new()), "{path}");
+    }
+}
+
+#[test]
+fn its_paths_are_no_endpoints() {
+    let world = World::small();
+    let document = world.get("", "/openapi.json").text();
+    for (path, _) in FILES {
+        assert!(path == "/" || !document.contains(path), "{path}");
+    }
+    for path in ["/explorer", "/explorer/", "/explorer/mod.rs", "/demo.json", "//"] {
+        world.get("", path).expect(404);
+    }
+}
