@@ -45,7 +45,7 @@ pub(super) struct PullArgs {
     /// Go on and ask again and again, rather than catch up once
     #[arg(long)]
     follow: bool,
-    /// How long to wait between two rounds of --follow
+    /// How long a round of --follow takes when nothing is new; a service that can tells of news at once
     #[arg(long, env = "MEDFEED_EVERY", value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
     every: Duration,
     /// Compare the copy with the service's content, and mend it; --follow does so once a day

@@ -14,7 +14,8 @@ pub struct Done {
     pub is_loaded: bool,
 }
 
-/// Brings the copy of a dataset to the present. `done` counts on, also when an error ends it.
+/// Brings the copy of a dataset to the present; when it is there already, the service may wait for news for `wait_s` seconds.
+/// `done` counts on, also when an error ends it.
 ///
 /// # Errors
 /// When the service or the copy fails; what was applied till then stays, and the next call goes on from there.
@@ -22,6 +23,7 @@ pub fn catch_up(
     server: &Client,
     copy: &mut dyn Target,
     dataset: Dataset,
+    wait_s: u64,
     events: &dyn Events,
     done: &mut Done,
 ) -> Result<(), PullError> {
@@ -30,7 +32,7 @@ pub fn catch_up(
             // A copy that has no token, or one that cannot be gone on with, begins with the export.
             return load(server, copy, dataset, true, events, done);
         };
-        match server.changes(dataset, &position.token)? {
+        match server.changes(dataset, &position.token, wait_s)? {
             Changes::Page(page) => {
                 copy.apply(dataset, &page, events)?;
                 done.entries += page.entries.len() as u64;

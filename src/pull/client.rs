@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use flate2::read::MultiGzDecoder;
@@ -28,6 +29,9 @@ const CONNECTING: Duration = Duration::from_secs(15);
 
 /// How long a connection may be silent: an export may wait for its turn, and is built before its first byte is sent.
 const SILENCE: Duration = Duration::from_secs(90);
+
+/// The longest time for which a service can be asked to hold an empty page back, in seconds. Less than [`SILENCE`].
+const LONGEST_WAIT_S: u64 = 60;
 
 /// The most that a page of the feed may take, in bytes, so that a wrong server does not fill the memory.
 const PAGE_BYTES: u64 = 1 << 30;
@@ -87,6 +91,8 @@ pub struct Client {
     agent: Agent,
     server: ServerUrl,
     authorization: String,
+    /// Whether the service is taken to know `wait`, until it says that it does not.
+    takes_wait: AtomicBool,
 }
 
 /// The answer of a change feed.
@@ -145,7 +151,12 @@ impl Client {
             let tls = TlsConfig::builder().root_certs(RootCerts::from(roots));
             config = config.tls_config(tls.unversioned_rustls_crypto_provider(provider).build());
         }
-        Ok(Client { agent: config.build().new_agent(), server, authorization: format!("Bearer {key}") })
+        Ok(Client {
+            agent: config.build().new_agent(),
+            server,
+            authorization: format!("Bearer {key}"),
+            takes_wait: AtomicBool::new(true),
+        })
     }
 
     /// The service's address.
@@ -153,15 +164,23 @@ impl Client {
         &self.server
     }
 
-    /// The changes after a token: `GET /v1/{dataset}/changes?since=`.
+    /// Whether the service holds empty pages back when it is asked to.
+    pub fn takes_wait(&self) -> bool {
+        self.takes_wait.load(Ordering::Relaxed)
+    }
+
+    /// The changes after a token: `GET /v1/{dataset}/changes?since=`. An empty page may be held back for `wait_s` seconds, until
+    /// there is news; a service that does not know of that answers at once.
     ///
     /// # Errors
     /// When the service cannot be reached or refuses.
-    pub fn changes(&self, dataset: Dataset, since: &str) -> Result<Changes, PullError> {
+    pub fn changes(&self, dataset: Dataset, since: &str, wait_s: u64) -> Result<Changes, PullError> {
+        let waits = wait_s > 0 && self.takes_wait();
         let mut query = url::form_urlencoded::Serializer::new(String::new());
         query.append_pair("since", since);
-        // A long poll's parameter would be appended here. A service that does not know it answers 400 `unknown_parameter`;
-        // then the request is sent again without it, and from then on always.
+        if waits {
+            query.append_pair("wait", &wait_s.min(LONGEST_WAIT_S).to_string());
+        }
         match self.get(&format!("/v1/{dataset}/changes?{}", query.finish()))? {
             Answer::Success(_, body) => {
                 let mut json = Vec::new();
@@ -169,6 +188,10 @@ impl Client {
                 Ok(Changes::Page(Page::read(&json)?))
             }
             Answer::Problem(problem) if problem.status == StatusCode::GONE => Ok(Changes::ResyncRequired),
+            Answer::Problem(problem) if waits && problem.code == Code::UnknownParameter.as_str() => {
+                self.takes_wait.store(false, Ordering::Relaxed);
+                self.changes(dataset, since, 0)
+            }
             Answer::Problem(problem) => Err(self.refusal(dataset, problem)),
         }
     }

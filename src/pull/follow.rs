@@ -1,7 +1,7 @@
 //! One round over all datasets, and going on: through limits, failures and restarts of either side.
 
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::catch_up::{Done, catch_up};
 use super::client::Client;
@@ -66,7 +66,7 @@ impl Pull<'_> {
     pub fn once(&mut self, plan: &Plan, report: &mut dyn FnMut(Report)) -> Result<(), PullError> {
         let mut missing = Vec::new();
         for dataset in &plan.datasets {
-            match self.patiently(*dataset, plan.verify, Some(ATTEMPTS)) {
+            match self.patiently(*dataset, plan.verify, 0, Some(ATTEMPTS)) {
                 Ok(done) => report(done),
                 Err(PullError::NotLicensed(_)) => missing.push(*dataset),
                 Err(error) => return Err(error),
@@ -89,7 +89,8 @@ impl Pull<'_> {
         Ok(())
     }
 
-    /// Goes on for ever: a round every so often, a comparison once a day.
+    /// Goes on for ever: a round every so often, a comparison once a day. A service that can wait for news itself is asked to,
+    /// so that they come at once.
     ///
     /// # Errors
     /// What waiting does not help: the service says no, or the copy cannot be used.
@@ -100,15 +101,17 @@ impl Pull<'_> {
         report: &mut dyn FnMut(Report),
     ) -> Result<std::convert::Infallible, PullError> {
         let mut plan = plan.clone();
+        let mut wait_s = 0;
         loop {
             self.copy.check_place()?;
-            let mut left = Vec::new();
+            let (begun, mut left, mut has_news) = (Instant::now(), Vec::new(), false);
             for dataset in &plan.datasets {
                 let held = self.copy.position(*dataset)?;
                 let is_due = held.as_ref().is_some_and(|held| now().unix_s() - held.verified_at >= VERIFY_AFTER_S);
-                match self.patiently(*dataset, plan.verify || is_due, None) {
+                match self.patiently(*dataset, plan.verify || is_due, wait_s, None) {
                     Ok(done) => {
                         left.push(*dataset);
+                        has_news |= done.done != Done::default();
                         report(done);
                     }
                     Err(PullError::NotLicensed(_)) if !plan.are_named || held.is_some() => {
@@ -124,13 +127,23 @@ impl Pull<'_> {
                     |dataset| Err(PullError::NotLicensed(*dataset)),
                 );
             }
+            // One dataset is waited for after the other.
+            wait_s = every.as_secs() / left.len() as u64;
             (plan.datasets, plan.verify) = (left, false);
-            sleep(every);
+            if !(has_news && wait_s > 0 && self.server.takes_wait()) {
+                sleep(every.saturating_sub(begun.elapsed()));
+            }
         }
     }
 
     /// Brings a dataset to the present, trying again after a pause when the service fails.
-    fn patiently(&mut self, dataset: Dataset, verifies: bool, attempts: Option<u32>) -> Result<Report, PullError> {
+    fn patiently(
+        &mut self,
+        dataset: Dataset,
+        verifies: bool,
+        wait_s: u64,
+        attempts: Option<u32>,
+    ) -> Result<Report, PullError> {
         let mut total = Done::default();
         let mut failures = 0;
         loop {
@@ -138,7 +151,7 @@ impl Pull<'_> {
             let result = if verifies {
                 verify(self.server, self.copy, dataset, self.events, &mut total).map(Some)
             } else {
-                catch_up(self.server, self.copy, dataset, self.events, &mut total).map(|()| None)
+                catch_up(self.server, self.copy, dataset, wait_s, self.events, &mut total).map(|()| None)
             };
             let error = match result {
                 Ok(verdict) => {

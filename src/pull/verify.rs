@@ -31,7 +31,7 @@ pub fn verify(
     done: &mut Done,
 ) -> Result<Verdict, PullError> {
     for _ in 0..ATTEMPTS {
-        catch_up(server, copy, dataset, events, done)?;
+        catch_up(server, copy, dataset, 0, events, done)?;
         let (token, theirs) = server.export_digest(dataset)?;
         let Some(position) = copy.position(dataset)? else { continue };
         let ours = copy.digest(dataset)?;

@@ -153,26 +153,36 @@ fn what_changed_is_told_line_by_line() {
 #[test]
 fn a_copy_is_followed_over_a_restart_of_the_server() {
     let mut pulled = Pulled::new(site_with_both());
-    let mut follower = Process::spawn(&mut pulled.command(&pulled.url(), "--follow --every 10ms"));
+    // Two seconds are long enough for the service to be asked to wait for news.
+    for every in ["10ms", "2s"] {
+        follow_over_a_restart(&mut pulled, every);
+    }
+}
+
+fn follow_over_a_restart(pulled: &mut Pulled, every: &str) {
+    let mut follower = Process::spawn(&mut pulled.command(&pulled.url(), &format!("--follow --every {every}")));
     let settled = |pulled: &Pulled, what: &str| {
         wait_until(what, SOON * 2, || {
             let found = super::pulled::read(&pulled.copy, "conferences").ok().flatten()?;
             (found == exported(&mut pulled.client(), "conferences")).then_some(())
         });
     };
+    let import = |pulled: &Pulled, version| {
+        let before = exported(&mut pulled.client(), "conferences").token;
+        pulled.site.import("conferences.jsonl", conferences_of_version(50, version));
+        wait_until("served", SOON, || (exported(&mut pulled.client(), "conferences").token != before).then_some(()));
+    };
     wait_until("loaded", SOON, || pulled.copy.exists().then_some(()));
-    settled(&pulled, "loaded");
-    pulled.site.import("conferences.jsonl", conferences_of_version(50, 1));
-    settled(&pulled, "followed");
+    settled(pulled, "loaded");
+    import(pulled, 1);
+    settled(pulled, "followed");
     let address = pulled.server.address.to_string();
-    let next = pulled.site.serve_command("");
-    drop(next);
     let old = std::mem::replace(&mut pulled.server, pulled.site.serve());
     old.stop();
-    pulled.site.import("conferences.jsonl", conferences_of_version(50, 2));
+    import(pulled, 2);
     let back = pulled.site.command(["serve", "--log", "warn", "--listen", &address]);
     std::mem::replace(&mut pulled.server, pulled.site.start(back)).stop();
-    settled(&pulled, "followed after the restart");
+    settled(pulled, "followed after the restart");
     assert!(follower.ended_within(std::time::Duration::ZERO).is_none(), "the follower goes on");
     follower.kill();
     pulled.assert_equal("conferences");
