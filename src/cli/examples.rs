@@ -66,7 +66,8 @@ pub(super) const EXAMPLES: &[Examples] = &[
     (
         "pull",
         &[
-            "MEDFEED_KEY=mfk_... medfeed pull https://feed.example.org --to copy.sqlite",
+            "medfeed pull https://feed.example.org --to copy.sqlite --key-file key.txt",
+            "medfeed pull https://feed.example.org --to copies/ --dataset journals --json",
             "medfeed pull https://feed.example.org --to copy.sqlite --key-file key.txt --follow",
             "medfeed pull https://feed.example.org --to copy.sqlite --key-file key.txt --verify",
         ],

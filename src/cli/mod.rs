@@ -318,6 +318,7 @@ mod tests {
             "lint: db json wait",
             "log: db json",
             "man: ",
+            "pull: json",
             "restore: db json wait",
             "serve: db",
             "show: db json",

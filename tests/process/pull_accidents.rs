@@ -217,7 +217,7 @@ fn a_comparison_notices_and_mends_what_was_changed() {
         ("UPDATE conferences SET city = 'Elsewhere' WHERE id = 9", "column `city` of record 9"),
         ("UPDATE conferences SET updated_at = NULL WHERE id = 9", "column `updated_at` of record 9"),
         ("DELETE FROM conference_organizations", "`conference_organizations`"),
-        ("INSERT INTO conference_tags VALUES (4, 3)", "`conference_tags`"),
+        ("INSERT INTO conference_tags VALUES (4, 3)", "`conference_tags` does not fit"),
         ("INSERT INTO conference_tags VALUES (9999, 3)", "a record that is not there"),
         ("UPDATE organizations SET name = 'Other'", "`conference_organizations`"),
         ("INSERT INTO therapy_areas VALUES ('Stray')", "no record is linked to"),
