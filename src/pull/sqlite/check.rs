@@ -113,8 +113,8 @@ impl<'a> Links<'a> {
         Ok(true)
     }
 
-    /// Whether the linked row stands in its table. Of the words that describe it the dataset that was changed last decides, so
-    /// they are compared with the first record of this one only where there is no other.
+    /// Whether the linked row stands in its table as a record tells it. Both datasets may tell of one row; the one that was
+    /// brought to the present last has written it, and that is the one which is compared.
     fn is_there(&mut self, key: &SqlValue, item: &Value) -> rusqlite::Result<bool> {
         let kind = self.kind;
         if let SqlValue::Integer(id) = key
