@@ -14,6 +14,7 @@
 //! - [`api`]: the endpoints as plain functions.
 //! - [`serve`]: sockets, connections, and following the file.
 //! - [`import`]: curated files in, validated against the state that they edit.
+//! - [`pull`]: a customer's copy, kept over HTTP.
 //! - [`cli`]: the command line.
 
 pub mod api;
@@ -23,6 +24,7 @@ pub mod docs;
 pub mod explorer;
 pub mod import;
 pub mod model;
+pub mod pull;
 pub mod query;
 pub mod serve;
 pub mod store;

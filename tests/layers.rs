@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules that a module uses. What those use, it may use too.
-const USES: [(&str, &[&str]); 12] = [
+const USES: [(&str, &[&str]); 13] = [
     ("model", &[]),
     ("store", &["model"]),
     ("view", &["store"]),
@@ -17,14 +17,22 @@ const USES: [(&str, &[&str]); 12] = [
     ("api", &["query", "token", "docs", "explorer"]),
     ("serve", &["api"]),
     ("import", &["store"]),
-    ("cli", &["serve", "import"]),
+    ("pull", &["contract"]),
+    ("cli", &["serve", "import", "pull"]),
 ];
 
 /// The exclusive maximum of a file's lines.
 const MAX_LINES: usize = 600;
 
 /// Crates that only one module may use.
-const PRIVATE: [(&str, &str); 4] = [("redb::", "store"), ("hyper::", "serve"), ("anyhow::", "cli"), ("clap::", "cli")];
+const PRIVATE: [(&str, &str); 6] = [
+    ("redb::", "store"),
+    ("hyper::", "serve"),
+    ("rusqlite::", "pull"),
+    ("ureq::", "pull"),
+    ("anyhow::", "cli"),
+    ("clap::", "cli"),
+];
 
 fn allowed(module: &str) -> BTreeSet<&'static str> {
     let (_, direct) =

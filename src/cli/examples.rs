@@ -63,6 +63,15 @@ pub(super) const EXAMPLES: &[Examples] = &[
     ("key list", &["medfeed key list"]),
     ("key revoke", &["medfeed key revoke key_0123456789"]),
     ("key replace", &["medfeed key replace key_0123456789 --overlap 24h"]),
+    (
+        "pull",
+        &[
+            "medfeed pull https://feed.example.org --to copy.sqlite --key-file key.txt",
+            "medfeed pull https://feed.example.org --to copies/ --dataset journals --json",
+            "medfeed pull https://feed.example.org --to copy.sqlite --key-file key.txt --follow",
+            "medfeed pull https://feed.example.org --to copy.sqlite --key-file key.txt --verify",
+        ],
+    ),
     ("log", &["medfeed log --limit 5", "medfeed log conferences 17"]),
     ("check", &["medfeed check", "medfeed check --db backup.redb"]),
     ("backup", &["medfeed backup backup.redb"]),

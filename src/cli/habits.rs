@@ -143,7 +143,7 @@ pub(super) const COMMANDS: &[(&str, &[&str], &str)] = &[
         &["ls", "status", "info", "stats", "get"],
         "write `medfeed license list`, `medfeed key list`, or `medfeed log`",
     ),
-    ("", &["dump", "download", "pull"], "write `medfeed export content`"),
+    ("", &["dump", "download"], "write `medfeed export content`"),
     ("", &["save", "snapshot", "copy"], "write `medfeed backup backup.redb`"),
     (
         "",

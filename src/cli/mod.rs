@@ -20,6 +20,7 @@ mod log;
 mod manual;
 mod near;
 mod output;
+mod pull;
 mod read_args;
 mod replace;
 mod serve;
@@ -79,6 +80,13 @@ enum Command {
     /// API keys of licenses
     #[command(subcommand)]
     Key(key::KeyCommand),
+    /// Keep a copy of what a license shows, by export and change feed
+    ///
+    /// Exit codes: 0 done; 1 failed for now, another try may help; 2 usage; 3 the service refuses the key, or the license lacks a
+    /// dataset; 4 the copy cannot be used. The copy always stands as it did after the last whole page. With --json each change is
+    /// printed as it is applied, one line per entry: {"dataset": ..., "entry": ...}.
+    #[command(args = common::tells())]
+    Pull(Box<pull::PullArgs>),
     /// Show a record, when it changed, and which licenses show it
     #[command(args = common::reads())]
     Show(show::ShowArgs),
@@ -198,6 +206,7 @@ fn run_command(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
         Command::Template(args) => template::run(common, &args),
         Command::License(command) => license::run(common, command),
         Command::Key(command) => key::run(common, command),
+        Command::Pull(args) => pull::run(common, *args),
         Command::Show(args) => show::run(common, &args),
         Command::Log(args) => log::run(common, &args),
         Command::Check => check::run(common),
@@ -309,6 +318,7 @@ mod tests {
             "lint: db json wait",
             "log: db json",
             "man: ",
+            "pull: json",
             "restore: db json wait",
             "serve: db",
             "show: db json",

@@ -12,7 +12,7 @@ use crate::model::printable::Printable;
 
 const PREFIX: &str = "MEDFEED_";
 
-/// Variables of no option: the key in lines for curl, the host's name in deploy/, and what tests and benchmarks heed.
+/// Variables of no option: the key of `pull` and in lines for curl, the host's name in deploy/, and what tests and benchmarks heed.
 const OTHERS: [&str; 10] =
     ["KEY", "HOST", "REAL_DATA", "STATIC_TARGET", "CHROMEDRIVER", "AXE", "SEED", "CASES", "MUTATIONS", "BENCH_"];
 
@@ -76,18 +76,21 @@ mod tests {
         "admin-host",
         "admin-listen",
         "answer-cache-bytes",
+        "ca-file",
         "change-delay",
         "cors-origin",
         "create",
         "db",
         "docs-url",
         "drain-timeout",
+        "every",
         "feed-cache-bytes",
         "forwarded-header",
         "handshake-timeout",
         "header-timeout",
         "idle-timeout",
         "json",
+        "key-file",
         "listen",
         "log",
         "log-format",

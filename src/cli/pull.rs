@@ -1,0 +1,169 @@
+//! `medfeed pull`: keeping a copy of what a license shows.
+
+use std::cell::RefCell;
+use std::io::{IsTerminal, Write, stderr, stdout};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use clap::builder::FalseyValueParser;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::arguments::parse_duration;
+use super::common::Common;
+use super::output::{counted, note, print_line};
+use crate::model::Dataset;
+use crate::model::printable::Printable;
+use crate::pull::client::{ServerUrl, key_in};
+use crate::pull::follow::{Plan, Pull, Report};
+use crate::pull::verify::Verdict;
+use crate::pull::{Client, Events, FolderCopy, PullError, SqliteCopy, Target};
+
+/// Arguments of `medfeed pull`.
+#[derive(Debug, Args)]
+pub(super) struct PullArgs {
+    /// The service's address, such as https://feed.example.org
+    #[arg(value_name = "URL")]
+    server: ServerUrl,
+    /// Where the copy is kept: an SQLite file, or a folder for JSON lines and CSV, named by a slash at the end; made when there
+    /// is none
+    #[arg(long, value_name = "PATH")]
+    to: PathBuf,
+    /// A dataset to copy; may be given twice [default: all that the license has]
+    #[arg(long, value_name = "DATASET")]
+    dataset: Vec<Dataset>,
+    /// A file that holds the API key; without it the key is taken from MEDFEED_KEY
+    #[arg(long, env = "MEDFEED_KEY_FILE", value_name = "FILE")]
+    key_file: Option<PathBuf>,
+    /// Trust the certificates of this PEM file rather than those of the system
+    #[arg(long, env = "MEDFEED_CA_FILE", value_name = "FILE")]
+    ca_file: Option<PathBuf>,
+    /// Send the key over plain HTTP to another machine: only within a network that nobody else listens to
+    #[arg(long, env = "MEDFEED_PLAIN_HTTP", value_parser = FalseyValueParser::new())]
+    plain_http: bool,
+    /// Go on and ask again and again, rather than catch up once
+    #[arg(long)]
+    follow: bool,
+    /// How long a round of --follow takes when nothing is new; a service that can tells of news at once
+    #[arg(long, env = "MEDFEED_EVERY", value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
+    every: Duration,
+    /// Compare the copy with the service's content, and mend it; --follow does so once a day
+    #[arg(long)]
+    verify: bool,
+    /// Load everything anew; replaces the content of a copy of another service, too
+    #[arg(long)]
+    reload: bool,
+}
+
+pub(super) fn run(common: &Common, args: PullArgs) -> anyhow::Result<ExitCode> {
+    let client = match client(&args) {
+        Ok(client) => client,
+        Err(message) => {
+            common.output().error(&message);
+            return Ok(ExitCode::from(2));
+        }
+    };
+    let Err(error) = pull(common, &args, &client) else { return Ok(ExitCode::SUCCESS) };
+    common.output().error(&error.to_string());
+    Ok(ExitCode::from(error.exit_code()))
+}
+
+/// The caller that the arguments describe.
+fn client(args: &PullArgs) -> Result<Client, String> {
+    if args.server.is_exposed() && !args.plain_http {
+        return Err(format!(
+            "{} is plain HTTP, and the key must not travel in plain text; give an https address, or accept it with \
+             --plain-http",
+            args.server
+        ));
+    }
+    let key = match (&args.key_file, std::env::var("MEDFEED_KEY")) {
+        (Some(file), _) => key_in(file)?,
+        (None, Ok(key)) => key.trim().to_owned(),
+        (None, Err(_)) => return Err("there is no API key; set MEDFEED_KEY, or give --key-file".to_owned()),
+    };
+    Client::new(args.server.clone(), &key, args.ca_file.as_deref())
+}
+
+fn pull(common: &Common, args: &PullArgs, client: &Client) -> Result<(), PullError> {
+    let mut copy: Box<dyn Target> = if args.to.is_dir() || args.to.as_os_str().as_encoded_bytes().ends_with(b"/") {
+        Box::new(FolderCopy::open(&args.to, client.server(), args.reload)?)
+    } else {
+        Box::new(SqliteCopy::open(&args.to, client.server(), args.reload)?)
+    };
+    let are_named = !args.dataset.is_empty();
+    let mut datasets: Vec<Dataset> = Dataset::ALL.to_vec();
+    datasets.retain(|dataset| !are_named || args.dataset.contains(dataset));
+    let plan = Plan { datasets, are_named, verify: args.verify };
+    let told = Told { json: common.json, bar: RefCell::new(None) };
+    let mut report = |report: Report| told.report(&report, args.follow);
+    let mut pull = Pull { server: client, copy: &mut *copy, events: &told };
+    if args.follow { match pull.follow(&plan, args.every, &mut report)? {} } else { pull.once(&plan, &mut report) }
+}
+
+/// Tells a person on the terminal, or a script on standard output.
+struct Told {
+    json: bool,
+    bar: RefCell<Option<ProgressBar>>,
+}
+
+impl Told {
+    fn report(&self, report: &Report, follows: bool) {
+        let Report { dataset, done, verdict, records } = report;
+        let records = counted(*records, "record");
+        let mut text = match (done.is_loaded, done.entries) {
+            (true, _) => format!("{dataset}: {records} loaded"),
+            (false, 0) if follows && verdict.is_none() => return,
+            (false, 0) => format!("{dataset}: nothing new, {records}"),
+            (false, entries) => format!("{dataset}: {} applied, {records}", counted(entries, "change")),
+        };
+        match verdict {
+            Some(Verdict::Sound) => text.push_str("; equal to the service's"),
+            Some(Verdict::Mended(_)) => text.push_str("; mended, and equal to the service's now"),
+            None => {}
+        }
+        if !self.json {
+            print_line(&text);
+        }
+    }
+}
+
+impl Events for Told {
+    fn change(&self, dataset: Dataset, json: &str) -> Result<(), PullError> {
+        if !self.json {
+            return Ok(());
+        }
+        let line = format!("{{\"dataset\":\"{dataset}\",\"entry\":{json}}}\n");
+        let written = stdout().lock().write_all(line.as_bytes());
+        written.map_err(|error| {
+            PullError::Unwritable(format!(
+                "standard output cannot be written ({error}); what was not told is not saved"
+            ))
+        })
+    }
+
+    fn progress(&self, dataset: Dataset, records: u64, of: u64) {
+        if self.json || !stderr().is_terminal() {
+            return;
+        }
+        let mut bar = self.bar.borrow_mut();
+        let bar = bar.get_or_insert_with(|| {
+            let bar = ProgressBar::new(of);
+            if let Ok(style) = ProgressStyle::with_template("loading {msg} {wide_bar} {pos}/{len} {eta}") {
+                bar.set_style(style);
+            }
+            bar
+        });
+        bar.set_message(dataset.as_str());
+        bar.set_length(of);
+        bar.set_position(records);
+        if records >= of {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn note(&self, text: &str) {
+        note(&Printable(text).to_string());
+    }
+}

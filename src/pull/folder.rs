@@ -1,0 +1,477 @@
+//! The copy as a folder of files: each dataset as JSON lines and as CSV, as the service's exports have them, and a state file.
+//!
+//! Files are replaced whole, by rename; the state file last. It names the digests of the files that it belongs to, so that a
+//! replacement which a crash has cut short is noticed, and the export loaded anew.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use super::client::{Export, ServerUrl};
+use super::columns::{Cell, Column, columns};
+use super::digest::ContentDigest;
+use super::entry::{Entry, Page};
+use super::error::PullError;
+use super::target::{Events, Position, Target};
+use crate::model::time::{now, parse_time};
+use crate::model::{Dataset, Number, flat};
+
+/// The state file.
+const STATE: &str = "medfeed-copy.json";
+
+/// The file that a pull holds a lock on.
+const LOCK: &str = "medfeed-copy.lock";
+
+/// Raised when an older program must not go on with a newer copy.
+const FORMAT: u32 = 1;
+
+/// How often progress is told, in records.
+const PROGRESS_EVERY: u64 = 1000;
+
+/// What the state file says.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct State {
+    format: u32,
+    server: String,
+    datasets: BTreeMap<String, DatasetState>,
+}
+
+/// What it says of a dataset.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct DatasetState {
+    token: String,
+    records: u64,
+    /// SHA-256 of the JSON lines, in hexadecimal.
+    jsonl_sha256: String,
+    /// SHA-256 of the CSV file, in hexadecimal.
+    csv_sha256: String,
+    changed_at: String,
+    verified_at: Option<String>,
+}
+
+/// A copy in a folder.
+#[derive(Debug)]
+pub struct FolderCopy {
+    folder: PathBuf,
+    identity: (u64, u64),
+    state: State,
+    /// Datasets whose files are not those that the state names, or that are to be loaded in any case.
+    to_load: Vec<Dataset>,
+    _lock: File,
+}
+
+impl FolderCopy {
+    /// Opens the copy of a service's content, or makes one in a new or empty folder. With `reload` all is loaded anew, and the
+    /// copy may have been another service's.
+    ///
+    /// # Errors
+    /// When the folder holds something else, a copy of a newer format or of another service, or is in use by another pull.
+    pub fn open(folder: &Path, server: &ServerUrl, reload: bool) -> Result<FolderCopy, PullError> {
+        let fail = |error: io::Error| failure(folder, &error);
+        let shown = folder.display();
+        fs::create_dir_all(folder).map_err(fail)?;
+        let state_file = folder.join(STATE);
+        if !state_file.exists() && fs::read_dir(folder).map_err(fail)?.any(is_of_another) {
+            return Err(PullError::Unusable(format!(
+                "{shown} holds files that are no copy, and is left as it is; give an empty or a new folder"
+            )));
+        }
+        let lock = lock(folder)?;
+        let server = server.to_string();
+        let mut state = match fs::read(&state_file) {
+            Ok(json) => read_state(folder, &json)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                State { format: FORMAT, server: server.clone(), datasets: BTreeMap::new() }
+            }
+            Err(error) => return Err(fail(error)),
+        };
+        if state.server != server {
+            if !reload {
+                return Err(PullError::Unusable(format!(
+                    "{shown} is a copy of {}, not of {server}; give another folder, or --reload to replace its content by \
+                     what {server} has",
+                    state.server
+                )));
+            }
+            state = State { format: FORMAT, server, datasets: BTreeMap::new() };
+        }
+        let found = fs::metadata(folder).map_err(fail)?;
+        let identity = (found.dev(), found.ino());
+        let mut copy = FolderCopy { folder: folder.to_owned(), identity, state, to_load: Vec::new(), _lock: lock };
+        for dataset in Dataset::ALL {
+            if reload || !copy.fits(dataset).map_err(fail)? {
+                copy.to_load.push(dataset);
+            }
+        }
+        // A folder without a state is nobody's, so it is there before any other file.
+        copy.save().map_err(fail)?;
+        Ok(copy)
+    }
+
+    fn file(&self, dataset: Dataset, ending: &str) -> PathBuf {
+        self.folder.join(format!("{dataset}.{ending}"))
+    }
+
+    /// Whether the files of a dataset are those that the state names; also when it names none.
+    fn fits(&self, dataset: Dataset) -> io::Result<bool> {
+        let Some(state) = self.state.datasets.get(dataset.as_str()) else { return Ok(true) };
+        for (ending, expected) in [("jsonl", &state.jsonl_sha256), ("csv", &state.csv_sha256)] {
+            match File::open(self.file(dataset, ending)) {
+                Ok(file) if sha256_of(&file)? == *expected => {}
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    /// The lines of a dataset's file; none when there is no file.
+    fn lines(&self, dataset: Dataset) -> Result<Lines, PullError> {
+        let path = self.file(dataset, "jsonl");
+        match File::open(&path) {
+            Ok(file) => Ok(Lines { path, reader: Some(BufReader::new(file)) }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Lines { path, reader: None }),
+            Err(error) => Err(failure(&path, &error)),
+        }
+    }
+
+    /// Replaces the files of a dataset by what comes, in the order of ids, then the state.
+    fn replace(
+        &mut self,
+        dataset: Dataset,
+        token: &str,
+        verified_at: Option<String>,
+        next: &mut dyn FnMut() -> Result<Option<Entry>, PullError>,
+    ) -> Result<(), PullError> {
+        let folder = self.folder.clone();
+        let fail = |error: io::Error| failure(&folder, &error);
+        let (jsonl, csv) = (self.file(dataset, "jsonl"), self.file(dataset, "csv"));
+        let mut lines = Draft::new(&jsonl).map_err(fail)?;
+        let mut table = Table::new(Draft::new(&csv).map_err(fail)?, dataset).map_err(fail)?;
+        let mut records = 0;
+        while let Some(entry) = next()? {
+            lines.write_all(entry.json.as_bytes()).and_then(|()| lines.write_all(b"\n")).map_err(fail)?;
+            table.add(entry.id, &entry.json).map_err(fail)?;
+            records += 1;
+        }
+        let jsonl_sha256 = lines.finish().map_err(fail)?;
+        let csv_sha256 = table.finish().map_err(fail)?;
+        let changed_at = now().to_string();
+        let token = token.to_owned();
+        let state = DatasetState { token, records, jsonl_sha256, csv_sha256, changed_at, verified_at };
+        // From the first rename on the files are not those of the old state; whoever is killed here loads anew.
+        self.to_load.push(dataset);
+        put_in_place(&jsonl).and_then(|()| put_in_place(&csv)).map_err(fail)?;
+        self.state.datasets.insert(dataset.to_string(), state);
+        self.save().map_err(fail)?;
+        self.to_load.retain(|other| *other != dataset);
+        Ok(())
+    }
+
+    fn save(&self) -> io::Result<()> {
+        let path = self.folder.join(STATE);
+        let mut draft = Draft::new(&path)?;
+        let json = serde_json::to_string_pretty(&self.state).map_err(io::Error::other)?;
+        draft.write_all(json.as_bytes())?;
+        draft.write_all(b"\n")?;
+        draft.finish()?;
+        put_in_place(&path)?;
+        File::open(&self.folder)?.sync_all()
+    }
+}
+
+impl Target for FolderCopy {
+    fn position(&mut self, dataset: Dataset) -> Result<Option<Position>, PullError> {
+        let state = self.state.datasets.get(dataset.as_str()).filter(|_| !self.to_load.contains(&dataset));
+        Ok(state.map(|state| {
+            let verified_at = state.verified_at.as_deref().and_then(|text| parse_time(text).ok());
+            let verified_at = verified_at.map_or(0, |time| time.unix_s());
+            Position { token: state.token.clone(), records: state.records, verified_at }
+        }))
+    }
+
+    fn apply(&mut self, dataset: Dataset, page: &Page, events: &dyn Events) -> Result<(), PullError> {
+        let is_same = self.state.datasets.get(dataset.as_str()).is_some_and(|state| state.token == page.token);
+        if page.entries.is_empty() && is_same {
+            return Ok(());
+        }
+        // A record that stands twice in a page ends as its last entry says.
+        let mut changes: BTreeMap<i64, &Entry> = page.entries.iter().map(|entry| (entry.id, entry)).collect();
+        let mut old = self.lines(dataset)?;
+        let mut held = old.next()?;
+        let before = self.state.datasets.get(dataset.as_str());
+        let verified_at = before.and_then(|before| before.verified_at.clone());
+        self.replace(dataset, &page.token, verified_at, &mut || {
+            loop {
+                let change = changes.first_key_value().map(|(id, entry)| (*id, *entry));
+                let old_id = held.as_ref().map(|entry| entry.id);
+                let Some((id, entry)) = change.filter(|(id, _)| old_id.is_none_or(|old_id| *id <= old_id)) else {
+                    let kept = held.take();
+                    if kept.is_some() {
+                        held = old.next()?;
+                    }
+                    return Ok(kept);
+                };
+                changes.pop_first();
+                let was_there = old_id == Some(id);
+                if was_there {
+                    held = old.next()?;
+                }
+                if was_there || !entry.is_removal {
+                    events.change(dataset, &entry.json)?;
+                }
+                if !entry.is_removal {
+                    return Ok(Some(entry.clone()));
+                }
+            }
+        })
+    }
+
+    fn load(
+        &mut self,
+        dataset: Dataset,
+        export: &mut Export,
+        _anew: bool,
+        events: &dyn Events,
+    ) -> Result<(), PullError> {
+        let mut old = self.lines(dataset)?;
+        // A file that somebody has changed may not be readable; then all is told as new.
+        let mut held = old.next().unwrap_or_default();
+        let (token, total) = (export.token.clone(), export.records);
+        let mut came = 0;
+        let gone = |id: i64| events.change(dataset, &format!("{{\"id\":{id},\"deleted\":true,\"changed_at\":null}}"));
+        self.replace(dataset, &token, Some(now().to_string()), &mut || {
+            let next = export.next_record()?;
+            let id = next.as_ref().map_or(i64::MAX, |entry| entry.id);
+            while let Some(entry) = held.take_if(|held| held.id < id) {
+                gone(entry.id)?;
+                held = old.next().unwrap_or_default();
+            }
+            let before = held.take_if(|held| held.id == id);
+            if before.is_some() {
+                held = old.next().unwrap_or_default();
+            }
+            if let Some(entry) = &next {
+                if before.as_ref() != Some(entry) {
+                    events.change(dataset, &entry.json)?;
+                }
+                came += 1;
+            }
+            if came % PROGRESS_EVERY == 0 || next.is_none() {
+                events.progress(dataset, came, total);
+            }
+            Ok(next)
+        })
+    }
+
+    fn digest(&mut self, dataset: Dataset) -> Result<ContentDigest, PullError> {
+        let path = self.file(dataset, "jsonl");
+        let read = || -> io::Result<ContentDigest> {
+            let records = BufReader::new(File::open(&path)?).split(b'\n').count();
+            let records = u64::try_from(records).map_err(io::Error::other)?;
+            Ok(ContentDigest { records, sha256: sha256_of(File::open(&path)?)? })
+        };
+        read().map_err(|error| failure(&path, &error))
+    }
+
+    fn find_fault(&mut self, dataset: Dataset) -> Result<Option<String>, PullError> {
+        let fits = self.fits(dataset).map_err(|error| failure(&self.folder, &error))?;
+        Ok((!fits).then(|| "a file is not the one that the state names".to_owned()))
+    }
+
+    fn set_verified(&mut self, dataset: Dataset) -> Result<(), PullError> {
+        if let Some(state) = self.state.datasets.get_mut(dataset.as_str()) {
+            state.verified_at = Some(now().to_string());
+        }
+        self.save().map_err(|error| failure(&self.folder, &error))
+    }
+
+    fn check_place(&self) -> Result<(), PullError> {
+        let found = fs::metadata(&self.folder).map(|found| (found.dev(), found.ino()));
+        if found.is_ok_and(|found| found == self.identity) {
+            return Ok(());
+        }
+        Err(PullError::Unusable(format!(
+            "{}: the folder was removed or replaced meanwhile; run again to make a new copy",
+            self.folder.display()
+        )))
+    }
+}
+
+/// Whether an entry of a folder is neither the lock nor what a killed pull leaves.
+fn is_of_another(entry: io::Result<fs::DirEntry>) -> bool {
+    entry.map_or(true, |entry| {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        name != LOCK && !name.ends_with(".new")
+    })
+}
+
+fn read_state(folder: &Path, json: &[u8]) -> Result<State, PullError> {
+    #[derive(Deserialize)]
+    struct Head {
+        format: u32,
+    }
+    let path = folder.join(STATE);
+    match serde_json::from_slice(json) {
+        Ok(Head { format }) if format != FORMAT => Err(PullError::Unusable(format!(
+            "{} was written by another version of this program (format {format}; this one knows {FORMAT}); use that \
+             version, or give another folder",
+            path.display()
+        ))),
+        _ => serde_json::from_slice(json).map_err(|error| {
+            PullError::Unusable(format!(
+                "{} cannot be read ({error}); remove it and the files beside it, and the next pull makes new ones",
+                path.display()
+            ))
+        }),
+    }
+}
+
+fn lock(folder: &Path) -> Result<File, PullError> {
+    let path = folder.join(LOCK);
+    let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+    let file = file.map_err(|error| failure(&path, &error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(PullError::Unwritable(format!(
+            "another `medfeed pull` is at work on {}; let it go on, or stop it first",
+            folder.display()
+        ))),
+        Err(TryLockError::Error(error)) => Err(failure(&path, &error)),
+    }
+}
+
+/// What an error of the file system means for the copy.
+fn failure(path: &Path, error: &io::Error) -> PullError {
+    let path = path.display();
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            PullError::Unwritable(format!("{path}: no space is left on the disk; make room and run again"))
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => PullError::Unusable(format!(
+            "{path}: it cannot be written; check the permissions of the folder and its files"
+        )),
+        _ => PullError::Unwritable(format!("{path}: {error}")),
+    }
+}
+
+/// The file that takes a path's place once it is whole.
+fn draft_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    PathBuf::from(name)
+}
+
+fn put_in_place(path: &Path) -> io::Result<()> {
+    fs::rename(draft_of(path), path)
+}
+
+fn sha256_of(mut file: impl Read) -> io::Result<String> {
+    let mut hash = Sha256::new();
+    let mut piece = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok(data_encoding::HEXLOWER.encode(&hash.finalize())),
+            length => hash.update(&piece[..length]),
+        }
+    }
+}
+
+/// A new file beside the one that it will replace, hashed while it is written.
+struct Draft {
+    file: BufWriter<File>,
+    hash: Sha256,
+}
+
+impl Draft {
+    fn new(path: &Path) -> io::Result<Draft> {
+        Ok(Draft { file: BufWriter::new(File::create(draft_of(path))?), hash: Sha256::new() })
+    }
+
+    /// Brings the file to the disk; returns its SHA-256.
+    fn finish(mut self) -> io::Result<String> {
+        self.file.flush()?;
+        self.file.get_ref().sync_all()?;
+        Ok(data_encoding::HEXLOWER.encode(&self.hash.finalize()))
+    }
+}
+
+impl Write for Draft {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.hash.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// A CSV file, as the service exports it.
+struct Table {
+    writer: csv::Writer<Draft>,
+    columns: &'static [Column],
+}
+
+impl Table {
+    fn new(mut draft: Draft, dataset: Dataset) -> io::Result<Table> {
+        draft.write_all(flat::BYTE_ORDER_MARK)?;
+        let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(draft);
+        let columns = columns(dataset);
+        let names = columns.iter().map(|column| column.name.as_str());
+        writer.write_record(["id"].into_iter().chain(names).chain(["updated_at"]))?;
+        Ok(Table { writer, columns })
+    }
+
+    fn add(&mut self, id: i64, json: &str) -> io::Result<()> {
+        let record: Value = serde_json::from_str(json)?;
+        let updated_at = record["updated_at"].as_str().unwrap_or_default().to_owned();
+        let cells = self.columns.iter().map(|column| text_of(column.cell(&record)));
+        self.writer.write_record([id.to_string()].into_iter().chain(cells).chain([updated_at]))?;
+        Ok(())
+    }
+
+    fn finish(self) -> io::Result<String> {
+        self.writer.into_inner().map_err(|error| error.into_error())?.finish()
+    }
+}
+
+/// The text of a cell in CSV. What a spreadsheet may take for a formula gets a `'` in front.
+fn text_of(cell: Cell) -> String {
+    match cell {
+        Cell::Null => String::new(),
+        Cell::Integer(number) => number.to_string(),
+        Cell::Number(number) => {
+            Number::try_from(number).map_or_else(|_| number.to_string(), |number| number.to_string())
+        }
+        Cell::Flag(flag) => flag.to_string().to_uppercase(),
+        Cell::Text(text) if flat::looks_like_formula(&text) => format!("'{text}"),
+        Cell::Text(text) => text,
+    }
+}
+
+/// The records of a file of JSON lines.
+struct Lines {
+    path: PathBuf,
+    reader: Option<BufReader<File>>,
+}
+
+impl Lines {
+    fn next(&mut self) -> Result<Option<Entry>, PullError> {
+        let Some(reader) = &mut self.reader else { return Ok(None) };
+        let mut line = String::new();
+        match reader.read_line(&mut line) {
+            Ok(0) => Ok(None),
+            Ok(_) => Entry::read(line.trim_end_matches('\n')).map(Some),
+            Err(error) => Err(failure(&self.path, &error)),
+        }
+    }
+}

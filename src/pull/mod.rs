@@ -1,0 +1,31 @@
+//! A customer's copy of the licensed datasets, kept by export and change feed: `medfeed pull`.
+//!
+//! It speaks to a service over HTTP only, and knows of it what the contract says. In reading order:
+//! - [`entry`]: what the feed and the export consist of.
+//! - [`digest`]: what content comes to.
+//! - [`error`]: why a pull ends, by what can be done about it.
+//! - [`client`]: the four requests, and what their answers mean.
+//! - [`target`]: what a copy can do, and who hears of it.
+//! - [`catch_up`]: the protocol itself: load the export, then apply page after page.
+//! - [`verify`]: comparing the copy with the service's content, and mending it.
+//! - [`follow`]: going on, through limits, failures and restarts.
+//! - [`columns`]: a record's JSON as the cells of a flat table.
+//! - [`sqlite`]: the copy as an SQLite file; [`folder`]: as JSON lines and CSV.
+
+pub mod catch_up;
+pub mod client;
+pub mod columns;
+pub mod digest;
+pub mod entry;
+pub mod error;
+pub mod folder;
+pub mod follow;
+pub mod sqlite;
+pub mod target;
+pub mod verify;
+
+pub use client::Client;
+pub use error::PullError;
+pub use folder::FolderCopy;
+pub use sqlite::SqliteCopy;
+pub use target::{Events, Target};

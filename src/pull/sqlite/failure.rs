@@ -1,0 +1,35 @@
+//! SQLite's errors, by what can be done about them.
+
+use std::path::Path;
+
+use rusqlite::{Error, ErrorCode};
+
+use crate::pull::error::PullError;
+
+/// What an error of SQLite means for a copy.
+pub fn failure(path: &Path, error: &Error) -> PullError {
+    let path = path.display();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => {
+            PullError::Unwritable(format!("{path}: no space is left on the disk; make room and run again"))
+        }
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => PullError::Unwritable(format!(
+            "{path}: another program holds a lock on it for writing; close it, or run again later"
+        )),
+        Some(ErrorCode::SystemIoFailure) => PullError::Unwritable(format!(
+            "{path}: it cannot be read or written ({error}); check the disk and its space, and run again"
+        )),
+        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => PullError::Unusable(
+            format!("{path}: it cannot be opened for writing; check the permissions of it and its folder"),
+        ),
+        Some(ErrorCode::NotADatabase) => no_copy(&path),
+        _ => PullError::Unusable(format!(
+            "{path}: the copy is damaged ({error}); move it away, and the next pull makes a new one"
+        )),
+    }
+}
+
+/// The error of a file that is something else.
+pub fn no_copy(path: &impl std::fmt::Display) -> PullError {
+    PullError::Unusable(format!("{path} is no copy that `medfeed pull` made, and is left as it is; give another path"))
+}

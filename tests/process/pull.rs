@@ -1,0 +1,189 @@
+//! `medfeed pull`: the first load, the feed, and what a person finds in the copy.
+
+use serde_json::{Value, json};
+
+use super::pulled::{Pulled, exported};
+use super::site::{Process, SOON, STATUSES, Site, conferences_of_version, wait_until};
+
+const JOURNALS: &str = r#"{"id":1,"name":"Journal of Öpen Things","publisher":"P","publishing":{"access":"open","apc_usd":1200.5},"impact_factor":3}
+{"id":2,"name":"Closed Letters","publishing":{"access":"subscription"},"organizations":[{"id":9,"name":"Shared Society","abbv":null,"type":null,"url":null}]}
+"#;
+
+/// A conference with links, dates and a deadline in so many days.
+fn linked_conference(id: u64, due_in_days: i64) -> String {
+    let due = jiff::Zoned::now().with_time_zone(jiff::tz::TimeZone::UTC).date();
+    let due = due.saturating_add(jiff::Span::new().days(due_in_days));
+    format!(
+        "{{\"id\":{id},\"name\":\"Congress of Zürich {id}\",\"year\":2027,\"therapy_areas\":[\"Oncology\",\"Rare {id}\"],\
+         \"organizations\":[{{\"id\":7,\"name\":\"Society\",\"abbv\":null,\"type\":\"society\",\"url\":null}},9],\
+         \"tags\":[{{\"id\":3,\"type\":\"Audience\",\"name\":\"Doctors\",\"category\":null}}],\"formats\":{{\"oral\":true,\"encore\":false}},\
+         \"start_date\":\"2099-05-01\",\"start_date_status\":\"confirmed\",\"abstract_due_date\":\"{due}\",\
+         \"abstract_due_date_status\":\"estimated\",\"late_breaking_due_date_status\":\"not_found\"}}\n"
+    )
+}
+
+fn site_with_both() -> Site {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(1200, 0));
+    site.import("journals.jsonl", JOURNALS);
+    site
+}
+
+#[test]
+fn a_copy_is_loaded_and_follows_the_feed() {
+    let pulled = Pulled::new(site_with_both());
+    let done = pulled.pull("");
+    assert_eq!(done.stdout, "conferences: 1200 records loaded\njournals: 2 records loaded\n");
+    for dataset in ["conferences", "journals"] {
+        pulled.assert_equal(dataset);
+    }
+    assert_eq!(pulled.pull("").stdout, "conferences: nothing new, 1200 records\njournals: nothing new, 2 records\n");
+    // Three pages, with removals among them.
+    let removals: String = (1101..=1200).map(|id| format!("{{\"id\":{id},\"deleted\":true}}\n")).collect();
+    pulled.site.import("conferences.jsonl", conferences_of_version(1100, 1) + &removals);
+    let done = pulled.settle("conferences", "");
+    assert_eq!(done.stdout, "conferences: 1200 changes applied, 1100 records\njournals: nothing new, 2 records\n");
+    pulled.assert_equal("conferences");
+    assert_eq!(pulled.pull("--verify").stdout.matches("equal to the service's").count(), 2);
+    assert!(pulled.site.files().iter().all(|name| !name.ends_with("-wal")), "{:?}", pulled.site.files());
+}
+
+#[test]
+fn a_person_finds_typed_columns_links_words_and_answers() {
+    let site = site_with_both();
+    site.import("conferences.jsonl", linked_conference(5000, 10) + &linked_conference(5001, 400));
+    let pulled = Pulled::new(site);
+    pulled.pull("");
+    let cases: [(&str, &[&str]); 12] = [
+        ("SELECT year + 1 FROM conferences WHERE id = 5000", &["2028"]),
+        (
+            "SELECT formats_oral || formats_encore || (formats_poster IS NULL) FROM conferences WHERE id = 5000",
+            &["101"],
+        ),
+        ("SELECT organizations FROM conferences WHERE id = 5000", &["Society; Shared Society"]),
+        ("SELECT tags FROM conferences WHERE id = 5000", &["Audience: Doctors"]),
+        ("SELECT publishing_apc_usd FROM journals WHERE id = 1", &["1200.5"]),
+        ("SELECT typeof(impact_factor) FROM journals WHERE id = 1", &["real"]),
+        (
+            "SELECT rowid FROM conferences_search WHERE conferences_search MATCH 'zurich AND doctors' ORDER BY 1",
+            &["5000", "5001"],
+        ),
+        ("SELECT conference_id FROM deadlines_next_90_days", &["5000"]),
+        ("SELECT days_left FROM deadlines_next_90_days", &["10"]),
+        ("SELECT id FROM upcoming_conferences", &["5000", "5001"]),
+        ("SELECT name FROM open_access_journals", &["Journal of Öpen Things"]),
+        (
+            "SELECT count(*) FROM organizations JOIN conference_organizations ON id = organization_id WHERE name = 'Society'",
+            &["2"],
+        ),
+    ];
+    for (sql, expected) in cases {
+        assert_eq!(pulled.column(sql), expected, "{sql}");
+    }
+    // What no record carries any more goes; what a journal carries stays.
+    pulled.site.import("conferences.jsonl", "{\"id\":5000,\"deleted\":true}\n{\"id\":5001,\"deleted\":true}\n");
+    pulled.settle("conferences", "");
+    assert_eq!(pulled.column("SELECT name FROM organizations"), ["Shared Society"]);
+    assert_eq!(pulled.column("SELECT name FROM tags"), [""; 0]);
+    assert_eq!(pulled.column("SELECT count(*) FROM therapy_areas WHERE name LIKE 'Rare%'"), ["0"]);
+    assert_eq!(pulled.column("SELECT rowid FROM conferences_search WHERE conferences_search MATCH 'doctors'"), [""; 0]);
+    // A renamed organization comes back with its records.
+    pulled.site.import("organizations.jsonl", "{\"id\":9,\"name\":\"Renamed\"}\n");
+    pulled.settle("journals", "");
+    assert_eq!(pulled.column("SELECT name FROM organizations"), ["Renamed"]);
+    assert_eq!(pulled.pull("--verify").stdout.matches("equal to the service's").count(), 2);
+}
+
+#[test]
+fn a_license_change_and_a_restore_load_what_differs() {
+    let pulled = Pulled::new(site_with_both());
+    let backup = pulled.site.backup("backup.redb");
+    pulled.pull("");
+    pulled.site.license("all", "--dataset conferences --dataset journals --year 2026");
+    let done = pulled.settle("conferences", "--dataset conferences --json");
+    assert!(done.stderr.contains("loading the export"), "{done:?}");
+    let told: Vec<Value> = done.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(told.len(), 900, "three in four leave, and nothing else is told");
+    assert!(told.iter().all(|line| line["dataset"] == "conferences" && line["entry"]["deleted"] == true));
+    pulled.assert_equal("conferences");
+
+    pulled.site.import("conferences.jsonl", conferences_of_version(1200, 2));
+    pulled.settle("conferences", "");
+    pulled.site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
+    let done = pulled.settle("conferences", "");
+    assert!(done.stderr.contains("loading the export"), "{done:?}");
+    for dataset in ["conferences", "journals"] {
+        pulled.assert_equal(dataset);
+    }
+    pulled.pull("--reload");
+    pulled.assert_equal("conferences");
+}
+
+#[test]
+fn what_changed_is_told_line_by_line() {
+    let pulled = Pulled::new(site_with_both());
+    let mut kept = std::collections::BTreeMap::new();
+    let mut take = |done: super::site::Done| {
+        for line in done.stdout.lines() {
+            let line: Value = serde_json::from_str(line).unwrap();
+            let entry = &line["entry"];
+            let key = (line["dataset"].as_str().unwrap().to_owned(), entry["id"].as_u64().unwrap());
+            match entry["deleted"] == true {
+                true => kept.remove(&key),
+                false => kept.insert(key, entry.clone()),
+            };
+        }
+        let told: Vec<Value> =
+            kept.iter().filter(|((dataset, _), _)| dataset == "conferences").map(|(_, entry)| entry.clone()).collect();
+        let content = exported(&mut pulled.client(), "conferences").lines;
+        let expected: Vec<Value> = content.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(json!(told), json!(expected));
+    };
+    take(pulled.pull("--json"));
+    pulled.site.import("conferences.jsonl", conferences_of_version(700, 3) + "{\"id\":900,\"deleted\":true}\n");
+    take(pulled.settle("conferences", "--json"));
+    pulled.site.license("all", "--dataset conferences --country Japan");
+    take(pulled.settle("conferences", "--dataset conferences --json"));
+    pulled
+        .site
+        .import("conferences.jsonl", format!("{{\"id\":9000,\"name\":\"New\",\"country\":\"Japan\",{STATUSES}}}\n"));
+    take(pulled.settle("conferences", "--dataset conferences --json"));
+}
+
+#[test]
+fn a_copy_is_followed_over_a_restart_of_the_server() {
+    let mut pulled = Pulled::new(site_with_both());
+    // Two seconds are long enough for the service to be asked to wait for news.
+    for every in ["10ms", "2s"] {
+        follow_over_a_restart(&mut pulled, every);
+    }
+}
+
+fn follow_over_a_restart(pulled: &mut Pulled, every: &str) {
+    let mut follower = Process::spawn(&mut pulled.command(&pulled.url(), &format!("--follow --every {every}")));
+    let settled = |pulled: &Pulled, what: &str| {
+        wait_until(what, SOON * 2, || {
+            let found = super::pulled::read(&pulled.copy, "conferences").ok().flatten()?;
+            (found == exported(&mut pulled.client(), "conferences")).then_some(())
+        });
+    };
+    let import = |pulled: &Pulled, version| {
+        let before = exported(&mut pulled.client(), "conferences").token;
+        pulled.site.import("conferences.jsonl", conferences_of_version(50, version));
+        wait_until("served", SOON, || (exported(&mut pulled.client(), "conferences").token != before).then_some(()));
+    };
+    wait_until("loaded", SOON, || pulled.copy.exists().then_some(()));
+    settled(pulled, "loaded");
+    import(pulled, 1);
+    settled(pulled, "followed");
+    let address = pulled.server.address.to_string();
+    let old = std::mem::replace(&mut pulled.server, pulled.site.serve());
+    old.stop();
+    import(pulled, 2);
+    let back = pulled.site.command(["serve", "--log", "warn", "--listen", &address]);
+    std::mem::replace(&mut pulled.server, pulled.site.start(back)).stop();
+    settled(pulled, "followed after the restart");
+    assert!(follower.ended_within(std::time::Duration::ZERO).is_none(), "the follower goes on");
+    follower.kill();
+    pulled.assert_equal("conferences");
+}

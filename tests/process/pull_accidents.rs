@@ -1,0 +1,301 @@
+//! `medfeed pull` when something is wrong: each accident has its message and exit code, and the copy stays as it was.
+
+use std::fs;
+use std::path::Path;
+
+use super::pulled::{Pulled, exported};
+use super::site::{Process, SOON, Site, conferences_of_version, wait_until};
+
+fn pulled_site() -> Pulled {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(300, 0));
+    site.import("journals.jsonl", "{\"id\":1,\"name\":\"J\"}\n");
+    Pulled::new(site)
+}
+
+#[test]
+fn what_the_service_refuses_leaves_the_copy() {
+    let pulled = pulled_site();
+    let (id, key) = pulled.site.key("all", &[]);
+    let (_, elsewhere) = pulled.site.key("all", &["--allow-ip", "192.0.2.1"]);
+    pulled.pull("");
+    let before = pulled.content("conferences");
+    pulled.site.json(["key", "revoke", &id]);
+    let mut client = pulled.server.client(&key);
+    wait_until("revoked", SOON, || {
+        let answer = client.get("/v1/journals");
+        (answer.status == 401 && answer.problem() == "revoked_api_key").then_some(())
+    });
+    let unknown = "mfk_0000000000000000000000000000000000000x";
+    let cases = [
+        (key.as_str(), "revoked or replaced", 3),
+        (unknown, "not recognised", 3),
+        (&elsewhere, "may not be used from the address", 3),
+        ("", "the key is empty", 2),
+        ("two words", "characters that no key has", 2),
+    ];
+    for (key, message, code) in cases {
+        let output = pulled.command(&pulled.url(), "").env("MEDFEED_KEY", key).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{key}: {stderr}");
+        assert!(stderr.starts_with("error: ") && stderr.contains(message), "{key}: {stderr}");
+        assert_eq!(pulled.content("conferences"), before, "{key}");
+    }
+    // A file's key goes before the variable's.
+    let file = pulled.site.write("key.txt", format!("{}\n", pulled.key));
+    let args = format!("--key-file {}", file.display());
+    let output = pulled.command(&pulled.url(), &args).env("MEDFEED_KEY", unknown).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+}
+
+#[test]
+fn a_dataset_that_the_license_lacks_is_passed_over_or_told() {
+    let pulled = pulled_site();
+    pulled.site.license("all", "--dataset conferences");
+    let mut client = pulled.client();
+    wait_until("narrowed", SOON, || (client.get("/v1/journals").status == 403).then_some(()));
+    let done = pulled.pull("");
+    assert_eq!(done.stderr, "journals: not in the license, passed over\n");
+    let named = pulled.run("--dataset journals");
+    assert!(named.code == Some(3) && named.stderr.contains("does not have the dataset `journals`"), "{named:?}");
+
+    // Had and lost: the rest goes on, then it is told.
+    pulled.site.license("all", "--dataset conferences --dataset journals");
+    wait_until("widened", SOON, || (client.get("/v1/journals").status == 200).then_some(()));
+    pulled.pull("");
+    let journals = pulled.content("journals");
+    pulled.site.license("all", "--dataset conferences --year 2026 --widen");
+    wait_until("narrowed", SOON, || (client.get("/v1/journals").status == 403).then_some(()));
+    let lost = pulled.run("");
+    assert!(lost.code == Some(3) && lost.stderr.contains("does not have the dataset `journals` any more"), "{lost:?}");
+    assert_eq!(pulled.content("journals"), journals);
+    pulled.assert_equal("conferences");
+    pulled.pull("--dataset conferences");
+}
+
+#[test]
+fn what_is_no_copy_of_this_service_is_left_alone() {
+    let pulled = pulled_site();
+    let other = Pulled::new({
+        let site = Site::new();
+        site.import("conferences.jsonl", conferences_of_version(5, 7));
+        site
+    });
+    pulled.pull("");
+    let sqlite = |sql: &str| {
+        let path = pulled.site.path("made.sqlite");
+        let _ = fs::remove_file(&path);
+        rusqlite::Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+        fs::read(&path).unwrap()
+    };
+    let newer = {
+        fs::copy(&pulled.copy, pulled.site.path("newer.sqlite")).unwrap();
+        let newer = rusqlite::Connection::open(pulled.site.path("newer.sqlite")).unwrap();
+        newer.execute_batch("PRAGMA journal_mode = delete; PRAGMA user_version = 99").unwrap();
+        drop(newer);
+        fs::read(pulled.site.path("newer.sqlite")).unwrap()
+    };
+    let whole = fs::read(&pulled.copy).unwrap();
+    let cases: [(&str, Vec<u8>, &str); 6] = [
+        ("text", b"id,name\n1,a\n".repeat(20), "is no copy that `medfeed pull` made"),
+        ("short", b"x".to_vec(), "is no copy that `medfeed pull` made"),
+        ("redb", fs::read(pulled.site.db()).unwrap(), "is no copy that `medfeed pull` made"),
+        ("sqlite", sqlite("CREATE TABLE mine (x); INSERT INTO mine VALUES (1)"), "is no copy that `medfeed pull` made"),
+        ("newer", newer, "written by another version of this program (format 99"),
+        ("cut", whole[..whole.len() / 2].to_vec(), "damaged"),
+    ];
+    for (name, content, message) in cases {
+        fs::write(&pulled.copy, &content).unwrap();
+        let done = pulled.run("");
+        assert!(done.code == Some(4) && done.stderr.contains(message), "{name}: {done:?}");
+        assert!(fs::read(&pulled.copy).unwrap() == content || name == "cut", "{name}: the file was changed");
+    }
+    fs::write(&pulled.copy, &whole).unwrap();
+    let before = pulled.content("conferences");
+
+    // Another service: by its address, and by its tokens.
+    let done = pulled.run_at(&other.url(), "");
+    assert!(done.code == Some(4) && done.stderr.contains("is a copy of"), "{done:?}");
+    assert_eq!(pulled.content("conferences"), before);
+    pulled.tamper("UPDATE sync SET token = 'x'");
+    let done = pulled.run("");
+    assert!(done.code == Some(4) && done.stderr.contains("has not issued the sync token"), "{done:?}");
+    assert_eq!(pulled.content("conferences").lines, before.lines);
+    let output = pulled.command(&other.url(), "--reload").env("MEDFEED_KEY", &other.key).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(pulled.content("conferences"), exported(&mut other.client(), "conferences"));
+    assert_eq!(pulled.content("journals").lines, [""; 0], "of the first service nothing is left");
+    let nowhere = pulled.site.command(["pull", &pulled.url(), "--to", "none/copy"]).env("MEDFEED_KEY", "x").output();
+    let nowhere = nowhere.unwrap();
+    assert_eq!(nowhere.status.code(), Some(4), "{nowhere:?}");
+}
+
+#[test]
+fn addresses_and_services_that_are_none_are_told() {
+    let pulled = pulled_site();
+    let page = super::pull_kills::answer_always("HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\n<html>");
+    let moved = super::pull_kills::answer_always(
+        "HTTP/1.1 301 Moved\r\nlocation: https://x.example\r\ncontent-length: 0\r\n\r\n",
+    );
+    let cases = [
+        ("feed.example.org".to_owned(), "write it as https://", 2),
+        ("https://key@feed.example.org".to_owned(), "MEDFEED_KEY", 2),
+        ("http://192.0.2.1".to_owned(), "must not travel in plain text", 2),
+        (format!("http://{page}"), "check that a medfeed service answers there", 1),
+        (format!("http://{moved}"), "no medfeed service answers there", 1),
+        (format!("{}/nowhere", pulled.url()), "no medfeed service answers there", 1),
+    ];
+    for (url, message, code) in cases {
+        let done = pulled.run_at(&url, "--dataset journals");
+        assert!(done.code == Some(code) && done.stderr.contains(message), "{url}: {done:?}");
+    }
+}
+
+#[test]
+fn one_pull_at_a_time_works_on_a_copy() {
+    let pulled = pulled_site();
+    let mut follower = Process::spawn(&mut pulled.command(&pulled.url(), "--follow --every 10ms"));
+    wait_until("followed", SOON, || super::pulled::read(&pulled.copy, "journals").ok().flatten());
+    let second = pulled.run("");
+    assert!(second.code == Some(1) && second.stderr.contains("another `medfeed pull` is at work"), "{second:?}");
+    // A reader that stays in its transaction keeps its state and hinders nobody.
+    let mut reader = super::pulled::open(&pulled.copy).unwrap();
+    let reading = reader.transaction().unwrap();
+    let count = || -> i64 { reading.query_row("SELECT count(*) FROM conferences", [], |row| row.get(0)).unwrap() };
+    assert_eq!(count(), 300);
+    pulled.site.import("conferences.jsonl", "{\"id\":7,\"deleted\":true}\n");
+    wait_until("applied", SOON, || (pulled.content("conferences").records == 299).then_some(()));
+    assert_eq!(count(), 300);
+    drop(reading);
+    // A copy that is taken away is not written on unseen.
+    fs::rename(&pulled.copy, pulled.site.path("taken.sqlite")).unwrap();
+    assert_eq!(follower.ended_within(SOON).expect("ends").code(), Some(4));
+}
+
+#[test]
+fn a_full_disk_leaves_the_copy_as_it_was() {
+    let pulled = pulled_site();
+    pulled.pull("");
+    let before = pulled.content("conferences");
+    pulled.site.import("conferences.jsonl", conferences_of_version(3000, 1));
+    let mut client = pulled.client();
+    wait_until("served", SOON, || (exported(&mut client, "conferences").records == 3000).then_some(()));
+    // The shell counts in blocks of 512 or 1024 bytes; a write beyond is an error rather than a signal.
+    let inner = pulled.command(&pulled.url(), "");
+    let output = pulled.site.in_shell("trap '' XFSZ; ulimit -f 1500; exec \"$@\"", &inner).output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("space"), "{stderr}");
+    let found = pulled.content("conferences");
+    assert!(found.records == before.records || found.records % 500 == 0, "whole pages: {}", found.records);
+    assert_eq!(found.records, i64::try_from(found.lines.len()).unwrap());
+    pulled.pull("--verify");
+    pulled.assert_equal("conferences");
+}
+
+#[test]
+fn a_comparison_notices_and_mends_what_was_changed() {
+    let pulled = pulled_site();
+    pulled.site.import(
+        "conferences.jsonl",
+        "{\"id\":3,\"organizations\":[{\"id\":7,\"name\":\"Society\",\"abbv\":null,\"type\":null,\"url\":null}],\
+         \"tags\":[{\"id\":3,\"type\":\"A\",\"name\":\"B\",\"category\":null}]}\n",
+    );
+    let mut client = pulled.client();
+    wait_until("served", SOON, || exported(&mut client, "conferences").lines[2].contains("Society").then_some(()));
+    pulled.pull("--verify");
+    let cases = [
+        (
+            "UPDATE conferences SET json = replace(json, 'Conference 5\"', 'Conference 6\"') WHERE id = 5",
+            "differs from the service's",
+        ),
+        ("UPDATE conferences SET json = CAST(json || x'ff' AS TEXT) WHERE id = 300", "differs from the service's"),
+        ("DELETE FROM conferences WHERE id = 17", "there were 299 records for 300"),
+        ("INSERT INTO conferences (id, json) VALUES (9000, '{\"id\":9000}')", "there were 301 records for 300"),
+        ("UPDATE conferences SET id = 9000 WHERE id = 1", "differs from the service's"),
+        ("UPDATE sync SET records = 7 WHERE dataset = 'conferences'", "count of records"),
+        ("UPDATE conferences SET city = 'Elsewhere' WHERE id = 9", "column `city` of record 9"),
+        ("UPDATE conferences SET updated_at = NULL WHERE id = 9", "column `updated_at` of record 9"),
+        ("DELETE FROM conference_organizations", "`conference_organizations`"),
+        ("INSERT INTO conference_tags VALUES (4, 3)", "`conference_tags` does not fit"),
+        ("INSERT INTO conference_tags VALUES (9999, 3)", "a record that is not there"),
+        ("UPDATE organizations SET name = 'Other'", "`conference_organizations`"),
+        ("INSERT INTO therapy_areas VALUES ('Stray')", "no record is linked to"),
+        ("INSERT INTO conferences_search (conferences_search) VALUES ('delete-all')", "full-text index"),
+    ];
+    for (sql, fault) in cases {
+        pulled.tamper(sql);
+        let done = pulled.pull("--verify");
+        assert!(done.stderr.contains(fault) && done.stdout.contains("; mended"), "{sql}: {done:?}");
+        pulled.assert_equal("conferences");
+        let again = pulled.pull("--verify");
+        assert_eq!(again.stdout.matches("nothing new").count(), 2, "{sql}: {again:?}");
+    }
+    assert_eq!(pulled.column("SELECT rowid FROM conferences_search WHERE conferences_search MATCH 'society'"), ["3"]);
+}
+
+#[test]
+fn a_followed_copy_is_compared_once_a_day() {
+    let pulled = pulled_site();
+    pulled.pull("");
+    let cases = [("2020-01-01T00:00:00Z", true), ("2999-01-01T00:00:00Z", false)];
+    for (verified_at, is_due) in cases {
+        pulled.tamper(&format!(
+            "UPDATE conferences SET city = 'Elsewhere' WHERE id = 9; UPDATE sync SET verified_at = '{verified_at}'"
+        ));
+        let checked = "SELECT count(*) FROM sync WHERE checked_at > '2020-01-02'";
+        pulled.tamper("UPDATE sync SET checked_at = '2020-01-01T00:00:00Z'");
+        let mut follower = Process::spawn(&mut pulled.command(&pulled.url(), "--follow --every 10ms"));
+        wait_until("a round", SOON, || (pulled.column(checked) == ["2"]).then_some(()));
+        let elsewhere = || pulled.column("SELECT count(*) FROM conferences WHERE city = 'Elsewhere'");
+        if is_due {
+            wait_until("mended", SOON, || (elsewhere() == ["0"]).then_some(()));
+            wait_until("noted", SOON, || {
+                (pulled.column("SELECT count(*) FROM sync WHERE verified_at > '2020-01-02'") == ["2"]).then_some(())
+            });
+        }
+        follower.kill();
+        assert_eq!(elsewhere(), [if is_due { "0" } else { "1" }], "{verified_at}");
+    }
+}
+
+#[test]
+fn tables_of_another_layout_are_made_anew_from_the_records() {
+    let pulled = pulled_site();
+    pulled.pull("");
+    let before = pulled.content("conferences");
+    pulled.tamper(
+        "ALTER TABLE conferences ADD COLUMN extra; DROP TABLE tags; UPDATE copy SET value = 'old' WHERE name = 'layout'",
+    );
+    let done = pulled.pull("");
+    assert!(done.stdout.contains("nothing new"), "{done:?}");
+    assert_eq!(pulled.content("conferences"), before);
+    assert_eq!(pulled.pull("--verify").stdout.matches("nothing new").count(), 2);
+}
+
+#[test]
+fn https_is_trusted_by_the_named_authority_alone() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(10, 0));
+    let key = site.open_key();
+    let pair = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    site.write("cert.pem", pair.cert.pem());
+    site.write("key.pem", pair.signing_key.serialize_pem());
+    site.write("empty.pem", "");
+    let server = site.serve_with("--tls-cert cert.pem --tls-key key.pem");
+    let copy = site.path("copy.sqlite");
+    let pulled = Pulled { site, server, key, copy };
+    assert!(pulled.url().starts_with("https://"));
+    let cases = [
+        ("--dataset conferences --ca-file cert.pem", 0, ""),
+        ("--dataset conferences", 1, "cannot be reached"),
+        ("--dataset conferences --ca-file none.pem", 2, "none.pem"),
+        ("--dataset conferences --ca-file empty.pem", 2, "holds no certificate"),
+    ];
+    for (args, code, message) in cases {
+        let done = pulled.run(args);
+        assert!(done.code == Some(code) && done.stderr.contains(message), "{args}: {done:?}");
+    }
+    assert!(Path::new(&pulled.copy).exists());
+    assert_eq!(pulled.content("conferences").records, 10);
+}

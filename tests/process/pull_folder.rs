@@ -1,0 +1,192 @@
+//! `medfeed pull --to FOLDER/`: JSON lines and CSV, replaced whole, and the state that names them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use super::pulled::{Pulled, exported};
+use super::site::{Process, Random, SOON, Site, conferences_of_version, wait_until};
+
+/// A site whose copy is a folder.
+fn pulled_site() -> Pulled {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(700, 0));
+    site.import(
+        "journals.jsonl",
+        "{\"id\":1,\"name\":\"=Formula, \\\"quoted\\\"\",\"impact_factor\":12.50,\"publishing\":{\"access\":\"open\"},\
+         \"timelines\":{\"accept_to_print\":{\"max_weeks\":1e-7}},\"tags\":[{\"id\":1,\"type\":\"T\",\"name\":\"N\",\"category\":null}]}\n",
+    );
+    let mut pulled = Pulled::new(site);
+    pulled.copy = pulled.site.path("copy/");
+    pulled
+}
+
+fn text(folder: &Path, name: &str) -> String {
+    fs::read_to_string(folder.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+fn state(folder: &Path) -> Value {
+    serde_json::from_str(&text(folder, "medfeed-copy.json")).unwrap()
+}
+
+/// The files are what the service exports, to the byte, and the ones that the state names.
+fn assert_equal(pulled: &Pulled, dataset: &str) {
+    let expected = exported(&mut pulled.client(), dataset);
+    let lines = text(&pulled.copy, &format!("{dataset}.jsonl"));
+    assert!(lines.lines().eq(expected.lines.iter().map(String::as_str)), "{dataset}.jsonl differs");
+    let csv = pulled.client().get(&format!("/v1/exports/{dataset}?format=csv")).gunzip();
+    let table = text(&pulled.copy, &format!("{dataset}.csv"));
+    assert_eq!(table, String::from_utf8(csv).unwrap(), "{dataset}.csv");
+    let state = &state(&pulled.copy)["datasets"][dataset];
+    assert_eq!(state["token"], expected.token.as_str());
+    assert_eq!(state["records"], expected.records);
+    for (name, content) in [("jsonl_sha256", &lines), ("csv_sha256", &table)] {
+        let digest = data_encoding::HEXLOWER.encode(&Sha256::digest(content.as_bytes()));
+        assert_eq!(state[name], digest.as_str(), "{dataset}: {name}");
+    }
+}
+
+fn settle(pulled: &Pulled, args: &str) -> super::site::Done {
+    let before = state(&pulled.copy)["datasets"]["conferences"]["token"].as_str().unwrap().to_owned();
+    let mut client = pulled.client();
+    wait_until("the server shows the commit", SOON, || {
+        (exported(&mut client, "conferences").token != before).then_some(())
+    });
+    pulled.pull(args)
+}
+
+#[test]
+fn files_follow_the_feed() {
+    let pulled = pulled_site();
+    let done = pulled.pull("");
+    assert_eq!(done.stdout, "conferences: 700 records loaded\njournals: 1 record loaded\n");
+    for dataset in ["conferences", "journals"] {
+        assert_equal(&pulled, dataset);
+    }
+    assert_eq!(pulled.pull("").stdout, "conferences: nothing new, 700 records\njournals: nothing new, 1 record\n");
+    let mut kept: BTreeMap<u64, Value> = BTreeMap::new();
+    for line in text(&pulled.copy, "conferences.jsonl").lines() {
+        let record: Value = serde_json::from_str(line).unwrap();
+        kept.insert(record["id"].as_u64().unwrap(), record);
+    }
+    // Two pages, with removals at both ends and in the middle, and a record behind the last one.
+    let rows = conferences_of_version(690, 1).lines().skip(1).collect::<Vec<_>>().join("\n");
+    let gone = "\n{\"id\":1,\"deleted\":true}\n{\"id\":695,\"deleted\":true}\n{\"id\":700,\"deleted\":true}\n";
+    let new = conferences_of_version(701, 1).lines().last().unwrap().to_owned();
+    pulled.site.import("conferences.jsonl", rows + gone + &new + "\n");
+    let mut take = |done: super::site::Done| {
+        for line in done.stdout.lines() {
+            let line: Value = serde_json::from_str(line).unwrap();
+            let entry = &line["entry"];
+            let id = entry["id"].as_u64().unwrap();
+            if entry["deleted"] == true {
+                kept.remove(&id)
+            } else {
+                kept.insert(id, entry.clone())
+            };
+        }
+        let lines = text(&pulled.copy, "conferences.jsonl");
+        assert!(lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).eq(kept.values().cloned()));
+    };
+    take(settle(&pulled, "--json"));
+    assert_equal(&pulled, "conferences");
+    pulled.site.license("all", "--dataset conferences --dataset journals --year 2025 --country Japan");
+    let done = settle(&pulled, "--json");
+    assert!(done.stderr.contains("loading the export"), "{done:?}");
+    take(done);
+    assert_equal(&pulled, "conferences");
+    assert_eq!(pulled.pull("--verify").stdout.matches("equal to the service's").count(), 2);
+}
+
+#[test]
+fn files_that_the_state_does_not_name_are_loaded_anew() {
+    let pulled = pulled_site();
+    pulled.pull("");
+    let path = |name: &str| pulled.copy.join(name);
+    let longer = |name: &str| fs::write(path(name), text(&pulled.copy, name) + "x").unwrap();
+    let shorter = |name: &str| {
+        let lines = text(&pulled.copy, name);
+        fs::write(path(name), lines.split_inclusive('\n').skip(1).collect::<String>()).unwrap();
+    };
+    let cases: [(&str, &dyn Fn()); 5] = [
+        ("a byte in the lines", &|| longer("conferences.jsonl")),
+        ("a byte in the table", &|| longer("conferences.csv")),
+        ("a line too few", &|| shorter("conferences.jsonl")),
+        ("no table", &|| fs::remove_file(path("conferences.csv")).unwrap()),
+        ("no lines", &|| fs::remove_file(path("conferences.jsonl")).unwrap()),
+    ];
+    for (what, damage) in cases {
+        damage();
+        let done = pulled.pull("");
+        assert_eq!(done.stdout, "conferences: 700 records loaded\njournals: nothing new, 1 record\n", "{what}");
+        assert_equal(&pulled, "conferences");
+    }
+}
+
+#[test]
+fn folders_that_are_no_copy_are_left_alone() {
+    let mut pulled = pulled_site();
+    pulled.pull("");
+    let copy = pulled.copy.clone();
+    let whole = text(&copy, "medfeed-copy.json");
+    let cases = [
+        (whole.replace("\"format\": 1", "\"format\": 2"), "by another version of this program (format 2"),
+        ("{}".to_owned(), "cannot be read"),
+        (whole.replace(&pulled.url(), "https://other.example"), "is a copy of https://other.example"),
+    ];
+    for (json, message) in cases {
+        fs::write(copy.join("medfeed-copy.json"), &json).unwrap();
+        let done = pulled.run("");
+        assert!(done.code == Some(4) && done.stderr.contains(message), "{done:?}");
+        assert_eq!(text(&copy, "medfeed-copy.json"), json);
+    }
+    fs::write(copy.join("medfeed-copy.json"), whole.replace(&pulled.url(), "https://other.example")).unwrap();
+    pulled.pull("--reload");
+    assert_equal(&pulled, "conferences");
+    let mut follower = Process::spawn(&mut pulled.command(&pulled.url(), "--follow --every 10ms"));
+    let before = text(&copy, "conferences.jsonl");
+    pulled.site.import("conferences.jsonl", conferences_of_version(3, 1));
+    wait_until("followed", SOON, || (text(&copy, "conferences.jsonl") != before).then_some(()));
+    let second = pulled.run("");
+    assert!(second.code == Some(1) && second.stderr.contains("another `medfeed pull` is at work"), "{second:?}");
+    fs::rename(&copy, pulled.site.path("taken")).unwrap();
+    assert_eq!(follower.ended_within(SOON).expect("ends").code(), Some(4));
+
+    pulled.site.write("mine/conferences.jsonl", "mine");
+    pulled.copy = pulled.site.path("mine");
+    let done = pulled.run("");
+    assert!(done.code == Some(4) && done.stderr.contains("holds files that are no copy"), "{done:?}");
+    assert_eq!(fs::read_dir(&pulled.copy).unwrap().count(), 1);
+}
+
+#[test]
+fn a_killed_pull_leaves_whole_files() {
+    const SEED: u64 = 20_261_122;
+    let pulled = pulled_site();
+    let mut random = Random::new(SEED);
+    let mut client = pulled.client();
+    for round in 0..12 {
+        let mut pull = Process::spawn(
+            pulled
+                .command(&pulled.url(), "--dataset conferences --follow --every 5ms")
+                .stderr(std::process::Stdio::null()),
+        );
+        let before = exported(&mut client, "conferences").token;
+        pulled.site.import("conferences.jsonl", conferences_of_version(1 + random.next() % 650, round + 1));
+        wait_until("served", SOON, || (exported(&mut client, "conferences").token != before).then_some(()));
+        assert!(pull.ended_within(random.part_of(Duration::from_millis(250))).is_none(), "seed {SEED}, round {round}");
+        pull.kill();
+        for name in ["conferences.jsonl", "conferences.csv"] {
+            let Ok(content) = fs::read_to_string(pulled.copy.join(name)) else { continue };
+            let header = usize::from(name.ends_with("csv"));
+            assert_eq!(content.lines().count(), 700 + header, "seed {SEED}, round {round}: {name} is not whole");
+            assert!(content.ends_with('\n'), "seed {SEED}, round {round}: {name}");
+        }
+    }
+    pulled.pull("");
+    assert_equal(&pulled, "conferences");
+}
