@@ -106,6 +106,7 @@ mod tests {
         "max-name-bytes",
         "max-rows",
         "max-uri-bytes",
+        "max-waiting",
         "min-send-rate",
         "plain-http",
         "public-url",

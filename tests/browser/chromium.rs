@@ -26,7 +26,7 @@ fn find_program(name: &str) -> Option<PathBuf> {
 
 /// The driver's program, where it and a browser are there.
 fn find_driver() -> Result<PathBuf, &'static str> {
-    let named = std::env::var_os("MEDFEED_CHROMEDRIVER").map(PathBuf::from);
+    let named = std::env::var_os("MEDFEED_CHROMEDRIVER").filter(|path| !path.is_empty()).map(PathBuf::from);
     let driver = named.or_else(|| find_program("chromedriver")).ok_or("no chromedriver was found")?;
     BROWSERS.iter().find_map(|name| find_program(name)).ok_or("no Chromium was found")?;
     Ok(driver)
@@ -34,7 +34,7 @@ fn find_driver() -> Result<PathBuf, &'static str> {
 
 /// axe-core, where it is there.
 pub fn find_axe() -> Option<String> {
-    let path = std::env::var_os("MEDFEED_AXE")?;
+    let path = std::env::var_os("MEDFEED_AXE").filter(|path| !path.is_empty())?;
     Some(std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("MEDFEED_AXE: {path:?}: {error}")))
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufReader, Write};
 use std::net::SocketAddr;
+use std::process::Command;
 use std::time::Duration;
 
 use super::client::{Client, connect, read_answer};
@@ -16,7 +17,12 @@ pub fn serve_watched(site: &Site, more: &[&str]) -> (Server, Client) {
 
 fn serve_on(site: &Site, address: &str, more: &[&str]) -> (Server, Client) {
     let args = ["serve", "--listen", "127.0.0.1:0", "--admin-listen", address];
-    let server = site.start(site.command([&args, more].concat()));
+    start_watched(site, site.command([&args, more].concat()))
+}
+
+/// Starts a command that serves monitoring too.
+pub fn start_watched(site: &Site, command: Command) -> (Server, Client) {
+    let server = site.start(command);
     let admin = wait_until("the log tells where monitoring is", SOON, || admin_address(&server));
     (server, Client::new(admin, None))
 }
