@@ -184,6 +184,8 @@ fn instead_of_command(given: &str, path: &str, command: &Command, program: &Comm
     if let Some((.., tip)) = COMMANDS.iter().find(|(row, typed, _)| *row == path && typed.contains(&given)) {
         return (*tip).to_owned();
     }
+    // `help` takes the names of all others.
+    let command = if path == "help" { program } else { command };
     let known: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
     let shown = |name: &str| format!("medfeed {path} {name}").replace("  ", " ");
     let elsewhere = commands_with(program, "", &|below| below.get_name() == given);

@@ -31,6 +31,8 @@ const UNKNOWN: &[Wrong<'_>] = &[
     ("version", 2, "write `medfeed --version`"),
     ("stop", 2, "a server ends with Ctrl-C or SIGTERM"),
     ("data.csv", 2, "write `medfeed import data.csv`"),
+    ("help frob", 2, "write one of demo, serve, "),
+    ("help srve", 2, "write `medfeed help serve`"),
     ("license add acme", 2, "write `medfeed license set acme --dataset conferences`"),
     ("license rm acme", 2, "write `medfeed license remove acme`"),
     ("license acme", 2, "write one of set, list, show, remove, explain, such as `medfeed license set`"),

@@ -48,7 +48,7 @@ pub(super) fn run(common: &Common, args: DemoArgs) -> anyhow::Result<ExitCode> {
     let watcher = Arc::new(Watcher::open(&database, Duration::ZERO)?);
     run_to_end(async {
         let listener = listen(args.listen).await?;
-        let url = format!("http://{}", listener.local_addr()?);
+        let url = url_of(listener.local_addr()?);
         let mut settings = Settings::of(&url);
         let demo = Arc::new(Demo::new(sample.licenses(), !args.quiet_data));
         settings.demo = Some(Arc::clone(&demo));
@@ -84,6 +84,15 @@ pub(super) fn run(common: &Common, args: DemoArgs) -> anyhow::Result<ExitCode> {
         Ok(ExitCode::SUCCESS)
     })
     .context(NO_RUNTIME)?
+}
+
+/// The URL under which this machine's browser finds an address that was listened on.
+fn url_of(address: SocketAddr) -> String {
+    if address.ip().is_unspecified() {
+        format!("http://localhost:{}", address.port())
+    } else {
+        format!("http://{address}")
+    }
 }
 
 /// Opens a page as the desktop does. A browser that stays in the foreground is not waited for.
@@ -147,4 +156,22 @@ The reference is at {url}/docs. Change the data while it is served, and ask the 
 
 Ctrl-C stops the server and removes the database."
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_listened_on_can_be_opened() {
+        let cases = [
+            ("127.0.0.1:8080", "http://127.0.0.1:8080"),
+            ("0.0.0.0:8080", "http://localhost:8080"),
+            ("[::]:8080", "http://localhost:8080"),
+            ("[::1]:80", "http://[::1]:80"),
+        ];
+        for (address, expected) in cases {
+            assert_eq!(url_of(address.parse().unwrap()), expected);
+        }
+    }
 }
