@@ -23,7 +23,7 @@ use crate::pull::{Client, Events, FolderCopy, PullError, SqliteCopy, Target};
 /// Arguments of `medfeed pull`.
 #[derive(Debug, Args)]
 pub(super) struct PullArgs {
-    /// The service's address, such as https://feed.example.org
+    /// The service's address, scheme and host, such as `https://feed.example.org`
     #[arg(value_name = "URL")]
     server: ServerUrl,
     /// Where the copy is kept: an SQLite file, or a folder for JSON lines and CSV, named by a slash at the end; made when there
