@@ -56,7 +56,7 @@ impl Linted for ConferenceFields {
                 rule: "same_meeting",
                 field: "name",
                 key: format!("{start} {city}"),
-                alike: Some(Alike { name: self.name().to_owned(), abbv: self.abbv.clone() }),
+                alike: Some(Alike::new(self.name(), self.abbv.as_deref())),
                 value: self.name().to_owned(),
                 message: "begins on the same day in the same city as {}, of nearly the same name or abbreviation; remove one of them, or correct them",
             });

@@ -133,6 +133,11 @@ pub(super) fn is_placeholder(field: &str, text: &str) -> bool {
     ];
     // What spreadsheets show where they cannot compute.
     const ERRORS: &[&str] = &["#n/a", "#ref!", "#name?", "#value!", "#div/0!", "#null!", "#num!", "#error!"];
+    // Longer than any of them in signs around it: not worth folding, as most texts are.
+    const MAX_BYTES: usize = 40;
+    if text.trim().len() > MAX_BYTES {
+        return !text.chars().any(char::is_alphanumeric);
+    }
     let folded = fold(text.trim());
     let bare = folded.trim_matches(|sign: char| "()[]<>*\"'".contains(sign));
     let is_error = ERRORS.contains(&folded.as_str());

@@ -22,23 +22,30 @@ pub(in crate::import) struct Trait {
     pub message: &'static str,
 }
 
-/// The names of a row.
+/// The names of a row, made comparable once: each meets those of many rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::import) struct Alike {
-    pub name: String,
-    pub abbv: Option<String>,
+    name: String,
+    comparable: String,
+    abbv: Option<String>,
 }
 
 impl Alike {
+    /// The names of a row with these.
+    pub fn new(name: &str, abbv: Option<&str>) -> Alike {
+        let abbv = abbv.map(comparable).filter(|abbv| abbv.len() > 2);
+        Alike { name: name.to_owned(), comparable: comparable(name), abbv }
+    }
+
     /// Whether two rows have nearly one name, one abbreviation, or one's abbreviation for a name.
     fn is_like(&self, other: &Alike) -> bool {
-        let abbv = |of: &Alike| of.abbv.as_deref().map(comparable).filter(|abbv| abbv.len() > 2);
         let names = |of: &Alike, abbv: &Option<String>| {
-            let is_it = |word: &str| abbv.as_ref().is_some_and(|abbv| comparable(word) == *abbv);
-            of.name.split([' ', '-']).any(is_it)
+            abbv.as_ref().is_some_and(|abbv| of.name.split([' ', '-']).any(|word| comparable(word) == *abbv))
         };
-        let (one, two) = (abbv(self), abbv(other));
-        one.is_some() && one == two || names(self, &two) || names(other, &one) || are_alike(&self.name, &other.name)
+        self.abbv.is_some() && self.abbv == other.abbv
+            || names(self, &other.abbv)
+            || names(other, &self.abbv)
+            || are_alike(&self.comparable, &other.comparable)
     }
 }
 
@@ -68,16 +75,15 @@ pub(super) fn comparable(name: &str) -> String {
     letters.chars().filter(|letter| letter.is_alphanumeric()).collect()
 }
 
-/// Whether two names differ by a few letters only.
+/// Whether two names in their comparable form differ by a few letters only.
 fn are_alike(one: &str, other: &str) -> bool {
     const NEAR: f64 = 0.9;
     let digits = |name: &str| name.chars().filter(char::is_ascii_digit).collect::<String>();
-    let (one, other) = (comparable(one), comparable(other));
     one == other
         || one.len().max(other.len()) <= 200
             && one.len().abs_diff(other.len()) * 10 <= one.len().max(other.len())
-            && digits(&one) == digits(&other)
-            && strsim::normalized_damerau_levenshtein(&one, &other) >= NEAR
+            && digits(one) == digits(other)
+            && strsim::normalized_damerau_levenshtein(one, other) >= NEAR
 }
 
 impl Twins {
@@ -146,10 +152,7 @@ mod tests {
 
     #[test]
     fn an_abbreviation_stands_for_a_name() {
-        let of = |(name, abbv): (&str, &str)| Alike {
-            name: name.to_owned(),
-            abbv: Some(abbv.to_owned()).filter(|abbv| !abbv.is_empty()),
-        };
+        let of = |(name, abbv): (&str, &str)| Alike::new(name, Some(abbv));
         let long = ("European Society for Medical Oncology Congress", "ESMO");
         let cases = [
             (long, ("ESMO Congress 2026", ""), true),
@@ -176,7 +179,7 @@ mod tests {
             ("", "A", false),
         ];
         for (one, other, expected) in cases {
-            assert_eq!(are_alike(one, other), expected, "{one:?} and {other:?}");
+            assert_eq!(are_alike(&comparable(one), &comparable(other)), expected, "{one:?} and {other:?}");
         }
     }
 }
