@@ -55,4 +55,5 @@ mod strays;
 mod terminals;
 mod usage;
 mod waiting;
+mod workbooks;
 mod wrong_commands;

@@ -27,6 +27,28 @@ pub fn start_watched(site: &Site, command: Command) -> (Server, Client) {
     (server, Client::new(admin, None))
 }
 
+/// A server, and a caller who has loaded the export.
+pub struct Loader {
+    pub server: Server,
+    pub admin: Client,
+    pub client: Client,
+    /// The key's id.
+    pub id: String,
+    /// The export's token.
+    pub token: String,
+}
+
+/// Serves three conferences to a caller who has loaded them.
+pub fn serve_a_loader(site: &Site) -> Loader {
+    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    site.license("all", "--dataset conferences");
+    let (id, key) = site.key("all", &[]);
+    let (server, admin) = serve_watched(site, &[]);
+    let mut client = server.client(&key);
+    let token = client.get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();
+    Loader { server, admin, client, id, token }
+}
+
 fn admin_address(server: &Server) -> Option<SocketAddr> {
     let log = server.logged();
     let (_, told) = log.split_once("listening for monitoring on http://")?;
@@ -193,12 +215,7 @@ fn connections_are_gauged() {
 #[test]
 fn a_feed_that_falls_behind_is_seen() {
     let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(3, 0));
-    site.license("all", "--dataset conferences");
-    let (id, key) = site.key("all", &[]);
-    let (server, mut admin) = serve_watched(&site, &[]);
-    let mut client = server.client(&key);
-    let token = client.get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();
+    let Loader { server, mut admin, mut client, id, token } = serve_a_loader(&site);
     let since = |token: &str| format!("/v1/conferences/changes?since={token}");
     let labels = format!("{{license=\"all\",key=\"{id}\",dataset=\"conferences\"}}");
     let (position, behind) = (format!("medfeed_feed_position{labels}"), format!("medfeed_feed_behind_seconds{labels}"));
@@ -303,12 +320,7 @@ fn the_log_tells_where_monitoring_is() {
 #[test]
 fn a_loader_that_stands_still_falls_behind() {
     let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(3, 0));
-    site.license("all", "--dataset conferences");
-    let (id, key) = site.key("all", &[]);
-    let (server, mut admin) = serve_watched(&site, &[]);
-    let mut client = server.client(&key);
-    let token = client.get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();
+    let Loader { server, mut admin, mut client, id, token } = serve_a_loader(&site);
     client.get(&format!("/v1/conferences/changes?since={token}"));
     let behind = format!("medfeed_feed_behind_seconds{{license=\"all\",key=\"{id}\",dataset=\"conferences\"}}");
     assert_eq!(scrape(&mut admin)[&behind], 0.0);

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::client::{Answer, Client, ask, connect};
-use super::monitoring::serve_watched;
+use super::monitoring::{Loader, serve_a_loader, serve_watched};
 use super::site::{SOON, Site, conferences_of_version, wait_until, wait_until_every};
 
 fn page(admin: &mut Client) -> String {
@@ -121,12 +121,7 @@ fn the_page_is_safe_to_open() {
 #[test]
 fn who_stands_still_falls_behind_on_the_page() {
     let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(3, 0));
-    site.license("all", "--dataset conferences");
-    let (id, key) = site.key("all", &[]);
-    let (server, mut admin) = serve_watched(&site, &[]);
-    let mut client = server.client(&key);
-    let token = client.get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();
+    let Loader { server, mut admin, mut client, id, token } = serve_a_loader(&site);
     client.get(&format!("/v1/conferences/changes?since={token}"));
     let shown = page(&mut admin);
     assert!(row(&shown, &id).ends_with("| conferences | up to date"), "{}", row(&shown, &id));

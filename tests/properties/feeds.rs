@@ -54,10 +54,10 @@ fn steps() -> impl Strategy<Value = Step> {
 
 /// A token as the caller saved it, and what the model knows of it.
 #[derive(Clone, Debug)]
-struct Saved {
-    token: String,
-    position: Position,
-    scope_changes: u32,
+pub struct Saved {
+    pub token: String,
+    pub position: Position,
+    pub scope_changes: u32,
 }
 
 /// A caller with a copy of a dataset.
@@ -70,7 +70,7 @@ struct Caller {
 }
 
 /// Puts the entries of a page into a copy.
-fn apply(copy: &mut BTreeMap<u64, Value>, entries: &[Value]) {
+pub fn apply(copy: &mut BTreeMap<u64, Value>, entries: &[Value]) {
     for entry in entries {
         let id = entry["id"].as_u64().expect("an id");
         if entry["deleted"] == json!(true) {

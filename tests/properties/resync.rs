@@ -10,9 +10,10 @@ use proptest::sample::{Index, select};
 use serde_json::{Value, json};
 
 use super::edits::{Change, first_imports, imports};
+use super::feeds::{Saved, apply};
 use super::holds;
 use super::system::System;
-use super::world::{Position, scopes};
+use super::world::scopes;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -39,14 +40,6 @@ fn steps() -> impl Strategy<Value = Step> {
         2 => any::<Index>().prop_map(Step::Plain),
         1 => Just(Step::Restart),
     ]
-}
-
-/// A caller's token, and what the model knows of it.
-#[derive(Clone, Debug)]
-struct Saved {
-    token: String,
-    position: Position,
-    scope_changes: u32,
 }
 
 /// A caller with a copy of a dataset, which it loaded once.
@@ -129,14 +122,7 @@ impl Caller {
             }
         }
         if arrives {
-            for entry in page {
-                let id = entry["id"].as_u64().expect("an id");
-                if entry["deleted"] == json!(true) {
-                    self.copy.remove(&id);
-                } else {
-                    self.copy.insert(id, entry);
-                }
-            }
+            apply(&mut self.copy, &page);
             let token = reply.json()["next_sync_token"].as_str().expect("a token").to_owned();
             let position = if has_more { expected[limit - 1].0 } else { system.world.now() };
             let scope_changes = system.world.licenses[self.license].scope_changes;

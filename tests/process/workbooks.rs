@@ -1,0 +1,407 @@
+//! Workbooks as curators have them, and as export and template write them.
+
+use rust_xlsxwriter::{ExcelDateTime, Format, Formula, Workbook, Worksheet};
+
+use super::site::Site;
+use super::spreadsheets::Then::{Refused, Stored, Warned};
+use super::spreadsheets::{ESMO, Then, check};
+use crate::properties::masked;
+
+/// Makes a workbook.
+fn book(make: impl FnOnce(&mut Workbook)) -> Vec<u8> {
+    let mut workbook = Workbook::new();
+    make(&mut workbook);
+    workbook.save_to_buffer().unwrap()
+}
+
+/// A workbook of one sheet of texts.
+fn one(name: &str, rows: &[&[&str]]) -> Vec<u8> {
+    book(|workbook| {
+        sheet(workbook, name, rows);
+    })
+}
+
+/// Adds a sheet of texts.
+fn sheet<'a>(workbook: &'a mut Workbook, name: &str, rows: &[&[&str]]) -> &'a mut Worksheet {
+    let sheet = workbook.add_worksheet().set_name(name).unwrap();
+    for (row, cells) in (0..).zip(rows) {
+        for (column, cell) in (0..).zip(*cells) {
+            if !cell.is_empty() {
+                sheet.write_string(row, column, *cell).unwrap();
+            }
+        }
+    }
+    sheet
+}
+
+const ORGS: &[&[&str]] = &[&["id", "name", "url"], &["1", "ESMO", "https://esmo.org"]];
+
+#[test]
+fn workbooks() {
+    let day = || ExcelDateTime::from_ymd(2026, 3, 15).unwrap();
+    let dates = Format::new().set_num_format("dd.mm.yyyy");
+    let header: &[&str] =
+        &["id", "name", "start_date", "start_date_status", "abstract_due_date_status", "late_breaking_due_date_status"];
+    let conference: &[&[&str]] = &[header, &["1", "A", "", "check", "not_found", "not_found"]];
+    let name = "book.xlsx";
+    let cases: Vec<(&str, Vec<u8>, &str, Then<'_>)> = vec![
+        (name, one("organizations", ORGS), "", Stored(&[ESMO])),
+        (name, one(" Organizations ", ORGS), "", Stored(&[ESMO])),
+        (
+            name,
+            book(|b| {
+                sheet(b, "Notes", &[&["read me"]]);
+                sheet(b, "ORGANIZATIONS", ORGS);
+            }),
+            "",
+            Warned(&[ESMO], "book.xlsx: passed over `Notes`; sheets are read by their names"),
+        ),
+        ("organizations.xlsx", one("Tabelle1", ORGS), "", Stored(&[ESMO])),
+        (
+            name,
+            book(|b| {
+                sheet(b, "Sheet1", ORGS);
+                sheet(b, "Sheet2", &[]);
+            }),
+            "--dataset organizations",
+            Stored(&[ESMO]),
+        ),
+        (
+            name,
+            book(|b| {
+                sheet(b, "Sheet1", ORGS);
+                sheet(b, "Sheet2", ORGS);
+            }),
+            "--dataset organizations",
+            Refused(
+                "error: cannot read book.xlsx: its sheets are `Sheet1`, `Sheet2`; name those to be read `conferences`, `journals`, \
+                 `organizations` or `tags`, or keep one sheet and say what it holds, such as `--dataset conferences`",
+            ),
+        ),
+        (
+            name,
+            one("Sheet1", ORGS),
+            "",
+            Refused(
+                "error: cannot read book.xlsx: its sheets are `Sheet1`; name those to be read `conferences`, `journals`, \
+                 `organizations` or `tags`, or keep one sheet and say what it holds, such as `--dataset conferences`",
+            ),
+        ),
+        (
+            name,
+            book(|b| {
+                sheet(b, "organizations", ORGS);
+                sheet(b, "tags", &[&["id"], &["1"]]).set_hidden(true);
+            }),
+            "",
+            Warned(&[ESMO], "passed over `tags` (hidden; unhide it to have it read)"),
+        ),
+        (
+            name,
+            book(|b| {
+                sheet(b, "conferences", conference).write_datetime_with_format(1, 2, day(), &dates).unwrap();
+            }),
+            "",
+            Stored(&[r#"{"id":1,"start_date":"2026-03-15"}"#]),
+        ),
+        (
+            name,
+            book(|b| {
+                let later = day().and_hms(9, 30, 0).unwrap();
+                sheet(b, "conferences", conference).write_datetime_with_format(1, 2, later, &dates).unwrap();
+            }),
+            "",
+            Refused(
+                "book.xlsx[conferences]:2: start_date: `2026-03-15T09:30:00` - has a time of day in the spreadsheet; write the \
+                 date alone",
+            ),
+        ),
+        (
+            name,
+            book(|b| {
+                sheet(b, "conferences", conference).write_number(1, 2, 46_096).unwrap();
+            }),
+            "",
+            Refused(
+                "book.xlsx[conferences]:2: start_date: `46096` - is a day's number in a spreadsheet; format the column as a \
+                 date, or write YYYY-MM-DD",
+            ),
+        ),
+        (
+            name,
+            book(|b| {
+                sheet(b, "organizations", ORGS).write_number(1, 0, 5.0).unwrap();
+            }),
+            "",
+            Stored(&[r#"{"id":5}"#]),
+        ),
+        (
+            name,
+            book(|b| {
+                sheet(b, "organizations", ORGS).write_number(1, 0, 9_007_199_254_740_991_f64).unwrap();
+            }),
+            "",
+            Refused(
+                "book.xlsx[organizations]:2: id: `9007199254740991` - has more digits than the 15 that spreadsheets keep; format \
+                 the cell as text, and write it anew",
+            ),
+        ),
+        (
+            name,
+            book(|b| {
+                sheet(b, "organizations", ORGS).write_datetime_with_format(1, 1, day(), &dates).unwrap();
+            }),
+            "",
+            Refused(
+                "book.xlsx[organizations]:2: name: `2026-03-15` - is a date in the spreadsheet, but the column holds texts; \
+                 format the cell as text, and write it anew",
+            ),
+        ),
+        (
+            name,
+            book(|b| {
+                sheet(b, "organizations", ORGS).write_number(1, 1, 2026).unwrap();
+            }),
+            "",
+            Stored(&[r#"{"id":1,"name":"2026"}"#]),
+        ),
+        (
+            name,
+            book(|b| {
+                let formula = Formula::new("=\"ES\"&\"MO\"").set_result("ESMO");
+                sheet(b, "organizations", ORGS).write_formula(1, 1, formula).unwrap();
+            }),
+            "",
+            Stored(&[ESMO]),
+        ),
+        (
+            name,
+            book(|b| {
+                let formula = Formula::new("=Sheet9!A1").set_result("#REF!");
+                sheet(b, "organizations", ORGS).write_formula(1, 2, formula).unwrap();
+            }),
+            "",
+            Refused(
+                "book.xlsx[organizations]:2: url: `#REF!` - the cell C2 holds an error of the spreadsheet; correct or clear it",
+            ),
+        ),
+        (
+            name,
+            book(|b| {
+                let rows: &[&[&str]] = &[ORGS[0], ORGS[1], &["2", "B", ""], &["3", "C", ""]];
+                sheet(b, "organizations", rows).merge_range(2, 2, 3, 2, "https://b.org", &Format::new()).unwrap();
+            }),
+            "",
+            Refused(
+                "book.xlsx[organizations]:3, 4: the cells C3:C4 are merged, so that only the first has a value; unmerge them, \
+                 and fill in each",
+            ),
+        ),
+        (
+            name,
+            book(|b| {
+                let rows: &[&[&str]] = &[&["", "Our societies"], &[], ORGS[0], ORGS[1], &[]];
+                sheet(b, "organizations", rows).merge_range(0, 1, 0, 2, "Our societies", &Format::new()).unwrap();
+            }),
+            "",
+            Warned(&[ESMO], "book.xlsx[organizations]:3: what stands above the header, in line 1, is passed over"),
+        ),
+        (
+            name,
+            one("organizations", &[ORGS[0], ORGS[1], &["2", "B", "", "note"]]),
+            "",
+            Refused(
+                "book.xlsx[organizations]:3: `note` - has a value in column D, which has no name; name it, or clear the cell",
+            ),
+        ),
+        (
+            name,
+            one("organizations", &[ORGS[0], &[], ORGS[1], &["x", "B"]]),
+            "",
+            Refused("book.xlsx[organizations]:4: id: `x` - an id is a whole number from 1 to 9007199254740991"),
+        ),
+        (
+            name,
+            b"id,name\n".to_vec(),
+            "",
+            Refused(
+                "error: cannot read book.xlsx: it is no workbook (.xlsx); save it as one, or say what it is, such as `--format csv`",
+            ),
+        ),
+        (
+            name,
+            [&[0xd0, 0xcf, 0x11, 0xe0, 0xa1, 0xb1, 0x1a, 0xe1][..], &[0; 512]].concat(),
+            "",
+            Refused(
+                "error: cannot read book.xlsx: it is an old workbook (.xls) or has a password; save it as .xlsx without one, or \
+                 as CSV in UTF-8",
+            ),
+        ),
+        ("organizations.csv", one("organizations", ORGS), "", Stored(&[ESMO])),
+    ];
+    for (name, content, options, then) in cases {
+        check(name, &content, options, then);
+    }
+}
+
+#[test]
+fn bounds_hold_for_workbooks() {
+    let many = |b: &mut Workbook| {
+        let sheet = b.add_worksheet().set_name("organizations").unwrap();
+        sheet.write_string(0, 0, "id").unwrap();
+        for row in 1..4_000 {
+            sheet.write_number(row, 0, row).unwrap();
+            sheet.write_string(row, 1, "").unwrap();
+        }
+    };
+    let wide = one("organizations", &[&["id", "name", "abbv"], &["1", "A", "B"]]);
+    let long = one("organizations", &[&["id", "name"], &["1", &"x".repeat(30_000)]]);
+    let cases: [(Vec<u8>, &str, &str); 4] = [
+        (book(many), "--max-rows 3000", "has more than 3000 rows; split it, or raise --max-rows"),
+        (wide, "--max-columns 2", "has more than 2 columns"),
+        (long, "--max-line-bytes 20000", "is longer than 20000 bytes"),
+        (book(many), "--max-file-bytes 100000", "raise --max-file-bytes"),
+    ];
+    for (content, options, expected) in cases {
+        let site = Site::new();
+        site.write("book.xlsx", content);
+        let mut args = vec!["import", "book.xlsx"];
+        args.extend(options.split(' '));
+        let done = site.run(&args);
+        assert!(done.code == Some(1) && done.stderr.contains(expected), "{options}: {done:?}");
+    }
+    // 64 MiB of one text in 64 KiB: nothing of it is held.
+    let bomb = {
+        use std::io::Write;
+        let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+        archive.start_file("xl/sharedStrings.xml", zip::write::SimpleFileOptions::default()).unwrap();
+        archive.write_all(&vec![b' '; 64 << 20]).unwrap();
+        archive.finish().unwrap().into_inner()
+    };
+    assert!(bomb.len() < 1 << 18, "{}", bomb.len());
+    check(
+        "tags.xlsx",
+        &bomb,
+        "",
+        Refused(
+            "error: cannot read tags.xlsx: its part `xl/sharedStrings.xml` is implausibly large; save it anew as .xlsx or as CSV \
+             in UTF-8",
+        ),
+    );
+}
+
+/// Texts that a spreadsheet may take for something else, or cannot hold as they are.
+const HOSTILE: &[&str] = &[
+    "=1+1",
+    "'=1+1",
+    "'",
+    "''x",
+    "@x",
+    "-5",
+    "+49",
+    "\tx",
+    "x\ty",
+    "a\nb",
+    "a\r\nb",
+    "a\rb",
+    "\r",
+    "\u{1}x",
+    "_x000D_",
+    "_x0041_",
+    "😀 🇩🇪",
+    "0000-1234",
+    "2026",
+    "2026-03-15",
+    "15.03.2026",
+    "1e5",
+    "TRUE",
+    "#REF!",
+    "  x  ",
+    "a\u{a0}b",
+    "\u{2028}x",
+    "x\u{85}y",
+    "a,b;c\"d\"",
+    "<a href='x'>&amp;</a>",
+    "]]>",
+    "\u{fffe}x",
+    "id",
+    "007",
+    "9007199254740991",
+    "日本語",
+    "e\u{301}",
+];
+
+#[test]
+fn what_a_workbook_is_exported_to_is_imported_from_it() {
+    const FACTORS: [f64; 6] = [0.1 + 0.2, 4.0, 1e21, 5e-324, 12.345_678_901_234_567, 0.0];
+    let site = Site::new();
+    let mut rows = String::new();
+    for (at, text) in (1..).zip(HOSTILE) {
+        let row = serde_json::json!({
+            "id": if at == 1 { 9_007_199_254_740_991_u64 } else { at }, "name": text, "abbv": text, "issn_print": text, "url": text,
+            "impact_factor": FACTORS[usize::try_from(at).unwrap() % FACTORS.len()],
+            "h_index": 9_007_199_254_740_991_u64 / at, "publishing": {"access": "open", "apc_usd": 3_000},
+        });
+        rows.push_str(&format!("{row}\n"));
+    }
+    site.import("journals.jsonl", rows);
+    let mut rows = String::new();
+    for (at, (start, end)) in
+        (1..).zip([("0001-01-01", "1899-12-31"), ("1900-01-01", "1900-02-28"), ("1901-01-01", "9999-12-31")])
+    {
+        let row = serde_json::json!({
+            "id": at, "name": HOSTILE[at], "therapy_areas": HOSTILE, "start_date": start, "start_date_status": "confirmed",
+            "end_date": end, "abstract_due_date_status": "check", "late_breaking_due_date_status": "not_found",
+            "organizations": [{"id": at, "name": HOSTILE[at], "abbv": null, "type": "=T", "url": null}],
+            "tags": [{"id": at, "type": "=T", "name": HOSTILE[at], "category": "TRUE"}], "formats": {"oral": true, "poster": false},
+        });
+        rows.push_str(&format!("{row}\n"));
+    }
+    site.import("conferences.jsonl", rows);
+    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures");
+    for samples in [None, Some(data)] {
+        if let Some(samples) = samples {
+            std::fs::remove_file(site.db()).unwrap();
+            site.json(["import", samples]);
+        }
+        site.json(["export", "direct"]);
+        site.json(["export", "book.xlsx"]);
+        let again = site.run(["import", "book.xlsx"]);
+        assert!(again.code == Some(0) && again.stdout.contains("Nothing is new"), "{again:?}");
+        site.json(["import", "book.xlsx", "--db", "other.redb"]);
+        site.json(["export", "through", "--db", "other.redb"]);
+        for stem in ["conferences", "journals", "organizations", "tags"] {
+            let read = |folder: &str| std::fs::read_to_string(site.path(&format!("{folder}/{stem}.jsonl"))).unwrap();
+            let (direct, through) = (masked(read("direct").as_bytes()), masked(read("through").as_bytes()));
+            assert_eq!(String::from_utf8_lossy(&direct), String::from_utf8_lossy(&through), "{stem}");
+        }
+        std::fs::remove_file(site.path("other.redb")).unwrap();
+    }
+}
+
+#[test]
+fn a_text_that_no_cell_holds_is_refused() {
+    let site = Site::new();
+    site.import("journals.jsonl", format!("{{\"id\":1,\"name\":\"{}\"}}\n", "x".repeat(32_768)));
+    let done = site.run(["export", "book.xlsx"]);
+    let expected = "a cell of a spreadsheet holds 32767; use --format csv or jsonl";
+    assert!(done.code == Some(1) && done.stderr.contains(expected) && done.stderr.contains("`name`"), "{done:?}");
+    assert!(!site.path("book.xlsx").exists());
+}
+
+#[test]
+fn a_template_is_filled_in_and_imported() {
+    let site = Site::new();
+    site.json(["template", "all.xlsx"]);
+    let done = site.run(["import", "all.xlsx"]);
+    assert!(done.code == Some(0) && done.stderr.matches("holds no rows").count() == 4, "{done:?}");
+    let header = site.run(["template", "journals"]).stdout;
+    site.write("journals.csv", format!("{header}1,\"Lancet, The\"{}\n", ",".repeat(header.matches(',').count() - 1)));
+    let done = site.run(["import", "journals.csv"]);
+    assert!(done.code == Some(0) && done.stdout.contains("1 added"), "{done:?}");
+    let mut archive = zip::ZipArchive::new(std::fs::File::open(site.path("all.xlsx")).unwrap()).unwrap();
+    let mut sheet = String::new();
+    std::io::Read::read_to_string(&mut archive.by_name("xl/worksheets/sheet1.xml").unwrap(), &mut sheet).unwrap();
+    assert!(sheet.contains("<formula1>\"confirmed,estimated,copied,not_found,check\"</formula1>"), "{sheet}");
+    assert!(archive.by_name("xl/comments1.xml").is_ok());
+}
