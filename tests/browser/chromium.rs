@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use fantoccini::error::{CmdError, ErrorStatus};
 use fantoccini::wd::WebDriverCompatibleCommand;
 use fantoccini::{Client, ClientBuilder, Locator};
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -14,7 +15,7 @@ use tokio::runtime::Runtime;
 use crate::process::site::{Process, wait_until};
 
 /// What a test waits for at most: a loaded machine is slow, and edits of the demo come every few seconds.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The names that Chromium goes by.
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
@@ -50,6 +51,11 @@ impl WebDriverCompatibleCommand for Vendor {
     fn method_and_body(&self, _: &url::Url) -> (http::Method, Option<String>) {
         (http::Method::POST, Some(self.1.to_string()))
     }
+}
+
+/// Whether something else stood where a click was to go.
+fn is_intercepted(error: &CmdError) -> bool {
+    matches!(error, CmdError::Standard(problem) if problem.error == ErrorStatus::ElementClickIntercepted)
 }
 
 /// A browser with one page.
@@ -133,9 +139,16 @@ impl Browser {
         self.runtime.block_on(element.text()).unwrap()
     }
 
+    /// Clicks an element, found anew while the page is drawn under the pointer.
     pub fn click(&self, path: &str) {
-        let element = self.wait_for(path);
-        self.runtime.block_on(element.click()).unwrap_or_else(|error| panic!("{path}: {error}"));
+        wait_until(path, PATIENCE, || {
+            let element = self.wait_for(path);
+            match self.runtime.block_on(element.click()) {
+                Ok(()) => Some(()),
+                Err(error) if error.is_stale_element_reference() || is_intercepted(&error) => None,
+                Err(error) => panic!("{path}: {error}"),
+            }
+        });
     }
 
     /// Replaces what stands in a field.
