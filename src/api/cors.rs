@@ -18,8 +18,8 @@ use crate::contract::codes::ALLOWED_METHODS;
 const REQUEST_HEADERS: &str = "Authorization, X-API-Key, If-None-Match, Range, If-Range";
 /// The headers of answers that applications may read beside those that they always may.
 const ANSWER_HEADERS: &str = "Accept-Ranges, Content-Disposition, Content-Encoding, Content-Range, ETag, \
-                              RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Retry-After, WWW-Authenticate, \
-                              X-Record-Count, X-Request-Id, X-Sync-Token";
+                              RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Repr-Digest, Retry-After, \
+                              WWW-Authenticate, X-Record-Count, X-Records-Digest, X-Request-Id, X-Sync-Token";
 /// How long a browser may remember the answer to a preflight, in seconds; browsers take two hours at most.
 const MAX_AGE_S: &str = "7200";
 

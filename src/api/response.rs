@@ -22,6 +22,10 @@ pub static X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub static X_SYNC_TOKEN: HeaderName = HeaderName::from_static("x-sync-token");
 /// The number of records in an export.
 pub static X_RECORD_COUNT: HeaderName = HeaderName::from_static("x-record-count");
+/// The SHA-256 of a file's bytes, also where a part of it is sent (RFC 9530, section 3).
+pub static REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
+/// The SHA-256 of what an export holds, before it is compressed.
+pub static X_RECORDS_DIGEST: HeaderName = HeaderName::from_static("x-records-digest");
 static RATELIMIT_LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
 static RATELIMIT_REMAINING: HeaderName = HeaderName::from_static("ratelimit-remaining");
 static RATELIMIT_RESET: HeaderName = HeaderName::from_static("ratelimit-reset");

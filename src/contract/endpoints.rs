@@ -196,7 +196,11 @@ pub static ENDPOINTS: [Endpoint; 11] = [
                       file, continue the change feed with `since` set to the header `X-Sync-Token`.\n\nA \
                       download that broke off can be resumed: the answer carries a strong `ETag`; send `Range` with what \
                       is missing, and the ETag in `If-Range`. Every answer, also 206 and 304, carries the \
-                      `X-Sync-Token` that goes with the file.",
+                      `X-Sync-Token` that goes with the file.\n\nTwo headers prove a file and a copy (an \
+                      extension): `Repr-Digest` is the SHA-256 of the file as it is sent, `X-Records-Digest` that of \
+                      what it holds once decompressed. Whoever keeps each record's JSON as it came computes the latter \
+                      over all records in the order of ids, each with a line feed behind it. `HEAD` tells both, with \
+                      the token that they belong to, and sends no file.",
         parameters: ExportParameters::ALL,
         ..PLAIN
     },

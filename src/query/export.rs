@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::model::value::LinkTexts;
 use crate::model::{ConferenceFields, Curated, Dataset, ExportFormat, JournalFields, RecordFields, Timestamp, flat};
-use crate::query::segments::{Form, Member, SegmentCache, cut, in_memory};
+use crate::query::segments::{Form, Member, PlainHash, SegmentCache, cut, in_memory};
 use crate::store::StoreError;
 use crate::store::read::record_cache::RecordJson;
 use crate::view::{LiveRow, View};
@@ -15,12 +15,23 @@ const BATCH_RECORDS: usize = 4096;
 /// What a record comes to, about, when it is compressed among others.
 const EXPECTED_RECORD_BYTES: usize = 128;
 
-/// Builds the file; returns how many records it holds, too. The member's header carries no time, so the same content gives
-/// the same bytes. What the cache has of it is not compressed again.
+/// A finished file.
+#[derive(Debug)]
+pub struct ExportFile {
+    /// The file: one gzip member.
+    pub gzip: Bytes,
+    /// The SHA-256 of what it holds.
+    pub plain_sha256: [u8; 32],
+    /// How many records it holds.
+    pub records: usize,
+}
+
+/// Builds the file. The member's header carries no time, so the same content gives the same bytes. What the cache has of it
+/// is not compressed again.
 ///
 /// # Errors
 /// When the database cannot be read.
-pub fn export(view: &View<'_>, format: ExportFormat, cache: &SegmentCache) -> Result<(Bytes, usize), StoreError> {
+pub fn export(view: &View<'_>, format: ExportFormat, cache: &SegmentCache) -> Result<ExportFile, StoreError> {
     match (format, view.dataset()) {
         (ExportFormat::Jsonl, _) => write(view, cache, Form::Lines, &[], |_, json, out| {
             out.extend_from_slice(json.bytes());
@@ -32,7 +43,7 @@ pub fn export(view: &View<'_>, format: ExportFormat, cache: &SegmentCache) -> Re
     }
 }
 
-fn write_csv<F: RecordFields>(view: &View<'_>, cache: &SegmentCache) -> Result<(Bytes, usize), StoreError> {
+fn write_csv<F: RecordFields>(view: &View<'_>, cache: &SegmentCache) -> Result<ExportFile, StoreError> {
     let mut head = Vec::new();
     push_head::<F>(&mut head)?;
     let references = view.references()?;
@@ -77,9 +88,10 @@ fn write(
     form: Form,
     head: &[u8],
     mut write_row: impl FnMut(&LiveRow, &RecordJson, &mut Vec<u8>) -> Result<(), StoreError>,
-) -> Result<(Bytes, usize), StoreError> {
+) -> Result<ExportFile, StoreError> {
     let rows: Vec<LiveRow> = view.list_after(0)?.collect();
-    let mut member = Member::new(cache, view.feed()?, form, rows.len() * EXPECTED_RECORD_BYTES);
+    let mut hash = PlainHash::default();
+    let mut member = Member::new(cache, view.feed()?, form, rows.len() * EXPECTED_RECORD_BYTES, Some(&mut hash));
     member.store(head);
     let mut first = 0;
     while first < rows.len() {
@@ -100,5 +112,5 @@ fn write(
             })?;
         }
     }
-    Ok((member.finish(), rows.len()))
+    Ok(ExportFile { gzip: member.finish(), plain_sha256: hash.finish(), records: rows.len() })
 }

@@ -74,7 +74,7 @@ impl Page {
     /// # Errors
     /// When the compressor fails.
     pub fn gzip(&self, cache: &SegmentCache, feed: FeedId) -> Result<Bytes, StoreError> {
-        let mut member = Member::new(cache, feed, Form::Items, self.json.len() / 4);
+        let mut member = Member::new(cache, feed, Form::Items, self.json.len() / 4, None);
         member.store(HEAD);
         let mut from = HEAD.len();
         for range in cut(self.items.iter().map(|(hash, _)| hash)) {

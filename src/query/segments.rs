@@ -8,12 +8,16 @@
 //!
 //! They stand beside the answer cache for exports after a commit: without them one takes 40 times as long (`cargo bench
 //! --bench caches`, medians, in turn). Compressed feed pages that overlap share them too.
+//!
+//! The SHA-256 of what a member holds is computed in the same pass, where it is wanted. A segment remembers how far the hash had
+//! come behind it, and after what, so what stands before the first change is not hashed again.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use flate2::{Compress, Compression, Crc, FlushCompress};
+use flate2::{Compress, Compression, Crc, Decompress, FlushCompress, FlushDecompress};
+use sha2::{Digest as _, Sha256};
 
 use crate::model::FeedId;
 use crate::store::StoreError;
@@ -29,7 +33,7 @@ const MAX_STORED_BYTES: usize = 0xffff;
 /// ID1, ID2, deflate, no flags, no time, nothing said of the effort, an unknown system.
 const MEMBER_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 /// What an entry takes beside the segment's bytes.
-const ENTRY_BYTES: usize = 160;
+const ENTRY_BYTES: usize = 160 + size_of::<Segment>();
 
 /// How records are written in a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +61,61 @@ impl Form {
 pub struct Segment {
     deflated: Box<[u8]>,
     crc: Crc,
+    /// The hash of a member up to this segment's end, where it last stood in one that was hashed.
+    hashed: Mutex<Option<PlainHash>>,
+}
+
+/// The SHA-256 of what a member holds so far.
+#[derive(Clone, Debug, Default)]
+pub struct PlainHash {
+    sha256: Sha256,
+    /// What stands for the content so far.
+    chain: Hash,
+}
+
+impl PlainHash {
+    /// The SHA-256.
+    pub fn finish(self) -> [u8; 32] {
+        self.sha256.finalize().into()
+    }
+
+    /// Goes on over bytes that are no segment.
+    fn add_bytes(&mut self, bytes: &[u8]) {
+        self.sha256.update(bytes);
+        self.chain = hash(&[&self.chain, bytes].concat());
+    }
+
+    /// Goes on over a segment, whose content is asked for only where the segment stood elsewhere.
+    fn add<P: AsRef<[u8]>>(
+        &mut self,
+        segment: &Segment,
+        key: &Hash,
+        plain: impl FnOnce() -> Result<P, StoreError>,
+    ) -> Result<(), StoreError> {
+        let chain = hash(&[self.chain, *key].concat());
+        let mut known = segment.hashed.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*known {
+            Some(known) if known.chain == chain => self.clone_from(known),
+            _ => {
+                self.sha256.update(plain()?);
+                self.chain = chain;
+                *known = Some(self.clone());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Segment {
+    /// What it holds.
+    fn inflate(&self) -> Result<Vec<u8>, StoreError> {
+        let length = usize::try_from(self.crc.amount()).unwrap_or_default();
+        let mut plain = Vec::with_capacity(length);
+        Decompress::new(false)
+            .decompress_vec(&self.deflated, &mut plain, FlushDecompress::Sync)
+            .map_err(|error| in_memory(std::io::Error::other(error)))?;
+        Ok(plain)
+    }
 }
 
 impl Cached for Arc<Segment> {
@@ -92,20 +151,30 @@ pub struct Member<'c> {
     form: Form,
     out: Vec<u8>,
     crc: Crc,
+    hash: Option<&'c mut PlainHash>,
     /// Making a compressor costs as much as compressing some records.
     compress: Option<Compress>,
 }
 
 impl<'c> Member<'c> {
-    /// Begins a member of records of a feed that comes to so many bytes, about.
-    pub fn new(cache: &'c SegmentCache, feed: FeedId, form: Form, expected_bytes: usize) -> Member<'c> {
+    /// Begins a member of records of a feed that comes to so many bytes, about. What it holds is hashed where that is wanted.
+    pub fn new(
+        cache: &'c SegmentCache,
+        feed: FeedId,
+        form: Form,
+        expected_bytes: usize,
+        hash: Option<&'c mut PlainHash>,
+    ) -> Member<'c> {
         let mut out = Vec::with_capacity(expected_bytes);
         out.extend_from_slice(&MEMBER_HEADER);
-        Member { cache, feed, form, out, crc: Crc::new(), compress: None }
+        Member { cache, feed, form, out, crc: Crc::new(), hash, compress: None }
     }
 
     /// Appends bytes as they are.
     pub fn store(&mut self, bytes: &[u8]) {
+        if let Some(hash) = &mut self.hash {
+            hash.add_bytes(bytes);
+        }
         for block in bytes.chunks(MAX_STORED_BYTES) {
             self.store_block(block, false);
         }
@@ -133,7 +202,11 @@ impl<'c> Member<'c> {
         plain: impl FnOnce() -> Result<P, StoreError>,
     ) -> Result<(), StoreError> {
         if !keep {
-            let segment = self.deflate(plain()?.as_ref())?;
+            let plain = plain()?;
+            if let Some(hash) = &mut self.hash {
+                hash.add_bytes(plain.as_ref());
+            }
+            let segment = self.deflate(plain.as_ref())?;
             self.append(&segment);
             return Ok(());
         }
@@ -141,9 +214,21 @@ impl<'c> Member<'c> {
         hashes.for_each(|hash| named.extend_from_slice(hash));
         let key = hash(&named);
         let segment = match self.cache.get(&key) {
-            Some(segment) => segment,
+            Some(segment) => {
+                match (&mut self.hash, self.form) {
+                    (None, _) => {}
+                    // Rows take longer to be made than to be decompressed.
+                    (Some(hash), Form::Csv) => hash.add(&segment, &key, || segment.inflate())?,
+                    (Some(hash), _) => hash.add(&segment, &key, plain)?,
+                }
+                segment
+            }
             None => {
-                let segment = Arc::new(self.deflate(plain()?.as_ref())?);
+                let plain = plain()?;
+                let segment = Arc::new(self.deflate(plain.as_ref())?);
+                if let Some(hash) = &mut self.hash {
+                    hash.add(&segment, &key, || Ok(plain))?;
+                }
                 self.cache.insert(key, Arc::clone(&segment));
                 segment
             }
@@ -174,7 +259,7 @@ impl<'c> Member<'c> {
         }
         let mut crc = Crc::new();
         crc.update(plain);
-        Ok(Segment { deflated: deflated.into_boxed_slice(), crc })
+        Ok(Segment { deflated: deflated.into_boxed_slice(), crc, hashed: Mutex::new(None) })
     }
 
     /// The whole member.
@@ -205,38 +290,44 @@ mod tests {
         (0..).flat_map(|at| word(at).into_bytes()).take(length).collect()
     }
 
-    /// A member of texts, each a segment of one record that stands for it; and how many segments were compressed.
-    fn build(cache: &SegmentCache, form: Form, texts: &[Vec<u8>]) -> (Bytes, usize) {
-        let mut compressed = 0;
-        let mut member = Member::new(cache, FeedId(1), form, 0);
+    /// A member of texts, each a segment of one record that stands for it; the SHA-256 of its content; and how many texts were
+    /// asked for.
+    fn build(cache: &SegmentCache, form: Form, texts: &[Vec<u8>]) -> (Bytes, [u8; 32], usize) {
+        let (mut asked, mut sha256) = (0, PlainHash::default());
+        let mut member = Member::new(cache, FeedId(1), form, 0, Some(&mut sha256));
         member.store(b"head");
         for text in texts {
             let plain = || {
-                compressed += 1;
+                asked += 1;
                 Ok(text)
             };
             member.add([&hash(text)].into_iter(), true, plain).unwrap();
             member.store(b"between");
         }
-        (member.finish(), compressed)
+        (member.finish(), sha256.finish(), asked)
     }
 
     #[test]
     fn members_are_whole_whatever_is_taken_from_the_cache() {
-        for form in [Form::Items, Form::Lines] {
+        for form in [Form::Items, Form::Lines, Form::Csv] {
             let cache = new_cache(1 << 24);
-            let cases: [(&[usize], usize); 6] = [
-                (&[], 0),
-                (&[0], 1),
-                (&[0, 1], 1),
-                (&[70_000, 3, 1, 200_000], 3),
-                (&[200_000, 70_000, 5], 1),
-                (&[5; 3], 0),
+            // The lengths of segments, how many of them are not in the cache, and how many stand behind another beginning.
+            let cases: [(&[usize], usize, usize); 9] = [
+                (&[], 0, 0),
+                (&[0], 1, 0),
+                (&[0, 1], 1, 0),
+                (&[70_000, 3, 1, 200_000], 3, 1),
+                (&[200_000, 70_000, 5], 1, 2),
+                (&[200_000, 70_000, 5], 0, 0),
+                (&[200_000, 70_000, 7], 1, 0),
+                (&[200_000, 3, 70_000, 7], 0, 3),
+                (&[5; 3], 0, 3),
             ];
-            for (lengths, expected) in cases {
+            for (lengths, anew, moved) in cases {
                 let texts: Vec<Vec<u8>> = lengths.iter().map(|length| text(*length, *length)).collect();
-                let (member, compressed) = build(&cache, form, &texts);
-                assert_eq!(compressed, expected, "{lengths:?}: segments that are not in the cache");
+                let (member, sha256, asked) = build(&cache, form, &texts);
+                let moved = if form == Form::Csv { 0 } else { moved };
+                assert_eq!(asked, anew + moved, "{form:?} {lengths:?}: segments whose content is asked for");
                 let items = texts.iter().flat_map(|text| text.iter().chain(b"between"));
                 let plain: Vec<u8> = b"head".iter().chain(items).copied().collect();
                 let mut read = Vec::new();
@@ -244,7 +335,9 @@ mod tests {
                 let mut reader = flate2::bufread::GzDecoder::new(member.as_ref());
                 reader.read_to_end(&mut read).unwrap();
                 assert!(read == plain && reader.into_inner().is_empty(), "{lengths:?}");
-                assert_eq!(member, build(&new_cache(0), form, &texts).0, "{lengths:?}: the same bytes as anew");
+                assert_eq!(sha256, <[u8; 32]>::from(Sha256::digest(&plain)), "{form:?} {lengths:?}");
+                let again = build(&new_cache(0), form, &texts);
+                assert_eq!((member, sha256), (again.0, again.1), "{lengths:?}: the same as anew");
             }
         }
     }

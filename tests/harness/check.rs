@@ -1,15 +1,17 @@
 //! What holds of every answer, whatever was asked.
 
+use data_encoding::BASE64;
 use http::{Method, StatusCode};
 use medfeed::api::{Code, Request};
 use medfeed::contract::query::percent_decode;
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
-use super::answer::Answer;
+use super::answer::{Answer, gunzip};
 use super::{PUBLIC_URL, World};
 
 /// The headers that answers may have.
-const ALLOWED: [&str; 23] = [
+const ALLOWED: [&str; 25] = [
     "accept-ranges",
     "allow",
     "cache-control",
@@ -24,11 +26,13 @@ const ALLOWED: [&str; 23] = [
     "ratelimit-limit",
     "ratelimit-remaining",
     "ratelimit-reset",
+    "repr-digest",
     "retry-after",
     "vary",
     "www-authenticate",
     "x-content-type-options",
     "x-record-count",
+    "x-records-digest",
     "x-request-id",
     "x-sync-token",
     "content-security-policy",
@@ -54,6 +58,7 @@ pub fn check(world: &World, request: &Request, answer: &Answer) {
     }
     check_windows(request, answer);
     check_caching(request, answer);
+    check_digests(request, answer);
 
     let only_with = |header: &str, statuses: &[u16]| {
         let has = answer.header(header).is_some();
@@ -182,6 +187,19 @@ fn check_caching(request: &Request, answer: &Answer) {
     } else {
         assert_eq!(answer.header("cache-control"), Some("no-store"), "{asked}");
         assert_eq!(answer.header("vary"), None, "{asked}");
+    }
+}
+
+/// An export tells what it is and what it holds; nothing else does.
+fn check_digests(request: &Request, answer: &Answer) {
+    let asked = &answer.asked;
+    let is_export = answer.header("x-sync-token").is_some();
+    let is_whole = is_export && answer.status == 200 && request.method == Method::GET;
+    let content = if is_whole { gunzip(&answer.body) } else { Vec::new() };
+    for (name, bytes) in [("repr-digest", &answer.body), ("x-records-digest", &content)] {
+        assert_eq!(answer.header(name).is_some(), is_export, "{asked}: {name}");
+        let expected = format!("sha-256=:{}:", BASE64.encode(&Sha256::digest(bytes)));
+        assert!(!is_whole || answer.header(name) == Some(&expected), "{asked}: {name} is not {expected}");
     }
 }
 

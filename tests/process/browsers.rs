@@ -24,7 +24,16 @@ fn headers(answer: &Answer, start: &str) -> Vec<String> {
 fn is_open_to(answer: &Answer, origin: Option<&str>) {
     assert_eq!(answer.header("access-control-allow-origin"), origin, "{answer:?}");
     let exposed = answer.header("access-control-expose-headers").unwrap_or_default();
-    let names = ["X-Sync-Token", "X-Record-Count", "X-Request-Id", "RateLimit-Remaining", "ETag", "Retry-After"];
+    let names = [
+        "X-Sync-Token",
+        "X-Record-Count",
+        "X-Records-Digest",
+        "Repr-Digest",
+        "X-Request-Id",
+        "RateLimit-Remaining",
+        "ETag",
+        "Retry-After",
+    ];
     for name in names {
         assert_eq!(exposed.contains(name), origin.is_some(), "{name} in {exposed}");
     }

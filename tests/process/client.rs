@@ -50,8 +50,16 @@ impl Answer {
     /// What the answer tells, by which answers of different servers can be compared: status, tags and counts, and the content
     /// without the clock, the request's id and the server's port.
     pub fn told(&self) -> (u16, Vec<String>, Vec<u8>) {
-        let headers =
-            ["content-type", "etag", "x-record-count", "x-sync-token", "retry-after", "vary", "cache-control"];
+        let headers = [
+            "content-type",
+            "etag",
+            "x-record-count",
+            "x-records-digest",
+            "x-sync-token",
+            "retry-after",
+            "vary",
+            "cache-control",
+        ];
         let headers = headers.map(|name| format!("{name}: {}", self.header(name).unwrap_or("-"))).to_vec();
         let kind = self.header("content-type").unwrap_or_default();
         let is_packed = self.header("content-encoding") == Some("gzip") || kind == "application/gzip";

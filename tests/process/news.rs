@@ -110,6 +110,14 @@ fn who_sees_nothing_new_sleeps_on() {
     let (oncology, cardiology) = (of("Oncology"), of("Cardiology"));
     let (server, mut admin) = serve_watched(&site, &[]);
     let mut sleeper = wait(&server, &oncology, "");
+    let proof = || {
+        let mut stream = BufReader::new(connect(server.address).unwrap());
+        let request = server.client(&oncology).request("/v1/exports/conferences").replacen("GET", "HEAD", 1);
+        stream.get_mut().write_all(request.as_bytes()).unwrap();
+        let told = read_answer(&mut stream, true).unwrap();
+        ["x-records-digest", "repr-digest", "etag", "x-sync-token"].map(|name| told.header(name).unwrap().to_owned())
+    };
+    let before = proof();
     for version in 1..=3 {
         let mut waiter = wait(&server, &cardiology, "");
         until_waiting(&mut admin, 2);
@@ -131,6 +139,7 @@ fn who_sees_nothing_new_sleeps_on() {
         assert_eq!(version_of(&answer(&mut waiter).items()), version);
         until_waiting(&mut admin, 1);
         assert_eq!(ended(&mut admin, "change"), f64::from(u32::try_from(version).unwrap()), "nobody else was woken");
+        assert_eq!(proof(), before);
         assert!(is_silent(&sleeper));
     }
     // Record 3 is of Oncology.
@@ -138,6 +147,7 @@ fn who_sees_nothing_new_sleeps_on() {
     let told = answer(&mut sleeper);
     assert_eq!(told.items().iter().map(|item| item["id"].clone()).collect::<Vec<_>>(), [json!(3)]);
     assert_eq!(told.header("ratelimit-limit"), Some("77"), "the window is the present one");
+    assert!(proof().iter().zip(&before).all(|(after, before)| after != before));
     server.stop();
 }
 

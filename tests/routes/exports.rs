@@ -164,6 +164,57 @@ fn the_token_continues_in_the_feed() {
 }
 
 #[test]
+fn digests_tell_the_file_and_what_it_holds() {
+    let world = World::small();
+    let names = ["repr-digest", "x-records-digest", "x-sync-token"];
+    let told = |answer: &Answer| names.map(|name| answer.header(name).unwrap_or_default().to_owned());
+    // The file and its content are hashed wherever an export is answered whole.
+    for dataset in ["conferences", "journals"] {
+        for format in ["jsonl", "csv"] {
+            let path = format!("/v1/exports/{dataset}?format={format}");
+            let whole = world.get("full", &path).expect(200);
+            let expected = told(&whole);
+            for coding in ["gzip", "identity", "br, *;q=0"] {
+                let answer = world.get_with("full", &path, &[("accept-encoding", coding)]).expect(200);
+                assert_eq!(told(&answer), expected, "{path} {coding}");
+            }
+            let key = world.key("full").text;
+            // Of a world that has made no export yet, too.
+            for world in [&world, &world.fork()] {
+                let head = world.request("HEAD", &path, &[("x-api-key", &key)]).expect(200);
+                assert_eq!(told(&head), expected, "HEAD {path}");
+            }
+            for (name, value, status) in [("range", "bytes=5-9", 206), ("if-none-match", whole.etag().as_str(), 304)] {
+                let answer = world.get_with("full", &path, &[(name, value)]).expect(status);
+                assert_eq!(told(&answer), expected, "{path} {name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn digests_move_with_what_the_license_sees_alone() {
+    let world = World::small();
+    let told = |format: &str| {
+        let answer = world.get("onco", &format!("/v1/exports/conferences?format={format}")).expect(200);
+        ["repr-digest", "x-records-digest", "x-sync-token"].map(|name| answer.header(name).unwrap().to_owned())
+    };
+    for format in ["jsonl", "csv"] {
+        let before = told(format);
+        // Of another area, and another dataset.
+        world.conferences(&[patch(4, json!({"venue": format}))]);
+        world.import(&[("journals", &[patch(1, json!({"publisher": format}))])]);
+        assert_eq!(told(format), before, "{format}");
+        world.conferences(&[patch(1, json!({"venue": format}))]);
+        let after = told(format);
+        assert!((0..3).all(|at| after[at] != before[at]), "{format}: {after:?}");
+        // Content that comes back has its digest back.
+        world.conferences(&[patch(1, json!({"venue": "V"}))]);
+        assert!(told(format) != after, "{format}");
+    }
+}
+
+#[test]
 fn an_empty_export_is_a_file_too() {
     let world = World::small();
     world.license("none", "conferences; areas: Nothing");
@@ -247,6 +298,8 @@ fn a_part_of_the_file_is_given() {
                     "etag",
                     "x-sync-token",
                     "x-record-count",
+                    "repr-digest",
+                    "x-records-digest",
                     "content-type",
                     "content-encoding",
                     "content-disposition",

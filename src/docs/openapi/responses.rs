@@ -29,6 +29,17 @@ pub fn headers() -> Value {
             ),
         ),
         ("X-Record-Count", header("Number of records in the file", count())),
+        (
+            "Repr-Digest",
+            digest("SHA-256 of the file's bytes as they are sent, the whole file's also with a part of it (RFC 9530)"),
+        ),
+        (
+            "X-Records-Digest",
+            digest(
+                "SHA-256 of what the file holds once decompressed: the JSON lines, or the CSV. A copy that keeps each \
+                 record's JSON is proved by it: the records in the order of ids, each with a line feed behind it",
+            ),
+        ),
         ("Content-Disposition", header("A name for the file, with the dataset and the date", string())),
         ("Accept-Ranges", header("A part of the file may be asked for", json!({"type": "string", "const": "bytes"}))),
         ("Content-Range", header("Which bytes these are, and of how many", string())),
@@ -107,7 +118,15 @@ pub fn ok(resource: Resource, samples: Option<&Samples>) -> Value {
 pub fn file(is_part: bool, samples: Option<&Samples>) -> Value {
     let description =
         if is_part { "The part that was asked for with `Range`" } else { "The file, whole or not at all" };
-    let common = ["ETag", "Accept-Ranges", "X-Sync-Token", "X-Record-Count", "Content-Disposition"];
+    let common = [
+        "ETag",
+        "Accept-Ranges",
+        "X-Sync-Token",
+        "X-Record-Count",
+        "Repr-Digest",
+        "X-Records-Digest",
+        "Content-Disposition",
+    ];
     let examples = Dataset::ALL.map(|dataset| {
         let csv = samples.and_then(|samples| samples.csv(dataset)).unwrap_or_default();
         (dataset.as_str(), json!({"summary": names(dataset).0, "value": csv}))
@@ -154,6 +173,16 @@ fn header_refs(more: &[&str]) -> Value {
 
 fn header(description: &str, schema: Value) -> Value {
     json!({"description": description, "required": true, "schema": schema})
+}
+
+/// A SHA-256 as digest fields have it (RFC 9530, section 2).
+fn digest(description: &str) -> Value {
+    let value = json!({
+        "type": "string",
+        "pattern": "^sha-256=:[A-Za-z0-9+/]{43}=:$",
+        "examples": ["sha-256=:RBNvo1WzZ4oRRq0W9+hknpT7T8If536DEMBg9hyq/4o=:"],
+    });
+    header(description, value)
 }
 
 fn string() -> Value {
