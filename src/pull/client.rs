@@ -15,7 +15,8 @@ use http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
 use tokio_rustls::rustls::crypto::ring;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
-use ureq::{Agent, Body};
+use ureq::typestate::WithoutBody;
+use ureq::{Agent, Body, RequestBuilder};
 use url::{Host, Url};
 
 use super::digest::{ContentDigest, Hasher};
@@ -205,10 +206,7 @@ impl Client {
             Answer::Success(headers, body) => (headers, body),
             Answer::Problem(problem) => return Err(self.refusal(dataset, problem)),
         };
-        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-        let (Some(token), Some(records)) =
-            (text("x-sync-token"), text("x-record-count").and_then(|count| count.parse().ok()))
-        else {
+        let Some(Announced { token, records, digest }) = Announced::read(&headers) else {
             return Err(PullError::failed(format!(
                 "{} sent an export without `X-Sync-Token` and `X-Record-Count`; check that a medfeed service answers \
                  there, and that no proxy drops headers",
@@ -216,26 +214,37 @@ impl Client {
             )));
         };
         let lines = BufReader::new(MultiGzDecoder::new(body));
-        Ok(Export { token: token.to_owned(), records, lines, line: Vec::new(), came: 0, last_id: 0 })
+        let hasher = Hasher::default();
+        Ok(Export { token, records, digest, lines, line: Vec::new(), came: 0, last_id: 0, hasher })
     }
 
-    /// What the service's content of a dataset comes to, and the token at which it does.
+    /// What the service's content of a dataset comes to, and the token at which it does: `HEAD /v1/exports/{dataset}`. The
+    /// export is downloaded where the service does not say it.
     ///
     /// # Errors
     /// When the service cannot be reached or refuses.
     pub fn export_digest(&self, dataset: Dataset) -> Result<(String, ContentDigest), PullError> {
-        let mut export = self.export(dataset)?;
-        let mut hasher = Hasher::default();
-        while let Some(entry) = export.next_record()? {
-            hasher.add(entry.json.as_bytes());
+        // What a service refuses it explains in a body, which HEAD has none of: then the download tells.
+        if let Answer::Success(headers, _) = self.ask(Agent::head, &format!("/v1/exports/{dataset}"))?
+            && let Some(Announced { token, digest: Some(digest), .. }) = Announced::read(&headers)
+        {
+            return Ok((token, digest));
         }
-        Ok((export.token, hasher.finish()))
+        let mut export = self.export(dataset)?;
+        while export.next_record()?.is_some() {}
+        Ok((export.token, export.hasher.finish()))
     }
 
     fn get(&self, target: &str) -> Result<Answer, PullError> {
-        let request = self
-            .agent
-            .get(format!("{}{target}", self.server))
+        self.ask(Agent::get, target)
+    }
+
+    fn ask(
+        &self,
+        method: fn(&Agent, String) -> RequestBuilder<WithoutBody>,
+        target: &str,
+    ) -> Result<Answer, PullError> {
+        let request = method(&self.agent, format!("{}{target}", self.server))
             .header(header::AUTHORIZATION, &self.authorization)
             .header(header::ACCEPT_ENCODING, "gzip");
         let answer = request.call().map_err(|error| self.unreachable(&error))?;
@@ -307,16 +316,36 @@ impl Problem {
     }
 }
 
+/// What the headers of an export say of it.
+struct Announced {
+    token: String,
+    records: u64,
+    /// Older services do not say it.
+    digest: Option<ContentDigest>,
+}
+
+impl Announced {
+    fn read(headers: &HeaderMap) -> Option<Announced> {
+        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        let token = text("x-sync-token")?.to_owned();
+        let records = text("x-record-count")?.parse().ok()?;
+        let digest = text("x-records-digest").and_then(|field| ContentDigest::announced(records, field));
+        Some(Announced { token, records, digest })
+    }
+}
+
 /// An export, read record by record.
 pub struct Export {
     /// The token to go on with once all records are saved.
     pub token: String,
     /// How many records the service announced.
     pub records: u64,
+    digest: Option<ContentDigest>,
     lines: BufReader<MultiGzDecoder<Box<dyn Read + Send + Sync>>>,
     line: Vec<u8>,
     came: u64,
     last_id: i64,
+    hasher: Hasher,
 }
 
 impl fmt::Debug for Export {
@@ -326,23 +355,28 @@ impl fmt::Debug for Export {
 }
 
 impl Export {
-    /// The next record, in the order of ids; `None` after the last one, when all that were announced have come.
+    /// The next record, in the order of ids; `None` after the last one, when all have come as they were announced.
     ///
     /// # Errors
-    /// When the export ends early or is not one.
+    /// When the export ends early, was changed on its way, or is not one.
     pub fn next_record(&mut self) -> Result<Option<Entry>, PullError> {
         self.line.clear();
         let read = self.lines.read_until(b'\n', &mut self.line);
         let length = read.map_err(|error| PullError::failed(format!("the export did not come whole: {error}")))?;
         if length == 0 {
-            return if self.came == self.records {
-                Ok(None)
-            } else {
-                Err(PullError::failed(format!(
+            if self.came != self.records {
+                return Err(PullError::failed(format!(
                     "the export did not come whole: {} of {} records",
                     self.came, self.records
-                )))
-            };
+                )));
+            }
+            if self.digest.as_ref().is_some_and(|digest| *digest != self.hasher.clone().finish()) {
+                return Err(PullError::failed(
+                    "the export was changed on its way: its records are not those that `X-Records-Digest` tells; the copy \
+                     stays as it was; check what stands between this machine and the service, such as a proxy",
+                ));
+            }
+            return Ok(None);
         }
         let line = self.line.strip_suffix(b"\n").and_then(|line| std::str::from_utf8(line).ok());
         let line = line.ok_or_else(|| PullError::failed("the export holds a line that is cut off or no text"))?;
@@ -353,6 +387,7 @@ impl Export {
                 entry.id, self.last_id
             )));
         }
+        self.hasher.add(line.as_bytes());
         self.last_id = entry.id;
         self.came += 1;
         Ok(Some(entry))

@@ -1,5 +1,6 @@
 //! What content comes to, so that two copies can be compared without laying them side by side.
 
+use data_encoding::{BASE64, HEXLOWER};
 use sha2::{Digest as _, Sha256};
 
 /// What content comes to: equal content has equal digests.
@@ -9,6 +10,17 @@ pub struct ContentDigest {
     pub records: u64,
     /// SHA-256 over the records' JSON in the order of their ids, each with a line feed behind it, in hexadecimal.
     pub sha256: String,
+}
+
+impl ContentDigest {
+    /// What a service says that so many records come to, in a digest field (RFC 9530, section 2): `sha-256=:BASE64:`, which may
+    /// stand among others. `None` when that is not there.
+    pub fn announced(records: u64, field: &str) -> Option<ContentDigest> {
+        let mut members = field.split(',').map(str::trim);
+        let base64 = members.find_map(|member| member.strip_prefix("sha-256=:")?.strip_suffix(':'))?;
+        let hash = BASE64.decode(base64.as_bytes()).ok().filter(|hash| hash.len() == Sha256::output_size())?;
+        Some(ContentDigest { records, sha256: HEXLOWER.encode(&hash) })
+    }
 }
 
 /// Computes a [`ContentDigest`].
@@ -28,7 +40,34 @@ impl Hasher {
 
     /// The digest of all that came.
     pub fn finish(self) -> ContentDigest {
-        let sha256 = data_encoding::HEXLOWER.encode(&self.hash.finalize());
+        let sha256 = HEXLOWER.encode(&self.hash.finalize());
         ContentDigest { records: self.records, sha256 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn announced_digests_are_those_that_are_computed() {
+        let mut hasher = Hasher::default();
+        hasher.add(br#"{"id":1}"#);
+        let digest = hasher.finish();
+        // printf '{"id":1}\n' | openssl dgst -sha256 -binary | base64
+        const BYTES: &str = "UbxRMRNUjgYq2mKwPv6hU8riq99GsFHFUcPmKk37iM8=";
+        let cases = [
+            (format!("sha-256=:{BYTES}:"), true),
+            (format!("sha-512=:AAAA:, sha-256=:{BYTES}:"), true),
+            (format!("sha-256=:{BYTES}:,md5=:AAAA:"), true),
+            (format!("sha-256=:{}:", BYTES.replace("Pv6", "Pv7")), false),
+            (format!("sha-256={BYTES}"), false),
+            ("sha-256=:AAAA:".to_owned(), false),
+            ("sha-256=:?:".to_owned(), false),
+            (String::new(), false),
+        ];
+        for (field, expected) in cases {
+            assert_eq!(ContentDigest::announced(1, &field).as_ref() == Some(&digest), expected, "{field}");
+        }
     }
 }

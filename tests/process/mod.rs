@@ -39,6 +39,7 @@ mod pull;
 mod pull_accidents;
 mod pull_folder;
 mod pull_kills;
+mod pull_proofs;
 mod pulled;
 mod races;
 mod readers;
