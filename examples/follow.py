@@ -3,15 +3,18 @@
 
     MEDFEED_KEY=mfk_... python3 follow.py https://feed.example.org conferences conferences.sqlite
 
-Each run brings the copy up to date and ends; cron or a systemd timer runs it again, or --every 60 does. The first run loads
-the export, later ones ask for what changed since the saved token. Records and token are saved in one transaction, so a run
-that is killed loses nothing, and the next one goes on where it stopped.
+Each run brings the copy up to date and ends; cron or a systemd timer runs it again. With --every 60 it goes on and has news at
+once. The first run loads the export, later ones ask for what changed since the saved token. Records and token are saved in
+one transaction, so a run that is killed loses nothing, and the next one goes on where it stopped.
 
-Table `records` holds the records: `id`, and `json` as the service sent it.
+Table `records` holds the records: `id`, and `json` as the service sent it, to the byte. With --verify they are compared with
+the service's by a digest, and loaded anew if they differ.
 """
 
 import argparse
+import base64
 import gzip
+import hashlib
 import http.client
 import json
 import os
@@ -24,6 +27,7 @@ import urllib.request
 
 ATTEMPTS = 8  # With the pauses between them, two minutes: longer than a restart of the service takes.
 MAX_PAUSE_S = 60
+MAX_WAIT_S = 60  # The service holds an empty page back for so long, but no longer.
 
 
 class Gone(Exception):
@@ -34,14 +38,14 @@ class Failed(Exception):
     """The service cannot be reached, or refused the request; says so in one line."""
 
 
-def get(url, key):
+def get(url, key, method="GET"):
     """Sends a request; returns headers and body. A lost connection, a busy or a failing service is asked again, after the
     time that it names or after growing pauses."""
-    request = urllib.request.Request(url, headers={"X-API-Key": key})
+    request = urllib.request.Request(url, headers={"X-API-Key": key}, method=method)
     for attempt in range(ATTEMPTS):
         pause_s = 2**attempt
         try:
-            with urllib.request.urlopen(request, timeout=60) as response:
+            with urllib.request.urlopen(request, timeout=MAX_WAIT_S + 30) as response:
                 return response.headers, response.read()
         except urllib.error.HTTPError as error:
             if error.code == 410:
@@ -67,44 +71,82 @@ def told(error):
         return f"{error.code} {error.reason}"
 
 
+def digest(lines):
+    """What `X-Records-Digest` says of these lines."""
+    sha256 = hashlib.sha256()
+    for line in lines:
+        sha256.update(line.encode() + b"\n")
+    return f"sha-256=:{base64.b64encode(sha256.digest()).decode()}:"
+
+
+def saved_token(copy):
+    """The token of the copy; None while there is none."""
+    return next(copy.execute("SELECT value FROM state WHERE name = 'token'"), [None])[0]
+
+
 def load(base, dataset, key, copy):
     """Replaces the copy by the export; returns how many records it holds."""
     headers, body = get(f"{base}/v1/exports/{dataset}?format=jsonl", key)
-    records = [json.loads(line) for line in gzip.decompress(body).splitlines()]
+    lines = gzip.decompress(body).decode().split("\n")[:-1]
     expected = int(headers["X-Record-Count"])
-    if len(records) != expected:
-        raise Failed(f"the export holds {len(records)} records instead of {expected}; the copy is left as it was")
+    if len(lines) != expected:
+        raise Failed(f"the export holds {len(lines)} records instead of {expected}; the copy is left as it was")
+    if digest(lines) != headers.get("X-Records-Digest", digest(lines)):  # An older service tells none.
+        raise Failed("the export was changed on its way: its digest is another; the copy is left as it was")
     with copy:
         copy.execute("DELETE FROM records")
-        copy.executemany("INSERT INTO records VALUES (?, ?)", ((row["id"], json.dumps(row)) for row in records))
+        copy.executemany("INSERT INTO records VALUES (?, ?)", ((json.loads(line)["id"], line) for line in lines))
         copy.execute("REPLACE INTO state VALUES ('token', ?)", (headers["X-Sync-Token"],))
-    return len(records)
+    return len(lines)
 
 
-def follow(base, dataset, key, copy):
-    """Applies what changed since the saved token; returns how many changes that were."""
+def entries(page):
+    """The entries of a page of the feed, each with its text: a number that is written anew may be written otherwise."""
+    at = page.index("[") + 1
+    while page[at] != "]":
+        row, end = json.JSONDecoder().raw_decode(page, at)
+        yield row, page[at:end]
+        at = end + (page[end] == ",")
+
+
+def follow(base, dataset, key, copy, wait_s):
+    """Applies what changed since the saved token; with a wait, what changes until then. Returns how many changes."""
     applied, has_more = 0, True
     while has_more:
-        (token,) = copy.execute("SELECT value FROM state WHERE name = 'token'").fetchone()
-        _, body = get(f"{base}/v1/{dataset}/changes?since={urllib.parse.quote(token)}", key)
+        query = urllib.parse.urlencode({"since": saved_token(copy)} | ({"wait": wait_s} if wait_s else {}))
+        body = get(f"{base}/v1/{dataset}/changes?{query}", key)[1].decode()
         page = json.loads(body)
         with copy:
-            for row in page["data"]:
+            for row, text in entries(body):
                 if row.get("deleted"):
                     copy.execute("DELETE FROM records WHERE id = ?", (row["id"],))
                 else:
-                    copy.execute("REPLACE INTO records VALUES (?, ?)", (row["id"], json.dumps(row)))
+                    copy.execute("REPLACE INTO records VALUES (?, ?)", (row["id"], text))
             copy.execute("REPLACE INTO state VALUES ('token', ?)", (page["next_sync_token"],))
         applied, has_more = applied + len(page["data"]), page["has_more"]
     return applied
 
 
-def update(base, dataset, key, copy):
+def is_equal(base, dataset, key, copy):
+    """Whether the copy is what the service has; None when that has changed since."""
+    headers, _ = get(f"{base}/v1/exports/{dataset}", key, "HEAD")
+    if headers["X-Records-Digest"] == digest(line for (line,) in copy.execute("SELECT json FROM records ORDER BY id")):
+        return True
+    return False if headers["X-Sync-Token"] == saved_token(copy) else None
+
+
+def update(base, dataset, key, copy, wait_s=0, verify=False):
     """Brings the copy up to date; returns what was done."""
     try:
-        if copy.execute("SELECT 1 FROM state WHERE name = 'token'").fetchone() is None:
+        if saved_token(copy) is None:
             return f"{load(base, dataset, key, copy)} records loaded"
-        return f"{follow(base, dataset, key, copy)} changes applied"
+        told = f"{follow(base, dataset, key, copy, wait_s)} changes applied"
+        if not verify:
+            return told
+        equal = is_equal(base, dataset, key, copy)
+        if equal is False:
+            return f"{told}; the copy differs: {load(base, dataset, key, copy)} records loaded anew"
+        return f"{told}; " + ("equal to the service's" if equal else "not compared: the service went on meanwhile")
     except Gone:
         return f"{load(base, dataset, key, copy)} records loaded anew"
     except (EOFError, OSError, ValueError, KeyError, TypeError) as error:
@@ -116,7 +158,8 @@ def main():
     parser.add_argument("url", help="the address of the service, without /v1")
     parser.add_argument("dataset", choices=["conferences", "journals"])
     parser.add_argument("file", help="the SQLite file; it is made when it is not there")
-    parser.add_argument("--every", type=int, metavar="SECONDS", help="go on, with this pause between updates")
+    parser.add_argument("--every", type=int, metavar="SECONDS", help="go on: news at once, a look at least this often")
+    parser.add_argument("--verify", action="store_true", help="compare the copy with the service, and mend it")
     given = parser.parse_args()
     key = os.environ.get("MEDFEED_KEY")
     if not key:
@@ -125,16 +168,21 @@ def main():
     with copy:
         copy.execute("CREATE TABLE IF NOT EXISTS records (id INTEGER PRIMARY KEY, json TEXT NOT NULL)")
         copy.execute("CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
+    wait_s = min(given.every or 0, MAX_WAIT_S)
     while True:
+        begun, told = time.monotonic(), ""
         try:
-            print(update(given.url.rstrip("/"), given.dataset, key, copy), flush=True)
+            told = update(given.url.rstrip("/"), given.dataset, key, copy, wait_s, given.verify)
+            print(told, flush=True)
         except Failed as error:
             if given.every is None:
                 raise SystemExit(f"error: {error}") from None
             print(f"error: {error}", file=sys.stderr, flush=True)
         if given.every is None:
             return
-        time.sleep(given.every)
+        # An empty page may come early, when too many wait.
+        is_news = told and not told.startswith("0 ")
+        time.sleep(1 if is_news else max(1, given.every - (time.monotonic() - begun)))
 
 
 if __name__ == "__main__":
