@@ -1,4 +1,5 @@
-//! The protocol: load the export, then apply page after page of the change feed, each saved with its token.
+//! The protocol: load the export, then apply page after page of the change feed, each saved with its token. After a change of
+//! the license the feed tells the difference; only what it does not lead back from is loaded anew.
 
 use super::client::{Changes, Client};
 use super::error::PullError;
@@ -32,21 +33,27 @@ pub fn catch_up(
             // A copy that has no token, or one that cannot be gone on with, begins with the export.
             return load(server, copy, dataset, true, events, done);
         };
-        match server.changes(dataset, &position.token, wait_s)? {
-            Changes::Page(page) => {
-                copy.apply(dataset, &page, events)?;
-                done.entries += page.entries.len() as u64;
-                if !page.has_more {
-                    return Ok(());
+        let page = match server.changes(dataset, &position.token, wait_s)? {
+            Changes::Page(page) => page,
+            // 410: the license changed, or the service went back in time. What a change of the license brings and takes is
+            // told by pages as well, unless the service is too old for that.
+            Changes::ResyncRequired => match server.difference(dataset, &position.token)? {
+                Changes::Page(page) => {
+                    events.note(&format!("{dataset}: the license changed; taking what entered and left"));
+                    page
                 }
-            }
-            // 410: the license changed, or the service went back in time.
-            Changes::ResyncRequired => {
-                events.note(&format!(
-                    "{dataset}: the license changed, or the service was restored from a backup; loading the export"
-                ));
-                return load(server, copy, dataset, false, events, done);
-            }
+                Changes::ResyncRequired => {
+                    events.note(&format!(
+                        "{dataset}: the license changed, or the service was restored from a backup; loading the export"
+                    ));
+                    return load(server, copy, dataset, false, events, done);
+                }
+            },
+        };
+        copy.apply(dataset, &page, events)?;
+        done.entries += page.entries.len() as u64;
+        if !page.has_more {
+            return Ok(());
         }
     }
 }
@@ -63,7 +70,8 @@ pub fn load(
     events: &dyn Events,
     done: &mut Done,
 ) -> Result<(), PullError> {
-    let mut export = server.export(dataset)?;
+    let note = |text: &str| events.note(text);
+    let mut export = server.export(dataset, &note)?;
     copy.load(dataset, &mut export, anew, events)?;
     done.is_loaded = true;
     Ok(())

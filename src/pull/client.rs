@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
 use std::time::Duration;
 
 use flate2::read::MultiGzDecoder;
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use serde::Deserialize;
 use tokio_rustls::rustls::crypto::ring;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
@@ -20,8 +21,10 @@ use ureq::{Agent, Body, RequestBuilder};
 use url::{Host, Url};
 
 use super::digest::{ContentDigest, Hasher};
+use super::download::{Bytes, Download};
 use super::entry::{Entry, Page};
 use super::error::PullError;
+use super::pause::pause_after;
 use crate::contract::Code;
 use crate::model::Dataset;
 
@@ -105,10 +108,26 @@ pub enum Changes {
     ResyncRequired,
 }
 
+/// How a request begins.
+type Method = fn(&Agent, String) -> RequestBuilder<WithoutBody>;
+
 /// What the service answered.
 enum Answer {
-    Success(HeaderMap, Box<dyn Read + Send + Sync>),
+    Success(HeaderMap, Body),
     Problem(Problem),
+}
+
+impl Answer {
+    fn read(answer: Response<Body>) -> Answer {
+        let (head, body) = answer.into_parts();
+        if head.status == StatusCode::OK {
+            return Answer::Success(head.headers, body);
+        }
+        let mut json = Vec::new();
+        // An error without a readable body is told by its status.
+        let _ = decoded(&head.headers, body.into_reader()).take(PROBLEM_BYTES).read_to_end(&mut json);
+        Answer::Problem(Problem::read(head.status, &head.headers, &json))
+    }
 }
 
 /// An error that the service answered with.
@@ -177,33 +196,62 @@ impl Client {
     /// When the service cannot be reached or refuses.
     pub fn changes(&self, dataset: Dataset, since: &str, wait_s: u64) -> Result<Changes, PullError> {
         let waits = wait_s > 0 && self.takes_wait();
-        let mut query = url::form_urlencoded::Serializer::new(String::new());
-        query.append_pair("since", since);
-        if waits {
-            query.append_pair("wait", &wait_s.min(LONGEST_WAIT_S).to_string());
-        }
-        match self.get(&format!("/v1/{dataset}/changes?{}", query.finish()))? {
-            Answer::Success(_, body) => {
-                let mut json = Vec::new();
-                body.take(PAGE_BYTES).read_to_end(&mut json).map_err(|error| self.broken(&error))?;
-                Ok(Changes::Page(Page::read(&json)?))
-            }
-            Answer::Problem(problem) if problem.status == StatusCode::GONE => Ok(Changes::ResyncRequired),
-            Answer::Problem(problem) if waits && problem.code == Code::UnknownParameter.as_str() => {
+        let wait = waits.then(|| ("wait", wait_s.min(LONGEST_WAIT_S).to_string()));
+        match self.page(dataset, since, wait)? {
+            Ok(page) => Ok(Changes::Page(page)),
+            Err(problem) if problem.status == StatusCode::GONE => Ok(Changes::ResyncRequired),
+            Err(problem) if waits && problem.code == Code::UnknownParameter.as_str() => {
                 self.takes_wait.store(false, Ordering::Relaxed);
                 self.changes(dataset, since, 0)
             }
-            Answer::Problem(problem) => Err(self.refusal(dataset, problem)),
+            Err(problem) => Err(self.refusal(dataset, problem)),
         }
     }
 
-    /// All records of a dataset: `GET /v1/exports/{dataset}`. They are read while they come.
+    /// The changes after a token that a change of the license has ended: `GET /v1/{dataset}/changes?since=&resync=diff`. The
+    /// page's own token is of the present license, so the pages after it are asked for like any other. To a service that does
+    /// not know of that the token does not lead to the present.
     ///
     /// # Errors
     /// When the service cannot be reached or refuses.
-    pub fn export(&self, dataset: Dataset) -> Result<Export, PullError> {
-        let (headers, body) = match self.get(&format!("/v1/exports/{dataset}"))? {
-            Answer::Success(headers, body) => (headers, body),
+    pub fn difference(&self, dataset: Dataset, since: &str) -> Result<Changes, PullError> {
+        match self.page(dataset, since, Some(("resync", "diff".to_owned())))? {
+            Ok(page) => Ok(Changes::Page(page)),
+            Err(problem) if problem.status == StatusCode::GONE => Ok(Changes::ResyncRequired),
+            Err(problem) if problem.code == Code::UnknownParameter.as_str() => Ok(Changes::ResyncRequired),
+            Err(problem) => Err(self.refusal(dataset, problem)),
+        }
+    }
+
+    /// A page of the change feed, asked for with an extension of the feed or without.
+    fn page(
+        &self,
+        dataset: Dataset,
+        since: &str,
+        extension: Option<(&str, String)>,
+    ) -> Result<Result<Page, Problem>, PullError> {
+        let mut query = url::form_urlencoded::Serializer::new(String::new());
+        query.append_pair("since", since).extend_pairs(extension);
+        match self.get(&format!("/v1/{dataset}/changes?{}", query.finish()))? {
+            Answer::Success(headers, body) => {
+                let mut json = Vec::new();
+                let body = decoded(&headers, body.into_reader()).take(PAGE_BYTES).read_to_end(&mut json);
+                body.map_err(|error| self.broken(&error))?;
+                Ok(Ok(Page::read(&json)?))
+            }
+            Answer::Problem(problem) => Ok(Err(problem)),
+        }
+    }
+
+    /// All records of a dataset: `GET /v1/exports/{dataset}`. They are read while they come; where the connection breaks, the
+    /// export is gone on with after a pause, of which `note` hears, if it is the same one still.
+    ///
+    /// # Errors
+    /// When the service cannot be reached or refuses.
+    pub fn export<'a>(&'a self, dataset: Dataset, note: &'a dyn Fn(&str)) -> Result<Export<'a>, PullError> {
+        let target = format!("/v1/exports/{dataset}");
+        let (headers, body) = match self.get(&target)? {
+            Answer::Success(headers, body) => (headers, body.into_reader()),
             Answer::Problem(problem) => return Err(self.refusal(dataset, problem)),
         };
         let Some(Announced { token, records, digest }) = Announced::read(&headers) else {
@@ -213,9 +261,51 @@ impl Client {
                 self.server
             )));
         };
-        let lines = BufReader::new(MultiGzDecoder::new(body));
+        let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+        // Parts of a file fit together by a strong tag only.
+        let etag = headers.get(header::ETAG).filter(|tag| !tag.as_bytes().starts_with(b"W/")).cloned();
+        let bytes: Box<dyn Read + 'a> = match (length, etag) {
+            (Some(length), Some(etag)) => {
+                let go_on = move |at: u64, failures: u32, error: &PullError| {
+                    let pause = pause_after(failures, error);
+                    note(&format!("{dataset}: {error}; going on in {} s", pause.as_secs_f64().ceil()));
+                    sleep(pause);
+                    self.rest(dataset, &target, &etag, at, length)
+                };
+                Box::new(Download::new(Box::new(body), length, Box::new(go_on)))
+            }
+            _ => Box::new(body),
+        };
+        // The decoder stands above the connections and knows nothing of them.
+        let lines = BufReader::new(MultiGzDecoder::new(decoded(&headers, bytes)));
         let hasher = Hasher::default();
         Ok(Export { token, records, digest, lines, line: Vec::new(), came: 0, last_id: 0, hasher })
+    }
+
+    /// The bytes of a file from `at` on; `None` when it is not the file with that tag any more.
+    fn rest(
+        &self,
+        dataset: Dataset,
+        target: &str,
+        etag: &HeaderValue,
+        at: u64,
+        length: u64,
+    ) -> Result<Option<Bytes>, PullError> {
+        let request = self
+            .request(Agent::get, target)
+            .header(header::RANGE, format!("bytes={at}-"))
+            .header(header::IF_RANGE, etag);
+        let answer = request.call().map_err(|error| self.unreachable(&error))?;
+        let range = answer.headers().get(header::CONTENT_RANGE).and_then(|range| range.to_str().ok());
+        let is_rest = range == Some(&format!("bytes {at}-{}/{length}", length - 1));
+        if answer.status() == StatusCode::PARTIAL_CONTENT && is_rest {
+            return Ok(Some(Box::new(answer.into_body().into_reader())));
+        }
+        match Answer::read(answer) {
+            Answer::Success(..) => Ok(None),
+            Answer::Problem(problem) if problem.status == StatusCode::RANGE_NOT_SATISFIABLE => Ok(None),
+            Answer::Problem(problem) => Err(self.refusal(dataset, problem)),
+        }
     }
 
     /// What the service's content of a dataset comes to, and the token at which it does: `HEAD /v1/exports/{dataset}`. The
@@ -230,7 +320,7 @@ impl Client {
         {
             return Ok((token, digest));
         }
-        let mut export = self.export(dataset)?;
+        let mut export = self.export(dataset, &|_| ())?;
         while export.next_record()?.is_some() {}
         Ok((export.token, export.hasher.finish()))
     }
@@ -239,24 +329,15 @@ impl Client {
         self.ask(Agent::get, target)
     }
 
-    fn ask(
-        &self,
-        method: fn(&Agent, String) -> RequestBuilder<WithoutBody>,
-        target: &str,
-    ) -> Result<Answer, PullError> {
-        let request = method(&self.agent, format!("{}{target}", self.server))
+    fn ask(&self, method: Method, target: &str) -> Result<Answer, PullError> {
+        let answer = self.request(method, target).call().map_err(|error| self.unreachable(&error))?;
+        Ok(Answer::read(answer))
+    }
+
+    fn request(&self, method: Method, target: &str) -> RequestBuilder<WithoutBody> {
+        method(&self.agent, format!("{}{target}", self.server))
             .header(header::AUTHORIZATION, &self.authorization)
-            .header(header::ACCEPT_ENCODING, "gzip");
-        let answer = request.call().map_err(|error| self.unreachable(&error))?;
-        let (head, body) = answer.into_parts();
-        let body = decoded(&head.headers, body);
-        if head.status == StatusCode::OK {
-            return Ok(Answer::Success(head.headers, body));
-        }
-        let mut json = Vec::new();
-        // An error without a readable body is told by its status.
-        let _ = body.take(PROBLEM_BYTES).read_to_end(&mut json);
-        Ok(Answer::Problem(Problem::read(head.status, &head.headers, &json)))
+            .header(header::ACCEPT_ENCODING, "gzip")
     }
 
     /// What an answer other than success means for the copy of a dataset.
@@ -294,10 +375,9 @@ impl Client {
 }
 
 /// A body, decompressed when it was compressed for transport.
-fn decoded(headers: &HeaderMap, body: Body) -> Box<dyn Read + Send + Sync> {
-    let reader = body.into_reader();
+fn decoded<'a>(headers: &HeaderMap, body: impl Read + 'a) -> Box<dyn Read + 'a> {
     let is_packed = headers.get(header::CONTENT_ENCODING).is_some_and(|coding| coding.as_bytes() == b"gzip");
-    if is_packed { Box::new(MultiGzDecoder::new(reader)) } else { Box::new(reader) }
+    if is_packed { Box::new(MultiGzDecoder::new(body)) } else { Box::new(body) }
 }
 
 impl Problem {
@@ -335,26 +415,26 @@ impl Announced {
 }
 
 /// An export, read record by record.
-pub struct Export {
+pub struct Export<'a> {
     /// The token to go on with once all records are saved.
     pub token: String,
     /// How many records the service announced.
     pub records: u64,
     digest: Option<ContentDigest>,
-    lines: BufReader<MultiGzDecoder<Box<dyn Read + Send + Sync>>>,
+    lines: BufReader<MultiGzDecoder<Box<dyn Read + 'a>>>,
     line: Vec<u8>,
     came: u64,
     last_id: i64,
     hasher: Hasher,
 }
 
-impl fmt::Debug for Export {
+impl fmt::Debug for Export<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Export({} of {} records)", self.came, self.records)
     }
 }
 
-impl Export {
+impl Export<'_> {
     /// The next record, in the order of ids; `None` after the last one, when all have come as they were announced.
     ///
     /// # Errors
@@ -362,7 +442,11 @@ impl Export {
     pub fn next_record(&mut self) -> Result<Option<Entry>, PullError> {
         self.line.clear();
         let read = self.lines.read_until(b'\n', &mut self.line);
-        let length = read.map_err(|error| PullError::failed(format!("the export did not come whole: {error}")))?;
+        let length = read.map_err(|error| {
+            // What ended the download tells itself.
+            let told = error.downcast::<PullError>();
+            told.unwrap_or_else(|error| PullError::failed(format!("the export did not come whole: {error}")))
+        })?;
         if length == 0 {
             if self.came != self.records {
                 return Err(PullError::failed(format!(

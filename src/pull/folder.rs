@@ -236,7 +236,7 @@ impl Target for FolderCopy {
     fn load(
         &mut self,
         dataset: Dataset,
-        export: &mut Export,
+        export: &mut Export<'_>,
         _anew: bool,
         events: &dyn Events,
     ) -> Result<(), PullError> {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::catch_up::{Done, catch_up};
 use super::client::Client;
 use super::error::PullError;
+use super::pause::pause_after;
 use super::target::{Events, Target};
 use super::verify::{Verdict, verify};
 use crate::model::Dataset;
@@ -13,12 +14,6 @@ use crate::model::time::now;
 
 /// How often a single round is tried when the service fails, while nothing comes of it.
 const ATTEMPTS: u32 = 5;
-
-/// The first pause after a failure; each further one is twice as long.
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-
-/// The longest pause between two tries.
-const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
 /// After how long a copy that is followed is compared with the service's content again, in seconds.
 const VERIFY_AFTER_S: i64 = 24 * 3600;
@@ -174,39 +169,5 @@ impl Pull<'_> {
             sleep(pause);
             self.copy.check_place()?;
         }
-    }
-}
-
-/// How long to wait after so many failures in a row: twice as long each time, with a random part so that many callers do not
-/// come back together, and never less than the service asks for.
-fn pause_after(failures: u32, error: &PullError) -> Duration {
-    let doubled = FIRST_PAUSE.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(LONGEST_PAUSE);
-    let jittered = doubled.mul_f64(0.5 + random_part() / 2.0);
-    match error {
-        PullError::Failed { retry_after: Some(asked), .. } => asked.saturating_add(FIRST_PAUSE.mul_f64(random_part())),
-        _ => jittered,
-    }
-}
-
-/// A random number from 0 to 1.
-fn random_part() -> f64 {
-    // Without randomness callers wait equally long, which does no harm.
-    f64::from(getrandom::u32().unwrap_or_default()) / f64::from(u32::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pauses_grow_to_a_bound_and_heed_the_service() {
-        let failed = PullError::failed("x");
-        for (failures, least_ms, most_ms) in [(1, 250, 500), (2, 500, 1000), (5, 4000, 8000), (40, 150_000, 300_000)] {
-            let pause = pause_after(failures, &failed).as_millis();
-            assert!((least_ms..=most_ms).contains(&pause), "{failures}: {pause} ms");
-        }
-        let asked = PullError::Failed { message: String::new(), retry_after: Some(Duration::from_secs(7)) };
-        let pause = pause_after(9, &asked).as_millis();
-        assert!((7000..=7500).contains(&pause), "{pause} ms");
     }
 }

@@ -4,9 +4,10 @@
 //! - [`entry`]: what the feed and the export consist of.
 //! - [`digest`]: what content comes to.
 //! - [`error`]: why a pull ends, by what can be done about it.
-//! - [`client`]: the four requests, and what their answers mean.
+//! - [`pause`]: how long to wait before trying again; [`download`]: a file that goes on where it broke off.
+//! - [`client`]: the requests, and what their answers mean.
 //! - [`target`]: what a copy can do, and who hears of it.
-//! - [`catch_up`]: the protocol itself: load the export, then apply page after page.
+//! - [`catch_up`]: the protocol itself: load the export, then apply page after page, over changes of the license.
 //! - [`verify`]: comparing the copy with the service's content, and mending it.
 //! - [`follow`]: going on, through limits, failures and restarts.
 //! - [`columns`]: a record's JSON as the cells of a flat table.
@@ -16,10 +17,12 @@ pub mod catch_up;
 pub mod client;
 pub mod columns;
 pub mod digest;
+pub mod download;
 pub mod entry;
 pub mod error;
 pub mod folder;
 pub mod follow;
+pub mod pause;
 pub mod sqlite;
 pub mod target;
 pub mod verify;

@@ -37,8 +37,13 @@ pub trait Target {
     ///
     /// # Errors
     /// When the export does not come whole, or the copy cannot be written; it is unchanged then.
-    fn load(&mut self, dataset: Dataset, export: &mut Export, anew: bool, events: &dyn Events)
-    -> Result<(), PullError>;
+    fn load(
+        &mut self,
+        dataset: Dataset,
+        export: &mut Export<'_>,
+        anew: bool,
+        events: &dyn Events,
+    ) -> Result<(), PullError>;
 
     /// What the copy's records come to.
     ///

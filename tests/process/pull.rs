@@ -95,13 +95,13 @@ fn a_person_finds_typed_columns_links_words_and_answers() {
 }
 
 #[test]
-fn a_license_change_and_a_restore_load_what_differs() {
+fn a_license_change_and_a_restore_bring_what_differs() {
     let pulled = Pulled::new(site_with_both());
     let backup = pulled.site.backup("backup.redb");
     pulled.pull("");
     pulled.site.license("all", "--dataset conferences --dataset journals --year 2026");
     let done = pulled.settle("conferences", "--dataset conferences --json");
-    assert!(done.stderr.contains("loading the export"), "{done:?}");
+    assert!(done.stderr.contains("taking what entered and left"), "{done:?}");
     let told: Vec<Value> = done.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(told.len(), 900, "three in four leave, and nothing else is told");
     assert!(told.iter().all(|line| line["dataset"] == "conferences" && line["entry"]["deleted"] == true));

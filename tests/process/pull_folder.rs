@@ -96,7 +96,7 @@ fn files_follow_the_feed() {
     assert_equal(&pulled, "conferences");
     pulled.site.license("all", "--dataset conferences --dataset journals --year 2025 --country Japan");
     let done = settle(&pulled, "--json");
-    assert!(done.stderr.contains("loading the export"), "{done:?}");
+    assert!(done.stderr.contains("taking what entered and left"), "{done:?}");
     take(done);
     assert_equal(&pulled, "conferences");
     assert_eq!(pulled.pull("--verify").stdout.matches("equal to the service's").count(), 2);

@@ -1,25 +1,35 @@
-//! Pulls that are killed at random moments, over connections that are cut and delayed: at every moment the copy is the
-//! license's view at its own token. `MEDFEED_CASES` sets the number of rounds, `MEDFEED_SEED` the first one's seed.
+//! Pulls that are killed at random moments, over connections that are cut, delayed and lost, from servers that are killed,
+//! restarted, restored and licensed otherwise: at every moment the copy is the license's view at its own token.
+//! `MEDFEED_CASES` sets the number of rounds, `MEDFEED_SEED` the first one's seed.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::Value;
 
 use super::client::Client;
-use super::pulled::{Content, Pulled, exported, read};
+use super::pulled::{Content, Pulled, content_of, exported, read};
+use super::relay::Relay;
 use super::site::{Process, Random, SOON, STATUSES, Site, conferences_of_version, wait_until};
+
+const EXPORT: &str = "/v1/exports/conferences";
 
 /// A listener that gives every caller the same answer; returns its address.
 pub fn answer_always(answer: &'static str) -> SocketAddr {
+    answer_in_turn(std::iter::repeat(answer.into()))
+}
+
+/// A listener that gives one caller after the other an answer, until there are no more; returns its address.
+pub fn answer_in_turn(answers: impl IntoIterator<Item = Vec<u8>, IntoIter: Send + 'static>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
+    let answers = answers.into_iter();
     std::thread::spawn(move || {
-        for stream in listener.incoming() {
+        for (stream, answer) in listener.incoming().zip(answers) {
             let mut stream = stream.unwrap();
             let mut request = Vec::new();
             let mut piece = [0; 4096];
@@ -30,63 +40,20 @@ pub fn answer_always(answer: &'static str) -> SocketAddr {
                 }
                 request.extend_from_slice(&piece[..length]);
             }
-            let _ = stream.write_all(answer.as_bytes());
+            let _ = stream.write_all(&answer);
         }
     });
     address
 }
 
-/// A way to a server on which answers are delayed and cut while it is rough.
-struct Proxy {
-    address: SocketAddr,
-    is_rough: Arc<AtomicBool>,
-}
-
-impl Proxy {
-    fn new(server: SocketAddr, seed: u64) -> Proxy {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let is_rough = Arc::new(AtomicBool::new(true));
-        let rough = Arc::clone(&is_rough);
-        std::thread::spawn(move || {
-            let mut random = Random::new(seed);
-            for caller in listener.incoming() {
-                let (Ok(caller), Ok(server)) = (caller, TcpStream::connect(server)) else { continue };
-                let rough = rough.load(Ordering::Relaxed);
-                let allowed = if rough && random.below(3) == 0 { random.below(60_000) } else { usize::MAX };
-                let delay = if rough { random.part_of(Duration::from_millis(8)) } else { Duration::ZERO };
-                let (from, to) = (caller.try_clone().unwrap(), server.try_clone().unwrap());
-                std::thread::spawn(move || carry(from, to, usize::MAX, Duration::ZERO));
-                std::thread::spawn(move || carry(server, caller, allowed, delay));
-            }
-        });
-        Proxy { address, is_rough }
-    }
-}
-
-/// Passes bytes on until there are no more, or as many as are allowed.
-fn carry(mut from: TcpStream, mut to: TcpStream, mut allowed: usize, delay: Duration) {
-    let mut piece = [0; 8192];
-    while let Ok(length) = from.read(&mut piece) {
-        std::thread::sleep(delay);
-        let passed = length.min(allowed);
-        if passed == 0 || to.write_all(&piece[..passed]).is_err() {
-            break;
-        }
-        allowed -= passed;
-    }
-    let _ = to.shutdown(Shutdown::Both);
-    let _ = from.shutdown(Shutdown::Both);
-}
-
-/// The records after all that the feed has behind a token; `None` when the token has ended (410).
+/// The records after all that the feed has behind a token; `None` when the token has ended (410), or the server is not there.
 fn brought_forward(client: &mut Client, content: &Content) -> Option<Content> {
     let id_of = |line: &str| serde_json::from_str::<Value>(line).unwrap()["id"].as_u64().unwrap();
     let mut records: BTreeMap<u64, Value> =
         content.lines.iter().map(|line| (id_of(line), serde_json::from_str(line).unwrap())).collect();
     let mut token = content.token.clone();
     loop {
-        let answer = client.get(&format!("/v1/conferences/changes?since={token}"));
+        let answer = client.try_get(&format!("/v1/conferences/changes?since={token}")).ok()?;
         if answer.status == 410 {
             return None;
         }
@@ -113,22 +80,21 @@ fn values(lines: &[String]) -> Vec<Value> {
 }
 
 /// Looks at the copy again and again, as another program would, until told to stop. Returns what was seen.
-fn observe(pulled: &Pulled, stop: &AtomicBool) -> HashMap<String, Content> {
-    let mut client = pulled.client();
+fn observe(copy: &Path, key: &str, relay: &Relay, stop: &AtomicBool) -> HashMap<String, Content> {
     let mut seen: HashMap<String, Content> = HashMap::new();
     while !stop.load(Ordering::Relaxed) {
-        let Some(found) = pulled.copy.exists().then(|| read(&pulled.copy, "conferences").ok().flatten()).flatten()
-        else {
-            continue;
-        };
+        let Some(found) = copy.exists().then(|| read(copy, "conferences").ok().flatten()).flatten() else { continue };
         assert_eq!(found.records, i64::try_from(found.lines.len()).unwrap(), "the count that the copy tells");
         if let Some(before) = seen.get(&found.token) {
             assert!(*before == found, "two contents with one token: {}", found.token);
             continue;
         }
         // From its token the feed leads to the present: nothing is missing, nothing is there that should have gone.
-        if let Some(forward) = brought_forward(&mut client, &found) {
-            let present = exported(&mut client, "conferences");
+        let mut client = Client::new(relay.server(), Some(key));
+        if let Some(forward) = brought_forward(&mut client, &found)
+            && let Ok(present) = client.try_get(EXPORT)
+        {
+            let present = content_of(&present);
             if present.token == forward.token {
                 assert!(values(&present.lines) == values(&forward.lines), "a gap after {}", found.token);
             }
@@ -138,88 +104,184 @@ fn observe(pulled: &Pulled, stop: &AtomicBool) -> HashMap<String, Content> {
     seen
 }
 
-fn variable(name: &str) -> Option<u64> {
+pub fn variable(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|value| value.parse().ok())
+}
+
+/// What happens to the service while it is pulled from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Blow {
+    Import,
+    Narrow,
+    Widen,
+    Kill,
+    Restart,
+    Backup,
+    Restore,
+}
+
+impl Blow {
+    fn any(random: &mut Random) -> Blow {
+        match random.below(18) {
+            0 | 1 => Blow::Narrow,
+            2 | 3 => Blow::Widen,
+            4 | 5 => Blow::Kill,
+            6 => Blow::Restart,
+            7 => Blow::Backup,
+            8 | 9 => Blow::Restore,
+            _ => Blow::Import,
+        }
+    }
+}
+
+const COUNT: u64 = 1300;
+
+/// A service and what is done to it.
+struct Service<'a> {
+    pulled: Pulled,
+    relay: &'a Relay,
+    random: Random,
+    backup: PathBuf,
+    /// Its states, by token.
+    states: HashMap<String, Content>,
+    blows: BTreeMap<Blow, u32>,
+}
+
+impl Service<'_> {
+    fn suffer(&mut self, blow: Blow, round: u64) {
+        *self.blows.entry(blow).or_default() += 1;
+        match blow {
+            Blow::Import => return self.import(round),
+            Blow::Narrow => {
+                drop(self.pulled.site.license("all", "--dataset conferences --dataset journals --year 2026"))
+            }
+            Blow::Widen => drop(self.pulled.site.license("all", "--dataset conferences --dataset journals --widen")),
+            Blow::Kill => {
+                self.pulled.server.process.kill();
+                self.serve();
+            }
+            Blow::Restart => {
+                let next = self.pulled.site.serve();
+                std::mem::replace(&mut self.pulled.server, next).stop();
+                self.relay.lead_to(self.pulled.server.address);
+            }
+            Blow::Backup => {
+                let _ = std::fs::remove_file(&self.backup);
+                self.pulled.site.json(["backup".as_ref(), self.backup.as_os_str()]);
+            }
+            Blow::Restore => {
+                drop(self.pulled.site.json(["restore".as_ref(), self.backup.as_os_str(), "--yes".as_ref()]))
+            }
+        }
+        self.take_state();
+    }
+
+    fn serve(&mut self) {
+        self.pulled.server = self.pulled.site.serve();
+        self.relay.lead_to(self.pulled.server.address);
+    }
+
+    /// Sometimes more than two pages, often a few records; some of them go.
+    fn import(&mut self, round: u64) {
+        let random = &mut self.random;
+        let count = if random.below(4) == 0 { COUNT } else { 1 + random.next() % 40 };
+        let mut rows = conferences_of_version(count, round + 1);
+        for _ in 0..random.below(4) {
+            let gone = count + 1 + random.next() % COUNT;
+            rows.push_str(&format!("{{\"id\":{gone},\"deleted\":true}}\n"));
+        }
+        let mark = format!("Round {round}\"");
+        rows.push_str(&format!("{{\"id\":9999,\"name\":\"{mark},\"year\":2026,{STATUSES}}}\n"));
+        self.pulled.site.import("conferences.jsonl", rows);
+        wait_until("the server shows the commit", SOON, || {
+            self.take_state().lines.last().is_some_and(|line| line.contains(&mark)).then_some(())
+        });
+    }
+
+    fn take_state(&mut self) -> &Content {
+        let state = exported(&mut self.pulled.client(), "conferences");
+        self.states.entry(state.token.clone()).or_insert(state)
+    }
+
+    /// Nothing happens any more: the copy comes to be what the service shows, and a comparison says so.
+    fn settle(&mut self, what: &str) {
+        self.relay.set_rough(false);
+        let done = self.pulled.run_at(&self.relay.url(), "--dataset conferences --verify");
+        assert_eq!(done.code, Some(0), "{what}: {done:?}");
+        assert!(done.stdout.ends_with("; equal to the service's\n"), "{what}: a comparison found a fault: {done:?}");
+        self.pulled.assert_equal("conferences");
+        self.relay.set_rough(true);
+    }
 }
 
 #[test]
 fn a_killed_pull_leaves_the_view_at_its_token() {
-    const COUNT: u64 = 1300;
     let rounds = variable("MEDFEED_CASES").unwrap_or(20).min(500);
     let seed = variable("MEDFEED_SEED").unwrap_or(20_261_122);
     println!("MEDFEED_SEED={seed} MEDFEED_CASES={rounds}");
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(COUNT, 0));
     let pulled = Pulled::new(site);
-    let proxy = Proxy::new(pulled.server.address, seed);
-    let url = format!("http://{}", proxy.address);
-    let mut random = Random::new(seed);
-    // The service's states, by token.
-    let states = Mutex::new(HashMap::new());
-    let mut tokens = BTreeSet::new();
-    let mut client = pulled.client();
-    let mut take_state = |at_least_one_new: bool| {
-        let state = wait_until("the server shows the commit", SOON, || {
-            let state = exported(&mut client, "conferences");
-            (!at_least_one_new || !tokens.contains(&state.token)).then_some(state)
-        });
-        tokens.insert(state.token.clone());
-        states.lock().unwrap().insert(state.token.clone(), state);
-    };
-    take_state(true);
+    let backup = pulled.site.backup("backup.redb");
+    let relay = Relay::new(pulled.server.address, seed);
+    relay.set_rough(true);
+    let (copy, key) = (pulled.copy.clone(), pulled.key.clone());
+    let (states, blows) = (HashMap::new(), BTreeMap::new());
+    let mut service = Service { pulled, relay: &relay, random: Random::new(seed), backup, states, blows };
+    service.take_state();
     let stop = AtomicBool::new(false);
-    let (mut killed, mut seen) = (0, HashMap::new());
-    std::thread::scope(|scope| {
-        let observer = scope.spawn(|| observe(&pulled, &stop));
+    let seen = std::thread::scope(|scope| {
+        let observer = scope.spawn(|| observe(&copy, &key, &relay, &stop));
+        // However this ends, the observer does.
+        let _stopping = OnDrop(|| stop.store(true, Ordering::Relaxed));
         for round in 0..rounds {
+            let what = format!("seed {seed}, round {round}");
             let mut pull = Process::spawn(
-                pulled.command(&url, "--dataset conferences --follow --every 5ms").stderr(std::process::Stdio::null()),
+                service
+                    .pulled
+                    .command(&relay.url(), "--dataset conferences --follow --every 5ms")
+                    .stderr(std::process::Stdio::null()),
             );
-            let scope = match random.below(8) {
-                0 => Some("--dataset conferences --dataset journals --year 2026"),
-                1 => Some("--dataset conferences --dataset journals --widen"),
-                _ => None,
-            };
-            match scope {
-                Some(scope) => {
-                    pulled.site.license("all", scope);
-                    take_state(false);
-                }
-                None => {
-                    // Sometimes more than two pages, often a few records; some of them go.
-                    let count = if random.below(4) == 0 { COUNT } else { 1 + random.next() % 40 };
-                    let mut rows = conferences_of_version(count, round + 1);
-                    for _ in 0..random.below(4) {
-                        let gone = count + 1 + random.next() % COUNT;
-                        rows.push_str(&format!("{{\"id\":{gone},\"deleted\":true}}\n"));
-                    }
-                    rows.push_str(&format!("{{\"id\":9999,\"name\":\"Round {round}\",\"year\":2026,{STATUSES}}}\n"));
-                    pulled.site.import("conferences.jsonl", rows);
-                    take_state(true);
-                }
-            }
-            let ended = pull.ended_within(random.part_of(Duration::from_millis(600)));
-            assert!(ended.is_none(), "seed {seed}, round {round}: the pull ended by itself: {ended:?}");
+            let blow = Blow::any(&mut service.random);
+            service.suffer(blow, round);
+            let ended = pull.ended_within(service.random.part_of(Duration::from_millis(600)));
+            assert!(ended.is_none(), "{what}: after {blow:?} the pull ended by itself: {ended:?}");
             pull.kill();
-            killed += 1;
-            if observer.is_finished() {
-                break;
+            assert!(!observer.is_finished(), "{what}: the observer saw a wrong state");
+            // After an import the server is known to show the newest state.
+            if blow == Blow::Import && service.random.below(4) == 0 {
+                service.settle(&what);
             }
         }
+        service.import(rounds);
+        service.settle(&format!("seed {seed}, at the end"));
         stop.store(true, Ordering::Relaxed);
-        seen = observer.join().unwrap_or_else(|_| panic!("seed {seed}: the observer saw a wrong state"));
+        observer.join().unwrap_or_else(|_| panic!("seed {seed}: the observer saw a wrong state"))
     });
-    let states = states.into_inner().unwrap();
-    let known: Vec<_> = seen.iter().filter_map(|(token, found)| Some((found, states.get(token)?))).collect();
+    let known: Vec<_> = seen.iter().filter_map(|(token, found)| Some((found, service.states.get(token)?))).collect();
     for (found, expected) in &known {
         assert!(found == expected, "seed {seed}: the copy is not the view at its token");
     }
-    println!("{killed} pulls killed; {} states seen, {} of them whole states of the service", seen.len(), known.len());
+    let requests = relay.take_requests();
+    let asked = |text: &str| requests.iter().filter(|head| head.contains(text)).count();
+    println!(
+        "{rounds} pulls killed; {:?}; {} states seen, {} of them whole states of the service; {} exports asked for, {} of them \
+         to go on; {} differences",
+        service.blows,
+        seen.len(),
+        known.len(),
+        asked("/v1/exports/"),
+        asked("bytes="),
+        asked("resync=diff")
+    );
     assert!(known.len() > 1, "the copy was never seen at a state of the service");
-    proxy.is_rough.store(false, Ordering::Relaxed);
-    let done = pulled.run_at(&url, "--dataset conferences");
-    assert_eq!(done.code, Some(0), "seed {seed}: {done:?}");
-    pulled.assert_equal("conferences");
-    let done = pulled.run_at(&url, "--dataset conferences --verify");
-    assert!(done.code == Some(0) && done.stdout.contains("nothing new"), "seed {seed}: {done:?}");
+}
+
+/// Does something when it goes out of scope.
+struct OnDrop<F: Fn()>(F);
+
+impl<F: Fn()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 
-use super::client::Client;
+use super::client::{Answer, Client};
 use super::site::{Done, SOON, Server, Site, wait_until};
 
 /// What a copy holds of a dataset, read in one transaction.
@@ -141,9 +141,13 @@ impl Pulled {
 
 /// What the service shows of a dataset.
 pub fn exported(client: &mut Client, dataset: &str) -> Content {
-    let answer = client.get(&format!("/v1/exports/{dataset}"));
-    let text = String::from_utf8(answer.gunzip()).expect("UTF-8");
+    content_of(&client.get(&format!("/v1/exports/{dataset}")))
+}
+
+/// What an export holds.
+pub fn content_of(export: &Answer) -> Content {
+    let text = String::from_utf8(export.gunzip()).expect("UTF-8");
     let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    let token = answer.header("x-sync-token").expect("a token").to_owned();
+    let token = export.header("x-sync-token").expect("a token").to_owned();
     Content { token, records: i64::try_from(lines.len()).expect("few"), lines }
 }

@@ -117,7 +117,7 @@ impl Target for SqliteCopy {
     fn load(
         &mut self,
         dataset: Dataset,
-        export: &mut Export,
+        export: &mut Export<'_>,
         anew: bool,
         events: &dyn Events,
     ) -> Result<(), PullError> {

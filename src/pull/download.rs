@@ -1,0 +1,145 @@
+//! A file that goes on where it broke off, however often its connection does.
+
+use std::io::{self, Read};
+
+use super::error::PullError;
+
+/// How often in a row it is tried to go on while nothing comes of it: with the pauses between, longer than a service takes to
+/// restart.
+const ATTEMPTS: u32 = 8;
+
+/// Bytes that come over one connection.
+pub type Bytes = Box<dyn Read + Send + Sync>;
+
+/// What gives the bytes of a file from one of them on, after so many failures in a row, the last of which was this error.
+/// `None` when there is another file meanwhile.
+pub type GoOn<'a> = dyn Fn(u64, u32, &PullError) -> Result<Option<Bytes>, PullError> + 'a;
+
+/// Reads a file of a known length. What ends it early is a [`PullError`] within the reader's error.
+pub struct Download<'a> {
+    bytes: Bytes,
+    came: u64,
+    length: u64,
+    failures: u32,
+    go_on: Box<GoOn<'a>>,
+}
+
+impl<'a> Download<'a> {
+    /// A file of so many bytes, the first of which come over `bytes`.
+    pub fn new(bytes: Bytes, length: u64, go_on: Box<GoOn<'a>>) -> Download<'a> {
+        Download { bytes, came: 0, length, failures: 0, go_on }
+    }
+
+    /// The bytes after those that came.
+    fn rest(&mut self, why: &io::Error) -> Result<Bytes, PullError> {
+        let part = self.came * 100 / self.length.max(1);
+        let mut error = PullError::failed(format!("the export broke off after {part} % ({why})"));
+        loop {
+            self.failures += 1;
+            if self.failures >= ATTEMPTS || !error.may_pass() {
+                return Err(error);
+            }
+            match (self.go_on)(self.came, self.failures, &error) {
+                Ok(Some(bytes)) => return Ok(bytes),
+                Ok(None) => {
+                    return Err(PullError::failed("the export broke off, and was another one when it came back"));
+                }
+                Err(next) => error = next,
+            }
+        }
+    }
+}
+
+impl Read for Download<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let broken = match self.bytes.read(buffer) {
+                Ok(0) if self.came < self.length && !buffer.is_empty() => io::ErrorKind::UnexpectedEof.into(),
+                Ok(count) => {
+                    self.came += count as u64;
+                    if count > 0 {
+                        self.failures = 0;
+                    }
+                    return Ok(count);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => return Err(error),
+                Err(error) => error,
+            };
+            self.bytes = self.rest(&broken).map_err(io::Error::other)?;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    const FILE: &[u8] = b"a file of some thirty-one bytes";
+
+    /// Bytes that end with an error, or are over too early.
+    fn cut(from: u64, count: usize, with_error: bool) -> Bytes {
+        struct Broken;
+        impl Read for Broken {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::ConnectionReset.into())
+            }
+        }
+        let from = usize::try_from(from).unwrap();
+        let part = FILE[from..].iter().copied().take(count).collect::<Vec<_>>();
+        let part = io::Cursor::new(part);
+        if with_error { Box::new(part.chain(Broken)) } else { Box::new(part) }
+    }
+
+    fn length() -> u64 {
+        FILE.len() as u64
+    }
+
+    #[test]
+    fn a_file_that_breaks_off_anywhere_comes_whole() {
+        for piece in 1..=FILE.len() {
+            for with_error in [false, true] {
+                let asked = RefCell::new(Vec::new());
+                let go_on = |at, failures, _: &PullError| {
+                    asked.borrow_mut().push((at, failures));
+                    Ok(Some(cut(at, piece, with_error)))
+                };
+                let mut download = Download::new(cut(0, piece, with_error), length(), Box::new(go_on));
+                let mut read = vec![0; FILE.len()];
+                download.read_exact(&mut read).unwrap();
+                assert_eq!(read, FILE, "pieces of {piece}");
+                drop(download);
+                let expected: Vec<_> = (piece..FILE.len()).step_by(piece).map(|at| (at as u64, 1)).collect();
+                assert_eq!(asked.into_inner(), expected, "pieces of {piece}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_gone_on_with_is_told() {
+        type Answer = fn() -> Result<Option<Bytes>, PullError>;
+        let cases: [(Answer, u32, &str); 5] = [
+            (|| Ok(None), 1, "was another one"),
+            (|| Err(PullError::failed("no way there")), ATTEMPTS - 1, "no way there"),
+            (|| Ok(Some(cut(0, 0, true))), ATTEMPTS - 1, "broke off after 16 % (connection reset"),
+            (|| Ok(Some(cut(0, 0, false))), ATTEMPTS - 1, "broke off after 16 % (unexpected end of file"),
+            (|| Err(PullError::Refused("the key is revoked".to_owned())), 1, "the key is revoked"),
+        ];
+        for (answer, tries, message) in cases {
+            let asked = RefCell::new(0);
+            let go_on = |at, failures, _: &PullError| {
+                assert_eq!(at, 5);
+                *asked.borrow_mut() += 1;
+                assert_eq!(failures, *asked.borrow());
+                answer()
+            };
+            let mut download = Download::new(cut(0, 5, true), length(), Box::new(go_on));
+            let error = io::read_to_string(&mut download).unwrap_err();
+            let error = error.downcast::<PullError>().unwrap();
+            drop(download);
+            assert!(error.to_string().contains(message), "{message}: {error}");
+            assert_eq!(asked.into_inner(), tries, "{message}");
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! Copies of licenses that become narrower and wider: pages bring what entered and left, and no export is loaded again.
+//! `MEDFEED_CASES` sets the number of histories, `MEDFEED_SEED` the seed.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use medfeed::model::{Dataset, Scope};
+use medfeed::pull::client::Client as Caller;
+use medfeed::pull::follow::{Plan, Pull};
+use medfeed::pull::{Events, FolderCopy, PullError, SqliteCopy, Target};
+use medfeed::store::Writer;
+use medfeed::store::write::licensing::KeySettings;
+
+use super::client::Client;
+use super::pulled::{Content, Pulled, exported, read};
+use super::relay::Relay;
+use super::site::{Random, SOON, STATUSES, Server, Site, conferences_of_version, wait_until};
+
+const BOTH: &str = "--dataset conferences --dataset journals";
+
+fn by_id(content: &Content) -> BTreeMap<u64, String> {
+    let id = |line: &String| serde_json::from_str::<serde_json::Value>(line).unwrap()["id"].as_u64().unwrap();
+    content.lines.iter().map(|line| (id(line), line.clone())).collect()
+}
+
+#[test]
+fn a_change_of_the_license_costs_what_differs() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(3000, 0));
+    let pulled = Pulled::new(site);
+    let relay = Relay::new(pulled.server.address, 0);
+    let pull = |args: &str| pulled.run_at(&relay.url(), &format!("--dataset conferences {args}"));
+    assert_eq!(pull("").code, Some(0));
+    let scopes = [
+        "--therapy-area Oncology --therapy-area Cardiology",
+        "--therapy-area Oncology --therapy-area Cardiology --year 2024 --year 2025 --year 2026",
+        "--widen --therapy-area Oncology --therapy-area Cardiology",
+        "--widen --year 2027",
+        "--widen",
+        "--country Japan --year 2030",
+        "--widen",
+    ];
+    for scope in scopes {
+        let before = pulled.content("conferences");
+        pulled.site.license("all", &format!("{BOTH} {scope}"));
+        let mut client = pulled.client();
+        let present = wait_until("served", SOON, || {
+            let present = exported(&mut client, "conferences");
+            (present.token != before.token).then_some(present)
+        });
+        relay.take_requests();
+        relay.take_answered();
+        let done = pull("");
+        assert_eq!(done.code, Some(0), "{scope}: {done:?}");
+        pulled.assert_equal("conferences");
+        let (old, new) = (by_id(&before), by_id(&present));
+        let differing = old.keys().chain(new.keys()).filter(|id| old.contains_key(id) != new.contains_key(id)).count();
+        assert_eq!(done.stderr, "conferences: the license changed; taking what entered and left\n", "{scope}");
+        let told = format!("conferences: {differing} changes applied, {} records\n", new.len());
+        assert_eq!(done.stdout, told, "{scope}");
+        // One request that is refused, then pages of 500, the first one with the parameter.
+        let pages = differing.div_ceil(500).max(1);
+        let requests = relay.take_requests();
+        assert_eq!(requests.len(), 1 + pages, "{scope}: {requests:?}");
+        assert_eq!(requests.iter().filter(|head| head.contains("&resync=diff")).count(), 1, "{scope}: {requests:?}");
+        assert!(requests.iter().all(|head| head.contains("/changes?")), "{scope}: {requests:?}");
+        let sent = usize::try_from(relay.take_answered()).unwrap();
+        assert!(sent < 2000 * requests.len() + 40 * differing, "{scope}: {sent} bytes for {differing} records");
+    }
+}
+
+/// A service of before `resync=diff` knows nothing of the parameter: the export is loaded.
+#[test]
+fn an_older_service_is_asked_for_the_export() {
+    let answers = [("410 Gone", "resync_required"), ("400 Bad Request", "unknown_parameter")];
+    let gone_then = |pulled: &Pulled| {
+        let bodies = answers.map(|(status, code)| {
+            let body = format!("{{\"type\":\"https://x/errors/{code}\",\"status\":{}}}", &status[..3]);
+            format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+        });
+        let export = pulled.client().get("/v1/exports/conferences");
+        let headers =
+            ["x-sync-token", "x-record-count"].map(|name| format!("{name}: {}\r\n", export.header(name).unwrap()));
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nconnection: close\r\n{}content-length: {}\r\n\r\n",
+            headers.concat(),
+            export.body.len()
+        );
+        let mut all: Vec<Vec<u8>> = bodies.map(String::into_bytes).to_vec();
+        all.push([head.as_bytes(), &export.body].concat());
+        all
+    };
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(40, 0));
+    let mut pulled = Pulled::new(site);
+    let relay = Relay::new(pulled.server.address, 0);
+    assert_eq!(pulled.run_at(&relay.url(), "--dataset conferences").code, Some(0));
+    pulled.site.import("conferences.jsonl", conferences_of_version(30, 1));
+    let mut client = pulled.client();
+    wait_until("served", SOON, || exported(&mut client, "conferences").lines[0].contains("version 1").then_some(()));
+    relay.lead_to(super::pull_kills::answer_in_turn(gone_then(&pulled)));
+    let done = pulled.run_at(&relay.url(), "--dataset conferences");
+    assert!(done.code == Some(0) && done.stderr.ends_with("restored from a backup; loading the export\n"), "{done:?}");
+    assert_eq!(done.stdout, "conferences: 40 records loaded\n");
+    pulled.assert_equal("conferences");
+    pulled.server.process.kill();
+}
+
+/// A copy in the process of the test.
+struct Copy {
+    key: String,
+    name: String,
+    path: PathBuf,
+    notes: RefCell<Vec<String>>,
+}
+
+impl Events for Copy {
+    fn change(&self, _: Dataset, _: &str) -> Result<(), PullError> {
+        Ok(())
+    }
+
+    fn progress(&self, _: Dataset, _: u64, _: u64) {}
+
+    fn note(&self, text: &str) {
+        self.notes.borrow_mut().push(text.to_owned());
+    }
+}
+
+impl Copy {
+    fn pull(&self, relay: &Relay, verify: bool) -> Result<(), PullError> {
+        let server = Caller::new(relay.url().parse().unwrap(), &self.key, None).unwrap();
+        let mut copy: Box<dyn Target> = if self.is_folder() {
+            Box::new(FolderCopy::open(&self.path, server.server(), false)?)
+        } else {
+            Box::new(SqliteCopy::open(&self.path, server.server(), false)?)
+        };
+        let plan = Plan { datasets: vec![Dataset::Conferences], are_named: true, verify };
+        Pull { server: &server, copy: &mut *copy, events: self }.once(&plan, &mut |_| ())
+    }
+
+    fn is_folder(&self) -> bool {
+        self.path.extension().is_none()
+    }
+
+    fn content(&self) -> Option<Content> {
+        if !self.is_folder() {
+            return self.path.exists().then(|| read(&self.path, "conferences").unwrap()).flatten();
+        }
+        let text = |name: &str| fs::read_to_string(Path::new(&self.path).join(name)).ok();
+        let lines: Vec<String> = text("conferences.jsonl")?.lines().map(str::to_owned).collect();
+        let state: serde_json::Value = serde_json::from_str(&text("medfeed-copy.json")?).unwrap();
+        let state = &state["datasets"]["conferences"];
+        let token = state["token"].as_str().unwrap().to_owned();
+        Some(Content { token, records: state["records"].as_i64().unwrap(), lines })
+    }
+}
+
+/// A scope as operators give them: some, none or all of the conferences, or no conferences at all.
+fn scope(random: &mut Random) -> Scope {
+    let mut some = |names: &[&str]| -> Option<BTreeSet<String>> {
+        let chosen: BTreeSet<String> =
+            names.iter().filter(|_| random.below(2) == 0).map(|name| (*name).to_owned()).collect();
+        (!chosen.is_empty() && random.below(2) == 0).then_some(chosen)
+    };
+    let therapy_areas = some(&["Oncology", "Cardiology", "Neurology"]);
+    let countries = some(&["Japan", "France", "Chile", "Nowhere"]);
+    let years = some(&["2024", "2025", "2026", "2027"]);
+    let years = years.map(|years| years.iter().map(|year| year.parse().unwrap()).collect());
+    let is_without = random.below(12) == 0;
+    let datasets = Dataset::ALL.into_iter().filter(|dataset| !is_without || *dataset == Dataset::Journals).collect();
+    Scope { datasets, therapy_areas, countries, years }
+}
+
+/// States the scopes of licenses, in one commit; makes those that are not there, with a key.
+fn set_licenses(site: &Site, scopes: &[(&str, Scope)]) -> Vec<String> {
+    let writer = Writer::open(&site.db(), SOON).unwrap();
+    let mut edit = writer.begin().unwrap();
+    let mut keys = Vec::new();
+    for (name, scope) in scopes {
+        let is_new = edit.find_license(name).is_none();
+        edit.set_license(name, scope.clone(), Some(1_000_000)).unwrap();
+        if is_new {
+            keys.push(edit.create_key(name, KeySettings::default()).unwrap().0.reveal().to_owned());
+        }
+    }
+    edit.commit().unwrap();
+    keys
+}
+
+#[test]
+fn histories_of_licenses_end_with_the_view() {
+    const ROUNDS: u64 = 5;
+    const COUNT: u64 = 60;
+    let histories = super::pull_kills::variable("MEDFEED_CASES").unwrap_or(300).min(1000);
+    let seed = super::pull_kills::variable("MEDFEED_SEED").unwrap_or(20_261_122);
+    println!("MEDFEED_SEED={seed} MEDFEED_CASES={histories}");
+    let mut random = Random::new(seed);
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(COUNT, 0));
+    let watching = site.open_key();
+    let names: Vec<String> = (0..histories).map(|number| format!("history {number}")).collect();
+    let all = || Scope { datasets: Dataset::ALL.into_iter().collect(), ..Scope::nothing() };
+    let keys = set_licenses(&site, &names.iter().map(|name| (name.as_str(), all())).collect::<Vec<_>>());
+    let folder =
+        |number: usize| if number.is_multiple_of(4) { format!("copy{number}") } else { format!("copy{number}.sqlite") };
+    let copies: Vec<Copy> = names
+        .iter()
+        .zip(keys)
+        .enumerate()
+        .map(|(number, (name, key))| Copy {
+            key,
+            name: name.clone(),
+            path: site.path(&folder(number)),
+            notes: RefCell::default(),
+        })
+        .collect();
+    let server = site.serve();
+    let relay = Relay::new(server.address, seed);
+    let mut watcher = server.client(&watching);
+    let mut scopes: Vec<Scope> = copies.iter().map(|_| all()).collect();
+    // Every license begins with all of it, and is loaded.
+    copies.iter().for_each(|copy| copy.pull(&relay, false).unwrap());
+    assert_eq!(count_of_exports(&relay), copies.len());
+    for round in 1..=ROUNDS {
+        let changed: Vec<usize> = (0..copies.len()).filter(|_| random.below(2) == 0).collect();
+        changed.iter().for_each(|at| scopes[*at] = scope(&mut random));
+        set_licenses(
+            &site,
+            &changed.iter().map(|at| (copies[*at].name.as_str(), scopes[*at].clone())).collect::<Vec<_>>(),
+        );
+        let count = 1 + random.next() % COUNT;
+        let mut rows = conferences_of_version(count, round);
+        rows.push_str(&format!("{{\"id\":{},\"deleted\":true}}\n", count + 1 + random.next() % COUNT));
+        rows.push_str(&format!("{{\"id\":9999,\"name\":\"Round {round}\",{STATUSES}}}\n"));
+        site.import("conferences.jsonl", rows);
+        let mark = format!("Round {round}\"");
+        wait_until("served", SOON, || {
+            exported(&mut watcher, "conferences").lines.last().unwrap().contains(&mark).then_some(())
+        });
+        for (copy, scope) in copies.iter().zip(&scopes) {
+            // Who does not pull has a longer way back.
+            if round < ROUNDS && random.below(3) == 0 {
+                continue;
+            }
+            let what = format!("seed {seed}, round {round}, {}", copy.name);
+            check(&what, copy, scope, &relay, &server);
+        }
+        assert_eq!(count_of_exports(&relay), 0, "seed {seed}, round {round}: an export was loaded");
+    }
+    let notes: BTreeSet<String> = copies.iter().flat_map(|copy| copy.notes.take()).collect();
+    assert_eq!(notes, BTreeSet::from(["conferences: the license changed; taking what entered and left".to_owned()]));
+    // The comparison agrees.
+    for (copy, scope) in copies.iter().zip(&scopes).take(20).filter(|(_, scope)| scope.datasets.len() == 2) {
+        let before = copy.content();
+        copy.pull(&relay, true).unwrap_or_else(|error| panic!("seed {seed}, {}, {scope:?}: {error}", copy.name));
+        assert_eq!((copy.content(), copy.notes.take()), (before, Vec::new()), "seed {seed}, {}", copy.name);
+    }
+    server.stop();
+}
+
+fn count_of_exports(relay: &Relay) -> usize {
+    relay.take_requests().iter().filter(|head| head.contains("/v1/exports/")).count()
+}
+
+fn check(what: &str, copy: &Copy, scope: &Scope, relay: &Relay, server: &Server) {
+    let before = copy.content();
+    let pulled = copy.pull(relay, false);
+    if scope.datasets.len() == 1 {
+        assert!(matches!(pulled, Err(PullError::Refused(_))), "{what}: {pulled:?}");
+        assert_eq!(copy.content(), before, "{what}");
+        return;
+    }
+    assert!(pulled.is_ok(), "{what}: {pulled:?}");
+    let expected = exported(&mut Client::new(server.address, Some(&copy.key)), "conferences");
+    let found = copy.content().unwrap();
+    assert!(found == expected, "{what}: {scope:?}: {found:?}\n{expected:?}");
+}
