@@ -4,7 +4,7 @@
 //! - [`entry`]: what the feed and the export consist of.
 //! - [`digest`]: what content comes to.
 //! - [`error`]: why a pull ends, by what can be done about it.
-//! - [`client`]: the four requests, and what their answers mean.
+//! - [`client`]: the requests, and what their answers mean.
 //! - [`target`]: what a copy can do, and who hears of it.
 //! - [`catch_up`]: the protocol itself: load the export, then apply page after page.
 //! - [`verify`]: comparing the copy with the service's content, and mending it.
