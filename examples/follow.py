@@ -130,6 +130,8 @@ def follow(base, dataset, key, copy, wait_s):
 def is_equal(base, dataset, key, copy):
     """Whether the copy is what the service has; None when that has changed since."""
     headers, _ = get(f"{base}/v1/exports/{dataset}", key, "HEAD")
+    if "X-Records-Digest" not in headers:
+        raise Failed(f"{base} does not tell what its records come to, so the copy cannot be compared")
     if headers["X-Records-Digest"] == digest(line for (line,) in copy.execute("SELECT json FROM records ORDER BY id")):
         return True
     return False if headers["X-Sync-Token"] == saved_token(copy) else None
