@@ -13,6 +13,8 @@ import sys
 import tempfile
 from datetime import date, timedelta
 
+sys.dont_write_bytecode = True  # The folder is shipped as it is.
+
 from checks.copies import Airbyte, Dlt, Shell
 from checks.pulled import Duckdb, Pandas, Polars, R
 from checks.service import Service
@@ -37,7 +39,8 @@ def conference(id, version):
         "late_breaking_due_date_status": "copied" if id % 3 == 0 else "not_found",
         "country": ["Japan", "France"][id % 3 % 2],
         "therapy_areas": [["Oncology"], ["Cardiology", "Oncology"], []][id % 3],
-        "organizations": [society(1, "A society")] * (id % 3 == 1) + [society(2 + id % 5, f"\u00d6 society {id % 5}")] * (id % 5 > 0),
+        "organizations": [society(1, "A society")] * (id % 3 == 1)
+        + [society(2 + id % 5, f"\u00d6 society {id % 5}")] * (id % 5 > 0),
         "formats": {"oral": id % 5 == 0},
         "venue": f"version {version}",
     }

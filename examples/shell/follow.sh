@@ -88,8 +88,9 @@ while [ "$more" = true ]; do
     [ -n "$next" ] || fail "$url: the answer is no page of a feed; check the URL"
     more=$(jq .has_more "$work/body")
     [ "$next" != "$token" ] || break
-    jq -cn --slurpfile page "$work/body" 'INDEX(inputs, $page[0].data[]; .id) | [.[]] | sort_by(.id)[] | select(.deleted != true)' \
-        "$file" >"$work/records"
+    # Of what has the same id, the last counts.
+    jq -cn --slurpfile page "$work/body" \
+        'INDEX(inputs, $page[0].data[]; .id) | [.[]] | sort_by(.id)[] | select(.deleted != true)' "$file" >"$work/records"
     keep "$next"
     echo "$(jq '.data | length' "$work/body") changes applied"
 done
