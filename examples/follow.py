@@ -24,6 +24,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
+import zlib
 
 ATTEMPTS = 8  # With the pauses between them, two minutes: longer than a restart of the service takes.
 MAX_PAUSE_S = 60
@@ -151,7 +152,7 @@ def update(base, dataset, key, copy, wait_s=0, verify=False):
         return f"{told}; " + ("equal to the service's" if equal else "not compared: the service went on meanwhile")
     except Gone:
         return f"{load(base, dataset, key, copy)} records loaded anew"
-    except (EOFError, OSError, ValueError, KeyError, TypeError) as error:
+    except (EOFError, OSError, ValueError, KeyError, TypeError, zlib.error) as error:
         raise Failed(f"{base}: the answer is not one of a medfeed service ({error!r}); check the URL") from None
 
 

@@ -37,7 +37,7 @@ fn copied(copy: &Path) -> Vec<String> {
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/follow.py");
 
 /// Answers one connection after the other with these bytes; returns the address.
-fn answering(answers: Vec<Vec<u8>>) -> String {
+pub fn answering(answers: Vec<Vec<u8>>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -52,7 +52,7 @@ fn answering(answers: Vec<Vec<u8>>) -> String {
 }
 
 /// An answer of a gzip file with one record; its headers tell of so many, and may tell more.
-fn export_of(count: usize, more: &str) -> Vec<u8> {
+pub fn export_of(count: usize, more: &str) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(b"{\"id\":7}\n").unwrap();
     let body = encoder.finish().unwrap();

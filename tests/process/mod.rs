@@ -52,6 +52,7 @@ mod restores;
 mod resuming;
 mod secrets;
 mod serving;
+mod shell_example;
 pub mod site;
 mod spreadsheets;
 mod stopping;

@@ -1,0 +1,266 @@
+//! The shell script in `examples/shell`, run as users run it: with the machine's own `sh`, `curl` and `jq`.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::client::Client;
+use super::examples::{answering, export_of};
+use super::site::{Done, Process, Random, SOON, Site, conferences_of_version, wait_until};
+
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/shell/follow.sh");
+
+/// Whether the script can run here; says so when it cannot.
+fn can_run() -> bool {
+    let has = |program: &str| Command::new(program).arg("--version").output().is_ok_and(|done| done.status.success());
+    let can = has("curl") && has("jq");
+    if !can {
+        eprintln!("curl or jq is not installed: examples/shell/follow.sh is not tried");
+    }
+    can
+}
+
+/// A copy of the conferences of a service.
+struct Copy<'a> {
+    site: &'a Site,
+    url: String,
+    key: String,
+    file: PathBuf,
+}
+
+impl Copy<'_> {
+    fn new(site: &Site, url: String, key: String) -> Copy<'_> {
+        Copy { site, url, key, file: site.path("copy.jsonl") }
+    }
+
+    fn command(&self, wait: &str) -> Command {
+        let mut command = self.site.command_of("sh");
+        command.args([SCRIPT, &self.url, "conferences", self.file.to_str().unwrap(), wait]);
+        command.env("MEDFEED_KEY", &self.key).env("NO_PROXY", "*");
+        command
+    }
+
+    fn run(&self) -> Done {
+        let output = self.command("0").output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Done { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+
+    /// Runs the script; returns what it did.
+    fn update(&self) -> String {
+        let done = self.run();
+        assert_eq!(done.code, Some(0), "{done:?}");
+        done.stdout
+    }
+}
+
+/// The records of a file, which is whole at every moment.
+fn records(file: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    assert!(text.is_empty() || text.ends_with('\n'), "a file that ends within a line");
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Updates the copy until it is what the license shows.
+fn settle(copy: &Copy<'_>, client: &mut Client) {
+    wait_until("the copy is what the license shows", SOON, || {
+        copy.update();
+        (records(&copy.file) == client.get("/v1/exports/conferences").lines()).then_some(())
+    });
+}
+
+#[test]
+fn a_file_follows_the_feed() {
+    if !can_run() {
+        return;
+    }
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(1300, 0));
+    let key = site.open_key();
+    let server = site.serve();
+    let copy = Copy::new(&site, format!("http://{}", server.address), key);
+    let mut client = Client::new(server.address, Some(&copy.key));
+    let backup = site.backup("backup.redb");
+    let told = |what: &str| wait_until(what, SOON, || copy.update().contains(what).then_some(()));
+    assert_eq!(copy.update(), "1300 records loaded\n");
+    assert_eq!(copy.update(), "");
+
+    // Who waits is told of edits at once; they take two pages.
+    let mut waiting = Process::spawn(copy.command("60").stdout(Stdio::piped()));
+    site.import("conferences.jsonl", conferences_of_version(1250, 1) + "{\"id\":1300,\"deleted\":true}\n");
+    assert!(waiting.ended_within(SOON).expect("it ends with the news").success());
+    settle(&copy, &mut client);
+    assert_eq!(records(&copy.file).len(), 1299);
+
+    // A license that changes is followed; a history that is gone is loaded anew.
+    site.license("all", "--dataset conferences --year 2026");
+    told("changes applied");
+    settle(&copy, &mut client);
+    site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
+    told("records loaded");
+    settle(&copy, &mut client);
+
+    // A file that somebody has changed is no copy.
+    fs::write(&copy.file, "{}\n").unwrap();
+    told("records loaded");
+    settle(&copy, &mut client);
+    let left: Vec<String> = site.files().into_iter().filter(|name| name.starts_with("copy.")).collect();
+    assert_eq!(left, ["copy.jsonl", "copy.jsonl.tokens"]);
+}
+
+#[test]
+fn what_may_pass_is_asked_again() {
+    if !can_run() {
+        return;
+    }
+    let site = Site::new();
+    let answer = |head: &str, body: &str| {
+        format!("HTTP/1.1 {head}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
+    };
+    let busy = answer("503 Service Unavailable\r\nRetry-After: 1", "");
+    let limit = answer("429 Too Many Requests\r\nRetry-After: 1", "");
+    let page = r#"{"data":[{"id":7,"deleted":true},{"id":8}],"has_more":false,"next_sync_token":"u"}"#;
+    let cut = export_of(1, "")[..90].to_vec();
+    let answers = vec![Vec::new(), cut, busy.clone(), export_of(1, ""), limit, busy, answer("200 OK", page)];
+    let copy = Copy::new(&site, answering(answers), "mfk_x".to_owned());
+    assert_eq!(copy.update(), "1 records loaded\n2 changes applied\n");
+    assert_eq!(fs::read_to_string(&copy.file).unwrap(), "{\"id\":8}\n");
+}
+
+#[test]
+fn what_goes_wrong_is_said_and_changes_nothing() {
+    if !can_run() {
+        return;
+    }
+    let site = Site::new();
+    let answer = |status: &str, body: &str| {
+        format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
+    };
+    let problem = r#"{"status":401,"detail":"No such key.","request_id":"r"}"#;
+    let cases = [
+        (export_of(2, ""), "the export holds 1 records"),
+        (export_of(1, "X-Records-Digest: sha-256=:AAAA:\r\n"), "was changed on its way"),
+        (answer("200 OK", "<html>"), "check the URL"),
+        (answer("302 Found", ""), "check the URL"),
+        (answer("410 Gone", "{}"), "check the URL"),
+        (answer("401 Unauthorized", problem), "401 No such key. (request r)"),
+    ];
+    for (bytes, expected) in cases {
+        let copy = Copy::new(&site, answering(vec![bytes]), "mfk_x".to_owned());
+        let done = copy.run();
+        let last = done.stderr.lines().last().unwrap_or_default();
+        assert!(done.code == Some(1) && last.starts_with("error: ") && last.contains(expected), "{expected}: {done:?}");
+        assert!(site.files().is_empty(), "{expected}: {:?}", site.files());
+    }
+}
+
+/// A program named `mv` that kills the shell that called it before it does anything, when it is called for the n-th time.
+const MV: &str = r#"#!/bin/sh
+calls=$(($(cat "$CALLS" 2>"$CALLS.none" || echo 0) + 1))
+echo $calls >"$CALLS"
+[ $calls = "$KILLED_AT" ] && kill -KILL $PPID && exit 1
+PATH=$REAL_PATH exec mv "$@"
+"#;
+
+#[test]
+fn a_script_killed_between_renames_goes_on_where_it_stopped() {
+    if !can_run() {
+        return;
+    }
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(1300, 0));
+    let key = site.open_key();
+    let server = site.serve();
+    let copy = Copy::new(&site, format!("http://{}", server.address), key);
+    assert_eq!(copy.update(), "1300 records loaded\n");
+    let mv = site.write("programs/mv", MV);
+    fs::set_permissions(&mv, fs::Permissions::from_mode(0o755)).unwrap();
+    let real_path = std::env::var("PATH").unwrap();
+    let path = format!("{}:{real_path}", mv.parent().unwrap().display());
+    let mut client = Client::new(server.address, Some(&copy.key));
+    // Two pages, each with a rename of the tokens and one of the records. A third page would be the next run's.
+    for (killed_at, whole_pages) in [(1, 0), (2, 0), (3, 1), (4, 1)] {
+        let before = records(&copy.file);
+        let page = client.get("/v1/conferences/changes").json();
+        let token = page["next_sync_token"].as_str().unwrap().to_owned();
+        site.import("conferences.jsonl", conferences_of_version(1200, killed_at));
+        wait_until("the edits are served", SOON, || {
+            let page = client.get(&format!("/v1/conferences/changes?since={token}&limit=1000")).json();
+            (page["has_more"] == true).then_some(())
+        });
+        let calls = site.path(&format!("calls-{killed_at}"));
+        let mut command = copy.command("0");
+        command.env("PATH", &path).env("REAL_PATH", &real_path).env("CALLS", &calls);
+        let status = command.env("KILLED_AT", killed_at.to_string()).stdout(Stdio::null()).status().unwrap();
+        assert_eq!(status.code(), None, "it was killed: {status}");
+        let changed = records(&copy.file).iter().zip(&before).filter(|(now, before)| now != before).count();
+        assert_eq!(changed, 1000 * whole_pages, "killed at {killed_at}");
+        let rest =
+            if whole_pages == 0 { "1000 changes applied\n200 changes applied\n" } else { "200 changes applied\n" };
+        assert_eq!(copy.update(), rest, "killed at {killed_at}");
+        assert_eq!(records(&copy.file), client.get("/v1/exports/conferences").lines(), "killed at {killed_at}");
+    }
+}
+
+/// Tells the editor to stop, also when the test fails.
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// `MEDFEED_CASES` sets how often it is killed, `MEDFEED_SEED` when.
+#[test]
+fn a_killed_script_loses_nothing() {
+    if !can_run() {
+        return;
+    }
+    let variable = |name: &str| std::env::var(name).ok().and_then(|value| value.parse().ok());
+    let rounds = variable("MEDFEED_CASES").unwrap_or(50).min(500);
+    let seed = variable("MEDFEED_SEED").unwrap_or(20_261_122);
+    println!("MEDFEED_SEED={seed} MEDFEED_CASES={rounds}");
+    let mut random = Random::new(seed);
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(1300, 0));
+    let key = site.open_key();
+    let server = site.serve();
+    let copy = Copy::new(&site, format!("http://{}", server.address), key);
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _end = End(&is_over);
+        scope.spawn(|| {
+            // Each edits other records than the last ones, so that what is lost stays lost.
+            for version in 1.. {
+                let rows = conferences_of_version(1250, version);
+                let mut edited: Vec<&str> =
+                    rows.lines().skip(usize::try_from(version).unwrap() * 30 % 1200).take(30).collect();
+                let removed = format!("{{\"id\":{},\"deleted\":true}}", 1300 - version % 40);
+                edited.push(&removed);
+                site.import("conferences.jsonl", edited.join("\n"));
+                if is_over.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+        });
+        for _ in 0..rounds {
+            let mut script = Process::spawn(copy.command("0").stdout(Stdio::null()).process_group(0));
+            std::thread::sleep(random.part_of(Duration::from_millis(400)));
+            if random.below(2) == 0 {
+                // With all that it has started; otherwise that goes on without it.
+                let group = format!("-{}", script.id());
+                Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status().unwrap();
+            }
+            script.kill();
+            records(&copy.file);
+        }
+    });
+    settle(&copy, &mut Client::new(server.address, Some(&copy.key)));
+}
