@@ -2,7 +2,7 @@
 //! restarted, restored and licensed otherwise: at every moment the copy is the license's view at its own token.
 //! `MEDFEED_CASES` sets the number of rounds, `MEDFEED_SEED` the first one's seed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -186,9 +186,10 @@ impl Service<'_> {
         let random = &mut self.random;
         let count = if random.below(4) == 0 { COUNT } else { 1 + random.next() % 40 };
         let mut rows = conferences_of_version(count, round + 1);
-        for _ in 0..random.below(4) {
-            let gone = count + 1 + random.next() % COUNT;
-            rows.push_str(&format!("{{\"id\":{gone},\"deleted\":true}}\n"));
+        // No id stands twice in a file.
+        let gone: BTreeSet<u64> = (0..random.below(4)).map(|_| count + 1 + random.next() % COUNT).collect();
+        for id in gone {
+            rows.push_str(&format!("{{\"id\":{id},\"deleted\":true}}\n"));
         }
         let mark = format!("Round {round}\"");
         rows.push_str(&format!("{{\"id\":9999,\"name\":\"{mark},\"year\":2026,{STATUSES}}}\n"));

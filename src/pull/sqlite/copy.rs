@@ -14,7 +14,7 @@ use crate::model::Dataset;
 use crate::model::time::now;
 use crate::pull::client::{Export, ServerUrl};
 use crate::pull::digest::{ContentDigest, Hasher};
-use crate::pull::entry::Page;
+use crate::pull::entry::{Entry, Page};
 use crate::pull::error::PullError;
 use crate::pull::target::{Events, Position, Target};
 
@@ -92,7 +92,10 @@ impl Target for SqliteCopy {
         let transaction = begin(&self.path, &mut self.connection)?;
         let mut rows = Rows::new(&self.path, &transaction, statements, Mode::Keep);
         let mut change: i64 = 0;
-        for entry in &page.entries {
+        // The full-text index takes ids that rise in one go.
+        let mut entries: Vec<&Entry> = page.entries.iter().collect();
+        entries.sort_by_key(|entry| entry.id);
+        for entry in entries {
             if entry.is_removal {
                 // A tombstone may concern a record that the copy never had.
                 if rows.remove(entry.id)? {

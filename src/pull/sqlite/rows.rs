@@ -38,11 +38,14 @@ pub struct Statements {
     insert: String,
     /// Replaces a record's row by the same.
     update: String,
-    /// Which columns are in the full-text index.
+    /// Which columns are in the full-text index, in its order.
     searched: Vec<usize>,
-    /// Takes the row of an id out of the full-text index.
+    /// What the full-text index holds of the row of an id.
+    texts: String,
+    /// Takes an id and its texts out of the full-text index. It names values rather than selecting them: a statement that may
+    /// concern several rows makes the index write all that it has gathered to the disk first, which takes five times as long.
     unsearch: String,
-    /// Puts the row of an id into the full-text index.
+    /// Puts an id and its texts into the full-text index.
     search: String,
 }
 
@@ -53,6 +56,7 @@ impl Statements {
         let links = linked().iter().filter_map(|kind| Some((kind, kind.link_table(dataset)?))).collect();
         let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
         let texts = searched(dataset).join(", ");
+        let marks = ", ?".repeat(searched(dataset).len());
         Statements {
             dataset,
             columns,
@@ -63,14 +67,12 @@ impl Statements {
                 ", ?".repeat(names.len() + 2)
             ),
             update: format!("UPDATE {dataset} SET {} = ?, updated_at = ?, json = ? WHERE id = ?", names.join(" = ?, ")),
-            searched: (0..names.len()).filter(|index| searched(dataset).contains(&names[*index])).collect(),
+            searched: searched(dataset).iter().filter_map(|text| names.iter().position(|name| name == text)).collect(),
+            texts: format!("SELECT {texts} FROM {dataset} WHERE id = ?"),
             unsearch: format!(
-                "INSERT INTO {dataset}_search ({dataset}_search, rowid, {texts}) SELECT 'delete', id, {texts} FROM {dataset} \
-                 WHERE id = ?"
+                "INSERT INTO {dataset}_search ({dataset}_search, rowid, {texts}) VALUES ('delete', ?{marks})"
             ),
-            search: format!(
-                "INSERT INTO {dataset}_search (rowid, {texts}) SELECT id, {texts} FROM {dataset} WHERE id = ?"
-            ),
+            search: format!("INSERT INTO {dataset}_search (rowid, {texts}) VALUES (?{marks})"),
         }
     }
 }
@@ -171,7 +173,11 @@ impl<'a> Rows<'a> {
                 statements.searched.iter().any(|index| columns[*index].cell(before) != row[*index])
             });
         if is_searched && before.is_some() {
-            self.connection.prepare_cached(&statements.unsearch)?.execute([id])?;
+            self.unsearch(id)?;
+        }
+        let mut texts = vec![Cell::Integer(id)];
+        if is_searched {
+            texts.extend(statements.searched.iter().map(|index| row[*index].clone()));
         }
         row.push(updated_at_of(record));
         row.push(Cell::Text(json.to_owned()));
@@ -193,8 +199,21 @@ impl<'a> Rows<'a> {
             }
         }
         if is_searched {
-            self.connection.prepare_cached(&statements.search)?.execute([id])?;
+            self.connection.prepare_cached(&statements.search)?.execute(params_from_iter(texts))?;
         }
+        Ok(())
+    }
+
+    /// Takes the row of an id out of the full-text index.
+    fn unsearch(&self, id: i64) -> rusqlite::Result<()> {
+        let statements = self.statements;
+        self.connection.prepare_cached(&statements.texts)?.query_row([id], |row| {
+            let texts = (0..statements.searched.len()).map(|index| row.get_ref(index));
+            let values: Vec<ValueRef<'_>> =
+                std::iter::once(Ok(ValueRef::Integer(id))).chain(texts).collect::<rusqlite::Result<_>>()?;
+            let values = values.into_iter().map(ToSqlOutput::Borrowed);
+            self.connection.prepare_cached(&statements.unsearch)?.execute(params_from_iter(values))
+        })?;
         Ok(())
     }
 
@@ -250,7 +269,7 @@ impl<'a> Rows<'a> {
             return Ok(false);
         }
         if self.mode == Mode::Keep {
-            connection.prepare_cached(&statements.unsearch)?.execute([id])?;
+            self.unsearch(id)?;
         }
         for (kind, table) in &statements.links {
             self.unlink(kind, table, id)?;
