@@ -319,6 +319,7 @@ fn what_is_no_copy_in_postgresql_is_left_alone() {
         ("&schema=Not-a-name", 2, "is no name for the copy's schema"),
         ("&schema=empty", 0, ""),
         ("&schema=new", 0, ""),
+        ("&schema=select", 0, ""),
     ] {
         let done = kept.run_to(&to(more), ("X", ""), "");
         assert!(done.code == Some(code) && done.stderr.contains(message), "{more}: {done:?}");

@@ -192,11 +192,12 @@ impl Target for PostgresCopy {
                  records = excluded.records, loaded_at = excluded.loaded_at, changed_at = excluded.changed_at,
                  checked_at = excluded.checked_at, verified_at = coalesce(excluded.verified_at, s.verified_at)",
                 &[&dataset.as_str(), &export.token, &count(came), &now().to_string(), &anew],
-            )?;
-            // Queries are planned well from the first one on.
-            let links: String = tables.links.iter().map(|links| format!(", {}, {}", links.table, links.kind.table)).collect();
-            session.batch(&format!("ANALYZE {dataset}{links}"))
+            )
         })?;
+        // So that queries are planned well from the first one on. They work without, and the server does so by itself later.
+        let links = &tables[dataset.index()].links;
+        let others: String = links.iter().map(|links| format!(", {}, {}", links.table, links.kind.table)).collect();
+        let _ = session.batch(&format!("ANALYZE {dataset}{others}"));
         self.replaces = false;
         self.to_reload.retain(|other| *other != dataset);
         Ok(())

@@ -24,7 +24,7 @@ pub fn open(address: &Address) -> Result<(Session, Option<String>), PullError> {
     if objects.is_none_or(|objects| objects == 0) {
         session.in_transaction(|session| {
             if objects.is_none() {
-                session.batch(&format!("CREATE SCHEMA {schema}"))?;
+                session.batch(&format!("CREATE SCHEMA \"{schema}\""))?;
             }
             session.batch(&all())
         })?;

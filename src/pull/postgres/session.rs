@@ -37,6 +37,9 @@ const SETTINGS: &str = "SET TIME ZONE 'UTC'; SET DateStyle TO ISO; SET extra_flo
 /// Parameters of a statement.
 pub type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
+/// Takes some of the rows that are read; `false` ends the reading.
+type TakeRows<'a> = &'a mut dyn FnMut(&mut Session, Vec<Row>) -> Result<bool, PullError>;
+
 /// A connection that holds the copy's lock. Statements are prepared once.
 pub struct Session {
     client: Client,
@@ -61,7 +64,7 @@ impl Session {
         let client = address.connect()?;
         let mut session = Session { client, statements: HashMap::new(), shown, is_lost: false };
         session.batch(SETTINGS)?;
-        session.batch(&format!("SET search_path TO {}", address.schema()))?;
+        session.batch(&format!("SET search_path TO \"{}\"", address.schema()))?;
         session.check_server()?;
         session.lock(address.schema())?;
         Ok(session)
@@ -160,12 +163,8 @@ impl Session {
         done
     }
 
-    /// Reads all rows of a query, a few hundred at a time, within a transaction. Ends early when told `false`.
-    pub fn read_all(
-        &mut self,
-        query: &str,
-        take: &mut dyn FnMut(&mut Session, Vec<Row>) -> Result<bool, PullError>,
-    ) -> Result<(), PullError> {
+    /// Reads all rows of a query, a few hundred at a time, within a transaction.
+    pub fn read_all(&mut self, query: &str, take: TakeRows<'_>) -> Result<(), PullError> {
         self.batch(&format!("DECLARE reading NO SCROLL CURSOR FOR {query}"))?;
         let fetch = format!("FETCH {FETCHED} FROM reading");
         loop {
