@@ -528,8 +528,8 @@ fn connections_to_postgresql_are_refused_with_advice() {
 }
 
 #[test]
-fn records_that_fit_no_column_are_kept_in_postgresql() {
-    let Some(cluster) = Cluster::shared("records_that_fit_no_column_are_kept_in_postgresql") else { return };
+fn every_character_is_kept_in_postgresql() {
+    let Some(cluster) = Cluster::shared("every_character_is_kept_in_postgresql") else { return };
     let site = Site::new();
     site.import(
         "conferences.jsonl",
