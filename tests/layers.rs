@@ -25,10 +25,11 @@ const USES: [(&str, &[&str]); 13] = [
 const MAX_LINES: usize = 600;
 
 /// Crates that only one module may use.
-const PRIVATE: [(&str, &str); 6] = [
+const PRIVATE: [(&str, &str); 7] = [
     ("redb::", "store"),
     ("hyper::", "serve"),
     ("rusqlite::", "pull"),
+    ("tokio_postgres_rustls::", "pull"),
     ("ureq::", "pull"),
     ("anyhow::", "cli"),
     ("clap::", "cli"),

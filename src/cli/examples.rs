@@ -69,6 +69,7 @@ pub(super) const EXAMPLES: &[Examples] = &[
             "medfeed pull https://feed.example.org --to copy.sqlite --key-file key.txt",
             "medfeed pull https://feed.example.org --to copies/ --dataset journals --json",
             "medfeed pull https://feed.example.org --to copy.sqlite --key-file key.txt --follow",
+            "medfeed pull https://feed.example.org --to postgres://me@db.example.org/warehouse --key-file key.txt --follow",
             "medfeed pull https://feed.example.org --to copy.sqlite --key-file key.txt --verify",
         ],
     ),

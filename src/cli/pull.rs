@@ -17,8 +17,9 @@ use crate::model::Dataset;
 use crate::model::printable::Printable;
 use crate::pull::client::{ServerUrl, key_in};
 use crate::pull::follow::{Plan, Pull, Report};
+use crate::pull::postgres::address::{Address, is_address};
 use crate::pull::verify::Verdict;
-use crate::pull::{Client, Events, FolderCopy, PullError, SqliteCopy, Target};
+use crate::pull::{Client, Events, FolderCopy, PostgresCopy, PullError, SqliteCopy, Target};
 
 /// Arguments of `medfeed pull`.
 #[derive(Debug, Args)]
@@ -26,8 +27,9 @@ pub(super) struct PullArgs {
     /// The service's address, scheme and host, such as `https://feed.example.org`
     #[arg(value_name = "URL")]
     server: ServerUrl,
-    /// Where the copy is kept: an SQLite file, or a folder for JSON lines and CSV, named by a slash at the end; made when there
-    /// is none
+    /// Where the copy is kept: an SQLite file; a folder for JSON lines and CSV, named by a slash at the end; or a schema in
+    /// PostgreSQL, as postgres://user@host/database?schema=NAME [default schema: medfeed]. Made when there is none. The password
+    /// of PostgreSQL is taken from PGPASSWORD or ~/.pgpass
     #[arg(long, value_name = "PATH")]
     to: PathBuf,
     /// A dataset to copy; may be given twice [default: all that the license has]
@@ -36,7 +38,7 @@ pub(super) struct PullArgs {
     /// A file that holds the API key; without it the key is taken from MEDFEED_KEY
     #[arg(long, env = "MEDFEED_KEY_FILE", value_name = "FILE")]
     key_file: Option<PathBuf>,
-    /// Trust the certificates of this PEM file rather than those of the system
+    /// Trust the certificates of this PEM file rather than those of the system, PostgreSQL's included
     #[arg(long, env = "MEDFEED_CA_FILE", value_name = "FILE")]
     ca_file: Option<PathBuf>,
     /// Send the key over plain HTTP to another machine: only within a network that nobody else listens to
@@ -57,16 +59,24 @@ pub(super) struct PullArgs {
 }
 
 pub(super) fn run(common: &Common, args: PullArgs) -> anyhow::Result<ExitCode> {
-    let client = match client(&args) {
-        Ok(client) => client,
+    let (address, client) = match address(&args).and_then(|address| Ok((address, client(&args)?))) {
+        Ok(both) => both,
         Err(message) => {
             common.output().error(&message);
             return Ok(ExitCode::from(2));
         }
     };
-    let Err(error) = pull(common, &args, &client) else { return Ok(ExitCode::SUCCESS) };
+    let Err(error) = pull(common, &args, address, &client) else { return Ok(ExitCode::SUCCESS) };
     common.output().error(&error.to_string());
     Ok(ExitCode::from(error.exit_code()))
+}
+
+/// The address of the copy, where it is kept in PostgreSQL.
+fn address(args: &PullArgs) -> Result<Option<Address>, String> {
+    if !is_address(&args.to) {
+        return Ok(None);
+    }
+    args.to.to_string_lossy().parse().map(Some)
 }
 
 /// The caller that the arguments describe.
@@ -86,8 +96,10 @@ fn client(args: &PullArgs) -> Result<Client, String> {
     Client::new(args.server.clone(), &key, args.ca_file.as_deref())
 }
 
-fn pull(common: &Common, args: &PullArgs, client: &Client) -> Result<(), PullError> {
-    let mut copy: Box<dyn Target> = if args.to.is_dir() || args.to.as_os_str().as_encoded_bytes().ends_with(b"/") {
+fn pull(common: &Common, args: &PullArgs, address: Option<Address>, client: &Client) -> Result<(), PullError> {
+    let mut copy: Box<dyn Target> = if let Some(address) = address {
+        Box::new(PostgresCopy::open(address, client.server(), args.ca_file.as_deref(), args.reload)?)
+    } else if args.to.is_dir() || args.to.as_os_str().as_encoded_bytes().ends_with(b"/") {
         Box::new(FolderCopy::open(&args.to, client.server(), args.reload)?)
     } else {
         Box::new(SqliteCopy::open(&args.to, client.server(), args.reload)?)

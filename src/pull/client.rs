@@ -163,10 +163,7 @@ impl Client {
             config = config.proxy(None);
         }
         if server.is_https {
-            let roots = match ca_file {
-                Some(file) => certificates_in(file)?,
-                None => system_certificates()?,
-            };
+            let roots = trusted(ca_file)?;
             let provider = Arc::new(ring::default_provider());
             let tls = TlsConfig::builder().root_certs(RootCerts::from(roots));
             config = config.tls_config(tls.unversioned_rustls_crypto_provider(provider).build());
@@ -476,6 +473,14 @@ impl Export<'_> {
         self.came += 1;
         Ok(Some(entry))
     }
+}
+
+/// The certificates that are trusted: those of a PEM file, or of the system.
+///
+/// # Errors
+/// When there are none, in words.
+pub(super) fn trusted(ca_file: Option<&Path>) -> Result<Vec<Certificate<'static>>, String> {
+    ca_file.map_or_else(system_certificates, certificates_in)
 }
 
 /// The certificates of a PEM file.

@@ -39,6 +39,8 @@ pub struct Column {
     pub path: Vec<String>,
     /// The type of its values.
     pub kind: Kind,
+    /// Its meaning, in Markdown with backticks as the only markup.
+    pub note: &'static str,
 }
 
 /// A value in a column.
@@ -77,10 +79,11 @@ fn columns_of<F: Fields>() -> Vec<Column> {
     });
     let fields = &F::table().fields;
     let path = |name: &str| name.split('.').map(str::to_owned).collect();
-    let column = |(field, kind): (&crate::model::field::Field, Kind)| Column {
+    let column = |(field, kind): (&'static crate::model::field::Field, Kind)| Column {
         name: field.column.clone(),
         path: path(&field.name),
         kind,
+        note: &field.note,
     };
     fields.iter().zip(kinds).map(column).collect()
 }

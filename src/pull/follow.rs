@@ -61,7 +61,7 @@ impl Pull<'_> {
     pub fn once(&mut self, plan: &Plan, report: &mut dyn FnMut(Report)) -> Result<(), PullError> {
         let mut missing = Vec::new();
         for dataset in &plan.datasets {
-            match self.patiently(*dataset, plan.verify, 0, Some(ATTEMPTS)) {
+            match self.pull(*dataset, plan.verify, 0, Some(ATTEMPTS)) {
                 Ok(done) => report(done),
                 Err(PullError::NotLicensed(_)) => missing.push(*dataset),
                 Err(error) => return Err(error),
@@ -101,9 +101,9 @@ impl Pull<'_> {
             self.copy.check_place()?;
             let (begun, mut left, mut has_news) = (Instant::now(), Vec::new(), false);
             for dataset in &plan.datasets {
-                let held = self.copy.position(*dataset)?;
+                let held = self.patiently(None, &mut |pull, _| pull.copy.position(*dataset))?;
                 let is_due = held.as_ref().is_some_and(|held| now().unix_s() - held.verified_at >= VERIFY_AFTER_S);
-                match self.patiently(*dataset, plan.verify || is_due, wait_s, None) {
+                match self.pull(*dataset, plan.verify || is_due, wait_s, None) {
                     Ok(done) => {
                         left.push(*dataset);
                         has_news |= done.done != Done::default();
@@ -131,28 +131,39 @@ impl Pull<'_> {
         }
     }
 
-    /// Brings a dataset to the present, trying again after a pause when the service fails.
-    fn patiently(
+    /// Brings a dataset to the present, trying again when the service or the copy fails.
+    fn pull(
         &mut self,
         dataset: Dataset,
         verifies: bool,
         wait_s: u64,
         attempts: Option<u32>,
     ) -> Result<Report, PullError> {
+        self.patiently(attempts, &mut |pull, total| {
+            let verdict = if verifies {
+                Some(verify(pull.server, pull.copy, dataset, pull.events, total)?)
+            } else {
+                catch_up(pull.server, pull.copy, dataset, wait_s, pull.events, total)?;
+                None
+            };
+            let records = pull.copy.position(dataset)?.map_or(0, |position| position.records);
+            Ok(Report { dataset, done: *total, verdict, records })
+        })
+    }
+
+    /// Does something that counts what it did, again after a pause when it fails: so many times in a row while nothing comes of
+    /// it, or as long as waiting may help.
+    fn patiently<T>(
+        &mut self,
+        attempts: Option<u32>,
+        work: &mut dyn FnMut(&mut Self, &mut Done) -> Result<T, PullError>,
+    ) -> Result<T, PullError> {
         let mut total = Done::default();
         let mut failures = 0;
         loop {
             let before = total;
-            let result = if verifies {
-                verify(self.server, self.copy, dataset, self.events, &mut total).map(Some)
-            } else {
-                catch_up(self.server, self.copy, dataset, wait_s, self.events, &mut total).map(|()| None)
-            };
-            let error = match result {
-                Ok(verdict) => {
-                    let records = self.copy.position(dataset)?.map_or(0, |position| position.records);
-                    return Ok(Report { dataset, done: total, verdict, records });
-                }
+            let error = match work(self, &mut total) {
+                Ok(result) => return Ok(result),
                 Err(error) => error,
             };
             failures = if total == before { failures + 1 } else { 1 };

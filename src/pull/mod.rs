@@ -11,7 +11,8 @@
 //! - [`verify`]: comparing the copy with the service's content, and mending it.
 //! - [`follow`]: going on, through limits, failures and restarts.
 //! - [`columns`]: a record's JSON as the cells of a flat table.
-//! - [`sqlite`]: the copy as an SQLite file; [`folder`]: as JSON lines and CSV.
+//! - [`tables`]: the tables and views of a copy in a database.
+//! - [`sqlite`]: the copy as an SQLite file; [`postgres`]: in PostgreSQL; [`folder`]: as JSON lines and CSV.
 
 pub mod catch_up;
 pub mod client;
@@ -23,12 +24,15 @@ pub mod error;
 pub mod folder;
 pub mod follow;
 pub mod pause;
+pub mod postgres;
 pub mod sqlite;
+pub mod tables;
 pub mod target;
 pub mod verify;
 
 pub use client::Client;
 pub use error::PullError;
 pub use folder::FolderCopy;
+pub use postgres::PostgresCopy;
 pub use sqlite::SqliteCopy;
 pub use target::{Events, Target};

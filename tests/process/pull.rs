@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use super::pulled::{Pulled, exported};
 use super::site::{Process, SOON, STATUSES, Site, conferences_of_version, wait_until};
 
-const JOURNALS: &str = r#"{"id":1,"name":"Journal of Öpen Things","publisher":"P","publishing":{"access":"open","apc_usd":1200.5},"impact_factor":3}
+pub const JOURNALS: &str = r#"{"id":1,"name":"Journal of Öpen Things","publisher":"P","publishing":{"access":"open","apc_usd":1200.5},"impact_factor":3}
 {"id":2,"name":"Closed Letters","publishing":{"access":"subscription"},"organizations":[{"id":9,"name":"Shared Society","abbv":null,"type":null,"url":null}]}
 "#;
 
 /// A conference with links, dates and a deadline in so many days.
-fn linked_conference(id: u64, due_in_days: i64) -> String {
+pub fn linked_conference(id: u64, due_in_days: i64) -> String {
     let due = jiff::Zoned::now().with_time_zone(jiff::tz::TimeZone::UTC).date();
     let due = due.saturating_add(jiff::Span::new().days(due_in_days));
     format!(
@@ -22,7 +22,7 @@ fn linked_conference(id: u64, due_in_days: i64) -> String {
     )
 }
 
-fn site_with_both() -> Site {
+pub fn site_with_both() -> Site {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(1200, 0));
     site.import("journals.jsonl", JOURNALS);

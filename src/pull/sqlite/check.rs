@@ -6,9 +6,9 @@ use rusqlite::types::{Value as SqlValue, ValueRef};
 use rusqlite::{Connection, ErrorCode};
 use serde_json::Value;
 
-use super::rows::{Statements, bytes_of, cells_of, items_of, key_of, no_link, updated_at_of};
-use super::schema::{Linked, one};
+use super::rows::{Statements, bytes_of, cells_of, key_of, updated_at_of};
 use crate::pull::columns::Cell;
+use crate::pull::tables::{Linked, items_of, no_link, one};
 
 /// The first fault in what is derived from a dataset's records.
 ///

@@ -8,14 +8,14 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 use super::check;
 use super::failure::failure;
 use super::open::{identity, open};
-use super::rows::{Mode, Rows, Statements, bytes_of, no_link};
-use super::schema::linked;
+use super::rows::{Mode, Rows, Statements, bytes_of};
 use crate::model::Dataset;
 use crate::model::time::now;
 use crate::pull::client::{Export, ServerUrl};
 use crate::pull::digest::{ContentDigest, Hasher};
 use crate::pull::entry::{Entry, Page};
 use crate::pull::error::PullError;
+use crate::pull::tables::{linked, no_link};
 use crate::pull::target::{Events, Position, Target};
 
 /// How often progress is told, in records.

@@ -8,10 +8,10 @@ use rusqlite::{Connection, OptionalExtension, params_from_iter};
 use serde_json::Value;
 
 use super::failure::failure;
-use super::schema::{Linked, linked, one, searched};
 use crate::model::Dataset;
 use crate::pull::columns::{Cell, Column, columns};
 use crate::pull::error::PullError;
+use crate::pull::tables::{Linked, items_of, links, no_link, one, searched};
 
 impl ToSql for Cell {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
@@ -53,14 +53,13 @@ impl Statements {
     /// Those of a dataset.
     pub fn new(dataset: Dataset) -> Statements {
         let columns = columns(dataset);
-        let links = linked().iter().filter_map(|kind| Some((kind, kind.link_table(dataset)?))).collect();
         let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
         let texts = searched(dataset).join(", ");
         let marks = ", ?".repeat(searched(dataset).len());
         Statements {
             dataset,
             columns,
-            links,
+            links: links(dataset),
             insert: format!(
                 "INSERT INTO {dataset} ({}, updated_at, json, id) VALUES (?{})",
                 names.join(", "),
@@ -94,13 +93,6 @@ pub fn key_of(kind: &Linked, item: &Value) -> Option<SqlValue> {
     } else {
         item["id"].as_i64().map(SqlValue::Integer)
     }
-}
-
-/// The lists of a record that link to rows of a kind.
-pub fn items_of<'a>(columns: &[Column], kind: &Linked, record: &'a Value) -> impl Iterator<Item = &'a Value> {
-    let lists: Vec<&Value> =
-        columns.iter().filter(|column| column.kind == kind.kind).map(|column| column.value(record)).collect();
-    lists.into_iter().filter_map(Value::as_array).flatten()
 }
 
 /// How much of what stands in the tables is to be trusted.
@@ -289,12 +281,6 @@ impl<'a> Rows<'a> {
         };
         sweep().map_err(|error| failure(self.path, &error))
     }
-}
-
-/// A condition that no record links to the row whose key the text stands for.
-pub fn no_link(kind: &Linked, key: &str) -> String {
-    let tables = Dataset::ALL.into_iter().filter_map(|dataset| kind.link_table(dataset));
-    tables.map(|table| format!(" AND NOT EXISTS (SELECT 1 FROM {table} WHERE {} = {key})", kind.key)).collect()
 }
 
 /// The bytes of a text or blob; none of anything else.

@@ -3,12 +3,12 @@
 //! A record's row has its cells and, in `json`, the bytes that the service sent. All else is derived from `json`.
 
 use std::fmt::Write;
-use std::sync::LazyLock;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::model::{Dataset, Fields, OrganizationFields, TagFields};
+use crate::model::Dataset;
 use crate::pull::columns::{Column, Kind, columns};
+use crate::pull::tables::{Dialect, Linked, linked, links, one, searched, views};
 
 /// `PRAGMA application_id` of a copy: "mfcp".
 pub const APPLICATION_ID: i32 = 0x6d66_6370;
@@ -25,126 +25,31 @@ const COMMON: &str = "
         loaded_at TEXT NOT NULL, changed_at TEXT NOT NULL, checked_at TEXT NOT NULL, verified_at TEXT);
 ";
 
-/// Views for the usual questions. Days are those of UTC.
-const VIEWS: [(&str, &str); 6] = [
-    (
-        "upcoming_conferences",
-        "SELECT id, name, abbv, start_date, start_date_status, end_date, city, country, therapy_areas, url FROM conferences
-         WHERE coalesce(end_date, start_date) >= date('now') ORDER BY start_date, id",
-    ),
-    (
-        "deadlines",
-        "SELECT id AS conference_id, name, abbv, 'abstract' AS kind, abstract_due_date AS due_date,
-            abstract_due_date_status AS status, start_date, therapy_areas, url FROM conferences
-         WHERE abstract_due_date IS NOT NULL
-         UNION ALL SELECT id, name, abbv, 'late-breaking', late_breaking_due_date, late_breaking_due_date_status, start_date,
-            therapy_areas, url FROM conferences WHERE late_breaking_due_date IS NOT NULL",
-    ),
-    (
-        "deadlines_next_90_days",
-        "SELECT *, CAST(julianday(due_date) - julianday(date('now')) AS INTEGER) AS days_left FROM deadlines
-         WHERE due_date BETWEEN date('now') AND date('now', '+90 days') ORDER BY due_date, conference_id, kind",
-    ),
-    (
-        "dates_to_confirm",
-        "SELECT id AS conference_id, name, abbv, start_date, start_date_status, abstract_due_date_status,
-            late_breaking_due_date_status, url FROM conferences
-         WHERE (start_date IS NULL OR start_date >= date('now')) AND (start_date_status <> 'confirmed'
-            OR abstract_due_date_status <> 'confirmed' OR late_breaking_due_date_status <> 'confirmed')
-         ORDER BY start_date IS NULL, start_date, id",
-    ),
-    (
-        "open_access_journals",
-        "SELECT id, name, abbv, publisher, publishing_apc_usd, publishing_content_license, impact_factor,
-            timelines_submit_to_first_decision_max_weeks AS weeks_to_first_decision, url FROM journals
-         WHERE publishing_access = 'open' ORDER BY impact_factor IS NULL, impact_factor DESC, id",
-    ),
-    ("copy_status", "SELECT dataset, records, loaded_at, changed_at, checked_at, verified_at FROM sync"),
-];
-
-/// A kind of row that records link to.
-#[derive(Debug)]
-pub struct Linked {
-    /// Its table.
-    pub table: &'static str,
-    /// The column of link tables that holds its key.
-    pub key: &'static str,
-    /// Which column of a record lists it.
-    pub kind: Kind,
-    /// Its columns besides the key, which is `id` (or `name` when there are none).
-    pub columns: Vec<&'static str>,
-}
-
-/// The kinds of rows that records link to.
-pub fn linked() -> &'static [Linked; 3] {
-    fn names<F: Fields>() -> Vec<&'static str> {
-        F::table().fields.iter().map(|field| field.column.as_str()).collect()
-    }
-    static LINKED: LazyLock<[Linked; 3]> = LazyLock::new(|| {
-        let organizations = names::<OrganizationFields>();
-        let tags = names::<TagFields>();
-        [
-            Linked {
-                table: "organizations",
-                key: "organization_id",
-                kind: Kind::Organizations,
-                columns: organizations,
-            },
-            Linked { table: "tags", key: "tag_id", kind: Kind::Tags, columns: tags },
-            Linked { table: "therapy_areas", key: "therapy_area", kind: Kind::Texts, columns: Vec::new() },
-        ]
-    });
-    &LINKED
-}
-
-impl Linked {
-    /// The name of its key in its own table.
-    pub fn own_key(&self) -> &'static str {
-        if self.columns.is_empty() { "name" } else { "id" }
-    }
-
-    /// The table of a dataset's links to it; none where its records have no such links.
-    pub fn link_table(&self, dataset: Dataset) -> Option<String> {
-        let has_links = columns(dataset).iter().any(|column| column.kind == self.kind);
-        has_links.then(|| format!("{}_{}", one(dataset), self.table))
-    }
-
-    fn ddl(&self) -> String {
-        if self.columns.is_empty() {
-            return format!("CREATE TABLE {} (name TEXT PRIMARY KEY) WITHOUT ROWID;\n", self.table);
-        }
-        let cells: String = self.columns.iter().map(|name| format!(", {name} TEXT")).collect();
-        format!("CREATE TABLE {} (id INTEGER PRIMARY KEY{cells});\n", self.table)
-    }
-}
-
-/// What a record of the dataset is called.
-pub fn one(dataset: Dataset) -> &'static str {
-    match dataset {
-        Dataset::Conferences => "conference",
-        Dataset::Journals => "journal",
-    }
-}
-
-/// The columns in the full-text index.
-pub fn searched(dataset: Dataset) -> &'static [&'static str] {
-    match dataset {
-        Dataset::Conferences => &["name", "abbv", "city", "country", "venue", "therapy_areas", "organizations", "tags"],
-        Dataset::Journals => &["name", "abbv", "publisher", "organizations", "tags"],
-    }
-}
+const DIALECT: Dialect = Dialect {
+    today: "date('now')",
+    in_90_days: "date('now', '+90 days')",
+    days_left: "CAST(julianday(due_date) - julianday(date('now')) AS INTEGER)",
+};
 
 /// The statements that make the tables derived from records, and the views.
 pub fn derived() -> String {
-    let mut ddl: String = linked().iter().map(Linked::ddl).collect();
+    let mut ddl: String = linked().iter().map(ddl_of).collect();
     for dataset in Dataset::ALL {
         push_dataset(&mut ddl, dataset);
     }
-    for (name, query) in VIEWS {
+    for (name, query) in views(DIALECT) {
         // Writing to a string cannot fail, here and below.
         let _ = writeln!(ddl, "CREATE VIEW {name} AS {query};");
     }
     ddl
+}
+
+fn ddl_of(kind: &Linked) -> String {
+    if kind.columns.is_empty() {
+        return format!("CREATE TABLE {} (name TEXT PRIMARY KEY) WITHOUT ROWID;\n", kind.table);
+    }
+    let cells: String = kind.columns.iter().map(|name| format!(", {name} TEXT")).collect();
+    format!("CREATE TABLE {} (id INTEGER PRIMARY KEY{cells});\n", kind.table)
 }
 
 fn push_dataset(ddl: &mut String, dataset: Dataset) {
@@ -157,18 +62,15 @@ fn push_dataset(ddl: &mut String, dataset: Dataset) {
             tokenize='unicode61 remove_diacritics 2');",
         searched(dataset).join(", ")
     );
-    for kind in linked() {
-        let (key, target) = (kind.key, kind.table);
-        if let Some(table) = kind.link_table(dataset) {
-            let one = one(dataset);
-            let key_type = if kind.columns.is_empty() { "TEXT" } else { "INTEGER" };
-            let _ = writeln!(
-                ddl,
-                "CREATE TABLE {table} ({one}_id INTEGER NOT NULL REFERENCES {dataset}, {key} {key_type} NOT NULL REFERENCES \
-                 {target}, PRIMARY KEY ({one}_id, {key})) WITHOUT ROWID;
-                 CREATE INDEX {table}_by_{key} ON {table} ({key});"
-            );
-        }
+    for (kind, table) in links(dataset) {
+        let (key, target, one) = (kind.key, kind.table, one(dataset));
+        let key_type = if kind.columns.is_empty() { "TEXT" } else { "INTEGER" };
+        let _ = writeln!(
+            ddl,
+            "CREATE TABLE {table} ({one}_id INTEGER NOT NULL REFERENCES {dataset}, {key} {key_type} NOT NULL REFERENCES \
+             {target}, PRIMARY KEY ({one}_id, {key})) WITHOUT ROWID;
+             CREATE INDEX {table}_by_{key} ON {table} ({key});"
+        );
     }
 }
 
@@ -189,10 +91,10 @@ pub fn all() -> String {
 
 /// The statements that remove what [`derived`] makes, but for the records.
 pub fn undo_derived() -> String {
-    let mut ddl: String = VIEWS.iter().rev().map(|(name, _)| format!("DROP VIEW IF EXISTS {name};\n")).collect();
+    let mut ddl: String = views(DIALECT).rev().map(|(name, _)| format!("DROP VIEW IF EXISTS {name};\n")).collect();
     for dataset in Dataset::ALL {
         let _ = writeln!(ddl, "DROP TABLE IF EXISTS {dataset}_search;");
-        for table in linked().iter().filter_map(|kind| kind.link_table(dataset)) {
+        for (_, table) in links(dataset) {
             let _ = writeln!(ddl, "DROP TABLE IF EXISTS {table};");
         }
     }

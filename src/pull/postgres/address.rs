@@ -1,0 +1,221 @@
+//! The URL of a copy in PostgreSQL, and how it is connected to.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use postgres::config::{Host, SslMode};
+use postgres::{Client, Config};
+use tokio_postgres_rustls::MakeRustlsConnect;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use url::form_urlencoded;
+
+use super::failure::unconnected;
+use super::password::password_for;
+use crate::pull::client::trusted;
+use crate::pull::error::PullError;
+
+/// The schema when the URL names none.
+const SCHEMA: &str = "medfeed";
+
+/// Where a server on the same machine listens when the URL names no host, as Debian has it.
+const SOCKETS: &str = "/var/run/postgresql";
+
+/// How long a connection may take to come about.
+const CONNECTING: Duration = Duration::from_secs(15);
+
+/// After how long a silent connection is asked whether the other side is still there.
+const SILENCE: Duration = Duration::from_secs(30);
+
+/// After how long a connection is given up whose other side does not acknowledge what was sent.
+const UNANSWERED: Duration = Duration::from_secs(60);
+
+/// The longest name of a schema, in bytes (PostgreSQL's `NAMEDATALEN` less one).
+const LONGEST_NAME: usize = 63;
+
+/// Where a copy is kept in PostgreSQL.
+#[derive(Clone, Debug)]
+pub struct Address {
+    config: Config,
+    schema: String,
+    shown: String,
+    /// The PEM file of `sslrootcert`.
+    roots: Option<PathBuf>,
+}
+
+/// Whether a path is meant as a URL of PostgreSQL.
+pub fn is_address(path: &Path) -> bool {
+    let bytes = path.as_os_str().as_encoded_bytes();
+    bytes.starts_with(b"postgres://") || bytes.starts_with(b"postgresql://")
+}
+
+impl FromStr for Address {
+    type Err = String;
+
+    /// Reads a URL as `psql` takes it, with `schema` as a further parameter. `sslmode` is `require` unless the server is on
+    /// this machine, and certificates are always verified.
+    fn from_str(text: &str) -> Result<Address, String> {
+        let (base, query) = text.split_once('?').unwrap_or((text, ""));
+        let (mut schema, mut roots, mut mode) = (None, None, None);
+        let mut rest = form_urlencoded::Serializer::new(String::new());
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            match &*name {
+                "schema" => schema = Some(value.into_owned()),
+                "sslrootcert" => roots = Some(PathBuf::from(&*value)),
+                "sslmode" => mode = Some(ssl_mode(&value)?),
+                _ => {
+                    rest.append_pair(&name, &value);
+                }
+            }
+        }
+        // The client takes `+` for itself, and no blank.
+        let rest = rest.finish().replace('+', "%20");
+        let mut config: Config = format!("{base}?{rest}").parse().map_err(|error: postgres::Error| {
+            let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+            format!("the address of PostgreSQL cannot be read{cause}; write it as postgres://user@host/database")
+        })?;
+        if config.get_password().is_some() {
+            return Err(
+                "a password in the address can be seen in the list of processes; leave it out, and set PGPASSWORD or \
+                        write it into ~/.pgpass (PGPASSFILE names another file)"
+                    .to_owned(),
+            );
+        }
+        if let Some(schema) = schema.as_deref().filter(|schema| !is_plain_name(schema)) {
+            return Err(format!(
+                "`{schema}` is no name for the copy's schema; use small letters, digits and underscores, and a letter first"
+            ));
+        }
+        if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+            config.host_path(SOCKETS);
+        }
+        let default = if is_local(&config) { SslMode::Disable } else { SslMode::Require };
+        config.ssl_mode(mode.unwrap_or(default));
+        if config.get_application_name().is_none() {
+            config.application_name("medfeed pull");
+        }
+        config.connect_timeout(CONNECTING).keepalives_idle(SILENCE).tcp_user_timeout(UNANSWERED);
+        let shown = schema.as_ref().map(|schema| format!("{base}?schema={schema}")).unwrap_or(base.to_owned());
+        Ok(Address { config, schema: schema.unwrap_or(SCHEMA.to_owned()), shown, roots })
+    }
+}
+
+impl Address {
+    /// The copy's schema.
+    pub fn schema(&self) -> &str {
+        &self.schema
+    }
+
+    /// The address as messages name it.
+    pub fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    /// Trusts the certificates of this PEM file rather than those of the system, unless the URL names one itself.
+    pub fn trust(&mut self, ca_file: Option<&Path>) {
+        self.roots = self.roots.take().or(ca_file.map(Path::to_owned));
+    }
+
+    /// Connects.
+    ///
+    /// # Errors
+    /// When there is no server, or it refuses.
+    pub fn connect(&self) -> Result<Client, PullError> {
+        let unusable = |message: String| PullError::Unusable(format!("{}: {message}", self.shown));
+        let mut config = self.config.clone();
+        if let Some(password) = password_for(&config).map_err(unusable)? {
+            config.password(password);
+        }
+        let mut roots = RootCertStore::empty();
+        if config.get_ssl_mode() != SslMode::Disable {
+            let certificates = trusted(self.roots.as_deref()).map_err(unusable)?;
+            roots.add_parsable_certificates(
+                certificates.iter().map(|certificate| CertificateDer::from_slice(certificate.der())),
+            );
+        }
+        let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| unusable(error.to_string()))?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        config.connect(MakeRustlsConnect::new(tls)).map_err(|error| unconnected(&self.shown, &error))
+    }
+}
+
+/// What libpq calls `verify-ca` and `verify-full` is what `require` is here.
+fn ssl_mode(text: &str) -> Result<SslMode, String> {
+    match text {
+        "disable" => Ok(SslMode::Disable),
+        "prefer" => Ok(SslMode::Prefer),
+        "require" | "verify-ca" | "verify-full" => Ok(SslMode::Require),
+        _ => Err(format!("`{text}` is no sslmode; use require (certificates are verified), prefer or disable")),
+    }
+}
+
+fn is_plain_name(name: &str) -> bool {
+    let is_small = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
+    let bytes = name.as_bytes();
+    bytes.first().is_some_and(|first| is_small(*first))
+        && bytes.iter().all(|byte| is_small(*byte) || byte.is_ascii_digit())
+        && bytes.len() <= LONGEST_NAME
+        && !name.starts_with("pg_")
+}
+
+/// Whether all servers that are named are on this machine.
+fn is_local(config: &Config) -> bool {
+    let is_local = |host: &Host| match host {
+        Host::Unix(_) => true,
+        Host::Tcp(name) => {
+            name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+        }
+    };
+    config.get_hosts().iter().all(is_local) && config.get_hostaddrs().iter().all(std::net::IpAddr::is_loopback)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read() {
+        let cases = [
+            ("postgres://me@db.example.org/x", Ok((SslMode::Require, "medfeed"))),
+            ("postgresql://me@db.example.org:5433/x?schema=copy_2", Ok((SslMode::Require, "copy_2"))),
+            (
+                "postgres://me@db.example.org/x?sslmode=verify-full&sslrootcert=ca.pem",
+                Ok((SslMode::Require, "medfeed")),
+            ),
+            ("postgres://me@db.example.org/x?sslmode=prefer", Ok((SslMode::Prefer, "medfeed"))),
+            ("postgres://me@db.example.org/x?schema=a&sslmode=disable", Ok((SslMode::Disable, "a"))),
+            ("postgres://me@127.0.0.1/x", Ok((SslMode::Disable, "medfeed"))),
+            ("postgres://me@[::1]/x?sslmode=require", Ok((SslMode::Require, "medfeed"))),
+            ("postgres://localhost", Ok((SslMode::Disable, "medfeed"))),
+            ("postgres:///x", Ok((SslMode::Disable, "medfeed"))),
+            ("postgres:///x?host=%2Ftmp%2Fa%20b&user=me", Ok((SslMode::Disable, "medfeed"))),
+            ("postgres://a,b/x", Ok((SslMode::Require, "medfeed"))),
+            ("postgres://me:secret@localhost/x", Err("PGPASSWORD")),
+            ("postgres://me@localhost/x?password=secret", Err("PGPASSWORD")),
+            ("postgres://me@localhost/x?sslmode=allow", Err("`allow` is no sslmode")),
+            ("postgres://me@localhost/x?schema=pg_catalog", Err("no name for the copy's schema")),
+            ("postgres://me@localhost/x?schema=Copy", Err("no name for the copy's schema")),
+            ("postgres://me@localhost/x?schema=", Err("no name for the copy's schema")),
+            ("postgres://me@localhost/x?colour=red", Err("colour")),
+            ("postgres://me@localhost:port/x", Err("write it as")),
+        ];
+        for (text, expected) in cases {
+            let read = text.parse::<Address>();
+            match (&read, expected) {
+                (Ok(address), Ok(expected)) => {
+                    assert_eq!((address.config.get_ssl_mode(), address.schema()), expected, "{text}");
+                }
+                (Err(message), Err(part)) => assert!(message.contains(part), "{text}: {message}"),
+                _ => panic!("{text}: {read:?}"),
+            }
+        }
+        let spaced: Address = "postgres:///x?host=%2Ftmp%2Fa%20b".parse().unwrap();
+        assert_eq!(spaced.config.get_hosts(), [Host::Unix("/tmp/a b".into())]);
+    }
+}

@@ -1,0 +1,101 @@
+//! PostgreSQL's errors, by what can be done about them.
+
+use std::error::Error as _;
+use std::io;
+
+use postgres::Error;
+use postgres::error::SqlState;
+
+use crate::pull::error::PullError;
+
+/// What an error of a statement means for a copy.
+pub fn failure(shown: &str, error: &Error) -> PullError {
+    let told = told(error);
+    if is_lost(error) {
+        return PullError::failed(format!("the connection to {shown} broke: {told}"));
+    }
+    let Some(code) = error.code() else {
+        return PullError::Unusable(format!("{shown}: {told}"));
+    };
+    match *code {
+        SqlState::DISK_FULL => {
+            PullError::Unwritable(format!("{shown}: no space is left on the server's disk; make room and run again"))
+        }
+        SqlState::INSUFFICIENT_PRIVILEGE => PullError::Unwritable(format!(
+            "{shown}: {told}; the copy needs a schema of its own: have one made by `CREATE SCHEMA name AUTHORIZATION user`, and \
+             name it with ?schema=name"
+        )),
+        SqlState::READ_ONLY_SQL_TRANSACTION => {
+            PullError::Unwritable(format!("{shown}: {told}; the server takes no changes: name the one that does"))
+        }
+        SqlState::LOCK_NOT_AVAILABLE => PullError::Unwritable(format!(
+            "{shown}: another session holds a lock on the copy's tables ({told}); end it, or run again later"
+        )),
+        SqlState::IO_ERROR => {
+            PullError::Unwritable(format!("{shown}: {told}; check the server's disk and its space, and run again"))
+        }
+        SqlState::DEPENDENT_OBJECTS_STILL_EXIST => PullError::Unusable(format!(
+            "{shown}: this version of the program makes the copy's tables anew, and something else depends on them ({told}); \
+             drop that, run again, and make it anew"
+        )),
+        _ if matches!(&code.code()[..2], "40" | "53" | "57") => PullError::failed(format!("{shown}: {told}")),
+        _ => PullError::Unusable(format!(
+            "{shown}: the copy's tables are damaged, or not as `medfeed pull` made them ({told}); drop the schema, and the next \
+             pull makes a new copy"
+        )),
+    }
+}
+
+/// Whether an error means that the connection is gone: it broke, or the server has ended it.
+pub fn is_lost(error: &Error) -> bool {
+    let is_ended = |code: &SqlState| {
+        matches!(*code, SqlState::ADMIN_SHUTDOWN | SqlState::CRASH_SHUTDOWN | SqlState::CANNOT_CONNECT_NOW)
+            || code.code().starts_with("08")
+            || matches!(code.code(), "57P05" | "25P03")
+    };
+    error.is_closed() || error.code().map_or_else(|| is_io(error), is_ended)
+}
+
+/// What it means that no connection came about.
+pub fn unconnected(shown: &str, error: &Error) -> PullError {
+    let told = told(error);
+    let hint = match error.to_string().as_str() {
+        // The client's own words: it does not tell the kinds of its errors otherwise.
+        "error performing TLS handshake" if !is_io(error) => {
+            "give the PEM file of the server's authority with --ca-file or ?sslrootcert=, or ?sslmode=disable within a network \
+             that nobody else listens to"
+        }
+        "invalid configuration" if told.contains("password") => {
+            "set PGPASSWORD, or write the password into ~/.pgpass (PGPASSFILE names another file)"
+        }
+        "invalid configuration" | "authentication error" => "check the address",
+        _ => match error.code() {
+            Some(code) if *code == SqlState::INVALID_CATALOG_NAME => "make the database first, by `createdb`",
+            Some(code) if code.code().starts_with("28") => "check user and password, and the server's pg_hba.conf",
+            Some(code) if *code == SqlState::INSUFFICIENT_PRIVILEGE => "have the right to connect granted",
+            _ => return PullError::failed(format!("{shown} cannot be reached: {told}")),
+        },
+    };
+    PullError::Unusable(format!("{shown}: {told}; {hint}"))
+}
+
+/// Whether the network is the cause. What TLS says of certificates comes as an error of the same type, of invalid data.
+fn is_io(error: &Error) -> bool {
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+    cause.is_some_and(|cause| !matches!(cause.kind(), io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput))
+}
+
+/// The error in words: the server's own where they are from there.
+fn told(error: &Error) -> String {
+    if let Some(told) = error.as_db_error() {
+        let detail = told.detail().map(|detail| format!(": {}", detail.replace('\n', "; "))).unwrap_or_default();
+        return format!("{}{detail}", told.message());
+    }
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text.push_str(&format!(": {inner}"));
+        cause = inner.source();
+    }
+    text
+}

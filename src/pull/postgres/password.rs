@@ -1,0 +1,101 @@
+//! Passwords for PostgreSQL, from where `psql` takes them: the environment, or a file that nobody else can read
+//! (<https://www.postgresql.org/docs/current/libpq-pgpass.html>).
+
+use std::env;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use postgres::Config;
+use postgres::config::Host;
+
+/// The port when none is named.
+const PORT: u16 = 5432;
+
+/// The password for a connection: `PGPASSWORD`, else what the file named by `PGPASSFILE`, or `~/.pgpass`, has for it. None is
+/// no error, since many servers ask for none.
+///
+/// # Errors
+/// When there is a file that cannot be read, or that others can read, in words.
+pub fn password_for(config: &Config) -> Result<Option<String>, String> {
+    if let Ok(password) = env::var("PGPASSWORD") {
+        return Ok(Some(password));
+    }
+    let named = env::var_os("PGPASSFILE").map(PathBuf::from);
+    let home = env::home_dir().map(|home| home.join(".pgpass"));
+    let Some(file) = named.or(home).filter(|file| file.is_file()) else { return Ok(None) };
+    let text = read(&file)?;
+    let host = match config.get_hosts().first() {
+        Some(Host::Tcp(name)) => name.clone(),
+        Some(Host::Unix(_)) => "localhost".to_owned(),
+        None => config.get_hostaddrs().first().map(ToString::to_string).unwrap_or_default(),
+    };
+    let port = config.get_ports().first().copied().unwrap_or(PORT).to_string();
+    let user = config.get_user().map(str::to_owned).or_else(|| env::var("USER").ok()).unwrap_or_default();
+    let database = config.get_dbname().unwrap_or(&user).to_owned();
+    Ok(find(&text, [&host, &port, &database, &user]))
+}
+
+fn read(file: &Path) -> Result<String, String> {
+    let shown = file.display();
+    let found = fs::metadata(file).map_err(|error| format!("{shown}: {error}"))?;
+    if found.mode() & 0o077 != 0 {
+        return Err(format!("{shown} holds passwords and others can read it; run `chmod 600 {shown}`"));
+    }
+    fs::read_to_string(file).map_err(|error| format!("{shown}: {error}"))
+}
+
+/// The password of the first line that fits host, port, database and user.
+fn find(text: &str, wanted: [&str; 4]) -> Option<String> {
+    text.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
+        let fields = fields_of(line);
+        let (password, named) = fields.split_last().filter(|(_, named)| named.len() == wanted.len())?;
+        let fits = named.iter().zip(wanted).all(|((field, is_any), wanted)| *is_any || field == wanted);
+        fits.then(|| password.0.clone())
+    })
+}
+
+/// The fields of a line, each with whether it is a bare `*`. A backslash stands before a colon or backslash that is meant so.
+/// The fifth is the password, with all that follows.
+fn fields_of(line: &str) -> Vec<(String, bool)> {
+    let mut fields = vec![String::new()];
+    let mut begins = vec![0];
+    let mut letters = line.char_indices();
+    while let Some((at, letter)) = letters.next() {
+        let letter = match letter {
+            '\\' => letters.next().map_or('\\', |(_, next)| next),
+            ':' if fields.len() < 5 => {
+                fields.push(String::new());
+                begins.push(at + 1);
+                continue;
+            }
+            other => other,
+        };
+        if let Some(field) = fields.last_mut() {
+            field.push(letter);
+        }
+    }
+    let raw = |begin: usize| line[begin..].split(':').next() == Some("*");
+    fields.into_iter().zip(begins).map(|(field, begin)| (field, raw(begin))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_found_as_psql_finds_them() {
+        let text = "# a comment\nshort:line\ndb:5432:x:me:first\n*:5433:*:me:any\\:port\\\\\ndb:5432:x:\\*:star\n*:*:*:you:with:colon";
+        let cases = [
+            (["db", "5432", "x", "me"], Some("first")),
+            (["db", "5432", "y", "me"], None),
+            (["elsewhere", "5433", "y", "me"], Some("any:port\\")),
+            (["db", "5432", "x", "*"], Some("star")),
+            (["db", "5432", "x", "other"], None),
+            (["db", "1", "x", "you"], Some("with:colon")),
+        ];
+        for (wanted, expected) in cases {
+            assert_eq!(find(text, wanted).as_deref(), expected, "{wanted:?}");
+        }
+    }
+}

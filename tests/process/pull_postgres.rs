@@ -1,0 +1,548 @@
+//! `medfeed pull` into PostgreSQL, against a real server.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use postgres::types::Type;
+use postgres::{Client, IsolationLevel};
+
+use super::postgres_server::{Cluster, PASSWORD, USER};
+use super::pull::{JOURNALS, linked_conference, site_with_both};
+use super::pulled::{Content, Pulled, exported};
+use super::site::{Done, Process, Random, SOON, STATUSES, Site, conferences_of_version, wait_until};
+
+/// A site with a server, a key and a database for a copy.
+struct Kept {
+    pulled: Pulled,
+    cluster: Arc<Cluster>,
+    database: String,
+}
+
+impl Kept {
+    fn new(cluster: &Arc<Cluster>, site: Site) -> Kept {
+        let mut pulled = Pulled::new(site);
+        let database = cluster.database();
+        pulled.copy = PathBuf::from(cluster.url(&database));
+        Kept { pulled, cluster: Arc::clone(cluster), database }
+    }
+
+    fn client(&self) -> Client {
+        let mut client = self.cluster.client(&self.database);
+        client.batch_execute("SET search_path TO medfeed").unwrap();
+        client
+    }
+
+    /// What the copy holds, read in one transaction; `None` while it holds nothing.
+    fn read(&self, dataset: &str) -> Option<Content> {
+        let mut client = self.client();
+        let mut transaction =
+            client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).start().unwrap();
+        let is_there = transaction.query_one("SELECT to_regclass('medfeed.sync') IS NOT NULL", &[]).unwrap();
+        if !is_there.get::<_, bool>(0) {
+            return None;
+        }
+        let state =
+            transaction.query_opt("SELECT token, records FROM sync WHERE dataset = $1", &[&dataset]).unwrap()?;
+        let lines = transaction.query(&format!("SELECT json::text FROM {dataset} ORDER BY id"), &[]).unwrap();
+        let lines = lines.iter().map(|row| row.get(0)).collect();
+        Some(Content { token: state.get(0), records: state.get(1), lines })
+    }
+
+    fn assert_equal(&self, dataset: &str) {
+        let expected = exported(&mut self.pulled.client(), dataset);
+        let found = self.read(dataset).expect("a copy");
+        assert!(found == expected, "{dataset}: the copy differs: {found:?}\n{expected:?}");
+    }
+
+    /// Waits until the server shows what was committed, and pulls it.
+    fn settle(&self, dataset: &str, args: &str) -> Done {
+        let before = self.read(dataset).expect("a copy").token;
+        let mut client = self.pulled.client();
+        wait_until("the server shows the commit", SOON, || {
+            (exported(&mut client, dataset).token != before).then_some(())
+        });
+        self.pulled.pull(args)
+    }
+
+    /// The rows of a query's first column, as texts.
+    fn column(&self, sql: &str) -> Vec<String> {
+        let rows = self.client().query(&format!("SELECT x::text FROM ({sql}) AS q (x)"), &[]);
+        let rows = rows.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+        rows.iter().map(|row| row.get::<_, Option<String>>(0).unwrap_or_default()).collect()
+    }
+
+    fn tamper(&self, sql: &str) {
+        self.client().batch_execute(sql).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+    }
+
+    /// A pull with the copy at another address, and a variable.
+    fn run_to(&self, to: &str, variable: (&str, &str), args: &str) -> Done {
+        let site = &self.pulled.site;
+        let mut command = site.command(["pull", &self.pulled.url(), "--to", to]);
+        command.args(args.split_whitespace()).env("MEDFEED_KEY", &self.pulled.key);
+        let output = command.env("HOME", site.folder()).env(variable.0, variable.1).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Done { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+}
+
+#[test]
+fn a_copy_in_postgresql_is_loaded_and_follows_the_feed() {
+    let Some(cluster) = Cluster::shared("a_copy_in_postgresql_is_loaded_and_follows_the_feed") else { return };
+    let kept = Kept::new(&cluster, site_with_both());
+    let pulled = &kept.pulled;
+    let done = pulled.pull("");
+    assert_eq!(done.stdout, "conferences: 1200 records loaded\njournals: 2 records loaded\n");
+    for dataset in ["conferences", "journals"] {
+        kept.assert_equal(dataset);
+    }
+    assert_eq!(pulled.pull("").stdout, "conferences: nothing new, 1200 records\njournals: nothing new, 2 records\n");
+    // Three pages, with removals among them.
+    let removals: String = (1101..=1200).map(|id| format!("{{\"id\":{id},\"deleted\":true}}\n")).collect();
+    pulled.site.import("conferences.jsonl", conferences_of_version(1100, 1) + &removals);
+    let done = kept.settle("conferences", "");
+    assert_eq!(done.stdout, "conferences: 1200 changes applied, 1100 records\njournals: nothing new, 2 records\n");
+    kept.assert_equal("conferences");
+    assert_eq!(pulled.pull("--verify").stdout.matches("equal to the service's").count(), 2);
+    assert_eq!(pulled.pull("--reload").stdout.matches("loaded").count(), 2);
+    kept.assert_equal("conferences");
+}
+
+#[test]
+fn a_person_finds_typed_columns_links_words_and_answers_in_postgresql() {
+    let Some(cluster) = Cluster::shared("a_person_finds_typed_columns_links_words_and_answers_in_postgresql") else {
+        return;
+    };
+    let site = site_with_both();
+    site.import("conferences.jsonl", linked_conference(5000, 10) + &linked_conference(5001, 400));
+    let kept = Kept::new(&cluster, site);
+    kept.pulled.pull("");
+    let cases: [(&str, &[&str]); 17] = [
+        ("SELECT year + 1 FROM conferences WHERE id = 5000", &["2028"]),
+        (
+            "SELECT formats_oral AND NOT formats_encore AND formats_poster IS NULL FROM conferences WHERE id = 5000",
+            &["true"],
+        ),
+        ("SELECT start_date + 1 FROM conferences WHERE id = 5000", &["2099-05-02"]),
+        ("SELECT pg_typeof(updated_at) FROM conferences WHERE id = 5000", &["timestamp with time zone"]),
+        ("SELECT json->>'name' FROM conferences WHERE id = 5000", &["Congress of Zürich 5000"]),
+        ("SELECT organizations FROM conferences WHERE id = 5000", &["Society; Shared Society"]),
+        ("SELECT tags FROM conferences WHERE id = 5000", &["Audience: Doctors"]),
+        ("SELECT publishing_apc_usd FROM journals WHERE id = 1", &["1200.5"]),
+        ("SELECT pg_typeof(impact_factor) FROM journals WHERE id = 1", &["double precision"]),
+        (
+            "SELECT id FROM conferences WHERE search @@ websearch_to_tsquery('simple', 'zurich doctors') ORDER BY 1",
+            &["5000", "5001"],
+        ),
+        (
+            "SELECT id FROM conferences WHERE search @@ websearch_to_tsquery('simple', 'Zürich -\"rare 5001\"')",
+            &["5000"],
+        ),
+        ("SELECT conference_id FROM deadlines_next_90_days", &["5000"]),
+        ("SELECT days_left FROM deadlines_next_90_days", &["10"]),
+        ("SELECT id FROM upcoming_conferences", &["5000", "5001"]),
+        ("SELECT name FROM open_access_journals", &["Journal of Öpen Things"]),
+        (
+            "SELECT obj_description('conferences'::regclass)",
+            &["The conferences of the copy; columns as in the CSV export"],
+        ),
+        (
+            "SELECT count(*) FROM organizations JOIN conference_organizations ON id = organization_id WHERE name = 'Society'",
+            &["2"],
+        ),
+    ];
+    for (sql, expected) in cases {
+        assert_eq!(kept.column(sql), expected, "{sql}");
+    }
+    // What no record carries any more goes; what a journal carries stays.
+    kept.pulled.site.import("conferences.jsonl", "{\"id\":5000,\"deleted\":true}\n{\"id\":5001,\"deleted\":true}\n");
+    kept.settle("conferences", "");
+    assert_eq!(kept.column("SELECT name FROM organizations"), ["Shared Society"]);
+    assert_eq!(kept.column("SELECT name FROM tags"), [""; 0]);
+    assert_eq!(kept.column("SELECT count(*) FROM therapy_areas WHERE name LIKE 'Rare%'"), ["0"]);
+    // A renamed organization comes back with its records.
+    kept.pulled.site.import("organizations.jsonl", "{\"id\":9,\"name\":\"Renamed\"}\n");
+    kept.settle("journals", "");
+    assert_eq!(kept.column("SELECT name FROM organizations"), ["Renamed"]);
+    assert_eq!(kept.pulled.pull("--verify").stdout.matches("equal to the service's").count(), 2);
+}
+
+#[test]
+fn a_license_change_and_a_restore_write_what_differs_to_postgresql() {
+    let Some(cluster) = Cluster::shared("a_license_change_and_a_restore_write_what_differs_to_postgresql") else {
+        return;
+    };
+    let kept = Kept::new(&cluster, site_with_both());
+    let site = &kept.pulled.site;
+    let backup = site.backup("backup.redb");
+    kept.pulled.pull("");
+    site.license("all", "--dataset conferences --dataset journals --year 2026");
+    let done = kept.settle("conferences", "--dataset conferences --json");
+    assert_eq!(done.stdout.lines().count(), 900, "three in four leave, and nothing else is told");
+    assert!(done.stdout.lines().all(|line| line.contains("\"deleted\":true")));
+    kept.assert_equal("conferences");
+
+    site.import("conferences.jsonl", conferences_of_version(1200, 2));
+    kept.settle("conferences", "");
+    site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
+    let done = kept.settle("conferences", "");
+    assert!(done.stderr.contains("loading the export"), "{done:?}");
+    for dataset in ["conferences", "journals"] {
+        kept.assert_equal(dataset);
+    }
+    assert_eq!(kept.pulled.pull("--verify").stdout.matches("equal to the service's").count(), 2);
+}
+
+#[test]
+fn a_killed_pull_leaves_the_view_at_its_token_in_postgresql() {
+    let variable = |name: &str| std::env::var(name).ok().and_then(|value| value.parse().ok());
+    let Some(cluster) = Cluster::shared("a_killed_pull_leaves_the_view_at_its_token_in_postgresql") else { return };
+    let rounds: u64 = variable("MEDFEED_CASES").unwrap_or(15).min(500);
+    let seed = variable("MEDFEED_SEED").unwrap_or(20_261_122);
+    println!("MEDFEED_SEED={seed} MEDFEED_CASES={rounds}");
+    // One page holds all that changes, so each state of the copy is one of the service.
+    const COUNT: u64 = 400;
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(COUNT, 0));
+    site.import("journals.jsonl", JOURNALS);
+    let kept = Kept::new(&cluster, site);
+    let mut client = kept.pulled.client();
+    let first = exported(&mut client, "conferences");
+    let mut states = HashMap::from([(first.token.clone(), first)]);
+    let mut random = Random::new(seed);
+    let mut seen = std::collections::BTreeSet::new();
+    for round in 0..rounds {
+        let mut command = kept.pulled.command(&kept.pulled.url(), "--dataset conferences --follow --every 5ms");
+        let mut pull = Process::spawn(command.stderr(Stdio::null()).stdout(Stdio::null()));
+        let state = match random.below(6) {
+            0 => {
+                kept.pulled.site.license("all", "--dataset conferences --dataset journals --year 2026");
+                exported(&mut client, "conferences")
+            }
+            1 => {
+                kept.pulled.site.license("all", "--dataset conferences --dataset journals --widen");
+                exported(&mut client, "conferences")
+            }
+            _ => {
+                let count = 1 + random.next() % COUNT;
+                let gone = 1 + random.next() % COUNT;
+                let rows = conferences_of_version(count, round + 1) + &linked_conference(9000 + round % 5, 10);
+                let rows = rows + &format!("{{\"id\":{},\"deleted\":true}}\n", gone + count);
+                let rows = rows + &format!("{{\"id\":9999,\"name\":\"Round {round}\",\"year\":2026,{STATUSES}}}\n");
+                kept.pulled.site.import("conferences.jsonl", rows);
+                wait_until("the server shows the commit", SOON, || {
+                    Some(exported(&mut client, "conferences")).filter(|state| !states.contains_key(&state.token))
+                })
+            }
+        };
+        states.insert(state.token.clone(), state);
+        let ended = pull.ended_within(random.part_of(Duration::from_millis(500)));
+        assert!(ended.is_none(), "seed {seed}, round {round}: the pull ended by itself: {ended:?}");
+        pull.kill();
+        let Some(found) = kept.read("conferences") else { continue };
+        assert_eq!(found.records, i64::try_from(found.lines.len()).unwrap(), "seed {seed}, round {round}");
+        // A change of the license shows in the exports a moment after it was made: that state was not looked at.
+        if let Some(expected) = states.get(&found.token) {
+            assert!(found == *expected, "seed {seed}, round {round}: the copy is not the view at its token");
+            seen.insert(found.token);
+        }
+    }
+    assert!(seen.len() > 1, "the copy was never seen at a state of the service");
+    let done = kept.pulled.pull("--dataset conferences --verify");
+    assert!(done.stdout.contains("equal to the service's") && !done.stdout.contains("mended"), "seed {seed}: {done:?}");
+    kept.assert_equal("conferences");
+}
+
+#[test]
+fn a_comparison_notices_and_mends_what_was_changed_in_postgresql() {
+    let Some(cluster) = Cluster::shared("a_comparison_notices_and_mends_what_was_changed_in_postgresql") else {
+        return;
+    };
+    let site = site_with_both();
+    site.import("conferences.jsonl", linked_conference(5000, 10));
+    let kept = Kept::new(&cluster, site);
+    kept.pulled.pull("--verify");
+    let cases = [
+        (
+            "UPDATE conferences SET json = replace(json::text, 'Conference 5\"', 'Conference 6\"')::json WHERE id = 5",
+            "differs from the service's",
+        ),
+        ("UPDATE conferences SET json = (json::text || ' ')::json WHERE id = 1200", "differs from the service's"),
+        (
+            "DELETE FROM conference_therapy_areas WHERE conference_id = 17; DELETE FROM conferences WHERE id = 17",
+            "there were 1200 records for 1201",
+        ),
+        ("INSERT INTO conferences (id, json) VALUES (-9, '{\"id\":-9}')", "there were 1202 records for 1201"),
+        ("UPDATE sync SET records = 7 WHERE dataset = 'conferences'", "count of records"),
+        ("UPDATE conferences SET city = 'Elsewhere' WHERE id = 9", "column `city` of record 9"),
+        ("UPDATE conferences SET year = NULL WHERE id = 1100", "column `year` of record 1100"),
+        ("UPDATE conferences SET start_date = '2099-05-02' WHERE id = 5000", "column `start_date` of record 5000"),
+        (
+            "UPDATE conferences SET updated_at = updated_at - interval '1 s' WHERE id = 9",
+            "column `updated_at` of record 9",
+        ),
+        ("DELETE FROM conference_organizations", "`conference_organizations` does not fit the JSON of record 5000"),
+        ("INSERT INTO conference_tags VALUES (4, 3)", "`conference_tags` does not fit the JSON of record 4"),
+        ("UPDATE organizations SET name = 'Other'", "`organizations` does not fit"),
+        ("INSERT INTO therapy_areas VALUES ('Stray')", "no record is linked to"),
+    ];
+    for (sql, fault) in cases {
+        kept.tamper(sql);
+        let done = kept.pulled.pull("--verify --dataset conferences");
+        assert!(done.stderr.contains(fault) && done.stdout.contains("; mended"), "{sql}: {done:?}");
+        kept.assert_equal("conferences");
+        let again = kept.pulled.pull("--verify --dataset conferences");
+        assert!(again.stdout.contains("nothing new") && !again.stdout.contains("mended"), "{sql}: {again:?}");
+    }
+    // What PostgreSQL derives cannot be written.
+    let refused = kept.client().batch_execute("UPDATE conferences SET search = ''").unwrap_err();
+    assert!(format!("{refused:?}").contains("generated column"), "{refused:?}");
+}
+
+#[test]
+fn what_is_no_copy_in_postgresql_is_left_alone() {
+    let Some(cluster) = Cluster::shared("what_is_no_copy_in_postgresql_is_left_alone") else { return };
+    let kept = Kept::new(&cluster, site_with_both());
+    let other = Kept::new(&cluster, site_with_both());
+    let to = |more: &str| format!("{}{more}", cluster.url(&kept.database));
+    kept.tamper(
+        "CREATE SCHEMA mine; CREATE TABLE mine.copy (name text, value text); INSERT INTO mine.copy VALUES ('format', '1');
+         CREATE SCHEMA theirs; CREATE VIEW theirs.x AS SELECT 1 AS x; CREATE SCHEMA empty",
+    );
+    kept.pulled.pull("");
+    for (more, code, message) in [
+        ("&schema=mine", 4, "the schema `mine` of"),
+        ("&schema=theirs", 4, "holds what `medfeed pull` has not made"),
+        ("&schema=Not-a-name", 2, "is no name for the copy's schema"),
+        ("&schema=empty", 0, ""),
+        ("&schema=new", 0, ""),
+        ("&schema=select", 0, ""),
+    ] {
+        let done = kept.run_to(&to(more), ("X", ""), "");
+        assert!(done.code == Some(code) && done.stderr.contains(message), "{more}: {done:?}");
+    }
+    assert_eq!(
+        kept.column(
+            "SELECT count(*) FROM pg_class WHERE relnamespace IN ('mine'::regnamespace, 'theirs'::regnamespace)"
+        ),
+        ["2"]
+    );
+    assert_eq!(kept.column("SELECT count(*) FROM new.conferences"), ["1200"]);
+
+    // Another service, and another version.
+    let before = kept.read("conferences");
+    let done = other.run_to(&to(""), ("X", ""), "");
+    assert!(done.code == Some(4) && done.stderr.contains("is a copy of"), "{done:?}");
+    assert_eq!(kept.read("conferences"), before);
+    kept.tamper("UPDATE copy SET value = '99' WHERE name = 'format'");
+    let done = kept.pulled.run("");
+    assert!(done.code == Some(4) && done.stderr.contains("format 99"), "{done:?}");
+    kept.tamper("UPDATE copy SET value = '1' WHERE name = 'format'");
+    other.pulled.site.import("conferences.jsonl", "{\"id\":7,\"deleted\":true}\n");
+    let mut client = other.pulled.client();
+    wait_until("served", SOON, || (exported(&mut client, "conferences").records == 1199).then_some(()));
+    let done = other.run_to(&to(""), ("X", ""), "--reload --dataset conferences");
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!(kept.read("conferences"), Some(exported(&mut client, "conferences")));
+    assert_eq!(kept.read("journals"), None, "of the first service nothing is left");
+    assert_eq!(kept.column("SELECT name FROM organizations"), [""; 0]);
+}
+
+#[test]
+fn tables_of_another_layout_in_postgresql_are_made_anew() {
+    let Some(cluster) = Cluster::shared("tables_of_another_layout_in_postgresql_are_made_anew") else { return };
+    let kept = Kept::new(&cluster, site_with_both());
+    kept.pulled.pull("");
+    let before = kept.read("conferences");
+    kept.tamper(
+        "ALTER TABLE conferences ADD COLUMN extra int; UPDATE copy SET value = 'old' WHERE name = 'layout';
+         CREATE VIEW mine AS SELECT name FROM conferences",
+    );
+    let done = kept.pulled.run("");
+    assert!(done.code == Some(4) && done.stderr.contains("view mine depends on table conferences"), "{done:?}");
+    kept.tamper("DROP VIEW mine");
+    assert!(kept.pulled.pull("").stdout.contains("nothing new"));
+    assert_eq!(kept.read("conferences"), before);
+    assert_eq!(kept.pulled.pull("--verify").stdout.matches("nothing new").count(), 2);
+    kept.tamper("DROP TABLE conference_tags");
+    kept.pulled.site.import("conferences.jsonl", conferences_of_version(3, 9));
+    let mut client = kept.pulled.client();
+    let token = before.unwrap().token;
+    wait_until("served", SOON, || (exported(&mut client, "conferences").token != token).then_some(()));
+    let done = kept.pulled.run("");
+    assert!(done.code == Some(4) && done.stderr.contains("drop the schema"), "{done:?}");
+}
+
+#[test]
+fn one_pull_at_a_time_works_on_a_copy_in_postgresql() {
+    let Some(cluster) = Cluster::shared("one_pull_at_a_time_works_on_a_copy_in_postgresql") else { return };
+    let kept = Kept::new(&cluster, site_with_both());
+    let mut follower = Process::spawn(&mut kept.pulled.command(&kept.pulled.url(), "--follow --every 10ms"));
+    wait_until("followed", SOON, || kept.read("journals"));
+    let second = kept.pulled.run("");
+    assert!(second.code == Some(1) && second.stderr.contains("another `medfeed pull` is at work"), "{second:?}");
+    // Another schema of the same database is another copy.
+    let elsewhere = kept.run_to(&format!("{}&schema=second", cluster.url(&kept.database)), ("X", ""), "");
+    assert_eq!(elsewhere.code, Some(0), "{elsewhere:?}");
+    // A reader that stays in its transaction keeps its state and hinders nobody.
+    let mut reader = kept.client();
+    let mut reading = reader.build_transaction().isolation_level(IsolationLevel::RepeatableRead).start().unwrap();
+    let mut count = || reading.query_one("SELECT count(*) FROM conferences", &[]).unwrap().get::<_, i64>(0);
+    assert_eq!(count(), 1200);
+    kept.pulled.site.import("conferences.jsonl", "{\"id\":7,\"deleted\":true}\n");
+    wait_until("applied", SOON, || (kept.read("conferences")?.records == 1199).then_some(()));
+    assert_eq!(count(), 1200);
+    follower.kill();
+    // The lock of who was killed is no one's.
+    assert_eq!(kept.pulled.pull("").stdout.matches("nothing new").count(), 2);
+}
+
+#[test]
+fn a_copy_is_followed_over_a_restart_of_postgresql() {
+    let Some(cluster) = Cluster::start("a_copy_is_followed_over_a_restart_of_postgresql").map(Arc::new) else { return };
+    let kept = Kept::new(&cluster, site_with_both());
+    let mut follower = Process::spawn(&mut kept.pulled.command(&kept.pulled.url(), "--follow --every 10ms"));
+    wait_until("loaded", SOON, || kept.read("journals"));
+    let mut client = kept.pulled.client();
+    for version in 1..=2 {
+        cluster.stop();
+        kept.pulled.site.import("conferences.jsonl", conferences_of_version(700, version));
+        cluster.start_again();
+        wait_until("followed", SOON * 2, || {
+            (kept.read("conferences")? == exported(&mut client, "conferences")).then_some(())
+        });
+        assert!(follower.ended_within(Duration::ZERO).is_none(), "the follower goes on");
+        // It may have caught up before the import was served.
+        wait_until("served", SOON, || {
+            let row = kept.column("SELECT json->>'name' FROM conferences WHERE id = 700");
+            let line = &exported(&mut client, "conferences").lines[699];
+            line.contains(&format!("\"{}\"", row[0])).then_some(())
+        });
+    }
+    follower.kill();
+    assert_eq!(kept.pulled.pull("--verify").stdout.matches("equal to the service's").count(), 2);
+    // Nobody there: tried a few times, then told.
+    cluster.stop();
+    let done = kept.pulled.run("");
+    assert!(done.code == Some(1) && done.stderr.contains("cannot be reached"), "{done:?}");
+    cluster.start_again();
+}
+
+#[test]
+fn what_the_database_refuses_is_told_and_leaves_the_copy() {
+    let Some(cluster) = Cluster::shared("what_the_database_refuses_is_told_and_leaves_the_copy") else { return };
+    let kept = Kept::new(&cluster, site_with_both());
+    kept.pulled.pull("");
+    let before = kept.read("conferences");
+    kept.pulled.site.import("conferences.jsonl", conferences_of_version(1200, 1));
+    let mut client = kept.pulled.client();
+    let token = before.clone().unwrap().token;
+    wait_until("served", SOON, || (exported(&mut client, "conferences").token != token).then_some(()));
+    // A trigger stands for what goes wrong inside of the server.
+    kept.tamper(
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+             RAISE EXCEPTION 'refused' USING ERRCODE = current_setting('x.code'); END $$;
+         CREATE TRIGGER refuse BEFORE UPDATE ON medfeed.conferences FOR EACH ROW WHEN (NEW.id = 1199) EXECUTE FUNCTION refuse()",
+    );
+    for (code, exit, message) in [
+        ("53100", 1, "no space is left"),
+        ("42501", 1, "CREATE SCHEMA name AUTHORIZATION user"),
+        ("25006", 1, "takes no changes"),
+        ("55P03", 1, "holds a lock"),
+        ("58030", 1, "check the server's disk"),
+        ("XX001", 4, "are damaged"),
+        ("23514", 4, "are damaged, or not as"),
+    ] {
+        kept.tamper(&format!("ALTER DATABASE {} SET x.code = '{code}'", kept.database));
+        let done = kept.pulled.run("");
+        assert!(done.code == Some(exit) && done.stderr.contains(message), "{code}: {done:?}");
+        let found = kept.read("conferences").unwrap();
+        assert_eq!(found.lines.len(), 1200);
+        assert!(found.lines[1198] == before.as_ref().unwrap().lines[1198], "{code}: the page was written in part");
+    }
+    kept.tamper("DROP TRIGGER refuse ON conferences; DROP FUNCTION refuse");
+    kept.pulled.pull("");
+    kept.assert_equal("conferences");
+    // Who may not make a schema is told, and may be given one.
+    kept.tamper("CREATE ROLE narrow LOGIN");
+    let to = format!("{}&schema=given", cluster.url(&kept.database).replace(USER, "narrow"));
+    let done = kept.run_to(&to, ("X", ""), "");
+    assert!(done.code == Some(1) && done.stderr.contains("CREATE SCHEMA name AUTHORIZATION user"), "{done:?}");
+    kept.tamper("CREATE SCHEMA given AUTHORIZATION narrow");
+    assert_eq!(kept.run_to(&to, ("X", ""), "").code, Some(0));
+}
+
+#[test]
+fn connections_to_postgresql_are_refused_with_advice() {
+    let Some(cluster) = Cluster::shared("connections_to_postgresql_are_refused_with_advice") else { return };
+    let kept = Kept::new(&cluster, site_with_both());
+    let (port, database) = (cluster.port, &kept.database);
+    let tcp = format!("postgres://{USER}@127.0.0.1:{port}/{database}");
+    let certificate = cluster.certificate();
+    let certificate = certificate.display();
+    let escaped = PASSWORD.replace(':', "\\:");
+    let file = |name: &str, mode| {
+        use std::os::unix::fs::PermissionsExt;
+        let file = kept.pulled.site.write(name, format!("127.0.0.1:{port}:*:{USER}:{escaped}\n"));
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+        file.display().to_string()
+    };
+    let (own, open) = (file("own", 0o600), file("open", 0o644));
+    let password = ("PGPASSWORD", PASSWORD);
+    let cases = [
+        (tcp.replace('@', ":secret@"), ("X", ""), 2, "a password in the address can be seen"),
+        (tcp.clone(), ("X", ""), 4, "set PGPASSWORD"),
+        (tcp.clone(), ("PGPASSWORD", "wrong"), 4, "check user and password"),
+        (tcp.clone(), ("PGPASSFILE", &*open), 4, "others can read it"),
+        (tcp.replace(&**database, "nowhere"), password, 4, "make the database first"),
+        (tcp.replace(&port.to_string(), "1"), password, 1, "cannot be reached"),
+        (format!("{tcp}?sslmode=require"), password, 4, "--ca-file"),
+        (format!("{tcp}?sslmode=prefer"), password, 4, "--ca-file"),
+        (format!("{tcp}?sslmode=require&sslrootcert=/nowhere.pem"), password, 4, "/nowhere.pem"),
+        (format!("{tcp}?sslmode=verify-full&sslrootcert={certificate}"), password, 0, ""),
+        (format!("{tcp}?sslmode=disable"), password, 0, ""),
+        (tcp, ("PGPASSFILE", &*own), 0, ""),
+    ];
+    for (to, variable, code, message) in cases {
+        let done = kept.run_to(&to, variable, "--dataset journals");
+        assert!(done.code == Some(code) && done.stderr.contains(message), "{to} {variable:?}: {done:?}");
+        assert!(!done.stderr.contains(PASSWORD), "{done:?}");
+    }
+    // The same file serves for the service, where it is https, and for PostgreSQL; and the connection is encrypted.
+    let to = format!("postgres://{USER}@127.0.0.1:{port}/{database}?sslmode=require");
+    let mut command =
+        kept.pulled.site.command(["pull", &kept.pulled.url(), "--to", &to, "--follow", "--every", "10ms"]);
+    command.args(["--ca-file".as_ref(), cluster.certificate().as_os_str()]);
+    let mut follower =
+        Process::spawn(command.env("MEDFEED_KEY", &kept.pulled.key).env("PGPASSWORD", PASSWORD).stdout(Stdio::null()));
+    wait_until("an encrypted session", SOON, || {
+        let query =
+            "SELECT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = 'medfeed pull'
+                     AND datname = current_database()";
+        (kept.column(query) == ["true"]).then_some(())
+    });
+    follower.kill();
+}
+
+#[test]
+fn every_character_is_kept_in_postgresql() {
+    let Some(cluster) = Cluster::shared("every_character_is_kept_in_postgresql") else { return };
+    let site = Site::new();
+    site.import(
+        "conferences.jsonl",
+        format!(
+            "{{\"id\":1,\"name\":\"a\\\\b\\\"c\\td\\u2028\\ud83d\\ude00 \\\\u0000 'x' $1 %s\",\"year\":2026,{STATUSES}}}\n\
+             {{\"id\":2,\"name\":\"{}\",\"year\":2026,{STATUSES}}}\n",
+            "Ångström ".repeat(20)
+        ),
+    );
+    let kept = Kept::new(&cluster, site);
+    kept.pulled.pull("--dataset conferences --verify");
+    kept.assert_equal("conferences");
+    let row = kept.client().query_one("SELECT name FROM conferences WHERE id = 1", &[]).unwrap();
+    assert_eq!(row.columns()[0].type_(), &Type::TEXT);
+    assert!(row.get::<_, String>(0).contains("\u{1f600} \\u0000 'x' $1 %s"), "{row:?}");
+}
