@@ -59,9 +59,12 @@ impl ReadArgs {
             ignore_unknown: self.ignore_unknown,
             renames: self.renames.clone(),
             all_faults: self.all_faults,
+            ..Reading::default()
         };
         reading.check()?;
-        Ok(import::read_sources(sources, &reading, progress)?)
+        let rows = import::read_sources(sources, &reading, progress)?;
+        reading.check_renames_met()?;
+        Ok(rows)
     }
 }
 

@@ -1,5 +1,8 @@
 //! How a run reads its files.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
 use super::bounds::Bounds;
 use super::names::comparable;
 use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields};
@@ -15,6 +18,8 @@ pub struct Reading {
     pub renames: Vec<Rename>,
     /// Keeps every fault, not just the first [`BadRows::MAX_KEPT`](super::BadRows::MAX_KEPT).
     pub all_faults: bool,
+    /// Which of `renames` a file had a name for; noted while reading.
+    pub met: RefCell<BTreeSet<usize>>,
 }
 
 impl Reading {
@@ -40,7 +45,21 @@ impl Reading {
             return None;
         }
         let name = comparable(name);
-        self.renames.iter().find(|rename| comparable(&rename.from) == name).map(|rename| &*rename.to)
+        let found = self.renames.iter().position(|rename| comparable(&rename.from) == name)?;
+        self.met.borrow_mut().insert(found);
+        Some(&self.renames[found].to)
+    }
+
+    /// Checks, once all files are read, that each name that was said to stand for a field is in one of them.
+    ///
+    /// # Errors
+    /// When one is not: most likely it is misspelt.
+    pub fn check_renames_met(&self) -> Result<(), UnmetRename> {
+        let met = self.met.borrow();
+        match self.renames.iter().enumerate().find(|(at, _)| !met.contains(at)) {
+            Some((_, Rename { from, to })) => Err(UnmetRename { from: from.clone(), to: to.clone() }),
+            None => Ok(()),
+        }
     }
 }
 
@@ -57,6 +76,14 @@ pub struct Rename {
 #[derive(Debug, thiserror::Error)]
 #[error("--map '{from}={to}': there is no field `{to}`; `medfeed template conferences` prints the known ones")]
 pub struct UnknownField {
+    from: String,
+    to: String,
+}
+
+/// A name is said to stand for a field, and no file has it.
+#[derive(Debug, thiserror::Error)]
+#[error("--map '{from}={to}': no file has a column or field `{from}`; write the name as it stands there")]
+pub struct UnmetRename {
     from: String,
     to: String,
 }

@@ -256,6 +256,12 @@ fn text_tables() {
             Stored(&[r#"{"id":1,"name":"A","url":"https://a.org"}"#]),
         ),
         (
+            org,
+            "id,name,Website\n1,ESMO,https://esmo.org\n".into(),
+            "--map Web=url --ignore-unknown",
+            Refused("error: --map 'Web=url': no file has a column or field `Web`; write the name as it stands there"),
+        ),
+        (
             "organizations.jsonl",
             "{\"id\":1,\"name\":\"A\",\"x\":1}\n{\"id\":2,\"name\":\"B\",\"y\":1}\n".into(),
             "--ignore-unknown",
