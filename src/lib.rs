@@ -8,6 +8,8 @@
 //! - [`view`]: a license's view of a snapshot, the only door to records.
 //! - [`token`]: sync tokens and cursors.
 //! - [`query`]: lists, the feed, reference lists and exports of a view.
+//! - `bucket`: objects in an object store or a folder (feature `bucket`).
+//! - `replicate`: what an origin publishes into a bucket, and what its replicas read there (feature `bucket`).
 //! - [`contract`]: endpoints, parameters and error codes, declared once.
 //! - [`docs`]: the service's own documentation.
 //! - [`explorer`]: the page at `/` that shows what a license sees.
@@ -18,6 +20,8 @@
 //! - [`cli`]: the command line.
 
 pub mod api;
+#[cfg(feature = "bucket")]
+pub mod bucket;
 pub mod cli;
 pub mod contract;
 pub mod docs;
@@ -26,6 +30,8 @@ pub mod import;
 pub mod model;
 pub mod pull;
 pub mod query;
+#[cfg(feature = "bucket")]
+pub mod replicate;
 pub mod serve;
 pub mod store;
 pub mod token;

@@ -6,14 +6,16 @@ use std::path::{Path, PathBuf};
 use super::layers::all_sources;
 
 /// The rooms that each room of the store uses. What checks uses nothing of what it checks.
-const ROOMS: [(&str, &[&str]); 7] = [
+const ROOMS: [(&str, &[&str]); 9] = [
     ("error", &[]),
     ("panics", &["error"]),
     ("format", &["error"]),
+    ("pen", &["error", "format"]),
     ("read", &["error", "panics", "format"]),
-    ("file", &["error", "panics", "format", "read", "check"]),
-    ("write", &["error", "format", "read", "file"]),
+    ("file", &["error", "panics", "format", "pen", "read", "check"]),
+    ("write", &["error", "format", "pen", "read", "file"]),
     ("check", &["error", "panics", "format", "file"]),
+    ("replication", &["error", "panics", "format", "pen", "read", "file", "write", "check"]),
 ];
 
 /// A path such as `store::file`, from the root of the crate.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::caller::Caller;
 use super::deferred::{Outcome, Wait};
@@ -24,6 +24,8 @@ pub(super) struct Newer<'s> {
     pub source: &'s dyn SnapshotSource,
     /// The looks that had begun when the request came.
     pub looks: u64,
+    /// When the request came.
+    pub since: Instant,
 }
 
 /// A page of the change feed.
@@ -137,6 +139,11 @@ fn continues(
     }
 }
 
+/// Whether a token rests on what comes after all commits of a state.
+fn is_ahead(token: &SyncToken, snapshot: &Snapshot) -> bool {
+    token.scope_seq.max(token.position).max(token.witness.seq) > snapshot.commit().seq
+}
+
 /// The caller in a newer state, in which the token continues.
 fn catch_up(caller: &Caller, newer: &Newer<'_>, token: &SyncToken, resync: Option<Resync>) -> Result<Caller, Problem> {
     let license_id = caller.license.id;
@@ -144,16 +151,29 @@ fn catch_up(caller: &Caller, newer: &Newer<'_>, token: &SyncToken, resync: Optio
         let license = snapshot.find_license(license_id);
         license.is_some_and(|license| continues(snapshot, license, token, resync).unwrap_or(false))
     };
+    let accepted = |snapshot: Arc<Snapshot>| {
+        let license = snapshot.find_license(license_id).map(Arc::clone).filter(|_| accept(&snapshot));
+        license.map(|license| Caller { snapshot, license })
+    };
     let snapshot = newer.source.catch_up(newer.looks, &accept);
-    let license = snapshot.find_license(license_id).map(Arc::clone).filter(|_| accept(&snapshot));
-    let license = license.ok_or_else(|| {
-        let dataset = token.dataset;
-        Problem::new(
-            Code::ResyncRequired,
-            format!(
-                "The sync token is from before a change of the license, or from a state of the data that no longer exists. Load the export `/exports/{dataset}` anew and go on from its `X-Sync-Token`."
-            ),
-        )
-    })?;
-    Ok(Caller { snapshot, license })
+    let was_ahead = is_ahead(token, &snapshot);
+    if let Some(caller) = accepted(snapshot) {
+        return Ok(caller);
+    }
+    if was_ahead && let Some(snapshot) = newer.source.catch_up_with_origin(newer.since, &accept) {
+        // Another server of the same data gave it, so it is not lost.
+        let is_ahead = is_ahead(token, &snapshot);
+        match accepted(snapshot) {
+            Some(caller) => return Ok(caller),
+            None if is_ahead => return Err(Problem::ahead()),
+            None => {}
+        }
+    }
+    let dataset = token.dataset;
+    Err(Problem::new(
+        Code::ResyncRequired,
+        format!(
+            "The sync token is from before a change of the license, or from a state of the data that no longer exists. Load the export `/exports/{dataset}` anew and go on from its `X-Sync-Token`."
+        ),
+    ))
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use http::header::{ALLOW, CONNECTION, CONTENT_RANGE, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 
+use super::source::TooOld;
 pub use crate::contract::Code;
 use crate::contract::codes::{ALLOWED_METHODS, CHALLENGE, INVALID_TOKEN_CHALLENGE};
 use crate::contract::{BadRequest, ProblemBody};
@@ -84,6 +85,29 @@ impl Problem {
     /// Keys are taken at once, while commits may be held back: the license of one is not there yet.
     pub fn not_set_up() -> Problem {
         Problem::new(Code::Unavailable, "The license of this API key is being set up. Try again in a minute.")
+    }
+
+    /// 503, with the seconds to wait.
+    pub fn unavailable(retry_after_s: u64, detail: impl Into<String>) -> Problem {
+        Problem::new(Code::Unavailable, detail).with(RETRY_AFTER, retry_after_s.into())
+    }
+
+    /// The state that is here is a copy that may be too old to be shown, revoked keys in it too.
+    pub(super) fn too_old(TooOld { retry_after_s }: TooOld) -> Problem {
+        Problem::unavailable(
+            retry_after_s,
+            format!(
+                "This server has not heard of changes of the data for too long to answer from what it has. Try again in {retry_after_s} seconds."
+            ),
+        )
+    }
+
+    /// Another server gave a token of a state that this one does not have yet.
+    pub(super) fn ahead() -> Problem {
+        Problem::unavailable(
+            1,
+            "The sync token is of a newer state than this server has at the moment. Send the same request again in a second: the token stays valid.",
+        )
     }
 
     /// Ends the connection after the answer.

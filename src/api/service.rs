@@ -1,6 +1,6 @@
 //! From a request to its answer: the order of checks, and the one place where answers are finished.
 //!
-//! HTTP (400) → body (400) → route (404) → method (405) → key (401) → address (403) → rate (429) → dataset (403) →
+//! HTTP (400) → a state that is too old (503) → body (400) → route (404) → method (405) → key (401) → address (403) → rate (429) → dataset (403) →
 //! parameters (400) → token (400, 410) → record (404).
 //!
 //! An answer that is cached has passed all of them but key, address and rate, so it is looked up as soon as the key is known.
@@ -179,6 +179,7 @@ impl Service {
     }
 
     fn check_again(&self, asked: &mut Asked) -> Result<Passed, Problem> {
+        self.refuse_too_old()?;
         let key = auth::authenticate(&asked.request, &self.source.newest())?;
         asked.key = Some(Arc::clone(&key));
         auth::check_address(&asked.request, &key)?;
@@ -380,6 +381,9 @@ impl Service {
             asked.pattern = "(preflight)";
             return Ok(Checked::Preflight);
         }
+        if is_under_v1(request.path()) {
+            self.refuse_too_old()?;
+        }
         let reading = matches!(request.method, Method::GET | Method::HEAD);
         if request.has_body && reading {
             return Err(Problem::from(Code::InvalidRequest).closing());
@@ -423,6 +427,11 @@ impl Service {
         Ok(Checked::Passed(Passed { caller, route, looks }))
     }
 
+    /// Refuses to answer from a state that may be too old, keys included.
+    fn refuse_too_old(&self) -> Result<(), Problem> {
+        self.source.is_too_old().map_or(Ok(()), |too_old| Err(Problem::too_old(too_old)))
+    }
+
     /// The answer to a caller who passed, if it has to wait for no more than `patience`.
     fn make(&self, request: &Request, passed: &Passed, wants_gzip: bool, patience: Wait) -> Result<Outcome, Problem> {
         let Passed { caller, route, looks } = passed;
@@ -433,7 +442,7 @@ impl Service {
             Resource::List(dataset) => records::list(caller, dataset, query, gzip, patience),
             Resource::Record(dataset) => records::single(caller, dataset, route.value.parse().ok(), query, patience),
             Resource::Changes(dataset) => {
-                let newer = changes::Newer { source: self.source.as_ref(), looks: *looks };
+                let newer = changes::Newer { source: self.source.as_ref(), looks: *looks, since: request.at };
                 changes::changes(caller, &newer, dataset, query, gzip, patience)
             }
             Resource::TherapyAreas => reference::therapy_areas(caller, query, patience),

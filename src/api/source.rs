@@ -1,11 +1,19 @@
 //! Where the states that answers are made from come from.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::store::Snapshot;
 
 /// What is told that the newest or the published state is another one, until it returns false. It must not wait.
 pub type Listener = Box<dyn Fn() -> bool + Send + Sync>;
+
+/// Why no answer can be given from a state that is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooOld {
+    /// When it makes sense to ask again, in seconds.
+    pub retry_after_s: u64,
+}
 
 /// Where snapshots come from.
 pub trait SnapshotSource: Send + Sync {
@@ -20,6 +28,11 @@ pub trait SnapshotSource: Send + Sync {
         true
     }
 
+    /// Whether the states are those of another database that was not heard of for too long. It is asked with every request.
+    fn is_too_old(&self) -> Option<TooOld> {
+        None
+    }
+
     /// How many looks for newer commits have begun so far. Read when a request comes, for [`SnapshotSource::catch_up`].
     fn looks(&self) -> u64;
 
@@ -31,4 +44,13 @@ pub trait SnapshotSource: Send + Sync {
     ///
     /// It may wait, for the disk and for a large commit.
     fn catch_up(&self, looks: u64, accept: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot>;
+
+    /// Looks for newer commits where the database itself gets them from, for a token that is ahead of all states here. `since`
+    /// is when its request came: whoever waits shares a look that begins later. Returns what is published then; `None` where
+    /// commits are made in this very database, so that nothing can be ahead of it.
+    ///
+    /// It may wait, for two seconds at most.
+    fn catch_up_with_origin(&self, _since: Instant, _accept: &dyn Fn(&Snapshot) -> bool) -> Option<Arc<Snapshot>> {
+        None
+    }
 }

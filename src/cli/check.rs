@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use clap::Args;
 use serde::Serialize;
 
 use super::common::Common;
@@ -11,14 +12,28 @@ use crate::store::StoreError;
 use crate::store::check::{Report, check};
 use crate::store::panics;
 
-pub(super) fn run(common: &Common) -> anyhow::Result<ExitCode> {
+/// Arguments of `medfeed check`.
+#[derive(Debug, Args)]
+pub(super) struct CheckArgs {
+    #[cfg(feature = "bucket")]
+    #[command(flatten)]
+    from: super::follow::CheckFromArgs,
+}
+
+pub(super) fn run(common: &Common, args: &CheckArgs) -> anyhow::Result<ExitCode> {
+    #[cfg(feature = "bucket")]
+    if let Some(code) = args.from.check(common)? {
+        return Ok(code);
+    }
+    #[cfg(not(feature = "bucket"))]
+    let CheckArgs {} = args;
     #[derive(Serialize)]
     struct Checked {
         ok: bool,
         #[serde(flatten)]
         report: Report,
     }
-    let mut report = match panics::guard(|| common.open_writer()) {
+    let mut report = match panics::guard(|| common.open_for_check()) {
         Ok(mut writer) => check(&mut writer)?,
         Err(StoreError::Damaged { table, detail }) => Report::of_damage(table, detail),
         Err(error) => return Err(error.into()),

@@ -2,7 +2,8 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use clap::builder::FalseyValueParser;
@@ -12,6 +13,7 @@ use super::arguments::parse_duration;
 use super::output::{Output, counted, note};
 use crate::model::printable::Printable;
 use crate::store::file::links::resolve;
+use crate::store::replication::PublishedNote;
 use crate::store::{CLOCK_TOLERANCE_S, Edit, Follower, StoreError, Writer};
 
 /// The heading of common arguments in a command's help.
@@ -20,9 +22,16 @@ const HEADING: &str = "Common options";
 const DB: &str = "db";
 const JSON: &str = "json";
 const WAIT: &str = "wait";
+const PUBLISH_WAIT: &str = "publish-wait";
 
 /// The names of the common arguments.
-pub(super) const NAMES: [&str; 3] = [DB, JSON, WAIT];
+pub(super) const NAMES: [&str; 4] = [DB, JSON, WAIT, PUBLISH_WAIT];
+
+/// The exit code of a command that is done here, and that replicas do not know of yet.
+const NOT_PUBLISHED: u8 = 3;
+
+/// The time between two looks whether a commit is published.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// What the common arguments said.
 #[derive(Debug)]
@@ -30,6 +39,8 @@ pub(super) struct Common {
     pub db: PathBuf,
     pub json: bool,
     pub wait: Duration,
+    /// How long to wait until replicas can know of a commit; not given for commands that make none.
+    pub publish_wait: Option<Duration>,
 }
 
 /// The common argument of a command that serves the database.
@@ -59,6 +70,25 @@ pub(super) fn writes() -> [Arg; 3] {
     [db, json, wait.value_parser(parse_duration).help(help).help_heading(HEADING)]
 }
 
+/// The common arguments of a command that makes a commit.
+pub(super) fn commits() -> [Arg; 4] {
+    publishes("0s")
+}
+
+/// The common arguments of a command that takes access away, which is to be so at replicas too.
+pub(super) fn withdraws() -> [Arg; 4] {
+    publishes("30s")
+}
+
+fn publishes(default: &'static str) -> [Arg; 4] {
+    let [db, json, wait] = writes();
+    let publish_wait = Arg::new(PUBLISH_WAIT).long(PUBLISH_WAIT).env("MEDFEED_PUBLISH_WAIT").value_name("TIME");
+    let help = "How long to wait until a database that is published has the change in its bucket; 3 is the exit code if that \
+                takes longer";
+    let publish_wait = publish_wait.default_value(default).value_parser(parse_duration);
+    [db, json, wait, publish_wait.help(help).help_heading(HEADING)]
+}
+
 /// Refuses to write a file into a folder that is not there.
 pub(super) fn require_folder(file: &Path) -> anyhow::Result<()> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -78,7 +108,7 @@ pub(super) fn move_behind_command(program: &Command, arguments: Vec<OsString>) -
         let text = argument.to_string_lossy();
         let name = text.strip_prefix("--").map(|option| option.split_once('=').map_or(option, |(name, _)| name));
         match name {
-            Some(DB | WAIT) => {
+            Some(DB | WAIT | PUBLISH_WAIT) => {
                 let has_value = text.contains('=');
                 moved.push(argument);
                 moved.extend(if has_value { None } else { arguments.next() });
@@ -101,6 +131,14 @@ pub(super) fn move_behind_command(program: &Command, arguments: Vec<OsString>) -
     kept
 }
 
+fn note_late(url: &str) {
+    note(&format!(
+        "done here; replicas do not know it yet: it is not in {} so far. Look whether `medfeed publish` runs; \
+         `medfeed publish {0} --status` tells what waits",
+        Printable(url)
+    ));
+}
+
 impl Common {
     /// What the arguments of a command say; of those that it does not take, what has no effect.
     pub fn of(matches: &ArgMatches) -> Common {
@@ -111,7 +149,34 @@ impl Common {
             db: given(matches, DB).unwrap_or_default(),
             json: given(matches, JSON).unwrap_or_default(),
             wait: given(matches, WAIT).unwrap_or_default(),
+            publish_wait: given(matches, PUBLISH_WAIT),
         }
+    }
+
+    /// Waits until replicas can know of what was committed, where the database is published and the arguments say so. Returns
+    /// the exit code of a command that is done.
+    ///
+    /// # Errors
+    /// When the database, or the publisher's note beside it, cannot be read.
+    pub fn await_published(&self) -> Result<ExitCode, StoreError> {
+        let Some(time) = self.publish_wait.filter(|time| !time.is_zero()) else { return Ok(ExitCode::SUCCESS) };
+        let deadline = Instant::now() + time;
+        let mut committed = None;
+        while let Some(note) = PublishedNote::read(&self.db)? {
+            let seq = match committed {
+                Some(seq) => seq,
+                None => *committed.insert(self.open_follower()?.newest().commit().seq),
+            };
+            if note.seq >= seq && note.fenced.is_none() {
+                break;
+            }
+            if Instant::now() >= deadline {
+                note_late(&note.url);
+                return Ok(ExitCode::from(NOT_PUBLISHED));
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+        Ok(ExitCode::SUCCESS)
     }
 
     pub fn output(&self) -> Output {
@@ -125,6 +190,11 @@ impl Common {
 
     pub fn open_writer(&self) -> Result<Writer, StoreError> {
         Writer::open(&self.db, self.wait)
+    }
+
+    /// Opens the database, be it a replica, with the lock that nobody else writes under.
+    pub fn open_for_check(&self) -> Result<Writer, StoreError> {
+        Writer::open_any(&self.db, self.wait)
     }
 
     pub fn open_or_create_writer(&self) -> anyhow::Result<Writer> {

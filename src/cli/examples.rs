@@ -25,6 +25,8 @@ pub(super) const EXAMPLES: &[Examples] = &[
             "medfeed serve --listen 8090 --create",
             "medfeed serve --listen 0.0.0.0:8443 --tls-cert chain.pem --tls-key key.pem",
             "medfeed serve --public-url https://feed.example.org --trusted-proxy 127.0.0.1",
+            #[cfg(feature = "bucket")]
+            "medfeed serve --from s3://feed/prod --db replica.redb --seal-key seal.key",
         ],
     ),
     (
@@ -73,9 +75,34 @@ pub(super) const EXAMPLES: &[Examples] = &[
             "medfeed pull https://feed.example.org --to copy.sqlite --key-file key.txt --verify",
         ],
     ),
+    (
+        "publish",
+        &[
+            "medfeed publish s3://my-bucket/feed --seal-key seal.key",
+            "medfeed publish file:///srv/feed --once",
+            "medfeed publish s3://my-bucket/feed --status",
+        ],
+    ),
     ("log", &["medfeed log --limit 5", "medfeed log conferences 17"]),
-    ("check", &["medfeed check", "medfeed check --db backup.redb"]),
-    ("backup", &["medfeed backup backup.redb"]),
+    (
+        "check",
+        &[
+            "medfeed check",
+            "medfeed check --db backup.redb",
+            #[cfg(feature = "bucket")]
+            "medfeed check --from s3://feed/prod",
+        ],
+    ),
+    (
+        "backup",
+        &[
+            "medfeed backup backup.redb",
+            #[cfg(feature = "bucket")]
+            "medfeed backup backup.redb --from s3://feed/prod --at 2026-11-20T18:00:00Z",
+        ],
+    ),
+    #[cfg(feature = "bucket")]
+    ("promote", &["medfeed promote s3://feed/prod --db replica.redb"]),
     ("restore", &["medfeed restore backup.redb", "medfeed restore backup.redb --yes"]),
     ("compact", &["medfeed compact"]),
     (

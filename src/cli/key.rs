@@ -27,16 +27,16 @@ use crate::store::{Edit, StoreError};
 #[derive(Debug, Subcommand)]
 pub(super) enum KeyCommand {
     /// Make a key for a license; it is shown once
-    #[command(args = common::writes())]
+    #[command(args = common::commits())]
     Create(CreateArgs),
     /// Show all keys and whether they can be used
     #[command(args = common::reads())]
     List,
     /// Make a key unusable at once
-    #[command(args = common::writes())]
+    #[command(args = common::withdraws())]
     Revoke(RevokeArgs),
     /// Make a new key with another's settings, and let the other end
-    #[command(args = common::writes())]
+    #[command(args = common::withdraws())]
     Replace(ReplaceArgs),
 }
 

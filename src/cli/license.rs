@@ -24,7 +24,7 @@ use crate::store::{Snapshot, StoreError};
 #[derive(Debug, Subcommand)]
 pub(super) enum LicenseCommand {
     /// Make a license, or state the whole scope of one anew
-    #[command(args = common::writes())]
+    #[command(args = common::commits())]
     Set(SetArgs),
     /// Show all licenses
     #[command(args = common::reads())]
@@ -33,7 +33,7 @@ pub(super) enum LicenseCommand {
     #[command(args = common::reads())]
     Show(NameArgs),
     /// Remove a license and revoke its keys
-    #[command(args = common::writes())]
+    #[command(args = common::withdraws())]
     Remove(RemoveArgs),
     /// Tell why a record is, or is not, visible to a license
     #[command(args = common::reads())]

@@ -20,19 +20,23 @@ pub(super) struct ManArgs {
     folder: Option<PathBuf>,
 }
 
-const EXIT_STATUS: [(&str, &str); 3] = [
+const EXIT_STATUS: [(&str, &str); 5] = [
     ("0", "Done."),
     ("1", "Refused or failed, and nothing was changed; of a check: the database is damaged."),
     ("2", "The command line was wrong."),
+    ("3", "Done here, and replicas do not know it yet: it was not published in time."),
+    ("4", "Refused, since the database's place was taken by another one that is published."),
 ];
 
-const FILES: [(&str, &str); 4] = [
+const FILES: [(&str, &str); 6] = [
     (
         "medfeed.redb",
         "The database, unless --db or MEDFEED_DB names another. It holds licenses, hashes of keys, and the secret \
       of sync tokens: it is readable for its owner alone.",
     ),
     ("medfeed.redb.writer", "Who is writing to the database, while somebody is."),
+    ("medfeed.redb.published", "What `medfeed publish` has published; or who took the database's place."),
+    ("medfeed.redb.publisher", "The lock of `medfeed publish`, and by what it knows its own entries again."),
     ("medfeed.redb.usage-*", "When keys were last used, as servers saw it."),
     (
         ".medfeed-draft-*",

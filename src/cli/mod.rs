@@ -9,6 +9,8 @@ mod demo;
 mod examples;
 mod export;
 mod failure;
+#[cfg(feature = "bucket")]
+mod follow;
 mod habits;
 mod health;
 mod import;
@@ -20,6 +22,10 @@ mod log;
 mod manual;
 mod near;
 mod output;
+#[cfg(feature = "bucket")]
+mod promote;
+#[cfg(feature = "bucket")]
+mod publish;
 mod pull;
 mod read_args;
 mod replace;
@@ -63,7 +69,7 @@ enum Command {
     #[command(args = common::tells())]
     Health(health::HealthArgs),
     /// Bring curated files in: one run is one commit, all or nothing
-    #[command(args = common::writes())]
+    #[command(args = common::commits())]
     Import(import::ImportArgs),
     /// Look for what is most likely a mistake, in files or in the database; change nothing
     #[command(args = common::writes())]
@@ -87,6 +93,17 @@ enum Command {
     /// printed as it is applied, one line per entry: {"dataset": ..., "entry": ...}.
     #[command(args = common::tells())]
     Pull(Box<pull::PullArgs>),
+    /// Publish the database into a bucket, which any number of replicas follow
+    ///
+    /// Each commit becomes an entry of a log in the bucket, within a second or so. It goes on until it is stopped, and may be
+    /// killed at any moment: the next start goes on where the log ends. While the bucket cannot be reached, commits go on, and
+    /// are published when it can.
+    ///
+    /// Exit codes: 0 done; 1 failed; 2 usage; 3 the bucket cannot be reached for now (with --once); 4 another publisher took
+    /// over: what was committed here since is in this file alone, and commands that write to it are refused.
+    #[cfg(feature = "bucket")]
+    #[command(args = common::writes())]
+    Publish(Box<publish::PublishArgs>),
     /// Show a record, when it changed, and which licenses show it
     #[command(args = common::reads())]
     Show(show::ShowArgs),
@@ -95,16 +112,20 @@ enum Command {
     Log(log::LogArgs),
     /// Compare every index, hash and count of the database with its records
     #[command(args = common::writes())]
-    Check,
+    Check(check::CheckArgs),
     /// Write a consistent copy of the database, also while others read and write it
     #[command(args = common::reads())]
     Backup(replace::BackupArgs),
     /// Put a backup in the database's place; every older sync token gets 410
-    #[command(args = common::writes())]
+    #[command(args = common::commits())]
     Restore(replace::RestoreArgs),
     /// Rewrite the database at its smallest; sync tokens stay alive
     #[command(args = common::writes())]
     Compact,
+    /// Make a replica the database that others follow, when its origin is lost
+    #[cfg(feature = "bucket")]
+    #[command(args = common::reads())]
+    Promote(promote::PromoteArgs),
     /// Print a completion script for a shell
     Completions(completions::CompletionsArgs),
     /// Print the manual pages, or write them into a folder
@@ -146,8 +167,11 @@ impl Cli {
     }
 }
 
+/// The exit code of a command that may not write, since another publisher took over.
+const EXIT_FENCED: u8 = 4;
+
 /// Parses the arguments, runs the command, and returns the exit code: 0 for success, 1 for a failure that changed nothing, 2
-/// for wrong usage.
+/// for wrong usage, 4 where another publisher took over.
 pub fn run() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let (cli, common, command_name) = match Cli::parse_named(arguments.clone()) {
@@ -170,7 +194,10 @@ pub fn run() -> ExitCode {
     name_command(command_name);
     panics::tell_of_panics(tell_of_panic);
     let db = common.db.display();
-    let message = match panics::catch(|| run_command(&common, cli.command)) {
+    let mut code = ExitCode::FAILURE;
+    let message = match panics::catch(|| {
+        run_command(&common, cli.command).and_then(|code| and_published(&common, code))
+    }) {
         Ok(Ok(code)) => {
             // The command succeeded and printed its result.
             if let Some(damage) = panics::take_at_close() {
@@ -183,6 +210,10 @@ pub fn run() -> ExitCode {
             match error.downcast_ref() {
                 // The engine's errors do not name the file.
                 Some(StoreError::Damaged { .. } | StoreError::Engine(_)) => format!("{db}: {message}"),
+                Some(StoreError::Fenced { .. }) => {
+                    code = ExitCode::from(EXIT_FENCED);
+                    message
+                }
                 _ => message,
             }
         }
@@ -192,7 +223,12 @@ pub fn run() -> ExitCode {
         Err(Caught { message, .. }) => format!("this is a fault in medfeed, please report it: {message}"),
     };
     common.output().error(&message);
-    ExitCode::FAILURE
+    code
+}
+
+/// The exit code of a command that is done, once replicas can know of it too.
+fn and_published(common: &Common, code: ExitCode) -> anyhow::Result<ExitCode> {
+    if code == ExitCode::SUCCESS { Ok(common.await_published()?) } else { Ok(code) }
 }
 
 fn run_command(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
@@ -207,12 +243,16 @@ fn run_command(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
         Command::License(command) => license::run(common, command),
         Command::Key(command) => key::run(common, command),
         Command::Pull(args) => pull::run(common, *args),
+        #[cfg(feature = "bucket")]
+        Command::Publish(args) => publish::run(common, *args),
         Command::Show(args) => show::run(common, &args),
         Command::Log(args) => log::run(common, &args),
-        Command::Check => check::run(common),
+        Command::Check(args) => check::run(common, &args),
         Command::Backup(args) => replace::backup(common, &args),
         Command::Restore(args) => replace::restore(common, &args),
         Command::Compact => replace::compact(common),
+        #[cfg(feature = "bucket")]
+        Command::Promote(args) => promote::run(common, &args),
         Command::Completions(args) => completions::run(args, program()),
         Command::Man(args) => manual::run(&args, program()),
     }
@@ -283,7 +323,7 @@ mod tests {
         }
     }
 
-    /// Which common options each command takes: the letters of `--db`, `--json` and `--wait`.
+    /// Which common options each command takes.
     #[test]
     fn commands_take_the_common_options_that_they_heed() {
         fn collect(command: &clap::Command, path: &str, found: &mut Vec<String>) {
@@ -305,21 +345,24 @@ mod tests {
             "demo: ",
             "export: db json",
             "health: json",
-            "import: db json wait",
-            "key create: db json wait",
+            "import: db json wait publish-wait",
+            "key create: db json wait publish-wait",
             "key list: db json",
-            "key replace: db json wait",
-            "key revoke: db json wait",
+            "key replace: db json wait publish-wait",
+            "key revoke: db json wait publish-wait",
             "license explain: db json",
             "license list: db json",
-            "license remove: db json wait",
-            "license set: db json wait",
+            "license remove: db json wait publish-wait",
+            "license set: db json wait publish-wait",
             "license show: db json",
             "lint: db json wait",
             "log: db json",
             "man: ",
+            #[cfg(feature = "bucket")]
+            "promote: db json",
+            "publish: db json wait",
             "pull: json",
-            "restore: db json wait",
+            "restore: db json wait publish-wait",
             "serve: db",
             "show: db json",
             "template: json",

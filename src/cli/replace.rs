@@ -18,6 +18,9 @@ use crate::store::file::replace::{self, BackupReport, CompactReport, Differences
 pub(super) struct BackupArgs {
     /// Where the backup goes; an older backup there is replaced
     file: PathBuf,
+    #[cfg(feature = "bucket")]
+    #[command(flatten)]
+    from: super::follow::BackupFromArgs,
 }
 
 /// Arguments of `medfeed restore`.
@@ -37,9 +40,18 @@ pub(super) fn backup(common: &Common, args: &BackupArgs) -> anyhow::Result<ExitC
         #[serde(flatten)]
         report: BackupReport,
     }
-    let follower = common.open_follower()?;
-    require_folder(&args.file)?;
-    let report = replace::backup(&follower, &args.file)?;
+    #[cfg(feature = "bucket")]
+    let published = args.from.backup(&args.file)?;
+    #[cfg(not(feature = "bucket"))]
+    let published = None;
+    let report = match published {
+        Some(report) => report,
+        None => {
+            let follower = common.open_follower()?;
+            require_folder(&args.file)?;
+            replace::backup(&follower, &args.file)?
+        }
+    };
     let records: Vec<String> = report.records.iter().map(|(dataset, count)| format!("{count} {dataset}")).collect();
     let text = format!(
         "{}: {}, as of {}; {} bytes, checked.",

@@ -85,6 +85,9 @@ pub(super) struct ServeArgs {
     /// Make an empty database where there is none, so that the server can start before the first import
     #[arg(long, env = "MEDFEED_CREATE", value_parser = FalseyValueParser::new())]
     create: bool,
+    #[cfg(feature = "bucket")]
+    #[command(flatten)]
+    follow: super::follow::FollowArgs,
     #[command(flatten)]
     limits: LimitArgs,
     #[command(flatten)]
@@ -247,6 +250,8 @@ pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> 
     if args.create {
         create_if_missing(common)?;
     }
+    #[cfg(feature = "bucket")]
+    let replica = args.follow.open(common)?;
     let watcher = Watcher::open(&common.db, args.change_delay).map_err(|error| match error {
         StoreError::NotFound { path } => anyhow!(
             "there is no database at {}; create one with `medfeed import`, start with an empty one by --create, or name another with --db",
@@ -284,9 +289,14 @@ pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> 
             }
         };
         let _recording = usage.start()?;
+        #[cfg(feature = "bucket")]
+        let (upstream, _following) = replica.map(|replica| replica.start(&usage)).transpose()?.unzip();
+        #[cfg(not(feature = "bucket"))]
+        let upstream = None;
         let setup = Setup {
             listener: TcpListener::from_std(listener)?,
             watcher,
+            upstream,
             settings,
             proxies: TrustedProxies {
                 networks: args.trusted_proxy,

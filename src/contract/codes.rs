@@ -310,8 +310,10 @@ codes! {
         status: StatusCode::SERVICE_UNAVAILABLE,
         scope: Scope::Every,
         title: "The service cannot answer at present",
-        condition: "The service is up but has no data to answer from, or is about to stop.",
-        remedy: "Try again in a minute, with growing pauses. Sync tokens stay valid meanwhile.",
+        condition: "The service is up but has no data to answer from, or none that is new enough: it has not heard of \
+                    changes for too long, or the sync token is of a newer state than this server has; or it is about to stop.",
+        remedy: "Try again after as many seconds as `Retry-After` says, or in a minute without one, with growing pauses. \
+                 Sync tokens stay valid meanwhile.",
         request: "GET /v1/status",
         detail: "The data cannot be read at the moment. Try again in a minute.",
     }

@@ -8,6 +8,7 @@
 //! - [`curated`]: a row whose rules hold; [`conference`], [`journal`], [`mod@reference`] are the four kinds.
 //! - [`json`] and [`flat`]: the two shapes that a row takes outside.
 //! - [`license`] and [`key`]: who may see what, and what an answer rests on; [`network`]: from where.
+//! - [`replication`]: what an origin, its replicas and the bucket between them agree on.
 //! - [`fold`]: text folding for `q` and alphabetical order.
 //! - [`printable`]: texts from outside, made safe for a terminal.
 
@@ -26,6 +27,7 @@ pub mod network;
 pub mod number;
 pub mod printable;
 pub mod reference;
+pub mod replication;
 pub mod status;
 pub mod time;
 pub mod value;
@@ -42,5 +44,6 @@ pub use key::{ApiKey, KeyHash, KeyRecord};
 pub use license::{FeedId, License, LicenseId, Scope, Subscription, Witness};
 pub use number::Number;
 pub use reference::{Organization, OrganizationFields, ReferenceKind, References, Tag, TagFields};
+pub use replication::{DatabaseId, Head, RowDigest};
 pub use status::DateStatus;
 pub use time::Timestamp;

@@ -16,6 +16,7 @@ use super::log::LostLines;
 use super::metrics::Metrics;
 use super::server::{Limits, Server};
 use super::tls::Tls;
+use super::upstream::{ReplicaSource, Upstream};
 use super::usage::Usage;
 use super::watcher::Watcher;
 use crate::api::observe::Observer;
@@ -42,6 +43,8 @@ pub struct Setup {
     pub listener: TcpListener,
     /// The database.
     pub watcher: Arc<Watcher>,
+    /// Where the database's commits come from, if it is a replica.
+    pub upstream: Option<Arc<dyn Upstream>>,
     /// The settings of the API.
     pub settings: Settings,
     /// The proxies whose header names the caller's address.
@@ -69,8 +72,12 @@ pub async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> io::R
     let mut interrupt = signal(SignalKind::interrupt())?;
     let _watching = setup.watcher.start()?;
     tell_of_start(&setup)?;
-    let metrics = Arc::new(Metrics::new(setup.lost_lines, setup.usage.clone()));
-    let source: Arc<dyn SnapshotSource> = Arc::<Watcher>::clone(&setup.watcher);
+    let metrics = Arc::new(Metrics::new(setup.lost_lines, setup.usage.clone(), setup.upstream.clone()));
+    let watcher = Arc::clone(&setup.watcher);
+    let source: Arc<dyn SnapshotSource> = match &setup.upstream {
+        None => watcher,
+        Some(upstream) => Arc::new(ReplicaSource::new(watcher, Arc::clone(upstream))),
+    };
     let observer: Arc<dyn Observer> = Arc::<Metrics>::clone(&metrics);
     let service = Arc::new(Service::observed(setup.settings, source, observer));
     let (stop, stopping) = watch::channel(false);
@@ -79,6 +86,7 @@ pub async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> io::R
             metrics,
             watcher: Arc::clone(&setup.watcher),
             service: Arc::clone(&service),
+            upstream: setup.upstream,
             usage: setup.usage,
             limits: setup.limits,
             started_at: now(),
@@ -119,6 +127,7 @@ fn tell_of_start(setup: &Setup) -> io::Result<()> {
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         file = %setup.watcher.path().display(),
+        replica_of = setup.upstream.as_ref().map(|upstream| tracing::field::display(upstream.url())),
         conferences = state.dataset_state(Dataset::Conferences).records,
         journals = state.dataset_state(Dataset::Journals).records,
         licenses = state.list_licenses().len(),

@@ -15,6 +15,7 @@ use prometheus_client::registry::{Metric, Registry, Unit};
 
 use super::log::LostLines;
 use super::process::ProcessMetrics;
+use super::upstream::{Figures, Upstream};
 use super::usage::Usage;
 use super::watcher::Watcher;
 use crate::api::observe::{Answered, Cause, ConnectionLimit, GivenUp, Observer, RequestLog, WaitEnd};
@@ -83,7 +84,72 @@ pub struct Metrics {
     log_lines_lost: Counter,
     lost_lines: LostLines,
     usage: Option<Arc<Usage>>,
+    replica: Option<ReplicaMetrics>,
     process: ProcessMetrics,
+}
+
+/// What only a replica has.
+#[derive(Debug)]
+struct ReplicaMetrics {
+    upstream: Arc<dyn Upstream>,
+    slot: Unsigned,
+    seq: Unsigned,
+    stale: Unsigned,
+    silence: Unsigned,
+    applied: Counter,
+    loads: Counter,
+    digest_failures: Counter,
+    unusable_objects: Counter,
+    fit: Number,
+}
+
+impl ReplicaMetrics {
+    fn new(all: &mut Registrar, upstream: Arc<dyn Upstream>) -> ReplicaMetrics {
+        ReplicaMetrics {
+            upstream,
+            slot: all.add("replica_slot", "The last entry of the origin's log that was applied"),
+            seq: all.add("replica_seq", "The last seq after it"),
+            stale: all.add_in(
+                Unit::Seconds,
+                "replica_stale",
+                "Time since the end of the origin's log was seen, or since the start",
+                Gauge::default(),
+            ),
+            silence: all.add_in(
+                Unit::Seconds,
+                "replica_publisher_silence",
+                "Time since the publisher's last sign of life that came here, or since the start",
+                Gauge::default(),
+            ),
+            applied: all.add("replica_entries_applied", "Entries of the origin's log that were applied"),
+            loads: all.add("replica_loads", "Whole states that were loaded"),
+            digest_failures: all.add("replica_digest_failures", "How often the rows were not the origin's"),
+            unusable_objects: all.add(
+                "replica_unusable_objects",
+                "Looks at the bucket that met an object which is damaged, or not in its place",
+            ),
+            fit: all.add("replica_fit", "1 while what the replica has is new enough to be served; 0 means 503"),
+        }
+    }
+
+    fn update(&self) {
+        let Figures { slot, seq, stale_s, silence_s, applied, loads, digest_failures, unusable_objects } =
+            self.upstream.figures();
+        self.slot.set(slot);
+        self.seq.set(seq);
+        self.stale.set(stale_s);
+        self.silence.set(silence_s);
+        let counters = [
+            (&self.applied, applied),
+            (&self.loads, loads),
+            (&self.digest_failures, digest_failures),
+            (&self.unusable_objects, unusable_objects),
+        ];
+        for (counter, count) in counters {
+            counter.inner().store(count, Ordering::Relaxed);
+        }
+        self.fit.set(i64::from(self.upstream.is_fit()));
+    }
 }
 
 fn new_duration_histogram() -> Histogram {
@@ -111,7 +177,7 @@ impl Registrar {
 
 impl Metrics {
     /// Metrics that are all zero.
-    pub fn new(lost_lines: LostLines, usage: Option<Arc<Usage>>) -> Metrics {
+    pub fn new(lost_lines: LostLines, usage: Option<Arc<Usage>>, upstream: Option<Arc<dyn Upstream>>) -> Metrics {
         let mut all = Registrar(Registry::with_prefix("medfeed"));
         let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         all.0.register("build", "The program that serves", version);
@@ -194,6 +260,7 @@ impl Metrics {
             answer_cache_entries: all.add("answer_cache_entries", "Finished answers that are kept in memory"),
             lost_lines,
             usage,
+            replica: upstream.map(|upstream| ReplicaMetrics::new(&mut all, upstream)),
             process: ProcessMetrics::new(),
             registry: all.0,
         };
@@ -257,6 +324,7 @@ impl Metrics {
         self.answer_cache_bytes.set(bytes);
         self.log_lines_lost.inner().store(self.lost_lines.count(), Ordering::Relaxed);
         self.update_feeds(&watcher.newest());
+        self.replica.iter().for_each(ReplicaMetrics::update);
         self.process.update();
         let mut text = String::new();
         // Writing to a string cannot fail.

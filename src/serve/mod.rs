@@ -2,6 +2,7 @@
 //!
 //! In reading order:
 //! - [`watcher`]: the newest state of the database, taken over while it is served; [`background`]: its threads.
+//! - [`upstream`]: a database that is a replica; `following`: the thread that follows its origin (feature `bucket`).
 //! - [`waiting`]: answers that have to wait; [`held`]: those that their callers want held back until there is news.
 //! - [`connection`]: one connection, from its bytes to the API and back.
 //! - [`address`]: whose request it is, behind trusted proxies.
@@ -19,6 +20,8 @@ pub mod admin;
 pub mod assembly;
 pub mod background;
 pub mod connection;
+#[cfg(feature = "bucket")]
+pub mod following;
 pub mod guard;
 pub mod health;
 pub mod held;
@@ -33,6 +36,7 @@ pub mod refusal;
 pub mod server;
 pub mod state;
 pub mod tls;
+pub mod upstream;
 pub mod usage;
 pub mod waiting;
 pub mod watcher;

@@ -9,15 +9,20 @@ use serde::Serialize;
 
 use crate::model::time::now;
 use crate::model::{
-    ConferenceFields, Dataset, FeedId, JournalFields, KeyRecord, License, RecordFields, ReferenceKind, References, json,
+    ConferenceFields, Dataset, FeedId, Head, JournalFields, KeyRecord, License, RecordFields, ReferenceKind,
+    References, json,
 };
 use crate::store::StoreError;
 use crate::store::file::open::Writer;
 use crate::store::format::codec::{
     CLOCK_TOLERANCE_S, CommitRow, RecordRow, TableCounts, expect_count, hash, unseal, unseal_commit,
 };
+use crate::store::format::digest::digest_of;
 use crate::store::format::feed::{FeedEntry, FeedHead};
-use crate::store::format::rows::{load_references, load_rows};
+use crate::store::format::outbox::{next_header, read_changes};
+use crate::store::format::publish::kept_digest;
+use crate::store::format::replica::find_mark;
+use crate::store::format::rows::{if_there, load_references, load_rows};
 use crate::store::format::tables::{self, TOMBSTONE};
 use crate::store::panics;
 use crate::store::panics::guard;
@@ -152,6 +157,37 @@ fn check_rows(transaction: &ReadTransaction, report: &mut Report) {
     });
     report.step("keys", |report| check_owners(transaction, &licenses, report));
     report.step("commits", |report| check_counts(transaction, &last.counts, report));
+    report.step("meta", |report| check_digest(transaction, last.head, report));
+    report.step("outbox", |report| check_outbox(transaction, report));
+}
+
+/// Checks that all rows add up to the digest that a published database keeps, and a replica.
+fn check_digest(transaction: &ReadTransaction, head: Head, report: &mut Report) -> Result<(), StoreError> {
+    // If a program wrote last that knows no digests, there is none of this state.
+    let kept = kept_digest(&transaction.open_table(tables::META)?)?.filter(|kept| kept.head == head);
+    let mark = find_mark(transaction)?;
+    let expected = [("meta", kept.map(|kept| kept.digest)), ("replica", mark.map(|mark| mark.digest))];
+    if expected.iter().all(|(_, digest)| digest.is_none()) {
+        return Ok(());
+    }
+    let found = digest_of(transaction)?;
+    for (table, digest) in expected {
+        report.expect(digest.is_none_or(|digest| digest == found), table, || {
+            "the rows of all tables do not add up to the digest kept of them".to_owned()
+        });
+    }
+    Ok(())
+}
+
+/// Checks that the changes that wait are what was written.
+fn check_outbox(transaction: &ReadTransaction, report: &mut Report) -> Result<(), StoreError> {
+    let Some(outbox) = if_there(transaction.open_table(tables::OUTBOX))? else { return Ok(()) };
+    let mut last = 0;
+    while let Some(header) = next_header(&outbox, last)? {
+        report.note("outbox", read_changes(&outbox, &header));
+        last = header.last_seq;
+    }
+    Ok(())
 }
 
 /// Checks that names of organizations are unique, and so are tags by type and name.
@@ -172,6 +208,7 @@ fn check_labels(references: &References, report: &mut Report) {
 #[derive(Default)]
 struct LastCommit {
     seq: u64,
+    head: Head,
     records: [u64; 2],
     counts: TableCounts,
 }
@@ -190,7 +227,7 @@ fn check_commits(transaction: &ReadTransaction, report: &mut Report) -> LastComm
                 last.seq = seq;
                 continue;
             };
-            let CommitRow { time, first_seq, records, counts, .. } = row;
+            let CommitRow { time, first_seq, records, counts, lineage, .. } = row;
             report.expect(first_seq == last.seq + 1, "commits", || {
                 format!("the commit {first_seq}..={seq} does not follow seq {}", last.seq)
             });
@@ -198,7 +235,7 @@ fn check_commits(transaction: &ReadTransaction, report: &mut Report) -> LastComm
                 format!("the commit at seq {seq} is earlier than the one before it")
             });
             last_time = Some(time);
-            last = LastCommit { seq, records, counts };
+            last = LastCommit { seq, head: Head { seq, lineage }, records, counts };
         }
         Ok(())
     })();

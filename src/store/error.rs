@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::model::printable::Printable;
+
 /// A failure of the store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -83,6 +85,38 @@ pub enum StoreError {
         /// The backup.
         path: PathBuf,
         /// What is wrong with it, and in which table.
+        reason: String,
+    },
+    /// The file follows another database, and only its follower may write to it.
+    #[error("{} is a replica of {}; change the database that it follows, or make it one of its own with `medfeed promote`", path.display(), Printable(url))]
+    IsReplica {
+        /// The file.
+        path: PathBuf,
+        /// Where it follows its origin.
+        url: String,
+    },
+    /// The file is no replica.
+    #[error("{} is a database of its own and no replica; name another file with --db", path.display())]
+    NotAReplica {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Another database took this one's place.
+    #[error("{} is no longer published from here: {}; write there. What was committed here since is in this file alone (`medfeed export`). To use it as a database of its own, remove {}", path.display(), Printable(by), note.display())]
+    Fenced {
+        /// The file.
+        path: PathBuf,
+        /// Who took over, and when.
+        by: String,
+        /// The publisher's note that says so.
+        note: PathBuf,
+    },
+    /// The publisher's note cannot be understood.
+    #[error("{} cannot be understood ({reason}); move it away, and `medfeed publish` writes it anew", path.display())]
+    BadNote {
+        /// The note.
+        path: PathBuf,
+        /// What is wrong with it.
         reason: String,
     },
     /// A license that does not exist.

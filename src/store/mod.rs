@@ -3,8 +3,9 @@
 //! Only this module names redb. In reading order:
 //! - [`mod@format`]: the page that describes the file.
 //! - [`mod@file`]: who may touch the file, and when.
-//! - [`mod@write`]: what a commit does.
+//! - `pen`: the way to write a row; [`mod@write`]: what a commit does.
 //! - [`read`]: what an answer may ask.
+//! - [`replication`]: what commits changed, for other files that follow.
 //! - [`check`]: every index, hash and count compared with the records, without the code that it checks.
 //! - [`error`]: what can go wrong; [`panics`] of the engine on damaged files.
 
@@ -13,7 +14,9 @@ pub mod error;
 pub mod file;
 pub mod format;
 pub mod panics;
+mod pen;
 pub mod read;
+pub mod replication;
 pub mod write;
 
 pub use error::StoreError;

@@ -1,7 +1,7 @@
 //! The real program: its file, its sockets, its signals.
 //!
-//! In reading order: `site` (a folder with a database, and commands on it), `client` (a small HTTP client), then the
-//! tests, one file per theme.
+//! In reading order: `site` (a folder with a database, and commands on it), `client` (a small HTTP client), `s3` (an object
+//! store), then the tests, one file per theme.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "what goes wrong in a test is told by a panic")]
 
@@ -9,6 +9,8 @@ mod answer_memory;
 mod backups;
 mod bounds;
 mod browsers;
+#[cfg(feature = "bucket")]
+mod buckets;
 mod caches;
 pub mod client;
 mod commands;
@@ -34,8 +36,16 @@ mod monitoring;
 mod monitoring_files;
 mod news;
 mod operators_page;
+#[cfg(feature = "bucket")]
+pub mod origin;
 mod postgres_server;
 mod proxies;
+#[cfg(feature = "bucket")]
+pub mod published;
+#[cfg(feature = "bucket")]
+mod publishing;
+#[cfg(feature = "bucket")]
+mod publishing_faults;
 mod pull;
 mod pull_accidents;
 mod pull_folder;
@@ -49,9 +59,16 @@ mod races;
 mod readers;
 mod real_lists;
 mod relay;
+mod replica_files;
+#[cfg(feature = "bucket")]
+mod replica_troubles;
+#[cfg(feature = "bucket")]
+mod replicas;
 mod restarts;
 mod restores;
 mod resuming;
+#[cfg(feature = "bucket")]
+pub mod s3;
 mod secrets;
 mod serving;
 mod shell_example;

@@ -11,6 +11,7 @@ mod edits;
 mod feeds;
 mod folding;
 mod lists;
+mod replicas;
 mod resync;
 mod round_trips;
 mod soundness;

@@ -2,6 +2,7 @@
 
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -111,7 +112,7 @@ impl System {
     pub fn restart(&mut self) {
         self.service = None;
         self.writer = None;
-        let path = self.folder.path().join("feed.redb");
+        let path = self.path();
         let writer = Writer::open_or_create(&path, Duration::ZERO).expect("the database opens");
         // A new one takes its name with its first commit, even an empty one.
         writer.begin().and_then(medfeed::store::Edit::commit).expect("an empty commit");
@@ -121,7 +122,13 @@ impl System {
         self.writer = Some(writer);
     }
 
-    fn writer(&self) -> &Writer {
+    /// The path of the file.
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().join("feed.redb")
+    }
+
+    /// Who writes to it.
+    pub fn writer(&self) -> &Writer {
         self.writer.as_ref().expect("an open database")
     }
 
@@ -143,13 +150,7 @@ impl System {
     /// States the scope of a license; makes it, with a key, if it is not there yet.
     pub fn set_license(&mut self, license: usize, scope: &Scope) {
         let name = format!("license {license}");
-        let texts = |set: &std::collections::BTreeSet<&str>| set.iter().map(|text| (*text).to_owned()).collect();
-        let real = RealScope {
-            datasets: scope.datasets.clone(),
-            therapy_areas: scope.areas.as_ref().map(texts),
-            countries: scope.countries.as_ref().map(texts),
-            years: scope.years.clone(),
-        };
+        let real = real_scope(scope);
         let is_new = license == self.keys.len();
         let mut edit = self.writer().begin().expect("a transaction");
         edit.set_license(&name, real, is_new.then_some(1_000_000_000)).expect("the license is taken");
@@ -214,6 +215,17 @@ impl System {
         let counts: Vec<u64> = Dataset::ALL.iter().map(|dataset| report.records[dataset]).collect();
         let modelled = self.world.records.iter().map(|records| records.len() as u64);
         assert_eq!(counts, modelled.collect::<Vec<_>>(), "the records checked");
+    }
+}
+
+/// A scope as the store has it.
+pub fn real_scope(scope: &Scope) -> RealScope {
+    let texts = |set: &std::collections::BTreeSet<&str>| set.iter().map(|text| (*text).to_owned()).collect();
+    RealScope {
+        datasets: scope.datasets.clone(),
+        therapy_areas: scope.areas.as_ref().map(texts),
+        countries: scope.countries.as_ref().map(texts),
+        years: scope.years.clone(),
     }
 }
 

@@ -64,6 +64,7 @@ pub(super) fn run(common: &Common, args: DemoArgs) -> anyhow::Result<ExitCode> {
         let setup = Setup {
             listener,
             watcher,
+            upstream: None,
             settings,
             proxies: TrustedProxies::default(),
             tls: None,

@@ -121,7 +121,7 @@ struct Page {
     version: &'static str,
     file: String,
     public_url: String,
-    state: &'static str,
+    state: String,
     is_well: bool,
     made: When,
     started: When,
@@ -153,8 +153,8 @@ pub fn render(subject: &Subject) -> Result<String, PageError> {
     let is_held_back = newest.commit() != published.commit();
     let state = match subject.unready() {
         Some(reason) => reason,
-        None if is_held_back => "ready; a newer commit waits for the change delay",
-        None => "ready",
+        None if is_held_back => "ready; a newer commit waits for the change delay".to_owned(),
+        None => "ready".to_owned(),
     };
     let uses = subject.usage.as_ref().map(|usage| usage.all()).unwrap_or_default();
     let usable = |key: &KeyRecord| key.status_after(now, newest.commit().time).is_usable();

@@ -8,6 +8,7 @@ use crate::api::Service;
 use crate::model::Timestamp;
 use crate::serve::metrics::Metrics;
 use crate::serve::server::Limits;
+use crate::serve::upstream::Upstream;
 use crate::serve::usage::Usage;
 use crate::serve::watcher::Watcher;
 
@@ -18,6 +19,8 @@ pub struct Subject {
     pub metrics: Arc<Metrics>,
     /// The watched database.
     pub watcher: Arc<Watcher>,
+    /// Where the database's commits come from, if it is a replica.
+    pub upstream: Option<Arc<dyn Upstream>>,
     /// The API.
     pub service: Arc<Service>,
     /// The record of key usage.
@@ -32,10 +35,13 @@ pub struct Subject {
 
 impl Subject {
     /// Why the server should get no new callers.
-    pub fn unready(&self) -> Option<&'static str> {
+    pub fn unready(&self) -> Option<String> {
         if *self.stopping.borrow() {
-            return Some("the server is stopping");
+            return Some("the server is stopping".to_owned());
         }
-        (!self.watcher.is_followed()).then_some("the database file cannot be followed; the last state is served")
+        if !self.watcher.is_followed() {
+            return Some("the database file cannot be followed; the last state is served".to_owned());
+        }
+        self.upstream.as_ref().and_then(|upstream| upstream.trouble())
     }
 }

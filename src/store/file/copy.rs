@@ -4,17 +4,34 @@ use std::borrow::Borrow;
 use std::ops::Bound;
 use std::path::Path;
 
-use redb::{Key, ReadTransaction, ReadableTable, TableDefinition, Value, WriteTransaction};
+use redb::{Key, ReadTransaction, ReadableTable, TableDefinition, TableHandle, Value, WriteTransaction};
 
 use crate::store::StoreError;
 use crate::store::check::check;
 use crate::store::file::open::{Writer, fill_new};
-use crate::store::format::tables::{self, EachTable};
+use crate::store::format::rows::if_there;
+use crate::store::format::tables::{self, EachTable, Stored};
 use crate::store::panics;
 
+/// What becomes of rows that are the file's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::store) enum Local {
+    /// They are copied: the copy takes the file's place.
+    Copied,
+    /// They are left out: the copy is a database like any other.
+    Left,
+}
+
 /// Copies all rows of a transaction to an empty file, and checks the copy.
-pub(in crate::store) fn copy_checked(from: &ReadTransaction, to: &Path) -> Result<(), StoreError> {
-    fill_new(to, |to| tables::for_each_table(&mut Copy { from, to }))?;
+pub(in crate::store) fn copy_checked(from: &ReadTransaction, to: &Path, local: Local) -> Result<(), StoreError> {
+    fill_new(to, |to| {
+        let mut copy = Copy { from, to, local };
+        tables::for_each_table(&mut copy)?;
+        if local == Local::Copied && if_there(from.open_table(tables::OUTBOX))?.is_some() {
+            copy.table(tables::OUTBOX)?;
+        }
+        Ok(())
+    })?;
     check_file(to)
 }
 
@@ -32,20 +49,28 @@ pub(in crate::store) fn check_file(path: &Path) -> Result<(), StoreError> {
 struct Copy<'t> {
     from: &'t ReadTransaction,
     to: &'t WriteTransaction,
+    local: Local,
 }
 
 impl EachTable for Copy<'_> {
+    type Error = StoreError;
+
     fn table<K, V>(&mut self, definition: TableDefinition<'static, K, V>) -> Result<(), StoreError>
     where
-        K: Key + 'static,
-        V: Value + 'static,
+        K: Key + Stored + 'static,
+        V: Value + Stored + 'static,
         for<'a> K::SelfType<'a>: Borrow<K::SelfType<'a>>,
     {
+        let code = tables::code_of(definition.name());
         let source = self.from.open_table(definition)?;
         let mut target = self.to.open_table(definition)?;
         let mut cursor = target.upper_bound_mut(Bound::<K::SelfType<'_>>::Unbounded)?;
         for entry in source.iter()? {
             let (key, value) = entry?;
+            let is_local = code.is_some_and(|code| tables::is_local(code, K::as_bytes(&key.value()).as_ref()));
+            if is_local && self.local == Local::Left {
+                continue;
+            }
             cursor.insert_before(key.value(), value.value())?;
         }
         Ok(cursor.close()?)

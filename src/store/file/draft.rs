@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::ops::Bound;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 
 use redb::backends::FileBackend;
@@ -81,6 +81,18 @@ impl Draft {
     /// A path by which this process can open the file again.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Gives it the owner and the permissions of a file.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn take_owner_of(&self, other: &Path) -> io::Result<()> {
+        let (found, own) = (fs::metadata(other)?, self.file.metadata()?);
+        if (own.uid(), own.gid()) != (found.uid(), found.gid()) {
+            fchown(&self.file, Some(found.uid()), Some(found.gid()))?;
+        }
+        self.file.set_permissions(found.permissions())
     }
 
     /// Takes the target's name in one step, replacing a file of that name. The content is made durable before, the name

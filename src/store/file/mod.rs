@@ -2,12 +2,15 @@
 //!
 //! - [`open`]: opening for reading and writing, waiting for another writer, repair after a killed one.
 //! - [`links`]: the file that a path leads to; [`draft`]: files without a name until they are complete; [`writer_note`]: who
-//!   is writing.
+//!   is writing; [`published_note`]: what is published.
+//! - [`publish`]: making a database one that is published.
 //! - [`replace`]: backup, restore and compaction; `copy` writes a database anew, row by row.
 
 mod copy;
 pub mod draft;
 pub mod links;
 pub mod open;
+pub mod publish;
+pub mod published_note;
 pub mod replace;
 pub mod writer_note;

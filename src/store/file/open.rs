@@ -17,7 +17,8 @@ use redb::{
 use crate::store::file::draft::{self, Draft};
 use crate::store::file::links::{folder_of, resolve};
 use crate::store::file::writer_note::WriterNote;
-use crate::store::format::tables::{self, EachTable, META, META_SCHEMA, META_SECRET, SCHEMA};
+use crate::store::format::replica::{ReplicaMark, find_mark};
+use crate::store::format::tables::{self, EachTable, META, META_SCHEMA, META_SECRET, SCHEMA, Stored};
 use crate::store::panics;
 use crate::store::{Snapshot, StoreError};
 
@@ -165,12 +166,46 @@ impl Writer {
     ///
     /// # Errors
     /// [`StoreError::NotFound`], [`StoreError::Busy`] after the wait, [`StoreError::NewerSchema`] with the file
-    /// untouched, and what the file system says.
+    /// untouched, [`StoreError::IsReplica`], and what the file system says.
     pub fn open(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
+        let writer = Writer::open_any(path, wait)?;
+        match writer.replica_mark()? {
+            None => Ok(writer),
+            Some(mark) => Err(StoreError::IsReplica { path: writer.path(), url: mark.url }),
+        }
+    }
+
+    /// Opens an existing database as [`Writer::open`] does, replicas too: for what holds the lock and changes no row.
+    ///
+    /// # Errors
+    /// As [`Writer::open`].
+    pub fn open_any(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
         let path = resolve(path);
         let writer = Writer::open_file(&path, wait)?;
         draft::sweep(&path);
         Ok(Writer { _note: Some(WriterNote::leave(&path)), ..writer })
+    }
+
+    /// The mark that makes the file a replica.
+    pub(in crate::store) fn replica_mark(&self) -> Result<Option<ReplicaMark>, StoreError> {
+        find_mark(&self.begin_read()?)
+    }
+
+    /// The path of the file.
+    pub(in crate::store) fn path(&self) -> PathBuf {
+        self.lock_location().path().to_owned()
+    }
+
+    /// The size of the file.
+    pub(in crate::store) fn file_bytes(&self) -> Result<u64, StoreError> {
+        let path = self.path();
+        std::fs::metadata(&path).map(|found| found.len()).map_err(|error| io_error(&path, error))
+    }
+
+    /// Tells the name that its file took.
+    pub(in crate::store) fn name_taken(self, path: &Path) -> Writer {
+        let location = Mutex::new(Location::Named(path.to_owned()));
+        Writer { location, _note: Some(WriterNote::leave(path)), ..self }
     }
 
     /// Opens a draft, which no other process opens.
@@ -325,10 +360,12 @@ fn create_draft(path: &Path) -> Result<Draft, StoreError> {
 struct Create<'t>(&'t WriteTransaction);
 
 impl EachTable for Create<'_> {
+    type Error = StoreError;
+
     fn table<K, V>(&mut self, definition: TableDefinition<'static, K, V>) -> Result<(), StoreError>
     where
-        K: Key + 'static,
-        V: Value + 'static,
+        K: Key + Stored + 'static,
+        V: Value + Stored + 'static,
         for<'a> K::SelfType<'a>: Borrow<K::SelfType<'a>>,
     {
         self.0.open_table(definition)?;
@@ -341,12 +378,19 @@ pub(in crate::store) fn fill_new(
     path: &Path,
     fill: impl FnOnce(&WriteTransaction) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
-    let file = OpenOptions::new().read(true).write(true).open(path).map_err(|error| io_error(path, error))?;
-    let database = builder(WRITER_CACHE_BYTES).create_file(file).map_err(|error| open_error(path, error))?;
-    let mut transaction = database.begin_write()?;
-    transaction.set_quick_repair(true);
+    let writer = create_writer(path)?;
+    let transaction = writer.begin_raw()?;
     fill(&transaction)?;
     Ok(transaction.commit()?)
+}
+
+/// Creates a database without tables in an empty file.
+pub(in crate::store) fn create_writer(path: &Path) -> Result<Writer, StoreError> {
+    let file = OpenOptions::new().read(true).write(true).open(path).map_err(|error| io_error(path, error))?;
+    let identity = Identity::of_file(&file).map_err(|error| io_error(path, error))?;
+    let database = builder(WRITER_CACHE_BYTES).create_file(file).map_err(|error| open_error(path, error))?;
+    let location = Mutex::new(Location::Named(path.to_owned()));
+    Ok(Writer { database: Engine::new(database), identity, location, _note: None })
 }
 
 /// An empty draft of a file.

@@ -6,26 +6,29 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::ops::Bound;
-use std::os::unix::fs::{MetadataExt, fchown};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use redb::backends::FileBackend;
-use redb::{ReadTransaction, ReadableTable, StorageBackend, WriteTransaction};
+use redb::{ReadTransaction, ReadableTable, StorageBackend};
 use serde::Serialize;
 
 use crate::model::time::now;
 use crate::model::{Dataset, KeyRecord, License, Timestamp};
 use crate::store::StoreError;
-use crate::store::file::copy::{check_file, copy_checked};
+use crate::store::file::copy::{Local, check_file, copy_checked};
 use crate::store::file::draft::{self, Draft};
 use crate::store::file::links::{refuse_other_names, resolve};
 use crate::store::file::open::{Follower, Writer, new_draft};
+use crate::store::file::publish::{KeptOrigin, forget_local};
+use crate::store::file::published_note::PublishedNote;
 use crate::store::format::codec::{CommitRow, seal, unseal, unseal_commit};
 use crate::store::format::rows::load_rows;
 use crate::store::format::tables;
 use crate::store::panics;
 use crate::store::panics::guard;
+use crate::store::pen::Pen;
 use crate::store::read::snapshot::{Snapshot, last_commit};
 
 /// The bytes that redb's writers lock, far beyond any file's end (its design document, "Lock bytes"). Used for files that
@@ -49,13 +52,21 @@ pub struct BackupReport {
 /// When the database cannot be read, the copy is damaged (damaged rows are copied as they are), or the target is the database
 /// itself or a file that is no backup.
 pub fn backup(follower: &Follower, target: &Path) -> Result<BackupReport, StoreError> {
+    write_backup(follower.path(), &follower.begin_read()?, target)
+}
+
+/// Writes a backup of the state that a transaction of a file sees.
+pub(in crate::store) fn write_backup(
+    file: &Path,
+    transaction: &ReadTransaction,
+    target: &Path,
+) -> Result<BackupReport, StoreError> {
     let target = &resolve(target);
-    refuse_as_target(follower.path(), target)?;
+    refuse_as_target(file, target)?;
     draft::sweep(target);
     let draft = new_draft(target)?;
-    let transaction = follower.begin_read()?;
-    let snapshot = Snapshot::open(&transaction)?;
-    copy_checked(&transaction, draft.path())?;
+    let snapshot = Snapshot::open(transaction)?;
+    copy_checked(transaction, draft.path(), Local::Left)?;
     let commit = snapshot.commit();
     let report = BackupReport {
         records: Dataset::ALL.into_iter().map(|of| (of, snapshot.dataset_state(of).records)).collect(),
@@ -99,7 +110,7 @@ pub fn compact(path: &Path, wait: Duration) -> Result<CompactReport, StoreError>
     refuse_other_names(path)?;
     let bytes_before = size(path)?;
     let draft = new_draft(path)?;
-    copy_checked(&writer.begin_read()?, draft.path())?;
+    copy_checked(&writer.begin_read()?, draft.path(), Local::Copied)?;
     let bytes_after = size(draft.path())?;
     take_owner(path, &draft)?;
     writer.check_in_place()?;
@@ -162,6 +173,8 @@ struct Kept {
     committed: Timestamp,
     keys: BTreeMap<[u8; 32], KeyRecord>,
     licenses: Vec<License>,
+    /// What replicas know it by, if it is published.
+    origin: Option<KeptOrigin>,
 }
 
 impl Restoration {
@@ -188,10 +201,17 @@ impl Restoration {
         let (lock, kept) = Restoration::lock_old(target, wait, &mut differences)?;
         let writer = Writer::open_draft(draft.path())?;
         compare(&writer.begin_read()?, &kept, &mut differences)?;
-        let transaction = writer.begin_raw()?;
-        renew_lineages(&transaction)?;
-        keep_revocations(&transaction, &kept)?;
-        transaction.commit()?;
+        let pen = Pen::new(writer.begin_raw()?);
+        renew_lineages(&pen)?;
+        keep_revocations(&pen, &kept)?;
+        forget_local(&pen)?;
+        if let Some(origin) = &kept.origin {
+            origin.put(&pen, kept.committed)?;
+        }
+        pen.commit()?;
+        if kept.origin.is_some() {
+            writer.mark_published()?;
+        }
         Ok(Restoration { draft, target: target.to_owned(), differences, lock })
     }
 
@@ -202,16 +222,19 @@ impl Restoration {
         }
         match guard(|| Writer::open(target, wait)) {
             Ok(writer) => {
+                let note = writer.published_note()?;
+                writer.refuse_fenced(note.as_ref())?;
                 let read = guard(|| read_kept(&writer.begin_read()?, differences));
                 let kept = read.unwrap_or_else(|error| {
                     differences.unreadable = Some(error.to_string());
-                    Kept::default()
+                    Kept { origin: note.as_ref().map(KeptOrigin::of_note), ..Kept::default() }
                 });
                 Ok((OldFile::Locked(Box::new(writer)), kept))
             }
             Err(error @ (StoreError::NotADatabase { .. } | StoreError::Damaged { .. } | StoreError::Engine(_))) => {
                 differences.unreadable = Some(error.to_string());
-                Ok((OldFile::Damaged(Box::new(bare_lock(target)?)), Kept::default()))
+                let origin = PublishedNote::read(target)?.as_ref().map(KeptOrigin::of_note);
+                Ok((OldFile::Damaged(Box::new(bare_lock(target)?)), Kept { origin, ..Kept::default() }))
             }
             Err(error) => Err(error),
         }
@@ -280,7 +303,8 @@ fn read_kept(transaction: &ReadTransaction, differences: &mut Differences) -> Re
         keys.insert(hash.value(), unseal("keys", bytes.value())?);
     }
     let licenses = load_rows("licenses", &transaction.open_table(tables::LICENSES)?)?;
-    Ok(Kept { secret: Some(snapshot.secret().to_vec()), committed: commit.time, keys, licenses })
+    let origin = KeptOrigin::read(transaction, commit.head())?;
+    Ok(Kept { secret: Some(snapshot.secret().to_vec()), committed: commit.time, keys, licenses, origin })
 }
 
 /// Notes the differences between the replaced database and the backup.
@@ -324,8 +348,8 @@ fn compare(transaction: &ReadTransaction, kept: &Kept, differences: &mut Differe
 }
 
 /// Gives all commits new lineages, so that tokens made after the backup are recognized as those of another history.
-fn renew_lineages(transaction: &WriteTransaction) -> Result<(), StoreError> {
-    let mut commits = transaction.open_table(tables::COMMITS)?;
+fn renew_lineages(pen: &Pen) -> Result<(), StoreError> {
+    let mut commits = pen.open(tables::COMMITS)?;
     let mut renewed: Vec<(u64, CommitRow)> = Vec::new();
     for entry in commits.iter()? {
         let (seq, bytes) = entry?;
@@ -341,14 +365,13 @@ fn renew_lineages(transaction: &WriteTransaction) -> Result<(), StoreError> {
 
 /// Keeps keys revoked that are revoked in either database. The replaced database's secret is kept too, so that its tokens
 /// are recognized, and answered with 410.
-fn keep_revocations(transaction: &WriteTransaction, kept: &Kept) -> Result<(), StoreError> {
+fn keep_revocations(pen: &Pen, kept: &Kept) -> Result<(), StoreError> {
     if let Some(secret) = &kept.secret {
-        transaction.open_table(tables::META)?.insert(tables::META_SECRET, secret.as_slice())?;
+        pen.open(tables::META)?.insert(tables::META_SECRET, secret.as_slice())?;
     }
-    let restored_to =
-        last_commit(&transaction.open_table(tables::COMMITS)?)?.map_or(Timestamp::EPOCH, |(point, _)| point.time);
+    let restored_to = last_commit(&*pen.open(tables::COMMITS)?)?.map_or(Timestamp::EPOCH, |(point, _)| point.time);
     let judged_at = now().max(kept.committed);
-    let mut keys = transaction.open_table(tables::KEYS)?;
+    let mut keys = pen.open(tables::KEYS)?;
     let mut changed: Vec<([u8; 32], KeyRecord)> = Vec::new();
     for entry in keys.iter()? {
         let (hash, bytes) = entry?;
@@ -381,13 +404,7 @@ fn take_name(draft: Draft, target: &Path) -> Result<(), StoreError> {
 
 /// Gives a draft the owner and permissions of the file that it replaces.
 fn take_owner(old: &Path, draft: &Draft) -> Result<(), StoreError> {
-    let found = std::fs::metadata(old).map_err(|source| io_error(old, source))?;
-    let of_draft = |source| io_error(old, source);
-    let own = draft.file().metadata().map_err(of_draft)?;
-    if (own.uid(), own.gid()) != (found.uid(), found.gid()) {
-        fchown(draft.file(), Some(found.uid()), Some(found.gid())).map_err(of_draft)?;
-    }
-    draft.file().set_permissions(found.permissions()).map_err(of_draft)
+    draft.take_owner_of(old).map_err(|source| io_error(old, source))
 }
 
 fn size(path: &Path) -> Result<u64, StoreError> {

@@ -83,3 +83,12 @@ impl Drop for WriterNote {
         }
     }
 }
+
+/// The user of this process, as `name (uid N)`; under `sudo` also the user who called it.
+pub(in crate::store) fn who() -> String {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let name = variable("USER").or_else(|| variable("LOGNAME")).map(|name| format!("{name} ")).unwrap_or_default();
+    let by = variable("SUDO_USER").map(|user| format!(", sudo by {user}")).unwrap_or_default();
+    let shown: String = format!("{name}(uid {}{by})", rustix::process::getuid().as_raw()).chars().take(120).collect();
+    shown.replace(char::is_control, "?")
+}

@@ -3,8 +3,15 @@
 //! - [`tables`]: every table with its keys and values, in one page.
 //! - [`codec`]: sealed rows, each with a hash that is checked when it is read; [`rows`]: tables that are read whole.
 //! - [`feed`]: entries of feeds, and what is sealed of all of a feed's entries together.
+//! - [`changes`]: changes of rows as bytes; [`digest`]: all rows in one number; [`outbox`]: changes that wait to be published;
+//!   [`publish`]: what `meta` says of a published database; [`replica`]: what makes a file a replica.
 
+pub mod changes;
 pub mod codec;
+pub(in crate::store) mod digest;
 pub mod feed;
+pub(in crate::store) mod outbox;
+pub(in crate::store) mod publish;
+pub mod replica;
 pub(in crate::store) mod rows;
 pub(in crate::store) mod tables;

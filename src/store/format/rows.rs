@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use redb::ReadableTable;
+use redb::{ReadableTable, TableError};
 
 use crate::model::reference::{ReferenceFields, Referenced};
 use crate::model::{Curated, Id, RecordFields, References};
@@ -50,4 +50,13 @@ pub(in crate::store) fn load_references(
         Ok(rows.into_iter().map(|row| (row.id(), Referenced::new(row))).collect())
     }
     Ok(References { organizations: load("organizations", organizations)?, tags: load("tags", tags)? })
+}
+
+/// A table that is made when it is first needed; `None` before.
+pub(in crate::store) fn if_there<T>(opened: Result<T, TableError>) -> Result<Option<T>, StoreError> {
+    match opened {
+        Ok(table) => Ok(Some(table)),
+        Err(TableError::TableDoesNotExist(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }

@@ -7,7 +7,7 @@
 //!
 //! | table | key | value |
 //! | --- | --- | --- |
-//! | `meta` | name | `schema`: u32 LE; `secret`: the 32 bytes that tokens and cursors are sealed with |
+//! | `meta` | name | `schema`: u32 LE; `secret`: the 32 bytes that tokens and cursors are sealed with; `database`: the 16 bytes of the id, once published; *local*: `publish`: sealed `KeptDigest`, once published; `restored`: sealed `Head`, the last commit of what a restore replaced |
 //! | `commits` | last seq of the commit | sealed `CommitRow`: time, lineage, seqs, totals, last changes, who and what. Never trimmed |
 //! | `records` | (dataset, id) | sealed `RecordRow`: the curated record with links by id, seq, updated_at. The truth |
 //! | `organizations`, `tags` | id | sealed row. The truth |
@@ -18,11 +18,17 @@
 //! | `feed_records` | (feed, id) | seq, log seq or [`TOMBSTONE`]: the index of `feed_entries` by id |
 //! | `licenses` | license | sealed `License`, with its subscriptions to feeds |
 //! | `keys` | hash of the key | sealed `KeyRecord` |
+//! | `outbox` | (last seq of a commit, part) | *local*: part 0 a sealed `OutboxHeader`, then up to 1 MiB each of the commit's changes (`changes`), until they are published |
+//! | `replica` | 0 | *local*: sealed `ReplicaMark`; its one row makes the file a replica |
 //!
 //! A feed is *shared* by all licenses that show the same records of a dataset: its live entries stand at the log seqs of
 //! their records. Or it is one license's *baseline*: how the license stood when it joined the shared feed, with entries at
 //! seqs of its own, and never changed afterwards. A license's entry of a record is the shared feed's, if its seq is later
 //! than when the license joined; else its baseline's (`entries`).
+//!
+//! What is *local* is the file's own: it goes neither to replicas nor into the digest of all rows (`digest`), and not into
+//! backups. All other rows do, `schema`, `secret` and `database` too. The tables `outbox` and `replica` are made when they are
+//! first needed; a file without them is whole.
 //!
 //! What is derived can be rebuilt from the truth. Tombstones and the seqs at which records entered a license are history:
 //! nothing else holds them. Rows of `feed_entries` and `feed_records` carry no hash; the feed's head has their digest.
@@ -61,38 +67,184 @@ pub const FEED_RECORDS: TableDefinition<(u64, u64), (u64, u64)> = TableDefinitio
 pub const LICENSES: TableDefinition<u64, &[u8]> = TableDefinition::new("licenses");
 pub const KEYS: TableDefinition<[u8; 32], &[u8]> = TableDefinition::new("keys");
 
-/// An action on every table.
+pub const OUTBOX: TableDefinition<(u64, u32), &[u8]> = TableDefinition::new("outbox");
+pub const REPLICA: TableDefinition<u8, &[u8]> = TableDefinition::new("replica");
+
+/// What bytes must be to be a key or value of a type. The engine's own decoding panics on others.
+pub trait Stored {
+    /// Whether they are.
+    fn fits(bytes: &[u8]) -> bool;
+}
+
+impl Stored for &'static [u8] {
+    fn fits(_bytes: &[u8]) -> bool {
+        true
+    }
+}
+
+impl Stored for &'static str {
+    fn fits(bytes: &[u8]) -> bool {
+        std::str::from_utf8(bytes).is_ok()
+    }
+}
+
+impl Stored for LogValue<'static> {
+    fn fits(bytes: &[u8]) -> bool {
+        // The text takes what the id and the hash leave.
+        bytes.len() >= size_of::<u64>() + HASH_LEN
+    }
+}
+
+macro_rules! stored_at_fixed_width {
+    ($($type:ty),*) => {$(
+        impl Stored for $type {
+            fn fits(bytes: &[u8]) -> bool {
+                <$type as Value>::fixed_width() == Some(bytes.len())
+            }
+        }
+    )*};
+}
+stored_at_fixed_width!((), u64, (u8, u64), (u64, u32), (u64, u64), (u8, u64, u8, u64), [u8; 32]);
+
+/// An action on tables.
 pub trait EachTable {
+    /// How it fails.
+    type Error: From<StoreError>;
+
     /// Runs it on one.
     ///
     /// # Errors
     /// When the database cannot be read or written.
-    fn table<K, V>(&mut self, definition: TableDefinition<'static, K, V>) -> Result<(), StoreError>
+    fn table<K, V>(&mut self, definition: TableDefinition<'static, K, V>) -> Result<(), Self::Error>
     where
-        K: Key + 'static,
-        V: Value + 'static,
+        K: Key + Stored + 'static,
+        V: Value + Stored + 'static,
         for<'a> K::SelfType<'a>: Borrow<K::SelfType<'a>>;
 }
 
-/// Runs an action on all tables.
+/// The tables that every file has, by their codes in changes and in the digest of all rows. A code never changes.
+pub const TABLES: [&str; 12] = [
+    "meta",
+    "commits",
+    "records",
+    "organizations",
+    "tags",
+    "links",
+    "log",
+    "feeds",
+    "feed_entries",
+    "feed_records",
+    "licenses",
+    "keys",
+];
+
+/// The code of a table; `None` for local ones.
+pub fn code_of(name: &str) -> Option<u8> {
+    TABLES.iter().position(|other| *other == name).and_then(|code| u8::try_from(code).ok())
+}
+
+/// Runs an action on the table of a code. Returns whether there is one.
+///
+/// # Errors
+/// The action's.
+pub fn with_table<A: EachTable>(code: u8, action: &mut A) -> Result<bool, A::Error> {
+    match code {
+        0 => action.table(META),
+        1 => action.table(COMMITS),
+        2 => action.table(RECORDS),
+        3 => action.table(ORGANIZATIONS),
+        4 => action.table(TAGS),
+        5 => action.table(LINKS),
+        6 => action.table(LOG),
+        7 => action.table(FEEDS),
+        8 => action.table(FEED_ENTRIES),
+        9 => action.table(FEED_RECORDS),
+        10 => action.table(LICENSES),
+        11 => action.table(KEYS),
+        _ => return Ok(false),
+    }
+    .map(|()| true)
+}
+
+/// Runs an action on all tables that every file has.
 ///
 /// # Errors
 /// The first failure.
-pub fn for_each_table(action: &mut impl EachTable) -> Result<(), StoreError> {
-    action.table(META)?;
-    action.table(COMMITS)?;
-    action.table(RECORDS)?;
-    action.table(ORGANIZATIONS)?;
-    action.table(TAGS)?;
-    action.table(LINKS)?;
-    action.table(LOG)?;
-    action.table(FEEDS)?;
-    action.table(FEED_ENTRIES)?;
-    action.table(FEED_RECORDS)?;
-    action.table(LICENSES)?;
-    action.table(KEYS)
+pub fn for_each_table<A: EachTable>(action: &mut A) -> Result<(), A::Error> {
+    let mut code = 0;
+    while with_table(code, action)? {
+        code += 1;
+    }
+    Ok(())
 }
+
+/// Whether a row of a table is the file's own.
+pub fn is_local(table: u8, key: &[u8]) -> bool {
+    table == META_CODE && [META_PUBLISH, META_RESTORED].iter().any(|name| name.as_bytes() == key)
+}
+
+/// Whether a row tells the version of the format.
+pub fn is_schema(table: u8, key: &[u8]) -> bool {
+    table == META_CODE && key == META_SCHEMA.as_bytes()
+}
+
+/// The code of [`META`].
+const META_CODE: u8 = 0;
 
 /// Names in `meta`.
 pub const META_SCHEMA: &str = "schema";
 pub const META_SECRET: &str = "secret";
+pub const META_DATABASE: &str = "database";
+pub const META_PUBLISH: &str = "publish";
+pub const META_RESTORED: &str = "restored";
+
+/// The one key in `replica`.
+pub const REPLICA_KEY: u8 = 0;
+
+#[cfg(test)]
+mod tests {
+    use redb::TableHandle;
+
+    use super::*;
+
+    #[test]
+    fn tables_stand_at_their_codes() {
+        struct Names(Vec<String>);
+        impl EachTable for Names {
+            type Error = StoreError;
+
+            fn table<K, V>(&mut self, definition: TableDefinition<'static, K, V>) -> Result<(), StoreError>
+            where
+                K: Key + Stored + 'static,
+                V: Value + Stored + 'static,
+            {
+                self.0.push(definition.name().to_owned());
+                Ok(())
+            }
+        }
+        let mut names = Names(Vec::new());
+        for_each_table(&mut names).unwrap();
+        assert_eq!(names.0, TABLES);
+        for (code, name) in (0..).zip(TABLES) {
+            assert_eq!(code_of(name), Some(code), "{name}");
+        }
+        assert_eq!([code_of(OUTBOX.name()), code_of(REPLICA.name())], [None; 2]);
+    }
+
+    #[test]
+    fn bytes_that_fit_are_decoded() {
+        // The engine decodes all of them without a panic; of those that do not fit, some would.
+        let bytes: Vec<u8> = (0..40).chain([0xff]).collect();
+        for length in 0..bytes.len() {
+            let bytes = &bytes[..length];
+            if <LogValue<'static>>::fits(bytes) {
+                let (_, _, text) = <LogValue<'static>>::from_bytes(bytes);
+                assert_eq!(text, &bytes[24..]);
+            }
+            assert_eq!(u64::fits(bytes), length == 8);
+            assert_eq!(<(u8, u64, u8, u64)>::fits(bytes), length == 18);
+            assert_eq!(<()>::fits(bytes), length == 0);
+        }
+        assert!(!<&str>::fits(&[0xff]) && <&str>::fits(b"schema"));
+    }
+}

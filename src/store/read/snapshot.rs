@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTable};
 
 use crate::model::{
-    Curated, Dataset, FeedId, Id, KeyHash, KeyRecord, License, LicenseId, RecordFields, References, Timestamp,
+    Curated, Dataset, FeedId, Head, Id, KeyHash, KeyRecord, License, LicenseId, RecordFields, References, Timestamp,
 };
 use crate::store::StoreError;
 use crate::store::format::codec::{CommitRow, RecordRow, TableCounts, expect_count, unseal, unseal_commit};
@@ -35,6 +35,11 @@ pub struct CommitPoint {
 impl CommitPoint {
     /// The state of a database without commits.
     pub const EMPTY: CommitPoint = CommitPoint { seq: 0, time: Timestamp::EPOCH, lineage: [0; 16] };
+
+    /// What tells the commit from all others.
+    pub fn head(&self) -> Head {
+        Head { seq: self.seq, lineage: self.lineage }
+    }
 }
 
 /// What `/v1/status` says of a dataset.

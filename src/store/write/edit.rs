@@ -2,22 +2,27 @@
 
 use std::collections::BTreeSet;
 
-use redb::{ReadableTable, ReadableTableMetadata, WriteTransaction};
+use redb::{ReadableTable, ReadableTableMetadata};
 
 use crate::model::time::now;
 use crate::model::{Curated, Dataset, Id, License, RecordFields, ReferenceKind, References, Timestamp};
 use crate::store::file::open::Writer;
+use crate::store::file::writer_note::who;
 use crate::store::format::codec::{CommitRow, RecordRow, TableCounts, seal, unseal};
 use crate::store::format::rows::{find_record, load_references, load_rows, read_id};
 use crate::store::format::tables;
+use crate::store::pen::Pen;
 use crate::store::read::snapshot::{CommitPoint, last_commit};
 use crate::store::write::batch::Curation;
+use crate::store::write::publication::Publication;
 use crate::store::{Snapshot, StoreError};
 
 /// A write transaction. All its changes become visible together with [`Edit::commit`], or not at all.
 pub struct Edit<'w> {
     writer: &'w Writer,
-    pub(in crate::store) transaction: WriteTransaction,
+    pub(in crate::store) pen: Pen,
+    /// What replicas are told of it, where there are any.
+    publication: Option<Publication>,
     pub(in crate::store) references: References,
     pub(in crate::store) licenses: Vec<License>,
     /// The clock's time when the edit began.
@@ -47,20 +52,21 @@ impl Writer {
     /// # Errors
     /// When the database cannot be read.
     pub fn begin(&self) -> Result<Edit<'_>, StoreError> {
-        let transaction = self.begin_raw()?;
-        let last = last_commit(&transaction.open_table(tables::COMMITS)?)?;
+        let mut pen = Pen::new(self.begin_raw()?);
+        let last = last_commit(&*pen.open(tables::COMMITS)?)?;
         let (point, totals, changed_at, references_seq) = match last {
             None => (CommitPoint::EMPTY, [0; 2], [None; 2], 0),
             Some((point, row)) => (point, row.records, row.changed_at, row.references_seq),
         };
-        let references =
-            load_references(&transaction.open_table(tables::ORGANIZATIONS)?, &transaction.open_table(tables::TAGS)?)?;
-        let mut licenses: Vec<License> = load_rows("licenses", &transaction.open_table(tables::LICENSES)?)?;
+        let references = load_references(&*pen.open(tables::ORGANIZATIONS)?, &*pen.open(tables::TAGS)?)?;
+        let mut licenses: Vec<License> = load_rows("licenses", &*pen.open(tables::LICENSES)?)?;
         licenses.sort_by(|one, other| one.name.cmp(&other.name));
+        let publication = Publication::begin(self, &mut pen, point.head())?;
         let began_at = now();
         Ok(Edit {
             writer: self,
-            transaction,
+            pen,
+            publication,
             references,
             licenses,
             began_at,
@@ -116,9 +122,9 @@ impl Edit<'_> {
     /// # Errors
     /// [`StoreError::Replaced`] when another file took the path meanwhile, and what the engine says; nothing is
     /// changed then.
-    pub fn commit(self) -> Result<(), StoreError> {
+    pub fn commit(mut self) -> Result<(), StoreError> {
         if self.is_empty() {
-            self.transaction.abort()?;
+            self.pen.abort()?;
             return self.writer.take_name();
         }
         let mut lineage = [0_u8; 16];
@@ -132,34 +138,28 @@ impl Edit<'_> {
             changed_at: self.changed_at,
             references_seq: if self.references_changed { self.next_seq - 1 } else { self.references_seq },
             counts: TableCounts {
-                organizations: self.transaction.open_table(tables::ORGANIZATIONS)?.len()?,
-                tags: self.transaction.open_table(tables::TAGS)?.len()?,
-                licenses: self.transaction.open_table(tables::LICENSES)?.len()?,
-                keys: self.transaction.open_table(tables::KEYS)?.len()?,
-                feeds: self.transaction.open_table(tables::FEEDS)?.len()?,
+                organizations: self.pen.open(tables::ORGANIZATIONS)?.len()?,
+                tags: self.pen.open(tables::TAGS)?.len()?,
+                licenses: self.pen.open(tables::LICENSES)?.len()?,
+                keys: self.pen.open(tables::KEYS)?.len()?,
+                feeds: self.pen.open(tables::FEEDS)?.len()?,
             },
             who: who(),
             what: self.what,
         };
-        self.transaction.open_table(tables::COMMITS)?.insert(self.next_seq - 1, seal(&row)?.as_slice())?;
+        self.pen.open(tables::COMMITS)?.insert(self.next_seq - 1, seal(&row)?.as_slice())?;
+        if let Some(publication) = self.publication {
+            publication.finish(&mut self.pen, &row)?;
+        }
         self.writer.check_in_place()?;
-        self.transaction.commit()?;
+        self.pen.commit()?;
         self.writer.check_in_place()?;
         self.writer.take_name()
     }
 
     pub(in crate::store) fn find_row<F: RecordFields>(&self, id: Id) -> Result<Option<RecordRow<F>>, StoreError> {
-        find_record(&self.transaction.open_table(tables::RECORDS)?, id)
+        find_record(&*self.pen.open(tables::RECORDS)?, id)
     }
-}
-
-/// The user of this process, as `name (uid N)`; under `sudo` also the user who called it.
-fn who() -> String {
-    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let name = variable("USER").or_else(|| variable("LOGNAME")).map(|name| format!("{name} ")).unwrap_or_default();
-    let by = variable("SUDO_USER").map(|user| format!(", sudo by {user}")).unwrap_or_default();
-    let shown: String = format!("{name}(uid {}{by})", rustix::process::getuid().as_raw()).chars().take(120).collect();
-    shown.replace(char::is_control, "?")
 }
 
 impl Curation for Edit<'_> {
@@ -173,7 +173,7 @@ impl Curation for Edit<'_> {
 
     fn record_ids(&self, dataset: Dataset) -> Result<BTreeSet<Id>, StoreError> {
         let code = dataset.code();
-        let records = self.transaction.open_table(tables::RECORDS)?;
+        let records = self.pen.open(tables::RECORDS)?;
         let mut ids = BTreeSet::new();
         for entry in records.range((code, 0)..=(code, u64::MAX))? {
             ids.insert(read_id("records", entry?.0.value().1)?);
@@ -182,7 +182,7 @@ impl Curation for Edit<'_> {
     }
 
     fn linked_records(&self, kind: ReferenceKind, id: Id) -> Result<Vec<(Dataset, Id)>, StoreError> {
-        let links = self.transaction.open_table(tables::LINKS)?;
+        let links = self.pen.open(tables::LINKS)?;
         let (kind, id) = (kind.code(), id.get());
         let mut linked = Vec::new();
         for entry in links.range((kind, id, 0, 0)..=(kind, id, u8::MAX, u64::MAX))? {
@@ -196,7 +196,7 @@ impl Curation for Edit<'_> {
 
     fn for_each_record<F: RecordFields>(&self, each: &mut dyn FnMut(Curated<F>)) -> Result<(), StoreError> {
         let code = F::DATASET.code();
-        let records = self.transaction.open_table(tables::RECORDS)?;
+        let records = self.pen.open(tables::RECORDS)?;
         for entry in records.range((code, 0)..=(code, u64::MAX))? {
             let row: RecordRow<F> = unseal("records", entry?.1.value())?;
             each(row.record);

@@ -112,7 +112,7 @@ impl Edit<'_> {
         let licensed = scope.datasets.contains(&dataset);
         let visible = if licensed { self.visible_records::<F>(scope)? } else { BTreeMap::new() };
         let before = license.subscriptions[dataset.index()];
-        let mut entries = feeds::load_entries(&self.transaction, dataset, before)?;
+        let mut entries = feeds::load_entries(&self.pen, dataset, before)?;
         let is_live = |id: &Id| entries.get(id).is_some_and(FeedEntry::is_live);
         let mut entering: Vec<(Timestamp, Id, NonZeroU64)> = visible
             .iter()
@@ -134,11 +134,11 @@ impl Edit<'_> {
             entries.insert(id, FeedEntry { seq: self.take_seq(), id, log_seq: None });
         }
         if let Some(Subscription { baseline, .. }) = before {
-            feeds::erase(&self.transaction, baseline)?;
+            feeds::erase(&self.pen, baseline)?;
         }
         self.leave_feed(license, dataset)?;
         let baseline = FeedId(self.take_seq());
-        feeds::create(&self.transaction, baseline, dataset, entries.into_values().collect())?;
+        feeds::create(&self.pen, baseline, dataset, entries.into_values().collect())?;
         let others = self.licenses.iter().filter(|other| licensed && other.id != license.id);
         let shared =
             others.filter(|other| other.scope.shows_same(scope, dataset)).find_map(|other| other.feed(dataset));
@@ -150,7 +150,7 @@ impl Edit<'_> {
                     id,
                     log_seq: Some(log_seq),
                 };
-                feeds::create(&self.transaction, feed, dataset, visible.into_iter().map(live).collect())?;
+                feeds::create(&self.pen, feed, dataset, visible.into_iter().map(live).collect())?;
                 Some(feed)
             }
             shared => shared,
@@ -165,7 +165,7 @@ impl Edit<'_> {
         scope: &Scope,
     ) -> Result<BTreeMap<Id, (Timestamp, NonZeroU64)>, StoreError> {
         let code = F::DATASET.code();
-        let records = self.transaction.open_table(tables::RECORDS)?;
+        let records = self.pen.open(tables::RECORDS)?;
         let mut visible = BTreeMap::new();
         for entry in records.range((code, 0)..=(code, u64::MAX))? {
             let row: RecordRow<F> = unseal("records", entry?.1.value())?;
@@ -184,12 +184,12 @@ impl Edit<'_> {
         let Some(left) = license.feed(dataset) else { return Ok(()) };
         let others = self.licenses.iter().filter(|other| other.id != license.id);
         let is_shared = others.into_iter().any(|other| other.feed(dataset) == Some(left));
-        if is_shared { Ok(()) } else { feeds::erase(&self.transaction, left) }
+        if is_shared { Ok(()) } else { feeds::erase(&self.pen, left) }
     }
 
     fn put_license(&mut self, license: License) -> Result<(), StoreError> {
         let bytes = seal(&license)?;
-        self.transaction.open_table(tables::LICENSES)?.insert(license.id.0, bytes.as_slice())?;
+        self.pen.open(tables::LICENSES)?.insert(license.id.0, bytes.as_slice())?;
         self.licenses.retain(|other| other.id != license.id);
         self.licenses.push(license);
         self.licenses.sort_by(|one, other| one.name.cmp(&other.name));
@@ -205,11 +205,11 @@ impl Edit<'_> {
         let license = found.ok_or_else(|| StoreError::NoSuchLicense(name.to_owned()))?;
         for dataset in Dataset::ALL {
             if let Some(subscription) = license.subscriptions[dataset.index()] {
-                feeds::erase(&self.transaction, subscription.baseline)?;
+                feeds::erase(&self.pen, subscription.baseline)?;
             }
             self.leave_feed(&license, dataset)?;
         }
-        self.transaction.open_table(tables::LICENSES)?.remove(license.id.0)?;
+        self.pen.open(tables::LICENSES)?.remove(license.id.0)?;
         self.licenses.retain(|other| other.id != license.id);
         let mut revoked = 0;
         for (hash, mut key) in self.load_keys()? {
@@ -290,7 +290,7 @@ impl Edit<'_> {
 
     fn load_keys(&self) -> Result<Vec<(KeyHash, KeyRecord)>, StoreError> {
         let mut keys = Vec::new();
-        for entry in self.transaction.open_table(tables::KEYS)?.iter()? {
+        for entry in self.pen.open(tables::KEYS)?.iter()? {
             let (hash, bytes) = entry?;
             keys.push((KeyHash(hash.value()), unseal("keys", bytes.value())?));
         }
@@ -298,7 +298,7 @@ impl Edit<'_> {
     }
 
     fn put_key(&self, hash: &KeyHash, key: &KeyRecord) -> Result<(), StoreError> {
-        self.transaction.open_table(tables::KEYS)?.insert(hash.0, seal(key)?.as_slice())?;
+        self.pen.open(tables::KEYS)?.insert(hash.0, seal(key)?.as_slice())?;
         Ok(())
     }
 }

@@ -1,12 +1,12 @@
 //! What a commit does.
 //!
 //! - [`batch`]: what an import hands over; [`edit`]: the one write transaction.
-//! - [`records`] applies a batch, [`feeds`] writes what licenses see of it, [`licensing`] changes licenses and keys; `insert`
-//!   writes rows in runs.
+//! - [`records`] applies a batch, [`feeds`] writes what licenses see of it, [`licensing`] changes licenses and keys;
+//!   `publication` is what a commit leaves for replicas.
 
 pub mod batch;
 pub mod edit;
 pub mod feeds;
-mod insert;
 pub mod licensing;
+mod publication;
 pub mod records;

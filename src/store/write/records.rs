@@ -19,7 +19,6 @@ use crate::store::format::tables;
 use crate::store::write::batch::{Batch, Counts, Curation, LicenseEffect, Onlooker, Outcome};
 use crate::store::write::edit::Edit;
 use crate::store::write::feeds::{self, FeedChange};
-use crate::store::write::insert::insert_rows;
 
 /// A record that a commit adds, changes or removes. Each takes one seq.
 struct Change<F> {
@@ -86,7 +85,7 @@ impl Edit<'_> {
         onlooker: &mut impl Onlooker,
     ) -> Result<Counts, StoreError> {
         let mut counts = Counts::default();
-        let mut table = self.transaction.open_table(table)?;
+        let mut table = self.pen.open(table)?;
         let stored = stored(&mut self.references);
         for (id, row) in rows {
             match (stored.get(&id), row) {
@@ -126,11 +125,11 @@ impl Edit<'_> {
         let mut counts = Counts::default();
         let mut changes: Vec<Change<F>> = Vec::new();
         {
-            let records = self.transaction.open_table(tables::RECORDS)?;
+            let records = self.pen.open(tables::RECORDS)?;
             let is_first_load = self.totals[dataset.index()] == 0;
             let ids: BTreeSet<Id> = rows.keys().copied().chain(touched.iter().copied()).collect();
             for id in ids {
-                let before: Option<RecordRow<F>> = if is_first_load { None } else { find_record(&records, id)? };
+                let before: Option<RecordRow<F>> = if is_first_load { None } else { find_record(&*records, id)? };
                 let after = match rows.remove(&id) {
                     Some(row) => row,
                     None => before.as_ref().map(|row| row.record.clone()),
@@ -168,7 +167,7 @@ impl Edit<'_> {
 
     fn write_records<F: RecordFields>(&mut self, changes: &[Change<F>]) -> Result<(), StoreError> {
         let code = F::DATASET.code();
-        let mut records = self.transaction.open_table(tables::RECORDS)?;
+        let mut records = self.pen.open(tables::RECORDS)?;
         let mut fresh = BTreeMap::new();
         for change in changes {
             let key = (code, change.id.get());
@@ -189,25 +188,24 @@ impl Edit<'_> {
         }
         let is_first_load = records.range((code, 0)..=(code, u64::MAX))?.next().is_none();
         let end = is_first_load.then_some(Bound::Included((code, u64::MAX)));
-        insert_rows(&mut records, end, fresh.iter().map(|(key, bytes)| (*key, bytes.as_slice())))
+        records.insert_all(end, fresh.iter().map(|(key, bytes)| (*key, bytes.as_slice())))
     }
 
     /// Moves the log rows of changed records to their new seqs, which are larger than all others.
     fn write_log<F: RecordFields>(&mut self, changes: &[Change<F>]) -> Result<(), StoreError> {
         let code = F::DATASET.code();
-        let mut log = self.transaction.open_table(tables::LOG)?;
+        let mut log = self.pen.open(tables::LOG)?;
         for before in changes.iter().filter_map(|change| change.before.as_ref()) {
             log.remove((code, before.seq))?;
         }
-        let mut cursor = log.upper_bound_mut(Bound::Included((code, u64::MAX)))?;
+        let mut run = log.run_after(Bound::Included((code, u64::MAX)))?;
         for change in changes {
             if let Some(record) = &change.after {
                 let json = json::render_record(record, self.time, &self.references);
-                cursor.insert_before((code, change.seq), (change.id.get(), hash(&json), json.as_slice()))?;
+                run.push((code, change.seq), (change.id.get(), hash(&json), json.as_slice()))?;
             }
         }
-        cursor.close()?;
-        Ok(())
+        run.close()
     }
 
     fn write_links<F: RecordFields>(&mut self, changes: &[Change<F>]) -> Result<(), StoreError> {
@@ -218,7 +216,7 @@ impl Edit<'_> {
         }
         let code = F::DATASET.code();
         let mut added = BTreeSet::new();
-        let mut table = self.transaction.open_table(tables::LINKS)?;
+        let mut table = self.pen.open(tables::LINKS)?;
         for change in changes {
             let before = links(change.before.as_ref().map(|row| &row.record));
             let after = links(change.after.as_ref());
@@ -230,7 +228,7 @@ impl Edit<'_> {
             }
         }
         let end = table.is_empty()?.then_some(Bound::Unbounded);
-        insert_rows(&mut table, end, added.into_iter().map(|key| (key, ())))
+        table.insert_all(end, added.into_iter().map(|key| (key, ())))
     }
 
     /// Writes the changes to the feeds of all licenses with the dataset, once per shared feed.
@@ -248,7 +246,7 @@ impl Edit<'_> {
                         let log_seq = if visible { NonZeroU64::new(change.seq) } else { None };
                         FeedEntry { seq: change.seq, id: change.id, log_seq }
                     });
-                    let change = feeds::write(&self.transaction, feed, dataset, entries)?;
+                    let change = feeds::write(&self.pen, feed, dataset, entries)?;
                     written.insert(feed, change);
                     change
                 }

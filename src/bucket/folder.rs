@@ -1,0 +1,236 @@
+//! A bucket in a folder: an object is a file, which is whole and on the disk before it has its name.
+//!
+//! A new folder is made for its owner alone; folders and files in it have the permissions of the outermost one, so that whoever
+//! makes that one beforehand decides who may read.
+
+use std::fs::{self, DirBuilder, File, Metadata, Permissions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use tempfile::NamedTempFile;
+
+use super::error::BucketError;
+use super::object::{Created, Listed, OBJECT_BYTES, Object};
+use crate::model::Timestamp;
+use crate::model::time::now;
+
+/// The prefix of files without a name of an object yet. They stand in the outermost folder.
+const DRAFT: &str = ".draft-";
+
+/// How old a draft is that nobody can still be writing, in seconds.
+const DRAFT_AGE_S: i64 = 86_400;
+
+/// How often a write is tried whose folder somebody removes meanwhile.
+const TRIES: usize = 10;
+
+/// A folder with objects.
+#[derive(Debug)]
+pub(super) struct Folder {
+    root: PathBuf,
+    /// The folder's inode when it was first seen: what stands under the path when a disk is not mounted is another folder.
+    inode: OnceLock<u64>,
+}
+
+impl Folder {
+    pub(super) fn new(root: &Path) -> Folder {
+        Folder { root: root.to_owned(), inode: OnceLock::new() }
+    }
+
+    /// Makes the folder if there is none, and removes old drafts.
+    pub(super) fn prepare(&self) -> Result<(), BucketError> {
+        let make = || -> io::Result<()> {
+            if !self.root.is_dir() {
+                DirBuilder::new().recursive(true).mode(0o700).create(&self.root)?;
+                self.root.parent().map_or(Ok(()), sync_folder)?;
+            }
+            Ok(())
+        };
+        make().map_err(|error| self.failed("make the folder", &self.root, &error))?;
+        self.root()?;
+        let drafts = fs::read_dir(&self.root).map_err(|error| self.failed("list", &self.root, &error))?;
+        for draft in drafts.flatten().filter(|file| file.file_name().to_string_lossy().starts_with(DRAFT)) {
+            if draft.metadata().is_ok_and(|found| modified(&found).plus_s(DRAFT_AGE_S) < now()) {
+                // What cannot be removed is only in the way.
+                let _ = fs::remove_file(draft.path());
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn get(&self, name: &str) -> Result<Option<Object>, BucketError> {
+        self.root()?;
+        let path = self.root.join(name);
+        let read = || -> io::Result<Option<Object>> {
+            let file = File::open(&path)?;
+            let found = file.metadata()?;
+            if found.len() > OBJECT_BYTES {
+                return Ok(None);
+            }
+            let mut bytes = Vec::new();
+            io::Read::read_to_end(&mut io::Read::take(file, OBJECT_BYTES + 1), &mut bytes)?;
+            Ok(Some(Object { bytes, modified: modified(&found) }))
+        };
+        match read() {
+            Ok(Some(object)) => Ok(Some(object)),
+            Ok(None) => {
+                Err(BucketError::Damaged { name: name.to_owned(), detail: "it is too large for an object".to_owned() })
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.failed("read", &path, &error)),
+        }
+    }
+
+    pub(super) fn create(&self, name: &str, bytes: &[u8]) -> Result<Created, BucketError> {
+        self.write(name, bytes, |draft, target| {
+            draft.persist_noclobber(target).map(drop).map_err(|refused| refused.error)
+        })
+    }
+
+    pub(super) fn put(&self, name: &str, bytes: &[u8]) -> Result<(), BucketError> {
+        self.write(name, bytes, |draft, target| draft.persist(target).map(drop).map_err(|refused| refused.error))?;
+        Ok(())
+    }
+
+    fn write(
+        &self,
+        name: &str,
+        bytes: &[u8],
+        take_name: fn(NamedTempFile, &Path) -> io::Result<()>,
+    ) -> Result<Created, BucketError> {
+        let mode = self.root()?.mode();
+        let target = self.root.join(name);
+        let write = || -> io::Result<Created> {
+            let mut draft = tempfile::Builder::new().prefix(DRAFT).tempfile_in(&self.root)?;
+            draft.write_all(bytes)?;
+            draft.as_file().set_permissions(Permissions::from_mode(mode & 0o666))?;
+            draft.as_file().sync_all()?;
+            let folder = target.parent().unwrap_or(&self.root);
+            self.make_folders(folder, mode & 0o777)?;
+            let created = match take_name(draft, &target) {
+                Ok(()) => Created::New,
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => Created::Exists,
+                Err(error) => return Err(error),
+            };
+            // Also for what exists: whoever made it may have died before it was on the disk.
+            sync_folder(folder)?;
+            Ok(created)
+        };
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match write() {
+                // Deleting the last object of a folder removes the folder.
+                Err(error) if error.kind() == ErrorKind::NotFound && tries < TRIES => self.root()?,
+                Err(error) => return Err(self.failed("write", &target, &error)),
+                Ok(created) => return Ok(created),
+            };
+        }
+    }
+
+    /// Makes the folders between the outermost one and an object.
+    fn make_folders(&self, folder: &Path, mode: u32) -> io::Result<()> {
+        if folder == self.root || folder.is_dir() {
+            return Ok(());
+        }
+        let above = folder.parent().unwrap_or(&self.root);
+        self.make_folders(above, mode)?;
+        match fs::create_dir(folder) {
+            Ok(()) => fs::set_permissions(folder, Permissions::from_mode(mode))?,
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+        sync_folder(above)
+    }
+
+    pub(super) fn list(&self, folder: &str) -> Result<Vec<Listed>, BucketError> {
+        self.root()?;
+        let (mut listed, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+        while let Some(name) = folders.pop() {
+            let path = self.root.join(&name);
+            let mut read = || -> io::Result<()> {
+                for file in fs::read_dir(&path)? {
+                    let file = file?;
+                    let Ok(last) = file.file_name().into_string() else { continue };
+                    let name = format!("{name}/{last}");
+                    match file.metadata() {
+                        _ if last.starts_with('.') => {}
+                        Ok(found) if found.is_dir() => folders.push(name),
+                        Ok(found) if found.is_file() => {
+                            listed.push(Listed { name, bytes: found.len(), modified: modified(&found) });
+                        }
+                        Ok(_) => {}
+                        Err(error) if error.kind() == ErrorKind::NotFound => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+                Ok(())
+            };
+            match read() {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(self.failed("list", &path, &error)),
+                _ => {}
+            }
+        }
+        Ok(listed)
+    }
+
+    pub(super) fn delete(&self, name: &str) -> Result<(), BucketError> {
+        self.root()?;
+        let path = self.root.join(name);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(self.failed("delete", &path, &error)),
+            _ => {}
+        }
+        // Folders that are empty now; those that are not stay.
+        let above = path.ancestors().skip(1).take_while(|above| *above != self.root);
+        for folder in above {
+            if fs::remove_dir(folder).is_err() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The outermost folder, which must be there, and the one that was there before.
+    fn root(&self) -> Result<Metadata, BucketError> {
+        let shown = self.root.display();
+        let found = match fs::metadata(&self.root) {
+            Ok(found) if found.is_dir() => found,
+            Ok(_) => return Err(BucketError::Refused(format!("{shown} is a file; name a folder"))),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Err(BucketError::Unreachable(format!(
+                    "there is no folder {shown}; check the path and whether its disk is mounted, or publish into it first"
+                )));
+            }
+            Err(error) => return Err(self.failed("look into", &self.root, &error)),
+        };
+        if *self.inode.get_or_init(|| found.ino()) != found.ino() {
+            return Err(BucketError::Unreachable(format!(
+                "{shown} is another folder than before; mount its disk again, or restart to go on with the new one"
+            )));
+        }
+        Ok(found)
+    }
+
+    fn failed(&self, what: &str, path: &Path, error: &io::Error) -> BucketError {
+        let text = format!("cannot {what} {}: {error}", path.display());
+        match error.kind() {
+            ErrorKind::PermissionDenied
+            | ErrorKind::ReadOnlyFilesystem
+            | ErrorKind::NotADirectory
+            | ErrorKind::IsADirectory
+            | ErrorKind::InvalidFilename
+            | ErrorKind::Unsupported => BucketError::Refused(text),
+            _ => BucketError::Unreachable(text),
+        }
+    }
+}
+
+fn modified(found: &Metadata) -> Timestamp {
+    Timestamp::from_unix_s(found.mtime())
+}
+
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}

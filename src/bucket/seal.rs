@@ -1,0 +1,205 @@
+//! Sealing objects, so that who reads or writes the bucket without the key learns and changes nothing but sizes and names.
+//!
+//! AES-256-SIV (RFC 5297) with the object's name below the prefix as associated data: an object under another name is refused
+//! like one that was changed. It is deterministic, so an object that is put again is the same bytes.
+
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use aes_siv::KeyInit;
+use aes_siv::siv::Aes256Siv;
+use data_encoding::{BASE64, BASE64_NOPAD, HEXLOWER_PERMISSIVE};
+
+use super::error::BucketError;
+
+/// What sealed objects begin with.
+const MARK: &[u8] = b"medfeed sealed 1\n";
+
+/// What is derived from the key's bytes.
+const PURPOSE: &str = "medfeed 2026-11 sealed objects of a bucket";
+
+/// The most that a key's file may hold, in bytes.
+const FILE_BYTES: u64 = 4096;
+
+const HOW_TO: &str = "make one with `openssl rand -hex 64 > FILE; chmod 600 FILE`";
+
+/// A key that objects are sealed with.
+#[derive(Clone)]
+pub struct SealKey([u8; 64]);
+
+impl fmt::Debug for SealKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SealKey(..)")
+    }
+}
+
+impl SealKey {
+    /// Reads a key from its file: 32 or 64 random bytes in hex or base64.
+    ///
+    /// # Errors
+    /// When the file cannot be read, others may read it, or it holds no key; in words that say what to do.
+    pub fn load(path: &Path) -> Result<SealKey, String> {
+        let shown = path.display();
+        let unreadable = |error: std::io::Error| match error.kind() {
+            std::io::ErrorKind::NotFound => format!("there is no file {shown} with a seal key; {HOW_TO}"),
+            _ => format!("cannot read the seal key in {shown}: {error}"),
+        };
+        let mut file = File::open(path).map_err(unreadable)?;
+        let found = file.metadata().map_err(unreadable)?;
+        if found.is_dir() {
+            return Err(format!("{shown} is a folder; name the file of a seal key, or {HOW_TO}"));
+        }
+        let others = found.mode() & 0o007;
+        if others != 0 {
+            return Err(format!(
+                "{shown} holds a seal key that every user of this machine may use (mode {:03o}); run `chmod o= {shown}`, \
+                 and make a new key if somebody may have read it",
+                found.mode() & 0o777
+            ));
+        }
+        let mut text = String::new();
+        Read::take(&mut file, FILE_BYTES).read_to_string(&mut text).map_err(unreadable)?;
+        SealKey::parse(&text)
+            .ok_or_else(|| format!("{shown} holds no seal key, which is 32 or 64 bytes in hex or base64; {HOW_TO}"))
+    }
+
+    /// Reads a key's text.
+    fn parse(text: &str) -> Option<SealKey> {
+        let text = text.trim().as_bytes();
+        // No length of one spelling is one of another: 64 or 128 hex digits; 43, 44, 86 or 88 characters of base64.
+        let bytes = match text.len() {
+            64 | 128 => HEXLOWER_PERMISSIVE.decode(text),
+            43 | 86 => BASE64_NOPAD.decode(text),
+            44 | 88 => BASE64.decode(text),
+            _ => return None,
+        };
+        let bytes = bytes.ok().filter(|bytes| matches!(bytes.len(), 32 | 64))?;
+        // A text that is one character over and over is somebody's placeholder.
+        if bytes.iter().all(|byte| *byte == bytes[0]) {
+            return None;
+        }
+        let mut key = [0; 64];
+        blake3::Hasher::new_derive_key(PURPOSE).update(&bytes).finalize_xof().fill(&mut key);
+        Some(SealKey(key))
+    }
+}
+
+/// The bytes that stand in the store for an object's bytes.
+pub(super) fn seal(key: Option<&SealKey>, name: &str, bytes: &[u8]) -> Result<Vec<u8>, BucketError> {
+    let Some(SealKey(key)) = key else { return Ok(bytes.to_vec()) };
+    // SIV fails only for more than 126 headers, or for more bytes than there can be.
+    let sealed = Aes256Siv::new(key.into())
+        .encrypt([name.as_bytes()], bytes)
+        .map_err(|_| BucketError::Refused(format!("`{name}` cannot be sealed: {} bytes are too many", bytes.len())))?;
+    Ok([MARK, &sealed].concat())
+}
+
+/// An object's bytes, from those that stand in the store.
+pub(super) fn unseal(key: Option<&SealKey>, name: &str, stored: Vec<u8>) -> Result<Vec<u8>, BucketError> {
+    let damaged = |detail: &str| BucketError::Damaged { name: name.to_owned(), detail: detail.to_owned() };
+    match (key, stored.strip_prefix(MARK)) {
+        (None, None) => Ok(stored),
+        (None, Some(_)) => Err(BucketError::Refused(format!(
+            "`{name}` is sealed; name the file of the key that it was sealed with by --seal-key"
+        ))),
+        (Some(_), None) => Err(damaged(
+            "it is not sealed, though a seal key is given: it was put without one, or by somebody who does not have the key; \
+             leave --seal-key away only if nothing in this bucket is sealed",
+        )),
+        (Some(SealKey(key)), Some(sealed)) => {
+            Aes256Siv::new(key.into()).decrypt([name.as_bytes()], sealed).map_err(|_| {
+                damaged(
+                    "it was sealed with another key or under another name, or its bytes were changed; check --seal-key",
+                )
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn key(byte: u8) -> SealKey {
+        let bytes: Vec<u8> = (0..64).map(|at| at ^ byte).collect();
+        SealKey::parse(&HEXLOWER_PERMISSIVE.encode(&bytes)).unwrap()
+    }
+
+    #[test]
+    fn what_is_sealed_comes_back() {
+        for bytes in [&b""[..], b"x", &[7; 100_000]] {
+            let sealed = seal(Some(&key(1)), "log/1", bytes).unwrap();
+            assert_eq!(sealed, seal(Some(&key(1)), "log/1", bytes).unwrap(), "deterministic");
+            assert_eq!(sealed.len(), MARK.len() + 16 + bytes.len());
+            assert_eq!(unseal(Some(&key(1)), "log/1", sealed).unwrap(), bytes);
+            let plain = seal(None, "log/1", bytes).unwrap();
+            assert_eq!(plain, bytes);
+            assert_eq!(unseal(None, "log/1", plain).unwrap(), bytes);
+        }
+    }
+
+    #[test]
+    fn nothing_else_is_taken() {
+        let sealed = seal(Some(&key(1)), "log/1", b"what it says").unwrap();
+        let refused =
+            |key: Option<&SealKey>, name: &str, stored: &[u8]| unseal(key, name, stored.to_vec()).unwrap_err();
+        assert!(matches!(refused(Some(&key(2)), "log/1", &sealed), BucketError::Damaged { .. }), "another key");
+        assert!(matches!(refused(Some(&key(1)), "log/2", &sealed), BucketError::Damaged { .. }), "another name");
+        assert!(matches!(refused(None, "log/1", &sealed), BucketError::Refused(text) if text.contains("--seal-key")));
+        assert!(refused(Some(&key(1)), "log/1", b"plain").to_string().contains("it is not sealed"));
+        for at in 0..sealed.len() {
+            let mut changed = sealed.clone();
+            changed[at] ^= 1;
+            assert!(matches!(refused(Some(&key(1)), "log/1", &changed), BucketError::Damaged { .. }), "byte {at}");
+            assert!(
+                matches!(refused(Some(&key(1)), "log/1", &sealed[..at]), BucketError::Damaged { .. }),
+                "cut at {at}"
+            );
+        }
+    }
+
+    #[test]
+    fn keys_are_read_from_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        let bytes: Vec<u8> = (0..64).collect();
+        let hex = HEXLOWER_PERMISSIVE.encode(&bytes);
+        let good = "";
+        let cases = [
+            (format!("{hex}\n"), 0o600, good),
+            (hex.to_uppercase(), 0o400, good),
+            (hex[..64].to_owned(), 0o640, good),
+            (BASE64.encode(&bytes), 0o600, good),
+            (BASE64.encode(&bytes[..32]), 0o600, good),
+            (BASE64_NOPAD.encode(&bytes[..32]), 0o600, good),
+            (hex[..62].to_owned(), 0o600, "holds no seal key, which is 32 or 64 bytes"),
+            ("0".repeat(128), 0o600, "holds no seal key"),
+            (format!("{}x", &hex[..63]), 0o600, "holds no seal key"),
+            (String::new(), 0o600, "openssl rand -hex 64"),
+            (hex.clone(), 0o644, "every user of this machine may use (mode 644); run `chmod o= "),
+            (hex.clone(), 0o602, "(mode 602)"),
+        ];
+        for (text, mode, expected) in cases {
+            fs::write(&path, &text).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            match SealKey::load(&path) {
+                Ok(_) => assert_eq!(expected, good, "{text}"),
+                Err(error) => assert!(expected != good && error.contains(expected), "{text}: {error}"),
+            }
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        }
+        assert!(SealKey::load(&folder.path().join("none")).unwrap_err().contains("there is no file"));
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
+        assert!(SealKey::load(folder.path()).unwrap_err().contains("is a folder"));
+        // The same bytes are the same key, however they are spelt; half of them are another.
+        let of = |text: &str| SealKey::parse(text).unwrap().0;
+        assert_eq!(of(&hex), of(&BASE64.encode(&bytes)));
+        assert_ne!(of(&hex), of(&hex[..64]));
+    }
+}

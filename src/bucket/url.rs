@@ -1,0 +1,157 @@
+//! Where a bucket is: `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX`, `az://CONTAINER/PREFIX` or `file:///FOLDER`.
+
+use std::fmt::{self, Display};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use url::Url;
+
+/// The URL of a bucket: a store, and the prefix of all its objects' names. It holds no credentials.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BucketUrl {
+    text: String,
+    place: Place,
+}
+
+/// What a [`BucketUrl`] names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// A folder of this machine, by its absolute path.
+    Folder(PathBuf),
+    /// A bucket (a container in Azure's words) of a store, and a prefix without slashes around it, which may be empty.
+    Remote { kind: Kind, bucket: String, prefix: String },
+}
+
+/// The kinds of stores over the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Amazon S3, and what speaks its protocol.
+    S3,
+    /// Google Cloud Storage.
+    Google,
+    /// Azure Blob Storage.
+    Azure,
+}
+
+const FORMS: &str = "write it as s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or file:///FOLDER";
+
+impl BucketUrl {
+    pub(super) fn place(&self) -> &Place {
+        &self.place
+    }
+}
+
+impl FromStr for BucketUrl {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<BucketUrl, String> {
+        let Some((scheme, rest)) = text.split_once("://") else {
+            return Err(if text.starts_with('/') {
+                format!("`{text}` is a path; write it as file://{text}")
+            } else {
+                format!("`{text}` is no URL of a bucket; {FORMS}")
+            });
+        };
+        let kind = match scheme {
+            "s3" => Kind::S3,
+            "gs" => Kind::Google,
+            "az" => Kind::Azure,
+            "file" => return folder(text),
+            _ => return Err(format!("`{scheme}` is no kind of bucket; {FORMS}")),
+        };
+        let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+        if bucket.is_empty() {
+            return Err(format!("`{text}` names no bucket; {FORMS}"));
+        }
+        if bucket.contains(['@', ':']) {
+            return Err(
+                "the URL of a bucket holds neither credentials nor a port; set them in the environment (AWS_*, \
+                        GOOGLE_*, AZURE_*)"
+                    .to_owned(),
+            );
+        }
+        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if !bucket.chars().all(is_name) {
+            return Err(format!("`{bucket}` cannot be a bucket's name; {FORMS}"));
+        }
+        let prefix = prefix.trim_end_matches('/');
+        let is_plain = |part: &str| !matches!(part, "" | "." | "..") && part.chars().all(|c| is_name(c) || c == '=');
+        if !prefix.is_empty() && !prefix.split('/').all(is_plain) {
+            return Err(format!(
+                "`{prefix}` cannot be a prefix; use letters, digits, `-`, `_`, `.` and `=`, with single slashes between"
+            ));
+        }
+        let text = [scheme, "://", bucket, if prefix.is_empty() { "" } else { "/" }, prefix].concat();
+        let place = Place::Remote { kind, bucket: bucket.to_owned(), prefix: prefix.to_owned() };
+        Ok(BucketUrl { text, place })
+    }
+}
+
+fn folder(text: &str) -> Result<BucketUrl, String> {
+    let url = Url::parse(text).map_err(|error| format!("`{text}`: {error}; {FORMS}"))?;
+    if let Some(host) = url.host_str() {
+        return Err(format!("`{host}` would be another machine; write a folder of this one as file:///FOLDER"));
+    }
+    let path = url.to_file_path().ok().filter(|path| path.parent().is_some());
+    let (Some(path), None, None) = (path, url.query(), url.fragment()) else {
+        return Err(format!(
+            "`{text}` names no folder; write it as file:///FOLDER, with `%` and two digits for `?`, `#`"
+        ));
+    };
+    let text = url.as_str().trim_end_matches('/').to_owned();
+    Ok(BucketUrl { text, place: Place::Folder(path) })
+}
+
+impl Display for BucketUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_read() {
+        let remote = |kind, bucket: &str, prefix: &str| {
+            Ok(Place::Remote { kind, bucket: bucket.to_owned(), prefix: prefix.to_owned() })
+        };
+        let cases = [
+            ("s3://feed", remote(Kind::S3, "feed", ""), "s3://feed"),
+            ("s3://feed/", remote(Kind::S3, "feed", ""), "s3://feed"),
+            ("s3://my.feed/a/b=1/", remote(Kind::S3, "my.feed", "a/b=1"), "s3://my.feed/a/b=1"),
+            ("gs://feed_x/a", remote(Kind::Google, "feed_x", "a"), "gs://feed_x/a"),
+            ("az://feed/a", remote(Kind::Azure, "feed", "a"), "az://feed/a"),
+            ("file:///srv/feed/", Ok(Place::Folder("/srv/feed".into())), "file:///srv/feed"),
+            ("file:///srv/my%20feed", Ok(Place::Folder("/srv/my feed".into())), "file:///srv/my%20feed"),
+            ("/srv/feed", Err("`/srv/feed` is a path; write it as file:///srv/feed"), ""),
+            ("feed", Err("`feed` is no URL of a bucket"), ""),
+            ("https://feed.example.org", Err("`https` is no kind of bucket"), ""),
+            ("S3://feed", Err("`S3` is no kind of bucket"), ""),
+            ("s3://", Err("`s3://` names no bucket"), ""),
+            ("s3:///prefix", Err("names no bucket"), ""),
+            ("s3://key:secret@feed/x", Err("holds neither credentials nor a port"), ""),
+            ("s3://feed:9000/x", Err("holds neither credentials nor a port"), ""),
+            ("s3://fe ed/x", Err("`fe ed` cannot be a bucket's name"), ""),
+            ("s3://feed//x", Err("`/x` cannot be a prefix"), ""),
+            ("s3://feed/a/../x", Err("`a/../x` cannot be a prefix"), ""),
+            ("s3://feed/x?y=1", Err("`x?y=1` cannot be a prefix"), ""),
+            ("s3://feed/a b", Err("`a b` cannot be a prefix"), ""),
+            ("file://srv/feed", Err("`srv` would be another machine"), ""),
+            ("file:///", Err("`file:///` names no folder"), ""),
+            ("file:///srv/feed?x", Err("names no folder"), ""),
+        ];
+        for (text, expected, shown) in cases {
+            match (text.parse::<BucketUrl>(), expected) {
+                (Ok(url), Ok(place)) => {
+                    assert_eq!(url.place, place, "{text}");
+                    assert_eq!(url.to_string(), shown, "{text}");
+                    assert_eq!(url.to_string().parse(), Ok(url), "{text}");
+                }
+                (Err(error), Err(expected)) => assert!(error.contains(expected), "{text}: {error}"),
+                (read, _) => panic!("{text}: {read:?}"),
+            }
+        }
+    }
+}

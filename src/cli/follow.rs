@@ -1,0 +1,180 @@
+//! What `medfeed serve --from` follows.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+use clap::builder::FalseyValueParser;
+use serde::Serialize;
+
+use super::arguments::parse_duration;
+use super::common::{Common, require_folder};
+use super::output::counted;
+use crate::bucket::{Bucket, BucketUrl, SealKey};
+use crate::model::Timestamp;
+use crate::model::time::parse_time;
+use crate::replicate::follower::audit::audit;
+use crate::replicate::follower::standing::Limits;
+use crate::replicate::follower::{Load, LogReader, Replica, Standing};
+use crate::serve::background::BackgroundTasks;
+use crate::serve::following::{Following, Reports};
+use crate::serve::upstream::Upstream;
+use crate::serve::usage::Usage;
+use crate::store::file::replace::BackupReport;
+
+/// Where a replica follows its origin.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Replica")]
+pub(super) struct FollowArgs {
+    /// Serve a replica of the database that `medfeed publish` publishes there: s3://BUCKET/PREFIX, gs://, az:// or
+    /// file:///FOLDER. --db is its own file, made if there is none
+    #[arg(long, env = "MEDFEED_FROM", value_name = "URL", conflicts_with = "create")]
+    from: Option<BucketUrl>,
+    /// How often to look for new commits there
+    #[arg(long, env = "MEDFEED_POLL", value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
+    poll: Duration,
+    /// Answer 503 when the bucket could not be looked at for this long: keys may have been revoked meanwhile
+    #[arg(long, env = "MEDFEED_MAX_STALENESS", value_name = "TIME", default_value = "5m", value_parser = parse_duration)]
+    max_staleness: Duration,
+    /// Answer 503 when the publisher has given no sign of life for this long [default: never]
+    #[arg(long, env = "MEDFEED_MAX_SILENCE", value_name = "TIME", value_parser = parse_duration)]
+    max_silence: Option<Duration>,
+    /// Tell the origin how far this replica is and when keys were used here: the only thing that is written to the bucket
+    #[arg(long, env = "MEDFEED_REPORT", value_parser = FalseyValueParser::new())]
+    report: bool,
+    /// The file of the key that the bucket's objects are sealed with
+    #[arg(long, env = "MEDFEED_SEAL_KEY", value_name = "FILE")]
+    seal_key: Option<PathBuf>,
+}
+
+/// What is to be followed, once the server runs.
+pub(super) struct Follow {
+    replica: Replica,
+    url: String,
+    poll: Duration,
+    /// The name of the reports; `None` sends none.
+    reports: Option<String>,
+}
+
+impl Follow {
+    /// Starts following.
+    pub fn start(self, usage: &Arc<Usage>) -> std::io::Result<(Arc<dyn Upstream>, BackgroundTasks)> {
+        let reports = self.reports.map(|name| Reports { name, who: who(), usage: Arc::clone(usage) });
+        let (following, tasks) = Following::start(self.replica, self.url, self.poll, reports)?;
+        Ok((following, tasks))
+    }
+}
+
+/// Who runs this: user and machine.
+pub(super) fn who() -> String {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let user = variable("USER").or_else(|| variable("LOGNAME"));
+    let user = user.unwrap_or_else(|| format!("uid{}", rustix::process::getuid().as_raw()));
+    let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").ok().or_else(|| variable("HOSTNAME"));
+    let who = format!("{user}@{}", machine.as_deref().map_or("localhost", str::trim));
+    who.chars().filter(|c| !c.is_control() && !c.is_whitespace()).take(120).collect()
+}
+
+/// A reader of the log in a bucket.
+pub(super) fn open_log(url: &BucketUrl, seal_key: Option<&PathBuf>) -> anyhow::Result<LogReader> {
+    let seal = seal_key.map(|file| SealKey::load(file)).transpose().map_err(|error| anyhow!(error))?;
+    Ok(LogReader::new(Bucket::open(url, seal)?))
+}
+
+impl FollowArgs {
+    /// Opens the replica, or loads it; `None` where nothing is followed.
+    pub fn open(&self, common: &Common) -> anyhow::Result<Option<Follow>> {
+        let Some(url) = &self.from else { return Ok(None) };
+        require_folder(&common.resolved_db())?;
+        let log = open_log(url, self.seal_key.as_ref())?;
+        if self.seal_key.is_none() {
+            tracing::warn!(
+                "the bucket's objects are not sealed: whoever reads it reads all records, and whoever writes to it can make API keys; give both sides --seal-key FILE"
+            );
+        }
+        let standing = Standing::new(Limits { staleness: self.max_staleness, silence: self.max_silence });
+        let replica = Replica::start(log, &common.db, Arc::new(standing), &|| true)?;
+        let reports = self.report.then(|| {
+            // One per file, the same after every start.
+            let path = std::path::absolute(common.resolved_db()).unwrap_or_default();
+            let place = blake3::hash(format!("{} {}", who(), path.display()).as_bytes());
+            place.to_hex().chars().take(16).collect()
+        });
+        Ok(Some(Follow { replica, url: url.to_string(), poll: self.poll, reports }))
+    }
+}
+
+/// Where a backup comes from, if not from a database of this machine.
+#[derive(Debug, Args)]
+pub(super) struct BackupFromArgs {
+    /// Take the state that `medfeed publish` published there, in place of --db: s3://BUCKET/PREFIX, gs://, az:// or
+    /// file:///FOLDER
+    #[arg(long, value_name = "URL")]
+    from: Option<BucketUrl>,
+    /// The state after the last commit at or before this time, in place of the newest: 2026-12-31T18:00:00Z, or a date, which
+    /// is its first moment, UTC
+    #[arg(long, value_name = "TIME", requires = "from", value_parser = parse_moment)]
+    at: Option<Timestamp>,
+    /// The file of the key that the bucket's objects are sealed with
+    #[arg(long, env = "MEDFEED_SEAL_KEY", value_name = "FILE")]
+    seal_key: Option<PathBuf>,
+}
+
+fn parse_moment(text: &str) -> Result<Timestamp, String> {
+    parse_time(text).map_err(|_| "write a date-time such as 2026-12-31T18:00:00Z, or a date".to_owned())
+}
+
+impl BackupFromArgs {
+    /// Writes a backup of what was published; `None` where that was not asked for.
+    pub fn backup(&self, file: &Path) -> anyhow::Result<Option<BackupReport>> {
+        let Some(url) = &self.from else { return Ok(None) };
+        require_folder(file)?;
+        let log = open_log(url, self.seal_key.as_ref())?;
+        let load = Load { log: &log, path: file, id: None, until: self.at, go_on: &|| true };
+        Ok(Some(load.newest()?.draft.write_backup(file)?))
+    }
+}
+
+/// What is checked, if not a database of this machine.
+#[derive(Debug, Args)]
+pub(super) struct CheckFromArgs {
+    /// Check what `medfeed publish` published there, in place of --db: every entry's chain, every hash, and whether the oldest
+    /// state with all that follows comes to each later state and to a sound database
+    #[arg(long, value_name = "URL")]
+    from: Option<BucketUrl>,
+    /// The file of the key that the bucket's objects are sealed with
+    #[arg(long, env = "MEDFEED_SEAL_KEY", value_name = "FILE")]
+    seal_key: Option<PathBuf>,
+}
+
+impl CheckFromArgs {
+    /// Checks what was published; `None` where that was not asked for.
+    pub fn check(&self, common: &Common) -> anyhow::Result<Option<ExitCode>> {
+        #[derive(Serialize)]
+        struct Checked {
+            ok: bool,
+            states: usize,
+            entries: u64,
+            slot: u64,
+            seq: u64,
+        }
+        let Some(url) = &self.from else { return Ok(None) };
+        let log = open_log(url, self.seal_key.as_ref())?;
+        let folder = tempfile::tempdir().context("there is no room for the database that the log comes to")?;
+        let audit = audit(&log, &folder.path().join("checked.redb"))?;
+        let checked =
+            Checked { ok: true, states: audit.states.len(), entries: audit.entries, slot: audit.slot, seq: audit.seq };
+        let text = format!(
+            "{url} is sound: {}, {} up to slot {}, which come to seq {}, as of {}.",
+            counted(u64::try_from(audit.states.len()).unwrap_or(u64::MAX), "state"),
+            if audit.entries == 1 { "1 entry".to_owned() } else { format!("{} entries", audit.entries) },
+            audit.slot,
+            audit.seq,
+            audit.result.last_commit_at.as_deref().unwrap_or("the beginning"),
+        );
+        common.output().result(&checked, text).map(Some)
+    }
+}

@@ -1,0 +1,195 @@
+//! Loading: a whole state and the entries after it, into a draft. Nothing has the file's name before it has caught up.
+
+use std::path::Path;
+
+use super::log::{LogReader, Place, StateAt};
+use super::trouble::Trouble;
+use crate::model::{DatabaseId, Head, Timestamp};
+use crate::replicate::entry::Entry;
+use crate::replicate::layout;
+use crate::store::replication::{ApplyError, LoadedDraft, ReplicaDraft, ReplicaMark, ReplicatedCommit};
+
+/// A load that is to be made.
+#[derive(Clone, Copy)]
+pub struct Load<'a> {
+    /// The log.
+    pub log: &'a LogReader,
+    /// The file that will take the name, or beside which the draft stands.
+    pub path: &'a Path,
+    /// The database that it must be; `None` takes any.
+    pub id: Option<DatabaseId>,
+    /// Only commits up to this time; `None` takes all.
+    pub until: Option<Timestamp>,
+    /// Asked between objects: false ends the load.
+    pub go_on: &'a dyn Fn() -> bool,
+}
+
+/// A state that has caught up and has no name yet.
+#[derive(Debug)]
+pub struct Loaded {
+    /// Its file.
+    pub draft: LoadedDraft,
+    /// Where in the log it is.
+    pub mark: ReplicaMark,
+    /// Its last commit.
+    pub head: Head,
+}
+
+impl Loaded {
+    fn place(&self) -> Place {
+        place_of(&self.mark)
+    }
+}
+
+/// Where in the log a mark stands.
+pub(super) fn place_of(mark: &ReplicaMark) -> Place {
+    Place { id: mark.id, slot: mark.slot, hash: mark.hash }
+}
+
+/// The mark of a file that stands at a place of the log.
+pub(super) fn mark_at(url: String, place: Place, digest: crate::model::RowDigest) -> ReplicaMark {
+    ReplicaMark { url, id: place.id, slot: place.slot, hash: place.hash, digest }
+}
+
+/// The commits of an entry, as files apply them.
+pub(super) fn commits_of(entry: &Entry) -> Vec<ReplicatedCommit<'_>> {
+    let commits = entry.header.commits.iter().zip(&entry.changes);
+    let replicated = commits.map(|(commit, changes)| ReplicatedCommit {
+        last_seq: commit.last_seq,
+        lineage: commit.lineage,
+        base: commit.base,
+        digest: commit.digest,
+        changes,
+    });
+    replicated.collect()
+}
+
+impl Load<'_> {
+    /// Loads the newest state that can be read, and all that follows. A state that is damaged is passed over for an older one.
+    ///
+    /// # Errors
+    /// [`Trouble`]: of states that cannot be read, the newest one's.
+    pub fn newest(&self) -> Result<Loaded, Trouble> {
+        let slots = self.log.state_slots()?;
+        // What a killed publisher left without its manifest: the first entry holds a state.
+        let slots = if slots.is_empty() { vec![1] } else { slots };
+        // The end of the log is not before any state that is known.
+        let newest = slots.first().copied().unwrap_or_default();
+        let (mut first_trouble, mut oldest) = (None, None);
+        for slot in &slots {
+            let loaded = match self.state_after(*slot) {
+                Ok(Some((state, at))) if self.until.is_none_or(|until| at <= until) => self.from_state(state, newest),
+                Ok(found) => {
+                    oldest = found.map(|(_, at)| at).or(oldest);
+                    continue;
+                }
+                Err(trouble) => Err(trouble),
+            };
+            match loaded {
+                Err(trouble @ Trouble::Object { .. }) => {
+                    tracing::warn!(%trouble, slot, "a state cannot be loaded; trying an older one");
+                    first_trouble.get_or_insert(trouble);
+                }
+                loaded => return loaded,
+            }
+        }
+        Err(match (first_trouble, oldest) {
+            (Some(trouble), _) => trouble,
+            (None, Some(oldest)) => Trouble::TooEarly { oldest },
+            (None, None) => Trouble::Nothing(self.log.url()),
+        })
+    }
+
+    /// The state after a slot, by its manifest or else its entry, and when it was written.
+    fn state_after(&self, slot: u64) -> Result<Option<(StateAt, Timestamp)>, Trouble> {
+        let found = match self.log.manifest(slot)? {
+            Some(manifest) => {
+                let at = manifest.at;
+                Some((StateAt::of_manifest(manifest), at))
+            }
+            None => self
+                .log
+                .entry(slot)?
+                .and_then(|entry| Some((StateAt::of_entry(&entry.header, entry.hash)?, entry.header.at))),
+        };
+        match (&found, self.id) {
+            (Some((state, _)), Some(expected)) if state.place.id != expected => {
+                Err(Trouble::OtherDatabase { expected, found: state.place.id })
+            }
+            _ => Ok(found),
+        }
+    }
+
+    /// Loads a state, and what follows, to a slot at least.
+    ///
+    /// # Errors
+    /// [`Trouble`].
+    pub fn from_state(&self, mut state: StateAt, at_least: u64) -> Result<Loaded, Trouble> {
+        loop {
+            tracing::info!(slot = state.place.slot, parts = state.parts.len(), "loading a whole state");
+            let mut loaded = self.load(state)?;
+            match self.catch_up(&mut loaded, at_least)? {
+                None => return Ok(loaded),
+                // What was loaded is of no use: a whole state takes its place.
+                Some(next) => state = next,
+            }
+        }
+    }
+
+    /// Loads a state alone.
+    pub(super) fn load(&self, state: StateAt) -> Result<Loaded, Trouble> {
+        let mut draft = ReplicaDraft::beside(self.path)?;
+        self.log.parts(&state.parts, &mut |part, changes| {
+            if !(self.go_on)() {
+                return Err(Trouble::Stopped);
+            }
+            draft.add_part(&changes).map_err(of_load(&part.name))
+        })?;
+        let mark = mark_at(self.log.url(), state.place, state.digest);
+        let draft = draft.finish(&mark, state.head).map_err(of_load(&layout::state(state.place.slot)))?;
+        Ok(Loaded { draft, mark, head: state.head })
+    }
+
+    /// Applies the entries after a loaded state. Returns the state that took the place of one of them.
+    fn catch_up(&self, loaded: &mut Loaded, at_least: u64) -> Result<Option<StateAt>, Trouble> {
+        loop {
+            if !(self.go_on)() {
+                return Err(Trouble::Stopped);
+            }
+            let slot = loaded.mark.slot + 1;
+            let name = layout::log(slot);
+            let Some(entry) = self.log.entry(slot)? else {
+                let is_end = slot > at_least;
+                return if is_end { Ok(None) } else { Err(Trouble::object(&name, "it is not there")) };
+            };
+            let next = loaded.place().check_next(&entry).map_err(|trouble| match trouble {
+                Trouble::Parted(detail) => Trouble::object(&name, detail),
+                other => other,
+            })?;
+            if let Some(state) = StateAt::of_entry(&entry.header, entry.hash) {
+                return Ok(Some(state).filter(|_| self.until.is_none_or(|until| entry.header.at <= until)));
+            }
+            let mut commits = commits_of(&entry);
+            let in_time = |at: Timestamp| self.until.is_none_or(|until| at <= until);
+            commits.truncate(entry.header.commits.iter().take_while(|commit| in_time(commit.time)).count());
+            let is_whole = commits.len() == entry.header.commits.len();
+            if let Some(last) = commits.last() {
+                let place = if is_whole { next } else { loaded.place() };
+                let mark = mark_at(self.log.url(), place, last.digest);
+                loaded.draft.apply(&commits, &mark).map_err(of_load(&name))?;
+                (loaded.mark, loaded.head) = (mark, Head { seq: last.last_seq, lineage: last.lineage });
+            }
+            if !is_whole {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+/// A state that cannot be loaded is its objects' fault, whatever does not fit.
+fn of_load(name: &str) -> impl Fn(ApplyError) -> Trouble {
+    move |error| match error {
+        ApplyError::Store(error) => Trouble::Store(error),
+        other => Trouble::object(name, other),
+    }
+}

@@ -1,0 +1,200 @@
+//! Reading the log: objects are taken for what they say only where their names, hashes and predecessors agree.
+
+use std::sync::mpsc::sync_channel;
+
+use super::trouble::Trouble;
+use crate::bucket::Bucket;
+use crate::model::{DatabaseId, Head, RowDigest};
+use crate::replicate::entry::{self, Entry, Header};
+use crate::replicate::frame::Hash;
+use crate::replicate::layout;
+use crate::replicate::report::Alive;
+use crate::replicate::state::{Manifest, PartRef, decode_part};
+use crate::store::replication::SCHEMA;
+
+/// The parts of a state that are fetched at once.
+const FETCHERS: usize = 4;
+
+/// What becomes of a part's changes.
+pub type TakePart<'a> = &'a mut dyn FnMut(&PartRef, Vec<u8>) -> Result<(), Trouble>;
+
+/// A log, as its readers see it.
+#[derive(Debug)]
+pub struct LogReader {
+    bucket: Bucket,
+}
+
+/// A place in a log: after an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The log's database.
+    pub id: DatabaseId,
+    /// The entry's slot.
+    pub slot: u64,
+    /// The entry's hash.
+    pub hash: Hash,
+}
+
+impl Place {
+    /// Fails unless an entry, read from the slot after this place, goes on from here.
+    ///
+    /// # Errors
+    /// [`Trouble::Object`] for an object of another place, [`Trouble::Parted`], [`Trouble::Schema`].
+    pub fn check_next(&self, entry: &Entry) -> Result<Place, Trouble> {
+        let slot = self.slot + 1;
+        let name = layout::log(slot);
+        entry.header.check(slot, self.id).map_err(|misplaced| Trouble::object(&name, misplaced))?;
+        if entry.header.parent != self.hash {
+            return Err(Trouble::Parted(format!("`{name}` follows another entry than the one that was applied")));
+        }
+        check_schema(entry.header.schema)?;
+        Ok(Place { slot, hash: entry.hash, ..*self })
+    }
+}
+
+fn check_schema(found: u32) -> Result<(), Trouble> {
+    if found == SCHEMA { Ok(()) } else { Err(Trouble::Schema { found, known: SCHEMA }) }
+}
+
+/// A whole state that the log holds.
+#[derive(Clone, Debug)]
+pub struct StateAt {
+    /// After which entry it is.
+    pub place: Place,
+    /// Its last commit.
+    pub head: Head,
+    /// The digest of its rows.
+    pub digest: RowDigest,
+    /// Its rows.
+    pub parts: Vec<PartRef>,
+}
+
+impl StateAt {
+    /// The state that a manifest names.
+    pub fn of_manifest(manifest: Manifest) -> StateAt {
+        let head = manifest.head();
+        let place = Place { id: manifest.id, slot: manifest.slot, hash: manifest.entry_hash };
+        StateAt { place, head, digest: manifest.digest, parts: manifest.parts }
+    }
+
+    /// The state that an entry holds in place of commits.
+    pub fn of_entry(header: &Header, hash: Hash) -> Option<StateAt> {
+        let parts = header.state.clone()?;
+        let place = Place { id: header.id, slot: header.slot, hash };
+        Some(StateAt { place, head: header.head(), digest: header.digest, parts })
+    }
+}
+
+impl LogReader {
+    /// A reader of a bucket's log. Nothing is asked of the bucket yet.
+    pub fn new(bucket: Bucket) -> LogReader {
+        LogReader { bucket }
+    }
+
+    /// The bucket.
+    pub fn bucket(&self) -> &Bucket {
+        &self.bucket
+    }
+
+    /// The bucket's URL.
+    pub fn url(&self) -> String {
+        self.bucket.url().to_string()
+    }
+
+    /// The entry in a slot; `None` if the slot is free.
+    ///
+    /// # Errors
+    /// [`Trouble::Bucket`], [`Trouble::Object`].
+    pub fn entry(&self, slot: u64) -> Result<Option<Entry>, Trouble> {
+        let name = layout::log(slot);
+        let Some(object) = self.bucket.get(&name)? else { return Ok(None) };
+        entry::decode(&object.bytes).map(Some).map_err(Trouble::malformed(&name))
+    }
+
+    /// The slots of the states that there are, the newest first.
+    ///
+    /// # Errors
+    /// [`Trouble::Bucket`].
+    pub fn state_slots(&self) -> Result<Vec<u64>, Trouble> {
+        let listed = self.bucket.list(layout::STATES, None)?;
+        let mut slots: Vec<u64> = listed.iter().filter_map(|object| layout::state_slot(&object.name)).collect();
+        slots.reverse();
+        Ok(slots)
+    }
+
+    /// The manifest of the state after a slot; `None` if it was swept.
+    ///
+    /// # Errors
+    /// [`Trouble::Bucket`], [`Trouble::Object`], [`Trouble::Schema`].
+    pub fn manifest(&self, slot: u64) -> Result<Option<Manifest>, Trouble> {
+        let name = layout::state(slot);
+        let Some(object) = self.bucket.get(&name)? else { return Ok(None) };
+        let (manifest, _) = Manifest::decode(&object.bytes).map_err(Trouble::malformed(&name))?;
+        manifest.check(slot, manifest.id).map_err(|misplaced| Trouble::object(&name, misplaced))?;
+        check_schema(manifest.schema)?;
+        Ok(Some(manifest))
+    }
+
+    /// The publisher's sign of life; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`Trouble::Bucket`], [`Trouble::Object`].
+    pub fn alive(&self) -> Result<Option<Alive>, Trouble> {
+        let Some(object) = self.bucket.get(layout::ALIVE)? else { return Ok(None) };
+        Alive::decode(&object.bytes).map(Some).map_err(Trouble::malformed(layout::ALIVE))
+    }
+
+    /// Whether the entries after a place lead to a state: all are there, and each follows the one before. Nothing may be
+    /// applied before that is known: an entry that was put into a swept place follows too, and leads nowhere.
+    ///
+    /// # Errors
+    /// [`Trouble::Bucket`], [`Trouble::Object`], [`Trouble::Schema`].
+    pub fn leads_to(&self, from: Place, state: Place, go_on: &dyn Fn() -> bool) -> Result<bool, Trouble> {
+        let mut place = from;
+        while place.slot < state.slot {
+            if !go_on() {
+                return Err(Trouble::Stopped);
+            }
+            let Some(entry) = self.entry(place.slot + 1)? else { return Ok(false) };
+            place = match place.check_next(&entry) {
+                Err(Trouble::Parted(_)) => return Ok(false),
+                next => next?,
+            };
+        }
+        Ok(place == state)
+    }
+
+    /// Hands over the parts of a state in their order, each checked against its hash.
+    ///
+    /// # Errors
+    /// Those of `take`, [`Trouble::Bucket`], [`Trouble::Object`].
+    pub fn parts(&self, parts: &[PartRef], take: TakePart<'_>) -> Result<(), Trouble> {
+        std::thread::scope(|scope| {
+            let fetchers: Vec<_> = (0..FETCHERS.min(parts.len()))
+                .map(|first| {
+                    // Each is at most one part ahead, so memory holds few.
+                    let (sender, receiver) = sync_channel(1);
+                    scope.spawn(move || {
+                        for part in parts.iter().skip(first).step_by(FETCHERS) {
+                            if sender.send(self.part(part)).is_err() {
+                                return;
+                            }
+                        }
+                    });
+                    receiver
+                })
+                .collect();
+            for (part, fetcher) in parts.iter().zip(fetchers.iter().cycle()) {
+                let fetched = fetcher.recv().map_err(|_| Trouble::Stopped)??;
+                take(part, fetched)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn part(&self, part: &PartRef) -> Result<Vec<u8>, Trouble> {
+        let object = self.bucket.get(&part.name)?;
+        let object = object.ok_or_else(|| Trouble::object(&part.name, "it is not there"))?;
+        decode_part(part, &object.bytes).map_err(Trouble::malformed(&part.name))
+    }
+}

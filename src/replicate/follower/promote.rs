@@ -1,0 +1,109 @@
+//! Making a replica the database that others follow.
+
+use super::load::{mark_at, place_of};
+use super::replica::Replica;
+use super::trouble::Trouble;
+use crate::bucket::{BucketError, Created};
+use crate::model::Head;
+use crate::model::time::now;
+use crate::replicate::entry::{self, CommitInfo, Header};
+use crate::replicate::layout;
+use crate::store::replication::{Leap, ReplicaWriter, ReplicatedCommit, SCHEMA};
+
+/// How often another entry may come in between, and how often an answer of the bucket may be lost.
+const TRIES: usize = 3;
+
+/// What became of a replica.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Promoted {
+    /// The slot of the entry that says so.
+    pub slot: u64,
+    /// The last commit of the origin that is lost.
+    pub before: Head,
+    /// The commit that takes its place.
+    pub head: Head,
+}
+
+/// What became of the next place in the log.
+enum Placed {
+    Ours,
+    Others,
+}
+
+impl Replica {
+    /// Makes this replica the origin: after the end of the log goes a commit that leaps over all tokens that the old origin may
+    /// have given. From that moment its publisher is fenced. What stops on the way leaves a replica, to be promoted again.
+    ///
+    /// # Errors
+    /// [`Trouble`]; [`Trouble::Overtaken`] when others published all the time.
+    pub fn promote(mut self, who: &str, go_on: &dyn Fn() -> bool) -> Result<Promoted, Trouble> {
+        for _ in 0..TRIES {
+            self.catch_up(go_on)?;
+            let (before, here) = (self.head(), place_of(self.mark()));
+            let log_url = self.log().url();
+            let Leap { commit, changes } = self.writer()?.prepare_leap(&format!("promoted in place of {log_url}"))?;
+            let head = Head { seq: commit.last_seq, lineage: commit.lineage };
+            let info = CommitInfo {
+                first_seq: commit.first_seq,
+                last_seq: commit.last_seq,
+                lineage: commit.lineage,
+                time: commit.time,
+                base: commit.base,
+                digest: commit.digest,
+                bytes: commit.bytes,
+            };
+            let header = Header {
+                id: here.id,
+                slot: here.slot + 1,
+                parent: here.hash,
+                schema: SCHEMA,
+                who: who.to_owned(),
+                at: now(),
+                commits: vec![info],
+                seq: head.seq,
+                lineage: head.lineage,
+                digest: commit.digest,
+                state: None,
+            };
+            let name = layout::log(header.slot);
+            let (bytes, hash) = entry::encode(&header, &[&changes]).map_err(Trouble::malformed(&name))?;
+            if let Placed::Others = self.place(&name, &bytes)? {
+                continue;
+            }
+            let place = super::log::Place { slot: header.slot, hash, ..here };
+            let mark = mark_at(log_url, place, commit.digest);
+            let leap = ReplicatedCommit {
+                last_seq: commit.last_seq,
+                lineage: commit.lineage,
+                base: commit.base,
+                digest: commit.digest,
+                changes: &changes,
+            };
+            let mut writer: ReplicaWriter = self.into_writer()?;
+            writer.apply(&[leap], &mark).map_err(|error| Trouble::of_apply(error, &name))?;
+            drop(writer.promote()?);
+            return Ok(Promoted { slot: place.slot, before, head });
+        }
+        Err(Trouble::Overtaken)
+    }
+
+    /// Creates an entry. An answer that is lost is asked for again: the same bytes are ours.
+    fn place(&self, name: &str, bytes: &[u8]) -> Result<Placed, Trouble> {
+        let bucket = self.log().bucket();
+        let mut lost = None;
+        for _ in 0..TRIES {
+            match bucket.create(name, bytes) {
+                Ok(Created::New) => return Ok(Placed::Ours),
+                Ok(Created::Exists) => match bucket.get(name)? {
+                    Some(object) if object.bytes == bytes => return Ok(Placed::Ours),
+                    Some(_) => return Ok(Placed::Others),
+                    // Refused since another request was under way.
+                    None => {}
+                },
+                Err(error @ BucketError::Unreachable(_)) => lost = Some(error),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(lost.map_or(Trouble::Overtaken, Trouble::from))
+    }
+}

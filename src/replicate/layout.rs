@@ -1,0 +1,146 @@
+//! The names of a bucket's objects, below its prefix.
+//!
+//! | name | what |
+//! | --- | --- |
+//! | `log/SLOT` | an entry of the log; created once, never changed; slots are dense, from 1 |
+//! | `states/SLOT` | the manifest of the whole state after that slot; created once |
+//! | `parts/SLOT-RANDOM/INDEX` | rows of that state |
+//! | `alive` | the publisher's sign of life; overwritten |
+//! | `replicas/NAME` | a replica's report; overwritten |
+//!
+//! A slot is written in 20 digits, so that the order of names is the order of slots.
+
+/// The folder of the log's entries.
+pub const LOG: &str = "log";
+/// The folder of the manifests of states.
+pub const STATES: &str = "states";
+/// The folder of the states' parts.
+pub const PARTS: &str = "parts";
+/// The folder of the replicas' reports.
+pub const REPLICAS: &str = "replicas";
+/// The publisher's sign of life.
+pub const ALIVE: &str = "alive";
+
+/// How long a written slot is, in digits.
+const SLOT_DIGITS: usize = 20;
+/// How long a written index of a part is at least, in digits.
+const INDEX_DIGITS: usize = 5;
+/// How long the random part of a name is, in hex digits.
+const RANDOM_DIGITS: usize = 16;
+
+/// Where a part of a state belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartPlace<'a> {
+    /// The slot after which the state is.
+    pub slot: u64,
+    /// What tells its parts from those of another try to write it.
+    pub random: &'a str,
+    /// Which of its parts it is, from 0.
+    pub index: usize,
+}
+
+/// The name of an entry.
+pub fn log(slot: u64) -> String {
+    format!("{LOG}/{slot:0SLOT_DIGITS$}")
+}
+
+/// The name of a manifest.
+pub fn state(slot: u64) -> String {
+    format!("{STATES}/{slot:0SLOT_DIGITS$}")
+}
+
+/// The name of a part of a state.
+pub fn part(slot: u64, random: &str, index: usize) -> String {
+    format!("{PARTS}/{slot:0SLOT_DIGITS$}-{random}/{index:0INDEX_DIGITS$}")
+}
+
+/// The name of a replica's report. What no name may hold is left away.
+pub fn replica(name: &str) -> String {
+    let name: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(64).collect();
+    format!("{REPLICAS}/{name}")
+}
+
+/// The slot of an entry, by its name.
+pub fn log_slot(name: &str) -> Option<u64> {
+    slot(name.strip_prefix(LOG)?.strip_prefix('/')?)
+}
+
+/// The slot of a manifest, by its name.
+pub fn state_slot(name: &str) -> Option<u64> {
+    slot(name.strip_prefix(STATES)?.strip_prefix('/')?)
+}
+
+/// Where a part belongs, by its name.
+pub fn part_place(name: &str) -> Option<PartPlace<'_>> {
+    let (folder, index) = name.strip_prefix(PARTS)?.strip_prefix('/')?.split_once('/')?;
+    let (digits, random) = folder.split_once('-')?;
+    let is_random = random.len() == RANDOM_DIGITS && random.bytes().all(|byte| b"0123456789abcdef".contains(&byte));
+    let place = PartPlace { slot: slot(digits)?, random, index: index.parse().ok()? };
+    (is_random && part(place.slot, random, place.index) == name).then_some(place)
+}
+
+/// What tells the parts of a state from those of another try to write it: 16 random hex digits.
+///
+/// # Errors
+/// When the operating system gives no random bytes.
+pub fn new_random() -> Result<String, getrandom::Error> {
+    let mut random = [0; RANDOM_DIGITS / 2];
+    getrandom::fill(&mut random)?;
+    Ok(data_encoding::HEXLOWER.encode(&random))
+}
+
+fn slot(digits: &str) -> Option<u64> {
+    let is_written_so = digits.len() == SLOT_DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if is_written_so { digits.parse().ok() } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_back() {
+        let random = new_random().unwrap();
+        for slot in [0, 1, 42, u64::MAX] {
+            assert_eq!(log_slot(&log(slot)), Some(slot));
+            assert_eq!(state_slot(&state(slot)), Some(slot));
+            for index in [0, 7, 99_999, 100_000] {
+                let name = part(slot, &random, index);
+                assert_eq!(part_place(&name), Some(PartPlace { slot, random: &random, index }), "{name}");
+            }
+        }
+        assert!(log(9) < log(10) && part(1, &random, 9) < part(1, &random, 10));
+        assert_eq!(log(42), "log/00000000000000000042");
+        assert_eq!(part(42, "0123456789abcdef", 3), "parts/00000000000000000042-0123456789abcdef/00003");
+        assert_eq!(replica("../a b/c-1"), "replicas/abc-1");
+    }
+
+    #[test]
+    fn other_names_are_not_ours() {
+        for name in [
+            "",
+            "log",
+            "log/",
+            "log/42",
+            "log/0000000000000000004x",
+            "log/99999999999999999999",
+            "log/+0000000000000000042",
+            "log/000000000000000000042",
+            "states/00000000000000000042",
+        ] {
+            assert_eq!(log_slot(name), None, "{name}");
+        }
+        for name in [
+            "parts/00000000000000000042-0123456789abcdef",
+            "parts/00000000000000000042-0123456789abcdef/3",
+            "parts/00000000000000000042-0123456789abcdef/000003",
+            "parts/00000000000000000042-0123456789abcdef/00003/x",
+            "parts/00000000000000000042-0123456789ABCDEF/00003",
+            "parts/00000000000000000042-../00003",
+            "parts/42-0123456789abcdef/00003",
+            "log/00000000000000000042-0123456789abcdef/00003",
+        ] {
+            assert_eq!(part_place(name), None, "{name}");
+        }
+    }
+}

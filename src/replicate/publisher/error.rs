@@ -1,0 +1,124 @@
+//! Why publishing ends.
+
+use std::path::PathBuf;
+
+use crate::bucket::BucketError;
+use crate::model::DatabaseId;
+use crate::model::printable::Printable;
+use crate::replicate::frame::Malformed;
+use crate::store::StoreError;
+
+/// Why a publisher ends, in words that say what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum PublishError {
+    /// The database cannot be read, or not be marked.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The bucket cannot be used.
+    #[error(transparent)]
+    Bucket(#[from] BucketError),
+    /// An object in the bucket is not what belongs there.
+    #[error("object `{name}` in {url} cannot be used: {detail}")]
+    Object {
+        /// The bucket.
+        url: String,
+        /// The object's name below the prefix.
+        name: String,
+        /// What is wrong with it, and what to do.
+        detail: String,
+    },
+    /// Another process publishes this very file.
+    #[error("{} is published already by {}; stop that one first", path.display(), Printable(holder))]
+    Locked {
+        /// The database.
+        path: PathBuf,
+        /// Who has the lock, as far as that is known.
+        holder: String,
+    },
+    /// Another publisher took over.
+    #[error(
+        "{} is no longer published from here: {}; write there. What was committed here and is not in {url} is in this file \
+         alone (`medfeed export`)",
+        path.display(), Printable(by)
+    )]
+    Fenced {
+        /// The database.
+        path: PathBuf,
+        /// The bucket.
+        url: String,
+        /// Who took over, and when.
+        by: String,
+    },
+    /// The bucket holds another database's log.
+    #[error(
+        "{url} holds the log of another database ({found}), and this one is {own}; publish it to a prefix of its own"
+    )]
+    OtherDatabase {
+        /// The bucket.
+        url: String,
+        /// Whose log it is.
+        found: DatabaseId,
+        /// This database's id, in words.
+        own: String,
+    },
+    /// The database does not hold the end of the log.
+    #[error(
+        "{} does not hold what {url} ends with: slot {slot} there, of {published_at}, is the commit of seq {published_seq}, \
+         and the last commit here is that of seq {own_seq}, of {own_time}, in a history without it. Publish the database that \
+         holds it; or, to give up what only the log has, add --start-over once",
+        path.display()
+    )]
+    Diverged {
+        /// The database.
+        path: PathBuf,
+        /// The bucket.
+        url: String,
+        /// The last slot there.
+        slot: u64,
+        /// When it was published.
+        published_at: String,
+        /// The last seq there.
+        published_seq: u64,
+        /// The last seq here.
+        own_seq: u64,
+        /// When that commit was made.
+        own_time: String,
+    },
+    /// The bucket was published to from here, and is empty now.
+    #[error(
+        "{url} is empty, though {} was published there up to slot {slot}; check the URL and the credentials. If the objects \
+         were deleted on purpose, add --start-over once",
+        path.display()
+    )]
+    Emptied {
+        /// The database.
+        path: PathBuf,
+        /// The bucket.
+        url: String,
+        /// The last slot that was published from here.
+        slot: u64,
+    },
+    /// A file beside the database cannot be used.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// What is to be published cannot be written as an object.
+    #[error("this cannot be published: {0}; run `medfeed check`")]
+    Unwritable(#[from] Malformed),
+}
+
+impl PublishError {
+    /// The exit code of a command that ends so: 4 when another publisher took over, 3 when the bucket cannot be reached for now
+    /// (what is committed stays so, and replicas do not know it yet), else 1.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            PublishError::Fenced { .. } | PublishError::Store(StoreError::Fenced { .. }) => 4,
+            PublishError::Bucket(BucketError::Unreachable(_)) => 3,
+            _ => 1,
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Publishing a database: each commit's changes become the next entry of a log in a bucket.
+//!
+//! **The commit point is the creation of `log/N`**: a name can be created once, so of two publishers one goes on and the other
+//! is fenced. Whatever dies before it has published nothing; whatever dies after it is found at the end of the log by the next
+//! start, which goes on there.
+//!
+//! - [`start`]: the lock, trying the store, the end of the log, and whether this database may go on after it.
+//! - [`end`]: reading the end of the log.
+//! - [`step`]: putting what waits; [`states`]: putting whole states; [`sweep`]: deleting what nobody needs.
+//! - [`fence`]: noticing that another publisher took over, and noting what is published.
+//! - [`patience`]: trying again what may pass. [`lock`]: one publisher per file.
+//! - [`status`]: what people ask.
+
+mod end;
+mod error;
+mod fence;
+mod lock;
+mod patience;
+mod start;
+mod states;
+pub mod status;
+mod step;
+mod sweep;
+
+use std::fs;
+use std::path::PathBuf;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+pub use error::PublishError;
+
+use self::end::{End, Growth};
+use self::lock::PublisherLock;
+use self::patience::Patience;
+use crate::bucket::Bucket;
+use crate::model::time::now;
+use crate::model::{DatabaseId, Timestamp};
+use crate::replicate::layout;
+use crate::replicate::report::Alive;
+use crate::store::{CommitPoint, Follower, StoreError};
+
+/// The time between two looks for new commits.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// For how long a single round tries a bucket that cannot be reached.
+const ONCE_TRIES: Duration = Duration::from_secs(60);
+
+/// How a database is published.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Put what waits, and end.
+    pub once: bool,
+    /// The least time between two entries; what is committed meanwhile is one entry.
+    pub every: Duration,
+    /// For how long any instant can be restored.
+    pub keep: Duration,
+    /// The most time between two states, if there are entries between them.
+    pub state_every: Duration,
+    /// The time between two signs of life.
+    pub heartbeat: Duration,
+    /// Put a state of this database, whatever the log's end is.
+    pub start_over: bool,
+    /// How long to wait for another process that is writing to the database.
+    pub wait: Duration,
+}
+
+/// What a single round did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Round {
+    /// The last slot of the log.
+    pub slot: u64,
+    /// The last seq in it.
+    pub seq: u64,
+    /// How many entries were put.
+    pub entries: u64,
+}
+
+/// The publisher of a database.
+#[derive(Debug)]
+pub struct Publisher {
+    path: PathBuf,
+    bucket: Bucket,
+    settings: Settings,
+    follower: Follower,
+    patience: Patience,
+    /// What says of the database's own file that it cannot be read or noted; told once, too.
+    local: Patience,
+    id: DatabaseId,
+    who: String,
+    /// The end of the log; `None` before the first entry.
+    end: Option<End>,
+    growth: Growth,
+    /// When the newest state was written.
+    state_at: Timestamp,
+    /// The entries that this publisher put.
+    entries: u64,
+    /// When it put the last one.
+    put_at: Option<Instant>,
+    /// Up to where nothing waits.
+    seen: Option<CommitPoint>,
+    /// Whether the note beside the database tells of an earlier end.
+    note_due: bool,
+    alive_at: Option<Instant>,
+    _lock: PublisherLock,
+}
+
+impl Publisher {
+    /// Publishes until an error that does not pass; with [`Settings::once`] until nothing waits.
+    ///
+    /// # Errors
+    /// [`PublishError`]; whatever it is, starting again goes on where the log ends.
+    pub fn run(&mut self) -> Result<Round, PublishError> {
+        loop {
+            let is_done = match self.round() {
+                Ok(is_done) => is_done,
+                // The database is being replaced, say, or a disk is full.
+                Err(PublishError::Store(error)) if !self.settings.once && may_pass(&error) => {
+                    self.local.tell(&format!("{}: {error}", self.path.display()));
+                    false
+                }
+                Err(error) => return Err(error),
+            };
+            if self.settings.once && is_done {
+                let end = self.end.as_ref();
+                let (slot, seq) = end.map_or((0, 0), |end| (end.slot, end.head.seq));
+                return Ok(Round { slot, seq, entries: self.entries });
+            }
+            sleep(LOOK_EVERY);
+        }
+    }
+
+    /// One look; returns whether nothing waits.
+    fn round(&mut self) -> Result<bool, PublishError> {
+        let is_done = self.publish_waiting()?;
+        self.local.passed();
+        self.show_life()?;
+        if is_done && self.is_state_due() {
+            let view = self.follower.origin()?;
+            self.put_state_beside(&view)?;
+        }
+        if self.note_due {
+            self.note(None);
+        }
+        Ok(is_done)
+    }
+
+    /// Overwrites the sign of life when that is due, and looks whether another publisher took over.
+    pub(super) fn show_life(&mut self) -> Result<(), PublishError> {
+        let Some(end) = self.end else { return Ok(()) };
+        if self.alive_at.is_some_and(|at| at.elapsed() < self.settings.heartbeat) {
+            return Ok(());
+        }
+        self.alive_at = Some(Instant::now());
+        if let Some(next) = self.patience.ask(|| self.bucket.get(&layout::log(end.slot + 1)))? {
+            return self.judge(end.slot + 1, &next.bytes);
+        }
+        let alive = Alive {
+            id: self.id,
+            slot: end.slot,
+            hash: end.hash,
+            seq: end.head.seq,
+            at: now(),
+            who: self.shown_who().to_owned(),
+        };
+        let bytes = alive.encode()?;
+        Ok(self.patience.ask(|| self.bucket.put(layout::ALIVE, &bytes))?)
+    }
+
+    /// Who publishes, without the random name.
+    fn shown_who(&self) -> &str {
+        shown_who(&self.who)
+    }
+}
+
+/// Who published, as people are told: user and machine.
+pub(super) fn shown_who(who: &str) -> &str {
+    who.split_once(' ').map_or(who, |(who, _)| who)
+}
+
+/// User and machine, and the random name of the publisher's file.
+fn who(lock: &PublisherLock) -> String {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let user = variable("USER").or_else(|| variable("LOGNAME"));
+    let user = user.unwrap_or_else(|| format!("uid{}", rustix::process::getuid().as_raw()));
+    let machine = fs::read_to_string("/proc/sys/kernel/hostname").ok().or_else(|| variable("HOSTNAME"));
+    let machine = machine.unwrap_or_else(|| "localhost".to_owned());
+    let plain = |text: &str| -> String {
+        let one_word = text.trim().chars().map(|c| if c.is_whitespace() || c.is_control() { '?' } else { c });
+        one_word.take(60).collect()
+    };
+    format!("{}@{} {}", plain(&user), plain(&machine), lock.name)
+}
+
+/// Whether a failure of the database may pass by itself, or by what an operator does beside it.
+fn may_pass(error: &StoreError) -> bool {
+    use StoreError::{Busy, DiskFull, Io, NeedsRepair, NotFound, Replaced};
+    matches!(error, Busy { .. } | DiskFull(_) | Io { .. } | NeedsRepair { .. } | NotFound { .. } | Replaced { .. })
+}

@@ -1,0 +1,144 @@
+//! Trying again what may pass, and telling once that it did not, and once that it has.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::bucket::{Bucket, BucketError, Created};
+
+/// The wait after the first failure.
+const FIRST_WAIT: Duration = Duration::from_millis(100);
+/// The most that a wait grows to.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+
+/// What became of an object that was to be created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Made {
+    /// It holds our bytes.
+    Ours,
+    /// The name was taken; these are the bytes there.
+    Others(Vec<u8>),
+}
+
+/// How long failures are borne, and what was told of them.
+#[derive(Debug)]
+pub(super) struct Patience {
+    /// Until when is tried; `None` for ever.
+    pub until: Option<Instant>,
+    /// Whether what somebody must act upon is tried again too: once a publisher is on its way, whoever mends the bucket need not
+    /// start it again.
+    pub bears_refusal: bool,
+    /// When the present trouble began.
+    troubled_since: Option<Instant>,
+}
+
+impl Patience {
+    pub fn new(until: Option<Instant>) -> Patience {
+        Patience { until, bears_refusal: false, troubled_since: None }
+    }
+
+    /// Tells of a failure, the first of its time.
+    pub fn tell(&mut self, error: &dyn std::fmt::Display) {
+        if self.troubled_since.is_none() {
+            self.troubled_since = Some(Instant::now());
+            tracing::warn!("{error}; trying again until it passes, commits go on meanwhile");
+        }
+    }
+
+    /// Tells that trouble has passed, if there was any.
+    pub fn passed(&mut self) {
+        if let Some(since) = self.troubled_since.take() {
+            tracing::info!("publishing goes on after {} s of trouble", since.elapsed().as_secs());
+        }
+    }
+
+    /// Asks until there is an answer, or an error that does not pass.
+    ///
+    /// # Errors
+    /// That one; and what may pass when the time is over.
+    pub fn ask<T>(&mut self, mut ask: impl FnMut() -> Result<T, BucketError>) -> Result<T, BucketError> {
+        let mut wait = FIRST_WAIT;
+        loop {
+            let error = match ask() {
+                Ok(answer) => {
+                    self.passed();
+                    return Ok(answer);
+                }
+                Err(error) => error,
+            };
+            let is_borne = error.may_pass() || (self.bears_refusal && matches!(error, BucketError::Refused(_)));
+            if !is_borne || self.until.is_some_and(|until| Instant::now() + wait >= until) {
+                return Err(error);
+            }
+            self.tell(&error);
+            sleep(jittered(wait));
+            wait = (wait * 2).min(LONGEST_WAIT);
+        }
+    }
+
+    /// Creates an object, whatever answers are lost: what is there at last is ours, or another's.
+    ///
+    /// # Errors
+    /// As [`Patience::ask`].
+    pub fn create(&mut self, bucket: &Bucket, name: &str, bytes: &[u8]) -> Result<Made, BucketError> {
+        self.ask(|| {
+            if bucket.create(name, bytes)? == Created::New {
+                return Ok(Made::Ours);
+            }
+            match bucket.get(name)? {
+                Some(found) if found.bytes == bytes => Ok(Made::Ours),
+                Some(found) => Ok(Made::Others(found.bytes)),
+                // Stores also refuse while another request is under way.
+                None => Err(BucketError::Unreachable(format!(
+                    "{} refuses to create `{name}`, though there is no such object",
+                    bucket.url()
+                ))),
+            }
+        })
+    }
+}
+
+/// Between half of a time and all of it, so that many who wait for the same do not come at once.
+fn jittered(time: Duration) -> Duration {
+    let mut random = [0_u8; 2];
+    // Without random bytes all wait the same time.
+    let _ = getrandom::fill(&mut random);
+    time.mul_f64(0.5 + 0.5 * f64::from(u16::from_be_bytes(random)) / f64::from(u16::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_pass_is_tried_again() {
+        type Answers = Vec<Result<u8, BucketError>>;
+        let away = || Err(BucketError::Unreachable("away".to_owned()));
+        let refused = || Err(BucketError::Refused("no".to_owned()));
+        let cases: [(Answers, bool, Result<u8, BucketError>); 5] = [
+            (vec![Ok(1)], false, Ok(1)),
+            (vec![away(), away(), Ok(2)], false, Ok(2)),
+            (vec![away(), refused(), Ok(3)], false, refused()),
+            (vec![away(), refused(), Ok(4)], true, Ok(4)),
+            (vec![Err(BucketError::Damaged { name: "x".to_owned(), detail: "y".to_owned() })], true, {
+                Err(BucketError::Damaged { name: "x".to_owned(), detail: "y".to_owned() })
+            }),
+        ];
+        for (answers, bears_refusal, expected) in cases {
+            let mut patience = Patience { bears_refusal, ..Patience::new(None) };
+            let mut answers = answers.into_iter();
+            assert_eq!(patience.ask(|| answers.next().unwrap()), expected);
+            assert_eq!(patience.troubled_since.is_some(), expected == refused(), "told that it passed");
+        }
+    }
+
+    #[test]
+    fn patience_ends() {
+        let mut patience = Patience::new(Some(Instant::now()));
+        let mut asked = 0;
+        let answer: Result<(), _> = patience.ask(|| {
+            asked += 1;
+            Err(BucketError::Unreachable("away".to_owned()))
+        });
+        assert!(answer.is_err() && asked == 1, "{asked}");
+    }
+}

@@ -1,0 +1,138 @@
+//! What people ask: the end of the log, its states, what waits, and who follows.
+
+use std::path::Path;
+use std::time::Instant;
+
+use super::end::{list_states, read_end};
+use super::error::PublishError;
+use super::patience::Patience;
+use super::shown_who;
+use crate::bucket::Bucket;
+use crate::model::time::now;
+use crate::model::{DatabaseId, Head, Timestamp};
+use crate::replicate::layout;
+use crate::replicate::report::{Alive, ReplicaReport};
+use crate::store::replication::{Pending, PublishedNote};
+use crate::store::{CommitPoint, Follower, StoreError};
+
+/// The most states that are told of.
+const STATES: usize = 5;
+
+/// What a bucket holds, and what this database has that it lacks.
+#[derive(Clone, Debug)]
+pub struct Status {
+    /// The end of the log; `None` if nothing was published.
+    pub end: Option<EndStatus>,
+    /// The newest states, newest first: slot, and when the store dates it.
+    pub states: Vec<(u64, Timestamp)>,
+    /// The publisher's last sign of life, by its own clock.
+    pub alive_at: Option<Timestamp>,
+    /// What waits in the database; `None` if there is no such database here.
+    pub waiting: Option<Waiting>,
+    /// Who took over from this database.
+    pub fenced: Option<String>,
+    /// The replicas' reports, by name.
+    pub replicas: Vec<(String, ReplicaReport)>,
+}
+
+/// The end of the log.
+#[derive(Clone, Debug)]
+pub struct EndStatus {
+    /// Whose log it is.
+    pub id: DatabaseId,
+    /// The last slot.
+    pub slot: u64,
+    /// The last seq.
+    pub seq: u64,
+    /// When the last entry was published, by the publisher's clock.
+    pub at: Timestamp,
+    /// Who published it: user and machine.
+    pub who: String,
+    /// The entries since the newest state.
+    pub entries_since_state: u64,
+}
+
+/// What the database has that the log lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waiting {
+    /// Everything is published.
+    Nothing,
+    /// So many commits wait; when the first of them was made.
+    Commits {
+        /// How many.
+        count: u64,
+        /// When the first of them was made.
+        since: Timestamp,
+    },
+    /// A whole state goes out next.
+    State,
+    /// The database does not hold the log's end: it is another one, or another was published meanwhile.
+    Elsewhere,
+}
+
+impl Status {
+    /// Reads what is published, and compares it with a database, if there is one.
+    ///
+    /// # Errors
+    /// [`PublishError`].
+    pub fn read(database: &Path, bucket: &Bucket) -> Result<Status, PublishError> {
+        // Whoever asks wants an answer now.
+        let patience = &mut Patience::new(Some(Instant::now()));
+        let found = read_end(bucket, patience)?;
+        let states = list_states(bucket, patience)?;
+        let states = states.iter().rev().take(STATES).map(|(slot, object)| (*slot, object.modified)).collect();
+        let alive = bucket.get(layout::ALIVE)?.and_then(|object| Alive::decode(&object.bytes).ok());
+        let end = found.as_ref().map(|found| EndStatus {
+            id: found.header.id,
+            slot: found.header.slot,
+            seq: found.header.seq,
+            at: found.header.at,
+            who: shown_who(&found.header.who).to_owned(),
+            entries_since_state: found.growth.entries,
+        });
+        let mut replicas = Vec::new();
+        for listed in bucket.list(layout::REPLICAS, None)? {
+            let report = bucket.get(&listed.name)?.and_then(|object| ReplicaReport::decode(&object.bytes).ok());
+            let name = listed.name.rsplit_once('/').map_or("", |(_, name)| name).to_owned();
+            replicas.extend(report.map(|report| (name, report)));
+        }
+        let waiting = match Follower::open(database) {
+            Ok(follower) => Some(waiting(&follower, found.as_ref().map(|found| (found.header.id, found.end().head)))?),
+            Err(StoreError::NotFound { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let note = PublishedNote::read(database)?.filter(|note| note.url == bucket.url().to_string());
+        let fenced = note.and_then(|note| note.fenced);
+        Ok(Status { end, states, alive_at: alive.map(|alive| alive.at), waiting, fenced, replicas })
+    }
+
+    /// The seconds since everything was published, 0 if nothing waits; `None` where that cannot be told.
+    pub fn behind_s(&self) -> Option<u64> {
+        match self.waiting? {
+            Waiting::Nothing => Some(0),
+            Waiting::Commits { since, .. } => {
+                Some(u64::try_from(now().unix_s().saturating_sub(since.unix_s())).unwrap_or(0))
+            }
+            Waiting::State | Waiting::Elsewhere => None,
+        }
+    }
+}
+
+fn waiting(follower: &Follower, end: Option<(DatabaseId, Head)>) -> Result<Waiting, StoreError> {
+    let view = follower.origin()?;
+    let Some((id, head)) = end else { return Ok(Waiting::State) };
+    if view.id()? != Some(id) || !view.holds(head.seq, head.lineage)? {
+        return Ok(Waiting::Elsewhere);
+    }
+    let CommitPoint { seq, .. } = view.head()?;
+    if seq == head.seq {
+        return Ok(Waiting::Nothing);
+    }
+    Ok(match view.pending_after(head.seq, u64::MAX)? {
+        Pending::Commits(commits) => {
+            let since = commits.first().map_or(Timestamp::EPOCH, |first| first.time);
+            Waiting::Commits { count: u64::try_from(commits.len()).unwrap_or(u64::MAX), since }
+        }
+        Pending::Nothing | Pending::Gap => Waiting::State,
+    })
+}

@@ -1,0 +1,218 @@
+//! A whole state: a manifest that names its parts, and the parts, which together hold all rows.
+
+use serde::{Deserialize, Serialize};
+
+use super::frame::{self, Hash, Malformed, Misplaced, PAYLOAD_BYTES};
+use super::layout::part_place;
+use crate::model::{DatabaseId, Head, RowDigest, Timestamp};
+
+const MARK: &str = "medfeed state 1";
+const PART_MARK: &str = "medfeed part 1";
+
+/// A part of a state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartRef {
+    /// Its name in the bucket.
+    pub name: String,
+    /// The hash of its bytes there, before sealing.
+    pub hash: Hash,
+    /// How many bytes of encoded changes it holds, inflated.
+    pub bytes: u64,
+}
+
+/// What names the parts of a state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The database.
+    pub id: DatabaseId,
+    /// The slot after which the state is.
+    pub slot: u64,
+    /// The hash of that entry of the log.
+    pub entry_hash: Hash,
+    /// The schema of the rows.
+    pub schema: u32,
+    /// The last seq.
+    pub seq: u64,
+    /// The lineage of the last commit.
+    pub lineage: [u8; 16],
+    /// The digest of all rows.
+    pub digest: RowDigest,
+    /// When it was written, by the publisher's clock.
+    pub at: Timestamp,
+    /// Its parts, in order.
+    pub parts: Vec<PartRef>,
+}
+
+impl Manifest {
+    /// The last commit of the state.
+    pub fn head(&self) -> Head {
+        Head { seq: self.seq, lineage: self.lineage }
+    }
+
+    /// Fails unless the state is of this slot and database.
+    ///
+    /// # Errors
+    /// [`Misplaced`].
+    pub fn check(&self, slot: u64, id: DatabaseId) -> Result<(), Misplaced> {
+        frame::check_place((self.slot, self.id), slot, id)
+    }
+
+    /// The bytes of the manifest and their hash.
+    ///
+    /// # Errors
+    /// [`Malformed`] when they are not as [`Manifest::decode`] would take them.
+    pub fn encode(&self) -> Result<(Vec<u8>, Hash), Malformed> {
+        check_parts(self.slot, &self.parts)?;
+        frame::encode(MARK, self, &[])
+    }
+
+    /// Reads a manifest; returns its hash too.
+    ///
+    /// # Errors
+    /// [`Malformed`] for what [`Manifest::encode`] does not make.
+    pub fn decode(bytes: &[u8]) -> Result<(Manifest, Hash), Malformed> {
+        let (manifest, payload, hash): (Manifest, _, _) = frame::decode(MARK, bytes)?;
+        check_parts(manifest.slot, &manifest.parts)?;
+        if !payload.is_empty() {
+            return Err(Malformed::new("it holds more than a manifest"));
+        }
+        Ok((manifest, hash))
+    }
+}
+
+/// Fails unless parts are those of one try to write the state after a slot, in order and none missing.
+pub(super) fn check_parts(slot: u64, parts: &[PartRef]) -> Result<(), Malformed> {
+    let mut random = None;
+    for (at, part) in parts.iter().enumerate() {
+        let place = part_place(&part.name).filter(|place| place.slot == slot && place.index == at);
+        let is_next = place.is_some_and(|place| *random.get_or_insert(place.random) == place.random);
+        if !is_next || part.bytes > PAYLOAD_BYTES {
+            return Err(Malformed::new(format!("{:?} cannot be part {at} of the state after slot {slot}", part.name)));
+        }
+    }
+    Ok(())
+}
+
+/// The bytes of a part, and what names it: `changes` are encoded changes.
+///
+/// # Errors
+/// [`Malformed`] when they are too many.
+pub fn encode_part(name: String, changes: &[u8]) -> Result<(Vec<u8>, PartRef), Malformed> {
+    let bytes = u64::try_from(changes.len()).unwrap_or(u64::MAX);
+    if bytes > PAYLOAD_BYTES {
+        return Err(Malformed::new(format!("{bytes} bytes are too many for a part")));
+    }
+    let (encoded, hash) = frame::encode(PART_MARK, &(), &frame::deflate(&[changes])?)?;
+    Ok((encoded, PartRef { name, hash, bytes }))
+}
+
+/// The encoded changes of a part.
+///
+/// # Errors
+/// [`Malformed`] for any bytes but those that are named.
+pub fn decode_part(part: &PartRef, bytes: &[u8]) -> Result<Vec<u8>, Malformed> {
+    let ((), payload, hash) = frame::decode(PART_MARK, bytes)?;
+    if hash != part.hash {
+        return Err(Malformed::new("it is another part than the one that is named"));
+    }
+    frame::inflate(payload, part.bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use proptest::test_runner::TestCaseError;
+
+    use super::*;
+    use crate::replicate::layout;
+
+    const RANDOM: &str = "0123456789abcdef";
+
+    fn manifest(slot: u64, texts: &[Vec<u8>]) -> (Manifest, Vec<Vec<u8>>) {
+        let encode = |(at, text): (usize, &Vec<u8>)| encode_part(layout::part(slot, RANDOM, at), text).unwrap();
+        let (stored, parts) = texts.iter().enumerate().map(encode).unzip();
+        let manifest = Manifest {
+            id: DatabaseId([3; 16]),
+            slot,
+            entry_hash: [4; 32],
+            schema: 2,
+            seq: 17,
+            lineage: [5; 16],
+            digest: RowDigest([1, 2, 3, u64::MAX]),
+            at: Timestamp::from_unix_s(1_700_000_000),
+            parts,
+        };
+        (manifest, stored)
+    }
+
+    fn some_texts() -> impl Strategy<Value = Vec<Vec<u8>>> {
+        let text = prop_oneof![proptest::collection::vec(any::<u8>(), 0..200), Just(vec![5; 5_000])];
+        proptest::collection::vec(text, 0..4)
+    }
+
+    proptest! {
+        #[test]
+        fn states_come_back(texts in some_texts(), slot in 1..5_u64) {
+            let (manifest, stored) = manifest(slot, &texts);
+            let (bytes, hash) = manifest.encode().unwrap();
+            let read = Manifest::decode(&bytes).map_err(|error| TestCaseError::fail(error.to_string()))?;
+            prop_assert_eq!(&read, &(manifest.clone(), hash));
+            prop_assert_eq!(read.0.check(slot, manifest.id), Ok(()));
+            prop_assert_eq!(read.0.check(slot + 1, manifest.id), Err(Misplaced::Slot(slot)));
+            prop_assert_eq!(read.0.check(slot, DatabaseId([8; 16])), Err(Misplaced::Database(manifest.id)));
+            for ((part, stored), text) in manifest.parts.iter().zip(&stored).zip(&texts) {
+                prop_assert_eq!(&decode_part(part, stored), &Ok(text.clone()));
+            }
+        }
+
+        #[test]
+        fn nothing_else_is_taken(texts in some_texts(), at in any::<prop::sample::Index>(), bit in 0..8_u8) {
+            let (manifest, stored) = manifest(2, &texts);
+            let (bytes, _) = manifest.encode().unwrap();
+            let wrong = |bytes: &[u8]| {
+                let at = at.index(bytes.len());
+                let mut flipped = bytes.to_vec();
+                flipped[at] ^= 1_u8 << bit;
+                [flipped, bytes[..at].to_vec(), [bytes, &[0]].concat()]
+            };
+            for wrong in wrong(&bytes) {
+                prop_assert!(Manifest::decode(&wrong).is_err());
+            }
+            for (part, stored) in manifest.parts.iter().zip(&stored) {
+                for wrong in wrong(stored) {
+                    prop_assert!(decode_part(part, &wrong).is_err());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn wrong_parts_are_refused() {
+        type Wrong = fn(&mut Vec<PartRef>);
+        let cases: [(&str, Wrong); 7] = [
+            ("one is missing", |parts| drop(parts.remove(0))),
+            ("swapped", |parts| parts.swap(0, 1)),
+            ("of another slot", |parts| parts[1].name = layout::part(3, RANDOM, 1)),
+            ("of another try", |parts| parts[1].name = layout::part(2, "f123456789abcdef", 1)),
+            ("another object", |parts| parts[0].name = layout::log(2)),
+            ("a way out", |parts| parts[0].name = "../../etc/passwd".to_owned()),
+            ("too large", |parts| parts[0].bytes = PAYLOAD_BYTES + 1),
+        ];
+        let texts = [b"first".to_vec(), b"second".to_vec()];
+        for (what, make_wrong) in cases {
+            let (mut wrong, _) = manifest(2, &texts);
+            make_wrong(&mut wrong.parts);
+            assert!(wrong.encode().is_err(), "{what}");
+            let (bytes, _) = frame::encode(MARK, &wrong, &[]).unwrap();
+            assert!(Manifest::decode(&bytes).is_err(), "{what}");
+        }
+        let (sound, stored) = manifest(2, &texts);
+        assert!(decode_part(&sound.parts[0], &stored[1]).is_err(), "another part");
+        for bytes in [0, 4, 6, PAYLOAD_BYTES] {
+            let part = PartRef { bytes, ..sound.parts[0].clone() };
+            assert!(decode_part(&part, &stored[0]).is_err(), "{bytes} bytes");
+        }
+        let (bytes, _) = frame::encode(MARK, &sound, b"x").unwrap();
+        assert!(Manifest::decode(&bytes).is_err(), "more than a manifest");
+    }
+}

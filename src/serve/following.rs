@@ -1,0 +1,167 @@
+//! The thread that follows an origin's log beside the server.
+
+use std::io;
+use std::sync::mpsc::{Receiver, TryRecvError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::background::BackgroundTasks;
+use super::upstream::{Figures, Upstream};
+use super::usage::Usage;
+use crate::replicate::follower::{Replica, Standing};
+
+/// How soon the thread sees that it is to end.
+const GLANCE_EVERY: Duration = Duration::from_millis(100);
+/// The least time between two looks, however many ask for one.
+const REST: Duration = Duration::from_millis(50);
+
+/// The time between two reports.
+const REPORT_EVERY: Duration = Duration::from_secs(60);
+
+/// What a replica reports to its origin.
+#[derive(Debug)]
+pub struct Reports {
+    /// The name of the report, always the same.
+    pub name: String,
+    /// Whose replica it is: user and machine.
+    pub who: String,
+    /// Which keys are used.
+    pub usage: Arc<Usage>,
+}
+
+/// What is asked of the thread, and what it did.
+#[derive(Debug)]
+pub struct Following {
+    url: String,
+    standing: Arc<Standing>,
+    looks: Mutex<Looks>,
+    /// Rung for both sides: a look is wanted, or is done.
+    rung: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Looks {
+    wanted: bool,
+    /// When the last look that is done began.
+    done: Option<Instant>,
+    has_ended: bool,
+}
+
+impl Following {
+    /// Follows an origin until the returned tasks are dropped, with a look every so often, and reports to it if wanted.
+    ///
+    /// # Errors
+    /// When the operating system gives no thread.
+    pub fn start(
+        mut replica: Replica,
+        url: String,
+        poll: Duration,
+        reports: Option<Reports>,
+    ) -> io::Result<(Arc<Following>, BackgroundTasks)> {
+        let standing = Arc::clone(replica.standing());
+        let following = Arc::new(Following { url, standing, looks: Mutex::default(), rung: Condvar::new() });
+        let shared = Arc::clone(&following);
+        let tasks = BackgroundTasks::spawn("replica", move |stopped| {
+            let mut report_at = Instant::now();
+            let goes_on = || stopped.try_recv() != Err(TryRecvError::Disconnected);
+            while shared.wait_for_turn(poll, stopped) {
+                let began = Instant::now();
+                let again = replica.look(&goes_on);
+                let mut looks = shared.looks();
+                looks.done = Some(began);
+                looks.has_ended = !again;
+                drop(looks);
+                shared.rung.notify_all();
+                if !again {
+                    return;
+                }
+                if let Some(reports) = reports.as_ref().filter(|_| report_at <= began) {
+                    report_at = began + REPORT_EVERY;
+                    reports.send(&replica);
+                }
+            }
+        })?;
+        Ok((following, tasks))
+    }
+
+    /// Waits until it is time for a look, or one is wanted. False when the thread is to end.
+    fn wait_for_turn(&self, poll: Duration, stopped: &Receiver<()>) -> bool {
+        let begun = Instant::now();
+        let mut looks = self.looks();
+        loop {
+            if stopped.try_recv() == Err(TryRecvError::Disconnected) {
+                return false;
+            }
+            let waited = begun.elapsed();
+            if waited >= poll || looks.wanted && waited >= REST {
+                looks.wanted = false;
+                return true;
+            }
+            let left = if looks.wanted { REST } else { poll }.saturating_sub(waited);
+            let waiting = self.rung.wait_timeout(looks, left.min(GLANCE_EVERY));
+            looks = waiting.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn looks(&self) -> MutexGuard<'_, Looks> {
+        self.looks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Reports {
+    /// Nothing rests on a report, so a failure is told and no more.
+    fn send(&self, replica: &Replica) {
+        // Names and numbers always become JSON.
+        let usage = serde_json::to_string(&self.usage.all()).unwrap_or_default();
+        if let Err(error) = replica.report(&self.name, &self.who, usage) {
+            tracing::warn!(%error, "the replica's report could not be put into the bucket");
+        }
+    }
+}
+
+impl Upstream for Following {
+    fn url(&self) -> String {
+        self.url.clone()
+    }
+
+    fn is_fit(&self) -> bool {
+        self.standing.unfit().is_none()
+    }
+
+    fn trouble(&self) -> Option<String> {
+        match (self.standing.unfit(), self.standing.progress().trouble) {
+            (Some(unfit), Some(trouble)) => Some(format!("{unfit}, so it answers 503: {trouble}")),
+            (Some(unfit), None) => Some(format!("{unfit}, so it answers 503")),
+            (None, trouble) => trouble,
+        }
+    }
+
+    fn look(&self, since: Instant, until: Instant) {
+        let mut looks = self.looks();
+        while !looks.has_ended && looks.done.is_none_or(|began| began < since) {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            if !looks.wanted {
+                looks.wanted = true;
+                self.rung.notify_all();
+            }
+            looks = self.rung.wait_timeout(looks, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn figures(&self) -> Figures {
+        let progress = self.standing.progress();
+        Figures {
+            slot: progress.slot,
+            seq: progress.seq,
+            stale_s: self.standing.stale_for().unwrap_or_else(|| self.standing.runs_for()).as_secs(),
+            silence_s: self.standing.silent_for().as_secs(),
+            applied: progress.applied,
+            loads: progress.loads,
+            digest_failures: progress.digest_failures,
+            unusable_objects: progress.unusable_objects,
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Making a database one that is published.
+
+use redb::ReadTransaction;
+
+use crate::model::time::now;
+use crate::model::{DatabaseId, Head, Timestamp};
+use crate::store::StoreError;
+use crate::store::file::open::Writer;
+use crate::store::file::published_note::{PublishedNote, note_path};
+use crate::store::file::writer_note::who;
+use crate::store::format::codec::{CommitRow, seal};
+use crate::store::format::digest::digest_of;
+use crate::store::format::publish::{KeptDigest, database_id, kept_digest};
+use crate::store::format::tables;
+use crate::store::pen::Pen;
+use crate::store::pen::recorder::Recorder;
+use crate::store::read::snapshot::{Snapshot, last_commit};
+
+impl Writer {
+    /// Makes the database one that is published: from now on its commits keep their changes and the digest of all rows, for
+    /// which all are read. The first time it gets an id. Without effect where that is done already.
+    ///
+    /// # Errors
+    /// When the database cannot be read or written.
+    pub fn mark_published(&self) -> Result<DatabaseId, StoreError> {
+        let mut pen = Pen::new(self.begin_raw()?);
+        let (stored_id, kept) = {
+            let meta = pen.open(tables::META)?;
+            (database_id(&*meta)?, kept_digest(&*meta)?)
+        };
+        if let (Some(id), Some(_)) = (stored_id, kept) {
+            pen.abort()?;
+            return Ok(id);
+        }
+        let state = self.begin_read()?;
+        let head = Snapshot::peek(&state)?.head();
+        pen.record(Some(Recorder::of_digest(digest_of(&state)?)));
+        let id = match stored_id {
+            Some(id) => id,
+            None => {
+                let mut id = [0_u8; 16];
+                getrandom::fill(&mut id)?;
+                pen.open(tables::META)?.insert(tables::META_DATABASE, id.as_slice())?;
+                DatabaseId(id)
+            }
+        };
+        let digest = pen.record(None).map(|recorder| recorder.digest()).unwrap_or_default();
+        keep_digest(&pen, KeptDigest { head, digest })?;
+        self.check_in_place()?;
+        pen.commit()?;
+        Ok(id)
+    }
+
+    /// The publisher's note beside the database.
+    pub(in crate::store) fn published_note(&self) -> Result<Option<PublishedNote>, StoreError> {
+        PublishedNote::read(&self.path())
+    }
+
+    /// Refuses to write where the note says that another publisher took over.
+    pub(in crate::store) fn refuse_fenced(&self, note: Option<&PublishedNote>) -> Result<(), StoreError> {
+        let Some(by) = note.and_then(|note| note.fenced.clone()) else { return Ok(()) };
+        let path = self.path();
+        Err(StoreError::Fenced { note: note_path(&path), path, by })
+    }
+}
+
+/// Writes the digest after a commit.
+pub(in crate::store) fn keep_digest(pen: &Pen, kept: KeptDigest) -> Result<(), StoreError> {
+    pen.open(tables::META)?.insert(tables::META_PUBLISH, seal(&kept)?.as_slice())
+}
+
+/// Takes from a database what is its own: that it is published, or a replica.
+pub(in crate::store) fn forget_local(pen: &Pen) -> Result<(), StoreError> {
+    let mut meta = pen.open(tables::META)?;
+    meta.remove(tables::META_PUBLISH)?;
+    meta.remove(tables::META_RESTORED)?;
+    pen.drop_table(tables::OUTBOX)?;
+    pen.drop_table(tables::REPLICA)
+}
+
+/// What replicas know a database by, kept when a restore replaces it.
+pub(in crate::store) struct KeptOrigin {
+    id: DatabaseId,
+    /// Its last commit, or the last that was published if it cannot be read.
+    head: Head,
+}
+
+impl KeptOrigin {
+    /// `None` for a database that is not published.
+    pub fn read(transaction: &ReadTransaction, head: Head) -> Result<Option<KeptOrigin>, StoreError> {
+        let meta = transaction.open_table(tables::META)?;
+        let id = kept_digest(&meta)?.and(database_id(&meta)?);
+        Ok(id.map(|id| KeptOrigin { id, head }))
+    }
+
+    pub fn of_note(note: &PublishedNote) -> KeptOrigin {
+        KeptOrigin { id: note.id, head: Head { seq: note.seq, lineage: note.lineage } }
+    }
+
+    /// Writes it into the database that takes the place, with a commit that leaps over all that the other gave tokens for.
+    pub fn put(&self, pen: &Pen, committed: Timestamp) -> Result<(), StoreError> {
+        let mut meta = pen.open(tables::META)?;
+        meta.insert(tables::META_DATABASE, self.id.0.as_slice())?;
+        meta.insert(tables::META_RESTORED, seal(&self.head)?.as_slice())?;
+        drop(meta);
+        leap(pen, self.head.seq, committed, "a backup restored")?;
+        Ok(())
+    }
+}
+
+/// The seqs that a leap takes beyond all that were there.
+const LEAP_SEQS: u64 = 1 << 32;
+
+/// Makes a commit that changes nothing and takes 2^32 seqs beyond `seq`, so that every token given for a seq that is lost stands
+/// behind it. Its time is not before `committed`.
+pub(in crate::store) fn leap(pen: &Pen, seq: u64, committed: Timestamp, what: &str) -> Result<CommitRow, StoreError> {
+    let mut commits = pen.open(tables::COMMITS)?;
+    let last = last_commit(&*commits)?.map(|(_, row)| row);
+    let mut lineage = [0_u8; 16];
+    getrandom::fill(&mut lineage)?;
+    let base = last.as_ref().map_or(0, |row| row.last_seq);
+    let row = CommitRow {
+        time: last.as_ref().map_or(Timestamp::EPOCH, |row| row.time).max(committed).max(now()),
+        lineage,
+        first_seq: base + 1,
+        last_seq: base.max(seq).saturating_add(LEAP_SEQS),
+        records: last.as_ref().map_or([0; 2], |row| row.records),
+        changed_at: last.as_ref().map_or([None; 2], |row| row.changed_at),
+        references_seq: last.as_ref().map_or(0, |row| row.references_seq),
+        counts: last.map(|row| row.counts).unwrap_or_default(),
+        who: who(),
+        what: what.to_owned(),
+    };
+    commits.insert(row.last_seq, seal(&row)?.as_slice())?;
+    Ok(row)
+}

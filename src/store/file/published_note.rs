@@ -1,0 +1,162 @@
+//! The publisher's note: a small file beside the database, `NAME.published`, that tells writers what the bucket has.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use data_encoding::HEXLOWER;
+use rustix::fs::{Mode, OFlags};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::model::DatabaseId;
+use crate::store::StoreError;
+use crate::store::file::draft::Draft;
+use crate::store::file::links::resolve;
+
+/// The most bytes that a note has.
+const MAX_BYTES: u64 = 64 << 10;
+
+/// What a publisher notes beside the database: the last entry that it knows in the bucket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PublishedNote {
+    /// Where the entries are.
+    pub url: String,
+    /// The database's id.
+    #[serde(serialize_with = "id_hex", deserialize_with = "id_of_hex")]
+    pub id: DatabaseId,
+    /// The entry's slot.
+    pub slot: u64,
+    /// The last seq of the last commit in it.
+    pub seq: u64,
+    /// That commit's lineage.
+    #[serde(serialize_with = "hex", deserialize_with = "of_hex")]
+    pub lineage: [u8; 16],
+    /// The entry's hash.
+    #[serde(serialize_with = "hex", deserialize_with = "of_hex")]
+    pub hash: [u8; 32],
+    /// Who took over, where another publisher did; nothing may be written here then.
+    pub fenced: Option<String>,
+}
+
+/// Writes bytes as hexadecimal digits.
+fn hex<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&HEXLOWER.encode(bytes))
+}
+
+fn of_hex<'de, D: Deserializer<'de>, const N: usize>(deserializer: D) -> Result<[u8; N], D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let bytes = HEXLOWER.decode(text.as_bytes()).ok().and_then(|bytes| bytes.try_into().ok());
+    bytes.ok_or_else(|| D::Error::custom(format!("`{text}` is not {N} bytes in hexadecimal digits")))
+}
+
+fn id_hex<S: Serializer>(id: &DatabaseId, serializer: S) -> Result<S::Ok, S::Error> {
+    hex(&id.0, serializer)
+}
+
+fn id_of_hex<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DatabaseId, D::Error> {
+    of_hex(deserializer).map(DatabaseId)
+}
+
+impl PublishedNote {
+    /// Reads the note beside a database, links followed; `None` without one.
+    ///
+    /// # Errors
+    /// What the file system says, and [`StoreError::BadNote`] when it cannot be understood.
+    pub fn read(database: &Path) -> Result<Option<PublishedNote>, StoreError> {
+        let path = note_path(&resolve(database));
+        let content = match read_plain(&path) {
+            Ok(content) => content,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(StoreError::Io { path, source }),
+        };
+        let read = serde_json::from_slice(&content);
+        read.map(Some).map_err(|error| StoreError::BadNote { path, reason: error.to_string() })
+    }
+
+    /// Replaces the note beside a database in one step, links followed, and makes that durable.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn write(&self, database: &Path) -> Result<(), StoreError> {
+        let database = resolve(database);
+        let path = note_path(&database);
+        let write = || {
+            let draft = Draft::beside(&path)?;
+            // Whoever may write to the database reads it.
+            match draft.take_owner_of(&database) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+            let text = serde_json::to_vec_pretty(self).map_err(io::Error::other)?;
+            draft.file().write_all(&text)?;
+            draft.file().write_all(b"\n")?;
+            draft.take_name(&path)
+        };
+        write().map_err(|source| StoreError::Io { path: path.clone(), source })
+    }
+}
+
+/// The path of the note of a database.
+pub(in crate::store) fn note_path(database: &Path) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push(".published");
+    PathBuf::from(name)
+}
+
+fn read_plain(path: &Path) -> io::Result<Vec<u8>> {
+    // Nothing else of that name is waited for.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let mut content = Vec::new();
+    file.take(MAX_BYTES).read_to_end(&mut content)?;
+    Ok(content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note() -> PublishedNote {
+        PublishedNote {
+            url: "s3://bucket/feed".to_owned(),
+            id: DatabaseId([1; 16]),
+            slot: 42,
+            seq: u64::MAX,
+            lineage: [0xab; 16],
+            hash: [2; 32],
+            fenced: None,
+        }
+    }
+
+    #[test]
+    fn a_note_comes_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("medfeed.redb");
+        assert_eq!(PublishedNote::read(&database).unwrap(), None);
+        let fenced = PublishedNote { fenced: Some("host b, since noon".to_owned()), slot: 43, ..note() };
+        for note in [note(), fenced] {
+            note.write(&database).unwrap();
+            assert_eq!(PublishedNote::read(&database).unwrap(), Some(note));
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "the note alone is left");
+    }
+
+    #[test]
+    fn what_is_no_note_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("medfeed.redb");
+        let sound = serde_json::to_string(&note()).unwrap();
+        let cases = [
+            (String::new(), "EOF while parsing"),
+            ("[]".to_owned(), "invalid"),
+            (sound.replace("abab", "ab"), "is not 16 bytes in hexadecimal digits"),
+            (sound.replace("\"slot\":42", "\"slot\":-1"), "invalid value"),
+        ];
+        for (text, expected) in cases {
+            std::fs::write(folder.path().join("medfeed.redb.published"), &text).unwrap();
+            let told = PublishedNote::read(&database).unwrap_err().to_string();
+            assert!(told.contains(expected) && told.contains("medfeed.redb.published cannot be understood"), "{told}");
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Applying encoded changes. The bytes come from outside: what they say is looked at before the engine sees it.
+
+use std::borrow::Borrow;
+use std::cmp::Ordering;
+use std::iter::Peekable;
+use std::ops::Bound;
+
+use redb::{Key, TableDefinition, Value};
+
+use crate::store::StoreError;
+use crate::store::format::changes::{Change, Changes, Malformed};
+use crate::store::format::tables::{self, EachTable, SCHEMA, Stored};
+use crate::store::pen::{Pen, Rows};
+use crate::store::replication::error::ApplyError;
+
+/// Applies changes in their order. After an error the transaction must be given up.
+pub(super) fn apply(pen: &Pen, changes: &[u8]) -> Result<(), ApplyError> {
+    let mut action = Apply { pen, changes: Changes::new(changes).peekable() };
+    while let Some(next) = action.changes.peek() {
+        let table = next.as_ref().map_err(malformed)?.table();
+        if !tables::with_table(table, &mut action)? {
+            return Err(ApplyError::Malformed(format!("there is no table {table}")));
+        }
+    }
+    Ok(())
+}
+
+fn malformed(error: &Malformed) -> ApplyError {
+    ApplyError::Malformed(error.to_string())
+}
+
+/// Applies the next changes, as long as they are of one table.
+struct Apply<'p, 'c> {
+    pen: &'p Pen,
+    changes: Peekable<Changes<'c>>,
+}
+
+impl EachTable for Apply<'_, '_> {
+    type Error = ApplyError;
+
+    fn table<K, V>(&mut self, definition: TableDefinition<'static, K, V>) -> Result<(), ApplyError>
+    where
+        K: Key + Stored + 'static,
+        V: Value + Stored + 'static,
+        for<'a> K::SelfType<'a>: Borrow<K::SelfType<'a>>,
+    {
+        let mut rows = self.pen.open(definition)?;
+        let Some(Ok(first)) = self.changes.peek() else { return Ok(()) };
+        let table = first.table();
+        while let Some(change) = self.changes.next_if(|next| next.as_ref().is_ok_and(|next| next.table() == table)) {
+            apply_one(&mut rows, change.map_err(|error| malformed(&error))?)?;
+        }
+        Ok(())
+    }
+}
+
+fn apply_one<K, V>(rows: &mut Rows<'_, K, V>, change: Change<'_>) -> Result<(), ApplyError>
+where
+    K: Key + Stored + 'static,
+    V: Value + Stored + 'static,
+    for<'a> K::SelfType<'a>: Borrow<K::SelfType<'a>>,
+{
+    match change {
+        Change::Put { table, key, value } => {
+            let (key, value) = row::<K, V>(table, key, value)?;
+            rows.insert(key, value)?;
+        }
+        Change::Remove { table, key } => {
+            rows.remove(key_of::<K>(table, key)?)?;
+        }
+        Change::RemoveRange { table, first, last } => {
+            let bounds = (key_of::<K>(table, first)?, key_of::<K>(table, last)?);
+            if K::compare(first, last) == Ordering::Greater {
+                return Err(ApplyError::Malformed("a range that ends before it begins".to_owned()));
+            }
+            rows.remove_range(bounds.0, bounds.1)?;
+        }
+        Change::Run { table, rows: run_rows } => {
+            let Some((first, _)) = run_rows.clone().next() else { return Ok(()) };
+            let mut run = rows.run_after(Bound::Excluded(key_of::<K>(table, first)?))?;
+            for (key, value) in run_rows {
+                let (key, value) = row::<K, V>(table, key, value)?;
+                run.push(key, value).map_err(out_of_order)?;
+            }
+            run.close()?;
+        }
+    }
+    Ok(())
+}
+
+fn row<'a, K: Key + Stored, V: Value + Stored>(
+    table: u8,
+    key: &'a [u8],
+    value: &'a [u8],
+) -> Result<(K::SelfType<'a>, V::SelfType<'a>), ApplyError> {
+    let fitting = key_of::<K>(table, key)?;
+    if !V::fits(value) {
+        return Err(ApplyError::Malformed(format!("a value that table {table} does not hold")));
+    }
+    if tables::is_schema(table, key) && value != SCHEMA.to_le_bytes() {
+        return Err(ApplyError::Malformed("rows of another format".to_owned()));
+    }
+    Ok((fitting, V::from_bytes(value)))
+}
+
+fn key_of<K: Key + Stored>(table: u8, key: &[u8]) -> Result<K::SelfType<'_>, ApplyError> {
+    if !K::fits(key) {
+        return Err(ApplyError::Malformed(format!("a key that table {table} does not hold")));
+    }
+    if tables::is_local(table, key) {
+        return Err(ApplyError::Malformed("a row that is a file's own".to_owned()));
+    }
+    Ok(K::from_bytes(key))
+}
+
+/// Rows of a run that are not in order are the bytes' fault, all else the file's.
+fn out_of_order(error: StoreError) -> ApplyError {
+    match error {
+        StoreError::Engine(engine) if matches!(*engine, redb::Error::UnorderedKey) => {
+            ApplyError::Malformed("a run whose rows are not in order".to_owned())
+        }
+        error => error.into(),
+    }
+}
+
+/// Makes all tables that every file has.
+pub(super) struct MakeTables<'p>(pub &'p Pen);
+
+impl EachTable for MakeTables<'_> {
+    type Error = StoreError;
+
+    fn table<K, V>(&mut self, definition: TableDefinition<'static, K, V>) -> Result<(), StoreError>
+    where
+        K: Key + Stored + 'static,
+        V: Value + Stored + 'static,
+        for<'a> K::SelfType<'a>: Borrow<K::SelfType<'a>>,
+    {
+        self.0.open(definition).map(drop)
+    }
+}

@@ -1,0 +1,200 @@
+//! What a publisher asks of the database that it publishes.
+
+use redb::{ReadTransaction, ReadableTable};
+
+use crate::model::{DatabaseId, Head, RowDigest, Timestamp};
+use crate::store::StoreError;
+use crate::store::file::open::Follower;
+use crate::store::format::changes::Encoder;
+use crate::store::format::codec::unseal_commit;
+use crate::store::format::digest::{digest_of, for_each_row};
+use crate::store::format::outbox::{OutboxHeader, next_header, read_changes};
+use crate::store::format::publish::{database_id, kept_digest, restored_over};
+use crate::store::format::rows::if_there;
+use crate::store::format::tables;
+use crate::store::panics::guard;
+use crate::store::read::snapshot::{CommitPoint, Snapshot};
+
+/// A commit whose changes wait in the outbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PendingCommit {
+    /// Its first seq.
+    pub first_seq: u64,
+    /// Its last seq.
+    pub last_seq: u64,
+    /// The random value that tells it from a commit of another history.
+    pub lineage: [u8; 16],
+    /// When its writing began.
+    pub time: Timestamp,
+    /// The commit before it.
+    pub base: Head,
+    /// The digest of all rows after it.
+    pub digest: RowDigest,
+    /// The length of its changes.
+    pub bytes: u64,
+}
+
+/// What is to be published.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pending {
+    /// There is no newer commit.
+    Nothing,
+    /// The next commits, oldest first, one at least.
+    Commits(Vec<PendingCommit>),
+    /// The outbox does not reach back to the seq: a state must go out.
+    Gap,
+}
+
+impl Follower {
+    /// The state that the file is in now, as a publisher reads it, in one read transaction. [`Follower::refresh`] goes first,
+    /// where the path's file may have been replaced.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn origin(&self) -> Result<OriginView, StoreError> {
+        Ok(OriginView { transaction: self.begin_read()? })
+    }
+}
+
+/// A state of the database as its publisher reads it. It pins the pages of its state, so it must not outlive its use.
+pub struct OriginView {
+    transaction: ReadTransaction,
+}
+
+impl std::fmt::Debug for OriginView {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OriginView").finish_non_exhaustive()
+    }
+}
+
+impl OriginView {
+    /// The database's id; `None` if it was never published.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn id(&self) -> Result<Option<DatabaseId>, StoreError> {
+        guard(|| database_id(&self.transaction.open_table(tables::META)?))
+    }
+
+    /// The last commit.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn head(&self) -> Result<CommitPoint, StoreError> {
+        guard(|| Snapshot::peek(&self.transaction))
+    }
+
+    /// The digest of all rows that replicas hold too. It is kept, unless a program that knows no digests wrote last: then all
+    /// rows are read.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn digest(&self) -> Result<RowDigest, StoreError> {
+        let head = self.head()?.head();
+        guard(|| match kept_digest(&self.transaction.open_table(tables::META)?)? {
+            Some(kept) if kept.head == head => Ok(kept.digest),
+            _ => digest_of(&self.transaction),
+        })
+    }
+
+    /// Whether a commit, told by its last seq, is part of this history; the state before the first one is part of any.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn holds(&self, seq: u64, lineage: [u8; 16]) -> Result<bool, StoreError> {
+        if seq == 0 {
+            return Ok(lineage == CommitPoint::EMPTY.lineage);
+        }
+        guard(|| {
+            let commits = self.transaction.open_table(tables::COMMITS)?;
+            let found = commits.get(seq)?.map(|bytes| unseal_commit(seq, bytes.value())).transpose()?;
+            Ok(found.is_some_and(|row| row.lineage == lineage))
+        })
+    }
+
+    /// The last commit of the database that a restore replaced by this one; `None` if none did.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn restored_over(&self) -> Result<Option<Head>, StoreError> {
+        guard(|| restored_over(&self.transaction.open_table(tables::META)?))
+    }
+
+    /// The commits after a seq, as many as have `max_bytes` of changes together, but one at least.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn pending_after(&self, seq: u64, max_bytes: u64) -> Result<Pending, StoreError> {
+        let head = self.head()?;
+        if head.seq == seq {
+            return Ok(Pending::Nothing);
+        }
+        let mut commits = Vec::new();
+        let (mut last, mut bytes) = (seq, 0_u64);
+        while let Some(header) = self.header_after(last)? {
+            bytes = bytes.saturating_add(header.bytes);
+            let follows = header.base.seq == last && self.holds(header.last_seq, header.lineage)?;
+            if !follows || (bytes > max_bytes && !commits.is_empty()) {
+                break;
+            }
+            last = header.last_seq;
+            commits.push(PendingCommit {
+                first_seq: header.first_seq,
+                last_seq: header.last_seq,
+                lineage: header.lineage,
+                time: header.time,
+                base: header.base,
+                digest: header.digest,
+                bytes: header.bytes,
+            });
+        }
+        Ok(if commits.is_empty() { Pending::Gap } else { Pending::Commits(commits) })
+    }
+
+    fn header_after(&self, seq: u64) -> Result<Option<OutboxHeader>, StoreError> {
+        guard(|| match if_there(self.transaction.open_table(tables::OUTBOX))? {
+            Some(outbox) => next_header(&outbox, seq),
+            None => Ok(None),
+        })
+    }
+
+    /// The encoded changes of a commit.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] when they are not what was written, and when the database cannot be read.
+    pub fn changes(&self, commit: &PendingCommit) -> Result<Vec<u8>, StoreError> {
+        let header = self.header_after(commit.last_seq.saturating_sub(1))?;
+        let header = header.filter(|header| (header.last_seq, header.lineage) == (commit.last_seq, commit.lineage));
+        let gone = || StoreError::damaged("outbox", format!("the commit of seq {} is gone", commit.last_seq));
+        let header = header.ok_or_else(gone)?;
+        guard(|| read_changes(&self.transaction.open_table(tables::OUTBOX)?, &header))
+    }
+
+    /// Hands over all rows that replicas hold too, as encoded changes of an empty file, in parts of about `part_bytes` each of
+    /// which can be applied by itself, in their order. Returns the rows' digest.
+    ///
+    /// # Errors
+    /// Those of `sink`, and when the database cannot be read.
+    pub fn dump(
+        &self,
+        part_bytes: usize,
+        sink: &mut dyn FnMut(Vec<u8>) -> Result<(), StoreError>,
+    ) -> Result<RowDigest, StoreError> {
+        let mut digest = RowDigest::default();
+        let mut part = Encoder::default();
+        guard(|| {
+            for_each_row(&self.transaction, &mut |table, key, value| {
+                digest.add(table, key, value);
+                part.run_row(table, key, value);
+                if part.len() >= part_bytes {
+                    sink(std::mem::take(&mut part).finish())?;
+                }
+                Ok(())
+            })
+        })?;
+        if !part.is_empty() {
+            sink(part.finish())?;
+        }
+        Ok(digest)
+    }
+}

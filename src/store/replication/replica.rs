@@ -1,0 +1,188 @@
+//! The only writer of a replica's file.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::model::{Head, RowDigest, Timestamp};
+use crate::store::StoreError;
+use crate::store::file::open::Writer;
+use crate::store::file::publish::{keep_digest, leap};
+use crate::store::format::codec::seal;
+use crate::store::format::publish::KeptDigest;
+use crate::store::format::replica::ReplicaMark;
+use crate::store::format::tables;
+use crate::store::panics::guard;
+use crate::store::pen::Pen;
+use crate::store::pen::recorder::Recorder;
+use crate::store::read::snapshot::{CommitPoint, Snapshot, last_commit};
+use crate::store::replication::apply::apply;
+use crate::store::replication::error::ApplyError;
+use crate::store::replication::origin::PendingCommit;
+
+/// The time that another process is given which has the file open for writing, such as a check.
+const WAIT: Duration = Duration::from_secs(10);
+
+/// A commit of the origin, as a replica applies it.
+#[derive(Clone, Copy, Debug)]
+pub struct ReplicatedCommit<'a> {
+    /// Its last seq.
+    pub last_seq: u64,
+    /// The random value that tells it from a commit of another history.
+    pub lineage: [u8; 16],
+    /// The commit before it, which must be the replica's last.
+    pub base: Head,
+    /// The digest of all rows after it.
+    pub digest: RowDigest,
+    /// Its encoded changes.
+    pub changes: &'a [u8],
+}
+
+/// A commit that takes 2^32 seqs, so that every token that the lost origin gave is behind it.
+#[derive(Clone, Debug)]
+pub struct Leap {
+    /// The commit.
+    pub commit: PendingCommit,
+    /// Its encoded changes.
+    pub changes: Vec<u8>,
+}
+
+/// The only writer of a replica's file. While it lives no other process can write.
+#[derive(Debug)]
+pub struct ReplicaWriter {
+    writer: Writer,
+}
+
+impl ReplicaWriter {
+    /// Opens a replica for writing, links followed.
+    ///
+    /// # Errors
+    /// [`StoreError::NotAReplica`], and those of [`Writer::open`].
+    pub fn open(path: &Path) -> Result<ReplicaWriter, StoreError> {
+        let replica = ReplicaWriter::of(Writer::open_any(path, WAIT)?);
+        replica.mark()?;
+        Ok(replica)
+    }
+
+    pub(super) fn of(writer: Writer) -> ReplicaWriter {
+        ReplicaWriter { writer }
+    }
+
+    pub(super) fn writer(&self) -> &Writer {
+        &self.writer
+    }
+
+    pub(super) fn into_writer(self) -> Writer {
+        self.writer
+    }
+
+    /// Up to where it has followed its origin.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn mark(&self) -> Result<ReplicaMark, StoreError> {
+        let mark = guard(|| self.writer.replica_mark())?;
+        mark.ok_or_else(|| StoreError::NotAReplica { path: self.writer.path() })
+    }
+
+    /// The last commit.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn head(&self) -> Result<CommitPoint, StoreError> {
+        guard(|| Snapshot::peek(&self.writer.begin_read()?))
+    }
+
+    /// Applies commits and moves the mark, in one transaction. The mark's digest must be that after the last of them.
+    ///
+    /// # Errors
+    /// [`ApplyError`]; nothing is changed then.
+    pub fn apply(&mut self, commits: &[ReplicatedCommit<'_>], mark: &ReplicaMark) -> Result<(), ApplyError> {
+        // An engine that stops on a damaged page is told from a transaction that failed.
+        let mut failed = None;
+        guard(|| {
+            match self.apply_all(commits, mark) {
+                Ok(()) => {}
+                Err(ApplyError::Store(error)) => return Err(error),
+                Err(error) => failed = Some(error),
+            }
+            Ok(())
+        })?;
+        failed.map_or(Ok(()), Err)
+    }
+
+    fn apply_all(&self, commits: &[ReplicatedCommit<'_>], mark: &ReplicaMark) -> Result<(), ApplyError> {
+        let mut digest = self.mark()?.digest;
+        let mut pen = Pen::new(self.writer.begin_raw()?);
+        for commit in commits {
+            expect_head(&pen, commit.base)?;
+            pen.record(Some(Recorder::of_digest(digest)));
+            apply(&pen, commit.changes)?;
+            digest = pen.record(None).map_or(digest, |recorder| recorder.digest());
+            if digest != commit.digest {
+                return Err(ApplyError::Digest(commit.last_seq));
+            }
+            expect_head(&pen, Head { seq: commit.last_seq, lineage: commit.lineage })?;
+        }
+        if digest != mark.digest {
+            return Err(ApplyError::Digest(commits.last().map_or(0, |commit| commit.last_seq)));
+        }
+        put_mark(&pen, mark)?;
+        self.writer.check_in_place()?;
+        pen.commit()?;
+        Ok(self.writer.check_in_place()?)
+    }
+
+    /// Prepares the commit with which this replica takes its origin's place, and changes nothing. Once it is published it is
+    /// applied like any other, and then comes [`ReplicaWriter::promote`]. `what` is for the history.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn prepare_leap(&self, what: &str) -> Result<Leap, StoreError> {
+        guard(|| {
+            let base = self.head()?.head();
+            let mut pen = Pen::new(self.writer.begin_raw()?);
+            pen.record(Some(Recorder::new(self.mark()?.digest, usize::MAX)));
+            let row = leap(&pen, base.seq, Timestamp::EPOCH, what)?;
+            let recorder = pen.record(None);
+            pen.abort()?;
+            let digest = recorder.as_ref().map(Recorder::digest).unwrap_or_default();
+            let changes = recorder.and_then(Recorder::into_changes).unwrap_or_default();
+            let commit = PendingCommit {
+                first_seq: row.first_seq,
+                last_seq: row.last_seq,
+                lineage: row.lineage,
+                time: row.time,
+                base,
+                digest,
+                bytes: u64::try_from(changes.len()).unwrap_or(u64::MAX),
+            };
+            Ok(Leap { commit, changes })
+        })
+    }
+
+    /// Makes the replica an ordinary database that is published: its mark goes, and commits keep their changes from now on.
+    ///
+    /// # Errors
+    /// When the file cannot be written; it is a replica still.
+    pub fn promote(self) -> Result<Writer, StoreError> {
+        let (mark, head) = (self.mark()?, self.head()?.head());
+        let pen = Pen::new(self.writer.begin_raw()?);
+        pen.drop_table(tables::REPLICA)?;
+        keep_digest(&pen, KeptDigest { head, digest: mark.digest })?;
+        self.writer.check_in_place()?;
+        pen.commit()?;
+        Ok(self.writer)
+    }
+}
+
+/// Fails unless a commit is the last one.
+fn expect_head(pen: &Pen, expected: Head) -> Result<(), ApplyError> {
+    let commits = pen.open(tables::COMMITS)?;
+    let found = last_commit(&*commits)?.map_or(CommitPoint::EMPTY, |(point, _)| point).head();
+    if found == expected { Ok(()) } else { Err(ApplyError::Base { expected: expected.seq, found: found.seq }) }
+}
+
+/// Writes the mark.
+pub(super) fn put_mark(pen: &Pen, mark: &ReplicaMark) -> Result<(), StoreError> {
+    pen.open(tables::REPLICA)?.insert(tables::REPLICA_KEY, seal(mark)?.as_slice())
+}

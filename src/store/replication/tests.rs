@@ -1,0 +1,472 @@
+//! What the properties of random histories do not reach: bounds, notes, programs that know no digests, files that are replaced.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::*;
+use crate::model::{Head, RowDigest, Scope};
+use crate::store::check::check;
+use crate::store::file::links::resolve;
+use crate::store::file::replace::{Restoration, backup, compact};
+use crate::store::format::digest::digest_of;
+use crate::store::format::tables;
+use crate::store::write::licensing::KeySettings;
+use crate::store::{Edit, Follower, StoreError, Writer};
+
+/// An origin in a folder, with one license.
+struct Origin {
+    folder: tempfile::TempDir,
+}
+
+impl Origin {
+    fn new() -> Origin {
+        let origin = Origin { folder: tempfile::tempdir().unwrap() };
+        let writer = Writer::open_or_create(&origin.path(), Duration::ZERO).unwrap();
+        let mut edit = writer.begin().unwrap();
+        edit.set_license("all", Scope::nothing(), None).unwrap();
+        edit.commit().unwrap();
+        origin
+    }
+
+    fn published() -> Origin {
+        let origin = Origin::new();
+        origin.writer().mark_published().unwrap();
+        origin
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        resolve(&self.folder.path().join(name))
+    }
+
+    fn path(&self) -> PathBuf {
+        self.at("origin.redb")
+    }
+
+    fn writer(&self) -> Writer {
+        Writer::open(&self.path(), Duration::ZERO).unwrap()
+    }
+
+    fn view(&self) -> OriginView {
+        view(&self.path())
+    }
+
+    /// A commit with so many bytes of changes, about.
+    fn commit(&self, bytes: usize) -> Head {
+        commit(&self.writer(), bytes)
+    }
+
+    fn head(&self) -> Head {
+        self.view().head().unwrap().head()
+    }
+
+    /// A note that everything up to now is published.
+    fn note(&self) -> PublishedNote {
+        let Head { seq, lineage } = self.head();
+        let id = self.view().id().unwrap().unwrap();
+        PublishedNote { url: "file:///srv".to_owned(), id, slot: 1, seq, lineage, hash: [0; 32], fenced: None }
+    }
+
+    fn replica(&self) -> ReplicaWriter {
+        self.draft().take_name(None).unwrap()
+    }
+
+    fn draft(&self) -> LoadedDraft {
+        let mut draft = ReplicaDraft::beside(&self.at("replica.redb")).unwrap();
+        let view = self.view();
+        let digest = view.dump(100, &mut |part| {
+            draft.add_part(&part).unwrap();
+            Ok(())
+        });
+        draft.finish(&mark(&view, digest.unwrap()), self.head()).unwrap()
+    }
+}
+
+fn view(path: &Path) -> OriginView {
+    Follower::open(path).unwrap().origin().unwrap()
+}
+
+fn mark(view: &OriginView, digest: RowDigest) -> ReplicaMark {
+    let id = view.id().unwrap().unwrap();
+    ReplicaMark { url: "file:///srv/feed".to_owned(), id, slot: 1, hash: [0; 32], digest }
+}
+
+fn commit(writer: &Writer, bytes: usize) -> Head {
+    let mut edit = writer.begin().unwrap();
+    let settings = KeySettings { label: Some("x".repeat(bytes)), ..KeySettings::default() };
+    edit.create_key("all", settings).unwrap();
+    edit.commit().unwrap();
+    writer.snapshot().unwrap().commit().head()
+}
+
+/// The last seqs of the commits that wait after one; `None` for a gap.
+fn waiting(view: &OriginView, seq: u64, max_bytes: u64) -> Option<Vec<u64>> {
+    match view.pending_after(seq, max_bytes).unwrap() {
+        Pending::Nothing => Some(Vec::new()),
+        Pending::Commits(commits) => Some(commits.iter().map(|commit| commit.last_seq).collect()),
+        Pending::Gap => None,
+    }
+}
+
+/// The digest that is kept is that of the rows, and so says the check.
+fn adds_up(path: &Path) {
+    let follower = Follower::open(path).unwrap();
+    assert_eq!(follower.origin().unwrap().digest().unwrap(), digest_of(&follower.begin_read().unwrap()).unwrap());
+    let report = check(&mut Writer::open_any(path, Duration::ZERO).unwrap()).unwrap();
+    assert_eq!(report.damages, 0, "{:?}", report.findings);
+}
+
+#[test]
+fn only_a_published_database_keeps_changes() {
+    let origin = Origin::new();
+    let base = origin.head();
+    origin.commit(1);
+    assert_eq!(origin.view().id().unwrap(), None);
+    assert_eq!(waiting(&origin.view(), base.seq, u64::MAX), None);
+    let id = origin.writer().mark_published().unwrap();
+    assert_eq!(origin.view().id().unwrap(), Some(id));
+    assert_eq!(waiting(&origin.view(), base.seq, u64::MAX), None, "what came before is not kept");
+    let from = origin.head();
+    assert_eq!(waiting(&origin.view(), from.seq, u64::MAX), Some(Vec::new()));
+    let next = origin.commit(1);
+    assert_eq!(waiting(&origin.view(), from.seq, u64::MAX), Some(vec![next.seq]));
+    adds_up(&origin.path());
+}
+
+#[test]
+fn commits_wait_in_order_and_within_what_is_asked() {
+    let origin = Origin::published();
+    let from = origin.head();
+    let heads: Vec<Head> = [10, 2_000_000, 10].into_iter().map(|bytes| origin.commit(bytes)).collect();
+    // A quarter of a file of some 1.5 MB is less than the second commit, but then it has grown.
+    assert_eq!(waiting(&origin.view(), from.seq, u64::MAX), None);
+    assert_eq!(waiting(&origin.view(), heads[1].seq, u64::MAX), Some(vec![heads[2].seq]));
+    adds_up(&origin.path());
+    let from = origin.head();
+    let heads: Vec<Head> = [100_000; 5].into_iter().map(|bytes| origin.commit(bytes)).collect();
+    let seqs: Vec<u64> = heads.iter().map(|head| head.seq).collect();
+    let view = origin.view();
+    assert_eq!(waiting(&view, from.seq, u64::MAX), Some(seqs.clone()));
+    assert_eq!(waiting(&view, from.seq, 250_000), Some(seqs[..2].to_vec()));
+    assert_eq!(waiting(&view, seqs[1], 1), Some(seqs[2..3].to_vec()), "one at least");
+    assert!(heads.iter().all(|head| view.holds(head.seq, head.lineage).unwrap()));
+    assert!(!view.holds(seqs[0], heads[1].lineage).unwrap() && view.holds(0, [0; 16]).unwrap());
+    let Pending::Commits(commits) = view.pending_after(from.seq, u64::MAX).unwrap() else { panic!("they wait") };
+    assert_eq!(commits[0].base, from);
+    assert_eq!(commits[1].base, heads[0]);
+    assert_eq!(view.changes(&commits[4]).unwrap().len() as u64, commits[4].bytes);
+    adds_up(&origin.path());
+}
+
+#[test]
+fn an_outbox_that_nobody_empties_is_emptied() {
+    let origin = Origin::published();
+    let from = origin.head();
+    let mut emptied = 0;
+    for _ in 0..30 {
+        let before = origin.head();
+        origin.commit(150_000);
+        emptied += usize::from(waiting(&origin.view(), before.seq, u64::MAX).is_none());
+    }
+    assert!((1..10).contains(&emptied), "{emptied} of 30 commits");
+    assert_eq!(waiting(&origin.view(), from.seq, u64::MAX), None);
+    adds_up(&origin.path());
+}
+
+#[test]
+fn what_is_published_leaves_the_outbox() {
+    let origin = Origin::published();
+    let from = origin.head();
+    origin.commit(10);
+    let note = origin.note();
+    let others = [
+        PublishedNote { lineage: [9; 16], ..note.clone() },
+        PublishedNote { id: crate::model::DatabaseId([9; 16]), ..note.clone() },
+    ];
+    for other in others {
+        other.write(&origin.path()).unwrap();
+        origin.commit(10);
+        assert_eq!(waiting(&origin.view(), from.seq, u64::MAX).unwrap()[0], note.seq, "{other:?}");
+    }
+    note.write(&origin.path()).unwrap();
+    let last = origin.commit(10);
+    assert_eq!(waiting(&origin.view(), from.seq, u64::MAX), None);
+    assert_eq!(waiting(&origin.view(), note.seq, u64::MAX).unwrap().len(), 3);
+    origin.note().write(&origin.path()).unwrap();
+    let next = origin.commit(10);
+    assert_eq!(waiting(&origin.view(), last.seq, u64::MAX), Some(vec![next.seq]));
+}
+
+#[test]
+fn who_is_fenced_writes_nothing() {
+    let origin = Origin::published();
+    let note = PublishedNote { fenced: Some("host b took over".to_owned()), ..origin.note() };
+    backup(&Follower::open(&origin.path()).unwrap(), &origin.at("backup.redb")).unwrap();
+    note.write(&origin.path()).unwrap();
+    let before = origin.head();
+    let told = origin.writer().begin().err().unwrap().to_string();
+    assert!(told.contains("host b took over") && told.contains("origin.redb.published"), "{told}");
+    let restored = Restoration::prepare(&origin.path(), &origin.at("backup.redb"), Duration::ZERO);
+    assert!(matches!(restored, Err(StoreError::Fenced { .. })), "{restored:?}");
+    assert_eq!(origin.head(), before);
+}
+
+#[test]
+fn a_program_that_knows_no_digests_is_noticed() {
+    let origin = Origin::published();
+    let from = origin.head();
+    let kept = origin.view().digest().unwrap();
+    {
+        // Its commits leave nothing in the outbox and do not move the digest.
+        let writer = origin.writer();
+        let mut edit: Edit<'_> = writer.begin().unwrap();
+        edit.pen.record(None);
+        edit.create_key("all", KeySettings::default()).unwrap();
+        edit.commit().unwrap();
+    }
+    assert_ne!(origin.view().digest().unwrap(), kept);
+    assert_eq!(waiting(&origin.view(), from.seq, u64::MAX), None);
+    let between = origin.head();
+    adds_up(&origin.path());
+    let next = origin.commit(10);
+    assert_eq!(waiting(&origin.view(), from.seq, u64::MAX), None);
+    assert_eq!(waiting(&origin.view(), between.seq, u64::MAX), Some(vec![next.seq]));
+    adds_up(&origin.path());
+}
+
+#[test]
+fn copies_keep_the_id_and_what_waits() {
+    let origin = Origin::published();
+    let (id, from) = (origin.view().id().unwrap(), origin.head());
+    let next = origin.commit(10);
+    backup(&Follower::open(&origin.path()).unwrap(), &origin.at("backup.redb")).unwrap();
+    compact(&origin.path(), Duration::ZERO).unwrap();
+    assert_eq!(origin.view().id().unwrap(), id);
+    assert_eq!(waiting(&origin.view(), from.seq, u64::MAX), Some(vec![next.seq]));
+    adds_up(&origin.path());
+    let copy = view(&origin.at("backup.redb"));
+    assert_eq!(copy.id().unwrap(), id);
+    assert_eq!(waiting(&copy, from.seq, u64::MAX), None, "a backup is not published");
+    assert_eq!(copy.digest().unwrap(), origin.view().digest().unwrap());
+    // Of a replica it is a database like any other.
+    drop(origin.replica());
+    backup(&Follower::open(&origin.at("replica.redb")).unwrap(), &origin.at("backup.redb")).unwrap();
+    commit(&Writer::open(&origin.at("backup.redb"), Duration::ZERO).unwrap(), 10);
+}
+
+#[test]
+fn a_restore_leaps_over_what_is_lost() {
+    for damaged in [false, true] {
+        let origin = Origin::published();
+        let id = origin.view().id().unwrap();
+        backup(&Follower::open(&origin.path()).unwrap(), &origin.at("backup.redb")).unwrap();
+        let lost = origin.commit(10);
+        origin.note().write(&origin.path()).unwrap();
+        if damaged {
+            std::fs::write(origin.path(), "of no use").unwrap();
+        }
+        Restoration::prepare(&origin.path(), &origin.at("backup.redb"), Duration::ZERO).unwrap().finish().unwrap();
+        let view = origin.view();
+        assert_eq!(view.id().unwrap(), id);
+        assert_eq!(view.restored_over().unwrap(), Some(lost));
+        assert!(!view.holds(lost.seq, lost.lineage).unwrap());
+        let head = origin.head();
+        assert_eq!(head.seq, lost.seq + (1 << 32));
+        assert_eq!(waiting(&view, lost.seq, u64::MAX), None);
+        adds_up(&origin.path());
+        let next = origin.commit(10);
+        assert_eq!(waiting(&origin.view(), head.seq, u64::MAX), Some(vec![next.seq]));
+        // Once more, over the restored one.
+        Restoration::prepare(&origin.path(), &origin.at("backup.redb"), Duration::ZERO).unwrap().finish().unwrap();
+        assert_eq!(origin.view().restored_over().unwrap(), Some(next));
+        assert_eq!(origin.head().seq, next.seq + (1 << 32));
+        adds_up(&origin.path());
+    }
+}
+
+#[test]
+fn a_restore_of_what_is_not_published_leaps_nowhere() {
+    let origin = Origin::new();
+    let head = origin.head();
+    backup(&Follower::open(&origin.path()).unwrap(), &origin.at("backup.redb")).unwrap();
+    origin.commit(10);
+    Restoration::prepare(&origin.path(), &origin.at("backup.redb"), Duration::ZERO).unwrap().finish().unwrap();
+    assert_eq!(origin.head().seq, head.seq);
+    assert_eq!((origin.view().id().unwrap(), origin.view().restored_over().unwrap()), (None, None));
+    // Neither does a published database's file that is brought elsewhere; its mark does not come along.
+    origin.writer().mark_published().unwrap();
+    std::fs::copy(origin.path(), origin.at("copy.redb")).unwrap();
+    let elsewhere = origin.at("elsewhere.redb");
+    Restoration::prepare(&elsewhere, &origin.at("copy.redb"), Duration::ZERO).unwrap().finish().unwrap();
+    assert_eq!(view(&elsewhere).head().unwrap().seq, head.seq);
+    assert_eq!(view(&elsewhere).id().unwrap(), origin.view().id().unwrap());
+    let next = commit(&Writer::open(&elsewhere, Duration::ZERO).unwrap(), 1);
+    assert_eq!(waiting(&view(&elsewhere), next.seq - 1, u64::MAX), None);
+}
+
+#[test]
+fn only_its_follower_writes_to_a_replica() {
+    let origin = Origin::published();
+    let replica = origin.replica();
+    let path = origin.at("replica.redb");
+    assert!(matches!(Writer::open(&path, Duration::ZERO), Err(StoreError::Busy { .. })));
+    drop(replica);
+    let told = Writer::open(&path, Duration::ZERO).unwrap_err().to_string();
+    let expected = "replica.redb is a replica of file:///srv/feed; change the database that it follows, or make it one \
+                    of its own with `medfeed promote`";
+    assert!(told.ends_with(expected), "{told}");
+    assert!(matches!(compact(&path, Duration::ZERO), Err(StoreError::IsReplica { .. })));
+    assert!(matches!(ReplicaWriter::open(&origin.path()), Err(StoreError::NotAReplica { .. })));
+    adds_up(&path);
+    assert_eq!(ReplicaWriter::open(&path).unwrap().head().unwrap().head(), origin.head());
+}
+
+#[test]
+fn a_replica_takes_its_origins_place() {
+    let origin = Origin::published();
+    let mut replica = origin.replica();
+    let (id, base) = (origin.view().id().unwrap().unwrap(), origin.head());
+    let Leap { commit: leap, changes } = replica.prepare_leap("promoted").unwrap();
+    assert_eq!(replica.head().unwrap().head(), base, "nothing is changed yet");
+    assert_eq!((leap.base, leap.last_seq), (base, base.seq + (1 << 32)));
+    let applied = ReplicatedCommit {
+        last_seq: leap.last_seq,
+        lineage: leap.lineage,
+        base: leap.base,
+        digest: leap.digest,
+        changes: &changes,
+    };
+    replica.apply(&[applied], &mark(&origin.view(), leap.digest)).unwrap();
+    let writer = replica.promote().unwrap();
+    let head = writer.snapshot().unwrap().commit().head();
+    assert_eq!(head, Head { seq: leap.last_seq, lineage: leap.lineage });
+    let next = commit(&writer, 10);
+    drop(writer);
+    let path = origin.at("replica.redb");
+    assert_eq!(waiting(&view(&path), head.seq, u64::MAX), Some(vec![next.seq]));
+    assert_eq!(view(&path).id().unwrap(), Some(id));
+    drop(Writer::open(&path, Duration::ZERO).unwrap());
+    adds_up(&path);
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let origin = Origin::published();
+    let mut replica = origin.replica();
+    let base = origin.head();
+    origin.commit(10);
+    let view = origin.view();
+    let Pending::Commits(commits) = view.pending_after(base.seq, 1).unwrap() else { panic!("it waits") };
+    let commit = commits[0];
+    let changes = view.changes(&commit).unwrap();
+    let sound = ReplicatedCommit {
+        last_seq: commit.last_seq,
+        lineage: commit.lineage,
+        base,
+        digest: commit.digest,
+        changes: &changes,
+    };
+    let with = |table: u8, key: &[u8], value: &[u8]| {
+        let mut encoder = crate::store::format::changes::Encoder::default();
+        encoder.put(table, key, value);
+        encoder.finish()
+    };
+    let unordered = {
+        let mut encoder = crate::store::format::changes::Encoder::default();
+        encoder.run_row(3, &[9; 8], b"");
+        encoder.run_row(3, &[8; 8], b"");
+        encoder.finish()
+    };
+    let mut backwards = crate::store::format::changes::Encoder::default();
+    backwards.remove_range(3, &[9; 8], &[8; 8]);
+    let foreign: [(Vec<u8>, &str); 8] = [
+        (with(12, b"", b""), "there is no table 12"),
+        (with(0, b"publish", b""), "a row that is a file's own"),
+        (with(0, b"schema", &3_u32.to_le_bytes()), "rows of another format"),
+        (with(0, &[0xff], b""), "a key that table 0 does not hold"),
+        (with(6, &[0; 9], &[0; 23]), "a value that table 6 does not hold"),
+        (unordered, "a run whose rows are not in order"),
+        (backwards.finish(), "a range that ends before it begins"),
+        (vec![9], "the bytes end within a change"),
+    ];
+    for (changes, expected) in &foreign {
+        let refused = replica.apply(&[ReplicatedCommit { changes, ..sound }], &mark(&view, commit.digest));
+        let told = refused.unwrap_err().to_string();
+        assert_eq!(told, format!("the changes cannot be applied: {expected}"));
+    }
+    let other = Head { lineage: [9; 16], ..base };
+    let wrong: [(ReplicatedCommit<'_>, RowDigest, &str); 5] = [
+        (ReplicatedCommit { base: other, ..sound }, commit.digest, "or of another history"),
+        (ReplicatedCommit { lineage: [9; 16], ..sound }, commit.digest, "or of another history"),
+        (ReplicatedCommit { last_seq: 99, ..sound }, commit.digest, "the commit follows seq 99"),
+        (ReplicatedCommit { digest: RowDigest([1; 4]), ..sound }, commit.digest, "do not add up"),
+        (sound, RowDigest([1; 4]), "do not add up"),
+    ];
+    for (commit, digest, expected) in wrong {
+        let told = replica.apply(&[commit], &mark(&view, digest)).unwrap_err().to_string();
+        assert!(told.contains(expected), "{told}");
+    }
+    assert_eq!(replica.head().unwrap().head(), base);
+    replica.apply(&[sound], &mark(&view, commit.digest)).unwrap();
+    drop(replica);
+    adds_up(&origin.at("replica.redb"));
+}
+
+#[test]
+fn a_load_that_is_not_whole_takes_no_name() {
+    let origin = Origin::published();
+    origin.commit(10);
+    let view = origin.view();
+    let digest = view.digest().unwrap();
+    let mut parts = Vec::new();
+    view.dump(64, &mut |part| {
+        parts.push(part);
+        Ok(())
+    })
+    .unwrap();
+    let mut duplicated = parts.clone();
+    duplicated.push(parts[0].clone());
+    let load = |parts: &[Vec<u8>], mark: &ReplicaMark, head: Head| {
+        let mut draft = ReplicaDraft::beside(&origin.at("replica.redb"))?;
+        parts.iter().try_for_each(|part| draft.add_part(part))?;
+        draft.finish(mark, head)
+    };
+    let (sound, head) = (mark(&view, digest), origin.head());
+    let other = ReplicaMark { id: crate::model::DatabaseId([9; 16]), ..sound.clone() };
+    let cases: [(&[Vec<u8>], &ReplicaMark, Head, &str); 4] = [
+        (&parts[1..], &sound, head, "do not add up"),
+        (&duplicated, &sound, head, "a run whose rows are not in order"),
+        (&parts, &sound, Head { lineage: [9; 16], ..head }, "or of another history"),
+        (&parts, &other, head, "the rows are not those of database 0909"),
+    ];
+    for (parts, mark, head, expected) in cases {
+        let told = load(parts, mark, head).unwrap_err().to_string();
+        assert!(told.contains(expected), "{told}");
+    }
+    assert_eq!(std::fs::read_dir(origin.folder.path()).unwrap().count(), 1, "nothing is left but the origin");
+    let loaded = load(&parts, &sound, head).unwrap();
+    // What took the name meanwhile stays.
+    drop(origin.replica());
+    assert!(matches!(loaded.take_name(None), Err(StoreError::Replaced { .. })));
+    let (loaded, of_origin) = (load(&parts, &sound, head).unwrap(), ReplicaWriter::of(origin.writer()));
+    assert!(matches!(loaded.take_name(Some(of_origin)), Err(StoreError::Replaced { .. })));
+    adds_up(&origin.path());
+}
+
+#[test]
+fn a_lost_row_is_found() {
+    let origin = Origin::published();
+    origin.commit(10);
+    {
+        let writer = origin.writer();
+        let pen = crate::store::pen::Pen::new(writer.begin_raw().unwrap());
+        let mut outbox = pen.open(tables::OUTBOX).unwrap();
+        let seq = origin.head().seq;
+        outbox.insert((seq, 1), b"others".as_slice()).unwrap();
+        drop(outbox);
+        pen.open(tables::META).unwrap().insert(tables::META_DATABASE, [0_u8; 16].as_slice()).unwrap();
+        pen.commit().unwrap();
+    }
+    let report = check(&mut origin.writer()).unwrap();
+    let found: Vec<&str> = report.findings.iter().map(|found| found.table).collect();
+    assert_eq!(found, ["meta", "outbox"], "{:?}", report.findings);
+}

@@ -1,0 +1,110 @@
+//! What a commit of a published database leaves besides its rows: their digest, and its changes in the outbox.
+
+use redb::ReadableTable;
+
+use crate::model::{Head, RowDigest};
+use crate::store::StoreError;
+use crate::store::file::open::Writer;
+use crate::store::file::publish::keep_digest;
+use crate::store::file::published_note::PublishedNote;
+use crate::store::format::codec::{CommitRow, hash, seal, unseal_commit};
+use crate::store::format::digest::digest_of;
+use crate::store::format::outbox::{OutboxHeader, PART_BYTES, last_header, next_header};
+use crate::store::format::publish::{KeptDigest, database_id, kept_digest};
+use crate::store::format::tables;
+use crate::store::pen::Pen;
+use crate::store::pen::recorder::Recorder;
+
+/// The most bytes of changes that one commit leaves; a larger one goes out as a state.
+const MAX_COMMIT_BYTES: u64 = 64 << 20;
+/// The most bytes of changes that wait; beyond, a state goes out.
+const MAX_WAITING_BYTES: u64 = 256 << 20;
+/// The share of the file beyond which a state is cheaper than changes: one byte in this many.
+const FILE_SHARE: u64 = 4;
+/// The bytes of changes that may wait in any file, however small.
+const SMALL_BYTES: u64 = 1 << 20;
+
+/// A commit of a published database, under way.
+pub(super) struct Publication {
+    base: Head,
+    /// The most bytes that may wait afterwards.
+    max_waiting: u64,
+    /// What the bucket has already, as far as known.
+    published: Option<PublishedNote>,
+}
+
+impl Publication {
+    /// Begins to record what is written on top of `base`; `None` where the database is not published.
+    pub fn begin(writer: &Writer, pen: &mut Pen, base: Head) -> Result<Option<Publication>, StoreError> {
+        let (kept, id) = {
+            let meta = pen.open(tables::META)?;
+            let Some(kept) = kept_digest(&*meta)? else { return Ok(None) };
+            let id = database_id(&*meta)?;
+            (kept, id.ok_or_else(|| StoreError::damaged("meta", "the id of the published database is missing"))?)
+        };
+        let published = writer.published_note()?.filter(|note| note.id == id);
+        writer.refuse_fenced(published.as_ref())?;
+        // A program that knows no digests may have written since.
+        let digest = if kept.head == base { kept.digest } else { digest_of(&writer.begin_read()?)? };
+        let share = (writer.file_bytes()? / FILE_SHARE).max(SMALL_BYTES);
+        let max_bytes = usize::try_from(share.min(MAX_COMMIT_BYTES)).unwrap_or(usize::MAX);
+        pen.record(Some(Recorder::new(digest, max_bytes)));
+        Ok(Some(Publication { base, max_waiting: share.min(MAX_WAITING_BYTES), published }))
+    }
+
+    /// Writes what was recorded, as part of the commit. Nothing else may be written after it.
+    pub fn finish(self, pen: &mut Pen, row: &CommitRow) -> Result<(), StoreError> {
+        let Some(recorder) = pen.record(None) else { return Ok(()) };
+        let digest = recorder.digest();
+        let kept = KeptDigest { head: Head { seq: row.last_seq, lineage: row.lineage }, digest };
+        keep_digest(pen, kept)?;
+        self.remove_published(pen)?;
+        let fits = match recorder.into_changes() {
+            Some(changes) => self.put(pen, row, digest, &changes)?,
+            None => false,
+        };
+        if fits { Ok(()) } else { pen.drop_table(tables::OUTBOX) }
+    }
+
+    /// Removes the commits that the bucket has.
+    fn remove_published(&self, pen: &Pen) -> Result<(), StoreError> {
+        let Some(note) = &self.published else { return Ok(()) };
+        let commits = pen.open(tables::COMMITS)?;
+        let is_held = match commits.get(note.seq)? {
+            Some(bytes) => unseal_commit(note.seq, bytes.value())?.lineage == note.lineage,
+            None => false,
+        };
+        let mut outbox = pen.open(tables::OUTBOX)?;
+        if is_held && next_header(&*outbox, 0)?.is_some_and(|first| first.last_seq <= note.seq) {
+            outbox.remove_range((0, 0), (note.seq, u32::MAX))?;
+        }
+        Ok(())
+    }
+
+    /// Puts the changes into the outbox. Returns whether what waits is within bounds.
+    fn put(&self, pen: &Pen, row: &CommitRow, digest: RowDigest, changes: &[u8]) -> Result<bool, StoreError> {
+        let bytes = u64::try_from(changes.len()).unwrap_or(u64::MAX);
+        let mut outbox = pen.open(tables::OUTBOX)?;
+        let written = last_header(&*outbox)?.map_or(0, |last| last.written).saturating_add(bytes);
+        let before = next_header(&*outbox, 0)?.map_or(0, |first| first.written.saturating_sub(first.bytes));
+        if written.saturating_sub(before) > self.max_waiting {
+            return Ok(false);
+        }
+        let header = OutboxHeader {
+            first_seq: row.first_seq,
+            last_seq: row.last_seq,
+            lineage: row.lineage,
+            time: row.time,
+            base: self.base,
+            digest,
+            bytes,
+            hash: hash(changes),
+            written,
+        };
+        outbox.insert((row.last_seq, 0), seal(&header)?.as_slice())?;
+        for (part, chunk) in (1..).zip(changes.chunks(PART_BYTES)) {
+            outbox.insert((row.last_seq, part), chunk)?;
+        }
+        Ok(true)
+    }
+}

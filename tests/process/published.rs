@@ -1,0 +1,224 @@
+//! What a test of publishing needs: a bucket of each kind, the program that publishes to it, and a replay of all that is there.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use medfeed::bucket::{Bucket, SealKey};
+use medfeed::model::{DatabaseId, Head, RowDigest};
+use medfeed::replicate::state::{Manifest, decode_part};
+use medfeed::replicate::{entry, layout};
+use medfeed::store::Follower;
+use medfeed::store::replication::{LoadedDraft, PublishedNote, ReplicaDraft, ReplicaMark, ReplicatedCommit};
+
+use super::s3::S3;
+use super::site::{Done, Process, SOON, Site, wait_until};
+
+/// A bucket, and how the program is told of it.
+pub struct Place {
+    pub kind: &'static str,
+    pub url: String,
+    environment: Vec<(String, String)>,
+    pub bucket: Bucket,
+}
+
+impl Place {
+    /// A folder of a site.
+    pub fn folder(site: &Site) -> Place {
+        Place::of("folder", format!("file://{}", site.path("bucket").display()), Vec::new(), None)
+    }
+
+    pub fn s3(s3: &S3) -> Place {
+        Place::of("s3", format!("{}/some/prefix", s3.url), s3.environment(), None)
+    }
+
+    /// A prefix of its own where everything is sealed.
+    pub fn sealed(site: &Site, s3: &S3) -> Place {
+        let file = site.write("seal-key", "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        let key = SealKey::load(&file).unwrap();
+        let mut environment = s3.environment();
+        environment.push(("MEDFEED_SEAL_KEY".to_owned(), file.display().to_string()));
+        Place::of("sealed s3", format!("{}/sealed", s3.url), environment, Some(key))
+    }
+
+    fn of(kind: &'static str, url: String, environment: Vec<(String, String)>, seal: Option<SealKey>) -> Place {
+        let bucket = Bucket::open_with(&url.parse().unwrap(), seal, &environment).unwrap();
+        Place { kind, url, environment, bucket }
+    }
+
+    /// The command that publishes, with further options separated by blanks.
+    pub fn command(&self, site: &Site, options: &str) -> Command {
+        let mut command = site.command(["publish", &self.url]);
+        command.args(options.split_whitespace()).envs(self.environment.iter().cloned());
+        command
+    }
+
+    /// Runs the command to its end.
+    pub fn run(&self, site: &Site, options: &str) -> Done {
+        let output = self.command(site, options).output().expect("the program starts");
+        Done {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).expect("UTF-8"),
+            stderr: String::from_utf8(output.stderr).expect("UTF-8"),
+        }
+    }
+
+    /// Publishes what waits; returns how many entries it took.
+    pub fn once(&self, site: &Site) -> u64 {
+        self.once_with(site, "")
+    }
+
+    /// Publishes what waits, with further options.
+    pub fn once_with(&self, site: &Site, options: &str) -> u64 {
+        let done = self.run(site, &format!("--once --json {options}"));
+        assert_eq!(done.code, Some(0), "{}: {done:?}", self.kind);
+        done.json()["entries"].as_u64().unwrap()
+    }
+
+    /// Starts a publisher that goes on, and waits until it is on its way.
+    pub fn start(&self, site: &Site, options: &str) -> Process {
+        let mut publisher = self.spawn(site, options);
+        wait_until("a publisher", SOON, || {
+            assert_eq!(publisher.ended_within(std::time::Duration::ZERO), None, "it goes on");
+            PublishedNote::read(&site.db()).unwrap()
+        });
+        publisher
+    }
+
+    /// Starts a publisher that goes on.
+    pub fn spawn(&self, site: &Site, options: &str) -> Process {
+        let mut command = self.command(site, options);
+        Process::spawn(command.args(["--log", "warn"]).stdout(Stdio::null()).stderr(Stdio::null()))
+    }
+
+    /// Fails unless all that is kept, replayed from the oldest state and from the newest, is the database.
+    pub fn check(&self, site: &Site) -> Replayed {
+        let (id, head, digest) = rows_of(&site.db());
+        let oldest = self.replay(&site.path("oldest-replayed.redb"), false);
+        let newest = self.replay(&site.path("newest-replayed.redb"), true);
+        for replayed in [&oldest, &newest] {
+            assert_eq!((replayed.id, replayed.head), (id, head), "{}: {replayed:?}", self.kind);
+        }
+        for name in ["oldest-replayed.redb", "newest-replayed.redb"] {
+            let file = site.path(name);
+            assert_eq!(rows_of(&file), (id, head, digest), "{}: {name}", self.kind);
+            fs::remove_file(file).unwrap();
+        }
+        oldest
+    }
+
+    /// Replays the log into a new file, as a replica does.
+    pub fn replay(&self, file: &Path, from_newest: bool) -> Replayed {
+        let states = self.slots(layout::STATES);
+        let slot = if from_newest { states.last() } else { states.first() };
+        let manifest = self.manifest(*slot.expect("a state"));
+        let mark = ReplicaMark {
+            url: self.url.clone(),
+            id: manifest.id,
+            slot: manifest.slot,
+            hash: manifest.entry_hash,
+            digest: manifest.digest,
+        };
+        let mut draft = self.load(file, &manifest.parts, &mark, manifest.head());
+        let mut replayed = Replayed {
+            id: manifest.id,
+            slot: mark.slot,
+            head: manifest.head(),
+            entries: 0,
+            state_entries: 0,
+            commits: 0,
+        };
+        let mut hash = manifest.entry_hash;
+        while let Some(object) = self.bucket.get(&layout::log(replayed.slot + 1)).unwrap() {
+            let entry = entry::decode(&object.bytes).unwrap();
+            let header = &entry.header;
+            header.check(replayed.slot + 1, replayed.id).unwrap();
+            assert_eq!(header.parent, hash, "{}: slot {} follows", self.kind, header.slot);
+            hash = entry.hash;
+            let mark =
+                ReplicaMark { url: self.url.clone(), id: header.id, slot: header.slot, hash, digest: header.digest };
+            replayed.entries += 1;
+            match &header.state {
+                Some(parts) => {
+                    replayed.state_entries += 1;
+                    draft = self.load(file, parts, &mark, header.head());
+                }
+                None => {
+                    let commits: Vec<ReplicatedCommit<'_>> = std::iter::zip(&header.commits, &entry.changes)
+                        .map(|(commit, changes)| ReplicatedCommit {
+                            last_seq: commit.last_seq,
+                            lineage: commit.lineage,
+                            base: commit.base,
+                            digest: commit.digest,
+                            changes,
+                        })
+                        .collect();
+                    replayed.commits += commits.len();
+                    draft.apply(&commits, &mark).unwrap_or_else(|error| panic!("slot {}: {error}", header.slot));
+                }
+            }
+            (replayed.slot, replayed.head) = (header.slot, header.head());
+        }
+        draft.take_name(None).unwrap();
+        replayed
+    }
+
+    fn load(
+        &self,
+        file: &Path,
+        parts: &[medfeed::replicate::state::PartRef],
+        mark: &ReplicaMark,
+        head: Head,
+    ) -> LoadedDraft {
+        let mut draft = ReplicaDraft::beside(file).unwrap();
+        for part in parts {
+            let object = self.bucket.get(&part.name).unwrap().unwrap_or_else(|| panic!("{} is there", part.name));
+            draft.add_part(&decode_part(part, &object.bytes).unwrap()).unwrap();
+        }
+        draft.finish(mark, head).unwrap()
+    }
+
+    pub fn manifest(&self, slot: u64) -> Manifest {
+        Manifest::decode(&self.bucket.get(&layout::state(slot)).unwrap().expect("a manifest").bytes).unwrap().0
+    }
+
+    /// An entry.
+    pub fn entry(&self, slot: u64) -> entry::Entry {
+        entry::decode(&self.bucket.get(&layout::log(slot)).unwrap().expect("an entry").bytes).unwrap()
+    }
+
+    /// The slots of the entries or of the states, ascending.
+    pub fn slots(&self, folder: &str) -> Vec<u64> {
+        let listed = self.bucket.list(folder, None).unwrap();
+        listed.iter().filter_map(|object| object.name.rsplit_once('/')?.1.parse().ok()).collect()
+    }
+}
+
+/// What a replay found.
+#[derive(Clone, Copy, Debug)]
+pub struct Replayed {
+    pub id: DatabaseId,
+    pub slot: u64,
+    pub head: Head,
+    /// The entries after the state.
+    pub entries: u64,
+    /// Those of them that are states.
+    pub state_entries: u64,
+    /// The commits in the others.
+    pub commits: usize,
+}
+
+/// A database's id, last commit and the digest of all its rows, which are read.
+pub fn rows_of(file: &Path) -> (DatabaseId, Head, RowDigest) {
+    let view = Follower::open(file).unwrap().origin().unwrap();
+    let digest = view.dump(1 << 20, &mut |_| Ok(())).unwrap();
+    assert_eq!(view.digest().unwrap(), digest, "{}", file.display());
+    (view.id().unwrap().expect("an id"), view.head().unwrap().head(), digest)
+}
+
+/// What is noted as published beside a site's database.
+pub fn note(site: &Site) -> PublishedNote {
+    PublishedNote::read(&site.db()).unwrap().expect("a note")
+}

@@ -1,0 +1,352 @@
+//! Publishing a database: what is in the bucket is the database, one publisher goes on, and nothing is deleted that is needed.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, SystemTime};
+
+use medfeed::model::time::now;
+use medfeed::replicate::layout;
+use medfeed::store::Follower;
+use medfeed::store::replication::PublishedNote;
+
+use super::published::{Place, note, rows_of};
+use super::s3::S3;
+use super::site::{Process, SOON, Site, conferences_of_version, wait_until};
+
+/// A site with records, a license and a key.
+pub fn curated() -> Site {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(30, 0));
+    site.open_key();
+    site
+}
+
+/// A commit.
+pub fn commit(site: &Site, version: u64) {
+    site.import("conferences.jsonl", conferences_of_version(30, version));
+}
+
+/// A copy of a site's database, with nothing else beside it.
+pub fn copy_of(site: &Site) -> Site {
+    let copy = Site::new();
+    fs::copy(site.db(), copy.db()).unwrap();
+    copy
+}
+
+#[test]
+fn what_is_published_is_the_database() {
+    let s3 = S3::start();
+    let site = curated();
+    for place in [Place::folder(&site), Place::s3(&s3), Place::sealed(&site, &s3)] {
+        let kind = place.kind;
+        let site = curated();
+        assert_eq!(place.once(&site), 1, "{kind}: the state");
+        assert_eq!(place.check(&site).slot, 1, "{kind}");
+        assert_eq!(place.once(&site), 0, "{kind}: nothing is new");
+        commit(&site, 1);
+        site.license("half", "--dataset conferences --year 2025");
+        let (id, _) = site.key("half", &[]);
+        assert_eq!(place.once(&site), 1, "{kind}: commits are joined");
+        site.json(["key", "revoke", &id, "--publish-wait", "0s"]);
+        assert_eq!(place.once(&site), 1, "{kind}");
+        let replayed = place.check(&site);
+        assert_eq!((replayed.slot, replayed.commits, replayed.state_entries), (3, 4, 0), "{kind}");
+        assert_eq!(place.slots(layout::STATES), [1], "{kind}");
+        let noted = note(&site);
+        assert_eq!((noted.slot, noted.seq, noted.fenced), (3, replayed.head.seq, None), "{kind}");
+        assert_eq!(noted.hash, place.entry(3).hash, "{kind}");
+        let told = place.run(&site, "--status --json").json();
+        assert_eq!(told["end"]["seq"], replayed.head.seq, "{kind}: {told}");
+        assert_eq!((&told["published"], &told["waiting_commits"]), (&true.into(), &0.into()), "{kind}: {told}");
+        commit(&site, 2);
+        let told = place.run(&site, "--status --json").json();
+        assert_eq!((&told["published"], &told["waiting_commits"]), (&false.into(), &1.into()), "{kind}: {told}");
+        site.check();
+    }
+}
+
+#[test]
+fn a_publisher_goes_on_until_it_is_stopped() {
+    let s3 = S3::start();
+    let site = curated();
+    let place = Place::s3(&s3);
+    let mut publisher = place.start(&site, "--every 0s --heartbeat 50ms");
+    for version in 1..=3 {
+        commit(&site, version);
+        let (_, head, _) = rows_of(&site.db());
+        wait_until("the commit is published", SOON, || (note(&site).seq == head.seq).then_some(()));
+    }
+    let alive = || place.bucket.get(layout::ALIVE).unwrap().map(|object| object.bytes);
+    wait_until("a sign of life", SOON, || alive().filter(|bytes| *bytes != b""));
+    let second = place.run(&site, "--once");
+    assert_eq!(second.code, Some(1), "{second:?}");
+    assert!(second.stderr.contains(&format!("is published already by process {}", publisher.id())), "{second:?}");
+    publisher.signal("TERM");
+    assert_eq!(publisher.ended_within(SOON).and_then(|status| status.code()), Some(0));
+    assert_eq!(place.check(&site).slot, 4);
+    commit(&site, 4);
+    assert_eq!(place.once(&site), 1, "the next start goes on");
+    assert_eq!(place.check(&site).slot, 5);
+}
+
+#[test]
+fn one_of_two_copies_goes_on_and_the_other_is_fenced() {
+    let s3 = S3::start();
+    let site = curated();
+    for place in [Place::folder(&site), Place::sealed(&site, &s3)] {
+        let site = curated();
+        place.once(&site);
+        let other = copy_of(&site);
+        // A copy that holds the end may go on, as a moved machine does.
+        let mut idle = place.start(&other, "--heartbeat 20ms");
+        commit(&site, 1);
+        assert_eq!(place.once(&site), 1);
+        let ended = idle.ended_within(SOON).expect("an idle publisher notices");
+        assert_eq!(ended.code(), Some(4), "{}", place.kind);
+        assert!(note(&other).fenced.unwrap().contains("published slot 2 at "));
+        let refused = other.run(["key", "create", "--license", "all"]);
+        assert_eq!(refused.code, Some(4), "{refused:?}");
+        assert!(refused.stderr.contains("is no longer published from here: "), "{refused:?}");
+        let again = place.run(&other, "--once");
+        assert_eq!(again.code, Some(4), "{again:?}");
+        commit(&site, 2);
+        assert_eq!(place.once(&site), 1);
+        assert_eq!(place.check(&site).slot, 3);
+        let told = place.run(&other, "--status");
+        assert!(told.stdout.contains("does not hold this end"), "{told:?}");
+    }
+}
+
+#[test]
+fn of_eight_starts_at_once_one_publishes() {
+    let s3 = S3::start();
+    let origin = curated();
+    for place in [Place::folder(&origin), Place::s3(&s3)] {
+        let site = curated();
+        place.once(&site);
+        for round in 0..3 {
+            let copies: Vec<Site> = (0..8).map(|_| copy_of(&site)).collect();
+            std::iter::zip(10 * (round + 1).., &copies).for_each(|(version, copy)| commit(copy, version));
+            let publishers = copies.iter().map(|copy| place.spawn(copy, "--once"));
+            let codes: Vec<Option<i32>> = publishers
+                .collect::<Vec<_>>()
+                .into_iter()
+                .map(|mut publisher| publisher.ended_within(3 * SOON).expect("it ends").code())
+                .collect();
+            let winners: Vec<&Site> =
+                std::iter::zip(&copies, &codes).filter(|(_, code)| **code == Some(0)).map(|(copy, _)| copy).collect();
+            assert_eq!(winners.len(), 1, "{} {round}: {codes:?}", place.kind);
+            // Who starts after another put its entry was never published from, and does not hold the end.
+            let others = codes.iter().filter(|code| matches!(code, Some(1 | 4))).count();
+            assert_eq!(others, 7, "{} {round}: {codes:?}", place.kind);
+            assert_eq!(place.check(winners[0]).slot, 2 + round, "{}", place.kind);
+            fs::copy(winners[0].db(), site.db()).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_state_goes_out_where_there_are_no_changes() {
+    let site = curated();
+    let place = Place::folder(&site);
+    let backup = site.backup("older.redb");
+    place.once(&site);
+    commit(&site, 1);
+    let mut slot = 1;
+    let mut is_state = |what: &str, expected: bool| {
+        assert_eq!(place.once(&site), 1, "{what}");
+        slot += 1;
+        assert_eq!(place.entry(slot).header.state.is_some(), expected, "{what}");
+        place.check(&site);
+    };
+    is_state("a commit", false);
+    site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
+    is_state("restore", true);
+    commit(&site, 2);
+    is_state("a commit after it", false);
+    commit(&site, 3);
+    site.json(["compact"]);
+    commit(&site, 4);
+    is_state("a commit, compact and a commit: the outbox is kept", false);
+    commit(&site, 5);
+    is_state("a commit after it", false);
+    // More than the outbox takes.
+    site.import("conferences.jsonl", conferences_of_version(6000, 6));
+    is_state("a commit that is most of the file", true);
+    // A restore while the publisher runs.
+    let mut publisher = place.start(&site, "--every 0s");
+    let backup = site.backup("newer.redb");
+    commit(&site, 7);
+    site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
+    let (_, head, _) = rows_of(&site.db());
+    wait_until("the restored state is published", SOON, || (note(&site).seq == head.seq).then_some(()));
+    publisher.kill();
+    place.check(&site);
+}
+
+/// Dates all objects in a folder as if they had been put so many days ago.
+fn age(folder: &Path, days: u64) {
+    #[allow(clippy::disallowed_methods, reason = "the store's clock is not the program's")]
+    let then = SystemTime::now() - Duration::from_secs(days * 86_400);
+    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        if entry.path().is_dir() {
+            age(&entry.path(), days);
+        } else {
+            File::options().write(true).open(entry.path()).unwrap().set_modified(then).unwrap();
+        }
+    }
+}
+
+#[test]
+fn sweeping_keeps_what_is_needed() {
+    let site = curated();
+    let place = Place::folder(&site);
+    let (bucket, orphan) = (site.path("bucket"), layout::part(2, "0123456789abcdef", 0));
+    let put = |version| {
+        commit(&site, version);
+        // Each round puts a state, since the last one is old enough.
+        place.once_with(&site, "--state-every 0s --keep 30d");
+    };
+    place.once(&site);
+    for version in 1..=5 {
+        put(version);
+    }
+    assert_eq!(place.slots(layout::STATES), [1, 2, 3, 4, 5, 6], "nothing is old");
+    place.bucket.create(&orphan, b"of a start that died").unwrap();
+    // The first three are of 90 days ago, the others of 40 and of now.
+    age(&bucket, 40);
+    for slot in 1..=3 {
+        for name in [layout::log(slot), layout::state(slot)] {
+            File::options().write(true).open(bucket.join(name)).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        }
+    }
+    put(6);
+    // The state of slot 6 is the newest that is older than 30 days: any instant since can be restored.
+    assert_eq!(place.slots(layout::STATES), [6, 7]);
+    assert_eq!(place.slots(layout::LOG), [6, 7]);
+    assert_eq!(place.bucket.get(&orphan).unwrap(), None);
+    let parts = place.bucket.list(layout::PARTS, None).unwrap();
+    assert!(parts.iter().all(|part| layout::part_place(&part.name).unwrap().slot >= 6), "{parts:?}");
+    assert_eq!(place.check(&site).slot, 7);
+    // However old they are, two states stay.
+    put(7);
+    age(&bucket, 90);
+    put(8);
+    assert_eq!(place.slots(layout::STATES), [8, 9]);
+    assert_eq!(place.check(&site).slot, 9);
+    // A start that puts no entry deletes nothing.
+    age(&bucket, 90);
+    assert_eq!(place.once_with(&site, "--state-every 0s --keep 0s"), 0);
+    assert_eq!(place.slots(layout::STATES), [8, 9]);
+}
+
+#[test]
+fn a_swept_place_is_nobodys() {
+    let site = curated();
+    let place = Place::folder(&site);
+    place.once(&site);
+    let other = copy_of(&site);
+    let mut stalled = place.start(&other, "--every 0s --heartbeat 1h");
+    commit(&other, 8);
+    wait_until("it is on its way", SOON, || (note(&other).slot == 2).then_some(()));
+    stalled.signal("STOP");
+    fs::copy(other.db(), site.db()).unwrap();
+    for version in 1..=4 {
+        commit(&site, version);
+        place.once_with(&site, "--state-every 0s");
+    }
+    // What stands after the end that it knows is swept, so the name that it puts next is free.
+    for slot in 1..=3 {
+        place.bucket.delete(&layout::state(slot)).unwrap();
+        place.bucket.delete(&layout::log(slot)).unwrap();
+    }
+    commit(&other, 9);
+    stalled.signal("CONT");
+    assert_eq!(stalled.ended_within(SOON).and_then(|status| status.code()), Some(4));
+    let by = note(&other).fenced.expect("it is fenced");
+    assert!(by.contains(" published slot "), "{by}");
+    assert_eq!(place.slots(layout::LOG), [3, 4, 5, 6], "the stray entry");
+    assert_eq!(place.check(&site).slot, 6, "is read by nobody who starts");
+    commit(&site, 5);
+    assert_eq!(place.once(&site), 1);
+    assert_eq!(place.check(&site).slot, 7);
+}
+
+#[test]
+fn what_cannot_go_on_is_refused_and_says_what_to_do() {
+    let site = curated();
+    let place = Place::folder(&site);
+    place.once(&site);
+    let older = fs::read(site.db()).unwrap();
+    commit(&site, 1);
+    place.once(&site);
+
+    let other = curated();
+    let refused = place.run(&other, "--once");
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("holds the log of another database"), "{refused:?}");
+    assert!(Follower::open(&other.db()).unwrap().origin().unwrap().id().unwrap().is_none(), "it is not marked");
+
+    // An older copy of the file, put in its place by hand.
+    fs::write(site.db(), older).unwrap();
+    commit(&site, 2);
+    let refused = place.run(&site, "--once");
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("does not hold what ") && refused.stderr.contains("--start-over"), "{refused:?}");
+    assert_eq!(place.once_with(&site, "--start-over"), 1);
+    assert!(place.entry(3).header.state.is_some());
+    place.check(&site);
+    assert_eq!(place.once_with(&site, "--start-over"), 0, "there is nothing to overrule any more");
+
+    // The bucket's objects are gone.
+    fs::remove_dir_all(site.path("bucket")).unwrap();
+    let refused = place.run(&site, "--once");
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("is empty, though "), "{refused:?}");
+    assert_eq!(place.once_with(&site, "--start-over"), 1);
+    let place = Place::folder(&site);
+    let state = place.entry(4);
+    assert!(state.header.state.is_some() && state.header.parent != [0; 32], "replicas go on from slot 3");
+    assert_eq!(place.slots(layout::STATES), [4]);
+    place.check(&site);
+
+    for (arguments, code, expected) in [
+        (&["/srv/feed"][..], 2, "write it as file:///srv/feed"),
+        (&["file:///nowhere/feed", "--db", "none.redb"], 1, "there is no database at none.redb"),
+        (&["file:///dev/null/feed", "--once"], 1, "/dev/null/feed"),
+        (&["file:///tmp/feed", "--seal-key", "none"], 1, "there is no file none with a seal key"),
+    ] {
+        let done = site.run([&["publish"], arguments].concat());
+        assert_eq!(done.code, Some(code), "{done:?}");
+        assert!(done.stderr.contains(expected), "{done:?}");
+    }
+}
+
+#[test]
+fn whoever_asks_to_waits_until_replicas_can_know() {
+    let site = curated();
+    let place = Place::folder(&site);
+    let (id, _) = site.key("all", &[]);
+    let revoked = site.run(["key", "revoke", &id, "--publish-wait", "1ms"]);
+    assert_eq!(revoked.code, Some(0), "nothing is published, so nothing is waited for: {revoked:?}");
+    place.once(&site);
+    let (id, _) = site.key("all", &[]);
+    let late = site.run(["key", "revoke", &id, "--publish-wait", "1ms"]);
+    assert_eq!(late.code, Some(3), "{late:?}");
+    assert!(late.stdout.contains("is revoked"), "{late:?}");
+    assert!(late.stderr.contains("replicas do not know it yet"), "{late:?}");
+    let mut publisher = place.start(&site, "--every 0s");
+    let (id, _) = site.key("all", &[]);
+    let begun = now();
+    let done = site.run(["key", "revoke", &id]);
+    assert_eq!(done.code, Some(0), "{done:?} since {begun}");
+    let (_, head, _) = rows_of(&site.db());
+    assert_eq!(PublishedNote::read(&site.db()).unwrap().unwrap().seq, head.seq);
+    publisher.kill();
+    let unheeded = site.run(["license", "set", "new", "--dataset", "conferences"]);
+    assert_eq!(unheeded.code, Some(0), "other commands do not wait: {unheeded:?}");
+    let mut waiting = Process::spawn(site.command(["license", "remove", "new", "--yes"]).stdout(Stdio::null()));
+    place.once(&site);
+    assert_eq!(waiting.ended_within(SOON).and_then(|status| status.code()), Some(0), "it is published meanwhile");
+}

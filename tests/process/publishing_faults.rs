@@ -1,0 +1,187 @@
+//! Buckets that fail, and publishers that are killed: nothing is lost, and there is one line. `MEDFEED_CASES` sets the number of
+//! kills, `MEDFEED_SEED` the first random number.
+
+use std::time::Duration;
+
+use medfeed::model::printable::Printable;
+use medfeed::replicate::layout;
+use medfeed::store::Follower;
+
+use super::published::{Place, note};
+use super::publishing::{commit, copy_of, curated};
+use super::s3::{Fault, S3};
+use super::site::{Process, Random, SOON, Site, wait_until};
+
+#[test]
+fn whatever_fails_nothing_is_lost_and_nothing_forks() {
+    let cases = [
+        ("PUT", "/log/", Fault::LostAnswer, 1),
+        ("PUT", "/log/", Fault::LostAnswer, 3),
+        ("PUT", "/log/", Fault::Code(409, "ConditionalRequestConflict"), 2),
+        ("PUT", "/log/", Fault::Status(503), 2),
+        ("PUT", "/log/", Fault::Status(500), 1),
+        ("PUT", "/states/", Fault::LostAnswer, 2),
+        ("PUT", "/parts/", Fault::LostAnswer, 2),
+        ("PUT", "/parts/", Fault::Code(409, "ConditionalRequestConflict"), 1),
+        ("PUT", "/alive", Fault::Status(503), 1),
+        ("GET", "/log/", Fault::HalfBody, 2),
+        ("GET", "states", Fault::HalfBody, 2),
+        ("GET", "prefix", Fault::Status(503), 3),
+        ("PUT", "probe", Fault::LostAnswer, 2),
+    ];
+    for (method, name, fault, times) in cases {
+        let (s3, site) = (S3::start(), curated());
+        let place = Place::s3(&s3);
+        for round in 1..=3 {
+            s3.fail(method, name, fault, times);
+            let what = format!("{method} {name}: {fault:?}, round {round}");
+            let done = place.run(&site, "--once --state-every 0s --json");
+            assert_eq!(done.code, Some(0), "{what}: {done:?}");
+            s3.heal();
+            assert_eq!(place.slots(layout::LOG), (1..=round).collect::<Vec<_>>(), "{what}");
+            let replayed = place.check(&site);
+            assert_eq!(note(&site).slot, replayed.slot, "{what}");
+            commit(&site, round);
+        }
+    }
+}
+
+#[test]
+fn a_bucket_that_is_away_delays_and_blocks_nothing() {
+    let (s3, site) = (S3::start(), curated());
+    let place = Place::s3(&s3);
+    let mut publisher = place.start(&site, "--every 0s");
+    s3.fail("PUT", "/log/", Fault::Status(503), usize::MAX);
+    for version in 1..=3 {
+        commit(&site, version);
+    }
+    wait_until("a try", SOON, || {
+        s3.requests().iter().any(|asked| asked.ends_with("/log/00000000000000000002")).then_some(())
+    });
+    s3.heal();
+    let last = Follower::open(&site.db()).unwrap().newest().commit().seq;
+    wait_until("all is published", 2 * SOON, || (note(&site).seq == last).then_some(()));
+    publisher.kill();
+    place.check(&site);
+}
+
+#[test]
+fn an_entry_of_a_killed_publisher_that_arrives_late_is_its_own() {
+    let (s3, site) = (S3::start(), curated());
+    let place = Place::s3(&s3);
+    place.once(&site);
+    commit(&site, 1);
+    place.once(&site);
+    let name = format!("some/prefix/{}", layout::log(2));
+    let late = s3.object(&name).expect("an entry");
+    for by_other in [false, true] {
+        s3.set_object(&name, None);
+        // The start looks for the entry, does not find it, and hears so only after it has arrived.
+        s3.fail("GET", "log/00000000000000000002", Fault::Held, 1);
+        let copy = copy_of(&site);
+        let starting = if by_other { &copy } else { &site };
+        if by_other {
+            commit(starting, 7);
+        }
+        let mut publisher = place.spawn(starting, "--once");
+        s3.wait_for_held();
+        s3.set_object(&name, Some(late.clone()));
+        s3.release();
+        let code = publisher.ended_within(SOON).expect("it ends").code();
+        assert_eq!(code, Some(if by_other { 4 } else { 0 }), "by another: {by_other}");
+        place.check(&site);
+    }
+}
+
+#[test]
+fn whatever_a_kill_leaves_the_next_start_goes_on() {
+    // What was put when the publisher was killed: the first state, then a commit with a state beside it.
+    let cases: [(&str, usize, u64); 7] = [
+        ("/parts/", 1, 0),
+        ("/log/", 1, 1),
+        ("/states/", 1, 1),
+        ("/alive", 1, 1),
+        ("/log/", 2, 2),
+        ("/parts/", 2, 2),
+        ("/states/", 2, 2),
+    ];
+    for (name, round, entries) in cases {
+        let (s3, site) = (S3::start(), curated());
+        let place = Place::s3(&s3);
+        let what = format!("{name} of round {round}");
+        for _ in 1..round {
+            place.once(&site);
+            commit(&site, 1);
+        }
+        s3.fail("PUT", name, Fault::Held, 1);
+        let mut publisher = place.spawn(&site, "--state-every 0s --heartbeat 1h");
+        s3.wait_for_held();
+        publisher.kill();
+        s3.heal();
+        assert_eq!(place.slots(layout::LOG), (1..=entries).collect::<Vec<_>>(), "{what}");
+        place.once_with(&site, "--state-every 0s");
+        let replayed = place.check(&site);
+        assert_eq!(replayed.slot, entries.max(1), "{what}: what was put is gone on from");
+        let newest = place.slots(layout::STATES).last().copied();
+        assert!(newest.is_some_and(|slot| slot == 1 || slot == replayed.slot), "{what}: {newest:?}");
+    }
+}
+
+#[test]
+fn a_store_that_creates_a_name_twice_is_refused() {
+    for (what, expected) in [("ignores", "created a name again"), ("races", "let several create")] {
+        let (s3, site) = (S3::start(), curated());
+        match what {
+            "ignores" => s3.ignore_conditions(),
+            _ => s3.race(),
+        }
+        let place = Place::s3(&s3);
+        let refused = place.run(&site, "--once");
+        assert_eq!(refused.code, Some(1), "{what}: {refused:?}");
+        assert!(refused.stderr.contains(expected), "{what}: {refused:?}");
+        assert!(
+            Follower::open(&site.db()).unwrap().origin().unwrap().id().unwrap().is_none(),
+            "{what}: it is not marked"
+        );
+        assert!(s3.names().is_empty(), "{what}: {:?}", s3.names());
+    }
+}
+
+#[test]
+fn killed_publishers_lose_nothing() {
+    let variable = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
+    let (kills, seed) = (variable("MEDFEED_CASES").unwrap_or(16), variable("MEDFEED_SEED").unwrap_or(1));
+    println!("MEDFEED_SEED={seed} MEDFEED_CASES={kills}");
+    let s3 = S3::start();
+    let folder_site = Site::new();
+    for place in [Place::folder(&folder_site), Place::s3(&s3)] {
+        let site = curated();
+        let mut random = Random::new(seed);
+        let mut last_slot = 0;
+        for version in 1..=kills {
+            let mut publisher: Process = place.spawn(&site, "--every 0s --state-every 0s --heartbeat 20ms");
+            // Some die while they start, some while they publish what is committed meanwhile.
+            if random.below(2) == 0 {
+                publisher.ended_within(random.part_of(Duration::from_millis(250)));
+            }
+            commit(&site, version);
+            let ended = publisher.ended_within(random.part_of(Duration::from_millis(250)));
+            assert_eq!(ended, None, "{}: kill {version}", place.kind);
+            publisher.kill();
+            let slots = place.slots(layout::LOG);
+            let slot = slots.last().copied().unwrap_or(0);
+            assert!(slot >= last_slot && slots.iter().copied().eq(1..=slot), "{}: {slots:?}", place.kind);
+            last_slot = slot;
+        }
+        place.once(&site);
+        let replayed = place.check(&site);
+        println!("{}: {kills} kills, {} slots", place.kind, replayed.slot);
+        // Each entry of the log is of the database's own history.
+        let view = Follower::open(&site.db()).unwrap().origin().unwrap();
+        for slot in 1..=replayed.slot {
+            let header = place.entry(slot).header;
+            assert!(view.holds(header.seq, header.lineage).unwrap(), "slot {slot} by {}", Printable(&header.who));
+        }
+        site.check();
+    }
+}

@@ -1,0 +1,133 @@
+//! Files that take part in replication, in the hands of commands: replicas, published databases, and one that was taken over.
+
+use std::path::Path;
+use std::time::Duration;
+
+use medfeed::store::replication::{PublishedNote, ReplicaDraft, ReplicaMark};
+use medfeed::store::{Follower, Writer};
+
+use super::site::{Site, conferences_of_version};
+
+fn mark_published(database: &Path) {
+    Writer::open(database, Duration::from_secs(20)).unwrap().mark_published().unwrap();
+}
+
+/// Loads a replica of the site's database.
+fn make_replica(site: &Site, path: &Path) {
+    let origin = Follower::open(&site.db()).unwrap().origin().unwrap();
+    let mut draft = ReplicaDraft::beside(path).unwrap();
+    let digest = origin.dump(1 << 20, &mut |part| {
+        draft.add_part(&part).unwrap();
+        Ok(())
+    });
+    let url = "s3://bucket/feed".to_owned();
+    let id = origin.id().unwrap().unwrap();
+    let mark = ReplicaMark { url, id, slot: 1, hash: [0; 32], digest: digest.unwrap() };
+    drop(draft.finish(&mark, origin.head().unwrap().head()).unwrap().take_name(None).unwrap());
+}
+
+#[test]
+fn a_replica_is_read_like_its_origin_and_written_by_no_command() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(40, 0));
+    let key = site.open_key();
+    mark_published(&site.db());
+    let rows = site.write("conferences.jsonl", conferences_of_version(40, 1));
+    let replica = site.path("replica.redb");
+    make_replica(&site, &replica);
+
+    let db = replica.to_str().unwrap();
+    let backup = site.backup("backup.redb");
+    let refused = [
+        &["import", rows.to_str().unwrap()][..],
+        &["license", "set", "other", "--dataset", "journals"],
+        &["key", "create", "--license", "all"],
+        &["compact"],
+        &["restore", backup.to_str().unwrap(), "--yes"],
+    ];
+    for command in refused {
+        let done = site.run([command, &["--db", db]].concat());
+        assert_eq!(done.code, Some(1), "{command:?}: {done:?}");
+        let expected = "replica.redb is a replica of s3://bucket/feed; change the database that it follows, or make it \
+                        one of its own with `medfeed promote`";
+        assert!(done.stderr.contains(expected), "{command:?}: {}", done.stderr);
+    }
+    site.check_file(&replica);
+    let copy = site.path("copy.redb");
+    let copy = copy.to_str().unwrap();
+    site.json(["backup", copy, "--db", db]);
+    site.json(["license", "set", "other", "--dataset", "journals", "--db", copy]);
+
+    let origin = site.serve();
+    let other = site.serve_with(&format!("--db {db}"));
+    let (mut here, mut there) = (origin.client(&key), other.client(&key));
+    let token = here.get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();
+    for target in ["/v1/conferences?limit=7".to_owned(), format!("/v1/conferences/changes?since={token}")] {
+        let (expected, found) = (here.get(&target), there.get(&target));
+        assert_eq!((expected.status, found.status), (200, 200), "{target}");
+        assert_eq!(expected.header("etag"), found.header("etag"), "{target}");
+        assert!(expected.body == found.body, "{target}");
+    }
+    origin.stop();
+    other.stop();
+}
+
+#[test]
+fn a_database_that_was_taken_over_is_read_only() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(40, 0));
+    site.open_key();
+    mark_published(&site.db());
+    let origin = Follower::open(&site.db()).unwrap().origin().unwrap();
+    let head = origin.head().unwrap();
+    let note = PublishedNote {
+        url: "s3://bucket/feed".to_owned(),
+        id: origin.id().unwrap().unwrap(),
+        slot: 7,
+        seq: head.seq,
+        lineage: head.lineage,
+        hash: [0; 32],
+        fenced: Some("host b took over at 12:00".to_owned()),
+    };
+    note.write(&site.db()).unwrap();
+    let rows = site.write("conferences.jsonl", conferences_of_version(40, 1));
+    for command in [&["import", rows.to_str().unwrap()][..], &["key", "create", "--license", "all"]] {
+        let done = site.run(command);
+        assert_eq!(done.code, Some(4), "{command:?}: {done:?}");
+        for expected in ["host b took over at 12:00", "feed.redb.published", "medfeed export"] {
+            assert!(done.stderr.contains(expected), "{command:?}: {}", done.stderr);
+        }
+    }
+    site.check();
+    assert_eq!(site.run(["license", "list"]).code, Some(0));
+    std::fs::remove_file(site.path("feed.redb.published")).unwrap();
+    site.import("conferences.jsonl", conferences_of_version(40, 1));
+    site.check();
+}
+
+#[test]
+fn a_restored_origin_knows_no_token_of_before() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(40, 0));
+    let key = site.open_key();
+    mark_published(&site.db());
+    let backup = site.backup("backup.redb");
+    site.import("conferences.jsonl", conferences_of_version(40, 1));
+    let server = site.serve();
+    let token = server.client(&key).get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();
+    server.stop();
+    site.json(["restore", backup.to_str().unwrap(), "--yes"]);
+    site.check();
+    let server = site.serve();
+    let mut client = server.client(&key);
+    assert_eq!(client.get(&format!("/v1/conferences/changes?since={token}")).status, 410);
+    let token = client.get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();
+    site.import("conferences.jsonl", conferences_of_version(40, 2));
+    server.stop();
+    let server = site.serve();
+    let changes = server.client(&key).get(&format!("/v1/conferences/changes?since={token}"));
+    assert_eq!((changes.status, changes.items().len()), (200, 40));
+    server.stop();
+    let log = site.run(["log"]);
+    assert!(log.stdout.contains("a backup restored"), "{log:?}");
+}

@@ -1,0 +1,305 @@
+//! What goes wrong between an origin and its replicas, and what replicas make of it.
+
+use std::time::Duration;
+
+use medfeed::replicate::entry::{self, Header};
+use medfeed::replicate::layout;
+
+use super::monitoring::scrape;
+use super::origin::url_of;
+use super::replicas::{COUNT, compare, origin, seq_of, serve, wait_for_seq};
+use super::site::{Process, Random, SOON, Site, conferences_of_version, wait_until};
+
+#[test]
+fn a_revoked_key_dies_and_a_replica_that_is_cut_off_answers_no_more() {
+    let (mut origin, key) = origin();
+    let (id, doomed) = origin.site.key("all", &[]);
+    origin.publish();
+    let replica = origin.replica();
+    let (server, mut admin) = serve(&replica, "--poll 50ms --max-staleness 2s");
+    let mut client = server.client(&doomed);
+    assert_eq!(client.get("/v1/conferences").status, 200);
+    origin.site.json(["key", "revoke", &id]);
+    origin.publish();
+    wait_until("the key is dead", SOON, || (client.get("/v1/conferences").status == 401).then_some(()));
+    assert_eq!(client.get("/v1/conferences").problem(), "revoked_api_key");
+
+    // Cut off: served for a while, then no more; the keys of yesterday open nothing.
+    let mut client = server.client(&key);
+    let away = origin.site.path("away");
+    std::fs::rename(origin.folder(), &away).unwrap();
+    let answer = wait_until("the staleness is too much", SOON, || {
+        let answer = client.get("/v1/conferences");
+        (answer.status != 200).then_some(answer)
+    });
+    assert_eq!((answer.status, answer.problem().as_str()), (503, "unavailable"));
+    assert_eq!(answer.header("retry-after"), Some("10"));
+    for (path, status) in [("/v1/status", 503), ("/v1/exports/journals", 503), ("/docs", 200)] {
+        assert_eq!(client.get(path).status, status, "{path}");
+    }
+    assert_eq!(server.client("no key at all").get("/v1/conferences").status, 503);
+    let ready = admin.get("/readyz");
+    let told = String::from_utf8(ready.body).unwrap();
+    assert!(ready.status == 503 && told.contains("seconds ago, so it answers 503: "), "{told}");
+    let metrics = scrape(&mut admin);
+    assert!(metrics["medfeed_replica_stale_seconds"] >= 2.0 && metrics["medfeed_replica_fit"] == 0.0, "{metrics:?}");
+
+    // One that starts now does not know what it missed, so it does not answer either.
+    server.stop();
+    let (server, mut admin) = serve(&replica, "--poll 50ms --max-staleness 1h");
+    let mut client = server.client(&key);
+    assert_eq!(client.get("/v1/conferences").status, 503);
+    assert!(String::from_utf8(admin.get("/readyz").body).unwrap().contains("since it started"));
+    std::fs::rename(&away, origin.folder()).unwrap();
+    wait_until("it is followed again", SOON, || (client.get("/v1/conferences").status == 200).then_some(()));
+    wait_until("it is ready", SOON, || (admin.get("/readyz").status == 200).then_some(()));
+    server.stop();
+}
+
+#[test]
+fn a_silent_publisher_is_told_and_heeded_if_wanted() {
+    let (origin, key) = origin();
+    origin.beat();
+    let replica = origin.replica();
+    let (server, mut admin) = serve(&replica, "--poll 50ms --max-silence 1s");
+    let mut client = server.client(&key);
+    wait_until("the silence is too much", SOON, || (client.get("/v1/conferences").status == 503).then_some(()));
+    let told = String::from_utf8(admin.get("/readyz").body).unwrap();
+    assert!(told.contains("no sign of life"), "{told}");
+    server.stop();
+    let (server, _) = serve(&replica, "--poll 50ms");
+    assert_eq!(server.client(&key).get("/v1/conferences").status, 200);
+    server.stop();
+}
+
+/// The bytes of an entry.
+fn encoded(header: &Header, changes: &[Vec<u8>]) -> Vec<u8> {
+    let texts: Vec<&[u8]> = changes.iter().map(Vec::as_slice).collect();
+    entry::encode(header, &texts).unwrap().0
+}
+
+#[test]
+fn what_is_damaged_or_swapped_is_not_applied() {
+    let (mut origin, key) = origin();
+    let (other, _) = super::replicas::origin();
+    let replica = origin.replica();
+    let (server, mut admin) = serve(&replica, "--poll 20ms");
+    let mut client = server.client(&key);
+    let mut unusable = 0.0;
+    for version in 1..=3 {
+        let before = seq_of(&mut admin);
+        let name = layout::log(origin.slot + 1);
+        let path = origin.folder().join(&name);
+        origin.site.import("conferences.jsonl", conferences_of_version(COUNT, version));
+        let (header, changes) = origin.next_entry().unwrap();
+        let sound = encoded(&header, &changes);
+        let mut flipped = sound.clone();
+        let middle = flipped.len() / 2;
+        flipped[middle] ^= 1;
+        let others = std::fs::read(other.folder().join(layout::log(1))).unwrap();
+        let own = std::fs::read(origin.folder().join(layout::log(1))).unwrap();
+        let faults = [&flipped, &sound[..middle].to_vec(), &others, &own, &Vec::new()];
+        for fault in faults {
+            std::fs::write(&path, fault).unwrap();
+            wait_until("it is told", SOON, || {
+                let now = scrape(&mut admin)["medfeed_replica_unusable_objects_total"];
+                (now > unusable).then(|| unusable = now)
+            });
+            let told = String::from_utf8(admin.get("/readyz").body).unwrap();
+            assert!(told.contains(&name), "{told}");
+            assert_eq!(client.get("/v1/conferences").status, 200, "what was applied before is served");
+            assert_eq!(seq_of(&mut admin), before);
+            // Looks that met this fault are over once the next one was made.
+            std::fs::remove_file(&path).unwrap();
+            wait_until("it passes", SOON, || (admin.get("/readyz").status == 200).then_some(()));
+            unusable = scrape(&mut admin)["medfeed_replica_unusable_objects_total"];
+        }
+        origin.put(&header, &changes);
+        wait_for_seq(&origin, &mut admin);
+        wait_until("it is ready", SOON, || (admin.get("/readyz").status == 200).then_some(()));
+    }
+    let metrics = scrape(&mut admin);
+    assert_eq!((metrics["medfeed_replica_loads_total"], metrics["medfeed_replica_entries_applied_total"]), (1.0, 3.0));
+    server.stop();
+    replica.site.check();
+}
+
+#[test]
+fn rows_that_are_not_the_origins_are_loaded_anew() {
+    let (mut origin, key) = origin();
+    let replica = origin.replica();
+    let (server, mut admin) = serve(&replica, "--poll 20ms");
+    origin.site.import("conferences.jsonl", conferences_of_version(COUNT, 1));
+    let (mut header, changes) = origin.next_entry().unwrap();
+    header.digest.0[2] ^= 1;
+    let last = header.commits.last_mut().unwrap();
+    last.digest = header.digest;
+    origin.put(&header, &changes);
+    wait_until("it is told", SOON, || {
+        (scrape(&mut admin)["medfeed_replica_digest_failures_total"] >= 1.0).then_some(())
+    });
+    assert_eq!(scrape(&mut admin)["medfeed_replica_entries_applied_total"], 0.0);
+    // Not even a new load helps before there is a state that adds up.
+    let told = wait_until("it is told", SOON, || {
+        let told = String::from_utf8(admin.get("/readyz").body).unwrap();
+        (told != "ok\n").then_some(told)
+    });
+    assert!(told.contains("digest"), "{told}");
+    server.stop();
+    origin.add_state();
+    let (server, mut admin) = serve(&replica, "--poll 20ms");
+    wait_for_seq(&origin, &mut admin);
+    let metrics = scrape(&mut admin);
+    assert_eq!(metrics["medfeed_replica_loads_total"], 1.0, "{metrics:?}");
+    assert_eq!(server.client(&key).get("/v1/conferences/1").json()["data"]["venue"], "version 1");
+    server.stop();
+    replica.site.check();
+}
+
+#[test]
+fn a_swept_place_is_not_followed() {
+    let (mut origin, key) = origin();
+    let replica = origin.replica();
+    let (server, _) = serve(&replica, "");
+    server.stop();
+    // An entry that a stalled publisher puts where others were swept follows the replica's last one, and leads nowhere.
+    origin.site.import("conferences.jsonl", conferences_of_version(COUNT, 1));
+    let (mut stray, changes) = origin.next_entry().unwrap();
+    stray.who = "a stalled publisher".to_owned();
+    let stray_bytes = encoded(&stray, &changes);
+    origin.publish();
+    let swept = layout::log(origin.slot);
+    for version in 2..=4 {
+        origin.site.import("conferences.jsonl", conferences_of_version(COUNT, version));
+        origin.publish();
+    }
+    origin.add_state();
+    for stray in [None, Some(&stray_bytes)] {
+        let replica_of_old = origin.site.path("old.redb");
+        std::fs::copy(replica.site.db(), &replica_of_old).unwrap();
+        match stray {
+            None => std::fs::remove_file(origin.folder().join(&swept)).unwrap(),
+            Some(stray) => std::fs::write(origin.folder().join(&swept), stray).unwrap(),
+        }
+        let (server, mut admin) = serve(&replica, "--poll 20ms");
+        wait_for_seq(&origin, &mut admin);
+        let metrics = scrape(&mut admin);
+        let done = (metrics["medfeed_replica_loads_total"], metrics["medfeed_replica_entries_applied_total"]);
+        assert_eq!(done, (1.0, 0.0), "the whole state was loaded");
+        assert_eq!(server.client(&key).get("/v1/conferences/1").json()["data"]["venue"], "version 4");
+        server.stop();
+        replica.site.check();
+        std::fs::rename(&replica_of_old, replica.site.db()).unwrap();
+    }
+}
+
+#[test]
+fn killed_replicas_go_on() {
+    let seed = std::env::var("MEDFEED_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(20_261_123);
+    let cases: u64 = std::env::var("MEDFEED_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(12);
+    let (mut origin, key) = origin();
+    let replica = origin.replica();
+    let mut random = Random::new(seed);
+    let mut seen = 0.0;
+    for round in 1..=cases {
+        let told = || format!("seed {seed}, round {round}");
+        let mut server = None;
+        // Killed while it loads or catches up, before it answers.
+        let mut command = replica.site.serve_command(&replica.options("--poll 1ms"));
+        let mut early = Process::spawn(command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()));
+        early.ended_within(random.part_of(Duration::from_millis(300)));
+        early.kill();
+        if random.below(2) > 0 {
+            let (started, mut admin) = serve(&replica, "--poll 1ms");
+            let seq = seq_of(&mut admin);
+            assert!(seq >= seen, "{}: seq {seq} after {seen}", told());
+            seen = seq;
+            server = Some(started);
+        }
+        for version in 0..random.below(4) {
+            let version = round * 10 + u64::try_from(version).unwrap();
+            origin.site.import("conferences.jsonl", conferences_of_version(COUNT, version));
+            match random.below(8) {
+                0 => origin.publish_state(),
+                1 => {
+                    origin.publish();
+                    origin.site.json(["compact"]);
+                }
+                _ => origin.publish(),
+            }
+        }
+        if let Some(mut server) = server {
+            std::thread::sleep(random.part_of(Duration::from_millis(100)));
+            server.process.kill();
+        }
+        if replica.site.db().exists() {
+            replica.site.check();
+        }
+    }
+    let serving = origin.site.serve();
+    let (server, mut admin) = serve(&replica, "--poll 20ms");
+    wait_for_seq(&origin, &mut admin);
+    compare(&mut serving.client(&key), &mut server.client(&key), &[]);
+    server.stop();
+    serving.stop();
+    replica.site.check();
+    let left: Vec<String> = replica.site.files().into_iter().filter(|name| name.contains("draft")).collect();
+    assert!(left.is_empty(), "seed {seed}: {left:?}");
+}
+
+#[test]
+fn what_cannot_be_followed_is_refused_at_the_start() {
+    let (origin, _) = origin();
+    let (other, _) = super::replicas::origin();
+    let site = Site::new();
+    let empty = site.path("empty");
+    std::fs::create_dir(&empty).unwrap();
+    let start = |site: &Site, url: &str, more: &[&str]| {
+        let args = [&["serve", "--listen", "127.0.0.1:0", "--from", url][..], more].concat();
+        let done = site.ends(args);
+        assert_eq!(done.stdout, "", "{done:?}");
+        done
+    };
+    let cases: [(&Site, String, &[&str], i32, &str); 5] = [
+        (&site, url_of(&empty), &[], 1, "nothing is published at file:///"),
+        (&site, origin.url(), &["--create"], 2, "cannot be used with"),
+        (&site, "/srv/feed".to_owned(), &[], 2, "write it as file:///srv/feed"),
+        (&site, origin.url(), &["--seal-key", "nowhere"], 1, "openssl rand -hex 64"),
+        (&origin.site, origin.url(), &[], 1, "is a database of its own and no replica"),
+    ];
+    for (site, url, more, code, piece) in cases {
+        let done = start(site, &url, more);
+        assert_eq!(done.code, Some(code), "{url} {more:?}: {done:?}");
+        assert!(done.stderr.contains(piece), "{url} {more:?}: {done:?}");
+    }
+    assert!(!site.db().exists(), "nothing is left of what was refused");
+    let replica = origin.replica();
+    replica.serve("").stop();
+    for (url, piece) in [(other.url(), "but the file is a replica of"), (url_of(&empty), "nothing is published")] {
+        let done = start(&replica.site, &url, &[]);
+        assert!(done.code == Some(1) && done.stderr.contains(piece), "{url}: {done:?}");
+    }
+    let server = replica.serve("");
+    let done = start(&replica.site, &origin.url(), &[]);
+    assert!(done.code == Some(1) && done.stderr.contains("is being written by"), "{done:?}");
+    server.stop();
+}
+
+#[test]
+fn a_schema_that_is_not_known_ends_following() {
+    let (mut origin, key) = origin();
+    let replica = origin.replica();
+    let (server, mut admin) = serve(&replica, "--poll 20ms");
+    origin.site.import("conferences.jsonl", conferences_of_version(COUNT, 1));
+    let (mut header, changes) = origin.next_entry().unwrap();
+    header.schema += 1;
+    origin.put(&header, &changes);
+    let told = wait_until("it is told", SOON, || {
+        let told = String::from_utf8(admin.get("/readyz").body).unwrap();
+        (told != "ok\n").then_some(told)
+    });
+    assert!(told.contains("replicas are updated first"), "{told}");
+    server.wait_for_log("is followed no more");
+    assert_eq!(server.client(&key).get("/v1/conferences").status, 200);
+    server.stop();
+}

@@ -1,0 +1,410 @@
+//! An S3 server in the test's own process: real HTTP on a port of its own, signatures checked, objects in memory, a create that
+//! is atomic; and faults, when a test asks for them.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+use http_body_util::BodyExt;
+use hyper::body::{Body as HttpBody, Bytes, Frame, Incoming};
+use hyper::header::CONTENT_LENGTH;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use s3s::auth::SimpleAuth;
+use s3s::dto::{
+    DeleteObjectInput, DeleteObjectOutput, ETag, GetObjectInput, GetObjectOutput, ListObjectsV2Input,
+    ListObjectsV2Output, Object, PutObjectInput, PutObjectOutput, StreamingBlob, Timestamp,
+};
+use s3s::service::{S3Service, S3ServiceBuilder};
+use s3s::{Body, S3Request, S3Response, S3Result, s3_error};
+use tokio::net::TcpListener;
+use tokio::sync::{Notify, oneshot};
+
+/// The one bucket that there is.
+pub const BUCKET: &str = "feed";
+const ACCESS_KEY: &str = "AKIDEXAMPLE";
+const SECRET_KEY: &str = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
+
+/// How many names a page of a list has: few, so that lists have several.
+const PAGE: usize = 3;
+
+/// How long a racing store waits for another that creates the same name.
+const RACE: Duration = Duration::from_millis(200);
+
+/// What is done to a request instead of answering it as one should.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Refused with this status before anything is done.
+    Status(u16),
+    /// Refused with a status and a code of S3, such as `RequestTimeTooSkewed`.
+    Code(u16, &'static str),
+    /// Done, and the connection closed in place of an answer.
+    LostAnswer,
+    /// The connection is closed after half of the answer's body.
+    HalfBody,
+    /// Done, and the answer held back until [`S3::release`].
+    Held,
+}
+
+/// A running server; it ends when this is dropped.
+pub struct S3 {
+    /// The URL of the bucket, without a prefix.
+    pub url: String,
+    port: u16,
+    shared: Arc<Shared>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    objects: Mutex<BTreeMap<String, Stored>>,
+    faults: Mutex<Vec<Planned>>,
+    requests: Mutex<Vec<String>>,
+    ignores_conditions: AtomicBool,
+    races: AtomicBool,
+    /// How many have found the name that they create to be free, and have not written yet.
+    racers: AtomicUsize,
+    second_racer: Notify,
+    held: Notify,
+    released: Notify,
+}
+
+#[derive(Clone)]
+struct Stored {
+    bytes: Bytes,
+    modified: SystemTime,
+}
+
+/// A fault that awaits the requests of a method to names that contain a text.
+struct Planned {
+    method: Method,
+    name: String,
+    fault: Fault,
+    times: usize,
+}
+
+impl S3 {
+    /// Starts a server on 127.0.0.1 and a free port.
+    pub fn start() -> S3 {
+        let shared = Arc::new(Shared::default());
+        let (stop, stopped) = oneshot::channel();
+        let (tell_port, port) = std::sync::mpsc::channel();
+        let thread = thread::spawn({
+            let shared = Arc::clone(&shared);
+            move || {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+                runtime.block_on(async {
+                    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+                    tell_port.send(listener.local_addr().unwrap().port()).unwrap();
+                    tokio::select! {
+                        () = accept(listener, shared) => {}
+                        _ = stopped => {}
+                    }
+                });
+            }
+        });
+        let port = port.recv().unwrap();
+        S3 { url: format!("s3://{BUCKET}"), port, shared, stop: Some(stop), thread: Some(thread) }
+    }
+
+    /// The variables that a program needs to reach it.
+    pub fn environment(&self) -> Vec<(String, String)> {
+        let endpoint = format!("http://127.0.0.1:{}", self.port);
+        [
+            ("AWS_ENDPOINT_URL", endpoint.as_str()),
+            ("AWS_ALLOW_HTTP", "true"),
+            ("AWS_REGION", "us-east-1"),
+            ("AWS_ACCESS_KEY_ID", ACCESS_KEY),
+            ("AWS_SECRET_ACCESS_KEY", SECRET_KEY),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into()
+    }
+
+    /// Does something to the next requests of a method (`GET` for lists too) to names that contain a text.
+    pub fn fail(&self, method: &str, name: &str, fault: Fault, times: usize) {
+        let method = method.parse().unwrap();
+        self.shared.faults.lock().unwrap().push(Planned { method, name: name.to_owned(), fault, times });
+    }
+
+    /// From now on requests are answered as they should be.
+    pub fn heal(&self) {
+        self.shared.faults.lock().unwrap().clear();
+    }
+
+    /// From now on conditions of puts are not looked at.
+    pub fn ignore_conditions(&self) {
+        self.shared.ignores_conditions.store(true, Ordering::SeqCst);
+    }
+
+    /// From now on a condition is looked at, and then the object is written, in two steps.
+    pub fn race(&self) {
+        self.shared.races.store(true, Ordering::SeqCst);
+    }
+
+    /// Waits until an answer is held back.
+    pub fn wait_for_held(&self) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(self.shared.held.notified());
+    }
+
+    /// Lets an answer go that is held back.
+    pub fn release(&self) {
+        self.shared.released.notify_one();
+    }
+
+    /// The requests so far, such as `PUT feed/log/00000000000000000001`; a list is `GET feed?prefix=...`.
+    pub fn requests(&self) -> Vec<String> {
+        self.shared.requests.lock().unwrap().clone()
+    }
+
+    /// The names of the objects.
+    pub fn names(&self) -> Vec<String> {
+        self.shared.objects.lock().unwrap().keys().cloned().collect()
+    }
+
+    /// The bytes of an object.
+    pub fn object(&self, name: &str) -> Option<Vec<u8>> {
+        self.shared.objects.lock().unwrap().get(name).map(|stored| stored.bytes.to_vec())
+    }
+
+    /// Puts an object, past all faults; `None` removes it.
+    pub fn set_object(&self, name: &str, bytes: Option<Vec<u8>>) {
+        let mut objects = self.shared.objects.lock().unwrap();
+        match bytes {
+            Some(bytes) => drop(objects.insert(name.to_owned(), Stored::now(bytes.into()))),
+            None => drop(objects.remove(name)),
+        }
+    }
+}
+
+impl Drop for S3 {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Stored {
+    #[allow(clippy::disallowed_methods, reason = "the store's clock is not the program's")]
+    fn now(bytes: Bytes) -> Stored {
+        Stored { bytes, modified: SystemTime::now() }
+    }
+
+    fn etag(&self) -> ETag {
+        ETag::Strong(blake3::hash(&self.bytes).to_hex()[..32].to_owned())
+    }
+}
+
+async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    let mut builder = S3ServiceBuilder::new(Store(Arc::clone(&shared)));
+    builder.set_auth(SimpleAuth::from_single(ACCESS_KEY, SECRET_KEY));
+    let service = builder.build();
+    loop {
+        let (socket, _) = listener.accept().await.unwrap();
+        let (service, shared) = (service.clone(), Arc::clone(&shared));
+        let answer = service_fn(move |request| answer(service.clone(), Arc::clone(&shared), request));
+        tokio::spawn(async move {
+            // Connections end in faults.
+            let _ = http1::Builder::new().serve_connection(TokioIo::new(socket), answer).await;
+        });
+    }
+}
+
+/// No answer: the connection is closed.
+#[derive(Debug, thiserror::Error)]
+#[error("a fault that the test asked for")]
+struct Closed;
+
+async fn answer(service: S3Service, shared: Arc<Shared>, request: Request<Incoming>) -> Result<Response<Body>, Closed> {
+    let target = request.uri().path_and_query().unwrap().as_str().trim_start_matches('/').to_owned();
+    let fault = shared.next_fault(request.method(), &target);
+    shared.requests.lock().unwrap().push(format!("{} {target}", request.method()));
+    let refused = |status: u16, code: &str| {
+        let body = format!("<Error><Code>{code}</Code><Message>as the test asked</Message></Error>");
+        let mut response = Response::new(Body::from(body));
+        *response.status_mut() = StatusCode::from_u16(status).unwrap();
+        response
+    };
+    match fault {
+        // A request whose body is not read ends its connection; then it would be sent again as if it were lost.
+        Some(Fault::Status(status)) => {
+            let _ = request.into_body().collect().await;
+            return Ok(refused(status, "Injected"));
+        }
+        Some(Fault::Code(status, code)) => {
+            let _ = request.into_body().collect().await;
+            return Ok(refused(status, code));
+        }
+        _ => {}
+    }
+    let response = service.call(request.map(Body::from)).await.map_err(|_| Closed)?;
+    match fault {
+        Some(Fault::LostAnswer) => Err(Closed),
+        Some(Fault::HalfBody) => {
+            let (mut parts, body) = response.into_parts();
+            let bytes = body.collect().await.map_err(|_| Closed)?.to_bytes();
+            parts.headers.insert(CONTENT_LENGTH, bytes.len().into());
+            let half = Half(Some(bytes.slice(..bytes.len() / 2)));
+            Ok(Response::from_parts(parts, Body::http_body(half)))
+        }
+        Some(Fault::Held) => {
+            shared.held.notify_one();
+            shared.released.notified().await;
+            Ok(response)
+        }
+        _ => Ok(response),
+    }
+}
+
+impl Shared {
+    fn next_fault(&self, method: &Method, target: &str) -> Option<Fault> {
+        let mut faults = self.faults.lock().unwrap();
+        let planned = faults
+            .iter_mut()
+            .find(|planned| planned.times > 0 && planned.method == method && target.contains(&planned.name))?;
+        planned.times -= 1;
+        Some(planned.fault)
+    }
+}
+
+/// A body that ends with an error.
+struct Half(Option<Bytes>);
+
+impl HttpBody for Half {
+    type Data = Bytes;
+    type Error = Closed;
+
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Closed>>> {
+        Poll::Ready(Some(self.0.take().map(Frame::data).ok_or(Closed)))
+    }
+}
+
+/// The objects as S3 serves them.
+struct Store(Arc<Shared>);
+
+type Answer<'a, T> = Pin<Box<dyn Future<Output = S3Result<S3Response<T>>> + Send + 'a>>;
+
+fn check_bucket(bucket: &str) -> S3Result<()> {
+    if bucket == BUCKET { Ok(()) } else { Err(s3_error!(NoSuchBucket, "The specified bucket does not exist")) }
+}
+
+fn blob(bytes: Bytes) -> StreamingBlob {
+    StreamingBlob::from(Body::from(bytes))
+}
+
+impl Store {
+    async fn get(&self, input: GetObjectInput) -> S3Result<S3Response<GetObjectOutput>> {
+        check_bucket(&input.bucket)?;
+        let stored = self.0.objects.lock().unwrap().get(&input.key).cloned();
+        let stored = stored.ok_or_else(|| s3_error!(NoSuchKey, "The specified key does not exist."))?;
+        let size = stored.bytes.len();
+        let range = input.range.map(|range| range.check(size as u64)).transpose()?;
+        let bytes = range.clone().map_or(stored.bytes.clone(), |range| {
+            stored.bytes.slice(usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap())
+        });
+        Ok(S3Response::new(GetObjectOutput {
+            content_length: Some(i64::try_from(bytes.len()).unwrap()),
+            content_range: range.map(|range| format!("bytes {}-{}/{size}", range.start, range.end - 1)),
+            body: Some(blob(bytes)),
+            e_tag: Some(stored.etag()),
+            last_modified: Some(Timestamp::from(stored.modified)),
+            ..GetObjectOutput::default()
+        }))
+    }
+
+    async fn put(&self, input: PutObjectInput) -> S3Result<S3Response<PutObjectOutput>> {
+        check_bucket(&input.bucket)?;
+        let taken = || s3_error!(PreconditionFailed, "At least one of the pre-conditions you specified did not hold");
+        let body = input.body.map(Body::from).unwrap_or_default();
+        let bytes = body.collect().await.map_err(|_| s3_error!(IncompleteBody))?.to_bytes();
+        let creates = input.if_none_match.is_some() && !self.0.ignores_conditions.load(Ordering::SeqCst);
+        let races = creates && self.0.races.load(Ordering::SeqCst);
+        if races {
+            if self.0.objects.lock().unwrap().contains_key(&input.key) {
+                return Err(taken());
+            }
+            if self.0.racers.fetch_add(1, Ordering::SeqCst) == 0 {
+                let _ = tokio::time::timeout(RACE, self.0.second_racer.notified()).await;
+            } else {
+                self.0.second_racer.notify_waiters();
+            }
+            self.0.racers.fetch_sub(1, Ordering::SeqCst);
+        }
+        let stored = Stored::now(bytes);
+        let etag = stored.etag();
+        let mut objects = self.0.objects.lock().unwrap();
+        if creates && !races && objects.contains_key(&input.key) {
+            return Err(taken());
+        }
+        objects.insert(input.key, stored);
+        Ok(S3Response::new(PutObjectOutput { e_tag: Some(etag), ..PutObjectOutput::default() }))
+    }
+
+    async fn list(&self, input: ListObjectsV2Input) -> S3Result<S3Response<ListObjectsV2Output>> {
+        check_bucket(&input.bucket)?;
+        let prefix = input.prefix.clone().unwrap_or_default();
+        let after = input.continuation_token.clone().or(input.start_after.clone()).unwrap_or_default();
+        let objects = self.0.objects.lock().unwrap();
+        let mut found = objects.iter().filter(|(key, _)| key.starts_with(&prefix) && **key > after);
+        let contents: Vec<Object> = (&mut found)
+            .take(PAGE)
+            .map(|(key, stored)| Object {
+                key: Some(key.clone()),
+                size: Some(i64::try_from(stored.bytes.len()).unwrap()),
+                last_modified: Some(Timestamp::from(stored.modified)),
+                e_tag: Some(stored.etag()),
+                ..Object::default()
+            })
+            .collect();
+        let is_truncated = found.next().is_some();
+        Ok(S3Response::new(ListObjectsV2Output {
+            name: Some(input.bucket),
+            prefix: Some(prefix),
+            key_count: Some(i32::try_from(contents.len()).unwrap()),
+            is_truncated: Some(is_truncated),
+            next_continuation_token: contents.last().filter(|_| is_truncated).and_then(|last| last.key.clone()),
+            contents: Some(contents),
+            ..ListObjectsV2Output::default()
+        }))
+    }
+
+    async fn delete(&self, input: DeleteObjectInput) -> S3Result<S3Response<DeleteObjectOutput>> {
+        check_bucket(&input.bucket)?;
+        self.0.objects.lock().unwrap().remove(&input.key);
+        Ok(S3Response::new(DeleteObjectOutput::default()))
+    }
+}
+
+/// As the trait's attribute would write it.
+macro_rules! operations {
+    ($($operation:ident: $method:ident($input:ty) -> $output:ty;)*) => {
+        impl s3s::S3 for Store {$(
+            fn $operation<'life0, 'async_trait>(
+                &'life0 self,
+                request: S3Request<$input>,
+            ) -> Answer<'async_trait, $output>
+            where
+                'life0: 'async_trait,
+                Self: 'async_trait,
+            {
+                Box::pin(self.$method(request.input))
+            }
+        )*}
+    };
+}
+operations! {
+    get_object: get(GetObjectInput) -> GetObjectOutput;
+    put_object: put(PutObjectInput) -> PutObjectOutput;
+    list_objects_v2: list(ListObjectsV2Input) -> ListObjectsV2Output;
+    delete_object: delete(DeleteObjectInput) -> DeleteObjectOutput;
+}

@@ -1,0 +1,226 @@
+//! A replica holds what its origin holds, whatever happened there and however it came to the replica.
+
+use std::path::Path;
+
+use medfeed::model::DatabaseId;
+use medfeed::store::check::check;
+use medfeed::store::replication::{
+    ApplyError, OriginView, Pending, PendingCommit, ReplicaDraft, ReplicaMark, ReplicaWriter, ReplicatedCommit,
+};
+use medfeed::store::{Edit, Follower, Writer};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+use super::edits::{Change, first_imports, imports};
+use super::holds;
+use super::system::System;
+use super::world::{Scope, scopes};
+
+/// What happens at the origin.
+#[derive(Clone, Debug)]
+enum Step {
+    Import(Vec<Change>),
+    License(Index, Scope),
+    Rate(Index, u32),
+    /// A license that the model does not know is made, or removed.
+    Other(Scope),
+    RevokeKey(Index),
+    Restart,
+}
+
+fn steps() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => imports().prop_map(Step::Import),
+        2 => (any::<Index>(), scopes()).prop_map(|(license, scope)| Step::License(license, scope)),
+        1 => (any::<Index>(), 1..9_u32).prop_map(|(license, rate)| Step::Rate(license, rate)),
+        1 => scopes().prop_map(Step::Other),
+        1 => any::<Index>().prop_map(Step::RevokeKey),
+        1 => Just(Step::Restart),
+    ]
+}
+
+fn edit(system: &System, change: impl FnOnce(&mut Edit<'_>)) {
+    let mut edit = system.writer().begin().unwrap();
+    change(&mut edit);
+    edit.commit().unwrap();
+}
+
+fn happen(system: &mut System, step: &Step) {
+    match step {
+        Step::Import(changes) => system.import(changes),
+        Step::License(license, scope) => {
+            let license = license.index(system.world.licenses.len() + 1);
+            system.set_license(license, scope);
+        }
+        Step::Rate(license, rate) if !system.world.licenses.is_empty() => {
+            system.set_rate(license.index(system.world.licenses.len()), *rate);
+        }
+        Step::Rate(..) => {}
+        Step::Other(scope) => edit(system, |edit| match edit.find_license("other") {
+            Some(_) => drop(edit.remove_license("other").unwrap()),
+            None => {
+                edit.set_license("other", super::system::real_scope(scope), None).unwrap();
+                edit.create_key("other", Default::default()).unwrap();
+            }
+        }),
+        Step::RevokeKey(key) => {
+            let snapshot = system.writer().snapshot().unwrap();
+            let keys = snapshot.list_keys();
+            if !keys.is_empty() {
+                // It may be out of use already.
+                let id = keys[key.index(keys.len())].id.clone();
+                edit(system, |edit| drop(edit.revoke_key(&id)));
+            }
+        }
+        Step::Restart => system.restart(),
+    }
+}
+
+/// All rows that an origin and its replicas have in common.
+fn rows(view: &OriginView) -> Vec<u8> {
+    let mut rows = Vec::new();
+    let digest = view.dump(usize::MAX, &mut |part| {
+        rows.extend(part);
+        Ok(())
+    });
+    assert_eq!(digest.unwrap(), view.digest().unwrap(), "the digest that is kept");
+    rows
+}
+
+fn view(path: &Path) -> OriginView {
+    Follower::open(path).unwrap().origin().unwrap()
+}
+
+fn mark(id: DatabaseId, slot: u64, digest: medfeed::model::RowDigest) -> ReplicaMark {
+    ReplicaMark { url: "file:///srv/feed".to_owned(), id, slot, hash: [7; 32], digest }
+}
+
+/// Loads the state of an origin; it takes the place of a replica that is there.
+fn load(origin: &OriginView, path: &Path, part_bytes: usize, replaced: Option<ReplicaWriter>) -> ReplicaWriter {
+    let mut draft = ReplicaDraft::beside(path).unwrap();
+    let digest = origin.dump(part_bytes, &mut |part| {
+        draft.add_part(&part).unwrap();
+        Ok(())
+    });
+    let mark = mark(origin.id().unwrap().unwrap(), 1, digest.unwrap());
+    let loaded = draft.finish(&mark, origin.head().unwrap().head()).unwrap();
+    loaded.take_name(replaced).unwrap()
+}
+
+fn replicated<'a>(commit: &PendingCommit, changes: &'a [u8]) -> ReplicatedCommit<'a> {
+    let PendingCommit { last_seq, lineage, base, digest, .. } = *commit;
+    ReplicatedCommit { last_seq, lineage, base, digest, changes }
+}
+
+fn waiting(origin: &OriginView, seq: u64) -> Vec<(PendingCommit, Vec<u8>)> {
+    match origin.pending_after(seq, u64::MAX).unwrap() {
+        Pending::Nothing => Vec::new(),
+        Pending::Commits(commits) => {
+            commits.into_iter().map(|commit| (commit, origin.changes(&commit).unwrap())).collect()
+        }
+        Pending::Gap => panic!("the outbox holds all since seq {seq}"),
+    }
+}
+
+/// Applies commits in one transaction.
+fn apply(replica: &mut ReplicaWriter, commits: &[(PendingCommit, Vec<u8>)]) -> Result<(), ApplyError> {
+    let before = replica.mark().unwrap();
+    let digest = commits.last().map_or(before.digest, |(commit, _)| commit.digest);
+    let commits: Vec<_> = commits.iter().map(|(commit, changes)| replicated(commit, changes)).collect();
+    replica.apply(&commits, &mark(before.id, before.slot + 1, digest))
+}
+
+fn is_sound(path: &Path) {
+    let report = check(&mut Writer::open_any(path, std::time::Duration::ZERO).unwrap()).unwrap();
+    assert_eq!(report.damages, 0, "{:?}", report.findings);
+}
+
+#[test]
+fn a_replica_holds_what_its_origin_holds() {
+    let histories = (first_imports(), vec(scopes(), 0..3), vec(steps(), 1..14), any::<(Index, Index)>(), 1..3000_usize);
+    holds(32, histories, |(first, scopes, steps, (published_at, loaded_at), part_bytes)| {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let mut system = System::with(&first, &scopes);
+        let published_at = published_at.index(steps.len());
+        let loaded_at = published_at + loaded_at.index(steps.len() - published_at);
+        let (mut stepwise, mut joined, mut late) = (None, None, None);
+        for (index, step) in steps.iter().enumerate() {
+            if index == published_at {
+                let id = system.writer().mark_published().unwrap();
+                assert_eq!(system.writer().mark_published().unwrap(), id, "once is enough");
+                let origin = view(&system.path());
+                stepwise = Some(load(&origin, &at("stepwise.redb"), part_bytes, None));
+                joined = Some(load(&origin, &at("joined.redb"), usize::MAX, None));
+            }
+            if index == loaded_at {
+                late = Some(load(&view(&system.path()), &at("late.redb"), part_bytes, None));
+            }
+            happen(&mut system, step);
+            let origin = view(&system.path());
+            let expected = rows(&origin);
+            if let Some(replica) = &mut stepwise {
+                for commit in waiting(&origin, replica.head().unwrap().seq) {
+                    apply(replica, &[commit]).unwrap();
+                }
+                assert!(rows(&view(&at("stepwise.redb"))) == expected, "after step {index}");
+            }
+        }
+        let origin = view(&system.path());
+        let expected = rows(&origin);
+        for (name, replica) in [("joined.redb", &mut joined), ("late.redb", &mut late)] {
+            let replica = replica.as_mut().unwrap();
+            let commits = waiting(&origin, replica.head().unwrap().seq);
+            apply(replica, &commits).unwrap();
+            assert!(rows(&view(&at(name))) == expected, "{name}");
+        }
+        // A state takes the place of a replica that is in use.
+        let replaced = load(&origin, &at("joined.redb"), part_bytes, joined);
+        assert_eq!(replaced.head().unwrap(), origin.head().unwrap());
+        drop((stepwise, late, replaced));
+        for name in ["stepwise.redb", "joined.redb", "late.redb"] {
+            assert!(rows(&view(&at(name))) == expected, "{name}");
+            is_sound(&at(name));
+        }
+        system.check();
+    });
+}
+
+#[test]
+fn changed_bytes_are_refused_or_harmless() {
+    let histories = (first_imports(), vec(scopes(), 1..3), vec(steps(), 1..4), vec(any::<(Index, u8, bool)>(), 30));
+    holds(16, histories, |(first, scopes, steps, flips)| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("replica.redb");
+        let mut system = System::with(&first, &scopes);
+        system.writer().mark_published().unwrap();
+        let mut replica = load(&view(&system.path()), &path, usize::MAX, None);
+        steps.iter().for_each(|step| happen(&mut system, step));
+        let origin = view(&system.path());
+        let mut commits = waiting(&origin, replica.head().unwrap().seq);
+        let Some((_, sound)) = commits.last().cloned() else { return };
+        let (before, after) = (rows(&view(&path)), rows(&origin));
+        for (at, byte, is_cut) in flips {
+            let mut bytes = sound.clone();
+            if is_cut {
+                bytes.truncate(at.index(bytes.len()));
+            } else {
+                let at = at.index(bytes.len());
+                bytes[at] ^= byte.max(1);
+            }
+            commits.last_mut().unwrap().1 = bytes;
+            if apply(&mut replica, &commits).is_ok() {
+                // Such as a range that ends beyond its last row in another place.
+                assert!(rows(&view(&path)) == after);
+                return;
+            }
+            assert!(rows(&view(&path)) == before, "nothing is changed");
+        }
+        commits.last_mut().unwrap().1 = sound;
+        apply(&mut replica, &commits).unwrap();
+        assert!(rows(&view(&path)) == after);
+        // Once more they follow nothing.
+        assert!(matches!(apply(&mut replica, &commits), Err(ApplyError::Base { .. })));
+    });
+}
