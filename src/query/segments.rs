@@ -6,7 +6,7 @@
 //! Where segments end depends on the license's own records alone, and segments are shared among licenses of one feed alone,
 //! which see the same: what a license does not see changes neither a length nor whether a segment is found.
 //!
-//! They stand beside the answer cache for exports after a commit: without them one takes 40 times as long (`cargo bench
+//! They stand beside the answer cache for exports after a commit: without them one takes 8 times as long (`cargo bench
 //! --bench caches`, medians, in turn). Compressed feed pages that overlap share them too.
 //!
 //! The SHA-256 of what a member holds is computed in the same pass, where it is wanted. A segment remembers how far the hash had
