@@ -13,7 +13,7 @@ cd "$(dirname "$0")/.."
 profile=release folder=release
 case "${1:-}" in
     "") ;;
-    --quick) profile=dev folder=debug ;;
+    --quick) profile=dev folder=debug && export CARGO_PROFILE_DEV_OPT_LEVEL=0 ;;
     *) echo "usage: deploy/build-static.sh [--quick]" >&2 && exit 2 ;;
 esac
 

@@ -178,9 +178,14 @@ pub fn for_each_table<A: EachTable>(action: &mut A) -> Result<(), A::Error> {
     Ok(())
 }
 
+/// Whether rows of a table may be the file's own.
+pub fn has_local_rows(table: u8) -> bool {
+    table == META_CODE
+}
+
 /// Whether a row of a table is the file's own.
 pub fn is_local(table: u8, key: &[u8]) -> bool {
-    table == META_CODE && [META_PUBLISH, META_RESTORED].iter().any(|name| name.as_bytes() == key)
+    has_local_rows(table) && [META_PUBLISH, META_RESTORED].iter().any(|name| name.as_bytes() == key)
 }
 
 /// Whether a row tells the version of the format.

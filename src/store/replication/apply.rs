@@ -73,6 +73,9 @@ where
             if K::compare(first, last) == Ordering::Greater {
                 return Err(ApplyError::Malformed("a range that ends before it begins".to_owned()));
             }
+            if tables::has_local_rows(table) {
+                return Err(ApplyError::Malformed("a range that may hold a row that is a file's own".to_owned()));
+            }
             rows.remove_range(bounds.0, bounds.1)?;
         }
         Change::Run { table, rows: run_rows } => {

@@ -378,9 +378,12 @@ fn what_does_not_fit_is_refused() {
     };
     let mut backwards = crate::store::format::changes::Encoder::default();
     backwards.remove_range(3, &[9; 8], &[8; 8]);
-    let foreign: [(Vec<u8>, &str); 8] = [
+    let mut over_local_rows = crate::store::format::changes::Encoder::default();
+    over_local_rows.remove_range(0, b"a", b"z");
+    let foreign: [(Vec<u8>, &str); 9] = [
         (with(12, b"", b""), "there is no table 12"),
         (with(0, b"publish", b""), "a row that is a file's own"),
+        (over_local_rows.finish(), "a range that may hold a row that is a file's own"),
         (with(0, b"schema", &3_u32.to_le_bytes()), "rows of another format"),
         (with(0, &[0xff], b""), "a key that table 0 does not hold"),
         (with(6, &[0; 9], &[0; 23]), "a value that table 6 does not hold"),

@@ -1,0 +1,306 @@
+//! What replicas cost and give: a commit whose changes are published over one whose are not, how late a replica is, how
+//! long a first load takes, and a replica's pages over its origin's.
+//!
+//! The bucket is a folder, so neither a network nor a store's own time is in the figures.
+//!
+//!     cargo bench --bench replicas
+//!     cargo bench --bench replicas -- commit       # or lag, load, pages
+//!     taskset -c 0 cargo bench --bench replicas -- load
+//!
+//! `MEDFEED_BENCH_LARGE=1` adds the load of 1,000,000 records.
+
+#![allow(clippy::print_stdout, reason = "the figures are the output")]
+
+mod support;
+
+#[path = "http/child.rs"]
+mod child;
+#[allow(dead_code, reason = "only requests and their times are needed here")]
+#[path = "http/client.rs"]
+mod client;
+#[allow(dead_code, reason = "no answers are recorded here")]
+#[path = "http/exchange.rs"]
+mod exchange;
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use child::Server;
+use client::{Exchange, drive, fetch};
+use http::StatusCode;
+use medfeed::model::{Dataset, Head};
+use medfeed::pull::Client;
+use medfeed::pull::client::Changes;
+use medfeed::store::file::published_note::PublishedNote;
+use medfeed::store::{Batch, Follower, Writer};
+use support::Arguments;
+use support::feed::{self, Position};
+use support::machine::{Table, median, print_machine};
+use support::synthetic::{self, CONFERENCES};
+use support::world::{Share, Size, World, commit};
+use tempfile::TempDir;
+
+/// Numbers of licenses that a commit is measured with.
+const LICENSES: [usize; 2] = [1, 100];
+/// Times that commits are made in turn.
+const COMMIT_ROUNDS: usize = 101;
+/// Commits whose way to a replica is timed, and the time between two.
+const LAG_COMMITS: u64 = 60;
+const LAG_EVERY: Duration = Duration::from_secs(1);
+/// Databases that are loaded, in records.
+const LOADS: [u64; 2] = [12_000, 200_000];
+const LARGE_LOAD: u64 = 1_000_000;
+/// Times that a load is timed.
+const LOAD_ROUNDS: usize = 3;
+/// Times that origin and replica are driven in turn, for how long, over how many connections and pages.
+const PAGE_ROUNDS: usize = 9;
+const PAGE_TIME: Duration = Duration::from_millis(500);
+const CONNECTIONS: usize = 8;
+const PAGES: usize = 32;
+
+fn main() {
+    print_machine("cargo bench --bench replicas");
+    let arguments = Arguments::read();
+    let is_test = arguments.is_test;
+    if arguments.asks_for("commit") {
+        compare_commits(if is_test { 3 } else { COMMIT_ROUNDS });
+    }
+    if arguments.asks_for("lag") {
+        time_lags(if is_test { 2 } else { LAG_COMMITS });
+    }
+    if arguments.asks_for("load") {
+        let large = support::is_large().then_some(LARGE_LOAD);
+        let sizes = LOADS.into_iter().chain(large).take(if is_test { 1 } else { usize::MAX });
+        time_loads(sizes, if is_test { 1 } else { LOAD_ROUNDS });
+    }
+    if arguments.asks_for("pages") {
+        compare_pages(if is_test { 1 } else { PAGE_ROUNDS });
+    }
+}
+
+/// Times a change of one record in an unpublished database in turn with the same in a published one.
+fn compare_commits(rounds: usize) {
+    let mut table = Table::new(&["import of one changed record", "unpublished us", "published us", "ratio"]);
+    for licenses in LICENSES {
+        let shares = vec![Share::All; licenses];
+        let [plain, published] = [(); 2].map(|()| World::build(Size::USUAL, &shares));
+        let writers = [plain.writer(), published.writer()];
+        let id = writers[1].mark_published().expect("the database is marked");
+        let mut follower = Follower::open(published.path()).expect("the database opens");
+        let mut times = Vec::new();
+        for round in 0..rounds as u64 {
+            let revision = 1_000 + round;
+            let time = |writer: &Writer| {
+                let batch = synthetic::records([revision * 37 % CONFERENCES], [], revision);
+                let began = Instant::now();
+                commit(writer, batch);
+                began.elapsed().as_secs_f64() * 1e6
+            };
+            times.push((time(&writers[0]), time(&writers[1])));
+            // As a publisher does: the next commit removes from the outbox what the bucket has.
+            let Head { seq, lineage } = follower.refresh().expect("the database can be read").commit().head();
+            let url = "file:///bucket".to_owned();
+            let note = PublishedNote { url, id, slot: revision, seq, lineage, hash: [0; 32], fenced: None };
+            note.write(published.path()).expect("the note is written");
+        }
+        table.add(&[
+            &format!("licenses: {licenses}"),
+            &format!("{:.0}", median(times.iter().map(|(plain, _)| *plain))),
+            &format!("{:.0}", median(times.iter().map(|(_, published)| *published))),
+            &format!("{:.2}", median(times.iter().map(|(plain, published)| published / plain))),
+        ]);
+    }
+    println!("medians of {rounds} rounds, in turn:");
+    table.print();
+    println!();
+}
+
+fn medfeed() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_medfeed"));
+    command.stderr(Stdio::null());
+    command
+}
+
+/// A bucket in a folder, and files of replicas.
+struct Bucket {
+    folder: TempDir,
+}
+
+impl Bucket {
+    /// A bucket with a database's state.
+    fn of(world: &World) -> Bucket {
+        let bucket = Bucket { folder: tempfile::tempdir().expect("a temporary folder") };
+        let done = bucket.publish(world.path()).arg("--once").stdout(Stdio::null()).status().expect("it starts");
+        assert!(done.success(), "the database is published");
+        bucket
+    }
+
+    fn url(&self) -> String {
+        format!("file://{}", self.folder.path().join("bucket").display())
+    }
+
+    fn publish(&self, database: &Path) -> Command {
+        let mut command = medfeed();
+        command.arg("--db").arg(database).args(["publish", &self.url()]);
+        command
+    }
+
+    fn replica(&self, name: &str) -> PathBuf {
+        self.folder.path().join(format!("{name}.redb"))
+    }
+
+    /// Starts a replica; it listens once all is loaded.
+    fn serve(&self, name: &str) -> Server {
+        let serve = ["serve", "--listen", "127.0.0.1:0", "--log", "warn", "--from", &self.url()];
+        Server::start(medfeed().arg("--db").arg(self.replica(name)).args(serve))
+    }
+}
+
+/// A process that is ended when this is dropped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Neither fails but for a process that is gone already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Times from a commit's end until a client that waits at a replica has it; publisher and replica have their defaults.
+fn time_lags(commits: u64) {
+    let world = World::build(Size::USUAL, &[Share::All]);
+    let bucket = Bucket::of(&world);
+    let _publisher = Running(bucket.publish(world.path()).stdout(Stdio::null()).spawn().expect("it starts"));
+    let replica = bucket.serve("replica");
+    let url = format!("http://{}", replica.address).parse().expect("an address");
+    let client = Client::new(url, &world.keys[0], None).expect("a caller");
+    let writer = world.writer();
+    let mut lags = Vec::new();
+    let mut since = feed_end(&world);
+    for revision in 1_000..1_000 + commits {
+        let began = Instant::now();
+        commit(&writer, synthetic::records([revision * 37 % CONFERENCES], [], revision));
+        let committed = Instant::now();
+        since = next_page(&client, &since);
+        lags.push(committed.elapsed().as_secs_f64());
+        sleep(LAG_EVERY.saturating_sub(began.elapsed()));
+    }
+    lags.sort_unstable_by(f64::total_cmp);
+    let at = |hundredths: usize| lags[(lags.len() * hundredths / 100).min(lags.len() - 1)];
+    let mut table = Table::new(&["from a commit to a replica's client", "commits", "p50 s", "p95 s", "most s"]);
+    let cells = [50, 95, 100].map(|hundredths| format!("{:.2}", at(hundredths)));
+    table.add(&[&"one a second", &commits, &cells[0], &cells[1], &cells[2]]);
+    table.print();
+    println!();
+}
+
+/// The token of a feed's end.
+fn feed_end(world: &World) -> String {
+    let follower = Follower::open(world.path()).expect("the database opens");
+    let snapshot = follower.newest();
+    let view = feed::view(snapshot, 0);
+    let seqs = feed::seqs(&view);
+    feed::token(snapshot, &view, &seqs, feed::before(Position::NothingNew, seqs.len()))
+}
+
+/// Waits for news; the token after them.
+fn next_page(client: &Client, since: &str) -> String {
+    let mut since = since.to_owned();
+    loop {
+        match client.changes(Dataset::Conferences, &since, 30).expect("the replica answers") {
+            Changes::Page(page) if page.entries.is_empty() => since = page.next_sync_token,
+            Changes::Page(page) => return page.next_sync_token,
+            Changes::ResyncRequired => unreachable!("nobody has changed the license"),
+        }
+    }
+}
+
+/// Times the start of replicas without a file: until they listen, which is after load and digest.
+fn time_loads(sizes: impl Iterator<Item = u64>, rounds: usize) {
+    let mut table = Table::new(&["a replica's first load", "bucket MB", "listens after s"]);
+    for records in sizes {
+        let world = World::build(Size { conferences: records * 3 / 4, journals: records / 4 }, &Share::EACH);
+        let bucket = Bucket::of(&world);
+        let times: Vec<f64> = (0..rounds)
+            .map(|round| {
+                let began = Instant::now();
+                let server = bucket.serve(&format!("replica-{round}"));
+                let took = began.elapsed().as_secs_f64();
+                drop(server);
+                std::fs::remove_file(bucket.replica(&format!("replica-{round}"))).expect("the file is there");
+                took
+            })
+            .collect();
+        table.add(&[
+            &format!("records: {records}"),
+            &format!("{:.1}", bytes_in(&bucket.folder.path().join("bucket")) as f64 / 1e6),
+            &format!("{:.2}", median(times)),
+        ]);
+    }
+    println!("medians of {rounds} rounds:");
+    table.print();
+    println!();
+}
+
+fn bytes_in(folder: &Path) -> u64 {
+    let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry"));
+    entries
+        .map(|entry| {
+            let meta = entry.metadata().expect("it is there");
+            if meta.is_dir() { bytes_in(&entry.path()) } else { meta.len() }
+        })
+        .sum()
+}
+
+/// Drives an origin and its replica in turn with the same pages of the feed.
+fn compare_pages(rounds: usize) {
+    let world = World::build(Size::USUAL, &Share::EACH);
+    let bucket = Bucket::of(&world);
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--log", "warn"];
+    let origin = Server::start(medfeed().arg("--db").arg(world.path()).args(serve));
+    let replica = bucket.serve("replica");
+    for server in [&origin, &replica] {
+        server.settle();
+    }
+    let follower = Follower::open(world.path()).expect("the database opens");
+    let snapshot = follower.newest();
+    let view = feed::view(snapshot, 0);
+    let seqs = feed::seqs(&view);
+    let before = feed::before(Position::Middle, seqs.len());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("the runtime starts");
+    let mut table = Table::new(&["feed pages per second", "conns", "origin", "replica", "ratio"]);
+    for (name, pages) in [("pages of 500 asked before", 1), ("pages of 500 in turn", PAGES)] {
+        let exchanges: Vec<Exchange> = (0..pages)
+            .map(|earlier| {
+                let token = feed::token(snapshot, &view, &seqs, before - earlier);
+                let request = format!(
+                    "GET /v1/conferences/changes?since={token} HTTP/1.1\r\nhost: bench\r\nx-api-key: {}\r\n\r\n",
+                    world.keys[0]
+                );
+                let bodies =
+                    [&origin, &replica].map(|server| runtime.block_on(fetch(server.address, request.as_bytes())).body);
+                assert!(bodies[0] == bodies[1], "a replica answers as its origin");
+                let body_bytes = bodies[0].len();
+                Exchange { request: request.into_bytes(), status: StatusCode::OK, body_bytes, tolerance: 0 }
+            })
+            .collect();
+        let exchanges: Arc<[Exchange]> = exchanges.into();
+        let per_s =
+            |server: &Server| runtime.block_on(drive(server.address, &exchanges, CONNECTIONS, PAGE_TIME)).per_s();
+        let _warm = (per_s(&origin), per_s(&replica));
+        let both: Vec<(f64, f64)> = (0..rounds).map(|_| (per_s(&origin), per_s(&replica))).collect();
+        table.add(&[
+            &name,
+            &CONNECTIONS,
+            &format!("{:.0}", median(both.iter().map(|(origin, _)| *origin))),
+            &format!("{:.0}", median(both.iter().map(|(_, replica)| *replica))),
+            &format!("{:.2}", median(both.iter().map(|(origin, replica)| replica / origin))),
+        ]);
+    }
+    println!("medians of {rounds} rounds, in turn:");
+    table.print();
+}
