@@ -12,9 +12,21 @@ use crate::model::printable::Printable;
 
 const PREFIX: &str = "MEDFEED_";
 
-/// Variables of no option: the key of `pull` and in lines for curl, the host's name in deploy/, and what tests and benchmarks heed.
-const OTHERS: [&str; 10] =
-    ["KEY", "HOST", "REAL_DATA", "STATIC_TARGET", "CHROMEDRIVER", "AXE", "SEED", "CASES", "MUTATIONS", "BENCH_"];
+/// Variables of no option: the URL of `publish`, the key of `pull` and in lines for curl, the host's name in deploy/, and what
+/// tests and benchmarks heed.
+const OTHERS: [&str; 11] = [
+    "PUBLISH_URL",
+    "KEY",
+    "HOST",
+    "REAL_DATA",
+    "STATIC_TARGET",
+    "CHROMEDRIVER",
+    "AXE",
+    "SEED",
+    "CASES",
+    "MUTATIONS",
+    "BENCH_",
+];
 
 /// The options of all commands: each name with its variable, if it has one.
 pub(super) fn options(program: &Command) -> BTreeMap<String, Option<String>> {
