@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
@@ -33,6 +34,8 @@ use crate::store::panics::{self, Caught};
 
 /// The exit code of a round that was stopped before everything was published.
 const NOT_PUBLISHED: u8 = 3;
+/// How long a publisher from which another took over stays for monitoring to see that.
+const LAST_LOOK: Duration = Duration::from_secs(120);
 
 /// Arguments of `medfeed publish`.
 #[derive(Debug, Args)]
@@ -75,8 +78,8 @@ pub(super) struct PublishArgs {
 /// Where a publisher is watched.
 #[derive(Debug, Args)]
 struct AdminArgs {
-    /// Where to serve /metrics, /livez and /readyz while publishing goes on (not with --once); the log tells a port picked by 0
-    /// [default: nowhere]
+    /// Where to serve /metrics, /livez and /readyz while publishing goes on (not with --once), and for two minutes after another
+    /// publisher took over; the log tells a port picked by 0 [default: nowhere]
     #[arg(long, env = "MEDFEED_ADMIN_LISTEN", value_name = "ADDRESS:PORT", value_parser = parse_listen)]
     admin_listen: Option<SocketAddr>,
     /// A name of this machine that requests for /metrics may carry in Host, beside addresses and localhost; give it once per
@@ -89,14 +92,14 @@ struct AdminArgs {
 }
 
 impl AdminArgs {
-    /// Begins to answer, if that is asked for.
-    async fn listen(self, publishing: Publishing) -> anyhow::Result<()> {
-        let Some(address) = self.admin_listen else { return Ok(()) };
+    /// Begins to answer, if that is asked for; returns whether it is.
+    async fn listen(self, publishing: Publishing) -> anyhow::Result<bool> {
+        let Some(address) = self.admin_listen else { return Ok(false) };
         let listener = TcpListener::bind(address).await.map_err(|error| cannot_listen(address, error))?;
         // With port 0 only the log tells the port.
         tracing::info!("listening for monitoring on http://{}", listener.local_addr()?);
         tokio::spawn(admin::run(Arc::new(publishing), AdminSetup { listener, hosts: self.admin_host }));
-        Ok(())
+        Ok(true)
     }
 }
 
@@ -150,19 +153,32 @@ pub(super) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<ExitCode
     let ended = run_to_end(async {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
-        if let Some(admin) = admin {
-            admin.listen(publishing).await?;
-        }
+        let is_watched = match admin {
+            Some(admin) => admin.listen(publishing).await?,
+            None => false,
+        };
         // In its own thread: calls of a bucket block. It may be stopped at any moment, like killed.
         thread::Builder::new().name("publisher".to_owned()).spawn(move || {
             // Nobody waits for it after a signal.
             let _ = tell.send(panics::catch(work));
         })?;
+        let mut stopped = pin!(async {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        });
         let ended = tokio::select! {
             ended = ended => ended.ok(),
-            _ = terminate.recv() => None,
-            _ = interrupt.recv() => None,
+            () = &mut stopped => None,
         };
+        if let Some(Ok(Err(error))) = ended.as_ref().filter(|_| is_watched)
+            && error.is_fenced()
+        {
+            tracing::error!("{error}. Ending in {} s, once monitoring has seen it", LAST_LOOK.as_secs());
+            // A signal ends it at once.
+            let _ = tokio::time::timeout(LAST_LOOK, stopped).await;
+        }
         notify(&[NotifyState::Stopping]);
         anyhow::Ok(ended)
     });
