@@ -124,7 +124,9 @@ impl Publisher {
         loop {
             let is_done = match self.round() {
                 Ok(is_done) => {
-                    all_published.take_if(|_| is_done).into_iter().for_each(|tell| tell());
+                    if let Some(tell) = all_published.take_if(|_| is_done) {
+                        tell();
+                    }
                     is_done
                 }
                 // The database is being replaced, say, or a disk is full.

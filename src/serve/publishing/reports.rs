@@ -40,7 +40,7 @@ struct Laid {
     /// When the store dates it, and its bytes: by these it is known again. `None` reads it anew.
     version: Option<(Timestamp, u64)>,
     /// Its file, open to keep it locked; `None` for a report that cannot be used.
-    _file: Option<File>,
+    file: Option<File>,
 }
 
 /// Why a report is not laid down.
@@ -95,7 +95,7 @@ impl Reports {
         for (name, report) in reports {
             let version = Some((report.modified, report.bytes));
             let is_known = self.laid.get(name).is_some_and(|laid| {
-                laid.version == version && (laid._file.is_none() || present.iter().any(|present| present == name))
+                laid.version == version && (laid.file.is_none() || present.iter().any(|present| present == name))
             });
             if is_known {
                 continue;
@@ -109,7 +109,7 @@ impl Reports {
                 }
             };
             let is_settled = report.modified <= now.plus_s(-SETTLED_S);
-            self.laid.insert(name.to_owned(), Laid { version: version.filter(|_| is_settled), _file: file });
+            self.laid.insert(name.to_owned(), Laid { version: version.filter(|_| is_settled), file });
         }
         Ok(())
     }

@@ -138,7 +138,8 @@ fn what_was_never_published_takes_nothing_down() {
         let writer = origin.writer();
         let mut edit = writer.begin().unwrap();
         assert_eq!(edit.pen.record(None).is_some(), is_published);
-        drop((edit, writer));
+        drop(edit);
+        drop(writer);
         // Nor is the note looked for.
         std::fs::write(origin.at("origin.redb.published"), "no note").unwrap();
         assert_eq!(origin.writer().begin().is_err(), is_published);
