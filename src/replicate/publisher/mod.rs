@@ -114,17 +114,17 @@ pub struct Publisher {
 }
 
 impl Publisher {
-    /// Publishes until an error that does not pass; with [`Settings::once`] until nothing waits. Calls `all_published` when that
-    /// is so for the first time.
+    /// Publishes until an error that does not pass; with [`Settings::once`] until nothing waits. Calls `on_its_way` once what waits
+    /// at the start is published.
     ///
     /// # Errors
     /// [`PublishError`]; whatever it is, starting again goes on where the log ends.
-    pub fn run(&mut self, all_published: impl FnOnce()) -> Result<Round, PublishError> {
-        let mut all_published = Some(all_published);
+    pub fn run(&mut self, on_its_way: impl FnOnce()) -> Result<Round, PublishError> {
+        let mut on_its_way = Some(on_its_way);
         loop {
             let is_done = match self.round() {
                 Ok(is_done) => {
-                    if let Some(tell) = all_published.take_if(|_| is_done) {
+                    if let Some(tell) = on_its_way.take() {
                         tell();
                     }
                     is_done
