@@ -99,3 +99,27 @@ fn a_part_that_cannot_be_put_is_tried_again() {
     }
     place.check(&site);
 }
+
+#[test]
+fn a_compaction_needs_no_state() {
+    let (s3, site) = (S3::start(), curated());
+    let place = Place::s3(&s3);
+    place.once(&site);
+    let mut publisher = place.start(&site, "--every 0s");
+    for version in [1, 3, 5] {
+        // What waits is kept, too.
+        s3.fail("PUT", "/log/", Fault::Status(503), 3);
+        commit(&site, version);
+        site.json(["compact"]);
+        commit(&site, version + 1);
+        let (_, head, _) = rows_of(&site.db());
+        wait_until("all is published", SOON, || (note(&site).seq == head.seq).then_some(()));
+    }
+    publisher.kill();
+    let entries = place.slots(layout::LOG);
+    assert!(entries.len() > 3, "{entries:?}");
+    for slot in &entries[1..] {
+        assert!(place.entry(*slot).header.state.is_none(), "slot {slot}");
+    }
+    place.check(&site);
+}

@@ -216,8 +216,11 @@ fn the_use_of_keys_at_replicas_is_listed_at_the_origin() {
     wait_until("it is back", SOON, || (laid(&site) == [file.as_str()]).then_some(()));
     // What a killed publisher left is taken away by the next one, which also lays down.
     publisher.kill();
-    place.bucket.delete(&report.name).unwrap();
     assert_eq!(laid(&site), [file.as_str()]);
+    fs::remove_file(site.path(&file)).unwrap();
+    place.once(&site);
+    assert_eq!(laid(&site), [file.as_str()]);
+    place.bucket.delete(&report.name).unwrap();
     place.once(&site);
     assert_eq!(laid(&site), [""; 0]);
     assert!(used.ends_with('Z'), "{used}");
