@@ -75,7 +75,10 @@ if [ "$(id -u)" = 0 ] && command -v debootstrap > /dev/null && command -v system
     as_service medfeed import /import >&2
     as_service medfeed check >&2
     [ "$(chroot "$root" stat -c %U:%a /var/lib/medfeed)" = medfeed:750 ] || fail "/var/lib/medfeed is not the service's alone"
-    chroot "$root" systemd-analyze verify medfeed.service medfeed.socket || fail "systemd does not take the units"
+    # A unit that is not told where to publish does not start.
+    [ ! -e "$root/etc/systemd/system/multi-user.target.wants/medfeed-publish.service" ] || fail "publishing is enabled"
+    as_service /usr/bin/env MEDFEED_PUBLISH_URL=file:///var/lib/medfeed/bucket medfeed publish --once >&2
+    chroot "$root" systemd-analyze verify medfeed.service medfeed.socket medfeed-publish.service || fail "systemd does not take the units"
     chroot "$root" dpkg --purge medfeed >&2
     [ -e "$root/var/lib/medfeed/medfeed.redb" ] || fail "removing the package removed the database"
     tried="installed, run and removed in a small Debian"

@@ -1,36 +1,48 @@
 //! `medfeed publish`.
 
-use std::path::PathBuf;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use clap::Args;
+use clap::builder::FalseyValueParser;
+use sd_notify::NotifyState;
 use serde::Serialize;
+use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::arguments::parse_duration;
+use super::arguments::{parse_duration, parse_listen, parse_text};
 use super::common::Common;
 use super::failure;
 use super::output::{counted, print_line, table};
-use super::serve::{LogArgs, NO_RUNTIME};
+use super::serve::{LogArgs, NO_RUNTIME, cannot_listen};
 use crate::bucket::{Bucket, BucketUrl, SealKey};
 use crate::model::printable::Printable;
+use crate::replicate::publisher::standing::Standing;
 use crate::replicate::publisher::status::{Status, Waiting};
 use crate::replicate::publisher::{PublishError, Publisher, Round, Settings};
-use crate::serve::run_to_end;
+use crate::serve::admin::{self, AdminSetup};
+use crate::serve::publishing::Publishing;
+use crate::serve::publishing::reports::Reports;
+use crate::serve::{notify, run_to_end};
 use crate::store::panics::{self, Caught};
 
 /// The exit code of a round that was stopped before everything was published.
 const NOT_PUBLISHED: u8 = 3;
+/// How long a publisher from which another took over stays for monitoring to see that.
+const LAST_LOOK: Duration = Duration::from_secs(120);
 
 /// Arguments of `medfeed publish`.
 #[derive(Debug, Args)]
 pub(super) struct PublishArgs {
     /// Where to: s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or file:///FOLDER. Credentials and endpoints are
     /// taken from the environment (AWS_*, GOOGLE_*, AZURE_*), else from the machine's role
-    #[arg(value_name = "URL")]
+    #[arg(value_name = "URL", env = "MEDFEED_PUBLISH_URL")]
     bucket: BucketUrl,
     /// Publish what waits, and end
     #[arg(long, conflicts_with = "status")]
@@ -58,7 +70,37 @@ pub(super) struct PublishArgs {
     #[arg(long)]
     status: bool,
     #[command(flatten)]
+    admin: AdminArgs,
+    #[command(flatten)]
     log: LogArgs,
+}
+
+/// Where a publisher is watched.
+#[derive(Debug, Args)]
+struct AdminArgs {
+    /// Where to serve /metrics, /livez and /readyz while publishing goes on (not with --once), and for two minutes after another
+    /// publisher took over; the log tells a port picked by 0 [default: nowhere]
+    #[arg(long, env = "MEDFEED_ADMIN_LISTEN", value_name = "ADDRESS:PORT", value_parser = parse_listen)]
+    admin_listen: Option<SocketAddr>,
+    /// A name of this machine that requests for /metrics may carry in Host, beside addresses and localhost; give it once per
+    /// value
+    #[arg(long, env = "MEDFEED_ADMIN_HOST", value_name = "NAME", value_parser = parse_text)]
+    admin_host: Vec<String>,
+    /// Serve them on an address that other machines can reach, too
+    #[arg(long, env = "MEDFEED_PLAIN_HTTP", value_parser = FalseyValueParser::new())]
+    plain_http: bool,
+}
+
+impl AdminArgs {
+    /// Begins to answer, if that is asked for; returns whether it is.
+    async fn listen(self, publishing: Publishing) -> anyhow::Result<bool> {
+        let Some(address) = self.admin_listen else { return Ok(false) };
+        let listener = TcpListener::bind(address).await.map_err(|error| cannot_listen(address, error))?;
+        // With port 0 only the log tells the port.
+        tracing::info!("listening for monitoring on http://{}", listener.local_addr()?);
+        tokio::spawn(admin::run(Arc::new(publishing), AdminSetup { listener, hosts: self.admin_host }));
+        Ok(true)
+    }
 }
 
 pub(super) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<ExitCode> {
@@ -72,6 +114,12 @@ pub(super) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<ExitCode
             Err(error) => fail(common, error),
         };
     }
+    let admin = Some(args.admin).filter(|_| !args.once);
+    if let Some(AdminArgs { admin_listen: Some(address), plain_http: false, .. }) = admin
+        && !address.ip().is_loopback()
+    {
+        bail!("{address} can be reached from other machines; listen on 127.0.0.1, or accept that with --plain-http");
+    }
     let _log = args.log.start(if args.once { "warn" } else { "info" })?;
     let settings = Settings {
         once: args.once,
@@ -82,29 +130,57 @@ pub(super) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<ExitCode
         start_over: args.start_over,
         wait: common.wait,
     };
-    let (db, begun) = (common.db.clone(), format!("publishing {} to {}", common.db.display(), args.bucket));
+    let (db, real_db) = (common.db.clone(), common.resolved_db());
+    let begun = format!("publishing {} to {}", db.display(), args.bucket);
+    let (bucket, standing) = (Arc::new(bucket), Arc::new(Standing::default()));
+    let publishing = Publishing::new(&db, Arc::clone(&standing));
     let (tell, ended) = tokio::sync::oneshot::channel();
     let work = move || -> Result<Round, PublishError> {
-        let is_once = settings.once;
-        let mut publisher = Publisher::start(&db, bucket, settings)?;
-        if !is_once {
-            print_line(&begun);
+        let (is_once, every) = (settings.once, settings.heartbeat);
+        let mut publisher = Publisher::start(&db, Arc::clone(&bucket), settings, standing)?;
+        let mut reports = Reports::new(&real_db);
+        if is_once {
+            let round = publisher.run(|| ())?;
+            reports.look(&bucket);
+            return Ok(round);
         }
-        publisher.run()
+        print_line(&begun);
+        // In its own thread: nothing waits for it.
+        let watch = move || reports.watch(&bucket, every);
+        thread::Builder::new().name("reports".to_owned()).spawn(watch).map_err(|source| no_thread(&db, source))?;
+        publisher.run(|| notify(&[NotifyState::Ready]))
     };
-    // In its own thread: calls of a bucket block. It may be stopped at any moment, like killed.
-    thread::Builder::new().name("publisher".to_owned()).spawn(move || {
-        // Nobody waits for it after a signal.
-        let _ = tell.send(panics::catch(work));
-    })?;
     let ended = run_to_end(async {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
-        tokio::select! {
-            ended = ended => Ok::<_, std::io::Error>(ended.ok()),
-            _ = terminate.recv() => Ok(None),
-            _ = interrupt.recv() => Ok(None),
+        let is_watched = match admin {
+            Some(admin) => admin.listen(publishing).await?,
+            None => false,
+        };
+        // In its own thread: calls of a bucket block. It may be stopped at any moment, like killed.
+        thread::Builder::new().name("publisher".to_owned()).spawn(move || {
+            // Nobody waits for it after a signal.
+            let _ = tell.send(panics::catch(work));
+        })?;
+        let mut stopped = pin!(async {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        });
+        let ended = tokio::select! {
+            ended = ended => ended.ok(),
+            () = &mut stopped => None,
+        };
+        if let Some(Ok(Err(error))) = ended.as_ref().filter(|_| is_watched)
+            && error.is_fenced()
+        {
+            tracing::error!("{error}. Ending in {} s, once monitoring has seen it", LAST_LOOK.as_secs());
+            // A signal ends it at once.
+            let _ = tokio::time::timeout(LAST_LOOK, stopped).await;
         }
+        notify(&[NotifyState::Stopping]);
+        anyhow::Ok(ended)
     });
     match ended.context(NO_RUNTIME)?? {
         Some(Ok(Ok(round))) => done(common, round),
@@ -113,6 +189,10 @@ pub(super) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<ExitCode
         None if args.once => Ok(ExitCode::from(NOT_PUBLISHED)),
         None => Ok(ExitCode::SUCCESS),
     }
+}
+
+fn no_thread(db: &Path, source: std::io::Error) -> PublishError {
+    PublishError::Io { path: db.to_owned(), source }
 }
 
 fn done(common: &Common, round: Round) -> anyhow::Result<ExitCode> {
@@ -247,7 +327,7 @@ fn text(common: &Common, json: &StatusJson, status: &Status) -> String {
     lines.push(match status.waiting {
         None => format!("There is no database at {db} to compare with."),
         Some(Waiting::Nothing) => format!("Everything in {db} is published."),
-        Some(Waiting::Commits { count, since }) => {
+        Some(Waiting::Commits { count, since, .. }) => {
             format!(
                 "{db}: {} published, the first of {since}.",
                 match count {

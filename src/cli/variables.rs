@@ -1,6 +1,6 @@
 //! Variables named `MEDFEED_...` that no option heeds: most likely misspelt, or of an option that says what one call does.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 
 use clap::Command;
@@ -12,9 +12,21 @@ use crate::model::printable::Printable;
 
 const PREFIX: &str = "MEDFEED_";
 
-/// Variables of no option: the key of `pull` and in lines for curl, the host's name in deploy/, and what tests and benchmarks heed.
-const OTHERS: [&str; 10] =
-    ["KEY", "HOST", "REAL_DATA", "STATIC_TARGET", "CHROMEDRIVER", "AXE", "SEED", "CASES", "MUTATIONS", "BENCH_"];
+/// Variables of no option: the URL of `publish`, the key of `pull` and in lines for curl, the host's name in deploy/, and what
+/// tests and benchmarks heed.
+const OTHERS: [&str; 11] = [
+    "PUBLISH_URL",
+    "KEY",
+    "HOST",
+    "REAL_DATA",
+    "STATIC_TARGET",
+    "CHROMEDRIVER",
+    "AXE",
+    "SEED",
+    "CASES",
+    "MUTATIONS",
+    "BENCH_",
+];
 
 /// The options of all commands: each name with its variable, if it has one.
 pub(super) fn options(program: &Command) -> BTreeMap<String, Option<String>> {
@@ -33,6 +45,13 @@ pub(super) fn options(program: &Command) -> BTreeMap<String, Option<String>> {
     found
 }
 
+/// The variables of all commands, of options and of what stands without one.
+fn variables(command: &Command) -> BTreeSet<String> {
+    let own = command.get_arguments().filter_map(|argument| argument.get_env());
+    let own = own.map(|variable| variable.to_string_lossy().into_owned());
+    own.chain(command.get_subcommands().flat_map(variables)).collect()
+}
+
 /// Warns of each variable that no option heeds.
 pub(super) fn warn_of_unheeded(program: &Command) {
     let names = std::env::vars_os().map(|(name, _)| name);
@@ -43,13 +62,13 @@ pub(super) fn warn_of_unheeded(program: &Command) {
 
 fn unheeded(program: &Command, names: impl Iterator<Item = OsString>) -> Vec<String> {
     let options = options(program);
-    let known: Vec<&str> = options.values().flatten().map(String::as_str).collect();
+    let known = variables(program);
     let mut warnings = Vec::new();
     for name in names {
         let name = name.to_string_lossy();
         let Some(rest) = name.strip_prefix(PREFIX) else { continue };
         let is_other = OTHERS.iter().any(|other| rest == *other || other.ends_with('_') && rest.starts_with(other));
-        if is_other || known.contains(&&*name) {
+        if is_other || known.contains(&*name) {
             continue;
         }
         let option = rest.to_ascii_lowercase().replace('_', "-");
@@ -148,9 +167,11 @@ mod tests {
             ("MEDFEED_YEAR", Some("`--year`")),
             ("MEDFEED_DRY_RUN", Some("`--dry-run`")),
             ("MEDFEED_LISTN", Some("did you mean `MEDFEED_LISTEN`?")),
+            ("MEDFEED_PUBLISH_UR", Some("did you mean `MEDFEED_PUBLISH_URL`?")),
             ("MEDFEED_DATABASE_FOLDER", Some("lists the variables")),
             ("MEDFEED_PORT", Some("write `--listen 127.0.0.1:8080`")),
             ("MEDFEED_DB", None),
+            ("MEDFEED_PUBLISH_URL", None),
             ("MEDFEED_MAX_ROWS", None),
             ("MEDFEED_KEY", None),
             ("MEDFEED_BENCH_LARGE", None),

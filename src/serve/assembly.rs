@@ -92,7 +92,7 @@ pub async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> io::R
             started_at: now(),
             stopping,
         };
-        tokio::spawn(admin::run(subject, admin));
+        tokio::spawn(admin::run(Arc::new(subject), admin));
     }
     tokio::spawn(reload(setup.tls.clone(), signal(SignalKind::hangup())?));
     let server = Server::new(setup.listener, service, setup.proxies, setup.tls, setup.limits)
@@ -169,7 +169,7 @@ async fn reload(tls: Option<Arc<Tls>>, mut hangup: Signal) {
 }
 
 /// Notifies systemd, if it started this process.
-fn notify(state: &[NotifyState<'_>]) {
+pub fn notify(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
         tracing::debug!(%error, "systemd could not be told");
     }

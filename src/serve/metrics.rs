@@ -2,7 +2,7 @@
 //! request log and the record of key usage.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -10,11 +10,11 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::{Metric, Registry, Unit};
+use prometheus_client::registry::{Registry, Unit};
 
 use super::log::LostLines;
 use super::process::ProcessMetrics;
+use super::registrar::{Number, Registrar, Unsigned, text_of};
 use super::upstream::{Figures, Upstream};
 use super::usage::Usage;
 use super::watcher::Watcher;
@@ -25,8 +25,6 @@ use crate::model::{Dataset, LicenseId, Timestamp};
 use crate::store::Snapshot;
 use crate::view::View;
 
-type Number = Gauge<i64>;
-type Unsigned = Gauge<u64, AtomicU64>;
 /// Names of labels, with their values.
 type Labels<const N: usize> = [(&'static str, &'static str); N];
 
@@ -159,28 +157,10 @@ fn new_duration_histogram() -> Histogram {
 /// What is answered to keys that cannot be used.
 const REFUSED_KEYS: [Code; 4] = [Code::InvalidApiKey, Code::RevokedApiKey, Code::ExpiredApiKey, Code::IpNotAllowed];
 
-/// Creates metrics, registered under their names.
-struct Registrar(Registry);
-
-impl Registrar {
-    fn add<M: Metric + Clone + Default>(&mut self, name: &str, help: &str) -> M {
-        let metric = M::default();
-        self.0.register(name, help, metric.clone());
-        metric
-    }
-
-    fn add_in<M: Metric + Clone>(&mut self, unit: Unit, name: &str, help: &str, metric: M) -> M {
-        self.0.register_with_unit(name, help, unit, metric.clone());
-        metric
-    }
-}
-
 impl Metrics {
     /// Metrics that are all zero.
     pub fn new(lost_lines: LostLines, usage: Option<Arc<Usage>>, upstream: Option<Arc<dyn Upstream>>) -> Metrics {
-        let mut all = Registrar(Registry::with_prefix("medfeed"));
-        let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
-        all.0.register("build", "The program that serves", version);
+        let mut all = Registrar::new("The program that serves");
         // They are listed in this order.
         let metrics = Metrics {
             requests: all.add("requests", "Answered requests"),
@@ -262,7 +242,7 @@ impl Metrics {
             usage,
             replica: upstream.map(|upstream| ReplicaMetrics::new(&mut all, upstream)),
             process: ProcessMetrics::new(),
-            registry: all.0,
+            registry: all.into_registry(),
         };
         metrics.begin_at_zero();
         metrics
@@ -325,12 +305,7 @@ impl Metrics {
         self.log_lines_lost.inner().store(self.lost_lines.count(), Ordering::Relaxed);
         self.update_feeds(&watcher.newest());
         self.replica.iter().for_each(ReplicaMetrics::update);
-        self.process.update();
-        let mut text = String::new();
-        // Writing to a string cannot fail.
-        let _ = prometheus_client::encoding::text::encode_registry(&mut text, &self.process.registry);
-        let _ = prometheus_client::encoding::text::encode(&mut text, &self.registry);
-        text
+        text_of(&self.process, &self.registry)
     }
 }
 

@@ -11,7 +11,8 @@
 //! - [`refusal`]: what hyper itself answers becomes a problem too; [`host`]: what HTTP demands of a request.
 //! - [`workers`]: the threads that serve connections.
 //! - [`server`]: the listener and its end; [`listen`]: where the listener comes from.
-//! - [`log`], [`metrics`], [`process`], [`usage`] and [`admin`]: what the operator sees.
+//! - [`log`], [`metrics`] in a `registrar`, [`process`], [`usage`] and [`admin`]: what the operator sees.
+//! - `publishing`: what the operator sees of a publisher (feature `bucket`).
 //! - [`health`]: what a health check asks of a running server.
 //! - [`assembly`]: all of it put together, and run until it is told to stop.
 
@@ -32,7 +33,10 @@ pub mod log;
 pub mod metrics;
 pub mod pace;
 pub mod process;
+#[cfg(feature = "bucket")]
+pub mod publishing;
 pub mod refusal;
+mod registrar;
 pub mod server;
 pub mod state;
 pub mod tls;
@@ -42,6 +46,6 @@ pub mod waiting;
 pub mod watcher;
 pub mod workers;
 
-pub use assembly::{Setup, run_to_end, serve};
+pub use assembly::{Setup, notify, run_to_end, serve};
 pub use server::{Limits, Server};
 pub use watcher::Watcher;

@@ -2,7 +2,7 @@
 //!
 //! Each server writes it to a small file of its own beside the database, `NAME.usage-RANDOM`, locked while the server lives
 //! and replaced atomically every few seconds. A starting server merges and deletes those of dead ones; `medfeed key list`
-//! merges all. It is a convenience: if it cannot be written, only a warning is logged.
+//! merges all. A publisher lays what replicas report beside them in the same way. It is a convenience: if it cannot be written, only a warning is logged.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{File, TryLockError};
@@ -80,11 +80,13 @@ fn read(path: &Path) -> Uses {
     serde_json::from_slice(&text).unwrap_or_default()
 }
 
-fn prefix(database: &Path) -> String {
+/// How the names of the files of a database begin.
+pub(super) fn prefix(database: &Path) -> String {
     format!("{}.usage-", database.file_name().unwrap_or_default().to_string_lossy())
 }
 
-fn find_files(database: &Path) -> Vec<PathBuf> {
+/// The files of a database.
+pub(super) fn find_files(database: &Path) -> Vec<PathBuf> {
     let prefix = prefix(database);
     let Ok(entries) = std::fs::read_dir(folder_of(database)) else { return Vec::new() };
     let named = entries.filter_map(Result::ok).filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix));
@@ -96,6 +98,18 @@ fn find_files(database: &Path) -> Vec<PathBuf> {
 /// Whether a living server holds the lock of its file.
 fn is_held(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
+/// Replaces a file, readable by its owner only: that of another file, if one is given. The new one is locked before it takes the
+/// name, so that the present one is always locked, while the returned file is open.
+pub(super) fn write_file(path: &Path, uses: &Uses, owned_like: Option<&Path>) -> io::Result<File> {
+    let draft = Draft::beside(path)?;
+    if let Some(other) = owned_like {
+        draft.take_owner_of(other)?;
+    }
+    draft.file().try_lock().map_err(io::Error::from)?;
+    draft.file().write_all(&serde_json::to_vec(uses)?)?;
+    draft.take_name_unsynced(path)
 }
 
 /// When the server of a file started, which the file's name tells.
@@ -198,7 +212,7 @@ impl Usage {
         BackgroundTasks::spawn("usage", move |stopped| {
             loop {
                 let stopping = stopped.recv_timeout(WRITE_EVERY) != Err(RecvTimeoutError::Timeout);
-                usage.write(|uses| usage.replace_file(uses));
+                usage.write(|uses| write_file(&usage.path, uses, None));
                 if stopping {
                     return;
                 }
@@ -232,14 +246,6 @@ impl Usage {
                 self.noted().dirty = true;
             }
         }
-    }
-
-    /// Replaces the file. The new one is locked before it takes the name, so that the present one is always locked.
-    fn replace_file(&self, uses: &Uses) -> io::Result<File> {
-        let draft = Draft::beside(&self.path)?;
-        draft.file().try_lock().map_err(io::Error::from)?;
-        draft.file().write_all(&serde_json::to_vec(uses)?)?;
-        draft.take_name_unsynced(&self.path)
     }
 
     fn noted(&self) -> MutexGuard<'_, Noted> {
@@ -296,7 +302,7 @@ mod tests {
                     begun.send(uses.len()).unwrap();
                     // The disk works again when the test lets it.
                     let _ = wait_disk.recv();
-                    writer.replace_file(uses)
+                    write_file(&writer.path, uses, None)
                 });
             });
             assert_eq!(wait_begun.recv(), Ok(1), "one key to write");
@@ -309,7 +315,7 @@ mod tests {
             drop(disk);
             assert_eq!(answered, Ok(()), "an answer waited for the disk");
         });
-        usage.write(|uses| usage.replace_file(uses));
+        usage.write(|uses| write_file(&usage.path, uses, None));
         assert_eq!(read(&usage.path).len(), 2, "what was noted meanwhile is written next");
     }
 }

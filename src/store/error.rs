@@ -158,6 +158,14 @@ impl StoreError {
         StoreError::Damaged { table, detail: detail.into() }
     }
 
+    /// What is wrong with the changes that wait to be published, if it is that alone: a whole state holds all that they do.
+    pub fn outbox_damage(&self) -> Option<&str> {
+        match self {
+            StoreError::Damaged { table: "outbox", detail } => Some(detail),
+            _ => None,
+        }
+    }
+
     /// An error of the engine, told apart by what the operator can do about it.
     pub(super) fn of_engine(error: redb::Error) -> StoreError {
         match error {

@@ -45,7 +45,13 @@ pub mod published;
 #[cfg(feature = "bucket")]
 mod publishing;
 #[cfg(feature = "bucket")]
+mod publishing_damage;
+#[cfg(feature = "bucket")]
 mod publishing_faults;
+#[cfg(feature = "bucket")]
+mod publishing_states;
+#[cfg(feature = "bucket")]
+pub mod publishing_watched;
 mod pull;
 mod pull_accidents;
 mod pull_folder;

@@ -23,7 +23,7 @@ fn serve_on(site: &Site, address: &str, more: &[&str]) -> (Server, Client) {
 /// Starts a command that serves monitoring too.
 pub fn start_watched(site: &Site, command: Command) -> (Server, Client) {
     let server = site.start(command);
-    let admin = wait_until("the log tells where monitoring is", SOON, || admin_address(&server));
+    let admin = wait_until("the log tells where monitoring is", SOON, || admin_address(&server.logged()));
     (server, Client::new(admin, None))
 }
 
@@ -49,8 +49,8 @@ pub fn serve_a_loader(site: &Site) -> Loader {
     Loader { server, admin, client, id, token }
 }
 
-fn admin_address(server: &Server) -> Option<SocketAddr> {
-    let log = server.logged();
+/// Where monitoring is, as a log tells.
+pub fn admin_address(log: &str) -> Option<SocketAddr> {
     let (_, told) = log.split_once("listening for monitoring on http://")?;
     told.split(|letter: char| !letter.is_ascii_digit() && !".:[]".contains(letter)).next()?.parse().ok()
 }

@@ -14,7 +14,7 @@ fn page(admin: &mut Client) -> String {
     String::from_utf8(answer.body).unwrap()
 }
 
-fn get_from(address: SocketAddr, host: &str, target: &str) -> Answer {
+pub fn get_from(address: SocketAddr, host: &str, target: &str) -> Answer {
     let mut connection = BufReader::new(connect(address).unwrap());
     ask(&mut connection, &format!("GET {target} HTTP/1.1\r\nhost: {host}\r\n\r\n")).unwrap()
 }

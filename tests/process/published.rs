@@ -1,9 +1,10 @@
 //! What a test of publishing needs: a bucket of each kind, the program that publishes to it, and a replay of all that is there.
 
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use medfeed::bucket::{Bucket, SealKey};
 use medfeed::model::{DatabaseId, Head, RowDigest};
@@ -12,8 +13,10 @@ use medfeed::replicate::{entry, layout};
 use medfeed::store::Follower;
 use medfeed::store::replication::{LoadedDraft, PublishedNote, ReplicaDraft, ReplicaMark, ReplicatedCommit};
 
+use super::client::Client;
+use super::monitoring::{admin_address, scrape};
 use super::s3::S3;
-use super::site::{Done, Process, SOON, Site, wait_until};
+use super::site::{Done, Process, SOON, Site, wait_until, wait_until_every};
 
 /// A bucket, and how the program is told of it.
 pub struct Place {
@@ -91,6 +94,11 @@ impl Place {
     pub fn spawn(&self, site: &Site, options: &str) -> Process {
         let mut command = self.command(site, options);
         Process::spawn(command.args(["--log", "warn"]).stdout(Stdio::null()).stderr(Stdio::null()))
+    }
+
+    /// Starts a publisher that goes on and is watched.
+    pub fn watch(&self, site: &Site, options: &str) -> Watched {
+        Watched::start(site, &mut self.command(site, &format!("{options} --admin-listen 127.0.0.1:0 --log info")))
     }
 
     /// Fails unless all that is kept, replayed from the oldest state and from the newest, is the database.
@@ -193,6 +201,37 @@ impl Place {
     pub fn slots(&self, folder: &str) -> Vec<u64> {
         let listed = self.bucket.list(folder, None).unwrap();
         listed.iter().filter_map(|object| object.name.rsplit_once('/')?.1.parse().ok()).collect()
+    }
+}
+
+/// A publisher, its log, and a client of its monitoring.
+pub struct Watched {
+    pub process: Process,
+    pub admin: Client,
+    log: PathBuf,
+}
+
+impl Watched {
+    /// Starts a publisher by a command of its own.
+    pub fn start(site: &Site, command: &mut Command) -> Watched {
+        let log = site.path("publisher.log");
+        let process = Process::spawn(command.stdout(Stdio::null()).stderr(File::create(&log).unwrap()));
+        let address = || admin_address(&fs::read_to_string(&log).unwrap());
+        let admin = Client::new(wait_until("the log tells where monitoring is", SOON, address), None);
+        Watched { process, admin, log }
+    }
+
+    /// What was logged so far.
+    pub fn logged(&self) -> String {
+        fs::read_to_string(&self.log).unwrap()
+    }
+
+    /// Waits until a sample of a scrape is as it should be.
+    pub fn wait_for(&mut self, name: &str, is_so: impl Fn(f64) -> bool) {
+        let name = format!("medfeed_publish_{name}");
+        wait_until_every(Duration::from_millis(20), &name, SOON, || {
+            is_so(scrape(&mut self.admin)[&name]).then_some(())
+        });
     }
 }
 

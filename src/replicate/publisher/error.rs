@@ -112,11 +112,16 @@ pub enum PublishError {
 }
 
 impl PublishError {
+    /// Whether another publisher took over.
+    pub fn is_fenced(&self) -> bool {
+        matches!(self, PublishError::Fenced { .. } | PublishError::Store(StoreError::Fenced { .. }))
+    }
+
     /// The exit code of a command that ends so: 4 when another publisher took over, 3 when the bucket cannot be reached for now
     /// (what is committed stays so, and replicas do not know it yet), else 1.
     pub fn exit_code(&self) -> u8 {
         match self {
-            PublishError::Fenced { .. } | PublishError::Store(StoreError::Fenced { .. }) => 4,
+            fenced if fenced.is_fenced() => 4,
             PublishError::Bucket(BucketError::Unreachable(_)) => 3,
             _ => 1,
         }

@@ -4,6 +4,7 @@ use super::Publisher;
 use super::end::{End, list_states, read_entry, read_manifest};
 use super::error::PublishError;
 use super::shown_who;
+use super::standing::Reached;
 use crate::replicate::entry::{self, Header};
 use crate::replicate::frame::Hash;
 use crate::replicate::layout;
@@ -43,11 +44,18 @@ impl Publisher {
             }
         }
         self.end = Some(End::of(header, hash));
+        self.tell_end();
         if header.state.is_some() {
             self.put_manifest_of(header, hash)?;
         }
         self.note(None);
         Ok(())
+    }
+
+    /// Tells those who watch what the end of the log is.
+    pub(super) fn tell_end(&self) {
+        let reached = self.end.map(|end| Reached { id: self.id, slot: end.slot, head: end.head });
+        self.standing.note(|progress| progress.reached = reached);
     }
 
     /// The error of who finds another publisher's entry.
@@ -57,6 +65,7 @@ impl Publisher {
 
     /// Notes beside the database that another publisher took over, so that nothing is written here that nobody else gets.
     fn fenced(&mut self, by: String) -> PublishError {
+        self.standing.note(|progress| progress.fenced = Some(by.clone()));
         self.note(Some(&by));
         PublishError::Fenced { path: self.path.clone(), url: self.bucket.url().to_string(), by }
     }

@@ -6,16 +6,20 @@
 //!
 //! - [`start`]: the lock, trying the store, the end of the log, and whether this database may go on after it.
 //! - [`end`]: reading the end of the log.
-//! - [`step`]: putting what waits; [`states`]: putting whole states; [`sweep`]: deleting what nobody needs.
+//! - [`step`]: putting what waits; [`states`]: putting whole states, [`beside`] the log in a thread of its own; [`parts`]: their
+//!   objects; [`sweep`]: deleting what nobody needs.
 //! - [`fence`]: noticing that another publisher took over, and noting what is published.
 //! - [`patience`]: trying again what may pass. [`lock`]: one publisher per file.
-//! - [`status`]: what people ask.
+//! - [`standing`]: what others see of a publisher at work; [`status`]: what people ask.
 
+mod beside;
 mod end;
 mod error;
 mod fence;
 mod lock;
+mod parts;
 mod patience;
+pub mod standing;
 mod start;
 mod states;
 pub mod status;
@@ -24,14 +28,17 @@ mod sweep;
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 pub use error::PublishError;
 
+use self::beside::Beside;
 use self::end::{End, Growth};
 use self::lock::PublisherLock;
 use self::patience::Patience;
+use self::standing::{Standing, Trouble};
 use crate::bucket::Bucket;
 use crate::model::time::now;
 use crate::model::{DatabaseId, Timestamp};
@@ -78,12 +85,13 @@ pub struct Round {
 #[derive(Debug)]
 pub struct Publisher {
     path: PathBuf,
-    bucket: Bucket,
+    bucket: Arc<Bucket>,
     settings: Settings,
     follower: Follower,
+    standing: Arc<Standing>,
     patience: Patience,
-    /// What says of the database's own file that it cannot be read or noted; told once, too.
-    local: Patience,
+    /// That the database's own file cannot be read, or what is published not be noted.
+    local: Trouble,
     id: DatabaseId,
     who: String,
     /// The end of the log; `None` before the first entry.
@@ -91,6 +99,8 @@ pub struct Publisher {
     growth: Growth,
     /// When the newest state was written.
     state_at: Timestamp,
+    /// The state that is being put beside the log.
+    beside: Option<Beside>,
     /// The entries that this publisher put.
     entries: u64,
     /// When it put the last one.
@@ -104,14 +114,21 @@ pub struct Publisher {
 }
 
 impl Publisher {
-    /// Publishes until an error that does not pass; with [`Settings::once`] until nothing waits.
+    /// Publishes until an error that does not pass; with [`Settings::once`] until nothing waits. Calls `on_its_way` once what waits
+    /// at the start is published.
     ///
     /// # Errors
     /// [`PublishError`]; whatever it is, starting again goes on where the log ends.
-    pub fn run(&mut self) -> Result<Round, PublishError> {
+    pub fn run(&mut self, on_its_way: impl FnOnce()) -> Result<Round, PublishError> {
+        let mut on_its_way = Some(on_its_way);
         loop {
             let is_done = match self.round() {
-                Ok(is_done) => is_done,
+                Ok(is_done) => {
+                    if let Some(tell) = on_its_way.take() {
+                        tell();
+                    }
+                    is_done
+                }
                 // The database is being replaced, say, or a disk is full.
                 Err(PublishError::Store(error)) if !self.settings.once && may_pass(&error) => {
                     self.local.tell(&format!("{}: {error}", self.path.display()));
@@ -130,15 +147,21 @@ impl Publisher {
 
     /// One look; returns whether nothing waits.
     fn round(&mut self) -> Result<bool, PublishError> {
+        self.take_in_state()?;
         let is_done = self.publish_waiting()?;
         self.local.passed();
         self.show_life()?;
-        if is_done && self.is_state_due() {
-            let view = self.follower.origin()?;
-            self.put_state_beside(&view)?;
+        if is_done {
+            self.standing.note(|progress| progress.all_published_at = Some(Instant::now()));
+            if self.is_state_due() {
+                self.begin_state(self.follower.origin()?)?;
+            }
         }
         if self.note_due {
             self.note(None);
+        }
+        if self.settings.once {
+            self.await_state()?;
         }
         Ok(is_done)
     }

@@ -1,8 +1,10 @@
-//! Trying again what may pass, and telling once that it did not, and once that it has.
+//! Trying again what may pass.
 
+use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use super::standing::{Standing, Trouble};
 use crate::bucket::{Bucket, BucketError, Created};
 
 /// The wait after the first failure.
@@ -19,7 +21,7 @@ pub(super) enum Made {
     Others(Vec<u8>),
 }
 
-/// How long failures are borne, and what was told of them.
+/// How long failures are borne. What is asked at once is asked by one each.
 #[derive(Debug)]
 pub(super) struct Patience {
     /// Until when is tried; `None` for ever.
@@ -27,28 +29,17 @@ pub(super) struct Patience {
     /// Whether what somebody must act upon is tried again too: once a publisher is on its way, whoever mends the bucket need not
     /// start it again.
     pub bears_refusal: bool,
-    /// When the present trouble began.
-    troubled_since: Option<Instant>,
+    trouble: Trouble,
 }
 
 impl Patience {
-    pub fn new(until: Option<Instant>) -> Patience {
-        Patience { until, bears_refusal: false, troubled_since: None }
+    pub fn new(until: Option<Instant>, standing: &Arc<Standing>) -> Patience {
+        Patience { until, bears_refusal: false, trouble: Trouble::new(standing) }
     }
 
-    /// Tells of a failure, the first of its time.
-    pub fn tell(&mut self, error: &dyn std::fmt::Display) {
-        if self.troubled_since.is_none() {
-            self.troubled_since = Some(Instant::now());
-            tracing::warn!("{error}; trying again until it passes, commits go on meanwhile");
-        }
-    }
-
-    /// Tells that trouble has passed, if there was any.
-    pub fn passed(&mut self) {
-        if let Some(since) = self.troubled_since.take() {
-            tracing::info!("publishing goes on after {} s of trouble", since.elapsed().as_secs());
-        }
+    /// The same patience, for another thread.
+    pub fn another(&self) -> Patience {
+        Patience { bears_refusal: self.bears_refusal, ..Patience::new(self.until, self.trouble.standing()) }
     }
 
     /// Asks until there is an answer, or an error that does not pass.
@@ -60,16 +51,17 @@ impl Patience {
         loop {
             let error = match ask() {
                 Ok(answer) => {
-                    self.passed();
+                    self.trouble.passed();
                     return Ok(answer);
                 }
                 Err(error) => error,
             };
+            self.trouble.standing().note(|progress| progress.failures += 1);
             let is_borne = error.may_pass() || (self.bears_refusal && matches!(error, BucketError::Refused(_)));
             if !is_borne || self.until.is_some_and(|until| Instant::now() + wait >= until) {
                 return Err(error);
             }
-            self.tell(&error);
+            self.trouble.tell(&error);
             sleep(jittered(wait));
             wait = (wait * 2).min(LONGEST_WAIT);
         }
@@ -124,16 +116,19 @@ mod tests {
             }),
         ];
         for (answers, bears_refusal, expected) in cases {
-            let mut patience = Patience { bears_refusal, ..Patience::new(None) };
+            let standing = Arc::default();
+            let mut patience = Patience { bears_refusal, ..Patience::new(None, &standing) };
+            let failures = answers.iter().filter(|answer| answer.is_err()).count();
             let mut answers = answers.into_iter();
             assert_eq!(patience.ask(|| answers.next().unwrap()), expected);
-            assert_eq!(patience.troubled_since.is_some(), expected == refused(), "told that it passed");
+            assert_eq!(standing.troubled_for().is_some(), expected == refused(), "told that it passed");
+            assert_eq!(standing.progress().failures, u64::try_from(failures).unwrap());
         }
     }
 
     #[test]
     fn patience_ends() {
-        let mut patience = Patience::new(Some(Instant::now()));
+        let mut patience = Patience::new(Some(Instant::now()), &Arc::default());
         let mut asked = 0;
         let answer: Result<(), _> = patience.ask(|| {
             asked += 1;

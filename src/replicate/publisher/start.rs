@@ -1,12 +1,14 @@
 //! Starting: whether this database may go on after the end of the log.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::end::{End, Found, Growth, read_end};
 use super::error::PublishError;
 use super::lock::PublisherLock;
 use super::patience::Patience;
+use super::standing::{Standing, Trouble};
 use super::{ONCE_TRIES, Publisher, Settings, who};
 use crate::bucket::Bucket;
 use crate::model::{DatabaseId, Head, Timestamp};
@@ -14,14 +16,20 @@ use crate::store::replication::{OriginView, PublishedNote};
 use crate::store::{Follower, StoreError, Writer};
 
 impl Publisher {
-    /// Takes the database's lock, tries the store, reads the end of the log, and marks the database as published.
+    /// Takes the database's lock, tries the store, reads the end of the log, and marks the database as published. `standing` tells
+    /// how it stands from here on.
     ///
     /// # Errors
     /// [`PublishError`]. Unless the bucket takes what is published, the database is not marked.
-    pub fn start(path: &Path, bucket: Bucket, settings: Settings) -> Result<Publisher, PublishError> {
+    pub fn start(
+        path: &Path,
+        bucket: Arc<Bucket>,
+        settings: Settings,
+        standing: Arc<Standing>,
+    ) -> Result<Publisher, PublishError> {
         let follower = Follower::open(path)?;
         let lock = PublisherLock::take(path)?;
-        let mut patience = Patience::new(settings.once.then(|| Instant::now() + ONCE_TRIES));
+        let mut patience = Patience::new(settings.once.then(|| Instant::now() + ONCE_TRIES), &standing);
         patience.ask(|| bucket.probe())?;
         let found = read_end(&bucket, &mut patience)?;
         let own = follower.origin()?.id()?;
@@ -35,12 +43,14 @@ impl Publisher {
             settings,
             follower,
             patience,
-            local: Patience::new(None),
+            local: Trouble::new(&standing),
+            standing,
             // Known once the database is marked.
             id: own.unwrap_or(DatabaseId([0; 16])),
             end: None,
             growth: Growth::default(),
             state_at: Timestamp::EPOCH,
+            beside: None,
             entries: 0,
             put_at: None,
             seen: None,
@@ -100,6 +110,7 @@ impl Publisher {
                 self.put_manifest_of(&found.header, found.hash)?;
             }
             if is_held {
+                self.tell_end();
                 self.note(None);
             } else {
                 self.put_state_entry()?;

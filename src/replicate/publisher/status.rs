@@ -1,6 +1,7 @@
 //! What people ask: the end of the log, its states, what waits, and who follows.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::end::{list_states, read_end};
@@ -61,6 +62,8 @@ pub enum Waiting {
     Commits {
         /// How many.
         count: u64,
+        /// The bytes of their changes.
+        bytes: u64,
         /// When the first of them was made.
         since: Timestamp,
     },
@@ -77,7 +80,7 @@ impl Status {
     /// [`PublishError`].
     pub fn read(database: &Path, bucket: &Bucket) -> Result<Status, PublishError> {
         // Whoever asks wants an answer now.
-        let patience = &mut Patience::new(Some(Instant::now()));
+        let patience = &mut Patience::new(Some(Instant::now()), &Arc::default());
         let found = read_end(bucket, patience)?;
         let states = list_states(bucket, patience)?;
         let states = states.iter().rev().take(STATES).map(|(slot, object)| (*slot, object.modified)).collect();
@@ -118,7 +121,11 @@ impl Status {
     }
 }
 
-fn waiting(follower: &Follower, end: Option<(DatabaseId, Head)>) -> Result<Waiting, StoreError> {
+/// What a database has after the end of the log: the database of that, and its last commit.
+///
+/// # Errors
+/// When the database cannot be read.
+pub fn waiting(follower: &Follower, end: Option<(DatabaseId, Head)>) -> Result<Waiting, StoreError> {
     let view = follower.origin()?;
     let Some((id, head)) = end else { return Ok(Waiting::State) };
     if view.id()? != Some(id) || !view.holds(head.seq, head.lineage)? {
@@ -128,11 +135,14 @@ fn waiting(follower: &Follower, end: Option<(DatabaseId, Head)>) -> Result<Waiti
     if seq == head.seq {
         return Ok(Waiting::Nothing);
     }
-    Ok(match view.pending_after(head.seq, u64::MAX)? {
-        Pending::Commits(commits) => {
-            let since = commits.first().map_or(Timestamp::EPOCH, |first| first.time);
-            Waiting::Commits { count: u64::try_from(commits.len()).unwrap_or(u64::MAX), since }
-        }
-        Pending::Nothing | Pending::Gap => Waiting::State,
+    Ok(match view.pending_after(head.seq, u64::MAX) {
+        Ok(Pending::Commits(commits)) => Waiting::Commits {
+            count: u64::try_from(commits.len()).unwrap_or(u64::MAX),
+            bytes: commits.iter().map(|commit| commit.bytes).sum(),
+            since: commits.first().map_or(Timestamp::EPOCH, |first| first.time),
+        },
+        Ok(Pending::Nothing | Pending::Gap) => Waiting::State,
+        Err(error) if error.outbox_damage().is_some() => Waiting::State,
+        Err(error) => return Err(error),
     })
 }

@@ -12,6 +12,7 @@ use crate::replicate::entry::{self, CommitInfo, Header};
 use crate::replicate::frame::Hash;
 use crate::replicate::layout;
 use crate::replicate::state::PartRef;
+use crate::store::StoreError;
 use crate::store::replication::SCHEMA;
 use crate::store::replication::{OriginView, Pending, PendingCommit};
 
@@ -21,7 +22,8 @@ const ENTRY_BYTES: u64 = 64 << 20;
 /// What is to be put next.
 enum Next {
     Nothing,
-    Commits(Vec<PendingCommit>),
+    /// Commits with their changes.
+    Commits(Vec<PendingCommit>, Vec<Vec<u8>>),
     State,
 }
 
@@ -41,11 +43,11 @@ impl Publisher {
                 self.seen = Some(view.head()?);
                 return Ok(true);
             }
-            Next::Commits(commits) => {
-                self.put_commits(&view, &commits)?;
+            Next::Commits(commits, changes) => {
+                self.put_commits(&commits, &changes)?;
                 // Under steady commits there is always something that waits.
                 if self.is_state_due() {
-                    self.put_state_beside(&view)?;
+                    self.begin_state(view)?;
                 }
             }
             Next::State => {
@@ -69,14 +71,16 @@ impl Publisher {
             };
             return Err(self.diverged(view, &header)?);
         }
-        Ok(match view.pending_after(end.head.seq, ENTRY_BYTES)? {
-            Pending::Commits(commits) if commits.first().is_some_and(|first| first.base == end.head) => {
-                Next::Commits(commits)
-            }
-            Pending::Nothing if view.head()?.seq == end.head.seq => Next::Nothing,
-            // An older program wrote without an outbox, or too much waited.
-            Pending::Nothing | Pending::Commits(_) | Pending::Gap => Next::State,
-        })
+        let read = read_waiting(view, end.head);
+        if let Some(damage) = read.as_ref().err().and_then(StoreError::outbox_damage) {
+            tracing::error!(
+                "what waits in {} to be published is damaged ({damage}); a whole state goes out in its place. Run `medfeed \
+                 check`: there may be more",
+                self.path.display()
+            );
+            return Ok(Next::State);
+        }
+        Ok(read?)
     }
 
     fn missing(&self, slot: u64) -> PublishError {
@@ -87,9 +91,8 @@ impl Publisher {
         )
     }
 
-    fn put_commits(&mut self, view: &OriginView, commits: &[PendingCommit]) -> Result<(), PublishError> {
+    fn put_commits(&mut self, commits: &[PendingCommit], changes: &[Vec<u8>]) -> Result<(), PublishError> {
         let Some(last) = commits.last() else { return Ok(()) };
-        let changes = commits.iter().map(|commit| view.changes(commit)).collect::<Result<Vec<_>, _>>()?;
         let infos = commits.iter().map(|commit| CommitInfo {
             first_seq: commit.first_seq,
             last_seq: commit.last_seq,
@@ -131,6 +134,10 @@ impl Publisher {
             Made::Others(found) => self.judge(header.slot, &found),
             Made::Ours => {
                 self.entries += 1;
+                self.standing.note(|progress| {
+                    progress.entries += 1;
+                    progress.states += u64::from(header.state.is_some());
+                });
                 self.growth.entries += 1;
                 self.growth.bytes += u64::try_from(bytes.len()).unwrap_or(u64::MAX);
                 self.take_end(header, hash)?;
@@ -143,4 +150,17 @@ impl Publisher {
             }
         }
     }
+}
+
+/// Reads what a database has after the end of the log.
+fn read_waiting(view: &OriginView, end: Head) -> Result<Next, StoreError> {
+    Ok(match view.pending_after(end.seq, ENTRY_BYTES)? {
+        Pending::Commits(commits) if commits.first().is_some_and(|first| first.base == end) => {
+            let changes = commits.iter().map(|commit| view.changes(commit)).collect::<Result<_, _>>()?;
+            Next::Commits(commits, changes)
+        }
+        Pending::Nothing if view.head()?.seq == end.seq => Next::Nothing,
+        // An older program wrote without an outbox, or too much waited.
+        Pending::Nothing | Pending::Commits(_) | Pending::Gap => Next::State,
+    })
 }

@@ -1,9 +1,11 @@
 //! Deleting what no replica and no restore needs any more.
 
-use super::Publisher;
-use super::end::{list_states, read_manifest};
+use std::time::Duration;
+
+use super::end::{End, list_states, read_manifest};
 use super::error::PublishError;
-use crate::bucket::Listed;
+use super::patience::Patience;
+use crate::bucket::{Bucket, Listed};
 use crate::model::Timestamp;
 use crate::replicate::layout;
 
@@ -12,61 +14,42 @@ const YOUNG_S: i64 = 86_400;
 /// The newest states, which are never deleted.
 const KEPT_STATES: usize = 2;
 
-impl Publisher {
-    /// Deletes what stands before the newest state that is older than the time to keep, and parts of states that were never
-    /// finished. Names go from old to new, and what names others goes first, so that whoever dies here leaves nothing that
-    /// names what is gone.
-    ///
-    /// Ages are told by the store's clock alone. Only who has put an entry, and so knows that nobody else publishes, deletes.
-    pub(super) fn sweep(&mut self) -> Result<(), PublishError> {
-        if self.entries == 0 {
-            return Ok(());
+/// Deletes what stands before the newest state that is older than the time to keep, and parts of states that were never
+/// finished. Names go from old to new, and what names others goes first, so that whoever dies here leaves nothing that
+/// names what is gone. `end` is an end of the log that was put from here.
+///
+/// Ages are told by the store's clock alone.
+pub(super) fn sweep(bucket: &Bucket, patience: &mut Patience, end: End, keep: Duration) -> Result<(), PublishError> {
+    // What the store's clock said at the last sign of life.
+    let Some(alive) = patience.ask(|| bucket.get(layout::ALIVE))? else { return Ok(()) };
+    let keep_s = i64::try_from(keep.as_secs()).unwrap_or(i64::MAX);
+    let states = list_states(bucket, patience)?;
+    let Some(first_kept) = first_kept(&states, alive.modified, keep_s) else { return Ok(()) };
+    let is_old = |object: &Listed| object.modified < alive.modified.plus_s(-YOUNG_S);
+    let mut doomed: Vec<String> = Vec::new();
+    doomed.extend(
+        states.iter().filter(|(slot, object)| *slot < first_kept && is_old(object)).map(|(_, o)| o.name.clone()),
+    );
+    let parts = patience.ask(|| bucket.list(layout::PARTS, None))?;
+    let mut named = Named::default();
+    for part in parts.iter().filter(|part| is_old(part)) {
+        let Some(place) = layout::part_place(&part.name) else { continue };
+        // A later state, and that of the end itself, may be between entry and manifest.
+        let is_finished = place.slot < end.slot;
+        if place.slot < first_kept || is_finished && !named.is_named(bucket, patience, &part.name, place.slot)? {
+            doomed.push(part.name.clone());
         }
-        // What the store's clock says now.
-        self.alive_at = None;
-        self.show_life()?;
-        let Some(alive) = self.patience.ask(|| self.bucket.get(layout::ALIVE))? else { return Ok(()) };
-        let keep_s = i64::try_from(self.settings.keep.as_secs()).unwrap_or(i64::MAX);
-        let states = list_states(&self.bucket, &mut self.patience)?;
-        let Some(first_kept) = first_kept(&states, alive.modified, keep_s) else { return Ok(()) };
-        let is_old = |object: &Listed| object.modified < alive.modified.plus_s(-YOUNG_S);
-        let mut doomed: Vec<String> = Vec::new();
-        doomed.extend(
-            states.iter().filter(|(slot, object)| *slot < first_kept && is_old(object)).map(|(_, o)| o.name.clone()),
-        );
-        let parts = self.patience.ask(|| self.bucket.list(layout::PARTS, None))?;
-        let mut named = Named::default();
-        for part in parts.iter().filter(|part| is_old(part)) {
-            let Some(place) = layout::part_place(&part.name) else { continue };
-            if place.slot < first_kept || self.is_orphan(&mut named, &part.name, place.slot)? {
-                doomed.push(part.name.clone());
-            }
-        }
-        let log = self.patience.ask(|| self.bucket.list(layout::LOG, None))?;
-        let before = |object: &&Listed| layout::log_slot(&object.name).is_some_and(|slot| slot < first_kept);
-        doomed.extend(log.iter().filter(before).filter(|object| is_old(object)).map(|object| object.name.clone()));
-        for name in &doomed {
-            self.patience.ask(|| self.bucket.delete(name))?;
-        }
-        if !doomed.is_empty() {
-            tracing::info!(objects = doomed.len(), "deleted what is older than the state after slot {first_kept}");
-        }
-        Ok(())
     }
-
-    /// Whether no manifest names a part, of a slot for which no state is under way.
-    fn is_orphan(&mut self, named: &mut Named, part: &str, slot: u64) -> Result<bool, PublishError> {
-        // The end's own state may be between entry and manifest.
-        if self.end.is_none_or(|end| slot >= end.slot) {
-            return Ok(false);
-        }
-        if named.slot != Some(slot) {
-            let manifest = read_manifest(&self.bucket, &mut self.patience, slot)?;
-            let parts = manifest.map(|manifest| manifest.parts.into_iter().map(|part| part.name).collect());
-            *named = Named { slot: Some(slot), parts: parts.unwrap_or_default() };
-        }
-        Ok(!named.parts.iter().any(|name| name == part))
+    let log = patience.ask(|| bucket.list(layout::LOG, None))?;
+    let before = |object: &&Listed| layout::log_slot(&object.name).is_some_and(|slot| slot < first_kept);
+    doomed.extend(log.iter().filter(before).filter(|object| is_old(object)).map(|object| object.name.clone()));
+    for name in &doomed {
+        patience.ask(|| bucket.delete(name))?;
     }
+    if !doomed.is_empty() {
+        tracing::info!(objects = doomed.len(), "deleted what is older than the state after slot {first_kept}");
+    }
+    Ok(())
 }
 
 /// The parts that the manifest of a slot names: lists are in the order of slots, so one is read at a time.
@@ -74,6 +57,24 @@ impl Publisher {
 struct Named {
     slot: Option<u64>,
     parts: Vec<String>,
+}
+
+impl Named {
+    /// Whether the manifest of a slot names a part.
+    fn is_named(
+        &mut self,
+        bucket: &Bucket,
+        patience: &mut Patience,
+        part: &str,
+        slot: u64,
+    ) -> Result<bool, PublishError> {
+        if self.slot != Some(slot) {
+            let manifest = read_manifest(bucket, patience, slot)?;
+            let parts = manifest.map(|manifest| manifest.parts.into_iter().map(|part| part.name).collect());
+            *self = Named { slot: Some(slot), parts: parts.unwrap_or_default() };
+        }
+        Ok(self.parts.iter().any(|name| name == part))
+    }
 }
 
 /// The slot of the newest state that is older than the time to keep, and not one of the newest; `None` if there is none.

@@ -1,11 +1,12 @@
 //! The listener for operators and their monitoring: a page, `/metrics`, `/livez`, `/readyz`.
 //!
-//! In reading order: [`subject`] is what they look at, [`traffic`] reads the server's own metrics, [`page`] is made of both; this
-//! file answers.
+//! In reading order: [`watched`] is what may be asked of a program; of a server [`subject`] is what they look at, [`traffic`] reads
+//! its own metrics, [`page`] is made of both. This file answers.
 
 pub mod page;
 pub mod subject;
 pub mod traffic;
+pub mod watched;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -22,13 +23,13 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
 
-use self::subject::Subject;
+use self::watched::Watched;
 use super::host::is_own;
 
 /// The time limit for a request's head.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long the page may take to make.
-const PAGE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the page, or the text of a scrape, may take to make.
+const MAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The page needs its style and nothing else.
 const PAGE_POLICY: &str =
     "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -43,9 +44,9 @@ pub struct AdminSetup {
     pub hosts: Vec<String>,
 }
 
-/// Answers until the process ends, also while the server drains.
-pub async fn run(subject: Subject, setup: AdminSetup) {
-    let (subject, hosts) = (Arc::new(subject), Arc::<[String]>::from(setup.hosts));
+/// Answers until the process ends, also while a server drains.
+pub async fn run(subject: Arc<dyn Watched>, setup: AdminSetup) {
+    let hosts = Arc::<[String]>::from(setup.hosts);
     loop {
         match setup.listener.accept().await {
             Ok((stream, _)) => {
@@ -72,7 +73,7 @@ pub async fn run(subject: Subject, setup: AdminSetup) {
     }
 }
 
-async fn answer(subject: Arc<Subject>, hosts: &[String], request: http::request::Parts) -> Response<Full<Bytes>> {
+async fn answer(subject: Arc<dyn Watched>, hosts: &[String], request: http::request::Parts) -> Response<Full<Bytes>> {
     let path = request.uri.path();
     let (status, kind, body) = match path {
         _ if !matches!(request.method, Method::GET | Method::HEAD) => {
@@ -91,13 +92,20 @@ async fn answer(subject: Arc<Subject>, hosts: &[String], request: http::request:
              with --admin-host NAME\n"
                 .to_owned(),
         ),
-        "/metrics" => (
-            StatusCode::OK,
-            "application/openmetrics-text; version=1.0.0; charset=utf-8",
-            subject.metrics.render(&subject.watcher, &subject.service),
-        ),
+        "/metrics" => match made(move || subject.scrape()).await {
+            Ok(text) => (StatusCode::OK, "application/openmetrics-text; version=1.0.0; charset=utf-8", text),
+            Err(answer) => answer,
+        },
         "/page.css" => (StatusCode::OK, "text/css; charset=utf-8", page::STYLE.to_owned()),
-        "/" => page_of(subject).await,
+        "/" => match made(move || subject.page()).await {
+            Ok(Some(Ok(page))) => (StatusCode::OK, "text/html; charset=utf-8", page),
+            Ok(Some(Err(error))) => {
+                tracing::error!(%error, "the operators' page cannot be made");
+                (StatusCode::INTERNAL_SERVER_ERROR, TEXT, format!("the page cannot be made: {error}\n"))
+            }
+            Ok(None) => (StatusCode::NOT_FOUND, TEXT, "there are /metrics, /livez and /readyz\n".to_owned()),
+            Err(answer) => answer,
+        },
         _ => (StatusCode::NOT_FOUND, TEXT, "there are /, /metrics, /livez and /readyz\n".to_owned()),
     };
     let mut response = Response::new(Full::new(Bytes::from(body)));
@@ -112,23 +120,20 @@ async fn answer(subject: Arc<Subject>, hosts: &[String], request: http::request:
     response
 }
 
-/// The page, made in a thread that may wait: it reads the history and the files of other servers.
-async fn page_of(subject: Arc<Subject>) -> (StatusCode, &'static str, String) {
-    let made = tokio::task::spawn_blocking(move || page::render(&subject));
-    let Ok(made) = tokio::time::timeout(PAGE_TIMEOUT, made).await else {
-        return (
+/// Makes something in a thread that may wait: the page reads the history and the files of other servers.
+async fn made<T: Send + 'static>(
+    make: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, (StatusCode, &'static str, String)> {
+    match tokio::time::timeout(MAKE_TIMEOUT, tokio::task::spawn_blocking(make)).await {
+        Ok(Ok(made)) => Ok(made),
+        // The panic is in the log.
+        Ok(Err(_)) => {
+            Err((StatusCode::INTERNAL_SERVER_ERROR, TEXT, "the page cannot be made; the log tells why\n".to_owned()))
+        }
+        Err(_) => Err((
             StatusCode::SERVICE_UNAVAILABLE,
             TEXT,
             "the page waits for the disk, which does not answer\n".to_owned(),
-        );
-    };
-    match made {
-        Ok(Ok(page)) => (StatusCode::OK, "text/html; charset=utf-8", page),
-        Ok(Err(error)) => {
-            tracing::error!(%error, "the operators' page cannot be made");
-            (StatusCode::INTERNAL_SERVER_ERROR, TEXT, format!("the page cannot be made: {error}\n"))
-        }
-        // The panic is in the log.
-        Err(_) => (StatusCode::INTERNAL_SERVER_ERROR, TEXT, "the page cannot be made; the log tells why\n".to_owned()),
+        )),
     }
 }

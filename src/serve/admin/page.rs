@@ -7,6 +7,7 @@ use askama::Template;
 
 use super::subject::Subject;
 use super::traffic::{self, RouteTraffic};
+use super::watched::Watched;
 use crate::api::SnapshotSource;
 use crate::api::changes::behind_s;
 use crate::model::key::KeyStatus;
@@ -37,6 +38,20 @@ pub enum PageError {
     /// The template failed.
     #[error(transparent)]
     Template(#[from] askama::Error),
+}
+
+impl Watched for Subject {
+    fn unready(&self) -> Option<String> {
+        Subject::unready(self)
+    }
+
+    fn scrape(&self) -> String {
+        self.metrics.render(&self.watcher, &self.service)
+    }
+
+    fn page(&self) -> Option<Result<String, String>> {
+        Some(render(self).map_err(|error| error.to_string()))
+    }
 }
 
 /// An instant, for people and for machines.

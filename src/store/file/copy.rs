@@ -9,6 +9,7 @@ use redb::{Key, ReadTransaction, ReadableTable, TableDefinition, TableHandle, Va
 use crate::store::StoreError;
 use crate::store::check::check;
 use crate::store::file::open::{Writer, fill_new};
+use crate::store::format::outbox::read_all;
 use crate::store::format::rows::if_there;
 use crate::store::format::tables::{self, EachTable, Stored};
 use crate::store::panics;
@@ -27,10 +28,14 @@ pub(in crate::store) fn copy_checked(from: &ReadTransaction, to: &Path, local: L
     fill_new(to, |to| {
         let mut copy = Copy { from, to, local };
         tables::for_each_table(&mut copy)?;
-        if local == Local::Copied && if_there(from.open_table(tables::OUTBOX))?.is_some() {
-            copy.table(tables::OUTBOX)?;
+        let outbox = if_there(from.open_table(tables::OUTBOX))?.filter(|_| local == Local::Copied);
+        match outbox.map(|outbox| read_all(&outbox)).transpose() {
+            Ok(None) => Ok(()),
+            Ok(Some(())) => copy.table(tables::OUTBOX),
+            // Without it a whole state is published, which needs nothing of it.
+            Err(error) if error.outbox_damage().is_some() => Ok(()),
+            Err(error) => Err(error),
         }
-        Ok(())
     })?;
     check_file(to)
 }

@@ -79,6 +79,19 @@ pub(in crate::store) fn read_changes(
     }
 }
 
+/// Reads all that waits.
+///
+/// # Errors
+/// The first damage, and when the database cannot be read.
+pub(in crate::store) fn read_all(outbox: &impl ReadableTable<Key, &'static [u8]>) -> Result<(), StoreError> {
+    let mut last = 0;
+    while let Some(header) = next_header(outbox, last)? {
+        read_changes(outbox, &header)?;
+        last = header.last_seq;
+    }
+    Ok(())
+}
+
 fn damaged(seq: u64, detail: &str) -> StoreError {
     StoreError::damaged("outbox", format!("the commit of seq {seq}: {detail}"))
 }

@@ -133,6 +133,20 @@ fn only_a_published_database_keeps_changes() {
 }
 
 #[test]
+fn what_was_never_published_takes_nothing_down() {
+    for (origin, is_published) in [(Origin::new(), false), (Origin::published(), true)] {
+        let writer = origin.writer();
+        let mut edit = writer.begin().unwrap();
+        assert_eq!(edit.pen.record(None).is_some(), is_published);
+        drop(edit);
+        drop(writer);
+        // Nor is the note looked for.
+        std::fs::write(origin.at("origin.redb.published"), "no note").unwrap();
+        assert_eq!(origin.writer().begin().is_err(), is_published);
+    }
+}
+
+#[test]
 fn commits_wait_in_order_and_within_what_is_asked() {
     let origin = Origin::published();
     let from = origin.head();

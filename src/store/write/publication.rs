@@ -58,12 +58,23 @@ impl Publication {
         let digest = recorder.digest();
         let kept = KeptDigest { head: Head { seq: row.last_seq, lineage: row.lineage }, digest };
         keep_digest(pen, kept)?;
-        self.remove_published(pen)?;
-        let fits = match recorder.into_changes() {
-            Some(changes) => self.put(pen, row, digest, &changes)?,
-            None => false,
+        let changes = recorder.into_changes();
+        let left = match self.leave(pen, row, digest, changes.as_deref()) {
+            // What waited cannot be used any more: the publisher meets a gap, and a state goes out.
+            Err(error) if error.outbox_damage().is_some() => {
+                pen.drop_table(tables::OUTBOX)?;
+                self.leave(pen, row, digest, changes.as_deref())
+            }
+            left => left,
         };
-        if fits { Ok(()) } else { pen.drop_table(tables::OUTBOX) }
+        if left? { Ok(()) } else { pen.drop_table(tables::OUTBOX) }
+    }
+
+    /// Empties the outbox of what is published, and puts the commit's changes into it, if they were not given up. Returns whether
+    /// what waits is within bounds.
+    fn leave(&self, pen: &Pen, row: &CommitRow, digest: RowDigest, changes: Option<&[u8]>) -> Result<bool, StoreError> {
+        self.remove_published(pen)?;
+        changes.map_or(Ok(false), |changes| self.put(pen, row, digest, changes))
     }
 
     /// Removes the commits that the bucket has.

@@ -1,0 +1,102 @@
+//! What waits to be published rots: nothing is lost, since a whole state goes out in its place.
+
+use medfeed::replicate::layout;
+use redb::{ReadableTable, Table, TableDefinition};
+
+use super::foreign_files::open;
+use super::published::Place;
+use super::publishing::{commit, curated};
+use super::site::Site;
+
+const OUTBOX: TableDefinition<(u64, u32), &[u8]> = TableDefinition::new("outbox");
+const LINKS: TableDefinition<(u8, u64, u8, u64), ()> = TableDefinition::new("links");
+
+type Outbox<'t> = Table<'t, (u64, u32), &'static [u8]>;
+/// Damages the outbox, given the seqs of the commits that wait.
+type Damage = fn(&mut Outbox<'_>, &[u64]);
+
+/// Writes to the outbox what no program of ours writes.
+fn damage(site: &Site, damage: Damage) {
+    let database = open(&site.db());
+    let transaction = database.begin_write().unwrap();
+    let mut outbox = transaction.open_table(OUTBOX).unwrap();
+    let headers = outbox.iter().unwrap().map(|row| row.unwrap().0.value()).filter(|(_, part)| *part == 0);
+    let seqs: Vec<u64> = headers.map(|(seq, _)| seq).collect();
+    damage(&mut outbox, &seqs);
+    drop(outbox);
+    transaction.commit().unwrap();
+}
+
+#[test]
+fn a_damaged_outbox_costs_a_state_and_nothing_else() {
+    let cases: [(&str, Damage); 5] = [
+        ("the first header", |outbox, seqs| drop(outbox.insert((seqs[0], 0), b"rotten".as_slice()).unwrap())),
+        ("a later header", |outbox, seqs| drop(outbox.insert((seqs[1], 0), b"".as_slice()).unwrap())),
+        ("a header that is gone", |outbox, seqs| drop(outbox.remove((seqs[1], 0)).unwrap())),
+        ("changes", |outbox, seqs| drop(outbox.insert((seqs[0], 1), b"rotten".as_slice()).unwrap())),
+        ("changes that are gone", |outbox, seqs| drop(outbox.remove((seqs[1], 1)).unwrap())),
+    ];
+    for (what, how) in cases {
+        for is_written_first in [false, true] {
+            let what = format!("{what}, a commit first: {is_written_first}");
+            let site = curated();
+            let place = Place::folder(&site);
+            place.once(&site);
+            commit(&site, 1);
+            commit(&site, 2);
+            damage(&site, how);
+            let told = site.run(["check"]);
+            assert_eq!(told.code, Some(1), "{what}: {told:?}");
+            assert!(told.stdout.contains("outbox"), "{what}: {told:?}");
+            let status = place.run(&site, "--status --json").json();
+            assert_eq!(status["published"], false, "{what}: {status}");
+            if is_written_first {
+                commit(&site, 3);
+            }
+            let done = place.run(&site, "--once --json");
+            assert_eq!((done.code, &done.json()["entries"]), (Some(0), &1.into()), "{what}: {done:?}");
+            // A commit meets damage that stands in its way, and empties the outbox.
+            if !is_written_first {
+                assert!(done.stderr.contains("a whole state goes out in its place"), "{what}: {done:?}");
+            }
+            assert!(place.entry(2).header.state.is_some(), "{what}");
+            place.check(&site);
+            commit(&site, 4);
+            assert_eq!(place.once(&site), 1, "{what}");
+            assert!(place.entry(3).header.state.is_none(), "{what}: changes go out again");
+            place.check(&site);
+            site.check();
+        }
+    }
+}
+
+#[test]
+fn what_is_compacted_leaves_damage_behind() {
+    let site = curated();
+    let place = Place::folder(&site);
+    place.once(&site);
+    commit(&site, 1);
+    damage(&site, |outbox, seqs| drop(outbox.insert((seqs[0], 1), b"rotten".as_slice()).unwrap()));
+    site.json(["compact"]);
+    site.check();
+    assert_eq!(place.once(&site), 1);
+    assert!(place.entry(2).header.state.is_some());
+    place.check(&site);
+}
+
+#[test]
+fn rows_that_are_not_those_published_go_into_no_state() {
+    let site = curated();
+    let place = Place::folder(&site);
+    place.once(&site);
+    let database = open(&site.db());
+    let transaction = database.begin_write().unwrap();
+    transaction.open_table(LINKS).unwrap().insert((9, 9, 9, 9), ()).unwrap();
+    transaction.commit().unwrap();
+    drop(database);
+    commit(&site, 1);
+    let refused = place.run(&site, "--once --state-every 0s");
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("do not add up to the digest"), "{refused:?}");
+    assert_eq!((place.slots(layout::LOG), place.slots(layout::STATES)), (vec![1, 2], vec![1]));
+}

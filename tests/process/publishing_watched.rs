@@ -1,0 +1,227 @@
+//! What an operator sees of a publisher: metrics, readiness, what systemd is told, and what replicas report.
+
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::os::unix::net::UnixDatagram;
+use std::time::{Duration, SystemTime};
+
+use medfeed::replicate::layout;
+use medfeed::store::Follower;
+use serde_json::Value;
+
+use super::monitoring::scrape;
+use super::operators_page::get_from;
+use super::published::{Place, Watched, note};
+use super::publishing::{commit, copy_of, curated};
+use super::s3::{Fault, S3};
+use super::site::{SOON, Site, wait_until};
+
+/// The names of the samples of a publisher.
+pub fn samples() -> Vec<String> {
+    let site = curated();
+    let mut publisher = Place::folder(&site).watch(&site, "");
+    scrape(&mut publisher.admin).into_keys().map(|name| name.split('{').next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn metrics_tell_how_publishing_stands() {
+    let (s3, site) = (S3::start(), curated());
+    let place = Place::s3(&s3);
+    let mut publisher = place.watch(&site, "--every 0s --heartbeat 50ms");
+    publisher.wait_for("slot", |slot| slot == 1.0);
+    commit(&site, 1);
+    publisher.wait_for("slot", |slot| slot == 2.0);
+    publisher.wait_for("behind_seconds", |behind| behind == 0.0);
+    let samples = scrape(&mut publisher.admin);
+    let expected = [
+        ("seq", Follower::open(&site.db()).unwrap().newest().commit().seq as f64),
+        ("waiting_commits", 0.0),
+        ("outbox_bytes", 0.0),
+        ("entries_total", 2.0),
+        ("states_total", 1.0),
+        ("bucket_failures_total", 0.0),
+        ("trouble_seconds", 0.0),
+        ("fenced", 0.0),
+    ];
+    for (name, expected) in expected {
+        assert_eq!(samples[&format!("medfeed_publish_{name}")], expected, "{name}");
+    }
+    assert!(samples.keys().any(|name| name.starts_with("medfeed_build_info{")));
+    // While the publisher waits for the bucket, what waits for it is told all the same.
+    s3.fail("PUT", "", Fault::Status(503), usize::MAX);
+    for version in 2..=4 {
+        commit(&site, version);
+    }
+    publisher.wait_for("waiting_commits", |commits| commits == 3.0);
+    publisher.wait_for("outbox_bytes", |bytes| bytes > 1000.0);
+    publisher.wait_for("behind_seconds", |behind| behind >= 1.0);
+    publisher.wait_for("bucket_failures_total", |failures| failures > 1.0);
+    publisher.wait_for("trouble_seconds", |trouble| trouble >= 1.0);
+    assert_eq!(publisher.admin.get("/readyz").status, 200, "that may be over in a moment");
+    s3.heal();
+    publisher.wait_for("waiting_commits", |commits| commits == 0.0);
+    publisher.wait_for("trouble_seconds", |trouble| trouble == 0.0);
+    assert!(publisher.logged().contains("publishing goes on after "), "{}", publisher.logged());
+    let slot = scrape(&mut publisher.admin)["medfeed_publish_slot"];
+    wait_until("it is noted", SOON, || (note(&site).slot as f64 == slot).then_some(()));
+    for (target, status) in [("/livez", 200), ("/readyz", 200), ("/", 404), ("/nothing", 404)] {
+        assert_eq!(publisher.admin.get(target).status, status, "{target}");
+    }
+    // It goes only by what it was told.
+    publisher.process.signal("TERM");
+    assert_eq!(publisher.process.ended_within(SOON).and_then(|status| status.code()), Some(0));
+    place.check(&site);
+}
+
+/// Takes a minute, so only where `MEDFEED_CASES` asks for more than the usual.
+#[test]
+fn a_bucket_that_is_away_for_a_minute_makes_it_unready() {
+    if std::env::var_os("MEDFEED_CASES").is_none() {
+        return;
+    }
+    let (s3, site) = (S3::start(), curated());
+    let place = Place::s3(&s3);
+    let mut publisher = place.watch(&site, "--every 0s");
+    publisher.wait_for("slot", |slot| slot == 1.0);
+    s3.fail("PUT", "", Fault::Status(503), usize::MAX);
+    commit(&site, 1);
+    let unready = wait_until("it is unready", 4 * SOON, || {
+        Some(publisher.admin.get("/readyz")).filter(|answer| answer.status == 503)
+    });
+    let told = String::from_utf8(unready.body).unwrap();
+    assert!(told.starts_with("in trouble for 6") && told.contains(&place.url), "{told}");
+    s3.heal();
+    wait_until("it is ready again", 3 * SOON, || (publisher.admin.get("/readyz").status == 200).then_some(()));
+}
+
+#[test]
+fn who_was_overtaken_stays_for_monitoring_to_see_it() {
+    let site = curated();
+    let place = Place::folder(&site);
+    place.once(&site);
+    let other = copy_of(&site);
+    let mut publisher = place.watch(&other, "--heartbeat 20ms");
+    publisher.wait_for("slot", |slot| slot == 1.0);
+    commit(&site, 1);
+    place.once(&site);
+    publisher.wait_for("fenced", |fenced| fenced == 1.0);
+    let unready = publisher.admin.get("/readyz");
+    let told = String::from_utf8(unready.body).unwrap();
+    assert!(unready.status == 503 && told.starts_with("fenced: ") && told.contains("published slot 2 at"), "{told}");
+    // It publishes no more: its lock is free.
+    let refused = place.run(&other, "--once");
+    assert_eq!(refused.code, Some(4), "{refused:?}");
+    assert_eq!(publisher.process.ended_within(Duration::ZERO), None);
+    publisher.process.signal("TERM");
+    assert_eq!(publisher.process.ended_within(SOON).and_then(|status| status.code()), Some(4));
+}
+
+#[test]
+fn monitoring_stays_on_this_machine_unless_told() {
+    let site = curated();
+    let place = Place::folder(&site);
+    let refused = place.run(&site, "--admin-listen 0.0.0.0:0");
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("--plain-http"), "{refused:?}");
+    assert!(!site.path("bucket").exists(), "nothing is published");
+    let publisher = place.watch(&site, "--plain-http --admin-host feed.example");
+    for (host, status) in [("feed.example", 200), ("evil.example", 421)] {
+        assert_eq!(get_from(publisher.admin.address(), host, "/metrics").status, status, "{host}");
+    }
+}
+
+#[test]
+fn systemd_is_told_once_everything_is_published() {
+    let (s3, site) = (S3::start(), curated());
+    let place = Place::s3(&s3);
+    let socket = UnixDatagram::bind(site.path("notify")).unwrap();
+    let told = |wait: Duration| {
+        socket.set_read_timeout(Some(wait)).unwrap();
+        let mut buffer = [0; 512];
+        socket.recv(&mut buffer).map(|length| String::from_utf8(buffer[..length].to_vec()).unwrap())
+    };
+    s3.fail("PUT", "/log/", Fault::Status(503), usize::MAX);
+    // As a unit gives it: all by variables.
+    let mut command = site.command(["publish"]);
+    command.env("MEDFEED_PUBLISH_URL", &place.url).env("NOTIFY_SOCKET", site.path("notify")).envs(s3.environment());
+    command.env("MEDFEED_ADMIN_LISTEN", "127.0.0.1:0");
+    let mut publisher = Watched::start(&site, &mut command);
+    publisher.wait_for("bucket_failures_total", |failures| failures > 0.0);
+    assert_eq!(told(Duration::from_millis(1)).unwrap_err().kind(), ErrorKind::WouldBlock, "nothing is published");
+    s3.heal();
+    assert_eq!(told(2 * SOON).unwrap().trim(), "READY=1");
+    assert_eq!(place.check(&site).slot, 1);
+    publisher.process.signal("TERM");
+    assert_eq!(told(SOON).unwrap().trim(), "STOPPING=1");
+    assert_eq!(publisher.process.ended_within(SOON).and_then(|status| status.code()), Some(0));
+    assert!(!publisher.logged().contains("no option heeds"), "{}", publisher.logged());
+}
+
+/// The files that lie beside the database for replicas.
+fn laid(site: &Site) -> Vec<String> {
+    site.files().into_iter().filter(|name| name.starts_with("feed.redb.usage-replica-")).collect()
+}
+
+fn last_use(site: &Site) -> Value {
+    site.json(["key", "list"])["keys"][0]["usage"]["last_used_at"].clone()
+}
+
+#[test]
+fn the_use_of_keys_at_replicas_is_listed_at_the_origin() {
+    let site = curated();
+    let key = site.key("all", &[]).1;
+    let place = Place::folder(&site);
+    place.once(&site);
+    let mut publisher = place.start(&site, "--heartbeat 50ms");
+    let replica = Site::new();
+    let serve = || replica.serve_with(&format!("--from {} --poll 20ms --report", place.url));
+    // The first report comes at once, the next one after a minute; or after a start.
+    let server = serve();
+    let file = wait_until("the report is laid down", SOON, || laid(&site).pop());
+    assert_eq!(last_use(&site), Value::Null);
+    let keys = site.json(["key", "list"]);
+    assert_eq!(server.client(&key).get("/v1/conferences").status, 200);
+    server.stop();
+    let server = serve();
+    let used = wait_until("the use", SOON, || {
+        let listed = site.json(["key", "list"])["keys"].as_array().unwrap().clone();
+        listed.into_iter().find_map(|key| key["usage"]["last_used_at"].as_str().map(str::to_owned))
+    });
+    server.stop();
+    assert_eq!(laid(&site), [file.as_str()], "one per replica");
+    assert_ne!(site.json(["key", "list"]), keys);
+    // No server takes it for a dead one's.
+    site.serve().stop();
+    assert_eq!(laid(&site), [file.as_str()]);
+
+    // What cannot be used is told of, once, and lies nowhere.
+    place.bucket.put("replicas/0123456789abcdef", b"no report").unwrap();
+    place.bucket.put("replicas/not.a.name", b"no report").unwrap();
+    // A replica that reports no more is forgotten after a week, by the store's clock.
+    let report = place.bucket.list(layout::REPLICAS, None).unwrap();
+    let name = file.strip_prefix("feed.redb.usage-replica-").unwrap();
+    let report = report.iter().find(|report| report.name.ends_with(name)).expect("its report");
+    let date = |days: u64| {
+        #[allow(clippy::disallowed_methods, reason = "the store's clock is not the program's")]
+        let then = SystemTime::now() - Duration::from_secs(days * 86_400);
+        let object = site.path("bucket").join(&report.name);
+        File::options().write(true).open(object).unwrap().set_modified(then).unwrap();
+    };
+    date(6);
+    fs::remove_file(site.path(&file)).unwrap();
+    wait_until("it is laid down again", SOON, || (laid(&site) == [file.as_str()]).then_some(()));
+    date(8);
+    wait_until("it is forgotten", SOON, || laid(&site).is_empty().then_some(()));
+    date(0);
+    wait_until("it is back", SOON, || (laid(&site) == [file.as_str()]).then_some(()));
+    // What a killed publisher left is taken away by the next one, which also lays down.
+    publisher.kill();
+    assert_eq!(laid(&site), [file.as_str()]);
+    fs::remove_file(site.path(&file)).unwrap();
+    place.once(&site);
+    assert_eq!(laid(&site), [file.as_str()]);
+    place.bucket.delete(&report.name).unwrap();
+    place.once(&site);
+    assert_eq!(laid(&site), [""; 0]);
+    assert!(used.ends_with('Z'), "{used}");
+}
