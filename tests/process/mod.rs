@@ -45,6 +45,8 @@ pub mod published;
 #[cfg(feature = "bucket")]
 mod publishing;
 #[cfg(feature = "bucket")]
+mod publishing_doubles;
+#[cfg(feature = "bucket")]
 mod publishing_faults;
 mod pull;
 mod pull_accidents;

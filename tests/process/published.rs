@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use medfeed::bucket::{Bucket, SealKey};
 use medfeed::model::{DatabaseId, Head, RowDigest};
+use medfeed::replicate::follower::LogReader;
 use medfeed::replicate::state::{Manifest, decode_part};
 use medfeed::replicate::{entry, layout};
 use medfeed::store::Follower;
@@ -20,6 +21,7 @@ pub struct Place {
     pub kind: &'static str,
     pub url: String,
     environment: Vec<(String, String)>,
+    seal_key: Option<PathBuf>,
     pub bucket: Bucket,
 }
 
@@ -37,15 +39,19 @@ impl Place {
     pub fn sealed(site: &Site, s3: &S3) -> Place {
         let file = site.write("seal-key", "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f");
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-        let key = SealKey::load(&file).unwrap();
         let mut environment = s3.environment();
         environment.push(("MEDFEED_SEAL_KEY".to_owned(), file.display().to_string()));
-        Place::of("sealed s3", format!("{}/sealed", s3.url), environment, Some(key))
+        Place::of("sealed s3", format!("{}/sealed", s3.url), environment, Some(file))
     }
 
-    fn of(kind: &'static str, url: String, environment: Vec<(String, String)>, seal: Option<SealKey>) -> Place {
-        let bucket = Bucket::open_with(&url.parse().unwrap(), seal, &environment).unwrap();
-        Place { kind, url, environment, bucket }
+    fn of(kind: &'static str, url: String, environment: Vec<(String, String)>, seal_key: Option<PathBuf>) -> Place {
+        let bucket = open(&url, &environment, seal_key.as_deref());
+        Place { kind, url, environment, seal_key, bucket }
+    }
+
+    /// A reader of the log of its own.
+    pub fn log(&self) -> LogReader {
+        LogReader::new(open(&self.url, &self.environment, self.seal_key.as_deref()))
     }
 
     /// The command that publishes, with further options separated by blanks.
@@ -55,14 +61,23 @@ impl Place {
         command
     }
 
+    /// The command that serves a replica of what is published, with further options.
+    pub fn serve_command(&self, site: &Site, options: &str) -> Command {
+        let mut command = site.serve_command(&format!("--from {} {options}", self.url));
+        command.envs(self.environment.iter().cloned());
+        command
+    }
+
+    /// A command of another kind on the bucket.
+    pub fn other_command(&self, site: &Site, args: &[&str]) -> Command {
+        let mut command = site.command(args);
+        command.envs(self.environment.iter().cloned());
+        command
+    }
+
     /// Runs the command to its end.
     pub fn run(&self, site: &Site, options: &str) -> Done {
-        let output = self.command(site, options).output().expect("the program starts");
-        Done {
-            code: output.status.code(),
-            stdout: String::from_utf8(output.stdout).expect("UTF-8"),
-            stderr: String::from_utf8(output.stderr).expect("UTF-8"),
-        }
+        Done::of(&mut self.command(site, options))
     }
 
     /// Publishes what waits; returns how many entries it took.
@@ -194,6 +209,11 @@ impl Place {
         let listed = self.bucket.list(folder, None).unwrap();
         listed.iter().filter_map(|object| object.name.rsplit_once('/')?.1.parse().ok()).collect()
     }
+}
+
+fn open(url: &str, environment: &[(String, String)], seal_key: Option<&Path>) -> Bucket {
+    let seal = seal_key.map(|file| SealKey::load(file).unwrap());
+    Bucket::open_with(&url.parse().unwrap(), seal, environment).unwrap()
 }
 
 /// What a replay found.

@@ -144,11 +144,18 @@ impl Publisher {
         if is_restored && !is_fenced {
             return Ok(());
         }
+        // From here: by the name of this very file, which the entry carries, or by the note.
+        let is_noted = note.as_ref().is_some_and(|note| (note.slot, note.hash) == (found.header.slot, found.hash));
+        let is_own = found.header.who == self.who || is_noted;
         // Somebody put entries after the last one that was put from here.
-        if note.is_some_and(|note| is_fenced || (note.slot, note.hash) != (found.header.slot, found.hash)) {
+        if is_fenced || (note.is_some() && !is_own) {
             return Err(self.fenced_by(&found.header));
         }
-        Err(self.diverged(view, &found.header)?)
+        if !is_own {
+            // A copy from which nothing was put: another one goes on, or this is an old one.
+            drop(self.fenced_by(&found.header));
+        }
+        Err(self.diverged(view, &found.header, is_own)?)
     }
 }
 

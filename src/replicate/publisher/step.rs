@@ -67,7 +67,7 @@ impl Publisher {
             let Some((header, _)) = last else {
                 return Err(self.missing(end.slot));
             };
-            return Err(self.diverged(view, &header)?);
+            return Err(self.diverged(view, &header, true)?);
         }
         Ok(match view.pending_after(end.head.seq, ENTRY_BYTES)? {
             Pending::Commits(commits) if commits.first().is_some_and(|first| first.base == end.head) => {
