@@ -61,6 +61,8 @@ mod races;
 mod readers;
 mod real_lists;
 mod relay;
+#[cfg(feature = "bucket")]
+mod replica_faults;
 mod replica_files;
 #[cfg(feature = "bucket")]
 mod replica_troubles;
