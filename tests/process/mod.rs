@@ -65,9 +65,13 @@ mod relay;
 mod replica_faults;
 mod replica_files;
 #[cfg(feature = "bucket")]
+mod replica_kills;
+#[cfg(feature = "bucket")]
 mod replica_troubles;
 #[cfg(feature = "bucket")]
 mod replicas;
+#[cfg(feature = "bucket")]
+mod replicated;
 mod restarts;
 mod restores;
 mod resuming;
