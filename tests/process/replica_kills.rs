@@ -292,8 +292,11 @@ impl Run {
         let is_folder = self.world.s3.is_none();
         let skip = if name.is_empty() { self.random.below(12) } else { 0 };
         if restores {
-            // What waits is put before, so that the state's own objects are met.
+            // What waits is put before, so that the restored state's own objects are met.
             self.world.wait_for_publisher();
+            if self.puts_states {
+                self.world.wait_for_state();
+            }
         }
         if let Some(s3) = &self.world.s3 {
             s3.fail_for(CALLERS[0], method, name, fault, skip);

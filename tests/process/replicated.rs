@@ -326,6 +326,14 @@ impl World {
         });
     }
 
+    /// Waits until there is a state of the log's end.
+    pub fn wait_for_state(&mut self) {
+        wait_until("the last state is published", LONG, || {
+            self.expect_publisher();
+            (self.place.slots(layout::STATES).last() == Some(&self.last_slot())).then_some(())
+        });
+    }
+
     /// Waits until a server shows a seq.
     pub fn wait_for_replica(&mut self, at: usize, seq: u64) {
         wait_until("a replica has caught up", LONG, || {
