@@ -12,6 +12,7 @@ use medfeed::replicate::state::{Manifest, decode_part};
 use medfeed::replicate::{entry, layout};
 use medfeed::store::Follower;
 use medfeed::store::replication::{LoadedDraft, PublishedNote, ReplicaDraft, ReplicaMark, ReplicatedCommit};
+use serde_json::Value;
 
 use super::s3::S3;
 use super::site::{Done, Process, SOON, Site, wait_until};
@@ -21,7 +22,6 @@ pub struct Place {
     pub kind: &'static str,
     pub url: String,
     environment: Vec<(String, String)>,
-    seal_key: Option<PathBuf>,
     pub bucket: Bucket,
 }
 
@@ -37,21 +37,41 @@ impl Place {
 
     /// A prefix of its own where everything is sealed.
     pub fn sealed(site: &Site, s3: &S3) -> Place {
-        let file = site.write("seal-key", "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f");
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-        let mut environment = s3.environment();
+        Place::sealed_at("sealed s3", format!("{}/sealed", s3.url), s3.environment(), site)
+    }
+
+    /// A folder of a site, where everything is sealed.
+    pub fn sealed_folder(site: &Site) -> Place {
+        Place::sealed_at("sealed folder", format!("file://{}", site.path("sealed").display()), Vec::new(), site)
+    }
+
+    fn sealed_at(kind: &'static str, url: String, mut environment: Vec<(String, String)>, site: &Site) -> Place {
+        let file = seal_key(site, "seal-key", 0);
         environment.push(("MEDFEED_SEAL_KEY".to_owned(), file.display().to_string()));
-        Place::of("sealed s3", format!("{}/sealed", s3.url), environment, Some(file))
+        Place::of(kind, url, environment, Some(SealKey::load(&file).unwrap()))
     }
 
-    fn of(kind: &'static str, url: String, environment: Vec<(String, String)>, seal_key: Option<PathBuf>) -> Place {
-        let bucket = open(&url, &environment, seal_key.as_deref());
-        Place { kind, url, environment, seal_key, bucket }
+    /// Tells a command of the bucket's credentials and key.
+    pub fn told(&self, mut command: Command) -> Command {
+        command.envs(self.environment.iter().cloned());
+        command
     }
 
-    /// A reader of the log of its own.
-    pub fn log(&self) -> LogReader {
-        LogReader::new(open(&self.url, &self.environment, self.seal_key.as_deref()))
+    /// Runs a command on a site's database that succeeds, with `--json`.
+    pub fn json(&self, site: &Site, args: &[&str]) -> Value {
+        let done = self.ends(site, &[args, &["--json"]].concat());
+        assert_eq!(done.code, Some(0), "{}: {args:?}: {done:?}", self.kind);
+        done.json()
+    }
+
+    /// Runs a command on a site's database to its end.
+    pub fn ends(&self, site: &Site, args: &[&str]) -> Done {
+        done_by(self.told(site.command(args)))
+    }
+
+    fn of(kind: &'static str, url: String, environment: Vec<(String, String)>, seal: Option<SealKey>) -> Place {
+        let bucket = Bucket::open_with(&url.parse().unwrap(), seal, &environment).unwrap();
+        Place { kind, url, environment, bucket }
     }
 
     /// The command that publishes, with further options separated by blanks.
@@ -61,23 +81,9 @@ impl Place {
         command
     }
 
-    /// The command that serves a replica of what is published, with further options.
-    pub fn serve_command(&self, site: &Site, options: &str) -> Command {
-        let mut command = site.serve_command(&format!("--from {} {options}", self.url));
-        command.envs(self.environment.iter().cloned());
-        command
-    }
-
-    /// A command of another kind on the bucket.
-    pub fn other_command(&self, site: &Site, args: &[&str]) -> Command {
-        let mut command = site.command(args);
-        command.envs(self.environment.iter().cloned());
-        command
-    }
-
     /// Runs the command to its end.
     pub fn run(&self, site: &Site, options: &str) -> Done {
-        Done::of(&mut self.command(site, options))
+        done_by(self.command(site, options))
     }
 
     /// Publishes what waits; returns how many entries it took.
@@ -195,6 +201,18 @@ impl Place {
         draft.finish(mark, head).unwrap()
     }
 
+    /// A reader of the log of its own.
+    pub fn log(&self) -> LogReader {
+        let seal_key = self.environment.iter().find(|(name, _)| name == "MEDFEED_SEAL_KEY");
+        let seal = seal_key.map(|(_, file)| SealKey::load(Path::new(file)).unwrap());
+        LogReader::new(Bucket::open_with(&self.url.parse().unwrap(), seal, &self.environment).unwrap())
+    }
+
+    /// The command that serves a replica of what is published, with further options.
+    pub fn serve_command(&self, site: &Site, options: &str) -> Command {
+        self.told(site.serve_command(&format!("--from {} {options}", self.url)))
+    }
+
     pub fn manifest(&self, slot: u64) -> Manifest {
         Manifest::decode(&self.bucket.get(&layout::state(slot)).unwrap().expect("a manifest").bytes).unwrap().0
     }
@@ -211,9 +229,21 @@ impl Place {
     }
 }
 
-fn open(url: &str, environment: &[(String, String)], seal_key: Option<&Path>) -> Bucket {
-    let seal = seal_key.map(|file| SealKey::load(file).unwrap());
-    Bucket::open_with(&url.parse().unwrap(), seal, environment).unwrap()
+fn done_by(mut command: Command) -> Done {
+    let output = command.output().expect("the program starts");
+    Done {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).expect("UTF-8"),
+        stderr: String::from_utf8(output.stderr).expect("UTF-8"),
+    }
+}
+
+/// Makes the file of a seal key that begins with a byte.
+pub fn seal_key(site: &Site, name: &str, first: u8) -> PathBuf {
+    let digits: String = (0..32).map(|at| format!("{:02x}", first.wrapping_add(at))).collect();
+    let file = site.write(name, digits);
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    file
 }
 
 /// What a replay found.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use medfeed::model::printable::Printable;
 use medfeed::replicate::layout;
 use medfeed::store::Follower;
+use medfeed::store::replication::PublishedNote;
 
 use super::published::{Place, note};
 use super::publishing::{commit, copy_of, curated};
@@ -76,6 +77,38 @@ fn publish_with_fault((method, name, fault, times): &(&str, &str, Fault, usize))
         }
     }
     place.check(&site);
+}
+
+#[test]
+#[ignore = "waits for more than half a minute, which a request is given"]
+fn an_answer_that_never_comes_is_given_up() {
+    std::thread::scope(|scope| {
+        for (method, name, fault) in [
+            ("PUT", "/log/", Fault::Held),
+            ("PUT", "/log/", Fault::Waiting),
+            ("PUT", "/parts/", Fault::Held),
+            ("PUT", "/states/", Fault::Waiting),
+            ("GET", "states", Fault::Waiting),
+        ] {
+            scope.spawn(move || {
+                let (s3, site) = (S3::start(), curated());
+                let place = Place::s3(&s3);
+                let mut publisher = place.spawn(&site, "");
+                s3.fail(method, name, fault, 1);
+                s3.wait_for_held();
+                s3.wait_for_none_held_within(3 * SOON);
+                commit(&site, 1);
+                let head = Follower::open(&site.db()).unwrap().newest().commit().seq;
+                wait_until("all is published", 3 * SOON, || {
+                    let noted = PublishedNote::read(&site.db()).unwrap();
+                    noted.is_some_and(|note| note.seq == head).then_some(())
+                });
+                publisher.kill();
+                let slots = place.slots(layout::LOG);
+                assert!(slots.iter().copied().eq(1..=place.check(&site).slot), "{method} {name} {fault:?}: {slots:?}");
+            });
+        }
+    });
 }
 
 #[test]

@@ -262,7 +262,7 @@ impl Run {
         self.world.tell("all objects become old");
         match &self.world.s3 {
             Some(s3) => s3.age(Duration::from_secs(2 * 86_400)),
-            None => age(&self.world.site.path("bucket"), 2),
+            None => age(&self.world.folder, 2),
         }
     }
 
@@ -339,7 +339,7 @@ impl Run {
     /// The names in a folder of the bucket.
     fn names(&self, kind: Option<&str>) -> BTreeSet<String> {
         let Some(kind) = kind.filter(|_| self.world.s3.is_none()) else { return BTreeSet::new() };
-        let Ok(entries) = fs::read_dir(self.world.site.path("bucket").join(kind)) else { return BTreeSet::new() };
+        let Ok(entries) = fs::read_dir(self.world.folder.join(kind)) else { return BTreeSet::new() };
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
     }
 

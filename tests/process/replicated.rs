@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use super::monitoring::start_watched;
 use super::published::{Place, rows_of};
 use super::replicas::{compare, journals, seq_of};
 use super::s3::{CALLERS, S3};
-use super::site::{Done, Process, Random, Server, Site, conferences_of_version, wait_until};
+use super::site::{Process, Random, Server, Site, conferences_of_version, wait_until};
 
 /// How many replicas there are.
 pub const REPLICAS: usize = 3;
@@ -45,6 +46,8 @@ pub struct Node {
 pub struct World {
     pub place: Place,
     pub s3: Option<S3>,
+    /// The bucket, where it is a folder.
+    pub folder: PathBuf,
     pub site: Site,
     key: String,
     serving: Server,
@@ -71,19 +74,22 @@ impl World {
         site.import("journals.jsonl", journals(0));
         let key = site.open_key();
         let place = match &s3 {
-            None => {
-                fs::create_dir(site.path("bucket")).unwrap();
-                Place::folder(&site)
-            }
+            None if is_sealed => Place::sealed_folder(&site),
+            None => Place::folder(&site),
             Some(s3) if is_sealed => Place::sealed(&site, s3),
             Some(s3) => Place::s3(s3),
         };
+        let folder = PathBuf::from(place.url.strip_prefix("file://").unwrap_or_default());
+        if s3.is_none() {
+            fs::create_dir(&folder).unwrap();
+        }
         let command = site.serve_command("--admin-listen 127.0.0.1:0 --log info");
         let (serving, admin) = start_watched(&site, command);
         let node = || Node { site: Site::new(), server: None, seq: 0 };
         World {
             place,
             s3,
+            folder,
             site,
             key,
             serving,
@@ -377,8 +383,8 @@ impl World {
         for slot in self.place.slots(layout::LOG) {
             assert_eq!(self.place.entry(slot).hash, self.line[&slot].hash, "slot {slot} was changed");
         }
-        let checked = Done::of(&mut self.place.other_command(&self.site, &["check", "--from", &self.place.url]));
-        assert_eq!(checked.code, Some(0), "{checked:?}");
+        let checked = self.place.json(&self.site, &["check", "--from", &self.place.url]);
+        assert_eq!(checked["slot"], self.last_slot());
         let (fresh, rows) = (Site::new(), rows_of(&self.site.db()));
         let server = fresh.start(self.place.serve_command(&fresh, ""));
         compare(&mut self.serving.client(&self.key), &mut server.client(&self.key), &self.tokens);

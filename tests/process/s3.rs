@@ -215,8 +215,13 @@ impl S3 {
 
     /// Waits until no request is held back: who made it is gone.
     pub fn wait_for_none_held(&self) {
+        self.wait_for_none_held_within(SOON);
+    }
+
+    /// Waits until no request is held back, up to a time.
+    pub fn wait_for_none_held_within(&self, time: Duration) {
         let held = self.shared.held.lock().unwrap();
-        let held = self.shared.held_changed.wait_timeout_while(held, SOON, |held| !held.is_empty()).unwrap().0;
+        let held = self.shared.held_changed.wait_timeout_while(held, time, |held| !held.is_empty()).unwrap().0;
         assert!(held.is_empty(), "{held:?}");
     }
 
