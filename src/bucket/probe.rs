@@ -7,6 +7,9 @@ use super::client::Bucket;
 use super::error::BucketError;
 use super::object::Created;
 
+/// The folder of what is made to try a store. Whoever is killed meanwhile leaves some of it.
+pub const PROBES: &str = "probe";
+
 /// How many callers race for a name.
 const RACERS: usize = 8;
 /// How often they do.
@@ -16,7 +19,7 @@ const NAMES: usize = 15;
 
 impl Bucket {
     /// Tries the store: an object that exists must not be created again, nor by one of eight at once, five times over. The
-    /// objects that it makes for that, below `probe/`, are deleted. A folder that is not there is made.
+    /// objects that it makes for that, below [`PROBES`], are deleted. A folder that is not there is made.
     ///
     /// # Errors
     /// [`BucketError::Refused`] when the store creates a name twice, and when it permits no writing, reading or deleting;
@@ -26,7 +29,7 @@ impl Bucket {
         let mut random = [0; 8];
         getrandom::fill(&mut random)
             .map_err(|error| BucketError::Refused(format!("the operating system gave no random bytes: {error}")))?;
-        let folder = format!("probe/{}", data_encoding::HEXLOWER.encode(&random));
+        let folder = format!("{PROBES}/{}", data_encoding::HEXLOWER.encode(&random));
         let mut made = Vec::new();
         let tried = self.try_names(&folder, &mut made);
         let deleted = made.iter().map(|name| self.delete(name)).fold(Ok(()), Result::and);

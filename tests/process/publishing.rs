@@ -183,6 +183,7 @@ fn sweeping_keeps_what_is_needed() {
     let site = curated();
     let place = Place::folder(&site);
     let (bucket, orphan) = (site.path("bucket"), layout::part(2, "0123456789abcdef", 0));
+    let probe = "probe/0123456789abcdef/twice";
     let put = |version| {
         commit(&site, version);
         // Each round puts a state, since the last one is old enough.
@@ -193,7 +194,9 @@ fn sweeping_keeps_what_is_needed() {
         put(version);
     }
     assert_eq!(place.slots(layout::STATES), [1, 2, 3, 4, 5, 6], "nothing is old");
-    place.bucket.create(&orphan, b"of a start that died").unwrap();
+    for name in [&orphan, probe] {
+        place.bucket.create(name, b"of a start that died").unwrap();
+    }
     // The first three are of 90 days ago, the others of 40 and of now.
     age(&bucket, 40);
     for slot in 1..=3 {
@@ -205,7 +208,7 @@ fn sweeping_keeps_what_is_needed() {
     // The state of slot 6 is the newest that is older than 30 days: any instant since can be restored.
     assert_eq!(place.slots(layout::STATES), [6, 7]);
     assert_eq!(place.slots(layout::LOG), [6, 7]);
-    assert_eq!(place.bucket.get(&orphan).unwrap(), None);
+    assert_eq!([place.bucket.get(&orphan).unwrap(), place.bucket.get(probe).unwrap()], [None, None]);
     let parts = place.bucket.list(layout::PARTS, None).unwrap();
     assert!(parts.iter().all(|part| layout::part_place(&part.name).unwrap().slot >= 6), "{parts:?}");
     assert_eq!(place.check(&site).slot, 7);

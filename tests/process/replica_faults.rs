@@ -264,8 +264,8 @@ fn replicas_of_a_store_that_fails_come_to_the_end() {
         ("/log/", Fault::HalfBody, 2),
         ("/log/", Fault::LostAnswer, 1),
         ("/log/", Fault::Held, 1),
-        ("alive", Fault::HalfBody, 4),
-        ("alive", Fault::Status(503), 4),
+        ("alive", Fault::HalfBody, 2),
+        ("alive", Fault::Status(503), 2),
     ];
     for (name, fault, times) in cases {
         // One that loads, and one that follows.

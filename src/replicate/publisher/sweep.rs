@@ -3,7 +3,7 @@
 use super::Publisher;
 use super::end::{list_states, read_manifest};
 use super::error::PublishError;
-use crate::bucket::Listed;
+use crate::bucket::{Listed, PROBES};
 use crate::model::Timestamp;
 use crate::replicate::layout;
 
@@ -13,8 +13,8 @@ const YOUNG_S: i64 = 86_400;
 const KEPT_STATES: usize = 2;
 
 impl Publisher {
-    /// Deletes what stands before the newest state that is older than the time to keep, and parts of states that were never
-    /// finished. Names go from old to new, and what names others goes first, so that whoever dies here leaves nothing that
+    /// Deletes what stands before the newest state that is older than the time to keep, parts of states that were never
+    /// finished, and what starts that were killed left of trying the store. Names go from old to new, and what names others goes first, so that whoever dies here leaves nothing that
     /// names what is gone.
     ///
     /// Ages are told by the store's clock alone. Only who has put an entry, and so knows that nobody else publishes, deletes.
@@ -45,6 +45,8 @@ impl Publisher {
         let log = self.patience.ask(|| self.bucket.list(layout::LOG, None))?;
         let before = |object: &&Listed| layout::log_slot(&object.name).is_some_and(|slot| slot < first_kept);
         doomed.extend(log.iter().filter(before).filter(|object| is_old(object)).map(|object| object.name.clone()));
+        let probes = self.patience.ask(|| self.bucket.list(PROBES, None))?;
+        doomed.extend(probes.into_iter().filter(is_old).map(|object| object.name));
         for name in &doomed {
             self.patience.ask(|| self.bucket.delete(name))?;
         }
