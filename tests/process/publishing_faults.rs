@@ -29,6 +29,9 @@ fn whatever_fails_nothing_is_lost_and_nothing_forks() {
         ("GET", "states", Fault::HalfBody, 2),
         ("GET", "prefix", Fault::Status(503), 3),
         ("PUT", "probe", Fault::LostAnswer, 2),
+        ("PUT", "probe", Fault::Code(409, "ConditionalRequestConflict"), 1),
+        ("DELETE", "probe", Fault::Code(409, "OperationAborted"), 1),
+        ("PUT", "/alive", Fault::Code(409, "OperationAborted"), 1),
         // Slow.
         ("PUT", "/log/", Fault::Held, 1),
         ("PUT", "/parts/", Fault::Waiting, 1),

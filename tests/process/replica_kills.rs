@@ -222,7 +222,32 @@ impl Run {
         [Fault::Held, Fault::Waiting][self.random.below(2)]
     }
 
+    /// The store fails some of the next requests.
+    fn disturb(&mut self) {
+        const FAULTS: [(&str, &str, Fault); 9] = [
+            ("PUT", "/log/", Fault::LostAnswer),
+            ("PUT", "/log/", Fault::Code(409, "ConditionalRequestConflict")),
+            ("PUT", "/parts/", Fault::LostAnswer),
+            ("PUT", "/states/", Fault::LostAnswer),
+            ("PUT", "", Fault::Status(503)),
+            ("PUT", "", Fault::Code(409, "OperationAborted")),
+            ("GET", "", Fault::HalfBody),
+            ("GET", "", Fault::LostAnswer),
+            ("DELETE", "", Fault::LostAnswer),
+        ];
+        if self.random.below(3) > 0 {
+            return;
+        }
+        let (caller, skip) = (CALLERS[self.random.below(CALLERS.len())], self.random.below(4));
+        let (method, name, fault) = FAULTS[self.random.below(FAULTS.len())];
+        if let Some(s3) = &self.world.s3 {
+            s3.fail_for(caller, method, name, fault, skip);
+            self.world.tell(format!("{caller} meets {fault:?} at {method} {name}"));
+        }
+    }
+
     fn round(&mut self) {
+        self.disturb();
         self.start();
         let (writer, publisher, replica) = (self.random.below(4), self.random.below(2), self.random.below(2));
         if writer == 0 {
