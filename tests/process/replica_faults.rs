@@ -48,7 +48,7 @@ impl Published {
             rows.insert(slot, rows_of(&site.db()));
             if slot == 2 {
                 fs::create_dir(site.path("replica")).unwrap();
-                drop(start(&place, &site.path("replica/feed.redb")));
+                drop(follow(&place, &site.path("replica/feed.redb")));
             }
         }
         assert_eq!((place.slots(layout::LOG), place.slots(layout::STATES)), (vec![1, 2, 3, 4], vec![1, 3]));
@@ -102,7 +102,7 @@ impl Published {
         // One that follows from the second entry.
         let file = folder.path().join("following.redb");
         fs::copy(self.site.path("replica/feed.redb"), &file).unwrap();
-        let (slot, trouble) = start(&self.place, &file);
+        let (slot, trouble) = follow(&self.place, &file);
         assert_eq!(rows_of(&file), self.rows[&slot], "slot {slot}");
         assert!(slot == 4 || trouble.is_some(), "slot {slot}");
         [audited.err().map(|trouble| trouble.to_string()), loaded.err().map(|trouble| trouble.to_string()), trouble]
@@ -110,7 +110,7 @@ impl Published {
 }
 
 /// Follows the log in a file as far as it goes; returns the slot, and what is in the way.
-fn start(place: &Place, file: &Path) -> (u64, Option<String>) {
+pub fn follow(place: &Place, file: &Path) -> (u64, Option<String>) {
     let standing = Arc::new(Standing::new(Limits { staleness: SOON, silence: None }));
     let mut replica = Replica::start(place.log(), file, Arc::clone(&standing), &|| true).unwrap();
     replica.look(&|| true);
@@ -278,7 +278,7 @@ fn replicas_of_a_store_that_fails_come_to_the_end() {
             let what = format!("{name} {fault:?}, {file}");
             published.s3.fail("GET", name, fault, times);
             std::thread::scope(|scope| {
-                let replica = scope.spawn(|| start(&published.place, &path));
+                let replica = scope.spawn(|| follow(&published.place, &path));
                 // Who goes on from the second entry needs no parts.
                 if fault == Fault::Held && (name != "/parts/" || file == "new.redb") {
                     published.s3.wait_for_held();

@@ -84,6 +84,7 @@ impl Publisher {
         }
         drop(view);
         self.mark()?;
+        self.leap_over_what_is_given_up()?;
         let place = self.end.map_or_else(|| "from the start".to_owned(), |end| format!("after slot {}", end.slot));
         tracing::info!("publishing {} to {}, {place}", self.path.display(), self.bucket.url());
         if !self.bucket.is_sealed() {
@@ -106,6 +107,16 @@ impl Publisher {
             }
         } else {
             self.put_state_entry()?;
+        }
+        Ok(())
+    }
+
+    /// Where a database starts over, tokens for what only the log had must not come true, and replicas never go back.
+    fn leap_over_what_is_given_up(&mut self) -> Result<(), PublishError> {
+        let Some(end) = self.end.filter(|_| self.settings.start_over) else { return Ok(()) };
+        if !self.follower.origin()?.holds(end.head.seq, end.head.lineage)? {
+            Writer::open(&self.path, self.settings.wait)?.leap_over(end.head.seq, "published by starting over")?;
+            self.follower.refresh()?;
         }
         Ok(())
     }
