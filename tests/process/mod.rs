@@ -27,6 +27,8 @@ mod first_import;
 mod foreign_files;
 mod health;
 mod https;
+#[cfg(feature = "bucket")]
+mod kill_steps;
 mod killed;
 mod limits;
 mod links;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use medfeed::replicate::layout;
 
+use super::kill_steps::{DEATHS, Death, FAULTS, Moment, STEPS, step};
 use super::publishing::age;
 use super::replicated::{REPLICAS, World};
 use super::s3::{CALLERS, Fault, S3};
@@ -15,114 +16,6 @@ use super::site::{Process, Random, conferences_of_version};
 
 /// How many kills are made before all steps must have been met.
 const ENOUGH: u64 = 400;
-
-/// The steps that are met in every long run, in a folder and over the network.
-const STEPS: [&[&str]; 2] = [
-    &[
-        "publisher after a manifest",
-        "publisher after a part",
-        "publisher after an entry",
-        "publisher at a random moment",
-        "publisher of a restored state after a manifest",
-        "publisher of a restored state after a part",
-        "publisher of a restored state after an entry",
-        "publisher starting",
-        "publisher sweeping",
-        "replica applying: new position",
-        "replica applying: old position",
-        "replica at a random moment",
-        "replica loading in the place of another",
-        "replica loading the first time",
-        "replica starting",
-        "writer after its commit",
-        "writer before its commit",
-    ],
-    &[
-        "publisher after a manifest",
-        "publisher after a part",
-        "publisher after a sign of life",
-        "publisher after an entry",
-        "publisher after reading",
-        "publisher before a manifest",
-        "publisher before a part",
-        "publisher before a sign of life",
-        "publisher before an entry",
-        "publisher before reading",
-        "publisher of a restored state after a manifest",
-        "publisher of a restored state after a part",
-        "publisher of a restored state after an entry",
-        "publisher of a restored state before a manifest",
-        "publisher of a restored state before a part",
-        "publisher of a restored state before an entry",
-        "publisher starting",
-        "publisher sweeping",
-        "replica applying: new position",
-        "replica applying: old position",
-        "replica at a random moment",
-        "replica loading in the place of another",
-        "replica loading the first time",
-        "replica polling",
-        "replica starting",
-        "writer after its commit",
-        "writer before its commit",
-    ],
-];
-
-/// The moment of a publisher's death: a request that it makes, in a folder what is seen of it.
-#[derive(Clone, Copy)]
-struct Moment {
-    /// Empty for any.
-    method: &'static str,
-    /// What the name holds.
-    name: &'static str,
-    fault: Fault,
-    /// Whether what is published is a restored state.
-    restores: bool,
-}
-
-impl Moment {
-    /// All moments; what is deleted is chosen later. In a folder it is seen when something is done, not when it is about to be.
-    fn all(is_folder: bool) -> Vec<Moment> {
-        let objects = ["/log/", "/parts/", "/states/"];
-        let mut moments = Vec::new();
-        for fault in if is_folder { &[Fault::Held][..] } else { &[Fault::Held, Fault::Waiting] } {
-            let mut add = |method, name, restores| moments.push(Moment { method, name, fault: *fault, restores });
-            objects.iter().for_each(|name| add("PUT", name, false));
-            objects.iter().for_each(|name| add("PUT", name, true));
-            [("PUT", "/alive"), ("DELETE", "/states/"), ("GET", ""), ("", "")]
-                .into_iter()
-                .for_each(|(method, name)| add(method, name, false));
-        }
-        moments
-    }
-
-    /// The folder of the bucket that is looked into.
-    fn folder(&self) -> Option<&'static str> {
-        [layout::LOG, layout::STATES, layout::PARTS].into_iter().find(|folder| self.name == format!("/{folder}/"))
-    }
-}
-
-/// The ways in which a replica dies.
-#[derive(Clone, Copy)]
-enum Death {
-    Anytime,
-    Polling,
-    Applying,
-    LoadingAnew,
-    Loading,
-    Starting,
-}
-
-const DEATHS: [Death; 8] = [
-    Death::Anytime,
-    Death::Polling,
-    Death::Applying,
-    Death::Applying,
-    Death::LoadingAnew,
-    Death::Loading,
-    Death::Loading,
-    Death::Starting,
-];
 
 /// A run of kills in one world.
 struct Run {
@@ -224,17 +117,6 @@ impl Run {
 
     /// The store fails some of the next requests.
     fn disturb(&mut self) {
-        const FAULTS: [(&str, &str, Fault); 9] = [
-            ("PUT", "/log/", Fault::LostAnswer),
-            ("PUT", "/log/", Fault::Code(409, "ConditionalRequestConflict")),
-            ("PUT", "/parts/", Fault::LostAnswer),
-            ("PUT", "/states/", Fault::LostAnswer),
-            ("PUT", "", Fault::Status(503)),
-            ("PUT", "", Fault::Code(409, "OperationAborted")),
-            ("GET", "", Fault::HalfBody),
-            ("GET", "", Fault::LostAnswer),
-            ("DELETE", "", Fault::LostAnswer),
-        ];
         if self.random.below(3) > 0 {
             return;
         }
@@ -517,22 +399,6 @@ impl Run {
         self.world.end();
         self.counts
     }
-}
-
-/// What a publisher was at.
-fn step(method: &str, target: &str, fault: Fault, restores: bool) -> String {
-    let when = if fault == Fault::Waiting { "before" } else { "after" };
-    let what = match (method, target) {
-        (_, target) if target.contains("/probe") => return "publisher starting".to_owned(),
-        ("DELETE", _) => return "publisher sweeping".to_owned(),
-        ("PUT", target) if target.contains("/log/") => "an entry",
-        ("PUT", target) if target.contains("/parts/") => "a part",
-        ("PUT", target) if target.contains("/states/") => "a manifest",
-        ("PUT", target) if target.contains("/alive") => "a sign of life",
-        ("PUT", target) => panic!("{target}"),
-        _ => "reading",
-    };
-    format!("publisher {}{when} {what}", if restores { "of a restored state " } else { "" })
 }
 
 #[test]
