@@ -87,6 +87,12 @@ impl Teller {
                 self.variables(),
                 self.permission(action)
             ),
+            // A create that meets such an answer is asked for again by its caller.
+            (Error::AlreadyExists { .. } | Error::Precondition { .. }, _) | (_, Some(409)) => {
+                return BucketError::Unreachable(format!(
+                    "{url} turns away the request to {verb} `{name}` ({text}); another one was under way"
+                ));
+            }
             (Error::Generic { .. }, None | Some(408 | 425 | 429 | 500..)) if !is_of_the_address(text) => {
                 let roles =
                     if self.has_credentials { String::new() } else { format!("; {}", self.without_credentials()) };

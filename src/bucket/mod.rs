@@ -21,5 +21,6 @@ pub mod url;
 pub use client::Bucket;
 pub use error::BucketError;
 pub use object::{Created, Listed, Object};
+pub use probe::PROBES;
 pub use seal::SealKey;
 pub use url::BucketUrl;

@@ -7,6 +7,9 @@ use super::client::Bucket;
 use super::error::BucketError;
 use super::object::Created;
 
+/// The folder of what is made to try a store. Whoever is killed meanwhile leaves some of it.
+pub const PROBES: &str = "probe";
+
 /// How many callers race for a name.
 const RACERS: usize = 8;
 /// How often they do.
@@ -16,7 +19,7 @@ const NAMES: usize = 15;
 
 impl Bucket {
     /// Tries the store: an object that exists must not be created again, nor by one of eight at once, five times over. The
-    /// objects that it makes for that, below `probe/`, are deleted. A folder that is not there is made.
+    /// objects that it makes for that, below [`PROBES`], are deleted. A folder that is not there is made.
     ///
     /// # Errors
     /// [`BucketError::Refused`] when the store creates a name twice, and when it permits no writing, reading or deleting;
@@ -26,7 +29,7 @@ impl Bucket {
         let mut random = [0; 8];
         getrandom::fill(&mut random)
             .map_err(|error| BucketError::Refused(format!("the operating system gave no random bytes: {error}")))?;
-        let folder = format!("probe/{}", data_encoding::HEXLOWER.encode(&random));
+        let folder = format!("{PROBES}/{}", data_encoding::HEXLOWER.encode(&random));
         let mut made = Vec::new();
         let tried = self.try_names(&folder, &mut made);
         let deleted = made.iter().map(|name| self.delete(name)).fold(Ok(()), Result::and);
@@ -34,9 +37,7 @@ impl Bucket {
     }
 
     fn try_names(&self, folder: &str, made: &mut Vec<String>) -> Result<(), BucketError> {
-        let name = format!("{folder}/twice");
-        made.push(name.clone());
-        self.create(&name, b"first")?;
+        let Some(name) = self.make_first(folder, made)? else { return Err(self.is_busy()) };
         let again = self.create(&name, b"second")?;
         if again == Created::New || self.bytes(&name)?.as_deref() != Some(b"first") {
             return Err(self.no_condition("created a name again that was taken"));
@@ -56,10 +57,20 @@ impl Bucket {
                 return Ok(());
             }
         }
-        Err(BucketError::Unreachable(format!(
-            "{} turns everybody away when several create a name at once; try again when it has less to do",
-            self.url()
-        )))
+        Err(self.is_busy())
+    }
+
+    /// Creates an object and tells its name; `None` if the store turns all requests away, which it may do for any that meets
+    /// another one.
+    fn make_first(&self, folder: &str, made: &mut Vec<String>) -> Result<Option<String>, BucketError> {
+        for at in 0..NAMES {
+            let name = format!("{folder}/twice-{at:02}");
+            made.push(name.clone());
+            if self.create(&name, b"first")? == Created::New || self.bytes(&name)?.is_some() {
+                return Ok(Some(name));
+            }
+        }
+        Ok(None)
     }
 
     /// What those had written who were told that they had created a name, all of them at once.
@@ -88,6 +99,13 @@ impl Bucket {
 
     fn bytes(&self, name: &str) -> Result<Option<Vec<u8>>, BucketError> {
         Ok(self.get(name)?.map(|object| object.bytes))
+    }
+
+    fn is_busy(&self) -> BucketError {
+        BucketError::Unreachable(format!(
+            "{} turns everybody away who creates a name; try again when it has less to do",
+            self.url()
+        ))
     }
 
     fn no_condition(&self, what: &str) -> BucketError {

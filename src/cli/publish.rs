@@ -236,6 +236,8 @@ struct StatusJson {
     behind_s: Option<u64>,
     fenced: Option<String>,
     replicas: Vec<ReplicaJson>,
+    /// Signs of life and reports that cannot be used, and why.
+    unusable: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -295,6 +297,7 @@ fn show(common: &Common, url: &BucketUrl, status: &Status) -> anyhow::Result<Exi
         behind_s: status.behind_s(),
         fenced: status.fenced.clone(),
         replicas: replicas.collect(),
+        unusable: status.unusable.clone(),
     };
     let text = text(common, &json, status);
     common.output().result(&json, text)
@@ -316,7 +319,7 @@ fn text(common: &Common, json: &StatusJson, status: &Status) -> String {
             ));
             lines.push(match &json.alive_at {
                 Some(at) => format!("The publisher's last sign of life: {at}."),
-                None => "The publisher has left no sign of life.".to_owned(),
+                None => "The publisher has left no sign of life that can be read.".to_owned(),
             });
             let states = json.states.iter().map(|state| format!("slot {} at {}", state.slot, state.at));
             let since = counted(end.entries_since_state, "entry").replace("entrys", "entries");
@@ -344,6 +347,7 @@ fn text(common: &Common, json: &StatusJson, status: &Status) -> String {
     if let Some(by) = &status.fenced {
         lines.push(format!("{db} is no longer published from here: {}.", Printable(by)));
     }
+    lines.extend(json.unusable.iter().map(|told| format!("{}.", Printable(told))));
     if json.replicas.is_empty() {
         lines.push("No replica reports (`medfeed serve --from URL --report`).".to_owned());
     } else {

@@ -245,6 +245,14 @@ fn faults_of_a_store_are_told_apart() {
     assert_eq!(bucket.create("log/4", b"fourth"), Ok(Created::Exists));
     assert_eq!(bytes(&bucket, "log/4"), None);
     assert_eq!(bucket.create("log/4", b"fourth"), Ok(Created::New));
+    // Others that meet a request that is under way may pass.
+    for method in ["PUT", "DELETE"] {
+        s3.fail(method, "alive", Fault::Code(409, "OperationAborted"), 1);
+        let done = || if method == "PUT" { bucket.put("alive", b"x") } else { bucket.delete("alive") };
+        let error = done().unwrap_err();
+        assert!(error.may_pass() && error.to_string().contains("another one was under way"), "{method}: {error}");
+        done().unwrap();
+    }
     // Slow is not lost.
     s3.fail("PUT", "log/5", Fault::Held, 1);
     thread::scope(|scope| {

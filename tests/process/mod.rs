@@ -27,6 +27,8 @@ mod first_import;
 mod foreign_files;
 mod health;
 mod https;
+#[cfg(feature = "bucket")]
+mod kill_steps;
 mod killed;
 mod limits;
 mod links;
@@ -47,6 +49,8 @@ mod publishing;
 #[cfg(feature = "bucket")]
 mod publishing_damage;
 #[cfg(feature = "bucket")]
+mod publishing_doubles;
+#[cfg(feature = "bucket")]
 mod publishing_faults;
 #[cfg(feature = "bucket")]
 mod publishing_states;
@@ -65,11 +69,17 @@ mod races;
 mod readers;
 mod real_lists;
 mod relay;
+#[cfg(feature = "bucket")]
+mod replica_faults;
 mod replica_files;
+#[cfg(feature = "bucket")]
+mod replica_kills;
 #[cfg(feature = "bucket")]
 mod replica_troubles;
 #[cfg(feature = "bucket")]
 mod replicas;
+#[cfg(feature = "bucket")]
+mod replicated;
 mod restarts;
 mod restores;
 mod resuming;

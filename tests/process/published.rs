@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use medfeed::bucket::{Bucket, SealKey};
 use medfeed::model::{DatabaseId, Head, RowDigest};
+use medfeed::replicate::follower::LogReader;
 use medfeed::replicate::state::{Manifest, decode_part};
 use medfeed::replicate::{entry, layout};
 use medfeed::store::Follower;
 use medfeed::store::replication::{LoadedDraft, PublishedNote, ReplicaDraft, ReplicaMark, ReplicatedCommit};
+use serde_json::Value;
 
 use super::client::Client;
 use super::monitoring::{admin_address, scrape};
@@ -38,12 +40,36 @@ impl Place {
 
     /// A prefix of its own where everything is sealed.
     pub fn sealed(site: &Site, s3: &S3) -> Place {
-        let file = site.write("seal-key", "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f");
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-        let key = SealKey::load(&file).unwrap();
-        let mut environment = s3.environment();
+        Place::sealed_at("sealed s3", format!("{}/sealed", s3.url), s3.environment(), site)
+    }
+
+    /// A folder of a site, where everything is sealed.
+    pub fn sealed_folder(site: &Site) -> Place {
+        Place::sealed_at("sealed folder", format!("file://{}", site.path("sealed").display()), Vec::new(), site)
+    }
+
+    fn sealed_at(kind: &'static str, url: String, mut environment: Vec<(String, String)>, site: &Site) -> Place {
+        let file = seal_key(site, "seal-key", 0);
         environment.push(("MEDFEED_SEAL_KEY".to_owned(), file.display().to_string()));
-        Place::of("sealed s3", format!("{}/sealed", s3.url), environment, Some(key))
+        Place::of(kind, url, environment, Some(SealKey::load(&file).unwrap()))
+    }
+
+    /// Tells a command of the bucket's credentials and key.
+    pub fn told(&self, mut command: Command) -> Command {
+        command.envs(self.environment.iter().cloned());
+        command
+    }
+
+    /// Runs a command on a site's database that succeeds, with `--json`.
+    pub fn json(&self, site: &Site, args: &[&str]) -> Value {
+        let done = self.ends(site, &[args, &["--json"]].concat());
+        assert_eq!(done.code, Some(0), "{}: {args:?}: {done:?}", self.kind);
+        done.json()
+    }
+
+    /// Runs a command on a site's database to its end.
+    pub fn ends(&self, site: &Site, args: &[&str]) -> Done {
+        done_by(self.told(site.command(args)))
     }
 
     fn of(kind: &'static str, url: String, environment: Vec<(String, String)>, seal: Option<SealKey>) -> Place {
@@ -60,12 +86,7 @@ impl Place {
 
     /// Runs the command to its end.
     pub fn run(&self, site: &Site, options: &str) -> Done {
-        let output = self.command(site, options).output().expect("the program starts");
-        Done {
-            code: output.status.code(),
-            stdout: String::from_utf8(output.stdout).expect("UTF-8"),
-            stderr: String::from_utf8(output.stderr).expect("UTF-8"),
-        }
+        done_by(self.command(site, options))
     }
 
     /// Publishes what waits; returns how many entries it took.
@@ -188,6 +209,18 @@ impl Place {
         draft.finish(mark, head).unwrap()
     }
 
+    /// A reader of the log of its own.
+    pub fn log(&self) -> LogReader {
+        let seal_key = self.environment.iter().find(|(name, _)| name == "MEDFEED_SEAL_KEY");
+        let seal = seal_key.map(|(_, file)| SealKey::load(Path::new(file)).unwrap());
+        LogReader::new(Bucket::open_with(&self.url.parse().unwrap(), seal, &self.environment).unwrap())
+    }
+
+    /// The command that serves a replica of what is published, with further options.
+    pub fn serve_command(&self, site: &Site, options: &str) -> Command {
+        self.told(site.serve_command(&format!("--from {} {options}", self.url)))
+    }
+
     pub fn manifest(&self, slot: u64) -> Manifest {
         Manifest::decode(&self.bucket.get(&layout::state(slot)).unwrap().expect("a manifest").bytes).unwrap().0
     }
@@ -233,6 +266,23 @@ impl Watched {
             is_so(scrape(&mut self.admin)[&name]).then_some(())
         });
     }
+}
+
+fn done_by(mut command: Command) -> Done {
+    let output = command.output().expect("the program starts");
+    Done {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).expect("UTF-8"),
+        stderr: String::from_utf8(output.stderr).expect("UTF-8"),
+    }
+}
+
+/// Makes the file of a seal key that begins with a byte.
+pub fn seal_key(site: &Site, name: &str, first: u8) -> PathBuf {
+    let digits: String = (0..32).map(|at| format!("{:02x}", first.wrapping_add(at))).collect();
+    let file = site.write(name, digits);
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    file
 }
 
 /// What a replay found.

@@ -24,7 +24,7 @@ pub fn origin() -> (Origin, String) {
     (Origin::new(site), key)
 }
 
-fn journals(version: u64) -> String {
+pub fn journals(version: u64) -> String {
     (1..=7).map(|id| format!("{{\"id\":{id},\"name\":\"Journal {id}, volume {version}\"}}\n")).collect()
 }
 

@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::task::{Context, Poll};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
 use http_body_util::BodyExt;
 use hyper::body::{Body as HttpBody, Bytes, Frame, Incoming};
-use hyper::header::CONTENT_LENGTH;
+use hyper::header::{AUTHORIZATION, CONTENT_LENGTH};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -26,9 +26,13 @@ use s3s::{Body, S3Request, S3Response, S3Result, s3_error};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, oneshot};
 
+use super::site::SOON;
+
 /// The one bucket that there is.
 pub const BUCKET: &str = "feed";
 const ACCESS_KEY: &str = "AKIDEXAMPLE";
+/// The access keys of callers whom faults can be meant for alone; they have the same secret.
+pub const CALLERS: [&str; 4] = ["AKIDPUBLISHER", "AKIDREPLICA0", "AKIDREPLICA1", "AKIDREPLICA2"];
 const SECRET_KEY: &str = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
 
 /// How many names a page of a list has: few, so that lists have several.
@@ -50,6 +54,8 @@ pub enum Fault {
     HalfBody,
     /// Done, and the answer held back until [`S3::release`].
     Held,
+    /// Held back until [`S3::release`], and only then done; never, if the caller is gone by then.
+    Waiting,
 }
 
 /// A running server; it ends when this is dropped.
@@ -72,8 +78,30 @@ struct Shared {
     /// How many have found the name that they create to be free, and have not written yet.
     racers: AtomicUsize,
     second_racer: Notify,
-    held: Notify,
+    /// The requests that are held back.
+    held: Mutex<Vec<String>>,
+    held_changed: Condvar,
     released: Notify,
+}
+
+/// A request that is held back, until this is dropped.
+struct Hold<'a>(&'a Shared, String);
+
+impl<'a> Hold<'a> {
+    fn new(shared: &'a Shared, request: String) -> Hold<'a> {
+        shared.held.lock().unwrap().push(request.clone());
+        shared.held_changed.notify_all();
+        Hold(shared, request)
+    }
+}
+
+impl Drop for Hold<'_> {
+    fn drop(&mut self) {
+        let mut held = self.0.held.lock().unwrap();
+        let at = held.iter().position(|request| *request == self.1).expect("it was held");
+        held.remove(at);
+        self.0.held_changed.notify_all();
+    }
 }
 
 #[derive(Clone)]
@@ -84,10 +112,24 @@ struct Stored {
 
 /// A fault that awaits the requests of a method to names that contain a text.
 struct Planned {
-    method: Method,
+    /// The access key of the only caller that it is meant for.
+    caller: Option<&'static str>,
+    /// `None` for any.
+    method: Option<Method>,
     name: String,
     fault: Fault,
+    /// How many requests pass before.
+    skip: usize,
     times: usize,
+}
+
+impl Planned {
+    fn is_for(&self, method: &Method, target: &str, authorization: &str) -> bool {
+        self.times > 0
+            && self.method.as_ref().is_none_or(|expected| expected == method)
+            && target.contains(&self.name)
+            && self.caller.is_none_or(|caller| authorization.contains(caller))
+    }
 }
 
 impl S3 {
@@ -130,8 +172,19 @@ impl S3 {
 
     /// Does something to the next requests of a method (`GET` for lists too) to names that contain a text.
     pub fn fail(&self, method: &str, name: &str, fault: Fault, times: usize) {
-        let method = method.parse().unwrap();
-        self.shared.faults.lock().unwrap().push(Planned { method, name: name.to_owned(), fault, times });
+        let (method, name) = (Some(method.parse().unwrap()), name.to_owned());
+        self.plan(Planned { caller: None, method, name, fault, skip: 0, times });
+    }
+
+    /// Does something to one request of a caller, which is known by its access key, after some others pass. An empty method is
+    /// any, and so is an empty name.
+    pub fn fail_for(&self, caller: &'static str, method: &str, name: &str, fault: Fault, skip: usize) {
+        let method = (!method.is_empty()).then(|| method.parse().unwrap());
+        self.plan(Planned { caller: Some(caller), method, name: name.to_owned(), fault, skip, times: 1 });
+    }
+
+    fn plan(&self, planned: Planned) {
+        self.shared.faults.lock().unwrap().push(planned);
     }
 
     /// From now on requests are answered as they should be.
@@ -149,13 +202,30 @@ impl S3 {
         self.shared.races.store(true, Ordering::SeqCst);
     }
 
-    /// Waits until an answer is held back.
-    pub fn wait_for_held(&self) {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(self.shared.held.notified());
+    /// Waits until a request is held back, and tells which.
+    pub fn wait_for_held(&self) -> String {
+        self.held_within(SOON).expect("a request is held back")
     }
 
-    /// Lets an answer go that is held back.
+    /// The request that is held back, if one is within the time.
+    pub fn held_within(&self, time: Duration) -> Option<String> {
+        let held = self.shared.held.lock().unwrap();
+        self.shared.held_changed.wait_timeout_while(held, time, |held| held.is_empty()).unwrap().0.first().cloned()
+    }
+
+    /// Waits until no request is held back: who made it is gone.
+    pub fn wait_for_none_held(&self) {
+        self.wait_for_none_held_within(SOON);
+    }
+
+    /// Waits until no request is held back, up to a time.
+    pub fn wait_for_none_held_within(&self, time: Duration) {
+        let held = self.shared.held.lock().unwrap();
+        let held = self.shared.held_changed.wait_timeout_while(held, time, |held| !held.is_empty()).unwrap().0;
+        assert!(held.is_empty(), "{held:?}");
+    }
+
+    /// Lets a request go that is held back.
     pub fn release(&self) {
         self.shared.released.notify_one();
     }
@@ -173,6 +243,11 @@ impl S3 {
     /// The bytes of an object.
     pub fn object(&self, name: &str) -> Option<Vec<u8>> {
         self.shared.objects.lock().unwrap().get(name).map(|stored| stored.bytes.to_vec())
+    }
+
+    /// Dates all objects as if they had been put so much earlier.
+    pub fn age(&self, by: Duration) {
+        self.shared.objects.lock().unwrap().values_mut().for_each(|stored| stored.modified -= by);
     }
 
     /// Puts an object, past all faults; `None` removes it.
@@ -207,7 +282,11 @@ impl Stored {
 
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     let mut builder = S3ServiceBuilder::new(Store(Arc::clone(&shared)));
-    builder.set_auth(SimpleAuth::from_single(ACCESS_KEY, SECRET_KEY));
+    let mut auth = SimpleAuth::from_single(ACCESS_KEY, SECRET_KEY);
+    for caller in CALLERS {
+        auth.register(caller.to_owned(), SECRET_KEY.into());
+    }
+    builder.set_auth(auth);
     let service = builder.build();
     loop {
         let (socket, _) = listener.accept().await.unwrap();
@@ -227,8 +306,10 @@ struct Closed;
 
 async fn answer(service: S3Service, shared: Arc<Shared>, request: Request<Incoming>) -> Result<Response<Body>, Closed> {
     let target = request.uri().path_and_query().unwrap().as_str().trim_start_matches('/').to_owned();
-    let fault = shared.next_fault(request.method(), &target);
-    shared.requests.lock().unwrap().push(format!("{} {target}", request.method()));
+    let authorization = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let fault = shared.next_fault(request.method(), &target, authorization.unwrap_or_default());
+    let told = format!("{} {target}", request.method());
+    shared.requests.lock().unwrap().push(told.clone());
     let refused = |status: u16, code: &str| {
         let body = format!("<Error><Code>{code}</Code><Message>as the test asked</Message></Error>");
         let mut response = Response::new(Body::from(body));
@@ -247,7 +328,18 @@ async fn answer(service: S3Service, shared: Arc<Shared>, request: Request<Incomi
         }
         _ => {}
     }
-    let response = service.call(request.map(Body::from)).await.map_err(|_| Closed)?;
+    let request = match fault {
+        Some(Fault::Waiting) => {
+            // Only who has sent all of it is noticed when gone.
+            let (parts, body) = request.into_parts();
+            let bytes = body.collect().await.map_err(|_| Closed)?.to_bytes();
+            let _hold = Hold::new(&shared, told.clone());
+            shared.released.notified().await;
+            Request::from_parts(parts, Body::from(bytes))
+        }
+        _ => request.map(Body::from),
+    };
+    let response = service.call(request).await.map_err(|_| Closed)?;
     match fault {
         Some(Fault::LostAnswer) => Err(Closed),
         Some(Fault::HalfBody) => {
@@ -258,7 +350,7 @@ async fn answer(service: S3Service, shared: Arc<Shared>, request: Request<Incomi
             Ok(Response::from_parts(parts, Body::http_body(half)))
         }
         Some(Fault::Held) => {
-            shared.held.notify_one();
+            let _hold = Hold::new(&shared, told);
             shared.released.notified().await;
             Ok(response)
         }
@@ -267,11 +359,13 @@ async fn answer(service: S3Service, shared: Arc<Shared>, request: Request<Incomi
 }
 
 impl Shared {
-    fn next_fault(&self, method: &Method, target: &str) -> Option<Fault> {
+    fn next_fault(&self, method: &Method, target: &str, authorization: &str) -> Option<Fault> {
         let mut faults = self.faults.lock().unwrap();
-        let planned = faults
-            .iter_mut()
-            .find(|planned| planned.times > 0 && planned.method == method && target.contains(&planned.name))?;
+        let planned = faults.iter_mut().find(|planned| planned.is_for(method, target, authorization))?;
+        if let Some(left) = planned.skip.checked_sub(1) {
+            planned.skip = left;
+            return None;
+        }
         planned.times -= 1;
         Some(planned.fault)
     }

@@ -37,6 +37,11 @@ pub fn audit(log: &LogReader, path: &Path) -> Result<Audit, Trouble> {
     let manifest = |slot| log.manifest(slot)?.ok_or_else(|| missing(layout::state(slot)));
     let first = StateAt::of_manifest(manifest(oldest)?);
     let id = first.place.id;
+    // The entry that the oldest state is of: replicas that stand there look for it.
+    let name = layout::log(oldest);
+    if log.entry(oldest)?.ok_or_else(|| missing(name.clone()))?.hash != first.place.hash {
+        return Err(Trouble::object(name, "it is not the entry that the oldest state is of"));
+    }
     let mut loaded = load.load(first)?;
     let mut entries = 0;
     let newest = states.last().copied().unwrap_or(oldest);

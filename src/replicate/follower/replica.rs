@@ -38,6 +38,8 @@ pub struct Replica {
     /// Whether the entries after the mark are known to lead to the newest state.
     is_on_way: bool,
     alive: Option<Alive>,
+    /// Why the sign of life could not be read the last time.
+    alive_trouble: Option<String>,
     listen_at: Duration,
     mend_at: Duration,
 }
@@ -76,6 +78,7 @@ impl Replica {
             standing,
             is_on_way: false,
             alive: None,
+            alive_trouble: None,
             listen_at: Duration::ZERO,
             mend_at: Duration::ZERO,
         };
@@ -315,6 +318,7 @@ impl Replica {
         self.listen_at = since_boot() + LISTEN_EVERY;
         match self.log.alive() {
             Ok(alive) => {
+                self.alive_trouble = None;
                 let alive = alive.filter(|alive| alive.id == self.mark.id);
                 // A bucket that is gone has no next entry either: that is no end of the log.
                 self.is_on_way &= alive.is_some();
@@ -323,7 +327,14 @@ impl Replica {
                     self.alive = alive;
                 }
             }
-            Err(trouble) => tracing::debug!(%trouble, "the publisher's sign of life cannot be read"),
+            Err(trouble) => {
+                let told = trouble.to_string();
+                // Once: it is overwritten soon.
+                if self.alive_trouble.as_ref() != Some(&told) {
+                    tracing::warn!(%trouble, "the publisher's sign of life cannot be read");
+                }
+                self.alive_trouble = Some(told);
+            }
         }
     }
 }

@@ -63,10 +63,10 @@ pub enum PublishError {
     },
     /// The database does not hold the end of the log.
     #[error(
-        "{} does not hold what {url} ends with: slot {slot} there, of {published_at}, is the commit of seq {published_seq}, \
-         and the last commit here is that of seq {own_seq}, of {own_time}, in a history without it. Publish the database that \
-         holds it; or, to give up what only the log has, add --start-over once",
-        path.display()
+        "{} does not hold what {url} ends with: slot {slot} there, put by {}{} at {published_at}, is the commit of seq \
+         {published_seq}, and the last commit here is that of seq {own_seq}, of {own_time}, in a history without it. Publish the \
+         database that holds it; or, to give up what only the log has, add --start-over once",
+        path.display(), Printable(who), if *is_own { " from this very file" } else { "" }
     )]
     Diverged {
         /// The database.
@@ -75,6 +75,10 @@ pub enum PublishError {
         url: String,
         /// The last slot there.
         slot: u64,
+        /// Who put it.
+        who: String,
+        /// Whether it was put from this file, which has gone back since. Else another publisher did.
+        is_own: bool,
         /// When it was published.
         published_at: String,
         /// The last seq there.
@@ -112,13 +116,18 @@ pub enum PublishError {
 }
 
 impl PublishError {
-    /// Whether another publisher took over.
+    /// Whether another publisher has put what comes next.
     pub fn is_fenced(&self) -> bool {
-        matches!(self, PublishError::Fenced { .. } | PublishError::Store(StoreError::Fenced { .. }))
+        matches!(
+            self,
+            PublishError::Fenced { .. }
+                | PublishError::Diverged { is_own: false, .. }
+                | PublishError::Store(StoreError::Fenced { .. })
+        )
     }
 
-    /// The exit code of a command that ends so: 4 when another publisher took over, 3 when the bucket cannot be reached for now
-    /// (what is committed stays so, and replicas do not know it yet), else 1.
+    /// The exit code of a command that ends so: 4 when another publisher has put what comes next, 3 when the bucket cannot be
+    /// reached for now (what is committed stays so, and replicas do not know it yet), else 1.
     pub fn exit_code(&self) -> u8 {
         match self {
             fenced if fenced.is_fenced() => 4,

@@ -92,13 +92,15 @@ impl Publisher {
         }
     }
 
-    /// The error of a database that does not hold the log's end, though nobody else published.
-    pub(super) fn diverged(&self, view: &OriginView, end: &Header) -> Result<PublishError, PublishError> {
+    /// The error of a database that does not hold the log's end.
+    pub(super) fn diverged(&self, view: &OriginView, end: &Header, is_own: bool) -> Result<PublishError, PublishError> {
         let own = view.head()?;
         Ok(PublishError::Diverged {
             path: self.path.clone(),
             url: self.bucket.url().to_string(),
             slot: end.slot,
+            who: shown_who(&end.who).to_owned(),
+            is_own,
             published_at: end.at.to_string(),
             published_seq: end.seq,
             own_seq: own.seq,

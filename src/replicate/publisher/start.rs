@@ -94,6 +94,7 @@ impl Publisher {
         }
         drop(view);
         self.mark()?;
+        self.leap_over_what_is_given_up()?;
         let place = self.end.map_or_else(|| "from the start".to_owned(), |end| format!("after slot {}", end.slot));
         tracing::info!("publishing {} to {}, {place}", self.path.display(), self.bucket.url());
         if !self.bucket.is_sealed() {
@@ -117,6 +118,16 @@ impl Publisher {
             }
         } else {
             self.put_state_entry()?;
+        }
+        Ok(())
+    }
+
+    /// Where a database starts over, tokens for what only the log had must not come true, and replicas never go back.
+    fn leap_over_what_is_given_up(&mut self) -> Result<(), PublishError> {
+        let Some(end) = self.end.filter(|_| self.settings.start_over) else { return Ok(()) };
+        if !self.follower.origin()?.holds(end.head.seq, end.head.lineage)? {
+            Writer::open(&self.path, self.settings.wait)?.leap_over(end.head.seq, "published by starting over")?;
+            self.follower.refresh()?;
         }
         Ok(())
     }
@@ -155,11 +166,18 @@ impl Publisher {
         if is_restored && !is_fenced {
             return Ok(());
         }
+        // From here: by the name of this very file, which the entry carries, or by the note.
+        let is_noted = note.as_ref().is_some_and(|note| (note.slot, note.hash) == (found.header.slot, found.hash));
+        let is_own = found.header.who == self.who || is_noted;
         // Somebody put entries after the last one that was put from here.
-        if note.is_some_and(|note| is_fenced || (note.slot, note.hash) != (found.header.slot, found.hash)) {
+        if is_fenced || (note.is_some() && !is_own) {
             return Err(self.fenced_by(&found.header));
         }
-        Err(self.diverged(view, &found.header)?)
+        if !is_own {
+            // A copy from which nothing was put: another one goes on, or this is an old one.
+            drop(self.fenced_by(&found.header));
+        }
+        Err(self.diverged(view, &found.header, is_own)?)
     }
 }
 

@@ -8,9 +8,10 @@ use super::end::{list_states, read_end};
 use super::error::PublishError;
 use super::patience::Patience;
 use super::shown_who;
-use crate::bucket::Bucket;
+use crate::bucket::{Bucket, BucketError};
 use crate::model::time::now;
 use crate::model::{DatabaseId, Head, Timestamp};
+use crate::replicate::frame::Malformed;
 use crate::replicate::layout;
 use crate::replicate::report::{Alive, ReplicaReport};
 use crate::store::replication::{Pending, PublishedNote};
@@ -34,6 +35,8 @@ pub struct Status {
     pub fenced: Option<String>,
     /// The replicas' reports, by name.
     pub replicas: Vec<(String, ReplicaReport)>,
+    /// Signs of life and reports that cannot be used, and why; nothing rests on them.
+    pub unusable: Vec<String>,
 }
 
 /// The end of the log.
@@ -84,7 +87,8 @@ impl Status {
         let found = read_end(bucket, patience)?;
         let states = list_states(bucket, patience)?;
         let states = states.iter().rev().take(STATES).map(|(slot, object)| (*slot, object.modified)).collect();
-        let alive = bucket.get(layout::ALIVE)?.and_then(|object| Alive::decode(&object.bytes).ok());
+        let mut unusable = Vec::new();
+        let alive = told(bucket, layout::ALIVE, Alive::decode, &mut unusable)?;
         let end = found.as_ref().map(|found| EndStatus {
             id: found.header.id,
             slot: found.header.slot,
@@ -95,7 +99,7 @@ impl Status {
         });
         let mut replicas = Vec::new();
         for listed in bucket.list(layout::REPLICAS, None)? {
-            let report = bucket.get(&listed.name)?.and_then(|object| ReplicaReport::decode(&object.bytes).ok());
+            let report = told(bucket, &listed.name, ReplicaReport::decode, &mut unusable)?;
             let name = listed.name.rsplit_once('/').map_or("", |(_, name)| name).to_owned();
             replicas.extend(report.map(|report| (name, report)));
         }
@@ -106,7 +110,7 @@ impl Status {
         };
         let note = PublishedNote::read(database)?.filter(|note| note.url == bucket.url().to_string());
         let fenced = note.and_then(|note| note.fenced);
-        Ok(Status { end, states, alive_at: alive.map(|alive| alive.at), waiting, fenced, replicas })
+        Ok(Status { end, states, alive_at: alive.map(|alive| alive.at), waiting, fenced, replicas, unusable })
     }
 
     /// The seconds since everything was published, 0 if nothing waits; `None` where that cannot be told.
@@ -119,6 +123,28 @@ impl Status {
             Waiting::State | Waiting::Elsewhere => None,
         }
     }
+}
+
+/// Reads what somebody tells about himself; what cannot be used is noted.
+fn told<T>(
+    bucket: &Bucket,
+    name: &str,
+    decode: impl Fn(&[u8]) -> Result<T, Malformed>,
+    unusable: &mut Vec<String>,
+) -> Result<Option<T>, PublishError> {
+    let found = match bucket.get(name) {
+        Ok(found) => found.map(|object| decode(&object.bytes).map_err(|error| error.to_string())),
+        Err(BucketError::Damaged { detail, .. }) => Some(Err(detail)),
+        Err(error) => return Err(error.into()),
+    };
+    Ok(match found {
+        Some(Ok(told)) => Some(told),
+        Some(Err(detail)) => {
+            unusable.push(format!("object `{name}` cannot be used: {detail}"));
+            None
+        }
+        None => None,
+    })
 }
 
 /// What a database has after the end of the log: the database of that, and its last commit.

@@ -69,7 +69,7 @@ impl Publisher {
             let Some((header, _)) = last else {
                 return Err(self.missing(end.slot));
             };
-            return Err(self.diverged(view, &header)?);
+            return Err(self.diverged(view, &header, true)?);
         }
         let read = read_waiting(view, end.head);
         if let Some(damage) = read.as_ref().err().and_then(StoreError::outbox_damage) {

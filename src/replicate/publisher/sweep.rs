@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::end::{End, list_states, read_manifest};
 use super::error::PublishError;
 use super::patience::Patience;
-use crate::bucket::{Bucket, Listed};
+use crate::bucket::{Bucket, Listed, PROBES};
 use crate::model::Timestamp;
 use crate::replicate::layout;
 
@@ -14,8 +14,8 @@ const YOUNG_S: i64 = 86_400;
 /// The newest states, which are never deleted.
 const KEPT_STATES: usize = 2;
 
-/// Deletes what stands before the newest state that is older than the time to keep, and parts of states that were never
-/// finished. Names go from old to new, and what names others goes first, so that whoever dies here leaves nothing that
+/// Deletes what stands before the newest state that is older than the time to keep, parts of states that were never finished,
+/// and what starts that were killed left of trying the store. Names go from old to new, and what names others goes first, so that whoever dies here leaves nothing that
 /// names what is gone. `end` is an end of the log that was put from here.
 ///
 /// Ages are told by the store's clock alone.
@@ -43,6 +43,8 @@ pub(super) fn sweep(bucket: &Bucket, patience: &mut Patience, end: End, keep: Du
     let log = patience.ask(|| bucket.list(layout::LOG, None))?;
     let before = |object: &&Listed| layout::log_slot(&object.name).is_some_and(|slot| slot < first_kept);
     doomed.extend(log.iter().filter(before).filter(|object| is_old(object)).map(|object| object.name.clone()));
+    let probes = patience.ask(|| bucket.list(PROBES, None))?;
+    doomed.extend(probes.into_iter().filter(is_old).map(|object| object.name));
     for name in &doomed {
         patience.ask(|| bucket.delete(name))?;
     }

@@ -51,6 +51,21 @@ impl Writer {
         Ok(id)
     }
 
+    /// Makes a commit that changes nothing and takes 2^32 seqs beyond `seq`, so that every token given for a seq that is given up
+    /// stands behind it. What waited to be published is given up as well: a state must go out. `what` is for the history.
+    ///
+    /// # Errors
+    /// When the database cannot be read or written.
+    pub fn leap_over(&self, seq: u64, what: &str) -> Result<DatabaseId, StoreError> {
+        let pen = Pen::new(self.begin_raw()?);
+        pen.open(tables::META)?.remove(tables::META_PUBLISH)?;
+        pen.drop_table(tables::OUTBOX)?;
+        leap(&pen, seq, Timestamp::EPOCH, what)?;
+        self.check_in_place()?;
+        pen.commit()?;
+        self.mark_published()
+    }
+
     /// The publisher's note beside the database.
     pub(in crate::store) fn published_note(&self) -> Result<Option<PublishedNote>, StoreError> {
         PublishedNote::read(&self.path())

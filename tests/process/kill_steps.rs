@@ -1,0 +1,142 @@
+//! The steps at which somebody is killed between a write and the answers of replicas.
+
+use medfeed::replicate::layout;
+
+use super::s3::Fault;
+
+/// The steps that are met in every long run, in a folder and over the network.
+pub const STEPS: [&[&str]; 2] = [
+    &[
+        "publisher after a manifest",
+        "publisher after a part",
+        "publisher after an entry",
+        "publisher at a random moment",
+        "publisher of a restored state after a manifest",
+        "publisher of a restored state after a part",
+        "publisher of a restored state after an entry",
+        "publisher starting",
+        "publisher sweeping",
+        "replica applying: new position",
+        "replica applying: old position",
+        "replica at a random moment",
+        "replica loading in the place of another",
+        "replica loading the first time",
+        "replica starting",
+        "writer after its commit",
+        "writer before its commit",
+    ],
+    &[
+        "publisher after a manifest",
+        "publisher after a part",
+        "publisher after a sign of life",
+        "publisher after an entry",
+        "publisher after reading",
+        "publisher before a manifest",
+        "publisher before a part",
+        "publisher before a sign of life",
+        "publisher before an entry",
+        "publisher before reading",
+        "publisher of a restored state after a manifest",
+        "publisher of a restored state after a part",
+        "publisher of a restored state after an entry",
+        "publisher of a restored state before a manifest",
+        "publisher of a restored state before a part",
+        "publisher of a restored state before an entry",
+        "publisher starting",
+        "publisher sweeping",
+        "replica applying: new position",
+        "replica applying: old position",
+        "replica at a random moment",
+        "replica loading in the place of another",
+        "replica loading the first time",
+        "replica polling",
+        "replica starting",
+        "writer after its commit",
+        "writer before its commit",
+    ],
+];
+
+/// The moment of a publisher's death: a request that it makes, in a folder what is seen of it.
+#[derive(Clone, Copy)]
+pub struct Moment {
+    /// Empty for any.
+    pub method: &'static str,
+    /// What the name holds.
+    pub name: &'static str,
+    pub fault: Fault,
+    /// Whether what is published is a restored state.
+    pub restores: bool,
+}
+
+impl Moment {
+    /// All moments; what is deleted is chosen later. In a folder it is seen when something is done, not when it is about to be.
+    pub fn all(is_folder: bool) -> Vec<Moment> {
+        let objects = ["/log/", "/parts/", "/states/"];
+        let mut moments = Vec::new();
+        for fault in if is_folder { &[Fault::Held][..] } else { &[Fault::Held, Fault::Waiting] } {
+            let mut add = |method, name, restores| moments.push(Moment { method, name, fault: *fault, restores });
+            objects.iter().for_each(|name| add("PUT", name, false));
+            objects.iter().for_each(|name| add("PUT", name, true));
+            [("PUT", "/alive"), ("DELETE", "/states/"), ("GET", ""), ("", "")]
+                .into_iter()
+                .for_each(|(method, name)| add(method, name, false));
+        }
+        moments
+    }
+
+    /// The folder of the bucket that is looked into.
+    pub fn folder(&self) -> Option<&'static str> {
+        [layout::LOG, layout::STATES, layout::PARTS].into_iter().find(|folder| self.name == format!("/{folder}/"))
+    }
+}
+
+/// The ways in which a replica dies.
+#[derive(Clone, Copy)]
+pub enum Death {
+    Anytime,
+    Polling,
+    Applying,
+    LoadingAnew,
+    Loading,
+    Starting,
+}
+
+pub const DEATHS: [Death; 8] = [
+    Death::Anytime,
+    Death::Polling,
+    Death::Applying,
+    Death::Applying,
+    Death::LoadingAnew,
+    Death::Loading,
+    Death::Loading,
+    Death::Starting,
+];
+
+/// What the store fails at meanwhile: method, what the name holds, and how.
+pub const FAULTS: [(&str, &str, Fault); 9] = [
+    ("PUT", "/log/", Fault::LostAnswer),
+    ("PUT", "/log/", Fault::Code(409, "ConditionalRequestConflict")),
+    ("PUT", "/parts/", Fault::LostAnswer),
+    ("PUT", "/states/", Fault::LostAnswer),
+    ("PUT", "", Fault::Status(503)),
+    ("PUT", "", Fault::Code(409, "OperationAborted")),
+    ("GET", "", Fault::HalfBody),
+    ("GET", "", Fault::LostAnswer),
+    ("DELETE", "", Fault::LostAnswer),
+];
+
+/// What a publisher was at.
+pub fn step(method: &str, target: &str, fault: Fault, restores: bool) -> String {
+    let when = if fault == Fault::Waiting { "before" } else { "after" };
+    let what = match (method, target) {
+        (_, target) if target.contains("/probe") => return "publisher starting".to_owned(),
+        ("DELETE", _) => return "publisher sweeping".to_owned(),
+        ("PUT", target) if target.contains("/log/") => "an entry",
+        ("PUT", target) if target.contains("/parts/") => "a part",
+        ("PUT", target) if target.contains("/states/") => "a manifest",
+        ("PUT", target) if target.contains("/alive") => "a sign of life",
+        ("PUT", target) => panic!("{target}"),
+        _ => "reading",
+    };
+    format!("publisher {}{when} {what}", if restores { "of a restored state " } else { "" })
+}

@@ -1,0 +1,245 @@
+//! Several publishers of one database: one goes on, whoever is first, and the others end. `MEDFEED_CASES` sets the number of
+//! rounds, `MEDFEED_SEED` the first random number.
+
+use std::fs;
+use std::process::Stdio;
+use std::time::Duration;
+
+use medfeed::model::Head;
+use medfeed::replicate::layout;
+use medfeed::store::Follower;
+use medfeed::store::replication::PublishedNote;
+
+use super::published::{Place, note};
+use super::publishing::{commit, copy_of, curated};
+use super::s3::{CALLERS, Fault, S3};
+use super::site::{Process, Random, SOON, Site, conferences_of_version, wait_until};
+
+/// The rounds and the seed of a test.
+fn rounds(usual: u64) -> (u64, u64) {
+    let variable = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
+    let (rounds, seed) = (variable("MEDFEED_CASES").unwrap_or(usual), variable("MEDFEED_SEED").unwrap_or(1));
+    println!("MEDFEED_SEED={seed} MEDFEED_CASES={rounds}");
+    (rounds, seed)
+}
+
+/// What every entry of a log was when it was first seen: nothing of it changes, and all of it is one line.
+#[derive(Default)]
+struct Line(Vec<([u8; 32], Head)>);
+
+impl Line {
+    fn read(&mut self, place: &Place) {
+        for slot in place.slots(layout::LOG).into_iter().skip(self.0.len()) {
+            let entry = place.entry(slot);
+            assert_eq!(entry.header.slot, slot);
+            assert_eq!(usize::try_from(slot).unwrap(), self.0.len() + 1, "no slot is left out");
+            assert_eq!(entry.header.parent, self.0.last().map_or([0; 32], |(hash, _)| *hash), "slot {slot} follows");
+            self.0.push((entry.hash, entry.header.head()));
+        }
+    }
+
+    /// Fails unless a database is of the line, to its end.
+    fn check(&mut self, place: &Place, site: &Site) {
+        self.read(place);
+        let view = Follower::open(&site.db()).unwrap().origin().unwrap();
+        for (at, (hash, head)) in self.0.iter().enumerate() {
+            let slot = u64::try_from(at).unwrap() + 1;
+            assert_eq!(place.entry(slot).hash, *hash, "slot {slot} was changed");
+            assert!(view.holds(head.seq, head.lineage).unwrap(), "slot {slot} is lost");
+        }
+        assert_eq!(self.0.last().map(|(_, head)| *head), Some(view.head().unwrap().head()));
+        place.check(site);
+    }
+}
+
+fn spawn_commit(site: &Site, version: u64) -> Process {
+    let file = site.write("conferences.jsonl", conferences_of_version(30, version));
+    let mut command = site.command(["import".as_ref(), file.as_os_str()]);
+    Process::spawn(command.stdout(Stdio::null()).stderr(Stdio::null()))
+}
+
+fn head_of(site: &Site) -> Head {
+    Follower::open(&site.db()).unwrap().newest().commit().head()
+}
+
+#[test]
+fn of_two_copies_that_publish_one_goes_on() {
+    let (rounds, seed) = rounds(4);
+    let s3 = S3::start();
+    let folder = Site::new();
+    for place in [Place::folder(&folder), Place::s3(&s3)] {
+        let mut site = curated();
+        place.once(&site);
+        let (mut line, mut random, mut late) = (Line::default(), Random::new(seed), 0);
+        for round in 1..=rounds {
+            let told = || format!("{}, seed {seed}, round {round}", place.kind);
+            let copies = [copy_of(&site), copy_of(&site)];
+            let states = if random.below(2) == 0 { "--state-every 0s" } else { "" };
+            let options = format!("--every 0s --heartbeat 20ms {states}");
+            // One starts later than the other; the commits come about when it is there.
+            let [mut first, mut second] = copies.each_ref().map(|copy| {
+                let publisher = place.spawn(copy, &options);
+                std::thread::sleep(random.part_of(Duration::from_millis(150)));
+                publisher
+            });
+            let commits: Vec<Process> = copies
+                .iter()
+                .zip([2 * round, 2 * round + 1])
+                .map(|(copy, version)| {
+                    std::thread::sleep(random.part_of(Duration::from_millis(50)));
+                    spawn_commit(copy, version)
+                })
+                .collect();
+            let codes = commits.into_iter().map(|mut commit| commit.ended_within(SOON).expect("it ends").code());
+            let codes: Vec<Option<i32>> = codes.collect();
+            let (lost, ended) = wait_until("one of them ends", 3 * SOON, || {
+                let ended = [&mut first, &mut second].map(|publisher| publisher.ended_within(Duration::ZERO));
+                ended.iter().position(Option::is_some).map(|lost| (lost, ended))
+            });
+            assert_eq!(ended[lost].and_then(|status| status.code()), Some(4), "{}", told());
+            let (loser, winner) = (&copies[lost], &copies[1 - lost]);
+            let by = note(loser).fenced.unwrap_or_else(|| panic!("{}: it is fenced", told()));
+            assert!(by.contains(" published slot "), "{}: {by}", told());
+            // Who was fenced before its commit was refused it; the other's was done.
+            assert_eq!(codes[1 - lost], Some(0), "{}", told());
+            late += u64::from(codes[lost] == Some(4));
+            let head = head_of(winner);
+            wait_until("the other goes on", 3 * SOON, || (note(winner).seq == head.seq).then_some(()));
+            let survivor = [&mut first, &mut second].into_iter().nth(1 - lost).unwrap();
+            assert_eq!(survivor.ended_within(Duration::ZERO), None, "{}: it goes on", told());
+            survivor.kill();
+            line.read(&place);
+            // The loser's own commit is nowhere but in its file.
+            assert_eq!(place.run(loser, "--once").code, Some(4), "{}", told());
+            let [one, other] = copies;
+            site = if lost == 0 { other } else { one };
+            // Nothing is noted beside the copies of the next round.
+            if round % 20 == 0 || round == rounds {
+                line.check(&place, &site);
+            }
+        }
+        println!("{}: {rounds} rounds, {} slots, {late} commits refused", place.kind, line.0.len());
+    }
+}
+
+#[test]
+fn of_eight_starts_at_once_one_publishes() {
+    let (rounds, seed) = rounds(2);
+    let s3 = S3::start();
+    let folder = Site::new();
+    for place in [Place::folder(&folder), Place::s3(&s3)] {
+        let site = curated();
+        place.once(&site);
+        let (mut line, mut random) = (Line::default(), Random::new(seed));
+        for round in 1..=rounds {
+            let told = || format!("{}, seed {seed}, round {round}", place.kind);
+            let copies: Vec<Site> = (0..8).map(|_| copy_of(&site)).collect();
+            std::iter::zip(8 * round.., &copies).for_each(|(version, copy)| commit(copy, version));
+            // All at once, or some when others have put their entry: the end is the same.
+            let spread = Duration::from_millis([0, 10, 100][random.below(3)]);
+            let publishers: Vec<Process> = copies
+                .iter()
+                .map(|copy| {
+                    std::thread::sleep(random.part_of(spread));
+                    place.spawn(copy, "--once")
+                })
+                .collect();
+            let codes: Vec<Option<i32>> = publishers
+                .into_iter()
+                .map(|mut publisher| publisher.ended_within(3 * SOON).expect("it ends").code())
+                .collect();
+            let won: Vec<&Site> =
+                std::iter::zip(&copies, &codes).filter(|(_, code)| **code == Some(0)).map(|(copy, _)| copy).collect();
+            let fenced = codes.iter().filter(|code| **code == Some(4)).count();
+            assert_eq!((won.len(), fenced), (1, 7), "{}: {codes:?}", told());
+            line.read(&place);
+            assert_eq!(line.0.len(), usize::try_from(round).unwrap() + 1, "{}", told());
+            for (copy, code) in std::iter::zip(&copies, &codes) {
+                assert_eq!(note(copy).fenced.is_some(), *code == Some(4), "{}", told());
+            }
+            if round % 20 == 0 || round == rounds {
+                line.check(&place, won[0]);
+            }
+            fs::copy(won[0].db(), site.db()).unwrap();
+        }
+    }
+}
+
+/// Deletes what sweeping would have deleted by now: all that is before the newest states.
+fn sweep(place: &Place) {
+    let states = place.slots(layout::STATES);
+    let kept = states[states.len() - 2];
+    for slot in states.into_iter().filter(|slot| *slot < kept) {
+        place.bucket.delete(&layout::state(slot)).unwrap();
+    }
+    for slot in place.slots(layout::LOG).into_iter().filter(|slot| *slot < kept) {
+        place.bucket.delete(&layout::log(slot)).unwrap();
+    }
+}
+
+#[test]
+fn a_swept_place_is_nobodys() {
+    let (rounds, seed) = rounds(2);
+    let s3 = S3::start();
+    let folder = Site::new();
+    for place in [Place::folder(&folder), Place::s3(&s3)] {
+        let (site, mut random) = (curated(), Random::new(seed));
+        place.once(&site);
+        let mut strays = 0;
+        for round in 1..=rounds {
+            let told = || format!("{}, seed {seed}, round {round}", place.kind);
+            let version = 10 * round;
+            let other = copy_of(&site);
+            let mut command = place.command(&other, "--every 0s --heartbeat 1h --log warn");
+            command.env("AWS_ACCESS_KEY_ID", CALLERS[0]).stdout(Stdio::null()).stderr(Stdio::null());
+            let mut stalled = Process::spawn(&mut command);
+            wait_until("a publisher", SOON, || PublishedNote::read(&other.db()).unwrap());
+            // It stands still while it idles, at some moment of putting an entry, or with its put on the way.
+            let is_on_way = place.kind == "s3" && random.below(2) == 0;
+            if is_on_way {
+                s3.fail_for(CALLERS[0], "PUT", "/log/", Fault::Waiting, 0);
+                commit(&other, version);
+                s3.wait_for_held();
+            } else if random.below(2) == 0 {
+                commit(&other, version);
+                std::thread::sleep(random.part_of(Duration::from_millis(200)));
+            }
+            stalled.signal("STOP");
+            // Another copy goes on, after what was put.
+            commit(&site, version + 1);
+            if place.run(&site, "--once --state-every 0s").code == Some(4) {
+                fs::copy(other.db(), site.db()).unwrap();
+                fs::remove_file(site.path("feed.redb.published")).unwrap();
+            }
+            for more in 2..=3 {
+                commit(&site, version + more);
+                assert_eq!(place.once_with(&site, "--state-every 0s"), 1, "{}", told());
+            }
+            let end = *place.slots(layout::LOG).last().unwrap();
+            sweep(&place);
+            if !is_on_way {
+                commit(&other, version + 5);
+            }
+            stalled.signal("CONT");
+            if is_on_way {
+                s3.release();
+            }
+            let ended = stalled.ended_within(SOON).and_then(|status| status.code());
+            assert_eq!(ended, Some(4), "{}", told());
+            let by = note(&other).fenced.expect("it is fenced");
+            assert!(by.contains(" published slot "), "{}: {by}", told());
+            let slots = place.slots(layout::LOG);
+            let is_stray = !slots.iter().copied().eq(end - 1..=end);
+            strays += u64::from(is_stray);
+            assert_eq!(slots.len(), 2 + usize::from(is_stray), "{}: {slots:?}", told());
+            // What it put is read by nobody who starts.
+            assert_eq!(place.check(&site).slot, end, "{}", told());
+            assert_eq!(place.run(&other, "--once").code, Some(4), "{}", told());
+            commit(&site, version + 6);
+            assert_eq!(place.once(&site), 1, "{}", told());
+        }
+        place.check(&site);
+        println!("{}: {rounds} rounds, {strays} entries in swept places", place.kind);
+        assert!(strays > 0, "{}, seed {seed}: nobody came to a swept place", place.kind);
+    }
+}

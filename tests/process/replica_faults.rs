@@ -1,0 +1,293 @@
+//! Objects that are damaged or swapped, and stores that fail: whoever reads takes nothing wrong, and names the object. `MEDFEED_CASES`
+//! sets how many bytes of each object are flipped, `MEDFEED_SEED` the first random number.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use medfeed::model::{DatabaseId, Head, RowDigest};
+use medfeed::replicate::follower::audit::audit;
+use medfeed::replicate::follower::{Limits, Load, Replica, Standing};
+use medfeed::replicate::layout;
+
+use super::published::{Place, rows_of};
+use super::s3::{Fault, S3};
+use super::site::{Random, SOON, Site, conferences_of_version, wait_until};
+
+/// A commit of few rows, since they are read over and over.
+fn commit(site: &Site, version: u64) {
+    site.import("conferences.jsonl", conferences_of_version(4, version));
+}
+
+type Rows = (DatabaseId, Head, RowDigest);
+
+/// A log of four entries, two states, a sign of life and a report, with the rows after each entry from the second on.
+struct Published {
+    s3: S3,
+    site: Site,
+    place: Place,
+    /// What stands before the names of its objects in the store.
+    prefix: &'static str,
+    rows: BTreeMap<u64, Rows>,
+}
+
+impl Published {
+    fn new(is_sealed: bool) -> Published {
+        let (s3, site) = (S3::start(), Site::new());
+        commit(&site, 1);
+        site.open_key();
+        let place = if is_sealed { Place::sealed(&site, &s3) } else { Place::s3(&s3) };
+        let prefix = if is_sealed { "sealed/" } else { "some/prefix/" };
+        place.once(&site);
+        let mut rows = BTreeMap::new();
+        for slot in 2..=4 {
+            commit(&site, slot);
+            // A state stands beside the third entry.
+            place.once_with(&site, if slot == 3 { "--state-every 0s" } else { "" });
+            rows.insert(slot, rows_of(&site.db()));
+            if slot == 2 {
+                fs::create_dir(site.path("replica")).unwrap();
+                drop(follow(&place, &site.path("replica/feed.redb")));
+            }
+        }
+        assert_eq!((place.slots(layout::LOG), place.slots(layout::STATES)), (vec![1, 2, 3, 4], vec![1, 3]));
+        // A sign of life, and a report.
+        let mut publisher = place.start(&site, "--heartbeat 20ms");
+        wait_until("a sign of life", SOON, || place.bucket.get(layout::ALIVE).unwrap());
+        publisher.kill();
+        let reporting = Site::new();
+        let server = reporting.start(place.serve_command(&reporting, "--poll 20ms --report"));
+        let reports = || place.bucket.list(layout::REPLICAS, None).unwrap();
+        wait_until("a report", SOON, || (!reports().is_empty()).then_some(()));
+        server.stop();
+        Published { s3, site, place, prefix, rows }
+    }
+
+    /// The names of the objects in a folder, or beginning with a text.
+    fn names(&self, kind: &str) -> Vec<String> {
+        let names = self.s3.names().into_iter();
+        names
+            .filter_map(|name| Some(name.strip_prefix(self.prefix)?.to_owned()).filter(|name| name.starts_with(kind)))
+            .collect()
+    }
+
+    fn object(&self, name: &str) -> Vec<u8> {
+        self.s3.object(&format!("{}{name}", self.prefix)).expect("an object")
+    }
+
+    fn set(&self, name: &str, bytes: &[u8]) {
+        self.s3.set_object(&format!("{}{name}", self.prefix), Some(bytes.to_vec()));
+    }
+
+    fn last_rows(&self) -> Rows {
+        self.rows[&4]
+    }
+
+    /// Nobody who reads the log takes anything that was not published. Returns what was said.
+    fn read(&self) -> [Option<String>; 3] {
+        let folder = tempfile::tempdir().unwrap();
+        let audited = audit(&self.place.log(), &folder.path().join("audited.redb"));
+        if let Ok(audited) = &audited {
+            assert_eq!((audited.slot, audited.seq), (4, self.last_rows().1.seq));
+        }
+        // One that loads.
+        let file = folder.path().join("loaded.redb");
+        let load = Load { log: &self.place.log(), path: &file, id: None, until: None, go_on: &|| true };
+        let loaded = load.newest().and_then(|loaded| Ok(drop(loaded.draft.take_name(None)?)));
+        assert_eq!(file.exists(), loaded.is_ok());
+        if loaded.is_ok() {
+            assert_eq!(rows_of(&file), self.last_rows());
+        }
+        // One that follows from the second entry.
+        let file = folder.path().join("following.redb");
+        fs::copy(self.site.path("replica/feed.redb"), &file).unwrap();
+        let (slot, trouble) = follow(&self.place, &file);
+        assert_eq!(rows_of(&file), self.rows[&slot], "slot {slot}");
+        assert!(slot == 4 || trouble.is_some(), "slot {slot}");
+        [audited.err().map(|trouble| trouble.to_string()), loaded.err().map(|trouble| trouble.to_string()), trouble]
+    }
+}
+
+/// Follows the log in a file as far as it goes; returns the slot, and what is in the way.
+pub fn follow(place: &Place, file: &Path) -> (u64, Option<String>) {
+    let standing = Arc::new(Standing::new(Limits { staleness: SOON, silence: None }));
+    let mut replica = Replica::start(place.log(), file, Arc::clone(&standing), &|| true).unwrap();
+    replica.look(&|| true);
+    let progress = standing.progress();
+    (progress.slot, progress.trouble)
+}
+
+/// What an object may come to: with some flipped bits, cut short, empty, or with the bytes of others.
+fn damages(published: &Published, random: &mut Random, flips: u64, name: &str) -> Vec<(String, Vec<u8>)> {
+    let sound = published.object(name);
+    let mut damages: Vec<(String, Vec<u8>)> = (0..flips)
+        .map(|_| {
+            let (at, bit) = (random.below(sound.len()), random.below(8));
+            let mut bytes = sound.clone();
+            bytes[at] ^= 1 << bit;
+            (format!("bit {bit} of byte {at} flipped"), bytes)
+        })
+        .collect();
+    damages.push(("cut short".to_owned(), sound[..random.below(sound.len())].to_vec()));
+    let folder = name.split('/').next().unwrap();
+    let others = ["log", "states", "parts", "alive", "replicas"].into_iter().filter(|other| *other != folder);
+    let others: Vec<String> = others.flat_map(|folder| published.names(folder)).collect();
+    let other = &others[random.below(others.len())];
+    damages.push((format!("replaced by {other}"), published.object(other)));
+    damages
+}
+
+#[test]
+fn nothing_that_is_damaged_or_swapped_is_taken() {
+    let variable = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
+    let (flips, seed) = (variable("MEDFEED_CASES").unwrap_or(1), variable("MEDFEED_SEED").unwrap_or(1));
+    println!("MEDFEED_SEED={seed} MEDFEED_CASES={flips}");
+    std::thread::scope(|scope| {
+        for is_sealed in [false, true] {
+            scope.spawn(move || damage_all(is_sealed, flips, seed));
+        }
+    });
+}
+
+fn damage_all(is_sealed: bool, flips: u64, seed: u64) {
+    let published = Published::new(is_sealed);
+    let mut random = Random::new(seed);
+    assert_eq!(published.read(), [None, None, None]);
+    let (mut cases, mut told_of) = (0, BTreeMap::<&str, [u32; 3]>::new());
+    for kind in ["log", "states", "parts"] {
+        let names = published.names(kind);
+        for (at, name) in names.iter().enumerate() {
+            let sound = published.object(name);
+            for (damage, bytes) in damages(&published, &mut random, flips, name) {
+                published.set(name, &bytes);
+                let told = published.read();
+                let what = format!("sealed {is_sealed}, seed {seed}, {name} {damage}: {told:?}");
+                // The audit reads all there is.
+                assert!(told[0].is_some(), "{what}");
+                assert!(told.iter().flatten().all(|told| told.contains(name)), "{what}");
+                for (count, told) in told_of.entry(kind).or_default().iter_mut().zip(&told) {
+                    *count += u32::from(told.is_some());
+                }
+                cases += 1;
+                published.set(name, &sound);
+            }
+            // Swapped with each other of the kind.
+            for other in &names[at + 1..] {
+                let others = published.object(other);
+                published.set(name, &others);
+                published.set(other, &sound);
+                let told = published.read();
+                let what = format!("sealed {is_sealed}, {name} swapped with {other}: {told:?}");
+                assert!(told[0].is_some(), "{what}");
+                let names_one = |told: &String| told.contains(name) || told.contains(other);
+                assert!(told.iter().flatten().all(names_one), "{what}");
+                cases += 1;
+                published.set(name, &sound);
+                published.set(other, &others);
+            }
+        }
+    }
+    println!("sealed {is_sealed}: {cases} cases; damage told by check, load and replica: {told_of:?}");
+    // Who loads passes over a damaged state, and who follows needs none; the last entry is needed by all.
+    assert!(told_of["log"].iter().all(|told| *told > 0), "{told_of:?}");
+    for kind in ["states", "parts"] {
+        let sound = published.names(kind).into_iter().map(|name| (name.clone(), published.object(&name)));
+        let sound: Vec<(String, Vec<u8>)> = sound.collect();
+        sound.iter().for_each(|(name, bytes)| published.set(name, &bytes[..bytes.len() / 2]));
+        let [_, told, _] = published.read();
+        let (newest, _) = sound.last().expect("a state");
+        assert!(told.as_ref().is_some_and(|told| told.contains(newest)), "all {kind}: {told:?}");
+        sound.iter().for_each(|(name, bytes)| published.set(name, bytes));
+    }
+    assert_eq!(published.read(), [None, None, None]);
+    published.signs_are_told(&mut random, flips);
+    published.ends_are_refused(&mut random, flips);
+}
+
+impl Published {
+    /// Nothing rests on signs of life and reports; who looks at them hears which are damaged.
+    fn signs_are_told(&self, random: &mut Random, flips: u64) {
+        let report = self.names("replicas").pop().expect("a report");
+        for name in [layout::ALIVE, &report] {
+            let sound = self.object(name);
+            for (damage, bytes) in damages(self, random, flips, name) {
+                self.set(name, &bytes);
+                let status = self.place.run(&self.site, "--status");
+                let expected = format!("object `{name}` cannot be used: ");
+                assert!(status.code == Some(0) && status.stdout.contains(&expected), "{name} {damage}: {status:?}");
+                assert_eq!(self.read(), [None, None, None], "{name} {damage}");
+                self.set(name, &sound);
+            }
+        }
+        let status = self.place.run(&self.site, "--status");
+        assert!(status.code == Some(0) && !status.stdout.contains("cannot be used"), "{status:?}");
+    }
+
+    /// A publisher goes on after no end that it cannot read.
+    fn ends_are_refused(&self, random: &mut Random, flips: u64) {
+        commit(&self.site, 5);
+        for name in [layout::log(4), layout::state(3)] {
+            let sound = self.object(&name);
+            for (damage, bytes) in damages(self, random, flips, &name) {
+                self.set(&name, &bytes);
+                let refused = self.place.run(&self.site, "--once");
+                let what = format!("{name} {damage}: {refused:?}");
+                assert_eq!(refused.code, Some(1), "{what}");
+                assert!(refused.stderr.contains(&format!("`{name}`")), "{what}");
+                self.set(&name, &sound);
+            }
+        }
+        assert_eq!(self.place.slots(layout::LOG), [1, 2, 3, 4]);
+        assert_eq!(self.place.once(&self.site), 1);
+        self.place.check(&self.site);
+    }
+}
+
+#[test]
+fn replicas_of_a_store_that_fails_come_to_the_end() {
+    let published = Published::new(false);
+    let cases = [
+        ("states", Fault::Status(503), 2),
+        ("states", Fault::HalfBody, 2),
+        ("states", Fault::LostAnswer, 1),
+        ("states", Fault::Held, 1),
+        ("/states/", Fault::Code(500, "InternalError"), 1),
+        ("/states/", Fault::HalfBody, 2),
+        ("/parts/", Fault::Status(503), 2),
+        ("/parts/", Fault::Status(429), 1),
+        ("/parts/", Fault::Code(500, "InternalError"), 1),
+        ("/parts/", Fault::HalfBody, 2),
+        ("/parts/", Fault::LostAnswer, 1),
+        ("/parts/", Fault::Held, 1),
+        ("/log/", Fault::Status(503), 2),
+        ("/log/", Fault::HalfBody, 2),
+        ("/log/", Fault::LostAnswer, 1),
+        ("/log/", Fault::Held, 1),
+        ("alive", Fault::HalfBody, 2),
+        ("alive", Fault::Status(503), 2),
+    ];
+    for (name, fault, times) in cases {
+        // One that loads, and one that follows.
+        for file in ["new.redb", "replica/feed.redb"] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("feed.redb");
+            if file != "new.redb" {
+                fs::copy(published.site.path(file), &path).unwrap();
+            }
+            let what = format!("{name} {fault:?}, {file}");
+            published.s3.fail("GET", name, fault, times);
+            std::thread::scope(|scope| {
+                let replica = scope.spawn(|| follow(&published.place, &path));
+                // Who goes on from the second entry needs no parts.
+                if fault == Fault::Held && (name != "/parts/" || file == "new.redb") {
+                    published.s3.wait_for_held();
+                    published.s3.release();
+                }
+                assert_eq!(replica.join().unwrap(), (4, None), "{what}");
+            });
+            published.s3.heal();
+            assert_eq!(rows_of(&path), published.last_rows(), "{what}");
+        }
+    }
+}
