@@ -27,12 +27,15 @@ trap '[ -z "$server" ] || kill "$server" 2>/dev/null; rm -rf "$root"' EXIT
 chmod 755 "$root"
 # What every container has, and what the image copies.
 mkdir "$root/dev" "$root/data" "$root/import"
+mkdir -m 700 "$root/feed"
+mkdir -p "$root/etc/ssl/certs"
+cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
 mknod -m 666 "$root/dev/null" c 1 3
 mknod -m 666 "$root/dev/random" c 1 8
 mknod -m 666 "$root/dev/urandom" c 1 9
 cp target/static/medfeed "$root/medfeed"
 cp data/*.csv data/*.jsonl "$root/import"
-chown "$user" "$root/data"
+chown "$user" "$root/data" "$root/feed"
 
 # Another port: 8080 may be taken on this machine, which a container's is not.
 port=18080
@@ -57,6 +60,8 @@ done
     inside $entry license set acme --dataset conferences --dataset journals
     inside $entry key create --license acme > "$root/key"
 } >&2 || fail "a command does not work beside the server"
+# shellcheck disable=SC2086
+inside $entry publish file:///feed --once >&2 || fail "it cannot publish into the folder for that"
 key="$(grep -o 'mfk_[A-Za-z0-9_-]*' "$root/key" | head -n 1)"
 answered=""
 for _ in $(seq 50); do

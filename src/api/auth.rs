@@ -7,7 +7,7 @@ use http::header::AUTHORIZATION;
 
 use super::problem::{Code, Problem};
 use super::request::Request;
-use crate::model::key::KeyStatus;
+use crate::model::key::{ApiKey, KeyStatus};
 use crate::model::{KeyHash, KeyRecord};
 use crate::store::Snapshot;
 
@@ -62,6 +62,14 @@ pub(super) fn key_hash(request: &Request) -> Option<KeyHash> {
     match sent_key(&request.headers) {
         Sent::One(text) => Some(KeyHash::of(text)),
         Sent::Nothing | Sent::Different => None,
+    }
+}
+
+/// Whether what was sent has the form of a key, whosever it is.
+pub(super) fn is_shaped(request: &Request) -> bool {
+    match sent_key(&request.headers) {
+        Sent::One(text) => std::str::from_utf8(text).is_ok_and(|text| ApiKey::parse(text).is_ok()),
+        Sent::Nothing | Sent::Different => false,
     }
 }
 

@@ -42,6 +42,8 @@ pub enum Answer {
     Deferred(Box<Deferred>),
     /// An answer that waits for news, as its caller wants: [`super::Service::wake`] goes on with it.
     Held(Box<Held>),
+    /// An answer to a key that may be new: [`super::Service::seek`] goes on with it.
+    Seeking(Box<Seeking>),
 }
 
 /// A request that passed all checks up to the rate, and waits. It is counted, and must not be counted again.
@@ -72,6 +74,10 @@ pub struct Held {
     pub(super) interest: Interest,
     pub(super) until: Instant,
 }
+
+/// A request whose key is not known here, and may be by the time that its origin was looked at. Nothing is counted yet.
+#[derive(Debug)]
+pub struct Seeking(pub(super) Asked);
 
 /// What the answer to a held request rests on: while it is current, the answer would be the same.
 #[derive(Clone, Debug, PartialEq)]
@@ -147,6 +153,8 @@ pub(super) struct Asked {
     pub since: Instant,
     /// Whether it may be held back, if it wants to be.
     pub may_hold: bool,
+    /// Whether the origin may be looked at for its key.
+    pub may_seek: bool,
 }
 
 /// What the rate headers of an answer tell of.

@@ -92,14 +92,10 @@ impl Problem {
         Problem::new(Code::Unavailable, detail).with(RETRY_AFTER, retry_after_s.into())
     }
 
-    /// The state that is here is a copy that may be too old to be shown, revoked keys in it too.
-    pub(super) fn too_old(TooOld { retry_after_s }: TooOld) -> Problem {
-        Problem::unavailable(
-            retry_after_s,
-            format!(
-                "This server has not heard of changes of the data for too long to answer from what it has. Try again in {retry_after_s} seconds."
-            ),
-        )
+    /// The state that is here must not be shown: it may be too old, revoked keys in it too, or is not published yet.
+    pub(super) fn too_old(TooOld { retry_after_s, why }: TooOld) -> Problem {
+        let plural = if retry_after_s == 1 { "" } else { "s" };
+        Problem::unavailable(retry_after_s, format!("{why} Try again in {retry_after_s} second{plural}."))
     }
 
     /// Another server gave a token of a state that this one does not have yet.

@@ -16,7 +16,7 @@ use super::answers::{self, AnswerCache, CachedAnswer};
 use super::caller::Caller;
 use super::cors::Cors;
 use super::deferred::{
-    Answer, Asked, Deferred, Held, Interest, Made, Outcome, Passed, RateHeaders, Resumed, Shared, Turn, Wait,
+    Answer, Asked, Deferred, Held, Interest, Made, Outcome, Passed, RateHeaders, Resumed, Seeking, Shared, Turn, Wait,
 };
 use super::observe::{Answered, Observer, RequestLog};
 use super::problem::{Code, Problem};
@@ -118,7 +118,11 @@ impl Service {
     pub fn answer(&self, request: Request) -> Answer {
         let (request_id, since) = (new_request_id(), request.at);
         let (window, key, pattern) = (RateHeaders::OfAddress, None, "(none)");
-        let mut asked = Asked { request, request_id, window, key, pattern, since, may_hold: true };
+        let may_seek = self.source.may_lack_keys();
+        self.proceed(Asked { request, request_id, window, key, pattern, since, may_hold: true, may_seek })
+    }
+
+    fn proceed(&self, mut asked: Asked) -> Answer {
         match catch(|| self.check(&mut asked)) {
             Err(problem) => Answer::Ready(self.refuse_asked(&asked, problem)),
             Ok(Checked::Answered(answer)) => self.conclude(asked, &answer),
@@ -128,7 +132,25 @@ impl Service {
                 Answer::Ready(self.tell(&asked, response))
             }
             Ok(Checked::Passed(passed)) => self.begin(asked, passed),
+            Ok(Checked::UnknownKey) => Answer::Seeking(Box::new(Seeking(asked))),
         }
+    }
+
+    /// Whether a key that is unknown here is worth a look at the origin: what cannot be one is not, nor what is refused anyway.
+    fn may_seek(&self, Asked { request, may_seek, .. }: &Asked) -> bool {
+        let is_refused = || self.rate.address_window(request.address, request.at).remaining == 0;
+        *may_seek && auth::is_shaped(request) && !is_refused()
+    }
+
+    /// Has the origin looked at for a key, in a thread that may wait, and answers then.
+    pub fn seek(&self, seeking: Box<Seeking>) -> Answer {
+        self.source.look_for_keys(seeking.0.request.at);
+        self.give_up_seeking(seeking)
+    }
+
+    /// Answers by the keys that are known here.
+    pub fn give_up_seeking(&self, seeking: Box<Seeking>) -> Answer {
+        self.proceed(Asked { may_seek: false, ..seeking.0 })
     }
 
     fn begin(&self, asked: Asked, passed: Passed) -> Answer {
@@ -242,6 +264,7 @@ impl Service {
             answer = match answer {
                 Answer::Ready(response) => return response,
                 Answer::Deferred(deferred) => self.share(Shared(None), self.resume(deferred)),
+                Answer::Seeking(seeking) => self.seek(seeking),
                 Answer::Held(held) => {
                     let Request { at, wall, .. } = held.asked.request;
                     self.wake(*held, at, wall, true)
@@ -422,6 +445,9 @@ impl Service {
             }
             _ => {}
         }
+        if key.as_ref().is_err_and(|problem| problem.code == Code::InvalidApiKey) && self.may_seek(asked) {
+            return Ok(Checked::UnknownKey);
+        }
         let looks = self.source.looks();
         let caller = self.admit(asked, key, caller)?;
         Ok(Checked::Passed(Passed { caller, route, looks }))
@@ -540,6 +566,8 @@ enum Checked {
     Answered(Arc<CachedAnswer>),
     /// A caller whose key, address and rate have passed.
     Passed(Passed),
+    /// A key that is none here, and may be a new one of the origin.
+    UnknownKey,
 }
 
 /// A new id: unique across processes, and in the order of time for those who search logs.

@@ -8,11 +8,13 @@ use crate::store::Snapshot;
 /// What is told that the newest or the published state is another one, until it returns false. It must not wait.
 pub type Listener = Box<dyn Fn() -> bool + Send + Sync>;
 
-/// Why no answer can be given from a state that is there.
+/// Why no answer can be given from a state that is there, although the file can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooOld {
     /// When it makes sense to ask again, in seconds.
     pub retry_after_s: u64,
+    /// Why, as a sentence for callers.
+    pub why: &'static str,
 }
 
 /// Where snapshots come from.
@@ -28,7 +30,8 @@ pub trait SnapshotSource: Send + Sync {
         true
     }
 
-    /// Whether the states are those of another database that was not heard of for too long. It is asked with every request.
+    /// Whether the states must not be shown: those of another database that was not heard of for too long, or those that are to
+    /// be published first. It is asked with every request.
     fn is_too_old(&self) -> Option<TooOld> {
         None
     }
@@ -47,10 +50,21 @@ pub trait SnapshotSource: Send + Sync {
 
     /// Looks for newer commits where the database itself gets them from, for a token that is ahead of all states here. `since`
     /// is when its request came: whoever waits shares a look that begins later. Returns what is published then; `None` where
-    /// commits are made in this very database, so that nothing can be ahead of it.
+    /// commits are made in this very database and shown at once, so that nothing can be ahead of it.
     ///
     /// It may wait, for two seconds at most.
     fn catch_up_with_origin(&self, _since: Instant, _accept: &dyn Fn(&Snapshot) -> bool) -> Option<Arc<Snapshot>> {
         None
     }
+
+    /// Whether keys are made elsewhere, so that one that is not known here may be new.
+    fn may_lack_keys(&self) -> bool {
+        false
+    }
+
+    /// Looks for new keys where they come from. Whoever waits shares a look that begins after `since`, when its request came;
+    /// guesses cause no more than one a second.
+    ///
+    /// It may wait, for two seconds at most.
+    fn look_for_keys(&self, _since: Instant) {}
 }

@@ -31,7 +31,7 @@ use crate::store::file::replace::BackupReport;
 pub(super) struct FollowArgs {
     /// Serve a replica of the database that `medfeed publish` publishes there: s3://BUCKET/PREFIX, gs://, az:// or
     /// file:///FOLDER. --db is its own file, made if there is none
-    #[arg(long, env = "MEDFEED_FROM", value_name = "URL", conflicts_with = "create")]
+    #[arg(long, env = "MEDFEED_FROM", value_name = "URL")]
     from: Option<BucketUrl>,
     /// How often to look for new commits there
     #[arg(long, env = "MEDFEED_POLL", value_name = "TIME", default_value = "1s", value_parser = parse_duration)]

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::anyhow;
 use clap::Args;
 use serde::Serialize;
 
@@ -14,6 +15,7 @@ use super::output::confirm;
 use crate::bucket::BucketUrl;
 use crate::replicate::follower::standing::Limits;
 use crate::replicate::follower::{Replica, Standing};
+use crate::store::StoreError;
 use crate::store::replication::ReplicaWriter;
 
 /// Arguments of `medfeed promote`.
@@ -38,7 +40,12 @@ pub(super) fn run(common: &Common, args: &PromoteArgs) -> anyhow::Result<ExitCod
         seq: u64,
     }
     // Nothing is loaded for it: whoever takes over must have followed.
-    drop(ReplicaWriter::open(&common.db)?);
+    drop(ReplicaWriter::open(&common.db).map_err(|error| match error {
+        StoreError::Busy { path, holder } => {
+            anyhow!("{} is in use by {holder}; stop all servers of it, then promote it", path.display())
+        }
+        error => error.into(),
+    })?);
     let question = format!(
         "{} takes its origin's place for everybody who follows {}: nobody can publish there from the old file any more. What \
          was committed there and is not published stays in that file alone. Go on?",

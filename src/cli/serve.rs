@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, IsTerminal, stderr};
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +21,7 @@ use super::output::print_line;
 use crate::api::cors::{Cors, Origin};
 use crate::api::{Settings, SnapshotSource};
 use crate::model::network::parse_network;
+use crate::model::printable::Printable;
 use crate::serve::address::{ForwardedHeader, TrustedProxies};
 use crate::serve::admin::AdminSetup;
 use crate::serve::connection::ConnectionLimits;
@@ -32,6 +33,7 @@ use crate::serve::tls::Tls;
 use crate::serve::usage::Usage;
 use crate::serve::{Limits, Setup, Watcher, run_to_end, serve};
 use crate::store::StoreError;
+use crate::store::replication::{PublishedNote, read_replica};
 
 /// Where a server listens by default.
 pub(super) const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
@@ -82,6 +84,10 @@ pub(super) struct ServeArgs {
     /// Hold new commits back until none has come for this long, so that a mistake can be corrected first
     #[arg(long, env = "MEDFEED_CHANGE_DELAY", value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
     change_delay: Duration,
+    /// Show commits, but keys at once, when `medfeed publish` has put them into its bucket: then no caller has a sync token that
+    /// is lost with this machine
+    #[arg(long, env = "MEDFEED_AFTER_PUBLISH", value_parser = FalseyValueParser::new())]
+    after_publish: bool,
     /// Make an empty database where there is none, so that the server can start before the first import
     #[arg(long, env = "MEDFEED_CREATE", value_parser = FalseyValueParser::new())]
     create: bool,
@@ -163,6 +169,9 @@ struct LimitArgs {
     #[arg(long, env = "MEDFEED_ANSWER_CACHE_BYTES", value_name = "N", default_value = "67108864")]
     answer_cache_bytes: u64,
 }
+
+/// How long a server that shows published commits only waits at its start for the bucket, before it answers 503.
+const PUBLISH_PATIENCE: Duration = Duration::from_secs(3);
 
 /// The most connections that wait for a slot, if the file limit allows it.
 const MAX_QUEUED: usize = 1024;
@@ -247,11 +256,20 @@ pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> 
             );
         }
     }
-    if args.create {
-        create_if_missing(common)?;
-    }
     #[cfg(feature = "bucket")]
     let replica = args.follow.open(common)?;
+    #[cfg(feature = "bucket")]
+    let is_followed = replica.is_some();
+    #[cfg(not(feature = "bucket"))]
+    let is_followed = false;
+    // A replica is made anyway, and holds nothing that is not published.
+    let (create, after_publish) = (args.create && !is_followed, args.after_publish && !is_followed);
+    if create {
+        create_if_missing(common)?;
+    }
+    if !is_followed {
+        refuse_replica(&common.db)?;
+    }
     let watcher = Watcher::open(&common.db, args.change_delay).map_err(|error| match error {
         StoreError::NotFound { path } => anyhow!(
             "there is no database at {}; create one with `medfeed import`, start with an empty one by --create, or name another with --db",
@@ -259,7 +277,7 @@ pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> 
         ),
         error => error.into(),
     })?;
-    let watcher = Arc::new(watcher);
+    let watcher = Arc::new(if after_publish { show_published_only(common, watcher)? } else { watcher });
     watcher.newest().record_cache().set_capacity(args.limits.record_cache_bytes);
     watcher.newest().feed_cache().set_capacity(args.limits.feed_cache_bytes);
     let usage = Arc::new(Usage::open(&common.resolved_db()));
@@ -316,6 +334,38 @@ pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> 
         Ok(ExitCode::SUCCESS)
     })
     .context(NO_RUNTIME)?
+}
+
+/// Refuses a replica that nobody would tell of revoked keys.
+fn refuse_replica(database: &Path) -> anyhow::Result<()> {
+    // What else is wrong with the file is told when it is opened.
+    let Ok((mark, _)) = read_replica(database) else { return Ok(()) };
+    let url = Printable(&mark.url).to_string();
+    bail!(
+        "{} is a replica of {url}, and must follow it, for keys may be revoked there; serve it with `--from {url}`, beside another server too, or make it a database of its own with `medfeed promote {url}`",
+        database.display()
+    )
+}
+
+/// Has only what is published shown.
+fn show_published_only(common: &Common, watcher: Watcher) -> anyhow::Result<Watcher> {
+    let database = common.resolved_db();
+    match PublishedNote::read(&database)? {
+        None => bail!(
+            "{} is not published, so --after-publish would show nothing; run `medfeed publish URL` beside it first, or serve without --after-publish",
+            database.display()
+        ),
+        Some(PublishedNote { fenced: Some(by), .. }) => bail!(
+            "{} is published from here no more ({by}), so --after-publish would show nothing new; serve the database that took over",
+            database.display()
+        ),
+        Some(_) => {}
+    }
+    let watcher = watcher.after_publish(database, PUBLISH_PATIENCE);
+    if let Some(trouble) = watcher.trouble() {
+        tracing::warn!("{trouble}");
+    }
+    Ok(watcher)
 }
 
 /// Makes an empty database where there is none.

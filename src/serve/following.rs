@@ -12,9 +12,6 @@ use crate::replicate::follower::{Replica, Standing};
 
 /// How soon the thread sees that it is to end.
 const GLANCE_EVERY: Duration = Duration::from_millis(100);
-/// The least time between two looks, however many ask for one.
-const REST: Duration = Duration::from_millis(50);
-
 /// The time between two reports.
 const REPORT_EVERY: Duration = Duration::from_secs(60);
 
@@ -41,7 +38,8 @@ pub struct Following {
 
 #[derive(Debug, Default)]
 struct Looks {
-    wanted: bool,
+    /// A look is wanted when the last one has been over for so long.
+    wanted: Option<Duration>,
     /// When the last look that is done began.
     done: Option<Instant>,
     has_ended: bool,
@@ -92,12 +90,12 @@ impl Following {
             if stopped.try_recv() == Err(TryRecvError::Disconnected) {
                 return false;
             }
-            let waited = begun.elapsed();
-            if waited >= poll || looks.wanted && waited >= REST {
-                looks.wanted = false;
+            let rest = looks.wanted.map_or(poll, |rest| rest.min(poll));
+            let left = rest.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                looks.wanted = None;
                 return true;
             }
-            let left = if looks.wanted { REST } else { poll }.saturating_sub(waited);
             let waiting = self.rung.wait_timeout(looks, left.min(GLANCE_EVERY));
             looks = waiting.unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -136,15 +134,15 @@ impl Upstream for Following {
         }
     }
 
-    fn look(&self, since: Instant, until: Instant) {
+    fn look(&self, since: Instant, until: Instant, rest: Duration) {
         let mut looks = self.looks();
         while !looks.has_ended && looks.done.is_none_or(|began| began < since) {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return;
             }
-            if !looks.wanted {
-                looks.wanted = true;
+            if looks.wanted.is_none_or(|wanted| rest < wanted) {
+                looks.wanted = Some(rest);
                 self.rung.notify_all();
             }
             looks = self.rung.wait_timeout(looks, left).unwrap_or_else(PoisonError::into_inner).0;

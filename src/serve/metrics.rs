@@ -74,6 +74,7 @@ pub struct Metrics {
     snapshot_seq: Unsigned,
     snapshot_age: Number,
     held_back: Number,
+    held_back_for: Unsigned,
     database_followed: Number,
     answer_cache_bytes: Unsigned,
     answer_cache_entries: Unsigned,
@@ -212,7 +213,13 @@ impl Metrics {
                 "Time since the commit that is served was made",
                 Gauge::default(),
             ),
-            held_back: all.add("held_back", "1 while a commit waits for the change delay"),
+            held_back: all.add("held_back", "1 while a commit waits for the change delay, or to be published"),
+            held_back_for: all.add_in(
+                Unit::Seconds,
+                "held_back",
+                "Time since the oldest commit came that waits for the change delay, or to be published",
+                Gauge::default(),
+            ),
             database_followed: all.add(
                 "database_followed",
                 "1 while the database file is there and can be read; 0 means that an old state is served",
@@ -296,6 +303,7 @@ impl Metrics {
         self.snapshot_seq.set(published.seq);
         self.snapshot_age.set(now().unix_s() - published.time.unix_s());
         self.held_back.set(i64::from(watcher.newest().commit() != published));
+        self.held_back_for.set(watcher.held_back_for().map_or(0, |time| time.as_secs()));
         self.database_followed.set(i64::from(watcher.is_followed()));
         self.feed_cache_bytes.set(watcher.published().feed_cache().weight());
         self.record_cache_bytes.set(watcher.published().record_cache().weight());

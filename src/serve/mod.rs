@@ -1,7 +1,8 @@
 //! The server around the API: the only part that knows sockets, hyper and tokio.
 //!
 //! In reading order:
-//! - [`watcher`]: the newest state of the database, taken over while it is served; [`background`]: its threads.
+//! - [`watcher`]: the newest state of the database, taken over while it is served; [`after_publish`]: or only once it is published;
+//!   [`background`]: its threads.
 //! - [`upstream`]: a database that is a replica; `following`: the thread that follows its origin (feature `bucket`).
 //! - [`waiting`]: answers that have to wait; [`held`]: those that their callers want held back until there is news.
 //! - [`connection`]: one connection, from its bytes to the API and back.
@@ -18,6 +19,7 @@
 
 pub mod address;
 pub mod admin;
+pub mod after_publish;
 pub mod assembly;
 pub mod background;
 pub mod connection;

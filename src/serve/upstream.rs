@@ -11,8 +11,15 @@ use crate::store::Snapshot;
 
 /// How long a request waits at most for a look at the origin.
 const LOOK_PATIENCE: Duration = Duration::from_secs(2);
-/// When to ask a server again whose state is too old, in seconds.
-const RETRY_AFTER_S: u64 = 10;
+/// The least time between two looks for tokens that are ahead, which only the origin can have given.
+const TOKEN_REST: Duration = Duration::from_millis(50);
+/// The least time between two looks for keys, which anybody can make up.
+const KEY_REST: Duration = Duration::from_secs(1);
+/// What is answered while the state is too old, revoked keys in it too.
+const TOO_OLD: TooOld = TooOld {
+    retry_after_s: 10,
+    why: "This server has not heard of changes of the data for too long to answer from what it has.",
+};
 
 /// Where the commits of a replica come from.
 pub trait Upstream: Debug + Send + Sync {
@@ -26,8 +33,8 @@ pub trait Upstream: Debug + Send + Sync {
     fn trouble(&self) -> Option<String>;
 
     /// Waits for a look at the origin that begins after an instant, until another. There is one look at a time, for all who
-    /// wait.
-    fn look(&self, since: Instant, until: Instant);
+    /// wait, and the next one begins when the last has been over for `rest`, or earlier if it is time for it anyway.
+    fn look(&self, since: Instant, until: Instant, rest: Duration);
 
     /// What monitoring shows.
     fn figures(&self) -> Figures;
@@ -82,7 +89,7 @@ impl SnapshotSource for ReplicaSource {
     }
 
     fn is_too_old(&self) -> Option<TooOld> {
-        (!self.upstream.is_fit()).then_some(TooOld { retry_after_s: RETRY_AFTER_S })
+        (!self.upstream.is_fit()).then_some(TOO_OLD)
     }
 
     fn looks(&self) -> u64 {
@@ -98,7 +105,17 @@ impl SnapshotSource for ReplicaSource {
     }
 
     fn catch_up_with_origin(&self, since: Instant, accept: &dyn Fn(&Snapshot) -> bool) -> Option<Arc<Snapshot>> {
-        self.upstream.look(since, since + LOOK_PATIENCE);
+        self.upstream.look(since, since + LOOK_PATIENCE, TOKEN_REST);
         Some(self.watcher.catch_up(self.watcher.looks(), accept))
+    }
+
+    fn may_lack_keys(&self) -> bool {
+        true
+    }
+
+    fn look_for_keys(&self, since: Instant) {
+        self.upstream.look(since, since + LOOK_PATIENCE, KEY_REST);
+        // Keys count at once, whatever is held back.
+        self.watcher.catch_up(self.watcher.looks(), &|_| false);
     }
 }

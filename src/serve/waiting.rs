@@ -10,13 +10,15 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use super::held::HeldRequests;
 use super::state::ConnectionState;
-use crate::api::deferred::Turn;
+use crate::api::deferred::{Seeking, Turn};
 use crate::api::{Answer, Deferred, Problem, Request, Response, Service, Wait};
 
 /// Concurrent looks at the file: one serves all who wait, and one more may have come too late for it.
 const LOOKING: usize = 2;
 /// Concurrent builds of columns: each keeps a processor busy.
 const BUILDING: usize = 2;
+/// Requests with unknown keys that wait together for a look at the origin; further ones are answered at once.
+const SEEKING: usize = 64;
 /// The least number of concurrent reads.
 const MIN_READING: usize = 4;
 /// How long an export waits for its permits.
@@ -29,6 +31,9 @@ pub struct Waiting {
     reading: Arc<Semaphore>,
     building: Arc<Semaphore>,
     looking: Arc<Semaphore>,
+    seeking: Arc<Semaphore>,
+    /// One waits for the look: who comes next finds that it is done.
+    seeking_turn: Arc<Semaphore>,
     exporting: Arc<Semaphore>,
     exports_per_key: usize,
     exporting_keys: Mutex<HashMap<String, Arc<Semaphore>>>,
@@ -51,6 +56,8 @@ impl Waiting {
             reading: permits(reading),
             building: permits(BUILDING),
             looking: permits(LOOKING),
+            seeking: permits(SEEKING),
+            seeking_turn: permits(1),
             exporting: permits(exports),
             exports_per_key,
             exporting_keys: Mutex::default(),
@@ -78,6 +85,7 @@ impl Waiting {
             answer = match answer {
                 Answer::Ready(response) => return response,
                 Answer::Deferred(deferred) => self.resume(service, deferred).await,
+                Answer::Seeking(seeking) => Box::pin(self.seek(service, seeking)).await,
                 Answer::Held(held) => {
                     _turn = None;
                     // In a box, so that other requests' connections are no larger for it.
@@ -86,6 +94,24 @@ impl Waiting {
                     woken.0
                 }
             }
+        }
+    }
+
+    async fn seek(&self, service: &Arc<Service>, seeking: Box<Seeking>) -> Answer {
+        let Ok(_place) = self.seeking.try_acquire() else { return service.give_up_seeking(seeking) };
+        let Ok(turn) = Arc::clone(&self.seeking_turn).acquire_owned().await else {
+            return service.give_up_seeking(seeking);
+        };
+        let service = Arc::clone(service);
+        let sought = self.threads.spawn_blocking(move || {
+            let answer = service.seek(seeking);
+            drop(turn);
+            answer
+        });
+        match sought.await {
+            Ok(answer) => answer,
+            // The runtime is ending, and with it this connection.
+            Err(_) => std::future::pending().await,
         }
     }
 

@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 
+use super::after_publish::{PublishedOnly, is_published};
 use super::background::BackgroundTasks;
 use crate::api::SnapshotSource;
-use crate::api::source::Listener;
-use crate::store::{Follower, Snapshot, StoreError};
+use crate::api::source::{Listener, TooOld};
+use crate::store::{CommitPoint, Follower, Snapshot, StoreError};
 
 /// The time between two looks at the file.
 const POLL_EVERY: Duration = Duration::from_millis(100);
@@ -26,6 +27,11 @@ const MAX_DELAYS: u32 = 5;
 const LOST_AFTER: Duration = Duration::from_secs(10);
 /// The pause before the next look after the file could not be read.
 const BROKEN_REST: Duration = Duration::from_secs(5);
+/// How long a request waits for the publisher's note, whose token a replica gave that had the commit from the bucket already.
+const NOTE_PATIENCE: Duration = Duration::from_secs(2);
+/// What is answered while the bucket has no state that may be shown.
+const UNPUBLISHED: TooOld =
+    TooOld { retry_after_s: 1, why: "This server shows what is published, and nothing is so far." };
 
 /// The watched database: the published snapshot, and the newest one if it is held back.
 #[derive(Debug)]
@@ -40,6 +46,12 @@ pub struct Watcher {
     published: ArcSwap<Snapshot>,
     newest: ArcSwap<Snapshot>,
     change_delay: Duration,
+    /// Where set, only states that the bucket has are published.
+    only: Option<PublishedOnly>,
+    /// Whether the published state may be shown: it may not before the bucket has it.
+    shown: AtomicBool,
+    /// Since when commits are held back.
+    held_since: Mutex<Option<Instant>>,
     followed: AtomicBool,
     readable: AtomicBool,
     listeners: Listeners,
@@ -60,13 +72,16 @@ impl std::fmt::Debug for Listeners {
 struct Polled {
     follower: Follower,
     held_back: Option<HeldBack>,
+    /// A held-back state that waits for the bucket, and when it began to. Later commits do not take its place, else none would
+    /// ever be shown while they go on.
+    awaited: Option<(Arc<Snapshot>, Instant)>,
     /// Set when the file could not be read: the time of the next look, which opens the file anew.
     broken: Option<Instant>,
     /// Whether the newest or the published state is another one, of which listeners do not know yet.
     is_news: bool,
 }
 
-/// Commits that wait for the change delay.
+/// Commits that wait for the change delay, or for the bucket.
 #[derive(Clone, Copy, Debug)]
 struct HeldBack {
     first_at: Instant,
@@ -89,16 +104,42 @@ impl Watcher {
         let snapshot = Arc::clone(follower.newest());
         Ok(Watcher {
             path: path.to_owned(),
-            polled: Mutex::new(Polled { follower, held_back: None, broken: None, is_news: false }),
+            polled: Mutex::new(Polled { follower, held_back: None, awaited: None, broken: None, is_news: false }),
             looks: AtomicU64::new(0),
             looking_since: Mutex::new(None),
             published: ArcSwap::new(Arc::clone(&snapshot)),
             newest: ArcSwap::new(snapshot),
             change_delay,
+            only: None,
+            shown: AtomicBool::new(true),
+            held_since: Mutex::default(),
             followed: AtomicBool::new(true),
             readable: AtomicBool::new(true),
             listeners: Listeners::default(),
         })
+    }
+
+    /// Publishes states only when the bucket has them, from the first one on: what no bucket has a lost machine takes along.
+    /// Waits for that so long.
+    pub fn after_publish(mut self, database: PathBuf, patience: Duration) -> Watcher {
+        let begun = Instant::now();
+        self.only = Some(PublishedOnly::of(database));
+        self.shown = AtomicBool::new(false);
+        self.polled().held_back = Some(HeldBack { first_at: begun, last_at: begun });
+        while !self.has_shown() && begun.elapsed() < patience {
+            let polled = &mut self.polled();
+            self.step(polled, |polled| {
+                self.look(polled, begun);
+                // The delay is for what comes while callers look on.
+                self.release(polled, true, begun);
+            });
+            std::thread::sleep(POLL_EVERY);
+        }
+        self
+    }
+
+    fn has_shown(&self) -> bool {
+        self.shown.load(Ordering::Relaxed)
     }
 
     /// Starts the thread that looks at the file, and one that reads ahead what requests will ask for. Both run until the
@@ -138,9 +179,8 @@ impl Watcher {
         let mut polled = self.polled();
         self.step(&mut polled, |polled| {
             self.look(polled, now);
-            if polled.held_back.is_some_and(|held| held.is_due(self.change_delay, now)) {
-                self.publish(polled);
-            }
+            let is_due = polled.held_back.is_some_and(|held| held.is_due(self.change_delay, now));
+            self.release(polled, is_due, now);
         });
     }
 
@@ -151,6 +191,7 @@ impl Watcher {
             self.looked();
             self.lose(&"reading it panicked", false);
         }
+        *self.held_since() = polled.held_back.map(|held| held.first_at);
         if std::mem::take(&mut polled.is_news) {
             self.listeners.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|listener| listener());
         }
@@ -232,15 +273,83 @@ impl Watcher {
         self.looking_since.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn publish(&self, polled: &mut Polled) {
-        polled.held_back = None;
+    fn held_since(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.held_since.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// For how long commits have been held back.
+    pub fn held_back_for(&self) -> Option<Duration> {
+        self.held_since().map(|since| since.elapsed())
+    }
+
+    /// Why nothing can be shown, or why held-back commits stay so.
+    pub fn trouble(&self) -> Option<String> {
+        let trouble = self.only.as_ref()?.trouble();
+        if self.has_shown() {
+            return trouble;
+        }
+        let why = trouble.unwrap_or_else(|| "look whether `medfeed publish` runs".to_owned());
+        Some(format!("the bucket does not have what this server started with, so it answers 503: {why}"))
+    }
+
+    /// What the state that is not in the bucket yet is about, for people.
+    pub fn backlog(&self) -> Option<String> {
+        let (held_for, newest) = (self.only.as_ref().and(self.held_back_for())?, self.newest.load().commit().seq);
+        let published = self.published.load().commit().seq;
+        Some(format!(
+            "callers see seq {published}; the bucket does not have all up to seq {newest}, for {} seconds now",
+            held_for.as_secs()
+        ))
+    }
+
+    /// Publishes the newest held-back state that may be shown. `is_due` says that the change delay is over for the newest of all.
+    fn release(&self, polled: &mut Polled, is_due: bool, now: Instant) {
         let newest = self.newest.load_full();
+        let Some(only) = &self.only else {
+            if is_due {
+                self.publish(polled, newest);
+            }
+            return;
+        };
+        // Read even if nothing is held back: it tells who took over.
+        let note = only.note();
+        if polled.held_back.is_none() {
+            return;
+        }
+        // Another file took the place of the one that it was read from.
+        let is_gone = |end: CommitPoint| !newest.holds(end.seq, &end.lineage).unwrap_or(false);
+        polled.awaited.take_if(|(awaited, _)| is_gone(awaited.commit()));
+        let is_published = |state: &Snapshot| {
+            let found = note.as_ref().map(|note| is_published(note, state, &newest)).transpose();
+            found.unwrap_or_else(|error| {
+                tracing::error!(%error, "it cannot be told what is published");
+                None
+            })
+        };
+        if is_due && is_published(&newest) == Some(true) {
+            self.publish(polled, Arc::clone(&newest));
+        } else if let Some((awaited, since)) =
+            polled.awaited.take_if(|(awaited, _)| is_published(awaited) == Some(true))
+        {
+            let later = polled.held_back.filter(|_| awaited.commit() != newest.commit());
+            self.publish(polled, awaited);
+            polled.held_back = later.map(|held| HeldBack { first_at: since, ..held });
+        }
+        if is_due && polled.held_back.is_some() && polled.awaited.is_none() {
+            polled.awaited = Some((newest, now));
+        }
+    }
+
+    /// Makes a state the one that answers are made from.
+    fn publish(&self, polled: &mut Polled, state: Arc<Snapshot>) {
+        (polled.held_back, polled.awaited) = (None, None);
         // After a rollback it may be an earlier one; then the newest alone is told.
-        let since = self.published.load().commit().seq.min(newest.commit().seq.saturating_sub(1));
-        for commit in newest.list_commits(since, MAX_COMMITS_LOGGED).unwrap_or_default().iter().rev() {
+        let since = self.published.load().commit().seq.min(state.commit().seq.saturating_sub(1));
+        for commit in state.list_commits(since, MAX_COMMITS_LOGGED).unwrap_or_default().iter().rev() {
             tracing::info!(seq = commit.seq, who = commit.who, what = commit.what, "took over a commit");
         }
-        self.published.store(newest);
+        self.published.store(state);
+        self.shown.store(true, Ordering::Relaxed);
         polled.is_news = true;
     }
 }
@@ -258,6 +367,10 @@ impl SnapshotSource for Watcher {
         self.readable.load(Ordering::Relaxed)
     }
 
+    fn is_too_old(&self) -> Option<TooOld> {
+        (!self.has_shown()).then_some(UNPUBLISHED)
+    }
+
     fn looks(&self) -> u64 {
         self.looks.load(Ordering::SeqCst)
     }
@@ -273,10 +386,20 @@ impl SnapshotSource for Watcher {
             if self.looks() == looks {
                 self.look(polled, Instant::now());
             }
-            if polled.held_back.is_some() && (self.change_delay.is_zero() || accept(&self.newest.load())) {
-                self.publish(polled);
-            }
+            let is_due = polled.held_back.is_some() && (self.change_delay.is_zero() || accept(&self.newest.load()));
+            self.release(polled, is_due, Instant::now());
         });
         self.published.load_full()
+    }
+
+    fn catch_up_with_origin(&self, since: Instant, accept: &dyn Fn(&Snapshot) -> bool) -> Option<Arc<Snapshot>> {
+        self.only.as_ref()?;
+        loop {
+            let published = self.catch_up(self.looks(), accept);
+            if accept(&published) || since.elapsed() >= NOTE_PATIENCE {
+                return Some(published);
+            }
+            std::thread::sleep(POLL_EVERY);
+        }
     }
 }

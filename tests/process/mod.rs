@@ -5,6 +5,8 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "what goes wrong in a test is told by a panic")]
 
+#[cfg(feature = "bucket")]
+mod after_publish;
 mod answer_memory;
 mod backups;
 mod bounds;
@@ -20,6 +22,8 @@ mod damage;
 mod damaged_commands;
 mod deferred;
 mod demo;
+#[cfg(feature = "bucket")]
+mod deploy_files;
 mod examples;
 mod exports;
 mod faults;
@@ -36,6 +40,8 @@ mod logs;
 mod malformed;
 mod monitoring;
 mod monitoring_files;
+#[cfg(feature = "bucket")]
+mod new_keys;
 mod news;
 mod operators_page;
 #[cfg(feature = "bucket")]
@@ -87,6 +93,8 @@ mod resuming;
 pub mod s3;
 mod secrets;
 mod serving;
+#[cfg(feature = "bucket")]
+mod shared_replicas;
 mod shell_example;
 pub mod site;
 mod spreadsheets;

@@ -18,7 +18,7 @@ fn metrics_in(text: &str) -> BTreeSet<&str> {
     words.filter(|word| word.starts_with("medfeed_") || word.starts_with("process_")).collect()
 }
 
-/// The names of the samples of a server that was asked for all that is counted.
+/// The names of the samples of a server that was asked for all that is counted, and of a replica.
 fn samples() -> BTreeSet<String> {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));
@@ -27,8 +27,16 @@ fn samples() -> BTreeSet<String> {
     let mut client = server.client(&key);
     let token = client.get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();
     assert_eq!(client.get(&format!("/v1/conferences/changes?since={token}")).status, 200);
-    let text = String::from_utf8(admin.get("/metrics").body).unwrap();
+    let mut text = String::from_utf8(admin.get("/metrics").body).unwrap();
     server.stop();
+    #[cfg(feature = "bucket")]
+    {
+        let (origin, _) = super::replicas::origin();
+        let place = origin.replica();
+        let (replica, mut admin) = super::replicas::serve(&place, "");
+        text.push_str(&String::from_utf8(admin.get("/metrics").body).unwrap());
+        replica.stop();
+    }
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     lines.filter_map(|line| line.split([' ', '{']).next()).map(str::to_owned).collect()
 }

@@ -406,7 +406,7 @@ fn a_replica_reports_if_wanted() {
 }
 
 /// Puts all objects of a folder into a store.
-fn mirror(origin: &Origin, store: &S3) {
+pub fn mirror(origin: &Origin, store: &S3) {
     for folder in [layout::LOG, layout::STATES, layout::PARTS] {
         for object in origin.bucket().list(folder, None).unwrap() {
             if store.object(&object.name).is_none() {

@@ -1,4 +1,4 @@
-//! A replica: the only writer of a file that follows a log.
+//! A replica: the only writer of a file that follows a log, or who stands by while another process is.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::model::time::now;
 use crate::replicate::entry::Entry;
 use crate::replicate::layout;
 use crate::replicate::report::{Alive, ReplicaReport};
-use crate::store::replication::{ReplicaMark, ReplicaWriter};
+use crate::store::replication::{ReplicaMark, ReplicaWriter, read_replica};
 use crate::store::{StoreError, panics};
 
 /// After so long without the bucket, entries are looked for again from the newest state's side: places may have been swept.
@@ -24,14 +24,21 @@ const DOUBT_AFTER: Duration = Duration::from_secs(3600);
 const LISTEN_EVERY: Duration = Duration::from_secs(15);
 /// The least time between two whole loads that mend something.
 const MEND_EVERY: Duration = Duration::from_secs(60);
+/// How long who stands by waits for the follower to apply an entry that is in the log.
+const APPLY_PATIENCE: Duration = Duration::from_secs(1);
+/// The time between two looks whether it has.
+const APPLY_LOOK: Duration = Duration::from_millis(50);
 
-/// A replica's file and where it follows its origin. Its calls block.
+/// A replica's file and where it follows its origin. Its calls block. Several processes may have one on the same file: who has
+/// the lock follows, the others stand by. Those look at the log as well, so that they know how old the file's state is, and
+/// one of them follows when the lock is free.
 #[derive(Debug)]
 pub struct Replica {
     log: LogReader,
     path: PathBuf,
-    /// `None` after the file failed, until it is opened again.
+    /// `None` while another process follows, and after the file failed until it is opened again.
     writer: Option<ReplicaWriter>,
+    stands_by: bool,
     mark: ReplicaMark,
     head: Head,
     standing: Arc<Standing>,
@@ -56,23 +63,27 @@ impl Replica {
         standing: Arc<Standing>,
         go_on: &dyn Fn() -> bool,
     ) -> Result<Replica, Trouble> {
-        let (writer, mark, head) = match ReplicaWriter::open(path) {
-            Ok(writer) => {
-                let (mark, head) = (writer.mark()?, writer.head()?.head());
-                (writer, mark, head)
+        let (writer, mark, head) = loop {
+            match open(path) {
+                Err(StoreError::NotFound { .. }) => {}
+                opened => break opened?,
             }
-            Err(StoreError::NotFound { .. }) => {
-                let load = Load { log: &log, path, id: None, until: None, go_on };
-                let Loaded { draft, mark, head } = load.newest()?;
-                standing.note(|progress| progress.loads += 1);
-                (draft.take_name(None)?, mark, head)
+            let load = Load { log: &log, path, id: None, until: None, go_on };
+            let Loaded { draft, mark, head } = load.newest()?;
+            match draft.take_name(None) {
+                // Another process has loaded it meanwhile.
+                Err(StoreError::Replaced { .. }) => {}
+                taken => {
+                    standing.note(|progress| progress.loads += 1);
+                    break (Some(taken?), mark, head);
+                }
             }
-            Err(error) => return Err(error.into()),
         };
         let mut replica = Replica {
             log,
             path: path.to_owned(),
-            writer: Some(writer),
+            stands_by: writer.is_none(),
+            writer,
             mark,
             head,
             standing,
@@ -82,9 +93,14 @@ impl Replica {
             listen_at: Duration::ZERO,
             mend_at: Duration::ZERO,
         };
+        if replica.stands_by {
+            tracing::info!("another server follows with this file; this one reads it, and follows when that one ends");
+        }
         replica.tell_place();
         match replica.advance_and_mend(go_on) {
             Err(Trouble::Bucket(BucketError::Unreachable(_)) | Trouble::Object { .. }) | Ok(()) => Ok(replica),
+            // Its follower mends it.
+            Err(Trouble::Parted(_)) if replica.stands_by => Ok(replica),
             Err(trouble) => Err(trouble),
         }
     }
@@ -110,11 +126,11 @@ impl Replica {
     }
 
     pub(super) fn writer(&self) -> Result<&ReplicaWriter, Trouble> {
-        self.writer.as_ref().ok_or(Trouble::Stopped)
+        self.writer.as_ref().ok_or(Trouble::Followed)
     }
 
     pub(super) fn into_writer(self) -> Result<ReplicaWriter, Trouble> {
-        self.writer.ok_or(Trouble::Stopped)
+        self.writer.ok_or(Trouble::Followed)
     }
 
     /// Applies all that is in the log.
@@ -192,7 +208,7 @@ impl Replica {
             Trouble::Object { .. } => self.log.state_slots()?.first().is_some_and(|newest| *newest > self.mark.slot),
             _ => false,
         };
-        if !may_help || since_boot() < self.mend_at {
+        if !may_help || self.stands_by || since_boot() < self.mend_at {
             return Err(trouble);
         }
         self.mend_at = since_boot() + MEND_EVERY;
@@ -205,14 +221,13 @@ impl Replica {
     }
 
     fn advance(&mut self, go_on: &dyn Fn() -> bool) -> Result<(), Trouble> {
-        if self.writer.is_none() {
-            let writer = ReplicaWriter::open(&self.path)?;
-            (self.mark, self.head) = (writer.mark()?, writer.head()?.head());
-            self.writer = Some(writer);
-        }
+        self.reopen()?;
         if !self.is_on_way {
             self.find_way(go_on)?;
             self.is_on_way = true;
+        }
+        if self.stands_by {
+            return self.stand_by(go_on);
         }
         loop {
             let asked = since_boot();
@@ -224,6 +239,46 @@ impl Replica {
             if !go_on() {
                 return Err(Trouble::Stopped);
             }
+        }
+    }
+
+    /// Sees to it that the file is open for writing, unless another process follows with it.
+    fn reopen(&mut self) -> Result<(), Trouble> {
+        if self.writer.is_some() {
+            return Ok(());
+        }
+        (self.writer, self.mark, self.head) = open(&self.path)?;
+        let stood_by = std::mem::replace(&mut self.stands_by, self.writer.is_none());
+        if stood_by && !self.stands_by {
+            tracing::info!(slot = self.mark.slot, "the other server has ended; this one follows");
+        }
+        self.tell_place();
+        Ok(())
+    }
+
+    /// Looks at the log while another process follows: where it ends with what the file holds, that is the newest.
+    fn stand_by(&mut self, go_on: &dyn Fn() -> bool) -> Result<(), Trouble> {
+        let until = since_boot() + APPLY_PATIENCE;
+        loop {
+            let asked = since_boot();
+            let slot = self.mark.slot + 1;
+            if self.log.entry(slot)?.is_none() {
+                self.standing.see_end(asked);
+                return Ok(());
+            }
+            self.standing.hear();
+            while self.mark.slot < slot {
+                if !go_on() {
+                    return Err(Trouble::Stopped);
+                }
+                if since_boot() >= until {
+                    return Ok(());
+                }
+                std::thread::sleep(APPLY_LOOK);
+                let (mark, head) = read_replica(&self.path)?;
+                (self.mark, self.head) = (mark, head.head());
+            }
+            self.tell_place();
         }
     }
 
@@ -336,5 +391,20 @@ impl Replica {
                 self.alive_trouble = Some(told);
             }
         }
+    }
+}
+
+/// Opens a replica's file, for reading alone where another process follows with it.
+fn open(path: &Path) -> Result<(Option<ReplicaWriter>, ReplicaMark, Head), StoreError> {
+    match ReplicaWriter::open(path) {
+        Ok(writer) => {
+            let (mark, head) = (writer.mark()?, writer.head()?.head());
+            Ok((Some(writer), mark, head))
+        }
+        Err(StoreError::Busy { .. }) => {
+            let (mark, head) = read_replica(path)?;
+            Ok((None, mark, head.head()))
+        }
+        Err(error) => Err(error),
     }
 }

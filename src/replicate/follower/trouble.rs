@@ -72,6 +72,9 @@ pub enum Trouble {
         "others publish to the bucket, so this replica did not come in; stop `medfeed publish` at the old origin if you can, and run this again"
     )]
     Overtaken,
+    /// Another process follows with this file.
+    #[error("another process follows with this file; stop it first")]
+    Followed,
     /// Whoever follows is to end.
     #[error("stopped")]
     Stopped,

@@ -81,7 +81,10 @@ async fn answer(subject: Arc<dyn Watched>, hosts: &[String], request: http::requ
         }
         "/livez" => (StatusCode::OK, TEXT, "ok\n".to_owned()),
         "/readyz" => match subject.unready() {
-            None => (StatusCode::OK, TEXT, "ok\n".to_owned()),
+            None => {
+                let remark = subject.remark().map(|remark| format!("{remark}\n"));
+                (StatusCode::OK, TEXT, format!("ok\n{}", remark.unwrap_or_default()))
+            }
             Some(reason) => (StatusCode::SERVICE_UNAVAILABLE, TEXT, format!("{reason}\n")),
         },
         // A page of the web may have its name lead here, and then read what only operators are to see.

@@ -168,8 +168,11 @@ pub fn render(subject: &Subject) -> Result<String, PageError> {
     let is_held_back = newest.commit() != published.commit();
     let state = match subject.unready() {
         Some(reason) => reason,
-        None if is_held_back => "ready; a newer commit waits for the change delay".to_owned(),
-        None => "ready".to_owned(),
+        None => match subject.remark() {
+            Some(remark) => format!("ready; {remark}"),
+            None if is_held_back => "ready; a newer commit waits for the change delay".to_owned(),
+            None => "ready".to_owned(),
+        },
     };
     let uses = subject.usage.as_ref().map(|usage| usage.all()).unwrap_or_default();
     let usable = |key: &KeyRecord| key.status_after(now, newest.commit().time).is_usable();

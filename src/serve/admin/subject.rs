@@ -42,6 +42,13 @@ impl Subject {
         if !self.watcher.is_followed() {
             return Some("the database file cannot be followed; the last state is served".to_owned());
         }
-        self.upstream.as_ref().and_then(|upstream| upstream.trouble())
+        let upstream = self.upstream.as_ref().filter(|upstream| !upstream.is_fit());
+        self.watcher.trouble().or_else(|| upstream.and_then(|upstream| upstream.trouble()))
+    }
+
+    /// What the operator should know of a server that is ready. A replica whose bucket is away answers for a while: taken out
+    /// of a balancer at once, no replica would be left.
+    pub fn remark(&self) -> Option<String> {
+        self.watcher.backlog().or_else(|| self.upstream.as_ref().and_then(|upstream| upstream.trouble()))
     }
 }

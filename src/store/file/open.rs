@@ -20,7 +20,7 @@ use crate::store::file::writer_note::WriterNote;
 use crate::store::format::replica::{ReplicaMark, find_mark};
 use crate::store::format::tables::{self, EachTable, META, META_SCHEMA, META_SECRET, SCHEMA, Stored};
 use crate::store::panics;
-use crate::store::{Snapshot, StoreError};
+use crate::store::{CommitPoint, Snapshot, StoreError};
 
 /// The page cache of a writing command, in bytes.
 const WRITER_CACHE_BYTES: usize = 256 << 20;
@@ -131,6 +131,9 @@ impl Drop for Engine {
     }
 }
 
+/// What is asked of a file before it is opened for writing.
+type Check = fn(&Path, &ReadOnlyDatabase) -> Result<(), StoreError>;
+
 /// The path of a writer's file.
 #[derive(Debug)]
 enum Location {
@@ -168,11 +171,10 @@ impl Writer {
     /// [`StoreError::NotFound`], [`StoreError::Busy`] after the wait, [`StoreError::NewerSchema`] with the file
     /// untouched, [`StoreError::IsReplica`], and what the file system says.
     pub fn open(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
-        let writer = Writer::open_any(path, wait)?;
-        match writer.replica_mark()? {
-            None => Ok(writer),
-            Some(mark) => Err(StoreError::IsReplica { path: writer.path(), url: mark.url }),
-        }
+        // A replica's follower keeps the lock as long as it runs: that is not waited for.
+        let writer = Writer::open_checked(path, wait, |path, found| refuse_replica(path, &found.begin_read()?))?;
+        refuse_replica(&writer.path(), &writer.begin_read()?)?;
+        Ok(writer)
     }
 
     /// Opens an existing database as [`Writer::open`] does, replicas too: for what holds the lock and changes no row.
@@ -180,8 +182,12 @@ impl Writer {
     /// # Errors
     /// As [`Writer::open`].
     pub fn open_any(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
+        Writer::open_checked(path, wait, |_, _| Ok(()))
+    }
+
+    fn open_checked(path: &Path, wait: Duration, check: Check) -> Result<Writer, StoreError> {
         let path = resolve(path);
-        let writer = Writer::open_file(&path, wait)?;
+        let writer = Writer::open_file(&path, wait, check)?;
         draft::sweep(&path);
         Ok(Writer { _note: Some(WriterNote::leave(&path)), ..writer })
     }
@@ -210,14 +216,18 @@ impl Writer {
 
     /// Opens a draft, which no other process opens.
     pub(in crate::store) fn open_draft(path: &Path) -> Result<Writer, StoreError> {
-        Writer::open_file(path, Duration::ZERO)
+        Writer::open_file(path, Duration::ZERO, |_, _| Ok(()))
     }
 
-    fn open_file(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
+    /// `check` looks at the file before its lock is waited for, where it can be read at once.
+    fn open_file(path: &Path, wait: Duration, check: Check) -> Result<Writer, StoreError> {
         let deadline = Instant::now() + wait;
         // Opening for writing marks the file, so a newer format is detected by reading first.
         match open_follower(path) {
-            Ok(found) => check_schema(path, &found)?,
+            Ok(found) => {
+                check_schema(path, &found)?;
+                check(path, &found)?;
+            }
             Err(DatabaseError::RepairAborted | DatabaseError::DatabaseAlreadyOpen) => {}
             Err(error) => return Err(open_error(path, error)),
         }
@@ -519,6 +529,28 @@ fn open_and_repair(path: &Path) -> Result<(ReadOnlyDatabase, Identity), StoreErr
             return Err(StoreError::Busy { path: path.to_owned(), holder: WriterNote::read(&resolve(path)) });
         }
     }
+}
+
+fn refuse_replica(path: &Path, transaction: &ReadTransaction) -> Result<(), StoreError> {
+    match find_mark(transaction)? {
+        None => Ok(()),
+        Some(mark) => Err(StoreError::IsReplica { path: path.to_owned(), url: mark.url }),
+    }
+}
+
+/// The mark and the last commit of a replica's file as they are now, read without its lock. It may be another file a moment
+/// later, and is repaired like any that is opened for reading.
+///
+/// # Errors
+/// [`StoreError::NotAReplica`], and those of [`Follower::open`].
+pub fn read_replica(path: &Path) -> Result<(ReplicaMark, CommitPoint), StoreError> {
+    panics::guard(|| {
+        let (database, _) = open_and_repair(path)?;
+        check_schema(path, &database)?;
+        let transaction = database.begin_read()?;
+        let mark = find_mark(&transaction)?.ok_or_else(|| StoreError::NotAReplica { path: path.to_owned() })?;
+        Ok((mark, Snapshot::peek(&transaction)?))
+    })
 }
 
 /// Names who can repair the file to a user who may not write to it.

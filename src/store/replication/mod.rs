@@ -12,6 +12,7 @@ pub mod replica;
 #[cfg(test)]
 mod tests;
 
+pub use crate::store::file::open::read_replica;
 pub use crate::store::file::published_note::PublishedNote;
 pub use crate::store::format::replica::ReplicaMark;
 pub use crate::store::format::tables::SCHEMA;

@@ -19,9 +19,6 @@ use crate::store::replication::apply::apply;
 use crate::store::replication::error::ApplyError;
 use crate::store::replication::origin::PendingCommit;
 
-/// The time that another process is given which has the file open for writing, such as a check.
-const WAIT: Duration = Duration::from_secs(10);
-
 /// A commit of the origin, as a replica applies it.
 #[derive(Clone, Copy, Debug)]
 pub struct ReplicatedCommit<'a> {
@@ -53,12 +50,12 @@ pub struct ReplicaWriter {
 }
 
 impl ReplicaWriter {
-    /// Opens a replica for writing, links followed.
+    /// Opens a replica for writing, links followed. Another process that has it open for writing is not waited for.
     ///
     /// # Errors
-    /// [`StoreError::NotAReplica`], and those of [`Writer::open`].
+    /// [`StoreError::NotAReplica`], [`StoreError::Busy`], and those of [`Writer::open`].
     pub fn open(path: &Path) -> Result<ReplicaWriter, StoreError> {
-        let replica = ReplicaWriter::of(Writer::open_any(path, WAIT)?);
+        let replica = ReplicaWriter::of(Writer::open_any(path, Duration::ZERO)?);
         replica.mark()?;
         Ok(replica)
     }

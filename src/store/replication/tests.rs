@@ -322,12 +322,15 @@ fn only_its_follower_writes_to_a_replica() {
     let origin = Origin::published();
     let replica = origin.replica();
     let path = origin.at("replica.redb");
-    assert!(matches!(Writer::open(&path, Duration::ZERO), Err(StoreError::Busy { .. })));
-    drop(replica);
-    let told = Writer::open(&path, Duration::ZERO).unwrap_err().to_string();
+    assert!(matches!(ReplicaWriter::open(&path), Err(StoreError::Busy { .. })));
     let expected = "replica.redb is a replica of file:///srv/feed; change the database that it follows, or make it one \
                     of its own with `medfeed promote`";
-    assert!(told.ends_with(expected), "{told}");
+    // Whoever must not write is told so at once, and does not wait for the follower.
+    for replica in [Some(replica), None] {
+        let told = Writer::open(&path, Duration::from_secs(600)).unwrap_err().to_string();
+        assert!(told.ends_with(expected), "{told}");
+        assert_eq!(read_replica(&path).unwrap().1.head(), origin.head(), "{replica:?}");
+    }
     assert!(matches!(compact(&path, Duration::ZERO), Err(StoreError::IsReplica { .. })));
     assert!(matches!(ReplicaWriter::open(&origin.path()), Err(StoreError::NotAReplica { .. })));
     adds_up(&path);

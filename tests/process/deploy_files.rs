@@ -1,0 +1,89 @@
+//! What `deploy` has for containers: its variables are the program's, and its commands run with them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use super::origin::url_of;
+use super::site::{Site, conferences_of_version};
+
+fn read(name: &str) -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy").join(name)).unwrap()
+}
+
+/// The words of a list such as `[serve, --from, "file:///feed"]`.
+fn words(list: &str) -> Vec<String> {
+    let inner = list.trim().strip_prefix('[').and_then(|list| list.strip_suffix(']')).expect("a list in one line");
+    inner.split(',').map(|word| word.trim().trim_matches('"').to_owned()).collect()
+}
+
+/// What the image sets.
+fn image_variables() -> BTreeMap<String, String> {
+    let image = read("Dockerfile");
+    let (_, last_stage) = image.split_once("FROM scratch").unwrap();
+    let line = last_stage.lines().find_map(|line| line.strip_prefix("ENV ")).unwrap();
+    line.split_whitespace().map(|pair| pair.split_once('=').unwrap()).map(|(a, b)| (a.into(), b.into())).collect()
+}
+
+/// What replicas are given beyond that.
+fn replica_variables(compose: &str) -> BTreeMap<String, String> {
+    let (_, block) = compose.split_once("x-environment: &environment\n").unwrap();
+    let lines = block.lines().take_while(|line| line.starts_with("  ")).map(str::trim);
+    let pairs = lines.filter(|line| !line.starts_with('#')).map(|line| line.split_once(": ").unwrap());
+    pairs.map(|(name, value)| (name.to_owned(), value.replace("${MEDFEED_HOST:-localhost}", "localhost"))).collect()
+}
+
+#[test]
+fn every_variable_is_one_of_the_program() {
+    let site = Site::new();
+    let helps = ["serve", "publish", "import"].map(|command| site.run(["help", command]).stdout).concat();
+    let mut found = 0;
+    for name in ["Dockerfile", "compose.yaml", "compose.replicas.yaml", "medfeed.service"] {
+        let text = read(name);
+        let words = text.split(|letter: char| !(letter.is_ascii_uppercase() || letter == '_'));
+        for variable in words.filter(|word| word.starts_with("MEDFEED_") && *word != "MEDFEED_HOST") {
+            assert!(helps.contains(&format!("[env: {variable}=")), "{name}: {variable}");
+            found += 1;
+        }
+    }
+    assert!(found > 8, "{found}");
+}
+
+#[test]
+fn composed_replicas_follow_what_is_composed_to_publish() {
+    let compose = read("compose.replicas.yaml");
+    let commands: Vec<_> =
+        compose.lines().filter_map(|line| line.trim().strip_prefix("command: ")).map(words).collect();
+    let of = |name: &str| commands.iter().find(|words| words[0] == name).expect("a command").clone();
+    let (origin, replica) = (Site::new(), Site::new());
+    let url = url_of(&origin.path("feed"));
+    let command = |site: &Site, name: &str, variables: &BTreeMap<String, String>| -> Command {
+        let mut command = site.command(of(name).iter().map(|word| word.replace("file:///feed", &url)));
+        command.envs(image_variables()).envs(variables);
+        // What containers have to themselves.
+        command.env("MEDFEED_DB", site.db()).env("MEDFEED_LISTEN", "127.0.0.1:0").env("TMPDIR", site.folder());
+        if variables.contains_key("MEDFEED_ADMIN_LISTEN") {
+            command.env("MEDFEED_ADMIN_LISTEN", "127.0.0.1:0");
+        }
+        command
+    };
+    origin.import("conferences.jsonl", conferences_of_version(3, 0));
+    let key = origin.open_key();
+    let published = command(&origin, "publish", &BTreeMap::new()).arg("--once").output().unwrap();
+    assert!(published.status.success(), "{}", String::from_utf8_lossy(&published.stderr));
+    let server = replica.start(command(&replica, "serve", &replica_variables(&compose)));
+    assert_eq!(server.client(&key).get("/v1/conferences/1").json()["data"]["venue"], "version 0");
+    assert!(server.logged().contains("\"replica_of\""), "it logs as the image says: {}", server.logged());
+    server.stop();
+
+    // The balancer asks who is there, where they are ready.
+    let balancer = read("Caddyfile.replicas");
+    let asked: Vec<_> = balancer.split_whitespace().filter_map(|word| word.strip_suffix(":8080")).collect();
+    assert_eq!(asked, ["replica-1", "replica-2", "replica-2", "replica-1"]);
+    for name in asked {
+        assert!(compose.contains(&format!("\n  {name}:\n    <<: *replica\n")), "{name}");
+    }
+    let (_, ready) = balancer.split_once("health_uri /readyz\n\t\thealth_port ").unwrap();
+    let port = ready.lines().next().unwrap();
+    assert_eq!(replica_variables(&compose)["MEDFEED_ADMIN_LISTEN"].rsplit_once(':').unwrap().1, port);
+}
