@@ -13,6 +13,8 @@ mod browsers;
 mod buckets;
 mod caches;
 pub mod client;
+#[cfg(feature = "bucket")]
+mod clocks;
 mod commands;
 mod compaction;
 mod curating;
@@ -39,6 +41,8 @@ mod operators_page;
 #[cfg(feature = "bucket")]
 pub mod origin;
 mod postgres_server;
+#[cfg(feature = "bucket")]
+mod promotion;
 mod proxies;
 #[cfg(feature = "bucket")]
 pub mod published;
@@ -61,14 +65,22 @@ mod real_lists;
 mod relay;
 mod replica_files;
 #[cfg(feature = "bucket")]
+mod replica_instants;
+#[cfg(feature = "bucket")]
 mod replica_troubles;
+#[cfg(feature = "bucket")]
+mod replica_walks;
 #[cfg(feature = "bucket")]
 mod replicas;
 mod restarts;
 mod restores;
 mod resuming;
 #[cfg(feature = "bucket")]
+mod revocation;
+#[cfg(feature = "bucket")]
 pub mod s3;
+#[cfg(feature = "bucket")]
+mod sealed_replicas;
 mod secrets;
 mod serving;
 mod shell_example;

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use medfeed::bucket::{Bucket, SealKey};
@@ -11,6 +11,7 @@ use medfeed::replicate::state::{Manifest, decode_part};
 use medfeed::replicate::{entry, layout};
 use medfeed::store::Follower;
 use medfeed::store::replication::{LoadedDraft, PublishedNote, ReplicaDraft, ReplicaMark, ReplicatedCommit};
+use serde_json::Value;
 
 use super::s3::S3;
 use super::site::{Done, Process, SOON, Site, wait_until};
@@ -35,12 +36,36 @@ impl Place {
 
     /// A prefix of its own where everything is sealed.
     pub fn sealed(site: &Site, s3: &S3) -> Place {
-        let file = site.write("seal-key", "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f");
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-        let key = SealKey::load(&file).unwrap();
-        let mut environment = s3.environment();
+        Place::sealed_at("sealed s3", format!("{}/sealed", s3.url), s3.environment(), site)
+    }
+
+    /// A folder of a site, where everything is sealed.
+    pub fn sealed_folder(site: &Site) -> Place {
+        Place::sealed_at("sealed folder", format!("file://{}", site.path("sealed").display()), Vec::new(), site)
+    }
+
+    fn sealed_at(kind: &'static str, url: String, mut environment: Vec<(String, String)>, site: &Site) -> Place {
+        let file = seal_key(site, "seal-key", 0);
         environment.push(("MEDFEED_SEAL_KEY".to_owned(), file.display().to_string()));
-        Place::of("sealed s3", format!("{}/sealed", s3.url), environment, Some(key))
+        Place::of(kind, url, environment, Some(SealKey::load(&file).unwrap()))
+    }
+
+    /// Tells a command of the bucket's credentials and key.
+    pub fn told(&self, mut command: Command) -> Command {
+        command.envs(self.environment.iter().cloned());
+        command
+    }
+
+    /// Runs a command on a site's database that succeeds, with `--json`.
+    pub fn json(&self, site: &Site, args: &[&str]) -> Value {
+        let done = self.ends(site, &[args, &["--json"]].concat());
+        assert_eq!(done.code, Some(0), "{}: {args:?}: {done:?}", self.kind);
+        done.json()
+    }
+
+    /// Runs a command on a site's database to its end.
+    pub fn ends(&self, site: &Site, args: &[&str]) -> Done {
+        done_by(self.told(site.command(args)))
     }
 
     fn of(kind: &'static str, url: String, environment: Vec<(String, String)>, seal: Option<SealKey>) -> Place {
@@ -57,12 +82,7 @@ impl Place {
 
     /// Runs the command to its end.
     pub fn run(&self, site: &Site, options: &str) -> Done {
-        let output = self.command(site, options).output().expect("the program starts");
-        Done {
-            code: output.status.code(),
-            stdout: String::from_utf8(output.stdout).expect("UTF-8"),
-            stderr: String::from_utf8(output.stderr).expect("UTF-8"),
-        }
+        done_by(self.command(site, options))
     }
 
     /// Publishes what waits; returns how many entries it took.
@@ -194,6 +214,23 @@ impl Place {
         let listed = self.bucket.list(folder, None).unwrap();
         listed.iter().filter_map(|object| object.name.rsplit_once('/')?.1.parse().ok()).collect()
     }
+}
+
+fn done_by(mut command: Command) -> Done {
+    let output = command.output().expect("the program starts");
+    Done {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).expect("UTF-8"),
+        stderr: String::from_utf8(output.stderr).expect("UTF-8"),
+    }
+}
+
+/// Makes the file of a seal key that begins with a byte.
+pub fn seal_key(site: &Site, name: &str, first: u8) -> PathBuf {
+    let digits: String = (0..32).map(|at| format!("{:02x}", first.wrapping_add(at))).collect();
+    let file = site.write(name, digits);
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    file
 }
 
 /// What a replay found.

@@ -54,7 +54,7 @@ pub enum Trouble {
     /// No state is old enough.
     #[error("no state is kept from so long ago; the oldest is of {oldest}")]
     TooEarly {
-        /// When the oldest one was written.
+        /// When the oldest one's last commit was made.
         oldest: Timestamp,
     },
     /// What is in the bucket ends before what the replica holds.
