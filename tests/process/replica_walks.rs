@@ -4,7 +4,7 @@
 //! `MEDFEED_CASES` sets the number of pages, `MEDFEED_SEED` the seed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -224,10 +224,9 @@ impl Walker {
         page["has_more"] == false
     }
 
-    /// Takes pages from servers in any order.
-    fn walk(&mut self, polls: u64) {
-        let end = self.polls + polls;
-        while self.polls < end {
+    /// Takes pages from servers in any order, while all together have some left to take.
+    fn walk(&mut self, left: &AtomicI64) {
+        while left.fetch_sub(1, Ordering::SeqCst) > 0 {
             let at = self.random.below(self.clients.len());
             self.poll(at);
             // Other things happen between two pages.
@@ -253,18 +252,17 @@ impl Walker {
 fn walk_under_commits(
     (site, curator, random): (&Site, &mut Curator, &mut Random),
     (stops, walkers): (&mut [Stop], &mut [Walker]),
-    polls: u64,
+    polls: i64,
 ) -> u64 {
-    let walking = AtomicUsize::new(walkers.len());
-    let polls = polls.div_ceil(u64::try_from(walkers.len()).unwrap());
+    let (walking, left) = (AtomicUsize::new(walkers.len()), AtomicI64::new(polls));
     let mut commits = 0;
     std::thread::scope(|scope| {
         for (index, walker) in walkers.iter_mut().enumerate() {
             walker.waits = index % 2 == 1;
-            let walking = &walking;
+            let (walking, left) = (&walking, &left);
             scope.spawn(move || {
                 // Whoever fails does not keep the others waiting.
-                let walked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| walker.walk(polls)));
+                let walked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| walker.walk(left)));
                 walking.fetch_sub(1, Ordering::SeqCst);
                 walked.unwrap_or_else(|failed| std::panic::resume_unwind(failed));
             });
@@ -297,7 +295,8 @@ fn stop(mut publisher: super::site::Process) {
 
 #[test]
 fn tokens_walk_over_origin_and_replicas_in_turn() {
-    let (polls, seed) = (variable("MEDFEED_CASES").unwrap_or(200), variable("MEDFEED_SEED").unwrap_or(20_261_122));
+    let seed = variable("MEDFEED_SEED").unwrap_or(20_261_122);
+    let polls = i64::try_from(variable("MEDFEED_CASES").unwrap_or(200)).unwrap();
     println!("MEDFEED_SEED={seed} MEDFEED_CASES={polls}");
     let (mut random, mut curator, site) = (Random::new(seed), Curator::new(), Site::new());
     curator.import(&site);

@@ -9,6 +9,8 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use medfeed::store::Follower;
+
 use super::client::Client;
 use super::clocks::{Clock, wait_for_clock};
 use super::monitoring::{scrape, start_watched};
@@ -150,7 +152,10 @@ fn revoked_keys_die_everywhere() {
     let (mut deaths, mut silences) = (Vec::new(), Vec::new());
     for _ in 0..cases.unwrap_or(2) {
         let [connected, cut_off] = [site.key("all", &[]), site.key("all", &[])];
-        for replica in &watched {
+        let made = Follower::open(&site.db()).unwrap().newest().commit().seq;
+        for replica in &mut watched {
+            // Keys that are not known yet are asked for a few times a minute only.
+            wait_until("the keys are known", SOON, || (seq_of(&mut replica.admin) >= made as f64).then_some(()));
             replica.wait_for_status(&connected.1, 200);
             replica.wait_for_status(&cut_off.1, 200);
         }
