@@ -6,6 +6,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use medfeed::replicate::layout;
+use medfeed::store::Follower;
 
 use super::origin::Replica;
 use super::published::{Place, note};
@@ -201,6 +202,43 @@ fn a_promotion_that_is_overtaken_all_the_time_gives_up() {
 }
 
 #[test]
+fn whatever_the_store_answers_a_promotion_is_done_or_run_again() {
+    let lost = ("PUT", Fault::LostAnswer, 1);
+    // What comes of the request that puts the entry, and of those that read it back; and what is told.
+    let cases: [(&[(&str, Fault, usize)], Option<&str>); 4] = [
+        (&[lost], None),
+        (&[("PUT", Fault::Code(409, "ConditionalRequestConflict"), 1)], None),
+        (&[("PUT", Fault::Code(403, "AccessDenied"), 1)], Some("s3:PutObject below the prefix")),
+        (&[lost, ("GET", Fault::Code(403, "AccessDenied"), 9)], Some("cannot be told whether this replica took over")),
+    ];
+    for (faults, refusal) in cases {
+        let (s3, site) = (S3::start(), curated());
+        let place = Place::s3(&s3);
+        place.once(&site);
+        let replica = replica_of(&place);
+        let name = layout::log(2);
+        s3.fail("GET", &name, Fault::Held, 2);
+        let mut command = place.told(replica.command(["promote", &place.url, "--yes"]));
+        let told = fs::File::create(site.path("told")).unwrap();
+        let promoting = Process::spawn(command.stdout(Stdio::null()).stderr(told));
+        s3.wait_for_held();
+        s3.release();
+        s3.wait_for_held();
+        faults.iter().for_each(|(method, fault, times)| s3.fail(method, &name, *fault, *times));
+        s3.release();
+        ends_with(promoting, i32::from(refusal.is_some()), &format!("{faults:?}"));
+        s3.heal();
+        if let Some(refusal) = refusal {
+            let told = fs::read_to_string(site.path("told")).unwrap();
+            assert!(told.contains(refusal), "{faults:?}: {told}");
+            promote(&place, &replica);
+        }
+        is_fenced(&place, &site);
+        goes_on(&place, &replica);
+    }
+}
+
+#[test]
 fn a_publisher_notices_that_a_replica_took_over() {
     // One that has nothing to publish, and one that has.
     for is_idle in [true, false] {
@@ -219,6 +257,30 @@ fn a_publisher_notices_that_a_replica_took_over() {
         let told = bucket.run(&origin, "--status");
         assert!(told.stdout.contains("is no longer published from here: "), "{told:?}");
     }
+}
+
+#[test]
+fn who_waits_for_replicas_learns_that_another_took_over() {
+    let site = curated();
+    let (id, _) = site.key("all", &[]);
+    let place = Place::folder(&site);
+    place.once(&site);
+    let replica = replica_of(&place);
+    let head = || Follower::open(&site.db()).unwrap().newest().commit().seq;
+    let before = head();
+    let told = fs::File::create(site.path("told")).unwrap();
+    let mut command = site.command(["key", "revoke", &id, "--publish-wait", "1h"]);
+    let waiting = Process::spawn(command.stdout(Stdio::null()).stderr(told));
+    wait_until("it is done here", SOON, || (head() > before).then_some(()));
+    promote(&place, &replica);
+    is_fenced(&place, &site);
+    ends_with(waiting, 4, "who waits");
+    let told = fs::read_to_string(site.path("told")).unwrap();
+    assert!(
+        told.contains("alone, which nobody follows any more: ") && told.contains(" published slot 2 at "),
+        "{told}"
+    );
+    goes_on(&place, &replica);
 }
 
 #[test]

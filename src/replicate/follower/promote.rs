@@ -100,18 +100,20 @@ impl Replica {
         let bucket = self.log().bucket();
         let mut lost = None;
         for _ in 0..TRIES {
-            match bucket.create(name, bytes) {
+            let found = match bucket.create(name, bytes) {
                 Ok(Created::New) => return Ok(Placed::Ours),
-                Ok(Created::Exists) => match bucket.get(name)? {
-                    Some(object) if object.bytes == bytes => return Ok(Placed::Ours),
-                    Some(_) => return Ok(Placed::Others),
-                    // Refused since another request was under way.
-                    None => {}
-                },
-                Err(error @ BucketError::Unreachable(_)) => lost = Some(error),
-                Err(error) => return Err(error.into()),
+                Ok(Created::Exists) => bucket.get(name),
+                Err(error @ BucketError::Refused(_)) if lost.is_none() => return Err(error.into()),
+                Err(error) => Err(error),
+            };
+            match found {
+                Ok(Some(object)) if object.bytes == bytes => return Ok(Placed::Ours),
+                Ok(Some(_)) => return Ok(Placed::Others),
+                // Refused since another request was under way.
+                Ok(None) => {}
+                Err(error) => lost = Some(error),
             }
         }
-        Err(lost.map_or(Trouble::Overtaken, Trouble::from))
+        Err(lost.map_or(Trouble::Overtaken, Trouble::Unsure))
     }
 }

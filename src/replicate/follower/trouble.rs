@@ -72,6 +72,11 @@ pub enum Trouble {
         "others publish to the bucket, so this replica did not come in; stop `medfeed publish` at the old origin if you can, and run this again"
     )]
     Overtaken,
+    /// The bucket does not say whether it took the entry with which this replica takes over.
+    #[error(
+        "{0}; so it cannot be told whether this replica took over, and the old origin may publish no more: run this again"
+    )]
+    Unsure(BucketError),
     /// Whoever follows is to end.
     #[error("stopped")]
     Stopped,
