@@ -29,6 +29,8 @@ pub(super) const NAMES: [&str; 4] = [DB, JSON, WAIT, PUBLISH_WAIT];
 
 /// The exit code of a command that is done here, and that replicas do not know of yet.
 const NOT_PUBLISHED: u8 = 3;
+/// The exit code of a command whose database is published by another by now.
+pub(super) const EXIT_FENCED: u8 = 4;
 
 /// The time between two looks whether a commit is published.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -139,6 +141,14 @@ fn note_late(url: &str) {
     ));
 }
 
+fn note_alone(db: &Path, by: &str) {
+    note(&format!(
+        "done in {} alone, which nobody follows any more: {}; do the same there",
+        Printable(&db.display().to_string()),
+        Printable(by)
+    ));
+}
+
 impl Common {
     /// What the arguments of a command say; of those that it does not take, what has no effect.
     pub fn of(matches: &ArgMatches) -> Common {
@@ -167,8 +177,14 @@ impl Common {
                 Some(seq) => seq,
                 None => *committed.insert(self.open_follower()?.newest().commit().seq),
             };
-            if note.seq >= seq && note.fenced.is_none() {
+            // Where another took over, the note may tell of the other's end.
+            let is_own = note.fenced.is_none() || self.open_follower()?.origin()?.holds(note.seq, note.lineage)?;
+            if note.seq >= seq && is_own {
                 break;
+            }
+            if let Some(by) = &note.fenced {
+                note_alone(&self.db, by);
+                return Ok(ExitCode::from(EXIT_FENCED));
             }
             if Instant::now() >= deadline {
                 note_late(&note.url);

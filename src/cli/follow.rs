@@ -23,6 +23,7 @@ use crate::serve::background::BackgroundTasks;
 use crate::serve::following::{Following, Reports};
 use crate::serve::upstream::Upstream;
 use crate::serve::usage::Usage;
+use crate::serve::watcher::Watcher;
 use crate::store::file::replace::BackupReport;
 
 /// Where a replica follows its origin.
@@ -60,10 +61,14 @@ pub(super) struct Follow {
 }
 
 impl Follow {
-    /// Starts following.
-    pub fn start(self, usage: &Arc<Usage>) -> std::io::Result<(Arc<dyn Upstream>, BackgroundTasks)> {
+    /// Starts following, for a server of the file's states.
+    pub fn start(
+        self,
+        usage: &Arc<Usage>,
+        watcher: &Arc<Watcher>,
+    ) -> std::io::Result<(Arc<dyn Upstream>, BackgroundTasks)> {
         let reports = self.reports.map(|name| Reports { name, who: who(), usage: Arc::clone(usage) });
-        let (following, tasks) = Following::start(self.replica, self.url, self.poll, reports)?;
+        let (following, tasks) = Following::start(self.replica, self.url, self.poll, reports, Arc::clone(watcher))?;
         Ok((following, tasks))
     }
 }

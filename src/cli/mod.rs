@@ -43,7 +43,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use self::common::Common;
+use self::common::{Common, EXIT_FENCED};
 use self::output::{Output, note};
 use crate::model::printable::steers;
 use crate::store::StoreError;
@@ -166,9 +166,6 @@ impl Cli {
         Ok((cli, Common::of(leaf), names.join(" ")))
     }
 }
-
-/// The exit code of a command that may not write, since another publisher took over.
-const EXIT_FENCED: u8 = 4;
 
 /// Parses the arguments, runs the command, and returns the exit code: 0 for success, 1 for a failure that changed nothing, 2
 /// for wrong usage, 4 where another publisher took over.

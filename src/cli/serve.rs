@@ -308,7 +308,7 @@ pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> 
         };
         let _recording = usage.start()?;
         #[cfg(feature = "bucket")]
-        let (upstream, _following) = replica.map(|replica| replica.start(&usage)).transpose()?.unzip();
+        let (upstream, _following) = replica.map(|replica| replica.start(&usage, &watcher)).transpose()?.unzip();
         #[cfg(not(feature = "bucket"))]
         let upstream = None;
         let setup = Setup {

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use super::background::BackgroundTasks;
 use super::upstream::{Figures, Upstream};
 use super::usage::Usage;
+use super::watcher::Watcher;
+use crate::api::SnapshotSource;
 use crate::replicate::follower::{Replica, Standing};
 
 /// How soon the thread sees that it is to end.
@@ -46,7 +48,8 @@ struct Looks {
 }
 
 impl Following {
-    /// Follows an origin until the returned tasks are dropped, with a look every so often, and reports to it if wanted.
+    /// Follows an origin until the returned tasks are dropped, with a look every so often, and reports to it if wanted. The
+    /// watcher is that of the replica's file, whose states are served.
     ///
     /// # Errors
     /// When the operating system gives no thread.
@@ -55,16 +58,19 @@ impl Following {
         url: String,
         poll: Duration,
         reports: Option<Reports>,
+        watcher: Arc<Watcher>,
     ) -> io::Result<(Arc<Following>, BackgroundTasks)> {
         let standing = Arc::clone(replica.standing());
         let following = Arc::new(Following { url, standing, looks: Mutex::default(), rung: Condvar::new() });
         let shared = Arc::clone(&following);
+        shared.show(&watcher);
         let tasks = BackgroundTasks::spawn("replica", move |stopped| {
             let mut report_at = Instant::now();
             let goes_on = || stopped.try_recv() != Err(TryRecvError::Disconnected);
             while shared.wait_for_turn(poll, stopped) {
                 let began = Instant::now();
                 let again = replica.look(&goes_on);
+                shared.show(&watcher);
                 let mut looks = shared.looks();
                 looks.done = Some(began);
                 looks.has_ended = !again;
@@ -80,6 +86,18 @@ impl Following {
             }
         })?;
         Ok((following, tasks))
+    }
+
+    /// Has the server show what the file holds. Only then the end of the log counts as seen: after a long time without the
+    /// bucket no answer rests on a state, and its keys, of before.
+    fn show(&self, watcher: &Watcher) {
+        let seq = self.standing.progress().seq;
+        if watcher.newest().commit().seq < seq {
+            watcher.catch_up(watcher.looks(), &|_| false);
+        }
+        if watcher.newest().commit().seq >= seq {
+            self.standing.show_end();
+        }
     }
 
     /// Waits until it is time for a look, or one is wanted. False when the thread is to end.

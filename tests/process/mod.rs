@@ -15,6 +15,8 @@ mod browsers;
 mod buckets;
 mod caches;
 pub mod client;
+#[cfg(feature = "bucket")]
+mod clocks;
 mod commands;
 mod compaction;
 mod curating;
@@ -47,6 +49,8 @@ mod operators_page;
 #[cfg(feature = "bucket")]
 pub mod origin;
 mod postgres_server;
+#[cfg(feature = "bucket")]
+mod promotion;
 mod proxies;
 #[cfg(feature = "bucket")]
 pub mod published;
@@ -79,9 +83,13 @@ mod relay;
 mod replica_faults;
 mod replica_files;
 #[cfg(feature = "bucket")]
+mod replica_instants;
+#[cfg(feature = "bucket")]
 mod replica_kills;
 #[cfg(feature = "bucket")]
 mod replica_troubles;
+#[cfg(feature = "bucket")]
+mod replica_walks;
 #[cfg(feature = "bucket")]
 mod replicas;
 #[cfg(feature = "bucket")]
@@ -90,7 +98,11 @@ mod restarts;
 mod restores;
 mod resuming;
 #[cfg(feature = "bucket")]
+mod revocation;
+#[cfg(feature = "bucket")]
 pub mod s3;
+#[cfg(feature = "bucket")]
+mod sealed_replicas;
 mod secrets;
 mod serving;
 #[cfg(feature = "bucket")]

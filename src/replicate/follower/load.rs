@@ -80,7 +80,7 @@ impl Load<'_> {
             let loaded = match self.state_after(*slot) {
                 Ok(Some((state, at))) if self.until.is_none_or(|until| at <= until) => self.from_state(state, newest),
                 Ok(found) => {
-                    oldest = found.map(|(_, at)| at).or(oldest);
+                    oldest = found.map(|(state, _)| state).or(oldest);
                     continue;
                 }
                 Err(trouble) => Err(trouble),
@@ -93,11 +93,12 @@ impl Load<'_> {
                 loaded => return loaded,
             }
         }
-        Err(match (first_trouble, oldest) {
-            (Some(trouble), _) => trouble,
-            (None, Some(oldest)) => Trouble::TooEarly { oldest },
-            (None, None) => Trouble::Nothing(self.log.url()),
-        })
+        match (first_trouble, oldest) {
+            (Some(trouble), _) => Err(trouble),
+            // Its last commit may be older than the time at which it was put.
+            (None, Some(oldest)) => self.from_state(oldest, newest),
+            (None, None) => Err(Trouble::Nothing(self.log.url())),
+        }
     }
 
     /// The state after a slot, by its manifest or else its entry, and when it was written.
@@ -120,18 +121,24 @@ impl Load<'_> {
         }
     }
 
-    /// Loads a state, and what follows, to a slot at least.
+    /// Loads a state, and what follows, to a slot at least, or up to the time that is asked for.
     ///
     /// # Errors
-    /// [`Trouble`].
+    /// [`Trouble`]; [`Trouble::TooEarly`] when the state is of a later time.
     pub fn from_state(&self, mut state: StateAt, at_least: u64) -> Result<Loaded, Trouble> {
+        let mut before = None;
         loop {
             tracing::info!(slot = state.place.slot, parts = state.parts.len(), "loading a whole state");
             let mut loaded = self.load(state)?;
+            // When its last commit was made only its rows tell.
+            let committed = loaded.draft.head()?.time;
+            if self.until.is_some_and(|until| committed > until) {
+                return before.ok_or(Trouble::TooEarly { oldest: committed });
+            }
             match self.catch_up(&mut loaded, at_least)? {
                 None => return Ok(loaded),
-                // What was loaded is of no use: a whole state takes its place.
-                Some(next) => state = next,
+                // What was loaded is of no use, unless the whole state that takes its place is of a later time.
+                Some(next) => (state, before) = (next, self.until.map(|_| loaded)),
             }
         }
     }
@@ -167,7 +174,7 @@ impl Load<'_> {
                 other => other,
             })?;
             if let Some(state) = StateAt::of_entry(&entry.header, entry.hash) {
-                return Ok(Some(state).filter(|_| self.until.is_none_or(|until| entry.header.at <= until)));
+                return Ok(Some(state));
             }
             let mut commits = commits_of(&entry);
             let in_time = |at: Timestamp| self.until.is_none_or(|until| at <= until);

@@ -1,6 +1,7 @@
 //! Making a replica the database that others follow.
 
 use super::load::{mark_at, place_of};
+use super::log::Place;
 use super::replica::Replica;
 use super::trouble::Trouble;
 use crate::bucket::{BucketError, Created};
@@ -8,7 +9,7 @@ use crate::model::Head;
 use crate::model::time::now;
 use crate::replicate::entry::{self, CommitInfo, Header};
 use crate::replicate::layout;
-use crate::store::replication::{Leap, ReplicaWriter, ReplicatedCommit, SCHEMA};
+use crate::store::replication::{Leap, PublishedNote, ReplicaWriter, ReplicatedCommit, SCHEMA};
 
 /// How often another entry may come in between, and how often an answer of the bucket may be lost.
 const TRIES: usize = 3;
@@ -70,8 +71,8 @@ impl Replica {
             if let Placed::Others = self.place(&name, &bytes)? {
                 continue;
             }
-            let place = super::log::Place { slot: header.slot, hash, ..here };
-            let mark = mark_at(log_url, place, commit.digest);
+            let place = Place { slot: header.slot, hash, ..here };
+            let mark = mark_at(log_url.clone(), place, commit.digest);
             let leap = ReplicatedCommit {
                 last_seq: commit.last_seq,
                 lineage: commit.lineage,
@@ -79,8 +80,15 @@ impl Replica {
                 digest: commit.digest,
                 changes: &changes,
             };
+            let path = self.path().to_owned();
             let mut writer: ReplicaWriter = self.into_writer()?;
             writer.apply(&[leap], &mark).map_err(|error| Trouble::of_apply(error, &name))?;
+            // Before the first commit: a note may be left from when another database of this name was taken over, and who is
+            // overtaken before the first publishing knows by it what was put from here.
+            let Place { id, slot, hash } = place;
+            let note =
+                PublishedNote { url: log_url, id, slot, seq: head.seq, lineage: head.lineage, hash, fenced: None };
+            note.write(&path)?;
             drop(writer.promote()?);
             return Ok(Promoted { slot: place.slot, before, head });
         }
@@ -92,18 +100,20 @@ impl Replica {
         let bucket = self.log().bucket();
         let mut lost = None;
         for _ in 0..TRIES {
-            match bucket.create(name, bytes) {
+            let found = match bucket.create(name, bytes) {
                 Ok(Created::New) => return Ok(Placed::Ours),
-                Ok(Created::Exists) => match bucket.get(name)? {
-                    Some(object) if object.bytes == bytes => return Ok(Placed::Ours),
-                    Some(_) => return Ok(Placed::Others),
-                    // Refused since another request was under way.
-                    None => {}
-                },
-                Err(error @ BucketError::Unreachable(_)) => lost = Some(error),
-                Err(error) => return Err(error.into()),
+                Ok(Created::Exists) => bucket.get(name),
+                Err(error @ BucketError::Refused(_)) if lost.is_none() => return Err(error.into()),
+                Err(error) => Err(error),
+            };
+            match found {
+                Ok(Some(object)) if object.bytes == bytes => return Ok(Placed::Ours),
+                Ok(Some(_)) => return Ok(Placed::Others),
+                // Refused since another request was under way.
+                Ok(None) => {}
+                Err(error) => lost = Some(error),
             }
         }
-        Err(lost.map_or(Trouble::Overtaken, Trouble::from))
+        Err(lost.map_or(Trouble::Overtaken, Trouble::Unsure))
     }
 }

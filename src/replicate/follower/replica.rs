@@ -98,9 +98,13 @@ impl Replica {
         }
         replica.tell_place();
         match replica.advance_and_mend(go_on) {
-            Err(Trouble::Bucket(BucketError::Unreachable(_)) | Trouble::Object { .. }) | Ok(()) => Ok(replica),
+            Ok(()) => Ok(replica),
             // Its follower mends it.
             Err(Trouble::Parted(_)) if replica.stands_by => Ok(replica),
+            Err(trouble @ (Trouble::Bucket(BucketError::Unreachable(_)) | Trouble::Object { .. })) => {
+                replica.tell_trouble(&trouble);
+                Ok(replica)
+            }
             Err(trouble) => Err(trouble),
         }
     }
@@ -113,6 +117,11 @@ impl Replica {
     /// The log that it follows.
     pub(super) fn log(&self) -> &LogReader {
         &self.log
+    }
+
+    /// Its file.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Where in the log it is.

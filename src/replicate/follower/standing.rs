@@ -66,6 +66,8 @@ pub struct Standing {
     limits: Limits,
     started: Duration,
     /// When the end of the log was last seen, in milliseconds since the machine's start; 0 is never.
+    end_ms: AtomicU64,
+    /// The same, of what is served.
     seen_ms: AtomicU64,
     /// When the publisher last gave a sign of life, likewise.
     heard_ms: AtomicU64,
@@ -76,8 +78,8 @@ impl Standing {
     /// A replica that has seen nothing yet.
     pub fn new(limits: Limits) -> Standing {
         let started = since_boot();
-        let (seen_ms, heard_ms) = (AtomicU64::new(0), AtomicU64::new(millis(started)));
-        Standing { limits, started, seen_ms, heard_ms, progress: Mutex::default() }
+        let (end_ms, seen_ms, heard_ms) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(millis(started)));
+        Standing { limits, started, end_ms, seen_ms, heard_ms, progress: Mutex::default() }
     }
 
     /// Why no answer may be given at present.
@@ -90,7 +92,12 @@ impl Standing {
         self.limits.silence.filter(|limit| silent > *limit).map(|_| Unfit::Silent(silent))
     }
 
-    /// The time since the end of the log was seen; `None` if it never was.
+    /// What is served holds all that there was when the end of the log was last seen, so that counts from now on.
+    pub fn show_end(&self) {
+        self.seen_ms.store(self.end_ms.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// The time since what is served was known to be all that there is; `None` if it never was.
     pub fn stale_for(&self) -> Option<Duration> {
         let seen_ms = self.seen_ms.load(Ordering::Relaxed);
         (seen_ms > 0).then(|| since_boot().saturating_sub(Duration::from_millis(seen_ms)))
@@ -113,7 +120,7 @@ impl Standing {
 
     /// The end of the log was seen by a question that was asked at this time since the machine's start.
     pub(super) fn see_end(&self, asked: Duration) {
-        self.seen_ms.store(millis(asked).max(1), Ordering::Relaxed);
+        self.end_ms.store(millis(asked).max(1), Ordering::Relaxed);
     }
 
     pub(super) fn hear(&self) {
@@ -143,20 +150,26 @@ mod tests {
         let standing = Standing::new(Limits { staleness: minute, silence: Some(2 * minute) });
         assert_eq!(standing.unfit(), Some(Unfit::Unseen));
         standing.see_end(since_boot());
+        assert_eq!(standing.unfit(), Some(Unfit::Unseen), "nothing is served yet");
+        standing.show_end();
         assert_eq!(standing.unfit(), None);
+        let see_and_show = |at| {
+            standing.see_end(at);
+            standing.show_end();
+        };
         let ago = |time| since_boot().saturating_sub(time);
-        standing.see_end(ago(minute / 2));
+        see_and_show(ago(minute / 2));
         assert_eq!(standing.unfit(), None);
         // A machine that has just started has no such past.
         if since_boot() > 4 * minute {
-            standing.see_end(ago(2 * minute));
+            see_and_show(ago(2 * minute));
             assert!(matches!(standing.unfit(), Some(Unfit::Stale(age)) if age >= 2 * minute));
-            standing.see_end(since_boot());
+            see_and_show(since_boot());
             standing.heard_ms.store(millis(ago(3 * minute)), Ordering::Relaxed);
             assert!(matches!(standing.unfit(), Some(Unfit::Silent(age)) if age >= 3 * minute));
         }
         standing.hear();
-        standing.see_end(since_boot());
+        see_and_show(since_boot());
         assert_eq!(standing.unfit(), None);
     }
 }

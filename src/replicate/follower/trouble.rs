@@ -54,7 +54,7 @@ pub enum Trouble {
     /// No state is old enough.
     #[error("no state is kept from so long ago; the oldest is of {oldest}")]
     TooEarly {
-        /// When the oldest one was written.
+        /// When the oldest one's last commit was made.
         oldest: Timestamp,
     },
     /// What is in the bucket ends before what the replica holds.
@@ -75,6 +75,11 @@ pub enum Trouble {
     /// Another process follows with this file.
     #[error("another process follows with this file; stop it first")]
     Followed,
+    /// The bucket does not say whether it took the entry with which this replica takes over.
+    #[error(
+        "{0}; so it cannot be told whether this replica took over, and the old origin may publish no more: run this again"
+    )]
+    Unsure(BucketError),
     /// Whoever follows is to end.
     #[error("stopped")]
     Stopped,

@@ -1,0 +1,304 @@
+//! Promotions: whoever comes in between, and wherever they are killed, there is one line of history, and who is not its end is
+//! told so. `MEDFEED_CASES` sets how many are killed at some moment, `MEDFEED_SEED` when.
+
+use std::fs;
+use std::process::Stdio;
+use std::time::Duration;
+
+use medfeed::replicate::layout;
+use medfeed::store::Follower;
+
+use super::origin::Replica;
+use super::published::{Place, note};
+use super::publishing::{commit, copy_of, curated};
+use super::s3::{Fault, S3};
+use super::site::{Process, Random, SOON, Site, wait_until};
+use crate::properties::variable;
+
+/// A replica that has followed to the end, and is not running.
+pub fn replica_of(place: &Place) -> Site {
+    let replica = Replica { site: Site::new(), url: place.url.clone() };
+    replica.site.start(place.told(replica.site.serve_command(&replica.options("")))).stop();
+    replica.site
+}
+
+/// Starts a promotion.
+fn promotion(place: &Place, site: &Site) -> Process {
+    let mut command = place.told(site.command(["promote", &place.url, "--yes"]));
+    Process::spawn(command.stdout(Stdio::null()).stderr(Stdio::null()))
+}
+
+fn promote(place: &Place, site: &Site) {
+    let report = place.json(site, &["promote", &place.url, "--yes"]);
+    assert_eq!(report["promoted"], true);
+}
+
+fn ends_with(mut process: Process, code: i32, what: &str) {
+    let ended = process.ended_within(SOON).unwrap_or_else(|| panic!("{what} goes on"));
+    assert_eq!(ended.code(), Some(code), "{what}");
+}
+
+/// A database publishes no more: another took over, which it is told by all that would write to it.
+fn is_fenced(place: &Place, site: &Site) {
+    let published = place.run(site, "--once");
+    assert_eq!(published.code, Some(4), "{published:?}");
+    let by = note(site).fenced.expect("it is noted");
+    for done in
+        [published, site.run(["key", "create", "--license", "all"]), site.run(["license", "remove", "all", "--yes"])]
+    {
+        assert_eq!(done.code, Some(4), "{done:?}");
+        assert!(done.stderr.contains(&by) && done.stderr.contains("medfeed export"), "{by}: {done:?}");
+    }
+    assert!(by.contains(" published slot ") && by.contains('@'), "{by}");
+}
+
+/// A database is the end of the log, which is one line, and goes on.
+fn goes_on(place: &Place, site: &Site) {
+    place.check(site);
+    commit(site, 100 + note(site).slot);
+    assert_eq!(place.once(site), 1, "{}", place.kind);
+    let slots = place.slots(layout::LOG);
+    assert_eq!(slots, (1..=note(site).slot).collect::<Vec<_>>(), "{}", place.kind);
+    place.check(site);
+    place.json(site, &["check", "--from", &place.url]);
+    site.check();
+}
+
+#[test]
+fn a_promotion_that_is_killed_is_run_again() {
+    let (first, site) = (S3::start(), curated());
+    let place = Place::s3(&first);
+    place.once(&site);
+    commit(&site, 1);
+    place.once(&site);
+    let replica = replica_of(&place);
+    let objects: Vec<_> = first.names().into_iter().map(|name| (first.object(&name), name)).collect();
+    let asked_before = first.requests().len();
+    promote(&place, &copy_of(&replica));
+    let requests = first.requests().split_off(asked_before);
+    assert!(requests.last().unwrap().starts_with("PUT ") && requests.len() > 4, "{requests:?}");
+
+    for (index, request) in requests.iter().enumerate() {
+        let s3 = S3::start();
+        objects.iter().for_each(|(bytes, name)| s3.set_object(name, bytes.clone()));
+        let (place, promoted, old) = (Place::s3(&s3), copy_of(&replica), copy_of(&site));
+        fs::copy(site.path("feed.redb.published"), old.path("feed.redb.published")).unwrap();
+        let (method, name) = request.split_once(' ').unwrap();
+        let before = requests[..index].iter().filter(|other| *other == request).count();
+        s3.fail(method, name, Fault::Held, before + 1);
+        let mut killed = promotion(&place, &promoted);
+        for _ in 0..before {
+            s3.wait_for_held();
+            s3.release();
+        }
+        s3.wait_for_held();
+        killed.kill();
+        s3.heal();
+        // What is not promoted is a replica still; what was put is followed.
+        let refused = promoted.run(["key", "create", "--license", "all"]);
+        assert!(refused.code == Some(1) && refused.stderr.contains("medfeed promote"), "{request}: {refused:?}");
+        promote(&place, &promoted);
+        is_fenced(&place, &old);
+        let is_last = index + 1 == requests.len();
+        assert_eq!(note(&promoted).slot, if is_last { 4 } else { 3 }, "{request}");
+        goes_on(&place, &promoted);
+    }
+}
+
+#[test]
+fn a_promotion_that_is_killed_at_any_moment_is_run_again() {
+    let (kills, seed) = (variable("MEDFEED_CASES").unwrap_or(5), variable("MEDFEED_SEED").unwrap_or(20_261_126));
+    println!("MEDFEED_SEED={seed} MEDFEED_CASES={kills}");
+    let mut random = Random::new(seed);
+    let site = curated();
+    let place = Place::folder(&site);
+    place.once(&site);
+    let mut origin = copy_of(&site);
+    fs::copy(site.path("feed.redb.published"), origin.path("feed.redb.published")).unwrap();
+    let (mut before, mut between, mut after) = (0, 0, 0);
+    for kill in 1..=kills {
+        let replica = replica_of(&place);
+        let slot = note(&origin).slot;
+        let mut killed = promotion(&place, &replica);
+        killed.ended_within(random.part_of(Duration::from_millis(120)));
+        killed.kill();
+        let is_put = place.bucket.get(&layout::log(slot + 1)).unwrap().is_some();
+        let again = place.ends(&replica, &["promote", &place.url, "--yes"]);
+        match again.code {
+            Some(0) if is_put => between += 1,
+            Some(0) => before += 1,
+            _ => {
+                let told = "is a database of its own and no replica";
+                assert!(again.code == Some(1) && again.stderr.contains(told), "kill {kill}: {again:?}");
+                after += 1;
+            }
+        }
+        is_fenced(&place, &origin);
+        goes_on(&place, &replica);
+        origin = replica;
+    }
+    println!("killed before it was put {before}, before it was promoted {between}, after it {after}");
+}
+
+#[test]
+fn whoever_overtakes_a_promotion_there_is_one_line() {
+    for by_promotion in [false, true] {
+        let (s3, site) = (S3::start(), curated());
+        let place = Place::s3(&s3);
+        place.once(&site);
+        let [replica, other] = [replica_of(&place), replica_of(&place)];
+        // Its last look finds nothing, and hears so only after somebody else has put an entry.
+        s3.fail("GET", &layout::log(2), Fault::Held, 2);
+        let promoting = promotion(&place, &replica);
+        s3.wait_for_held();
+        s3.release();
+        s3.wait_for_held();
+        if by_promotion {
+            promote(&place, &other);
+        } else {
+            commit(&site, 1);
+            assert_eq!(place.once(&site), 1);
+        }
+        s3.release();
+        ends_with(promoting, 0, "the promotion");
+        assert_eq!(note(&replica).slot, 3, "after what came in between");
+        is_fenced(&place, &site);
+        if by_promotion {
+            is_fenced(&place, &other);
+        }
+        goes_on(&place, &replica);
+    }
+}
+
+#[test]
+fn a_promotion_that_is_overtaken_all_the_time_gives_up() {
+    let (s3, site) = (S3::start(), curated());
+    let place = Place::s3(&s3);
+    place.once(&site);
+    let replica = replica_of(&place);
+    s3.fail("GET", &layout::log(2), Fault::Held, 2);
+    let mut command = place.told(replica.command(["promote", &place.url, "--yes"]));
+    let promoting = Process::spawn(command.stdout(Stdio::null()).stderr(fs::File::create(site.path("told")).unwrap()));
+    s3.wait_for_held();
+    s3.release();
+    for slot in 2..=4 {
+        s3.wait_for_held();
+        commit(&site, slot);
+        assert_eq!(place.once(&site), 1);
+        if slot < 4 {
+            s3.fail("GET", &layout::log(slot + 1), Fault::Held, 1);
+        }
+        s3.release();
+    }
+    ends_with(promoting, 1, "the promotion");
+    let told = fs::read_to_string(site.path("told")).unwrap();
+    assert!(told.contains("others publish to the bucket") && told.contains("run this again"), "{told}");
+    let refused = replica.run(["key", "create", "--license", "all"]);
+    assert!(refused.code == Some(1) && refused.stderr.contains("medfeed promote"), "{refused:?}");
+    goes_on(&place, &site);
+    promote(&place, &replica);
+    is_fenced(&place, &site);
+    goes_on(&place, &replica);
+}
+
+#[test]
+fn whatever_the_store_answers_a_promotion_is_done_or_run_again() {
+    let lost = ("PUT", Fault::LostAnswer, 1);
+    // What comes of the request that puts the entry, and of those that read it back; and what is told.
+    let cases: [(&[(&str, Fault, usize)], Option<&str>); 4] = [
+        (&[lost], None),
+        (&[("PUT", Fault::Code(409, "ConditionalRequestConflict"), 1)], None),
+        (&[("PUT", Fault::Code(403, "AccessDenied"), 1)], Some("s3:PutObject below the prefix")),
+        (&[lost, ("GET", Fault::Code(403, "AccessDenied"), 9)], Some("cannot be told whether this replica took over")),
+    ];
+    for (faults, refusal) in cases {
+        let (s3, site) = (S3::start(), curated());
+        let place = Place::s3(&s3);
+        place.once(&site);
+        let replica = replica_of(&place);
+        let name = layout::log(2);
+        s3.fail("GET", &name, Fault::Held, 2);
+        let mut command = place.told(replica.command(["promote", &place.url, "--yes"]));
+        let told = fs::File::create(site.path("told")).unwrap();
+        let promoting = Process::spawn(command.stdout(Stdio::null()).stderr(told));
+        s3.wait_for_held();
+        s3.release();
+        s3.wait_for_held();
+        faults.iter().for_each(|(method, fault, times)| s3.fail(method, &name, *fault, *times));
+        s3.release();
+        ends_with(promoting, i32::from(refusal.is_some()), &format!("{faults:?}"));
+        s3.heal();
+        if let Some(refusal) = refusal {
+            let told = fs::read_to_string(site.path("told")).unwrap();
+            assert!(told.contains(refusal), "{faults:?}: {told}");
+            promote(&place, &replica);
+        }
+        is_fenced(&place, &site);
+        goes_on(&place, &replica);
+    }
+}
+
+#[test]
+fn a_publisher_notices_that_a_replica_took_over() {
+    // One that has nothing to publish, and one that has.
+    for is_idle in [true, false] {
+        let origin = curated();
+        let bucket = Place::folder(&origin);
+        let publisher = bucket.start(&origin, "--every 0s --heartbeat 20ms");
+        wait_until("the first state", SOON, || (note(&origin).slot == 1).then_some(()));
+        let replica = replica_of(&bucket);
+        promote(&bucket, &replica);
+        let late = (!is_idle).then(|| origin.run(["key", "create", "--license", "all"]).code);
+        ends_with(publisher, 4, "the old publisher");
+        // It came before the publisher knew, or was refused.
+        assert!(matches!(late, None | Some(Some(0 | 4))), "{late:?}");
+        is_fenced(&bucket, &origin);
+        goes_on(&bucket, &replica);
+        let told = bucket.run(&origin, "--status");
+        assert!(told.stdout.contains("is no longer published from here: "), "{told:?}");
+    }
+}
+
+#[test]
+fn who_waits_for_replicas_learns_that_another_took_over() {
+    let site = curated();
+    let (id, _) = site.key("all", &[]);
+    let place = Place::folder(&site);
+    place.once(&site);
+    let replica = replica_of(&place);
+    let head = || Follower::open(&site.db()).unwrap().newest().commit().seq;
+    let before = head();
+    let told = fs::File::create(site.path("told")).unwrap();
+    let mut command = site.command(["key", "revoke", &id, "--publish-wait", "1h"]);
+    let waiting = Process::spawn(command.stdout(Stdio::null()).stderr(told));
+    wait_until("it is done here", SOON, || (head() > before).then_some(()));
+    promote(&place, &replica);
+    is_fenced(&place, &site);
+    ends_with(waiting, 4, "who waits");
+    let told = fs::read_to_string(site.path("told")).unwrap();
+    assert!(
+        told.contains("alone, which nobody follows any more: ") && told.contains(" published slot 2 at "),
+        "{told}"
+    );
+    goes_on(&place, &replica);
+}
+
+#[test]
+fn a_former_origin_comes_back() {
+    let site = curated();
+    let place = Place::folder(&site);
+    place.once(&site);
+    let other = replica_of(&place);
+    promote(&place, &other);
+    is_fenced(&place, &site);
+    commit(&other, 1);
+    place.once(&other);
+    // It follows under the name that it had, where the notes of before stand.
+    fs::remove_file(site.db()).unwrap();
+    site.start(place.told(site.serve_command(&format!("--from {}", place.url)))).stop();
+    commit(&other, 2);
+    place.once(&other);
+    promote(&place, &site);
+    goes_on(&place, &site);
+    is_fenced(&place, &other);
+}

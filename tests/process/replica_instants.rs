@@ -1,0 +1,234 @@
+//! Any instant comes back out of a bucket: a backup of it is the database as it was then. What is swept is older than that.
+//!
+//! `MEDFEED_CASES` sets how many instants are restored, `MEDFEED_SEED` the seed.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use medfeed::model::{Head, RowDigest, Timestamp};
+use medfeed::replicate::layout;
+use medfeed::store::Follower;
+
+use super::published::{Place, note};
+use super::publishing::curated;
+use super::site::{Random, Site, conferences_of_version};
+use crate::properties::variable;
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// A database as it was after a commit.
+struct Kept {
+    time: Timestamp,
+    head: Head,
+    digest: RowDigest,
+    copy: PathBuf,
+}
+
+/// What a file holds: its last commit with its time, and the digest of all rows.
+fn contents(file: &Path) -> (Timestamp, Head, RowDigest) {
+    let view = Follower::open(file).unwrap().origin().unwrap();
+    let head = view.head().unwrap();
+    (head.time, head.head(), view.dump(1 << 20, &mut |_| Ok(())).unwrap())
+}
+
+/// A published database, and all that it was.
+struct History {
+    site: Site,
+    place: Place,
+    random: Random,
+    version: u64,
+    kept: Vec<Kept>,
+}
+
+impl History {
+    fn new(is_sealed: bool, seed: u64) -> History {
+        let site = curated();
+        let place = if is_sealed { Place::sealed_folder(&site) } else { Place::folder(&site) };
+        let mut history = History { site, place, random: Random::new(seed), version: 0, kept: Vec::new() };
+        // A commit that no bucket has ever had.
+        history.commit();
+        history.commit();
+        history.publish("");
+        // Since it is published it has an id, which is a row too.
+        history.kept.pop();
+        history.keep();
+        history
+    }
+
+    /// Keeps the database as it is.
+    fn keep(&mut self) {
+        let copy = self.site.path(&format!("kept-{}.redb", self.kept.len()));
+        fs::copy(self.site.db(), &copy).unwrap();
+        let (time, head, digest) = contents(&copy);
+        self.kept.push(Kept { time, head, digest, copy });
+    }
+
+    fn publish(&mut self, options: &str) {
+        self.place.once_with(&self.site, options);
+    }
+
+    fn import(&mut self) {
+        self.version += 1;
+        let count = 20 + u64::try_from(self.random.below(12)).unwrap();
+        let file = self.site.write("conferences.jsonl", conferences_of_version(count, self.version));
+        self.site.json(["import".as_ref(), file.as_os_str(), "--replace".as_ref()]);
+    }
+
+    /// Makes a commit of any kind.
+    fn commit(&mut self) {
+        match self.random.below(8) {
+            0 => {
+                let (id, _) = self.site.key("all", &[]);
+                self.keep();
+                self.site.json(["key", "revoke", &id, "--publish-wait", "0s"]);
+            }
+            1 => {
+                let years = ["", " --year 2025", " --year 2025 --year 2026"][self.random.below(3)];
+                self.site.license("half", &format!("--dataset conferences{years} --widen"));
+            }
+            2 if self.kept.len() > 2 => {
+                // What is not published goes into the state that goes out next, so it cannot be told apart any more.
+                self.publish("");
+                let backup = self.kept[self.random.below(self.kept.len())].copy.clone();
+                self.site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
+                self.keep();
+                return self.publish("");
+            }
+            _ => self.import(),
+        }
+        self.keep();
+    }
+
+    /// Makes commits and publishes them, some by one, some several at once, with a state now and then.
+    fn go_on(&mut self, commits: usize) {
+        for _ in 0..commits {
+            self.commit();
+            match self.random.below(6) {
+                0 | 1 => {}
+                2 => self.publish("--state-every 0s"),
+                3 => {
+                    self.publish("");
+                    self.site.json(["compact"]);
+                }
+                _ => self.publish(""),
+            }
+        }
+        self.publish("");
+    }
+
+    /// The oldest state that is kept, as the database was then.
+    fn oldest(&self) -> &Kept {
+        let slot = *self.place.slots(layout::STATES).first().expect("a state");
+        let head = self.place.manifest(slot).head();
+        self.kept.iter().find(|kept| kept.head == head).expect("a state of the database")
+    }
+
+    /// Restores an instant: it is the last commit at or before it, or older than all that is kept.
+    fn restore(&mut self, at: Timestamp) {
+        let file = self.site.path("restored.redb");
+        let name = file.to_str().unwrap();
+        let (at_text, oldest) = (at.to_string(), self.oldest().time);
+        let what = format!("{}: {at_text}, of {} commits", self.place.kind, self.kept.len());
+        let args = ["backup", name, "--from", &self.place.url, "--at", &at_text];
+        if at < oldest {
+            let done = self.place.ends(&self.site, &args);
+            let told = format!("no state is kept from so long ago; the oldest is of {oldest}");
+            assert!(done.code == Some(1) && done.stderr.contains(&told), "{what}: {done:?}");
+            assert!(!file.exists(), "{what}");
+            return;
+        }
+        let expected = self.kept.iter().rev().find(|kept| kept.time <= at).expect("the oldest, at least");
+        let report = self.place.json(&self.site, &args);
+        assert_eq!(report["last_commit_at"], expected.time.to_string(), "{what}: {report}");
+        assert_eq!(contents(&file), (expected.time, expected.head, expected.digest), "{what}");
+        let site = &self.site;
+        assert!(site.conferences_in(&file) == site.conferences_in(&expected.copy), "{what}: the exports");
+        fs::remove_file(file).unwrap();
+    }
+
+    /// Restores random instants.
+    fn restore_some(&mut self, cases: usize) {
+        let (first, last) = (self.kept[0].time.unix_s() - 1, self.kept.last().unwrap().time.unix_s() + 1);
+        for _ in 0..cases {
+            let span = usize::try_from(last - first + 1).unwrap();
+            let at = first + i64::try_from(self.random.below(span)).unwrap();
+            self.restore(Timestamp::from_unix_s(at));
+        }
+    }
+
+    /// Dates the objects of the log as if each slot were a day later than the one before, and the last one of noon.
+    fn age(&self) {
+        #[allow(clippy::disallowed_methods, reason = "the store's clock is not the program's")]
+        let now = SystemTime::now();
+        let last = note(&self.site).slot;
+        for folder in [layout::LOG, layout::STATES, layout::PARTS] {
+            for object in self.place.bucket.list(folder, None).unwrap() {
+                let place = object.name.split('/').nth(1).expect("a slot");
+                let slot: u64 = place.split('-').next().unwrap().parse().unwrap();
+                let age = DAY * u32::try_from(last + 1 - slot).unwrap() - DAY / 2;
+                let path = self.site.path(self.folder()).join(&object.name);
+                File::options().write(true).open(path).unwrap().set_modified(now - age).unwrap();
+            }
+        }
+    }
+
+    fn folder(&self) -> &'static str {
+        if self.place.kind.starts_with("sealed") { "sealed" } else { "bucket" }
+    }
+
+    /// Sweeps what is older than so many days, of a slot each.
+    fn sweep(&mut self, days: u64) {
+        let before = self.place.slots(layout::STATES);
+        let last = note(&self.site).slot;
+        self.age();
+        self.import();
+        self.keep();
+        self.publish(&format!("--state-every 0s --keep {days}d"));
+        let (states, log) = (self.place.slots(layout::STATES), self.place.slots(layout::LOG));
+        // The newest of the states that are older than what is to be kept, if there is one.
+        let is_old = |slot: &u64| last + 1 - slot > days;
+        let expected = before.iter().copied().filter(is_old).max().unwrap_or(before[0]);
+        assert_eq!((states[0], log[0]), (expected, expected), "{}: {before:?}, {days} days", self.place.kind);
+        let parts = self.place.bucket.list(layout::PARTS, None).unwrap();
+        assert!(parts.iter().all(|part| layout::part_place(&part.name).unwrap().slot >= expected), "{parts:?}");
+        self.place.json(&self.site, &["check", "--from", &self.place.url]);
+        // Whatever is not older than that can be restored: the first of it, and what was there just before.
+        let first_young = (last + 1).saturating_sub(days).max(1);
+        if first_young > 1 {
+            let seq = self.place.entry(first_young - 1).header.seq;
+            let then = self.kept.iter().find(|kept| kept.head.seq == seq).expect("a commit").time;
+            assert!(then >= self.oldest().time, "{}: an instant of the time to keep is gone", self.place.kind);
+            self.restore(then);
+        }
+    }
+}
+
+#[test]
+fn any_instant_that_is_kept_comes_back() {
+    let seed = variable("MEDFEED_SEED").unwrap_or(20_261_125);
+    let cases = usize::try_from(variable("MEDFEED_CASES").unwrap_or(6)).unwrap();
+    println!("MEDFEED_SEED={seed} MEDFEED_CASES={cases}");
+    let mut restored = 0;
+    for is_sealed in [false, true] {
+        let mut history = History::new(is_sealed, seed + u64::from(is_sealed));
+        let commits = 6 + cases / 3;
+        history.go_on(commits);
+        let oldest = history.oldest().time;
+        history.restore(oldest);
+        history.restore(oldest.plus_s(-1));
+        let before = cases.div_ceil(4);
+        history.restore_some(before);
+        let days = 1 + history.random.below(usize::try_from(note(&history.site).slot).unwrap());
+        history.sweep(u64::try_from(days).unwrap());
+        let oldest = history.oldest().time;
+        history.restore(oldest);
+        history.restore(oldest.plus_s(-1));
+        let after = (cases / 2).saturating_sub(before);
+        history.restore_some(after);
+        restored += 2 + before + after;
+        let slots = note(&history.site).slot;
+        println!("{}: {} commits in {slots} slots, swept after {days}", history.place.kind, history.kept.len());
+    }
+    println!("{restored} instants restored");
+}

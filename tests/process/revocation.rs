@@ -1,0 +1,223 @@
+//! Revoked keys die on replicas: where the log is followed, with the commit; where a replica is cut off, with its staleness;
+//! whatever its clock says.
+//!
+//! `MEDFEED_CASES` sets how many keys are revoked each way. Then the times are the product's usual ones, they are printed, and
+//! its bounds must hold; else only the order of things is looked at.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use medfeed::store::Follower;
+
+use super::client::Client;
+use super::clocks::{Clock, wait_for_clock};
+use super::monitoring::{scrape, start_watched};
+use super::origin::{Replica, url_of};
+use super::published::{Place, note};
+use super::publishing::curated;
+use super::replicas::seq_of;
+use super::site::{Random, SOON, Server, Site, wait_until, wait_until_every};
+use crate::properties::variable;
+
+const HOUR_S: i64 = 3600;
+/// A request that every key of the license may make.
+const TARGET: &str = "/v1/conferences?limit=1";
+/// The time between two requests of a key that is watched.
+const GLANCE: Duration = Duration::from_millis(5);
+
+/// A replica that reaches the bucket by a link of its own, and its clock.
+struct Watched {
+    clock: String,
+    link: PathBuf,
+    away: PathBuf,
+    server: Server,
+    admin: Client,
+    /// Holds the file.
+    _replica: Replica,
+}
+
+impl Watched {
+    /// Starts a replica whose clock is wrong by so many seconds; `None` where no clock can be made wrong.
+    fn start(place: &Place, site: &Site, ahead_s: i64, options: &str) -> Option<Watched> {
+        let own = Site::new();
+        let (link, away) = (own.path("bucket"), own.path("away"));
+        std::os::unix::fs::symlink(site.path("bucket"), &link).unwrap();
+        let replica = Replica { url: url_of(&link), site: own };
+        let mut command = place.told(replica.site.serve_command(&replica.options(options)));
+        let clock = if ahead_s == 0 { None } else { Some(Clock::new(&replica.site)?) };
+        if let Some(clock) = &clock {
+            clock.set(ahead_s);
+            clock.wind(&mut command);
+        }
+        let (server, admin) = start_watched(&replica.site, command);
+        wait_until("it answers", SOON, || {
+            (Client::new(server.address, None).get("/v1/status").status == 200).then_some(())
+        });
+        wait_for_clock(&server, ahead_s);
+        Some(Watched { clock: format!("{ahead_s:+} s"), link, away, server, admin, _replica: replica })
+    }
+
+    fn cut_off(&self) {
+        fs::rename(&self.link, &self.away).unwrap();
+    }
+
+    fn connect(&self) {
+        fs::rename(&self.away, &self.link).unwrap();
+    }
+
+    fn wait_for_status(&self, key: &str, status: u16) {
+        let mut client = self.server.client(key);
+        let what = format!("status {status} at the replica whose clock is at {}", self.clock);
+        wait_until_every(GLANCE, &what, SOON, || (client.get(TARGET).status == status).then_some(()));
+    }
+
+    /// Watches a key die. Once the replica shows the commit that revoked it, no request is answered.
+    fn dies(&mut self, key: &str, begun: Instant, revoked: &OnceLock<u64>) -> Duration {
+        let mut client = self.server.client(key);
+        wait_until_every(GLANCE, "the key is dead", SOON, || {
+            let knows = revoked.get().is_some_and(|seq| seq_of(&mut self.admin) >= *seq as f64);
+            let answer = client.get(TARGET);
+            match answer.status {
+                401 => {
+                    assert_eq!(answer.problem(), "revoked_api_key");
+                    return Some(begun.elapsed());
+                }
+                200 => assert!(!knows, "clock {}: answered after the commit was there", self.clock),
+                // A busy machine may not have looked in time.
+                status => assert_eq!(status, 503, "clock {}", self.clock),
+            }
+            None
+        })
+    }
+
+    /// Watches a replica that is cut off fall silent, and a key that was revoked meanwhile never work again.
+    fn falls_silent(&self, revoked: &str, sound: &str, cut: Instant) -> Duration {
+        let mut client = self.server.client(revoked);
+        let silent = wait_until_every(GLANCE, "the staleness is too much", SOON, || match client.get(TARGET).status {
+            200 => None,
+            status => {
+                assert_eq!(status, 503, "clock {}", self.clock);
+                Some(cut.elapsed())
+            }
+        });
+        self.connect();
+        wait_until_every(GLANCE, "the key is dead", SOON, || match client.get(TARGET).status {
+            401 => Some(()),
+            status => {
+                assert_eq!(status, 503, "clock {}: once silent it answers no revoked key", self.clock);
+                None
+            }
+        });
+        self.wait_for_status(sound, 200);
+        silent
+    }
+}
+
+/// Does something with each replica at once.
+fn each<T: Send>(watched: &mut [Watched], work: impl Fn(&mut Watched) -> T + Sync) -> Vec<T> {
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = watched.iter_mut().map(|replica| scope.spawn(|| work(replica))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
+/// Prints the median and the largest of some times, which is returned.
+fn tell(what: &str, mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    let (median, largest) = (times[times.len() / 2], *times.last().unwrap());
+    println!("{what}: {} times, median {median:.2?}, largest {largest:.2?}", times.len());
+    largest
+}
+
+#[test]
+fn revoked_keys_die_everywhere() {
+    let (cases, seed) = (variable("MEDFEED_CASES"), variable("MEDFEED_SEED").unwrap_or(20_261_124));
+    println!("MEDFEED_SEED={seed} MEDFEED_CASES={}", cases.unwrap_or(2));
+    let staleness = Duration::from_secs(if cases.is_some() { 3 } else { 1 });
+    let (publishing, following) = match cases {
+        Some(_) => ("", format!("--max-staleness {staleness:?}")),
+        None => ("--every 0s", format!("--poll 20ms --max-staleness {staleness:?}")),
+    };
+    let mut random = Random::new(seed);
+    let site = curated();
+    let place = Place::folder(&site);
+    let publisher = place.start(&site, publishing);
+    let sound = site.key("all", &[]).1;
+    let mut watched: Vec<Watched> = [0, HOUR_S, -HOUR_S]
+        .into_iter()
+        .filter_map(|ahead_s| Watched::start(&place, &site, ahead_s, &following))
+        .collect();
+    let (mut deaths, mut silences) = (Vec::new(), Vec::new());
+    for _ in 0..cases.unwrap_or(2) {
+        let [connected, cut_off] = [site.key("all", &[]), site.key("all", &[])];
+        let made = Follower::open(&site.db()).unwrap().newest().commit().seq;
+        for replica in &mut watched {
+            // Keys that are not known yet are asked for a few times a minute only.
+            wait_until("the keys are known", SOON, || (seq_of(&mut replica.admin) >= made as f64).then_some(()));
+            replica.wait_for_status(&connected.1, 200);
+            replica.wait_for_status(&cut_off.1, 200);
+        }
+        // Publisher and replicas look at times of their own.
+        std::thread::sleep(random.part_of(if cases.is_some() { Duration::from_secs(1) } else { GLANCE }));
+        let revoke = |id: &str| {
+            let done = site.run(["key", "revoke", id]);
+            assert_eq!(done.code, Some(0), "{done:?}");
+            note(&site).seq
+        };
+
+        let (begun, revoked) = (Instant::now(), OnceLock::new());
+        std::thread::scope(|scope| {
+            let dying = scope.spawn(|| each(&mut watched, |replica| replica.dies(&connected.1, begun, &revoked)));
+            revoked.set(revoke(&connected.0)).unwrap();
+            deaths.extend(dying.join().unwrap());
+        });
+
+        watched.iter().for_each(Watched::cut_off);
+        let cut = Instant::now();
+        revoke(&cut_off.0);
+        silences.extend(each(&mut watched, |replica| replica.falls_silent(&cut_off.1, &sound, cut)));
+    }
+    let latest_death = tell("a revoked key died on a connected replica after", deaths);
+    let latest_silence = tell("a replica that was cut off fell silent after", silences);
+    if cases.is_some() {
+        // --every, --poll, and a second for all that takes part.
+        assert!(latest_death <= Duration::from_secs(3), "{latest_death:?}");
+        // Requests are some milliseconds apart.
+        assert!(latest_silence <= staleness + Duration::from_millis(500), "{latest_silence:?}");
+    }
+    drop(publisher);
+    watched.into_iter().for_each(|replica| replica.server.stop());
+}
+
+#[test]
+fn staleness_is_told_by_no_clock_that_is_set() {
+    let site = curated();
+    let place = Place::folder(&site);
+    place.once(&site);
+    let key = site.key("all", &[]).1;
+    place.once(&site);
+    // Set ahead by an hour, it is not stale for that; set back by one, it is stale all the same.
+    for (set_s, staleness, status) in [(HOUR_S, "20m", 200), (-HOUR_S, "2s", 503)] {
+        let own = Site::new();
+        let Some(clock) = Clock::new(&own) else { return };
+        let link = own.path("bucket");
+        std::os::unix::fs::symlink(site.path("bucket"), &link).unwrap();
+        let replica = Replica { url: url_of(&link), site: own };
+        let mut command =
+            replica.site.serve_command(&replica.options(&format!("--poll 20ms --max-staleness {staleness}")));
+        clock.wind(&mut command);
+        let (server, mut admin) = start_watched(&replica.site, command);
+        let mut client = server.client(&key);
+        wait_until("an answer", SOON, || (client.get(TARGET).status == 200).then_some(()));
+        fs::remove_file(&link).unwrap();
+        wait_until("it is cut off", SOON, || (admin.get("/readyz").status == 503).then_some(()));
+        clock.set(set_s);
+        wait_for_clock(&server, set_s);
+        wait_until("the status", SOON, || (client.get(TARGET).status == status).then_some(()));
+        let stale_s = scrape(&mut admin)["medfeed_replica_stale_seconds"];
+        assert!(stale_s < 300.0, "{stale_s} s by a clock that was set by {set_s} s");
+        server.stop();
+    }
+}

@@ -1,0 +1,118 @@
+//! A bucket where everything is sealed: all that is done with one is done with its key, and refused without.
+
+use std::fs;
+
+use medfeed::replicate::layout;
+
+use super::monitoring::start_watched;
+use super::origin::Replica;
+use super::promotion::replica_of;
+use super::published::{Place, seal_key};
+use super::publishing::{commit, curated};
+use super::replicas::compare;
+use super::site::{SOON, Site, wait_until};
+
+/// The folder's objects hold nothing that is known.
+fn tells_nothing(site: &Site, place: &Place, words: &[&str]) {
+    for folder in [layout::LOG, layout::STATES, layout::PARTS] {
+        for object in place.bucket.list(folder, None).unwrap() {
+            let stored = fs::read(site.path("sealed").join(&object.name)).unwrap();
+            assert!(stored.starts_with(b"medfeed sealed 1\n"), "{}", object.name);
+            let text = String::from_utf8_lossy(&stored);
+            assert!(words.iter().all(|word| !text.contains(word)), "{}", object.name);
+        }
+    }
+}
+
+#[test]
+fn with_its_key_all_is_done_with_a_sealed_bucket() {
+    let site = curated();
+    let key = site.key("all", &[]).1;
+    let place = Place::sealed_folder(&site);
+    place.once(&site);
+    let serving = site.serve();
+    let replica = Replica { site: Site::new(), url: place.url.clone() };
+    let command = place.told(replica.site.serve_command(&replica.options("--poll 20ms --report")));
+    let (server, _) = start_watched(&replica.site, command);
+    let (mut here, mut there) = (serving.client(&key), server.client(&key));
+    let mut tokens = compare(&mut here, &mut there, &[]);
+    for version in 1..=3 {
+        commit(&site, version);
+        place.once_with(&site, "--state-every 0s");
+        let version = format!("version {version}");
+        for client in [&mut here, &mut there] {
+            wait_until("it is followed", SOON, || {
+                (client.get("/v1/conferences/1").json()["data"]["venue"] == version.as_str()).then_some(())
+            });
+        }
+        tokens = compare(&mut here, &mut there, &tokens);
+    }
+    assert!(!server.logged().contains("not sealed"), "{}", server.logged());
+    tells_nothing(&site, &place, &["Conference", "all", "blake", &site.path("").display().to_string()]);
+    let told = place.run(&site, "--status --json").json();
+    assert_eq!(told["replicas"].as_array().map(Vec::len), Some(1), "{told}");
+
+    let (backup, url) = (site.path("backup.redb"), place.url.as_str());
+    place.json(&site, &["backup", backup.to_str().unwrap(), "--from", url]);
+    assert!(site.conferences_in(&backup) == site.conferences_in(&site.db()));
+    assert_eq!(place.json(&site, &["check", "--from", url])["slot"], 4);
+    server.stop();
+    place.json(&replica.site, &["promote", url, "--yes"]);
+    commit(&replica.site, 4);
+    assert_eq!(place.once(&replica.site), 1);
+    assert_eq!(place.check(&replica.site).slot, 6);
+    assert_eq!(place.run(&site, "--once").code, Some(4));
+    serving.stop();
+}
+
+#[test]
+fn without_its_key_a_sealed_bucket_is_refused() {
+    let site = curated();
+    let place = Place::sealed_folder(&site);
+    place.once(&site);
+    let (replica, fresh) = (replica_of(&place), Site::new());
+    let wrong = seal_key(&site, "other-key", 100).display().to_string();
+    let url = place.url.as_str();
+    let (no_key, other_key): (&[&str], &[&str]) = (&[], &["--seal-key", &wrong]);
+    let commands: [(&Site, &[&str]); 6] = [
+        (&fresh, &["serve", "--listen", "127.0.0.1:0", "--from", url]),
+        (&fresh, &["backup", "copy.redb", "--from", url]),
+        (&fresh, &["backup", "copy.redb", "--from", url, "--at", "2030-01-01"]),
+        (&fresh, &["check", "--from", url]),
+        (&replica, &["promote", url, "--yes"]),
+        (&site, &["publish", url, "--once"]),
+    ];
+    for (site, command) in commands {
+        for (key, expected) in [
+            (no_key, "is sealed; name the file of the key that it was sealed with by --seal-key"),
+            (other_key, "it was sealed with another key or under another name, or its bytes were changed"),
+        ] {
+            let done = site.ends([command, key].concat());
+            assert_eq!(done.code, Some(1), "{command:?} {key:?}: {done:?}");
+            assert!(done.stderr.contains(expected), "{command:?} {key:?}: {}", done.stderr);
+        }
+    }
+    assert!(fresh.files().is_empty(), "{:?}", fresh.files());
+
+    // A replica that is there neither goes on without the key, nor answers with another.
+    let follow = ["serve", "--listen", "127.0.0.1:0", "--from", url];
+    let done = replica.ends(follow);
+    assert!(done.code == Some(1) && done.stderr.contains("is sealed; name the file"), "{done:?}");
+    let replica = Replica { site: replica, url: url.to_owned() };
+    let options = replica.options(&format!("--seal-key {wrong}"));
+    let (server, mut admin) = start_watched(&replica.site, replica.site.serve_command(&options));
+    let ready = admin.get("/readyz");
+    let told = String::from_utf8(ready.body).unwrap();
+    assert!(ready.status == 503 && told.contains("sealed with another key"), "{told}");
+    assert_eq!(server.client("any key").get("/v1/conferences").status, 503);
+    server.stop();
+
+    // A key for what is not sealed.
+    let other = curated();
+    let plain = Place::folder(&other);
+    plain.once(&other);
+    let done = other.ends(["check", "--from", &plain.url, "--seal-key", &wrong]);
+    assert!(done.code == Some(1) && done.stderr.contains("it is not sealed, though a seal key is given"), "{done:?}");
+    place.once(&site);
+    place.check(&site);
+}
