@@ -45,6 +45,10 @@ impl Watched for Subject {
         Subject::unready(self)
     }
 
+    fn remark(&self) -> Option<String> {
+        Subject::remark(self)
+    }
+
     fn scrape(&self) -> String {
         self.metrics.render(&self.watcher, &self.service)
     }

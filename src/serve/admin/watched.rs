@@ -2,10 +2,16 @@
 
 use std::fmt::Debug;
 
-/// A program that is watched. It is asked in threads that may wait, but for [`Watched::unready`].
+/// A program that is watched. It is asked in threads that may wait, but for [`Watched::unready`] and
+/// [`Watched::remark`].
 pub trait Watched: Debug + Send + Sync + 'static {
     /// Why it is not ready; `None` if it is.
     fn unready(&self) -> Option<String>;
+
+    /// What the operator should know of a program that is ready.
+    fn remark(&self) -> Option<String> {
+        None
+    }
 
     /// The text of a scrape.
     fn scrape(&self) -> String;
