@@ -120,7 +120,7 @@ fn a_promotion_that_is_killed_at_any_moment_is_run_again() {
         let replica = replica_of(&place);
         let slot = note(&origin).slot;
         let mut killed = promotion(&place, &replica);
-        killed.ended_within(random.part_of(Duration::from_millis(120)));
+        killed.ended_within(random.part_of(Duration::from_millis(70)));
         killed.kill();
         let is_put = place.bucket.get(&layout::log(slot + 1)).unwrap().is_some();
         let again = place.ends(&replica, &["promote", &place.url, "--yes"]);

@@ -6,13 +6,14 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use medfeed::model::time::now;
 use medfeed::model::{Head, RowDigest, Timestamp};
 use medfeed::replicate::layout;
 use medfeed::store::Follower;
 
 use super::published::{Place, note};
 use super::publishing::curated;
-use super::site::{Random, Site, conferences_of_version};
+use super::site::{Random, SOON, Site, conferences_of_version, wait_until};
 use crate::properties::variable;
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -39,16 +40,26 @@ struct History {
     random: Random,
     version: u64,
     kept: Vec<Kept>,
+    /// When a backup was last restored.
+    put_back_at: Timestamp,
+}
+
+fn wait_for_next_second() {
+    let before = now();
+    wait_until("the next second", SOON, || (now() > before).then_some(()));
 }
 
 impl History {
     fn new(is_sealed: bool, seed: u64) -> History {
         let site = curated();
         let place = if is_sealed { Place::sealed_folder(&site) } else { Place::folder(&site) };
-        let mut history = History { site, place, random: Random::new(seed), version: 0, kept: Vec::new() };
+        let random = Random::new(seed);
+        let mut history = History { site, place, random, version: 0, kept: Vec::new(), put_back_at: Timestamp::EPOCH };
         // A commit that no bucket has ever had.
         history.commit();
         history.commit();
+        // The first state is of the last commit, not of when it is put.
+        wait_for_next_second();
         history.publish("");
         // Since it is published it has an id, which is a row too.
         history.kept.pop();
@@ -70,7 +81,7 @@ impl History {
 
     fn import(&mut self) {
         self.version += 1;
-        let count = 20 + u64::try_from(self.random.below(12)).unwrap();
+        let count = 22 + u64::try_from(self.random.below(9)).unwrap();
         let file = self.site.write("conferences.jsonl", conferences_of_version(count, self.version));
         self.site.json(["import".as_ref(), file.as_os_str(), "--replace".as_ref()]);
     }
@@ -87,17 +98,22 @@ impl History {
                 let years = ["", " --year 2025", " --year 2025 --year 2026"][self.random.below(3)];
                 self.site.license("half", &format!("--dataset conferences{years} --widen"));
             }
-            2 if self.kept.len() > 2 => {
-                // What is not published goes into the state that goes out next, so it cannot be told apart any more.
-                self.publish("");
-                let backup = self.kept[self.random.below(self.kept.len())].copy.clone();
-                self.site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
-                self.keep();
-                return self.publish("");
-            }
+            2 if self.kept.len() > 2 => return self.put_back(),
             _ => self.import(),
         }
         self.keep();
+    }
+
+    /// Restores what was once. The whole state goes out when its commit is of a second that is over.
+    fn put_back(&mut self) {
+        // What is not published goes into the state that goes out next, so it cannot be told apart any more.
+        self.publish("");
+        let backup = self.kept[self.random.below(self.kept.len())].copy.clone();
+        self.site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
+        self.keep();
+        self.put_back_at = self.kept.last().unwrap().time;
+        wait_for_next_second();
+        self.publish("");
     }
 
     /// Makes commits and publishes them, some by one, some several at once, with a state now and then.
@@ -213,7 +229,10 @@ fn any_instant_that_is_kept_comes_back() {
     for is_sealed in [false, true] {
         let mut history = History::new(is_sealed, seed + u64::from(is_sealed));
         let commits = 6 + cases / 3;
-        history.go_on(commits);
+        history.go_on(commits / 2);
+        history.put_back();
+        history.go_on(commits.div_ceil(2));
+        history.restore(history.put_back_at);
         let oldest = history.oldest().time;
         history.restore(oldest);
         history.restore(oldest.plus_s(-1));
@@ -226,7 +245,7 @@ fn any_instant_that_is_kept_comes_back() {
         history.restore(oldest.plus_s(-1));
         let after = (cases / 2).saturating_sub(before);
         history.restore_some(after);
-        restored += 2 + before + after;
+        restored += 5 + before + after;
         let slots = note(&history.site).slot;
         println!("{}: {} commits in {slots} slots, swept after {days}", history.place.kind, history.kept.len());
     }
