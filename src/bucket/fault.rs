@@ -96,9 +96,15 @@ impl Teller {
             (Error::Generic { .. }, None | Some(408 | 425 | 429 | 500..)) if !is_of_the_address(text) => {
                 let roles =
                     if self.has_credentials { String::new() } else { format!("; {}", self.without_credentials()) };
+                // The system's authorities are asked, or others that a variable names.
+                let authority = if text.contains("UnknownIssuer") {
+                    "; an authority of your own is named by SSL_CERT_FILE"
+                } else {
+                    ""
+                };
                 return BucketError::Unreachable(format!(
                     "{url} cannot be reached to {verb} `{name}` ({text}); check the network and the endpoint \
-                     ({endpoint}){roles}"
+                     ({endpoint}){roles}{authority}"
                 ));
             }
             _ => format!("{url} refuses to {verb} `{name}` ({text}); {}", self.variables()),
