@@ -13,6 +13,7 @@
 
 mod support;
 
+#[allow(dead_code, reason = "no memory is measured here")]
 #[path = "http/child.rs"]
 mod child;
 #[allow(dead_code, reason = "only requests and their times are needed here")]
@@ -35,7 +36,7 @@ use medfeed::model::{Dataset, Head};
 use medfeed::pull::Client;
 use medfeed::pull::client::Changes;
 use medfeed::store::file::published_note::PublishedNote;
-use medfeed::store::{Batch, Follower, Writer};
+use medfeed::store::{Follower, Writer};
 use support::Arguments;
 use support::feed::{self, Position};
 use support::machine::{Table, median, print_machine};
@@ -212,8 +213,8 @@ fn next_page(client: &Client, since: &str) -> String {
     let mut since = since.to_owned();
     loop {
         match client.changes(Dataset::Conferences, &since, 30).expect("the replica answers") {
-            Changes::Page(page) if page.entries.is_empty() => since = page.next_sync_token,
-            Changes::Page(page) => return page.next_sync_token,
+            Changes::Page(page) if page.entries.is_empty() => since = page.token,
+            Changes::Page(page) => return page.token,
             Changes::ResyncRequired => unreachable!("nobody has changed the license"),
         }
     }

@@ -11,6 +11,11 @@
 //! - `mutations`: bugs that these tests must notice.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "long forms tell their counts, and tests that are left out why"
+)]
 
 mod browser;
 mod circles;

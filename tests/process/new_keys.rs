@@ -37,7 +37,6 @@ fn a_new_key_has_the_replica_look() {
 fn made_up_keys_drive_no_requests_and_hold_nobody_up() {
     const CALLERS: usize = 24;
     let (origin, key) = origin();
-    origin.beat();
     let store = S3::start();
     mirror(&origin, &store);
     let replica = Replica { site: Site::new(), url: store.url.clone() };

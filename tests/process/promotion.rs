@@ -201,11 +201,14 @@ fn a_promotion_that_is_overtaken_all_the_time_gives_up() {
     goes_on(&place, &replica);
 }
 
+/// A method, what becomes of its next requests, and of how many.
+type Planned = (&'static str, Fault, usize);
+
 #[test]
 fn whatever_the_store_answers_a_promotion_is_done_or_run_again() {
     let lost = ("PUT", Fault::LostAnswer, 1);
     // What comes of the request that puts the entry, and of those that read it back; and what is told.
-    let cases: [(&[(&str, Fault, usize)], Option<&str>); 4] = [
+    let cases: [(&[Planned], Option<&str>); 4] = [
         (&[lost], None),
         (&[("PUT", Fault::Code(409, "ConditionalRequestConflict"), 1)], None),
         (&[("PUT", Fault::Code(403, "AccessDenied"), 1)], Some("s3:PutObject below the prefix")),

@@ -94,7 +94,7 @@ impl Published {
         // One that loads.
         let file = folder.path().join("loaded.redb");
         let load = Load { log: &self.place.log(), path: &file, id: None, until: None, go_on: &|| true };
-        let loaded = load.newest().and_then(|loaded| Ok(drop(loaded.draft.take_name(None)?)));
+        let loaded = load.newest().and_then(|loaded| Ok(loaded.draft.take_name(None)?)).map(drop);
         assert_eq!(file.exists(), loaded.is_ok());
         if loaded.is_ok() {
             assert_eq!(rows_of(&file), self.last_rows());

@@ -62,32 +62,8 @@ pub enum PublishError {
         own: String,
     },
     /// The database does not hold the end of the log.
-    #[error(
-        "{} does not hold what {url} ends with: slot {slot} there, put by {}{} at {published_at}, is the commit of seq \
-         {published_seq}, and the last commit here is that of seq {own_seq}, of {own_time}, in a history without it. Publish the \
-         database that holds it; or, to give up what only the log has, add --start-over once",
-        path.display(), Printable(who), if *is_own { " from this very file" } else { "" }
-    )]
-    Diverged {
-        /// The database.
-        path: PathBuf,
-        /// The bucket.
-        url: String,
-        /// The last slot there.
-        slot: u64,
-        /// Who put it.
-        who: String,
-        /// Whether it was put from this file, which has gone back since. Else another publisher did.
-        is_own: bool,
-        /// When it was published.
-        published_at: String,
-        /// The last seq there.
-        published_seq: u64,
-        /// The last seq here.
-        own_seq: u64,
-        /// When that commit was made.
-        own_time: String,
-    },
+    #[error(transparent)]
+    Diverged(Box<Diverged>),
     /// The bucket was published to from here, and is empty now.
     #[error(
         "{url} is empty, though {} was published there up to slot {slot}; check the URL and the credentials. If the objects \
@@ -115,15 +91,42 @@ pub enum PublishError {
     Unwritable(#[from] Malformed),
 }
 
+/// A database that does not hold the end of the log, and both ends.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{} does not hold what {url} ends with: slot {slot} there, put by {}{} at {published_at}, is the commit of seq \
+     {published_seq}, and the last commit here is that of seq {own_seq}, of {own_time}, in a history without it. Publish the \
+     database that holds it; or, to give up what only the log has, add --start-over once",
+    path.display(), Printable(who), if *is_own { " from this very file" } else { "" }
+)]
+pub struct Diverged {
+    /// The database.
+    pub path: PathBuf,
+    /// The bucket.
+    pub url: String,
+    /// The last slot there.
+    pub slot: u64,
+    /// Who put it.
+    pub who: String,
+    /// Whether it was put from this file, which has gone back since. Else another publisher did.
+    pub is_own: bool,
+    /// When it was published.
+    pub published_at: String,
+    /// The last seq there.
+    pub published_seq: u64,
+    /// The last seq here.
+    pub own_seq: u64,
+    /// When that commit was made.
+    pub own_time: String,
+}
+
 impl PublishError {
     /// Whether another publisher has put what comes next.
     pub fn is_fenced(&self) -> bool {
-        matches!(
-            self,
-            PublishError::Fenced { .. }
-                | PublishError::Diverged { is_own: false, .. }
-                | PublishError::Store(StoreError::Fenced { .. })
-        )
+        match self {
+            PublishError::Diverged(diverged) => !diverged.is_own,
+            error => matches!(error, PublishError::Fenced { .. } | PublishError::Store(StoreError::Fenced { .. })),
+        }
     }
 
     /// The exit code of a command that ends so: 4 when another publisher has put what comes next, 3 when the bucket cannot be

@@ -2,7 +2,7 @@
 
 use super::Publisher;
 use super::end::{End, list_states, read_entry, read_manifest};
-use super::error::PublishError;
+use super::error::{Diverged, PublishError};
 use super::shown_who;
 use super::standing::Reached;
 use crate::replicate::entry::{self, Header};
@@ -95,7 +95,7 @@ impl Publisher {
     /// The error of a database that does not hold the log's end.
     pub(super) fn diverged(&self, view: &OriginView, end: &Header, is_own: bool) -> Result<PublishError, PublishError> {
         let own = view.head()?;
-        Ok(PublishError::Diverged {
+        Ok(PublishError::Diverged(Box::new(Diverged {
             path: self.path.clone(),
             url: self.bucket.url().to_string(),
             slot: end.slot,
@@ -105,7 +105,7 @@ impl Publisher {
             published_seq: end.seq,
             own_seq: own.seq,
             own_time: own.time.to_string(),
-        })
+        })))
     }
 }
 

@@ -32,7 +32,7 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-pub use error::PublishError;
+pub use error::{Diverged, PublishError};
 
 use self::beside::Beside;
 use self::end::{End, Growth};
