@@ -297,7 +297,7 @@ impl Watcher {
         let (held_for, newest) = (self.only.as_ref().and(self.held_back_for())?, self.newest.load().commit().seq);
         let published = self.published.load().commit().seq;
         Some(format!(
-            "callers see seq {published}; the bucket does not have all up to seq {newest}, for {} seconds now",
+            "callers see seq {published}; the bucket does not have all up to seq {newest}, for {} s now",
             held_for.as_secs()
         ))
     }
