@@ -91,9 +91,11 @@ mod tests {
     use super::*;
 
     /// Every option that a variable can set: what configures, and never what says what one call does.
+    #[cfg(feature = "bucket")]
     const WITH_VARIABLE: &[&str] = &[
         "admin-host",
         "admin-listen",
+        "after-publish",
         "answer-cache-bytes",
         "ca-file",
         "change-delay",
@@ -148,6 +150,7 @@ mod tests {
         "write-timeout",
     ];
 
+    #[cfg(feature = "bucket")]
     #[test]
     fn only_what_configures_has_a_variable() {
         let options = options(&super::super::program());

@@ -80,6 +80,8 @@ struct Shared {
     second_racer: Notify,
     /// The requests that are held back.
     held: Mutex<Vec<String>>,
+    /// How many were held back, and are no more.
+    let_go: AtomicUsize,
     held_changed: Condvar,
     released: Notify,
 }
@@ -100,6 +102,7 @@ impl Drop for Hold<'_> {
         let mut held = self.0.held.lock().unwrap();
         let at = held.iter().position(|request| *request == self.1).expect("it was held");
         held.remove(at);
+        self.0.let_go.fetch_add(1, Ordering::SeqCst);
         self.0.held_changed.notify_all();
     }
 }
@@ -225,9 +228,17 @@ impl S3 {
         assert!(held.is_empty(), "{held:?}");
     }
 
-    /// Lets a request go that is held back.
+    /// Lets a request go that is held back, or the next one that would be.
     pub fn release(&self) {
+        let held = self.shared.held.lock().unwrap();
+        let before = self.shared.let_go.load(Ordering::SeqCst);
         self.shared.released.notify_one();
+        if !held.is_empty() {
+            // Else whoever waits for the next one could find this one.
+            let is_held = |_: &mut Vec<String>| self.shared.let_go.load(Ordering::SeqCst) == before;
+            let waited = self.shared.held_changed.wait_timeout_while(held, SOON, is_held).unwrap();
+            assert!(!waited.1.timed_out(), "a request is held back for ever");
+        }
     }
 
     /// The requests so far, such as `PUT feed/log/00000000000000000001`; a list is `GET feed?prefix=...`.
