@@ -23,9 +23,10 @@ mod client;
 #[path = "http/exchange.rs"]
 mod exchange;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -35,12 +36,14 @@ use http::StatusCode;
 use medfeed::model::{Dataset, Head};
 use medfeed::pull::Client;
 use medfeed::pull::client::Changes;
+use medfeed::pull::entry::Page;
 use medfeed::store::file::published_note::PublishedNote;
 use medfeed::store::{Follower, Writer};
 use support::Arguments;
 use support::feed::{self, Position};
 use support::machine::{Table, median, print_machine};
-use support::synthetic::{self, CONFERENCES};
+use support::random::Random;
+use support::synthetic::{self, CONFERENCES, SEED, id_of};
 use support::world::{Share, Size, World, commit};
 use tempfile::TempDir;
 
@@ -51,13 +54,14 @@ const COMMIT_ROUNDS: usize = 101;
 /// Commits whose way to a replica is timed, and the time between two.
 const LAG_COMMITS: u64 = 60;
 const LAG_EVERY: Duration = Duration::from_secs(1);
+const LAG_STREAM: u64 = 13 << 60;
 /// Databases that are loaded, in records.
 const LOADS: [u64; 2] = [12_000, 200_000];
 const LARGE_LOAD: u64 = 1_000_000;
 /// Times that a load is timed.
 const LOAD_ROUNDS: usize = 3;
 /// Times that origin and replica are driven in turn, for how long, over how many connections and pages.
-const PAGE_ROUNDS: usize = 9;
+const PAGE_ROUNDS: usize = 20;
 const PAGE_TIME: Duration = Duration::from_millis(500);
 const CONNECTIONS: usize = 8;
 const PAGES: usize = 32;
@@ -182,14 +186,31 @@ fn time_lags(commits: u64) {
     let writer = world.writer();
     let mut lags = Vec::new();
     let mut since = feed_end(&world);
-    for revision in 1_000..1_000 + commits {
-        let began = Instant::now();
-        commit(&writer, synthetic::records([revision * 37 % CONFERENCES], [], revision));
-        let committed = Instant::now();
-        since = next_page(&client, &since);
-        lags.push(committed.elapsed().as_secs_f64());
-        sleep(LAG_EVERY.saturating_sub(began.elapsed()));
-    }
+    // Commits come by the clock, whatever the replica has, and not in step with what looks every second.
+    let committed = Mutex::new(BTreeMap::new());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut random = Random::new(SEED, LAG_STREAM);
+            let began = Instant::now();
+            for number in 0..commits {
+                let at = LAG_EVERY.mul_f64(number as f64 + f64::from(random.below(1_000) as u32) / 1e3);
+                sleep(at.saturating_sub(began.elapsed()));
+                let (record, revision) = (number * 37 % CONFERENCES, 1_000 + number);
+                // Noted before anybody can have it, and then again.
+                let note =
+                    || committed.lock().expect("no panic").insert(id_of(record).get().cast_signed(), Instant::now());
+                note();
+                commit(&writer, synthetic::records([record], [], revision));
+                note();
+            }
+        });
+        while lags.len() < usize::try_from(commits).expect("few commits") {
+            let page = next_page(&client, &since);
+            let committed = committed.lock().expect("no panic");
+            lags.extend(page.entries.iter().map(|entry| committed[&entry.id].elapsed().as_secs_f64()));
+            since = page.token;
+        }
+    });
     lags.sort_unstable_by(f64::total_cmp);
     let at = |hundredths: usize| lags[(lags.len() * hundredths / 100).min(lags.len() - 1)];
     let mut table = Table::new(&["from a commit to a replica's client", "commits", "p50 s", "p95 s", "most s"]);
@@ -208,13 +229,13 @@ fn feed_end(world: &World) -> String {
     feed::token(snapshot, &view, &seqs, feed::before(Position::NothingNew, seqs.len()))
 }
 
-/// Waits for news; the token after them.
-fn next_page(client: &Client, since: &str) -> String {
+/// Waits for news.
+fn next_page(client: &Client, since: &str) -> Page {
     let mut since = since.to_owned();
     loop {
         match client.changes(Dataset::Conferences, &since, 30).expect("the replica answers") {
             Changes::Page(page) if page.entries.is_empty() => since = page.token,
-            Changes::Page(page) => return page.token,
+            Changes::Page(page) => return page,
             Changes::ResyncRequired => unreachable!("nobody has changed the license"),
         }
     }
@@ -293,7 +314,15 @@ fn compare_pages(rounds: usize) {
         let per_s =
             |server: &Server| runtime.block_on(drive(server.address, &exchanges, CONNECTIONS, PAGE_TIME)).per_s();
         let _warm = (per_s(&origin), per_s(&replica));
-        let both: Vec<(f64, f64)> = (0..rounds).map(|_| (per_s(&origin), per_s(&replica))).collect();
+        // Who comes first may find the machine in another state.
+        let both = (0..rounds).map(|round| match round % 2 {
+            0 => (per_s(&origin), per_s(&replica)),
+            _ => {
+                let replica = per_s(&replica);
+                (per_s(&origin), replica)
+            }
+        });
+        let both: Vec<(f64, f64)> = both.collect();
         table.add(&[
             &name,
             &CONNECTIONS,
