@@ -51,9 +51,9 @@ use tempfile::TempDir;
 const LICENSES: [usize; 2] = [1, 100];
 /// Times that commits are made in turn.
 const COMMIT_ROUNDS: usize = 101;
-/// Commits whose way to a replica is timed, and the time between two.
+/// Commits whose way to a replica is timed, and the mean time between two.
 const LAG_COMMITS: u64 = 60;
-const LAG_EVERY: Duration = Duration::from_secs(1);
+const LAG_EVERY_MS: u64 = 1_000;
 const LAG_STREAM: u64 = 13 << 60;
 /// Databases that are loaded, in records.
 const LOADS: [u64; 2] = [12_000, 200_000];
@@ -193,7 +193,7 @@ fn time_lags(commits: u64) {
             let mut random = Random::new(SEED, LAG_STREAM);
             let began = Instant::now();
             for number in 0..commits {
-                let at = LAG_EVERY.mul_f64(number as f64 + f64::from(random.below(1_000) as u32) / 1e3);
+                let at = Duration::from_millis(number * LAG_EVERY_MS + random.below(LAG_EVERY_MS));
                 sleep(at.saturating_sub(began.elapsed()));
                 let (record, revision) = (number * 37 % CONFERENCES, 1_000 + number);
                 // Noted before anybody can have it, and then again.
