@@ -1,7 +1,7 @@
 //! From a request to its answer: the order of checks, and the one place where answers are finished.
 //!
-//! HTTP (400) → a state that is too old (503) → body (400) → route (404) → method (405) → key (401) → address (403) → rate (429) → dataset (403) →
-//! parameters (400) → token (400, 410) → record (404).
+//! HTTP (400) → a state that is too old (503) → body (400) → route (404) → method (405) → key (401) → address (403) →
+//! rate (429) → dataset (403) → parameters (400) → token (400, 410) → record (404).
 //!
 //! An answer that is cached has passed all of them but key, address and rate, so it is looked up as soon as the key is known.
 

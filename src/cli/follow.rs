@@ -19,6 +19,7 @@ use crate::model::time::parse_time;
 use crate::replicate::follower::audit::audit;
 use crate::replicate::follower::standing::Limits;
 use crate::replicate::follower::{Load, LogReader, Replica, Standing};
+use crate::replicate::who::who;
 use crate::serve::background::BackgroundTasks;
 use crate::serve::following::{Following, Reports};
 use crate::serve::upstream::Upstream;
@@ -71,16 +72,6 @@ impl Follow {
         let (following, tasks) = Following::start(self.replica, self.url, self.poll, reports, Arc::clone(watcher))?;
         Ok((following, tasks))
     }
-}
-
-/// Who runs this: user and machine.
-pub(super) fn who() -> String {
-    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let user = variable("USER").or_else(|| variable("LOGNAME"));
-    let user = user.unwrap_or_else(|| format!("uid{}", rustix::process::getuid().as_raw()));
-    let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").ok().or_else(|| variable("HOSTNAME"));
-    let who = format!("{user}@{}", machine.as_deref().map_or("localhost", str::trim));
-    who.chars().filter(|c| !c.is_control() && !c.is_whitespace()).take(120).collect()
 }
 
 /// A reader of the log in a bucket.
@@ -175,7 +166,7 @@ impl CheckFromArgs {
         let text = format!(
             "{url} is sound: {}, {} up to slot {}, which come to seq {}, as of {}.",
             counted(u64::try_from(audit.states.len()).unwrap_or(u64::MAX), "state"),
-            if audit.entries == 1 { "1 entry".to_owned() } else { format!("{} entries", audit.entries) },
+            counted(audit.entries, "entry"),
             audit.slot,
             audit.seq,
             audit.result.last_commit_at.as_deref().unwrap_or("the beginning"),

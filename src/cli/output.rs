@@ -120,9 +120,13 @@ pub(super) fn table<const N: usize>(header: [&str; N], rows: &[[String; N]]) -> 
     text
 }
 
-/// A count with its noun: `1 record`, `2 records`.
+/// A count with its noun: `1 record`, `2 records`, `2 entries`.
 pub(super) fn counted(count: u64, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+    match noun.strip_suffix("ry") {
+        _ if count == 1 => format!("1 {noun}"),
+        Some(stem) => format!("{count} {stem}ries"),
+        None => format!("{count} {noun}s"),
+    }
 }
 
 #[cfg(test)]

@@ -10,11 +10,12 @@ use clap::Args;
 use serde::Serialize;
 
 use super::common::Common;
-use super::follow::{open_log, who};
+use super::follow::open_log;
 use super::output::confirm;
 use crate::bucket::BucketUrl;
 use crate::replicate::follower::standing::Limits;
 use crate::replicate::follower::{Replica, Standing};
+use crate::replicate::who::who;
 use crate::store::StoreError;
 use crate::store::replication::ReplicaWriter;
 

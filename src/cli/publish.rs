@@ -205,8 +205,7 @@ fn done(common: &Common, round: Round) -> anyhow::Result<ExitCode> {
     let Round { slot, seq, entries } = round;
     let what = match entries {
         0 => "Nothing new to publish".to_owned(),
-        1 => "1 entry published".to_owned(),
-        entries => format!("{entries} entries published"),
+        entries => format!("{} published", counted(entries, "entry")),
     };
     common.output().result(&Done { slot, seq, entries }, format!("{what}; the log ends at slot {slot}, seq {seq}."))
 }
@@ -322,7 +321,7 @@ fn text(common: &Common, json: &StatusJson, status: &Status) -> String {
                 None => "The publisher has left no sign of life that can be read.".to_owned(),
             });
             let states = json.states.iter().map(|state| format!("slot {} at {}", state.slot, state.at));
-            let since = counted(end.entries_since_state, "entry").replace("entrys", "entries");
+            let since = counted(end.entries_since_state, "entry");
             lines.push(format!("States, newest first: {}; {since} since.", states.collect::<Vec<_>>().join(", ")));
         }
     }

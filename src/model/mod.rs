@@ -44,6 +44,6 @@ pub use key::{ApiKey, KeyHash, KeyRecord};
 pub use license::{FeedId, License, LicenseId, Scope, Subscription, Witness};
 pub use number::Number;
 pub use reference::{Organization, OrganizationFields, ReferenceKind, References, Tag, TagFields};
-pub use replication::{DatabaseId, Head, RowDigest};
+pub use replication::{CommitInfo, DatabaseId, Head, RowDigest};
 pub use status::DateStatus;
 pub use time::Timestamp;

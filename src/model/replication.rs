@@ -4,6 +4,8 @@ use std::fmt::{self, Display};
 
 use serde::{Deserialize, Serialize};
 
+use super::Timestamp;
+
 /// A database, whatever its file: random, made when it is first published, kept by backups and restores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct DatabaseId(pub [u8; 16]);
@@ -26,3 +28,22 @@ pub struct Head {
 /// rows, so it is kept up to date without reading the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowDigest(pub [u64; 4]);
+
+/// A commit whose changes are published: as the outbox keeps it, the log tells it and replicas apply it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommitInfo {
+    /// Its first seq.
+    pub first_seq: u64,
+    /// Its last seq.
+    pub last_seq: u64,
+    /// The random value that tells it from a commit of another history.
+    pub lineage: [u8; 16],
+    /// When its writing began.
+    pub time: Timestamp,
+    /// The commit before it, to whose state its changes are made.
+    pub base: Head,
+    /// The digest of all rows after it.
+    pub digest: RowDigest,
+    /// The length of its encoded changes, in bytes, inflated.
+    pub bytes: u64,
+}

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::frame::{self, Hash, Malformed, Misplaced, PAYLOAD_BYTES};
 use super::state::{PartRef, check_parts};
-use crate::model::{DatabaseId, Head, RowDigest, Timestamp};
+use crate::model::{CommitInfo, DatabaseId, Head, RowDigest, Timestamp};
 
 const MARK: &str = "medfeed log 1";
 
@@ -33,25 +33,6 @@ pub struct Header {
     pub digest: RowDigest,
     /// The parts of the whole state after it, instead of commits.
     pub state: Option<Vec<PartRef>>,
-}
-
-/// A commit of an entry.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CommitInfo {
-    /// Its first seq.
-    pub first_seq: u64,
-    /// Its last seq.
-    pub last_seq: u64,
-    /// The random value that tells it from a commit of another history.
-    pub lineage: [u8; 16],
-    /// When its writing began.
-    pub time: Timestamp,
-    /// The state that its changes are made to.
-    pub base: Head,
-    /// The digest of all rows after it.
-    pub digest: RowDigest,
-    /// The length of its encoded changes, inflated.
-    pub bytes: u64,
 }
 
 /// An entry as it was read.

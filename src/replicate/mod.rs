@@ -7,6 +7,7 @@
 //! - [`report`]: what publisher and replicas tell about themselves.
 //! - [`follower`]: a file that follows the log.
 //! - [`publisher`]: putting what an origin commits.
+//! - [`who`]: who does either.
 
 pub mod entry;
 pub mod follower;
@@ -15,3 +16,4 @@ pub mod layout;
 pub mod publisher;
 pub mod report;
 pub mod state;
+pub mod who;

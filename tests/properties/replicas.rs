@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use medfeed::model::DatabaseId;
+use medfeed::model::{CommitInfo, DatabaseId};
 use medfeed::store::check::check;
 use medfeed::store::replication::{
-    ApplyError, OriginView, Pending, PendingCommit, ReplicaDraft, ReplicaMark, ReplicaWriter, ReplicatedCommit,
+    ApplyError, OriginView, Pending, ReplicaDraft, ReplicaMark, ReplicaWriter, ReplicatedCommit,
 };
 use medfeed::store::{Edit, Follower, Writer};
 use proptest::collection::vec;
@@ -108,12 +108,12 @@ fn load(origin: &OriginView, path: &Path, part_bytes: usize, replaced: Option<Re
     loaded.take_name(replaced).unwrap()
 }
 
-fn replicated<'a>(commit: &PendingCommit, changes: &'a [u8]) -> ReplicatedCommit<'a> {
-    let PendingCommit { last_seq, lineage, base, digest, .. } = *commit;
+fn replicated<'a>(commit: &CommitInfo, changes: &'a [u8]) -> ReplicatedCommit<'a> {
+    let CommitInfo { last_seq, lineage, base, digest, .. } = *commit;
     ReplicatedCommit { last_seq, lineage, base, digest, changes }
 }
 
-fn waiting(origin: &OriginView, seq: u64) -> Vec<(PendingCommit, Vec<u8>)> {
+fn waiting(origin: &OriginView, seq: u64) -> Vec<(CommitInfo, Vec<u8>)> {
     match origin.pending_after(seq, u64::MAX).unwrap() {
         Pending::Nothing => Vec::new(),
         Pending::Commits(commits) => {
@@ -124,7 +124,7 @@ fn waiting(origin: &OriginView, seq: u64) -> Vec<(PendingCommit, Vec<u8>)> {
 }
 
 /// Applies commits in one transaction.
-fn apply(replica: &mut ReplicaWriter, commits: &[(PendingCommit, Vec<u8>)]) -> Result<(), ApplyError> {
+fn apply(replica: &mut ReplicaWriter, commits: &[(CommitInfo, Vec<u8>)]) -> Result<(), ApplyError> {
     let before = replica.mark().unwrap();
     let digest = commits.last().map_or(before.digest, |(commit, _)| commit.digest);
     let commits: Vec<_> = commits.iter().map(|(commit, changes)| replicated(commit, changes)).collect();

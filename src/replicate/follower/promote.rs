@@ -7,7 +7,7 @@ use super::trouble::Trouble;
 use crate::bucket::{BucketError, Created};
 use crate::model::Head;
 use crate::model::time::now;
-use crate::replicate::entry::{self, CommitInfo, Header};
+use crate::replicate::entry::{self, Header};
 use crate::replicate::layout;
 use crate::store::replication::{Leap, PublishedNote, ReplicaWriter, ReplicatedCommit, SCHEMA};
 
@@ -44,15 +44,6 @@ impl Replica {
             let log_url = self.log().url();
             let Leap { commit, changes } = self.writer()?.prepare_leap(&format!("promoted in place of {log_url}"))?;
             let head = Head { seq: commit.last_seq, lineage: commit.lineage };
-            let info = CommitInfo {
-                first_seq: commit.first_seq,
-                last_seq: commit.last_seq,
-                lineage: commit.lineage,
-                time: commit.time,
-                base: commit.base,
-                digest: commit.digest,
-                bytes: commit.bytes,
-            };
             let header = Header {
                 id: here.id,
                 slot: here.slot + 1,
@@ -60,7 +51,7 @@ impl Replica {
                 schema: SCHEMA,
                 who: who.to_owned(),
                 at: now(),
-                commits: vec![info],
+                commits: vec![commit],
                 seq: head.seq,
                 lineage: head.lineage,
                 digest: commit.digest,

@@ -26,7 +26,6 @@ pub mod status;
 mod step;
 mod sweep;
 
-use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::sleep;
@@ -201,16 +200,7 @@ pub(super) fn shown_who(who: &str) -> &str {
 
 /// User and machine, and the random name of the publisher's file.
 fn who(lock: &PublisherLock) -> String {
-    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let user = variable("USER").or_else(|| variable("LOGNAME"));
-    let user = user.unwrap_or_else(|| format!("uid{}", rustix::process::getuid().as_raw()));
-    let machine = fs::read_to_string("/proc/sys/kernel/hostname").ok().or_else(|| variable("HOSTNAME"));
-    let machine = machine.unwrap_or_else(|| "localhost".to_owned());
-    let plain = |text: &str| -> String {
-        let one_word = text.trim().chars().map(|c| if c.is_whitespace() || c.is_control() { '?' } else { c });
-        one_word.take(60).collect()
-    };
-    format!("{}@{} {}", plain(&user), plain(&machine), lock.name)
+    format!("{} {}", crate::replicate::who::who(), lock.name)
 }
 
 /// Whether a failure of the database may pass by itself, or by what an operator does beside it.

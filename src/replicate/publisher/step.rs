@@ -7,14 +7,14 @@ use super::end::read_entry;
 use super::error::PublishError;
 use super::patience::Made;
 use crate::model::time::now;
-use crate::model::{Head, RowDigest};
-use crate::replicate::entry::{self, CommitInfo, Header};
+use crate::model::{CommitInfo, Head, RowDigest};
+use crate::replicate::entry::{self, Header};
 use crate::replicate::frame::Hash;
 use crate::replicate::layout;
 use crate::replicate::state::PartRef;
 use crate::store::StoreError;
 use crate::store::replication::SCHEMA;
-use crate::store::replication::{OriginView, Pending, PendingCommit};
+use crate::store::replication::{OriginView, Pending};
 
 /// The most bytes of changes that are joined into one entry.
 const ENTRY_BYTES: u64 = 64 << 20;
@@ -23,7 +23,7 @@ const ENTRY_BYTES: u64 = 64 << 20;
 enum Next {
     Nothing,
     /// Commits with their changes.
-    Commits(Vec<PendingCommit>, Vec<Vec<u8>>),
+    Commits(Vec<CommitInfo>, Vec<Vec<u8>>),
     State,
 }
 
@@ -91,19 +91,10 @@ impl Publisher {
         )
     }
 
-    fn put_commits(&mut self, commits: &[PendingCommit], changes: &[Vec<u8>]) -> Result<(), PublishError> {
+    fn put_commits(&mut self, commits: &[CommitInfo], changes: &[Vec<u8>]) -> Result<(), PublishError> {
         let Some(last) = commits.last() else { return Ok(()) };
-        let infos = commits.iter().map(|commit| CommitInfo {
-            first_seq: commit.first_seq,
-            last_seq: commit.last_seq,
-            lineage: commit.lineage,
-            time: commit.time,
-            base: commit.base,
-            digest: commit.digest,
-            bytes: commit.bytes,
-        });
         let head = Head { seq: last.last_seq, lineage: last.lineage };
-        let header = Header { commits: infos.collect(), ..self.next_header(head, last.digest, None) };
+        let header = Header { commits: commits.to_vec(), ..self.next_header(head, last.digest, None) };
         let changes: Vec<&[u8]> = changes.iter().map(Vec::as_slice).collect();
         self.put_entry(&header, &changes)
     }

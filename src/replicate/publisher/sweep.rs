@@ -15,8 +15,8 @@ const YOUNG_S: i64 = 86_400;
 const KEPT_STATES: usize = 2;
 
 /// Deletes what stands before the newest state that is older than the time to keep, parts of states that were never finished,
-/// and what starts that were killed left of trying the store. Names go from old to new, and what names others goes first, so that whoever dies here leaves nothing that
-/// names what is gone. `end` is an end of the log that was put from here.
+/// and what starts that were killed left of trying the store. Names go from old to new, and what names others goes first, so
+/// that whoever dies here leaves nothing that names what is gone. `end` is an end of the log that was put from here.
 ///
 /// Ages are told by the store's clock alone.
 pub(super) fn sweep(bucket: &Bucket, patience: &mut Patience, end: End, keep: Duration) -> Result<(), PublishError> {

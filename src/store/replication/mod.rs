@@ -18,5 +18,5 @@ pub use crate::store::format::replica::ReplicaMark;
 pub use crate::store::format::tables::SCHEMA;
 pub use draft::{LoadedDraft, ReplicaDraft};
 pub use error::ApplyError;
-pub use origin::{OriginView, Pending, PendingCommit};
+pub use origin::{OriginView, Pending};
 pub use replica::{Leap, ReplicaWriter, ReplicatedCommit};

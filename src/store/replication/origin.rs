@@ -2,7 +2,7 @@
 
 use redb::{ReadTransaction, ReadableTable};
 
-use crate::model::{DatabaseId, Head, RowDigest, Timestamp};
+use crate::model::{CommitInfo, DatabaseId, Head, RowDigest};
 use crate::store::StoreError;
 use crate::store::file::open::Follower;
 use crate::store::format::changes::Encoder;
@@ -15,32 +15,13 @@ use crate::store::format::tables;
 use crate::store::panics::guard;
 use crate::store::read::snapshot::{CommitPoint, Snapshot};
 
-/// A commit whose changes wait in the outbox.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PendingCommit {
-    /// Its first seq.
-    pub first_seq: u64,
-    /// Its last seq.
-    pub last_seq: u64,
-    /// The random value that tells it from a commit of another history.
-    pub lineage: [u8; 16],
-    /// When its writing began.
-    pub time: Timestamp,
-    /// The commit before it.
-    pub base: Head,
-    /// The digest of all rows after it.
-    pub digest: RowDigest,
-    /// The length of its changes.
-    pub bytes: u64,
-}
-
 /// What is to be published.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pending {
     /// There is no newer commit.
     Nothing,
     /// The next commits, oldest first, one at least.
-    Commits(Vec<PendingCommit>),
+    Commits(Vec<CommitInfo>),
     /// The outbox does not reach back to the seq: a state must go out.
     Gap,
 }
@@ -138,7 +119,7 @@ impl OriginView {
                 break;
             }
             last = header.last_seq;
-            commits.push(PendingCommit {
+            commits.push(CommitInfo {
                 first_seq: header.first_seq,
                 last_seq: header.last_seq,
                 lineage: header.lineage,
@@ -162,7 +143,7 @@ impl OriginView {
     ///
     /// # Errors
     /// [`StoreError::Damaged`] when they are not what was written, and when the database cannot be read.
-    pub fn changes(&self, commit: &PendingCommit) -> Result<Vec<u8>, StoreError> {
+    pub fn changes(&self, commit: &CommitInfo) -> Result<Vec<u8>, StoreError> {
         let header = self.header_after(commit.last_seq.saturating_sub(1))?;
         let header = header.filter(|header| (header.last_seq, header.lineage) == (commit.last_seq, commit.lineage));
         let gone = || StoreError::damaged("outbox", format!("the commit of seq {} is gone", commit.last_seq));

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::model::{Head, RowDigest, Timestamp};
+use crate::model::{CommitInfo, Head, RowDigest, Timestamp};
 use crate::store::StoreError;
 use crate::store::file::open::Writer;
 use crate::store::file::publish::{keep_digest, leap};
@@ -17,7 +17,6 @@ use crate::store::pen::recorder::Recorder;
 use crate::store::read::snapshot::{CommitPoint, Snapshot, last_commit};
 use crate::store::replication::apply::apply;
 use crate::store::replication::error::ApplyError;
-use crate::store::replication::origin::PendingCommit;
 
 /// A commit of the origin, as a replica applies it.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +37,7 @@ pub struct ReplicatedCommit<'a> {
 #[derive(Clone, Debug)]
 pub struct Leap {
     /// The commit.
-    pub commit: PendingCommit,
+    pub commit: CommitInfo,
     /// Its encoded changes.
     pub changes: Vec<u8>,
 }
@@ -144,7 +143,7 @@ impl ReplicaWriter {
             pen.abort()?;
             let digest = recorder.as_ref().map(Recorder::digest).unwrap_or_default();
             let changes = recorder.and_then(Recorder::into_changes).unwrap_or_default();
-            let commit = PendingCommit {
+            let commit = CommitInfo {
                 first_seq: row.first_seq,
                 last_seq: row.last_seq,
                 lineage: row.lineage,
