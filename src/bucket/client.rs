@@ -135,7 +135,10 @@ impl Bucket {
     }
 
     /// Makes a folder that is not there, and removes what killed programs left in it. A store over the network needs nothing.
-    pub(super) fn prepare(&self) -> Result<(), BucketError> {
+    ///
+    /// # Errors
+    /// [`BucketError::Unreachable`], [`BucketError::Refused`].
+    pub fn prepare(&self) -> Result<(), BucketError> {
         match &self.store {
             Store::Folder(folder) => folder.prepare(),
             Store::Remote(_) => Ok(()),

@@ -1,5 +1,6 @@
 //! What all commands share: their common arguments, opening the database, and committing.
 
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,6 +12,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use super::arguments::parse_duration;
 use super::output::{Output, counted, note};
+use crate::model::Head;
 use crate::model::printable::Printable;
 use crate::store::file::links::resolve;
 use crate::store::replication::PublishedNote;
@@ -32,6 +34,8 @@ const NOT_PUBLISHED: u8 = 3;
 /// The exit code of a command whose database is published by another by now.
 pub(super) const EXIT_FENCED: u8 = 4;
 
+/// How long a publisher at work takes for a commit, usually.
+const USUAL_PUBLISH_TIME: Duration = Duration::from_secs(2);
 /// The time between two looks whether a commit is published.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -43,6 +47,8 @@ pub(super) struct Common {
     pub wait: Duration,
     /// How long to wait until replicas can know of a commit; not given for commands that make none.
     pub publish_wait: Option<Duration>,
+    /// Whether the command took something away, so that it says what replicas do not know yet even if it need not wait.
+    pub takes_away: Cell<bool>,
 }
 
 /// The common argument of a command that serves the database.
@@ -133,12 +139,63 @@ pub(super) fn move_behind_command(program: &Command, arguments: Vec<OsString>) -
     kept
 }
 
-fn note_late(url: &str) {
-    note(&format!(
-        "done here; replicas do not know it yet: it is not in {} so far. Look whether `medfeed publish` runs; \
-         `medfeed publish {0} --status` tells what waits",
-        Printable(url)
-    ));
+/// Whether replicas can know of a commit.
+enum Publication {
+    /// It is in the bucket, or the database was never published.
+    Done,
+    /// Not yet, but a publisher may be at work.
+    Waiting(String),
+    /// Another publisher took over.
+    Fenced(String),
+    /// Nothing tells that a publisher is at work here.
+    Unknown(String),
+}
+
+impl Publication {
+    /// Looks whether a commit of a database is published. Only a note about a commit that this very file holds counts: a note is
+    /// left behind where a file is copied or moved.
+    fn of(db: &Path, commit: Head) -> Result<Publication, StoreError> {
+        let note = PublishedNote::read(db)?;
+        let view = Follower::open(db)?.origin()?;
+        let id = view.id()?;
+        let Some(note) = note else {
+            return Ok(match id {
+                None => Publication::Done,
+                Some(_) => Publication::Unknown(
+                    "this database was published, and nothing next to it tells where to: run `medfeed publish URL` here, or on \
+                     the machine that publishes it"
+                        .to_owned(),
+                ),
+            });
+        };
+        if id != Some(note.id) {
+            return Ok(Publication::Unknown(format!(
+                "the note of what is published in {} is about another database: run `medfeed publish`, which tells more",
+                Printable(&note.url)
+            )));
+        }
+        let is_held = view.holds(note.seq, note.lineage)?;
+        if is_held && note.seq >= commit.seq && view.holds(commit.seq, commit.lineage)? {
+            return Ok(Publication::Done);
+        }
+        Ok(match note.fenced {
+            Some(by) => Publication::Fenced(by),
+            None if is_held => Publication::Waiting(format!(
+                "it is not in {} so far. Look whether `medfeed publish` runs; `medfeed publish {0} --status` tells what waits",
+                Printable(&note.url)
+            )),
+            None => Publication::Waiting(format!(
+                "{} ends with a commit that this file does not hold: the file was replaced by another copy. `medfeed publish {0}` \
+                 tells what to do",
+                Printable(&note.url)
+            )),
+        })
+    }
+}
+
+/// Tells that replicas do not know of what is done here.
+fn note_late(why: &str) {
+    note(&format!("done here; replicas do not know it yet: {why}"));
 }
 
 fn note_alone(db: &Path, by: &str) {
@@ -160,6 +217,7 @@ impl Common {
             json: given(matches, JSON).unwrap_or_default(),
             wait: given(matches, WAIT).unwrap_or_default(),
             publish_wait: given(matches, PUBLISH_WAIT),
+            takes_away: Cell::new(false),
         }
     }
 
@@ -169,30 +227,28 @@ impl Common {
     /// # Errors
     /// When the database, or the publisher's note beside it, cannot be read.
     pub fn await_published(&self) -> Result<ExitCode, StoreError> {
-        let Some(time) = self.publish_wait.filter(|time| !time.is_zero()) else { return Ok(ExitCode::SUCCESS) };
+        let Some(time) = self.publish_wait else { return Ok(ExitCode::SUCCESS) };
+        let (time, late) = match (time.is_zero(), self.takes_away.get()) {
+            (false, _) => (time, ExitCode::from(NOT_PUBLISHED)),
+            (true, true) => (USUAL_PUBLISH_TIME, ExitCode::SUCCESS),
+            (true, false) => return Ok(ExitCode::SUCCESS),
+        };
         let deadline = Instant::now() + time;
-        let mut committed = None;
-        while let Some(note) = PublishedNote::read(&self.db)? {
-            let seq = match committed {
-                Some(seq) => seq,
-                None => *committed.insert(self.open_follower()?.newest().commit().seq),
-            };
-            // Where another took over, the note may tell of the other's end.
-            let is_own = note.fenced.is_none() || self.open_follower()?.origin()?.holds(note.seq, note.lineage)?;
-            if note.seq >= seq && is_own {
-                break;
+        let commit = self.open_follower()?.newest().commit().head();
+        loop {
+            match Publication::of(&self.db, commit)? {
+                Publication::Done => return Ok(ExitCode::SUCCESS),
+                Publication::Fenced(by) => {
+                    note_alone(&self.db, &by);
+                    return Ok(ExitCode::from(EXIT_FENCED));
+                }
+                Publication::Waiting(_) if Instant::now() < deadline => std::thread::sleep(LOOK_EVERY),
+                Publication::Waiting(why) | Publication::Unknown(why) => {
+                    note_late(&why);
+                    return Ok(late);
+                }
             }
-            if let Some(by) = &note.fenced {
-                note_alone(&self.db, by);
-                return Ok(ExitCode::from(EXIT_FENCED));
-            }
-            if Instant::now() >= deadline {
-                note_late(&note.url);
-                return Ok(ExitCode::from(NOT_PUBLISHED));
-            }
-            std::thread::sleep(LOOK_EVERY);
         }
-        Ok(ExitCode::SUCCESS)
     }
 
     pub fn output(&self) -> Output {
@@ -237,7 +293,32 @@ impl Common {
         let is_new = edit.is_first();
         edit.commit()?;
         self.tell_if_new(is_new);
+        self.warn_of_foreign_note();
         Ok(())
+    }
+
+    /// Warns where the publisher's note tells of a commit that the file does not hold, unless a restore explains that.
+    fn warn_of_foreign_note(&self) {
+        let find = || -> Result<Option<PublishedNote>, StoreError> {
+            let Some(note) = PublishedNote::read(&self.db)?.filter(|note| note.fenced.is_none()) else {
+                return Ok(None);
+            };
+            let view = self.open_follower()?.origin()?;
+            let is_own = view.id()? == Some(note.id) && view.holds(note.seq, note.lineage)?;
+            let is_explained = is_own || view.restored_over()?.is_some_and(|over| over.seq >= note.seq);
+            Ok((!is_explained).then_some(note))
+        };
+        // What cannot be read is told where it matters.
+        if let Ok(Some(note)) = find() {
+            self.output().warning(format!(
+                "{} was published to {} up to seq {}, with a commit that is not in this file: it was replaced by another copy. \
+                 Replicas do not know what is written here before `medfeed publish {}` has told what to do",
+                self.db.display(),
+                Printable(&note.url),
+                note.seq,
+                Printable(&note.url)
+            ));
+        }
     }
 
     /// Tells that the command made the database, as one does by mistake with a wrong `--db`.

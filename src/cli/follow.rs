@@ -18,7 +18,7 @@ use crate::model::Timestamp;
 use crate::model::time::parse_time;
 use crate::replicate::follower::audit::audit;
 use crate::replicate::follower::standing::Limits;
-use crate::replicate::follower::{Load, LogReader, Replica, Standing};
+use crate::replicate::follower::{EndRule, Load, LogReader, Replica, Standing};
 use crate::replicate::who::who;
 use crate::serve::background::BackgroundTasks;
 use crate::serve::following::{Following, Reports};
@@ -38,9 +38,6 @@ pub(super) struct FollowArgs {
     /// How often to look for new commits there
     #[arg(long, env = "MEDFEED_POLL", value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
     poll: Duration,
-    /// Answer 503 when the bucket could not be looked at for this long: keys may have been revoked meanwhile
-    #[arg(long, env = "MEDFEED_MAX_STALENESS", value_name = "TIME", default_value = "5m", value_parser = parse_duration)]
-    max_staleness: Duration,
     /// Answer 503 when the publisher has given no sign of life for this long [default: never]
     #[arg(long, env = "MEDFEED_MAX_SILENCE", value_name = "TIME", value_parser = parse_duration)]
     max_silence: Option<Duration>,
@@ -82,7 +79,7 @@ pub(super) fn open_log(url: &BucketUrl, seal_key: Option<&PathBuf>) -> anyhow::R
 
 impl FollowArgs {
     /// Opens the replica, or loads it; `None` where nothing is followed.
-    pub fn open(&self, common: &Common) -> anyhow::Result<Option<Follow>> {
+    pub fn open(&self, common: &Common, staleness: Duration) -> anyhow::Result<Option<Follow>> {
         let Some(url) = &self.from else { return Ok(None) };
         require_folder(&common.resolved_db())?;
         let log = open_log(url, self.seal_key.as_ref())?;
@@ -91,7 +88,7 @@ impl FollowArgs {
                 "the bucket's objects are not sealed: whoever reads it reads all records, and whoever writes to it can make API keys; give both sides --seal-key FILE"
             );
         }
-        let standing = Standing::new(Limits { staleness: self.max_staleness, silence: self.max_silence });
+        let standing = Standing::new(Limits { staleness, silence: self.max_silence });
         let replica = Replica::start(log, &common.db, Arc::new(standing), &|| true)?;
         let reports = self.report.then(|| {
             // One per file, the same after every start.
@@ -114,6 +111,9 @@ pub(super) struct BackupFromArgs {
     /// is its first moment, UTC
     #[arg(long, value_name = "TIME", requires = "from", value_parser = parse_moment)]
     at: Option<Timestamp>,
+    /// Take what can be reached although entries are missing, or nothing says where the log ends; what is not known is told
+    #[arg(long, requires = "from")]
+    partial: bool,
     /// The file of the key that the bucket's objects are sealed with
     #[arg(long, env = "MEDFEED_SEAL_KEY", value_name = "FILE")]
     seal_key: Option<PathBuf>,
@@ -124,13 +124,19 @@ fn parse_moment(text: &str) -> Result<Timestamp, String> {
 }
 
 impl BackupFromArgs {
-    /// Writes a backup of what was published; `None` where that was not asked for.
-    pub fn backup(&self, file: &Path) -> anyhow::Result<Option<BackupReport>> {
+    /// Writes a backup of what was published, and returns why it may not be the newest state, if [`EndRule::Partial`] takes one;
+    /// `None` where that was not asked for.
+    pub fn backup(&self, file: &Path) -> anyhow::Result<Option<(BackupReport, Option<String>)>> {
         let Some(url) = &self.from else { return Ok(None) };
         require_folder(file)?;
         let log = open_log(url, self.seal_key.as_ref())?;
-        let load = Load { log: &log, path: file, id: None, until: self.at, go_on: &|| true };
-        Ok(Some(load.newest()?.draft.write_backup(file)?))
+        let end = if self.partial { EndRule::Partial } else { EndRule::Confirmed };
+        let load = Load { log: &log, path: file, id: None, until: self.at, end, go_on: &|| true };
+        let loaded = load.newest().map_err(|trouble| match trouble.is_of_log() {
+            true => anyhow!("{trouble}. To take what can be reached all the same, add --partial"),
+            false => trouble.into(),
+        })?;
+        Ok(Some((loaded.draft.write_backup(file)?, loaded.doubt)))
     }
 }
 
@@ -156,14 +162,22 @@ impl CheckFromArgs {
             entries: u64,
             slot: u64,
             seq: u64,
+            /// The first and the last slot of each gap that was given up by starting over.
+            given_up: Vec<[u64; 2]>,
         }
         let Some(url) = &self.from else { return Ok(None) };
         let log = open_log(url, self.seal_key.as_ref())?;
         let folder = tempfile::tempdir().context("there is no room for the database that the log comes to")?;
         let audit = audit(&log, &folder.path().join("checked.redb"))?;
-        let checked =
-            Checked { ok: true, states: audit.states.len(), entries: audit.entries, slot: audit.slot, seq: audit.seq };
-        let text = format!(
+        let checked = Checked {
+            ok: true,
+            states: audit.states.len(),
+            entries: audit.entries,
+            slot: audit.slot,
+            seq: audit.seq,
+            given_up: audit.given_up.iter().map(|slots| [*slots.start(), *slots.end()]).collect(),
+        };
+        let mut text = format!(
             "{url} is sound: {}, {} up to slot {}, which come to seq {}, as of {}.",
             counted(u64::try_from(audit.states.len()).unwrap_or(u64::MAX), "state"),
             counted(audit.entries, "entry"),
@@ -171,6 +185,13 @@ impl CheckFromArgs {
             audit.seq,
             audit.result.last_commit_at.as_deref().unwrap_or("the beginning"),
         );
+        for slots in &audit.given_up {
+            let (first, last) = (slots.start(), slots.end());
+            text.push_str(&format!(
+                "\nSlots {first} to {last} are missing: the log was started over after them, and no instant between them can \
+                 be restored."
+            ));
+        }
         common.output().result(&checked, text).map(Some)
     }
 }

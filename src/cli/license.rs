@@ -210,6 +210,7 @@ fn set(common: &Common, args: SetArgs) -> anyhow::Result<ExitCode> {
     let text = describe(&args.name, &change, args.dry_run);
     if !args.dry_run {
         common.commit(edit, what)?;
+        common.takes_away.set(change.effects.iter().any(|effect| effect.leaving > 0));
     }
     let json = SetJson { committed: !args.dry_run, change, tokens_end, license, warnings };
     common.output().result(&json, text)

@@ -57,8 +57,9 @@ pub(super) struct PublishArgs {
     /// replicas start from
     #[arg(long, env = "MEDFEED_STATE_EVERY", value_name = "TIME", default_value = "24h", value_parser = parse_duration)]
     state_every: Duration,
-    /// How often to leave a sign of life in the bucket, and to look whether another publisher took over
-    #[arg(long, env = "MEDFEED_HEARTBEAT", value_name = "TIME", default_value = "15s", value_parser = parse_duration)]
+    /// How often to leave a sign of life in the bucket, which replicas compare with what they read; twice as often it is looked
+    /// whether another publisher took over
+    #[arg(long, env = "MEDFEED_HEARTBEAT", value_name = "TIME", default_value = "40s", value_parser = parse_duration)]
     heartbeat: Duration,
     /// Seal all objects with the key in this file, which replicas need too; make one with `openssl rand -hex 64`
     #[arg(long, env = "MEDFEED_SEAL_KEY", value_name = "FILE")]

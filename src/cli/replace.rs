@@ -39,19 +39,25 @@ pub(super) fn backup(common: &Common, args: &BackupArgs) -> anyhow::Result<ExitC
         file: &'a PathBuf,
         #[serde(flatten)]
         report: BackupReport,
+        /// Why it may not be the newest state of a bucket.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        doubt: Option<String>,
     }
     #[cfg(feature = "bucket")]
     let published = args.from.backup(&args.file)?;
     #[cfg(not(feature = "bucket"))]
     let published = None;
-    let report = match published {
-        Some(report) => report,
+    let (report, doubt) = match published {
+        Some(published) => published,
         None => {
             let follower = common.open_follower()?;
             require_folder(&args.file)?;
-            replace::backup(&follower, &args.file)?
+            (replace::backup(&follower, &args.file)?, None)
         }
     };
+    if let Some(doubt) = &doubt {
+        common.output().warning(format!("this may not be the newest state: {doubt}"));
+    }
     let records: Vec<String> = report.records.iter().map(|(dataset, count)| format!("{count} {dataset}")).collect();
     let text = format!(
         "{}: {}, as of {}; {} bytes, checked.",
@@ -60,7 +66,7 @@ pub(super) fn backup(common: &Common, args: &BackupArgs) -> anyhow::Result<ExitC
         report.last_commit_at.as_deref().unwrap_or("the beginning"),
         report.bytes
     );
-    common.output().result(&BackedUp { file: &args.file, report }, text)
+    common.output().result(&BackedUp { file: &args.file, report, doubt }, text)
 }
 
 pub(super) fn restore(common: &Common, args: &RestoreArgs) -> anyhow::Result<ExitCode> {

@@ -88,6 +88,10 @@ pub(super) struct ServeArgs {
     /// is lost with this machine
     #[arg(long, env = "MEDFEED_AFTER_PUBLISH", value_parser = FalseyValueParser::new())]
     after_publish: bool,
+    /// Answer 503 when a replica could not know for this long that it has everything, or another publisher took over from the
+    /// database this long ago: keys may have been revoked meanwhile
+    #[arg(long, env = "MEDFEED_MAX_STALENESS", value_name = "TIME", default_value = "5m", value_parser = parse_duration)]
+    max_staleness: Duration,
     /// Make an empty database where there is none, so that the server can start before the first import
     #[arg(long, env = "MEDFEED_CREATE", value_parser = FalseyValueParser::new())]
     create: bool,
@@ -257,7 +261,7 @@ pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> 
         }
     }
     #[cfg(feature = "bucket")]
-    let replica = args.follow.open(common)?;
+    let replica = args.follow.open(common, args.max_staleness)?;
     #[cfg(feature = "bucket")]
     let is_followed = replica.is_some();
     #[cfg(not(feature = "bucket"))]
@@ -277,7 +281,12 @@ pub(super) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> 
         ),
         error => error.into(),
     })?;
-    let watcher = Arc::new(if after_publish { show_published_only(common, watcher)? } else { watcher });
+    let watcher = if after_publish { show_published_only(common, watcher)? } else { watcher };
+    let watcher = match is_followed {
+        true => watcher,
+        false => watcher.heeding_fence(common.resolved_db(), args.max_staleness),
+    };
+    let watcher = Arc::new(watcher);
     watcher.newest().record_cache().set_capacity(args.limits.record_cache_bytes);
     watcher.newest().feed_cache().set_capacity(args.limits.feed_cache_bytes);
     let usage = Arc::new(Usage::open(&common.resolved_db()));

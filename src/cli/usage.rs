@@ -75,10 +75,11 @@ fn reason(error: &clap::Error) -> String {
 /// What to write instead of a value that its argument does not take, where the reason does not say it.
 fn instead_of_invalid(argument: Option<&Arg>, value: &str, reason: &str, given: &[OsString]) -> Option<String> {
     let argument = argument?;
-    let option = format!("--{}", argument.get_long().unwrap_or_default());
-    if let Some(variable) = argument.get_env()
-        && !given.iter().any(|given| given.to_string_lossy().starts_with(&option))
-    {
+    let is_given = match argument.get_long() {
+        Some(long) => given.iter().any(|given| given.to_string_lossy().starts_with(&format!("--{long}"))),
+        None => given.iter().skip(1).any(|given| given.to_string_lossy() == value),
+    };
+    if let Some(variable) = argument.get_env().filter(|_| !is_given) {
         return Some(format!(
             "the value is that of the variable `{}`; correct or unset it",
             variable.to_string_lossy()

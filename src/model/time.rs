@@ -2,8 +2,10 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use jiff::civil::Date;
+use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 /// An instant in whole seconds since 1970-01-01T00:00:00Z, from year 1 to year 9999.
@@ -53,6 +55,19 @@ impl fmt::Display for Timestamp {
 #[allow(clippy::disallowed_methods)]
 pub fn now() -> Timestamp {
     Timestamp::from_unix_s(jiff::Timestamp::now().as_second())
+}
+
+// Elsewhere the monotonic clock runs in suspend itself, or there is none that does.
+#[cfg(target_os = "linux")]
+const BOOT_CLOCK: ClockId = ClockId::Boottime;
+#[cfg(not(target_os = "linux"))]
+const BOOT_CLOCK: ClockId = ClockId::Monotonic;
+
+/// The time since the machine's start, on a clock that nobody sets and that also runs while the machine sleeps: what was true
+/// before an hour of sleep is an hour old.
+pub fn since_boot() -> Duration {
+    let time = clock_gettime(BOOT_CLOCK);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 /// The text is not a day.

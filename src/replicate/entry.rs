@@ -15,7 +15,7 @@ pub struct Header {
     pub id: DatabaseId,
     /// The entry's number in the log, from 1.
     pub slot: u64,
-    /// The hash of the previous entry; zeros in the first.
+    /// The hash of the previous entry; zeros in the first, and in a state that starts the log over where entries are missing.
     pub parent: Hash,
     /// The schema of the database's rows.
     pub schema: u32,
@@ -52,6 +52,11 @@ impl Header {
         Head { seq: self.seq, lineage: self.lineage }
     }
 
+    /// Whether the entry starts the log over: a state that follows no other entry, since what was before it is given up.
+    pub fn starts_over(&self) -> bool {
+        self.slot > 1 && self.parent == Hash::default() && self.state.is_some()
+    }
+
     /// Fails unless the entry is of this slot and database.
     ///
     /// # Errors
@@ -62,7 +67,8 @@ impl Header {
 
     /// Checks what must hold within a header; returns how many bytes all changes have.
     fn check_itself(&self) -> Result<u64, Malformed> {
-        if self.slot == 0 || (self.slot == 1) != (self.parent == Hash::default()) {
+        let follows_nothing = self.parent == Hash::default();
+        if self.slot == 0 || (self.slot == 1) != follows_nothing && !self.starts_over() {
             return Err(Malformed::new(format!("slot {} does not fit the hash of the entry before it", self.slot)));
         }
         let mut commits = self.commits.iter();
@@ -131,6 +137,11 @@ pub fn decode(bytes: &[u8]) -> Result<Entry, Malformed> {
         rest = others;
     }
     Ok(Entry { header, hash, changes })
+}
+
+/// Whether bytes are an entry in a format that this program does not know.
+pub fn is_of_other_format(bytes: &[u8]) -> bool {
+    frame::is_of_other_format(MARK, bytes)
 }
 
 #[cfg(test)]

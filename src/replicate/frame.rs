@@ -100,11 +100,17 @@ pub(super) fn decode<'a, T: Serialize + DeserializeOwned>(
     Ok((read, payload, hash))
 }
 
+/// Whether an object is of the kind that a mark names, in another format.
+pub(super) fn is_of_other_format(mark: &str, bytes: &[u8]) -> bool {
+    let kind = mark.trim_end_matches(|c: char| c.is_ascii_digit());
+    let is_of_kind =
+        bytes.strip_prefix(kind.as_bytes()).is_some_and(|rest| rest.first().is_some_and(u8::is_ascii_digit));
+    is_of_kind && !bytes.strip_prefix(mark.as_bytes()).is_some_and(|rest| rest.starts_with(b"\n"))
+}
+
 /// What an object is that does not begin with the mark that was looked for.
 fn other_mark(mark: &str, bytes: &[u8]) -> Malformed {
-    let kind = mark.trim_end_matches(|c: char| c.is_ascii_digit());
-    let newer = bytes.strip_prefix(kind.as_bytes()).is_some_and(|rest| rest.first().is_some_and(u8::is_ascii_digit));
-    Malformed::new(if newer {
+    Malformed::new(if is_of_other_format(mark, bytes) {
         "it is in a format that this program does not know; use the medfeed that the publisher uses, or a newer one"
     } else {
         "it is no object of this kind"

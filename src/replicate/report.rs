@@ -1,4 +1,4 @@
-//! What a publisher and its replicas tell about themselves. Nothing rests on it but what people look at.
+//! What a publisher and its replicas report about themselves: the sign of life, and the replicas' progress and key usage.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,8 @@ use crate::model::{DatabaseId, Timestamp};
 const ALIVE_MARK: &str = "medfeed alive 1";
 const REPLICA_MARK: &str = "medfeed replica 1";
 
-/// A publisher's sign of life: what it knows to be the end of the log.
+/// A publisher's sign of life: what it knows to be the end of the log. Followers trust an empty slot to be the log's end only
+/// where a sign of life agrees.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Alive {
     /// The database.
@@ -17,9 +18,10 @@ pub struct Alive {
     pub slot: u64,
     /// The hash of that entry.
     pub hash: Hash,
-    /// The last seq after it.
+    /// The last seq of the database when this was written; not before the last seq in the log.
     pub seq: u64,
-    /// When this was written, by the publisher's clock.
+    /// When this was written, by the publisher's clock; always later than the one before, even if the clock was set back, so
+    /// that an old one is known for what it is.
     pub at: Timestamp,
     /// Who publishes: user and machine.
     pub who: String,

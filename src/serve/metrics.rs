@@ -76,6 +76,7 @@ pub struct Metrics {
     held_back: Number,
     held_back_for: Unsigned,
     database_followed: Number,
+    fenced: Number,
     answer_cache_bytes: Unsigned,
     answer_cache_entries: Unsigned,
     record_cache_bytes: Unsigned,
@@ -224,6 +225,10 @@ impl Metrics {
                 "database_followed",
                 "1 while the database file is there and can be read; 0 means that an old state is served",
             ),
+            fenced: all.add(
+                "fenced",
+                "1 when another publisher took over from this database: the server is not ready, and then answers 503",
+            ),
             answer_cache_bytes: all.add_in(
                 Unit::Bytes,
                 "answer_cache",
@@ -305,6 +310,7 @@ impl Metrics {
         self.held_back.set(i64::from(watcher.newest().commit() != published));
         self.held_back_for.set(watcher.held_back_for().map_or(0, |time| time.as_secs()));
         self.database_followed.set(i64::from(watcher.is_followed()));
+        self.fenced.set(i64::from(watcher.is_fenced()));
         self.feed_cache_bytes.set(watcher.published().feed_cache().weight());
         self.record_cache_bytes.set(watcher.published().record_cache().weight());
         let (answers, bytes) = service.cached();

@@ -2,7 +2,7 @@
 //!
 //! In reading order:
 //! - [`watcher`]: the newest state of the database, taken over while it is served; [`after_publish`]: or only once it is published;
-//!   [`background`]: its threads.
+//!   [`fence`]: until another publisher takes over; [`background`]: its threads.
 //! - [`upstream`]: a database that is a replica; `following`: the thread that follows its origin (feature `bucket`).
 //! - [`waiting`]: answers that have to wait; [`held`]: those that their callers want held back until there is news.
 //! - [`connection`]: one connection, from its bytes to the API and back.
@@ -23,6 +23,7 @@ pub mod after_publish;
 pub mod assembly;
 pub mod background;
 pub mod connection;
+pub mod fence;
 #[cfg(feature = "bucket")]
 pub mod following;
 pub mod guard;

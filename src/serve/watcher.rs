@@ -12,6 +12,7 @@ use arc_swap::ArcSwap;
 
 use super::after_publish::{PublishedOnly, is_published};
 use super::background::BackgroundTasks;
+use super::fence::FenceWatch;
 use crate::api::SnapshotSource;
 use crate::api::source::{Listener, TooOld};
 use crate::store::{CommitPoint, Follower, Snapshot, StoreError};
@@ -33,6 +34,10 @@ const NOTE_PATIENCE: Duration = Duration::from_secs(2);
 const UNPUBLISHED: TooOld =
     TooOld { retry_after_s: 1, why: "This server shows what is published, and nothing is so far." };
 
+/// What is answered once another publisher took over from the database long ago.
+const FENCED: TooOld =
+    TooOld { retry_after_s: 10, why: "This server's data is no longer kept up to date; another server has it." };
+
 /// The watched database: the published snapshot, and the newest one if it is held back.
 #[derive(Debug)]
 pub struct Watcher {
@@ -48,6 +53,8 @@ pub struct Watcher {
     change_delay: Duration,
     /// Where set, only states that the bucket has are published.
     only: Option<PublishedOnly>,
+    /// Notices that another publisher took over; `None` for a replica, which follows that one.
+    fence: Option<FenceWatch>,
     /// Whether the published state may be shown: it may not before the bucket has it.
     shown: AtomicBool,
     /// Since when commits are held back.
@@ -111,6 +118,7 @@ impl Watcher {
             newest: ArcSwap::new(snapshot),
             change_delay,
             only: None,
+            fence: None,
             shown: AtomicBool::new(true),
             held_since: Mutex::default(),
             followed: AtomicBool::new(true),
@@ -136,6 +144,24 @@ impl Watcher {
             std::thread::sleep(POLL_EVERY);
         }
         self
+    }
+
+    /// Heeds the note of the database's publisher: once another one took over, answers are given for a limited time.
+    pub fn heeding_fence(mut self, database: PathBuf, staleness: Duration) -> Watcher {
+        self.fence = Some(FenceWatch::new(database, staleness));
+        self.look_for_fence(&self.polled());
+        self
+    }
+
+    fn look_for_fence(&self, polled: &Polled) {
+        if let Some(fence) = &self.fence {
+            fence.look(|| polled.follower.origin()?.id());
+        }
+    }
+
+    /// Whether another publisher took over from the database.
+    pub fn is_fenced(&self) -> bool {
+        self.fence.as_ref().is_some_and(FenceWatch::is_fenced)
     }
 
     fn has_shown(&self) -> bool {
@@ -181,6 +207,7 @@ impl Watcher {
             self.look(polled, now);
             let is_due = polled.held_back.is_some_and(|held| held.is_due(self.change_delay, now));
             self.release(polled, is_due, now);
+            self.look_for_fence(polled);
         });
     }
 
@@ -282,8 +309,11 @@ impl Watcher {
         self.held_since().map(|since| since.elapsed())
     }
 
-    /// Why nothing can be shown, or why held-back commits stay so.
+    /// Why nothing can be shown or the state is another database's by now, or why held-back commits stay so.
     pub fn trouble(&self) -> Option<String> {
+        if let Some(reason) = self.fence.as_ref().and_then(FenceWatch::reason) {
+            return Some(reason);
+        }
         let trouble = self.only.as_ref()?.trouble();
         if self.has_shown() {
             return trouble;
@@ -368,7 +398,10 @@ impl SnapshotSource for Watcher {
     }
 
     fn is_too_old(&self) -> Option<TooOld> {
-        (!self.has_shown()).then_some(UNPUBLISHED)
+        if !self.has_shown() {
+            return Some(UNPUBLISHED);
+        }
+        self.fence.as_ref().is_some_and(FenceWatch::is_over).then_some(FENCED)
     }
 
     fn looks(&self) -> u64 {

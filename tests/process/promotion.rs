@@ -2,6 +2,7 @@
 //! told so. `MEDFEED_CASES` sets how many are killed at some moment, `MEDFEED_SEED` when.
 
 use std::fs;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -26,6 +27,12 @@ pub fn replica_of(place: &Place) -> Site {
 fn promotion(place: &Place, site: &Site) -> Process {
     let mut command = place.told(site.command(["promote", &place.url, "--yes"]));
     Process::spawn(command.stdout(Stdio::null()).stderr(Stdio::null()))
+}
+
+/// The same, with its messages in a file.
+fn logged_promotion(place: &Place, site: &Site, log: &Path) -> Process {
+    let mut command = place.told(site.command(["promote", &place.url, "--yes"]));
+    Process::spawn(command.stdout(Stdio::null()).stderr(fs::File::create(log).unwrap()))
 }
 
 fn promote(place: &Place, site: &Site) {
@@ -149,7 +156,7 @@ fn whoever_overtakes_a_promotion_there_is_one_line() {
         let [replica, other] = [replica_of(&place), replica_of(&place)];
         // Its last look finds nothing, and hears so only after somebody else has put an entry.
         s3.fail("GET", &layout::log(2), Fault::Held, 2);
-        let promoting = promotion(&place, &replica);
+        let promoting = logged_promotion(&place, &replica, &site.path("told"));
         s3.wait_for_held();
         s3.release();
         s3.wait_for_held();
@@ -160,12 +167,26 @@ fn whoever_overtakes_a_promotion_there_is_one_line() {
             assert_eq!(place.once(&site), 1);
         }
         s3.release();
-        ends_with(promoting, 0, "the promotion");
-        assert_eq!(note(&replica).slot, 3, "after what came in between");
-        is_fenced(&place, &site);
         if by_promotion {
+            // The other is the origin now; this one may still be promoted if that is lost too.
+            ends_with(promoting, 1, "the promotion");
+            let told = fs::read_to_string(site.path("told")).unwrap();
+            for piece in
+                ["another replica took the origin's place at 20", "promoted in place of s3://", "run this again"]
+            {
+                assert!(told.contains(piece), "{told}");
+            }
+            let refused = replica.run(["key", "create", "--license", "all"]);
+            assert!(refused.code == Some(1) && refused.stderr.contains("is a replica of"), "{refused:?}");
+            goes_on(&place, &other);
+            is_fenced(&place, &site);
+            promote(&place, &replica);
             is_fenced(&place, &other);
+        } else {
+            ends_with(promoting, 0, "the promotion");
+            assert_eq!(note(&replica).slot, 3, "after what came in between");
         }
+        is_fenced(&place, &site);
         goes_on(&place, &replica);
     }
 }
@@ -177,8 +198,7 @@ fn a_promotion_that_is_overtaken_all_the_time_gives_up() {
     place.once(&site);
     let replica = replica_of(&place);
     s3.fail("GET", &layout::log(2), Fault::Held, 2);
-    let mut command = place.told(replica.command(["promote", &place.url, "--yes"]));
-    let promoting = Process::spawn(command.stdout(Stdio::null()).stderr(fs::File::create(site.path("told")).unwrap()));
+    let promoting = logged_promotion(&place, &replica, &site.path("told"));
     s3.wait_for_held();
     s3.release();
     for slot in 2..=4 {

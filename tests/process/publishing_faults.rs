@@ -138,12 +138,17 @@ fn an_entry_of_a_killed_publisher_that_arrives_late_is_its_own() {
     let (s3, site) = (S3::start(), curated());
     let place = Place::s3(&s3);
     place.once(&site);
+    // A publisher that is killed before it hears of its entry notes nothing of it, and gives no sign of life after it.
+    let alive = format!("some/prefix/{}", layout::ALIVE);
+    let (noted, sign) = (note(&site), s3.object(&alive).expect("a sign of life"));
     commit(&site, 1);
     place.once(&site);
     let name = format!("some/prefix/{}", layout::log(2));
     let late = s3.object(&name).expect("an entry");
     for by_other in [false, true] {
         s3.set_object(&name, None);
+        s3.set_object(&alive, Some(sign.clone()));
+        noted.write(&site.db()).unwrap();
         // The start looks for the entry, does not find it, and hears so only after it has arrived.
         s3.fail("GET", "log/00000000000000000002", Fault::Held, 1);
         let copy = copy_of(&site);

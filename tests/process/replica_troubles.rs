@@ -309,7 +309,7 @@ fn a_schema_that_is_not_known_ends_following() {
         assert_eq!(status, 200);
         (told != "ok\n").then_some(told)
     });
-    assert!(told.contains("replicas are updated first"), "{told}");
+    assert!(told.contains("use the origin's version here too"), "{told}");
     server.wait_for_log("is followed no more");
     assert_eq!(server.client(&key).get("/v1/conferences").status, 200);
     server.stop();

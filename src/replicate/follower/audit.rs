@@ -1,10 +1,12 @@
 //! Checking all that a bucket holds: every entry's chain, every hash, and whether the rows come out as they should.
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 
-use super::load::{Load, Loaded, commits_of, mark_at, place_of};
-use super::log::{LogReader, StateAt};
+use super::load::{EndRule, Load, Loaded, commits_of, mark_at, place_of};
+use super::log::{End, LogReader, Place, StateAt};
 use super::trouble::Trouble;
+use crate::replicate::entry::Entry;
 use crate::replicate::layout;
 use crate::store::file::replace::BackupReport;
 
@@ -15,6 +17,8 @@ pub struct Audit {
     pub states: Vec<u64>,
     /// The entries after the oldest state.
     pub entries: u64,
+    /// The slots that are missing where the log was started over: no instant in them can be restored.
+    pub given_up: Vec<RangeInclusive<u64>>,
     /// The last slot.
     pub slot: u64,
     /// The last seq.
@@ -24,7 +28,8 @@ pub struct Audit {
 }
 
 /// Replays the log from the oldest state that is kept to its end, compares what comes out with each later state, and checks
-/// the result in full. Files are made beside `path`, where a copy of the result is left.
+/// the result in full. Where the log was started over across missing entries, it goes on from there. Files are made beside
+/// `path`, where a copy of the result is left.
 ///
 /// # Errors
 /// [`Trouble`]: the first thing that does not fit.
@@ -32,7 +37,7 @@ pub fn audit(log: &LogReader, path: &Path) -> Result<Audit, Trouble> {
     let mut states = log.state_slots()?;
     states.reverse();
     let Some(oldest) = states.first().copied() else { return Err(Trouble::Nothing(log.url())) };
-    let load = Load { log, path, id: None, until: None, go_on: &|| true };
+    let load = Load { log, path, id: None, until: None, end: EndRule::Confirmed, go_on: &|| true };
     let missing = |name: String| Trouble::object(name, "it is not there");
     let manifest = |slot| log.manifest(slot)?.ok_or_else(|| missing(layout::state(slot)));
     let first = StateAt::of_manifest(manifest(oldest)?);
@@ -43,21 +48,19 @@ pub fn audit(log: &LogReader, path: &Path) -> Result<Audit, Trouble> {
         return Err(Trouble::object(name, "it is not the entry that the oldest state is of"));
     }
     let mut loaded = load.load(first)?;
-    let mut entries = 0;
+    let (mut entries, mut given_up) = (0, Vec::new());
     let newest = states.last().copied().unwrap_or(oldest);
     loop {
-        let slot = loaded.mark.slot + 1;
-        let name = layout::log(slot);
-        let Some(entry) = log.entry(slot)? else {
-            if slot <= newest {
-                return Err(missing(name));
-            }
-            break;
-        };
-        let place = place_of(&loaded.mark).check_next(&entry)?;
+        let here = place_of(&loaded.mark);
+        let Some((slot, entry)) = next_entry(log, here, newest)? else { break };
+        if slot > here.slot + 1 {
+            given_up.push(here.slot + 1..=slot - 1);
+        }
+        let place = Place { slot: slot - 1, ..here }.check_next(&entry)?;
         match StateAt::of_entry(&entry.header, entry.hash) {
             Some(state) => loaded = load.load(state)?,
             None => {
+                let name = layout::log(slot);
                 let mark = mark_at(log.url(), place, entry.header.digest);
                 let applied = loaded.draft.apply(&commits_of(&entry), &mark);
                 applied.map_err(|error| Trouble::of_apply(error, &name))?;
@@ -75,5 +78,28 @@ pub fn audit(log: &LogReader, path: &Path) -> Result<Audit, Trouble> {
         }
     }
     let result = loaded.draft.write_backup(path)?;
-    Ok(Audit { states, entries, slot: loaded.mark.slot, seq: loaded.head.seq, result })
+    Ok(Audit { states, entries, given_up, slot: loaded.mark.slot, seq: loaded.head.seq, result })
+}
+
+/// The entry after a position, and its slot: the next one, or where entries are missing the one that starts the log over.
+/// `None` at the log's end, which is not before slot `newest`.
+fn next_entry(log: &LogReader, here: Place, newest: u64) -> Result<Option<(u64, Entry)>, Trouble> {
+    let slot = here.slot + 1;
+    if let Some(entry) = log.entry(slot)? {
+        return Ok(Some((slot, entry)));
+    }
+    if let Some(later) = log.next_slot(here.slot)?.filter(|later| *later > slot)
+        && let Some(entry) = log.entry(later)?
+        && entry.header.starts_over()
+    {
+        return Ok(Some((later, entry)));
+    }
+    if slot <= newest {
+        return Err(Trouble::Missing { slot, later: newest });
+    }
+    match log.end_after(here)? {
+        End::Confirmed => Ok(None),
+        End::More => next_entry(log, here, newest),
+        End::Before { .. } => Err(Trouble::object(layout::log(here.slot), "it was there a moment ago and is gone")),
+    }
 }

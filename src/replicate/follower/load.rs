@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::log::{LogReader, Place, StateAt};
+use super::log::{End, LogReader, Place, StateAt};
 use super::trouble::Trouble;
 use crate::model::{DatabaseId, Head, Timestamp};
 use crate::replicate::entry::Entry;
@@ -20,8 +20,31 @@ pub struct Load<'a> {
     pub id: Option<DatabaseId>,
     /// Only commits up to this time; `None` takes all.
     pub until: Option<Timestamp>,
+    /// What must be known of the log's end.
+    pub end: EndRule,
     /// Asked between objects: false ends the load.
     pub go_on: &'a dyn Fn() -> bool,
+}
+
+/// What a load requires where it finds no further entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndRule {
+    /// The log ends there: no later entry is listed, and the sign of life agrees.
+    Confirmed,
+    /// No later entry is listed or named. Without a sign of life the replica waits for one before it answers.
+    Follow,
+    /// Nothing: entries may be missing, of which [`Loaded::doubt`] speaks.
+    Partial,
+}
+
+/// Why entries are not applied any further.
+enum Reached {
+    /// There is no further entry.
+    End,
+    /// The next commit is later than the time that is asked for.
+    Instant,
+    /// The next entry is a whole state.
+    State(StateAt),
 }
 
 /// A state that has caught up and has no name yet.
@@ -33,6 +56,8 @@ pub struct Loaded {
     pub mark: ReplicaMark,
     /// Its last commit.
     pub head: Head,
+    /// Why it may not be the newest state, where [`EndRule::Partial`] accepts that.
+    pub doubt: Option<String>,
 }
 
 impl Loaded {
@@ -65,7 +90,7 @@ pub(super) fn commits_of(entry: &Entry) -> Vec<ReplicatedCommit<'_>> {
 }
 
 impl Load<'_> {
-    /// Loads the newest state that can be read, and all that follows. A state that is damaged is passed over for an older one.
+    /// Loads the newest state that can be read and is not too late, and all that follows.
     ///
     /// # Errors
     /// [`Trouble`]: of states that cannot be read, the newest one's.
@@ -75,7 +100,7 @@ impl Load<'_> {
         let slots = if slots.is_empty() { vec![1] } else { slots };
         // The end of the log is not before any state that is known.
         let newest = slots.first().copied().unwrap_or_default();
-        let (mut first_trouble, mut oldest) = (None, None);
+        let (mut first_trouble, mut oldest, mut too_early) = (None, None, None);
         for slot in &slots {
             let loaded = match self.state_after(*slot) {
                 Ok(Some((state, at))) if self.until.is_none_or(|until| at <= until) => self.from_state(state, newest),
@@ -90,14 +115,16 @@ impl Load<'_> {
                     tracing::warn!(%trouble, slot, "a state cannot be loaded; trying an older one");
                     first_trouble.get_or_insert(trouble);
                 }
+                // A clock that was ahead made its last commit later than the state itself.
+                Err(trouble @ Trouble::TooEarly { .. }) => too_early = Some(trouble),
                 loaded => return loaded,
             }
         }
-        match (first_trouble, oldest) {
-            (Some(trouble), _) => Err(trouble),
+        match (first_trouble, oldest, too_early) {
+            (Some(trouble), ..) | (None, _, Some(trouble)) => Err(trouble),
             // Its last commit may be older than the time at which it was put.
-            (None, Some(oldest)) => self.from_state(oldest, newest),
-            (None, None) => Err(Trouble::Nothing(self.log.url())),
+            (None, Some(oldest), None) => self.from_state(oldest, newest),
+            (None, None, None) => Err(Trouble::Nothing(self.log.url())),
         }
     }
 
@@ -135,11 +162,34 @@ impl Load<'_> {
             if self.until.is_some_and(|until| committed > until) {
                 return before.ok_or(Trouble::TooEarly { oldest: committed });
             }
-            match self.catch_up(&mut loaded, at_least)? {
-                None => return Ok(loaded),
-                // What was loaded is of no use, unless the whole state that takes its place is of a later time.
-                Some(next) => (state, before) = (next, self.until.map(|_| loaded)),
+            let next = loop {
+                match self.catch_up(&mut loaded, at_least)? {
+                    Reached::Instant => return Ok(loaded),
+                    Reached::State(next) => break next,
+                    Reached::End if self.is_end(&mut loaded)? => return Ok(loaded),
+                    Reached::End => {}
+                }
+            };
+            // What was loaded is of no use, unless the whole state that takes its place is of a later time.
+            (state, before) = (next, self.until.map(|_| loaded));
+        }
+    }
+
+    /// Whether the log ends after what was loaded; false when another entry has come.
+    fn is_end(&self, loaded: &mut Loaded) -> Result<bool, Trouble> {
+        let found = match self.log.end_after(loaded.place()) {
+            // What was just read is there no more.
+            Ok(End::Before { slot, seq }) => Err(Trouble::Behind { slot, end: seq, here: loaded.head.seq }),
+            found => found,
+        };
+        match found {
+            Ok(found) => Ok(found == End::Confirmed),
+            Err(Trouble::Unconfirmed(..)) if self.end == EndRule::Follow => Ok(true),
+            Err(trouble) if self.end == EndRule::Partial && trouble.is_of_log() => {
+                loaded.doubt = Some(trouble.to_string());
+                Ok(true)
             }
+            Err(trouble) => Err(trouble),
         }
     }
 
@@ -154,11 +204,11 @@ impl Load<'_> {
         })?;
         let mark = mark_at(self.log.url(), state.place, state.digest);
         let draft = draft.finish(&mark, state.head).map_err(of_load(&layout::state(state.place.slot)))?;
-        Ok(Loaded { draft, mark, head: state.head })
+        Ok(Loaded { draft, mark, head: state.head, doubt: None })
     }
 
-    /// Applies the entries after a loaded state. Returns the state that took the place of one of them.
-    fn catch_up(&self, loaded: &mut Loaded, at_least: u64) -> Result<Option<StateAt>, Trouble> {
+    /// Applies the entries after a loaded state.
+    fn catch_up(&self, loaded: &mut Loaded, at_least: u64) -> Result<Reached, Trouble> {
         loop {
             if !(self.go_on)() {
                 return Err(Trouble::Stopped);
@@ -166,15 +216,17 @@ impl Load<'_> {
             let slot = loaded.mark.slot + 1;
             let name = layout::log(slot);
             let Some(entry) = self.log.entry(slot)? else {
-                let is_end = slot > at_least;
-                return if is_end { Ok(None) } else { Err(Trouble::object(&name, "it is not there")) };
+                return match slot <= at_least && self.end != EndRule::Partial {
+                    true => Err(Trouble::Missing { slot, later: at_least }),
+                    false => Ok(Reached::End),
+                };
             };
             let next = loaded.place().check_next(&entry).map_err(|trouble| match trouble {
                 Trouble::Parted(detail) => Trouble::object(&name, detail),
                 other => other,
             })?;
             if let Some(state) = StateAt::of_entry(&entry.header, entry.hash) {
-                return Ok(Some(state));
+                return Ok(Reached::State(state));
             }
             let mut commits = commits_of(&entry);
             let in_time = |at: Timestamp| self.until.is_none_or(|until| at <= until);
@@ -187,7 +239,7 @@ impl Load<'_> {
                 (loaded.mark, loaded.head) = (mark, Head { seq: last.last_seq, lineage: last.lineage });
             }
             if !is_whole {
-                return Ok(None);
+                return Ok(Reached::Instant);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Reading the log: objects are taken for what they say only where their names, hashes and predecessors agree.
 
+use std::cmp::Ordering;
 use std::sync::mpsc::sync_channel;
 
 use super::trouble::Trouble;
@@ -44,7 +45,7 @@ impl Place {
         let slot = self.slot + 1;
         let name = layout::log(slot);
         entry.header.check(slot, self.id).map_err(|misplaced| Trouble::object(&name, misplaced))?;
-        if entry.header.parent != self.hash {
+        if entry.header.parent != self.hash && !entry.header.starts_over() {
             return Err(Trouble::Parted(format!("`{name}` follows another entry than the one that was applied")));
         }
         check_schema(entry.header.schema)?;
@@ -54,6 +55,44 @@ impl Place {
 
 fn check_schema(found: u32) -> Result<(), Trouble> {
     if found == SCHEMA { Ok(()) } else { Err(Trouble::Schema { found, known: SCHEMA }) }
+}
+
+/// Where the log ends, seen from a position whose next slot was found empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The sign of life agrees: this is the end.
+    Confirmed,
+    /// An entry is in the next slot by now.
+    More,
+    /// The log no longer holds the position: it ends earlier.
+    Before {
+        /// The last slot that the sign of life names.
+        slot: u64,
+        /// The origin's last seq when the sign of life was written.
+        seq: u64,
+    },
+}
+
+/// How a position compares with the end of the log that a sign of life names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Relation {
+    At,
+    Before,
+    /// The sign of life is older than the last entry, or the bucket lost entries.
+    Beyond,
+    /// The same slot, another entry.
+    Forked,
+}
+
+impl Relation {
+    fn of(place: Place, alive: &Alive) -> Relation {
+        match place.slot.cmp(&alive.slot) {
+            Ordering::Less => Relation::Before,
+            Ordering::Greater => Relation::Beyond,
+            Ordering::Equal if place.hash == alive.hash => Relation::At,
+            Ordering::Equal => Relation::Forked,
+        }
+    }
 }
 
 /// A whole state that the log holds.
@@ -135,13 +174,87 @@ impl LogReader {
         Ok(Some(manifest))
     }
 
-    /// The publisher's sign of life; `None` if there is none.
+    /// The publisher's sign of life, by which a position is to be judged.
     ///
     /// # Errors
+    /// [`Trouble::Unconfirmed`] where there is none of this database that can be read; [`Trouble::Bucket`].
+    pub(super) fn alive_for(&self, place: Place) -> Result<Alive, Trouble> {
+        let name = layout::ALIVE;
+        let found = match self.bucket.get(name).map_err(Trouble::from) {
+            Ok(None) => Err("the publisher's sign of life (`alive`) is not in the bucket".to_owned()),
+            Ok(Some(object)) => Alive::decode(&object.bytes).map_err(|error| Trouble::object(name, error).to_string()),
+            Err(trouble @ Trouble::Object { .. }) => Err(trouble.to_string()),
+            Err(trouble) => return Err(trouble),
+        };
+        let found = found.and_then(|alive| match alive.id == place.id {
+            true => Ok(alive),
+            false => Err(Trouble::object(name, format!("it is of another database ({})", alive.id)).to_string()),
+        });
+        found.map_err(|detail| Trouble::Unconfirmed(detail, place.slot))
+    }
+
+    /// The first slot after another that the bucket lists an entry in; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`Trouble::Bucket`].
+    pub fn next_slot(&self, slot: u64) -> Result<Option<u64>, Trouble> {
+        let listed = self.bucket.list(layout::LOG, Some(&layout::log(slot)))?;
+        Ok(listed.iter().find_map(|object| layout::log_slot(&object.name)))
+    }
+
+    /// Decides by the entries that are listed and by the sign of life whether the log ends after a position. An entry that is
+    /// absent does not show that: objects may have been lost.
+    ///
+    /// # Errors
+    /// [`Trouble::Missing`], [`Trouble::Unconfirmed`] and the errors of [`LogReader::compare`].
+    pub fn end_after(&self, place: Place) -> Result<End, Trouble> {
+        if self.lists_next(place)? {
+            return Ok(End::More);
+        }
+        let alive = self.alive_for(place)?;
+        self.compare(place, &alive)
+    }
+
+    /// Whether the bucket lists an entry in the slot after a position.
+    ///
+    /// # Errors
+    /// [`Trouble::Missing`] when it lists only later ones, [`Trouble::Object`] when the entry is listed and not there;
+    /// [`Trouble::Bucket`].
+    pub(super) fn lists_next(&self, place: Place) -> Result<bool, Trouble> {
+        let next = place.slot + 1;
+        match self.next_slot(place.slot)? {
+            None => Ok(false),
+            Some(later) if later > next => Err(Trouble::Missing { slot: next, later }),
+            Some(_) => match self.entry(next)? {
+                Some(_) => Ok(true),
+                None => Err(Trouble::object(layout::log(next), "it is listed and cannot be read")),
+            },
+        }
+    }
+
+    /// Compares a position, after which no entry was found, with the end that a sign of life names.
+    ///
+    /// # Errors
+    /// [`Trouble::Missing`] when the log goes on, [`Trouble::Parted`] when it holds another entry at the position;
     /// [`Trouble::Bucket`], [`Trouble::Object`].
-    pub fn alive(&self) -> Result<Option<Alive>, Trouble> {
-        let Some(object) = self.bucket.get(layout::ALIVE)? else { return Ok(None) };
-        Alive::decode(&object.bytes).map(Some).map_err(Trouble::malformed(layout::ALIVE))
+    pub fn compare(&self, place: Place, alive: &Alive) -> Result<End, Trouble> {
+        match Relation::of(place, alive) {
+            Relation::At => Ok(End::Confirmed),
+            Relation::Forked => {
+                Err(Trouble::Parted(format!("`{}` names another entry of slot {}", layout::ALIVE, place.slot)))
+            }
+            // It may have been created since the slot was found empty.
+            Relation::Before => match self.entry(place.slot + 1)? {
+                Some(_) => Ok(End::More),
+                None => Err(Trouble::Missing { slot: place.slot + 1, later: alive.slot }),
+            },
+            // The publisher writes the sign of life less often than entries.
+            Relation::Beyond => match self.entry(place.slot)? {
+                Some(entry) if entry.hash == place.hash => Ok(End::Confirmed),
+                Some(_) => Err(Trouble::Parted(format!("slot {} holds another entry", place.slot))),
+                None => Ok(End::Before { slot: alive.slot, seq: alive.seq }),
+            },
+        }
     }
 
     /// Whether the entries after a place lead to a state: all are there, and each follows the one before. Nothing may be

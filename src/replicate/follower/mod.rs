@@ -3,13 +3,12 @@
 //! - [`trouble`]: why a replica cannot go on.
 //! - [`log`]: reading the log, with what must hold between its objects.
 //! - [`load`]: a whole state, and the entries after it, into a file that takes its name when it has caught up.
-//! - [`standing`]: how far a replica is, and how long ago it knew so; [`clock`]: on a clock that runs in suspend too.
+//! - [`standing`]: how far a replica is, and how long ago it knew so.
 //! - [`replica`]: the file that follows: its start, and one look at the log after the other.
 //! - [`promote`]: such a file in its origin's place.
 //! - [`audit`]: whether all that a bucket holds is sound.
 
 pub mod audit;
-pub mod clock;
 pub mod load;
 pub mod log;
 pub mod promote;
@@ -17,7 +16,7 @@ pub mod replica;
 pub mod standing;
 pub mod trouble;
 
-pub use load::{Load, Loaded};
+pub use load::{EndRule, Load, Loaded};
 pub use log::LogReader;
 pub use replica::Replica;
 pub use standing::{Limits, Standing, Unfit};

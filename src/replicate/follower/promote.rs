@@ -1,5 +1,7 @@
 //! Making a replica the database that others follow.
 
+use std::path::Path;
+
 use super::load::{mark_at, place_of};
 use super::log::Place;
 use super::replica::Replica;
@@ -25,6 +27,12 @@ pub struct Promoted {
     pub head: Head,
 }
 
+/// The note of a database whose last entry in the log is at a place.
+fn note_of(url: String, place: Place, head: Head) -> PublishedNote {
+    let (Place { id, slot, hash }, Head { seq, lineage }) = (place, head);
+    PublishedNote { url, id, slot, seq, lineage, hash, fenced: None, fenced_at: None, probed_at: None }
+}
+
 /// What became of the next place in the log.
 enum Placed {
     Ours,
@@ -34,15 +42,22 @@ enum Placed {
 impl Replica {
     /// Makes this replica the origin: after the end of the log goes a commit that leaps over all tokens that the old origin may
     /// have given. From that moment its publisher is fenced. What stops on the way leaves a replica, to be promoted again.
+    /// `since` is the replica's last seq when that was asked for; `who` is unique to this file.
     ///
     /// # Errors
-    /// [`Trouble`]; [`Trouble::Overtaken`] when others published all the time.
-    pub fn promote(mut self, who: &str, go_on: &dyn Fn() -> bool) -> Result<Promoted, Trouble> {
+    /// [`Trouble`]; [`Trouble::TakenOver`] when another replica was promoted after `since`, [`Trouble::Overtaken`] when others
+    /// published all the time.
+    pub fn promote(mut self, since: u64, who: &str, go_on: &dyn Fn() -> bool) -> Result<Promoted, Trouble> {
         for _ in 0..TRIES {
             self.catch_up(go_on)?;
+            let promotion = self.writer()?.promotion_after(since)?;
+            // One that was put from here before this was killed is followed like any other.
+            if let Some(commit) = promotion.filter(|commit| self.putter_of(commit.seq) != Some(who)) {
+                return Err(Trouble::TakenOver { who: commit.who, what: commit.what, at: commit.time });
+            }
             let (before, here) = (self.head(), place_of(self.mark()));
             let log_url = self.log().url();
-            let Leap { commit, changes } = self.writer()?.prepare_leap(&format!("promoted in place of {log_url}"))?;
+            let Leap { commit, changes } = self.writer()?.prepare_leap(&log_url)?;
             let head = Head { seq: commit.last_seq, lineage: commit.lineage };
             let header = Header {
                 id: here.id,
@@ -76,14 +91,25 @@ impl Replica {
             writer.apply(&[leap], &mark).map_err(|error| Trouble::of_apply(error, &name))?;
             // Before the first commit: a note may be left from when another database of this name was taken over, and who is
             // overtaken before the first publishing knows by it what was put from here.
-            let Place { id, slot, hash } = place;
-            let note =
-                PublishedNote { url: log_url, id, slot, seq: head.seq, lineage: head.lineage, hash, fenced: None };
-            note.write(&path)?;
+            note_of(log_url, place, head).write(&path)?;
             drop(writer.promote()?);
             return Ok(Promoted { slot: place.slot, before, head });
         }
         Err(Trouble::Overtaken)
+    }
+
+    /// Makes this replica's file a database of its own as it is, whatever the log in the bucket holds. A publisher then starts the
+    /// log over with a whole state of it, which fences the old origin.
+    ///
+    /// # Errors
+    /// [`Trouble::Store`]; it is a replica still.
+    pub fn start_over(path: &Path) -> Result<Promoted, Trouble> {
+        let writer = ReplicaWriter::open(path)?;
+        let (mark, before) = (writer.mark()?, writer.head()?.head());
+        // First: a note may be left from when another database of this name was taken over.
+        note_of(mark.url.clone(), place_of(&mark), before).write(path)?;
+        let writer = writer.start_over(&mark.url)?;
+        Ok(Promoted { slot: mark.slot, before, head: writer.snapshot()?.commit().head() })
     }
 
     /// Creates an entry. An answer that is lost is asked for again: the same bytes are ours.

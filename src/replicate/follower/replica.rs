@@ -4,14 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::clock::since_boot;
-use super::load::{Load, Loaded, commits_of, mark_at, place_of};
-use super::log::{LogReader, Place, StateAt};
+use super::load::{EndRule, Load, Loaded, commits_of, mark_at, place_of};
+use super::log::{End, LogReader, Place, StateAt};
 use super::standing::Standing;
 use super::trouble::Trouble;
 use crate::bucket::BucketError;
 use crate::model::Head;
-use crate::model::time::now;
+use crate::model::time::{now, since_boot};
 use crate::replicate::entry::Entry;
 use crate::replicate::layout;
 use crate::replicate::report::{Alive, ReplicaReport};
@@ -20,10 +19,18 @@ use crate::store::{StoreError, panics};
 
 /// After so long without the bucket, entries are looked for again from the newest state's side: places may have been swept.
 const DOUBT_AFTER: Duration = Duration::from_secs(3600);
-/// The time between two looks for the publisher's sign of life.
+/// The longest time between two reads of the publisher's sign of life.
 const LISTEN_EVERY: Duration = Duration::from_secs(15);
+/// The sign of life is read this many times within the allowed staleness, so that a lost entry is noticed in time.
+const LISTENS_PER_STALENESS: u32 = 4;
 /// The least time between two whole loads that mend something.
 const MEND_EVERY: Duration = Duration::from_secs(60);
+/// The least time between two looks for a state that helps where an entry is missing or cannot be used.
+const LIST_EVERY: Duration = Duration::from_secs(5);
+/// The pause after a failed load of a whole state. It doubles with each further failure.
+const FIRST_LOAD_PAUSE: Duration = Duration::from_secs(1);
+/// The longest pause after a failed load.
+const MAX_LOAD_PAUSE: Duration = Duration::from_secs(60);
 /// How long who stands by waits for the follower to apply an entry that is in the log.
 const APPLY_PATIENCE: Duration = Duration::from_secs(1);
 /// The time between two looks whether it has.
@@ -44,54 +51,78 @@ pub struct Replica {
     standing: Arc<Standing>,
     /// Whether the entries after the mark are known to lead to the newest state.
     is_on_way: bool,
+    /// When that was found out.
+    way_at: Duration,
+    /// When the bucket last answered what the next slot holds.
+    read_at: Duration,
+    /// Whether the log was listed since then: later entries than a missing one are seen at once.
+    is_listed: bool,
+    /// The latest sign of life.
     alive: Option<Alive>,
-    /// Why the sign of life could not be read the last time.
-    alive_trouble: Option<String>,
+    /// When the sign of life was last found to agree with the end of the log.
+    confirmed_at: Option<Duration>,
     listen_at: Duration,
     mend_at: Duration,
+    failed_load: Option<FailedLoad>,
+    /// The last seq of the entry that was applied last, and who put it.
+    last_put: Option<(u64, String)>,
+}
+
+/// A whole state that could not be loaded, and when to try again.
+#[derive(Debug)]
+struct FailedLoad {
+    until: Duration,
+    pause: Duration,
+    error: String,
 }
 
 impl Replica {
     /// Opens the replica at a path, or loads one where there is no file. A replica that is there is brought to the log's end if
-    /// the bucket can be reached; else it is as it was.
+    /// that is possible; else it is as it was.
     ///
     /// # Errors
-    /// [`Trouble`], but for a bucket that cannot be reached and objects that cannot be used, where there is a replica.
+    /// [`Trouble`]. Where there is a replica, what may heal while it waits is no error: a bucket that cannot be reached or that
+    /// lost objects, and a full disk.
     pub fn start(
         log: LogReader,
         path: &Path,
         standing: Arc<Standing>,
         go_on: &dyn Fn() -> bool,
     ) -> Result<Replica, Trouble> {
-        let (writer, mark, head) = loop {
+        let Opened { writer, is_followed, mark, head } = loop {
             match open(path) {
                 Err(StoreError::NotFound { .. }) => {}
                 opened => break opened?,
             }
-            let load = Load { log: &log, path, id: None, until: None, go_on };
-            let Loaded { draft, mark, head } = load.newest()?;
+            let load = Load { log: &log, path, id: None, until: None, end: EndRule::Follow, go_on };
+            let Loaded { draft, mark, head, .. } = load.newest()?;
             match draft.take_name(None) {
                 // Another process has loaded it meanwhile.
                 Err(StoreError::Replaced { .. }) => {}
                 taken => {
                     standing.note(|progress| progress.loads += 1);
-                    break (Some(taken?), mark, head);
+                    break Opened { writer: Some(taken?), is_followed: false, mark, head };
                 }
             }
         };
         let mut replica = Replica {
             log,
             path: path.to_owned(),
-            stands_by: writer.is_none(),
+            stands_by: is_followed,
             writer,
             mark,
             head,
             standing,
             is_on_way: false,
+            way_at: Duration::ZERO,
+            read_at: Duration::ZERO,
+            is_listed: false,
             alive: None,
-            alive_trouble: None,
+            confirmed_at: None,
             listen_at: Duration::ZERO,
             mend_at: Duration::ZERO,
+            failed_load: None,
+            last_put: None,
         };
         if replica.stands_by {
             tracing::info!("another server follows with this file; this one reads it, and follows when that one ends");
@@ -101,7 +132,7 @@ impl Replica {
             Ok(()) => Ok(replica),
             // Its follower mends it.
             Err(Trouble::Parted(_)) if replica.stands_by => Ok(replica),
-            Err(trouble @ (Trouble::Bucket(BucketError::Unreachable(_)) | Trouble::Object { .. })) => {
+            Err(trouble) if may_heal(&trouble) => {
                 replica.tell_trouble(&trouble);
                 Ok(replica)
             }
@@ -134,6 +165,11 @@ impl Replica {
         self.head
     }
 
+    /// Who put the entry that ends with a seq, if that was applied last.
+    pub(super) fn putter_of(&self, seq: u64) -> Option<&str> {
+        self.last_put.as_ref().filter(|(last, _)| *last == seq).map(|(_, who)| who.as_str())
+    }
+
     pub(super) fn writer(&self) -> Result<&ReplicaWriter, Trouble> {
         self.writer.as_ref().ok_or(Trouble::Followed)
     }
@@ -150,10 +186,10 @@ impl Replica {
         self.advance_and_mend(go_on)
     }
 
-    /// Looks at the log: applies what is new, up to its end. Returns whether another look makes sense; what goes wrong is
-    /// told in the log and in the replica's standing.
+    /// Looks at the log: applies what is new, up to its end. Returns whether another look makes sense; failures are logged and
+    /// kept in the replica's standing.
     pub fn look(&mut self, go_on: &dyn Fn() -> bool) -> bool {
-        if self.standing.stale_for().is_none_or(|age| age > DOUBT_AFTER) {
+        if since_boot().saturating_sub(self.read_at) > DOUBT_AFTER {
             self.is_on_way = false;
         }
         let looked = match panics::catch(|| self.advance_and_mend(go_on)) {
@@ -165,7 +201,6 @@ impl Replica {
         };
         match looked {
             Ok(()) => {
-                self.listen();
                 let mut was = None;
                 self.standing.note(|progress| was = progress.trouble.take());
                 if was.is_some() {
@@ -212,20 +247,25 @@ impl Replica {
             progress.digest_failures += u64::from(is_of_rows);
             progress.unusable_objects += u64::from(is_of_object);
         });
-        let may_help = match &trouble {
-            Trouble::Parted(_) | Trouble::Digest(_) => true,
-            Trouble::Object { .. } => self.log.state_slots()?.first().is_some_and(|newest| *newest > self.mark.slot),
-            _ => false,
-        };
-        if !may_help || self.stands_by || since_boot() < self.mend_at {
+        let now = since_boot();
+        if self.stands_by || now < self.mend_at {
             return Err(trouble);
         }
-        self.mend_at = since_boot() + MEND_EVERY;
-        tracing::error!(error = %trouble, "the whole state is loaded anew");
-        let load = Load { log: &self.log, path: &self.path, id: Some(self.mark.id), until: None, go_on };
-        let loaded = load.newest()?;
-        self.replace_by(loaded)?;
-        self.is_on_way = true;
+        let may_help = match &trouble {
+            Trouble::Parted(_) | Trouble::Digest(_) => true,
+            Trouble::Object { .. } | Trouble::Missing { .. } => {
+                self.mend_at = now + LIST_EVERY;
+                self.log.state_slots()?.first().is_some_and(|newest| *newest > self.mark.slot)
+            }
+            _ => false,
+        };
+        if !may_help {
+            return Err(trouble);
+        }
+        self.mend_at = now + MEND_EVERY;
+        tracing::error!(error = %trouble, "loading the whole state anew");
+        self.load_in_place(&|load| load.newest(), go_on)?;
+        (self.is_on_way, self.is_listed) = (true, false);
         self.advance(go_on)
     }
 
@@ -233,22 +273,118 @@ impl Replica {
         self.reopen()?;
         if !self.is_on_way {
             self.find_way(go_on)?;
-            self.is_on_way = true;
+            (self.is_on_way, self.is_listed, self.way_at) = (true, false, since_boot());
         }
         if self.stands_by {
             return self.stand_by(go_on);
         }
         loop {
             let asked = since_boot();
-            let Some(entry) = self.log.entry(self.mark.slot + 1)? else {
-                self.standing.see_end(asked);
-                return Ok(());
-            };
-            self.take(&entry, go_on)?;
+            let next = self.log.entry(self.mark.slot + 1)?;
+            self.read_at = asked;
+            match next {
+                Some(entry) => self.take(&entry, go_on)?,
+                None if self.is_end(asked)? => return Ok(()),
+                None => {}
+            }
             if !go_on() {
                 return Err(Trouble::Stopped);
             }
         }
+    }
+
+    /// Whether the log ends here, where no entry was found at `asked`. False when one has come since.
+    fn is_end(&mut self, asked: Duration) -> Result<bool, Trouble> {
+        if asked < self.listen_at {
+            self.standing.see_end(asked);
+            return Ok(true);
+        }
+        let listened = since_boot();
+        match self.listen() {
+            Ok(End::Confirmed) => {
+                let staleness = self.standing.max_staleness();
+                self.listen_at = listened.saturating_add(LISTEN_EVERY.min(staleness / LISTENS_PER_STALENESS));
+                self.confirmed_at = Some(listened);
+                self.standing.see_end(asked);
+                Ok(true)
+            }
+            Ok(End::More) => Ok(false),
+            Ok(End::Before { slot, seq }) => {
+                self.doubt_end();
+                // A state that the origin put since may be as new as this file.
+                Err(match seq < self.head.seq {
+                    true => Trouble::Behind { slot, end: seq, here: self.head.seq },
+                    false => Trouble::Parted(format!("slot {} is gone", self.mark.slot)),
+                })
+            }
+            Err(trouble) => {
+                if !matches!(trouble, Trouble::Bucket(_)) {
+                    self.doubt_end();
+                }
+                Err(trouble)
+            }
+        }
+    }
+
+    /// The end of the log cannot have been known since the sign of life last agreed.
+    fn doubt_end(&mut self) {
+        self.listen_at = Duration::ZERO;
+        self.standing.doubt_end(self.confirmed_at);
+    }
+
+    /// Reads the sign of life and compares it with this position.
+    fn listen(&mut self) -> Result<End, Trouble> {
+        let place = place_of(&self.mark);
+        if !self.is_listed {
+            if self.log.lists_next(place)? {
+                return Ok(End::More);
+            }
+            self.is_listed = true;
+        }
+        let found = self.log.alive_for(place).inspect_err(|trouble| {
+            // The whole bucket may be gone. To find that out takes lists, so not at every look.
+            let is_recent = since_boot() < self.way_at + LISTEN_EVERY;
+            self.is_on_way &= is_recent || !matches!(trouble, Trouble::Unconfirmed(..));
+        })?;
+        if let Some(known) = &self.alive {
+            // One that was put back says nothing about what came after it.
+            if found.at < known.at {
+                let detail =
+                    format!("the publisher's sign of life went back from slot {} to {}", known.slot, found.slot);
+                return Err(Trouble::Unconfirmed(detail, place.slot));
+            }
+            if found.at > known.at {
+                self.standing.hear();
+            }
+        }
+        let end = self.log.compare(place, &found);
+        self.alive = Some(found);
+        end
+    }
+
+    /// Loads a whole state and puts it in the file's place. After a failure it pauses, so that a full disk, say, is not filled
+    /// again at every look.
+    fn load_in_place(
+        &mut self,
+        load: &dyn Fn(&Load<'_>) -> Result<Loaded, Trouble>,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<(), Trouble> {
+        if let Some(failed) = self.failed_load.as_ref().filter(|failed| since_boot() < failed.until) {
+            return Err(Trouble::Paused(failed.error.clone()));
+        }
+        open_writer(&mut self.writer, &self.path)?;
+        let (id, end) = (Some(self.mark.id), EndRule::Follow);
+        let settings = Load { log: &self.log, path: &self.path, id, until: None, end, go_on };
+        let loaded = load(&settings).and_then(|loaded| self.replace_by(loaded));
+        self.failed_load = match &loaded {
+            Ok(()) | Err(Trouble::Stopped) => None,
+            Err(trouble) => {
+                let last = self.failed_load.as_ref().map(|failed| failed.pause * 2);
+                let pause = last.unwrap_or(FIRST_LOAD_PAUSE).min(MAX_LOAD_PAUSE);
+                Some(FailedLoad { until: since_boot() + pause, pause, error: trouble.to_string() })
+            }
+        };
+        loaded
     }
 
     /// Sees to it that the file is open for writing, unless another process follows with it.
@@ -256,8 +392,9 @@ impl Replica {
         if self.writer.is_some() {
             return Ok(());
         }
-        (self.writer, self.mark, self.head) = open(&self.path)?;
-        let stood_by = std::mem::replace(&mut self.stands_by, self.writer.is_none());
+        let Opened { writer, is_followed, mark, head } = open(&self.path)?;
+        (self.writer, self.mark, self.head) = (writer, mark, head);
+        let stood_by = std::mem::replace(&mut self.stands_by, is_followed);
         if stood_by && !self.stands_by {
             tracing::info!(slot = self.mark.slot, "the other server has ended; this one follows");
         }
@@ -271,9 +408,13 @@ impl Replica {
         loop {
             let asked = since_boot();
             let slot = self.mark.slot + 1;
-            if self.log.entry(slot)?.is_none() {
-                self.standing.see_end(asked);
-                return Ok(());
+            let next = self.log.entry(slot)?;
+            self.read_at = asked;
+            if next.is_none() {
+                if self.is_end(asked)? {
+                    return Ok(());
+                }
+                continue;
             }
             self.standing.hear();
             while self.mark.slot < slot {
@@ -329,15 +470,14 @@ impl Replica {
         let place = place_of(&self.mark).check_next(entry)?;
         self.standing.hear();
         if let Some(state) = StateAt::of_entry(&entry.header, entry.hash) {
-            let load = Load { log: &self.log, path: &self.path, id: Some(self.mark.id), until: None, go_on };
-            let loaded = load.from_state(state, place.slot)?;
-            return self.replace_by(loaded);
+            return self.load_in_place(&|load| load.from_state(state.clone(), place.slot), go_on);
         }
         let mark = mark_at(self.log.url(), place, entry.header.digest);
-        let writer = self.writer.as_mut().ok_or(Trouble::Stopped)?;
+        let writer = open_writer(&mut self.writer, &self.path)?;
         let name = layout::log(place.slot);
         writer.apply(&commits_of(entry), &mark).map_err(|error| Trouble::of_apply(error, &name))?;
         (self.mark, self.head) = (mark, entry.header.head());
+        self.last_put = Some((entry.header.seq, entry.header.who.clone()));
         self.standing.note(|progress| progress.applied += 1);
         self.tell_place();
         Ok(())
@@ -345,9 +485,9 @@ impl Replica {
 
     /// Puts what was loaded in the file's place.
     fn replace_by(&mut self, loaded: Loaded) -> Result<(), Trouble> {
-        let Loaded { draft, mark, head } = loaded;
+        let Loaded { draft, mark, head, .. } = loaded;
         if head.seq < self.head.seq {
-            return Err(Trouble::Behind { end: head.seq, here: self.head.seq });
+            return Err(Trouble::Behind { slot: mark.slot, end: head.seq, here: self.head.seq });
         }
         self.writer = Some(draft.take_name(self.writer.take())?);
         (self.mark, self.head) = (mark, head);
@@ -373,47 +513,44 @@ impl Replica {
         let (slot, seq) = (self.mark.slot, self.head.seq);
         self.standing.note(|progress| (progress.slot, progress.seq) = (slot, seq));
     }
-
-    /// Looks for the publisher's sign of life. That there is none is told by the time that passes.
-    fn listen(&mut self) {
-        if since_boot() < self.listen_at {
-            return;
-        }
-        self.listen_at = since_boot() + LISTEN_EVERY;
-        match self.log.alive() {
-            Ok(alive) => {
-                self.alive_trouble = None;
-                let alive = alive.filter(|alive| alive.id == self.mark.id);
-                // A bucket that is gone has no next entry either: that is no end of the log.
-                self.is_on_way &= alive.is_some();
-                if alive.is_some() && alive != self.alive {
-                    self.standing.hear();
-                    self.alive = alive;
-                }
-            }
-            Err(trouble) => {
-                let told = trouble.to_string();
-                // Once: it is overwritten soon.
-                if self.alive_trouble.as_ref() != Some(&told) {
-                    tracing::warn!(%trouble, "the publisher's sign of life cannot be read");
-                }
-                self.alive_trouble = Some(told);
-            }
-        }
-    }
 }
 
-/// Opens a replica's file, for reading alone where another process follows with it.
-fn open(path: &Path) -> Result<(Option<ReplicaWriter>, ReplicaMark, Head), StoreError> {
-    match ReplicaWriter::open(path) {
+/// Whether a replica that has a file may wait until a failure passes.
+fn may_heal(trouble: &Trouble) -> bool {
+    let is_of_disk = matches!(trouble, Trouble::Store(StoreError::DiskFull(_) | StoreError::Io { .. }));
+    let is_of_bucket = matches!(trouble, Trouble::Bucket(BucketError::Unreachable(_)) | Trouble::Object { .. });
+    is_of_disk || is_of_bucket || trouble.is_of_log() || matches!(trouble, Trouble::Paused(_))
+}
+
+/// A replica's file.
+struct Opened {
+    /// `None` where the file can only be read.
+    writer: Option<ReplicaWriter>,
+    /// Whether another process follows with it.
+    is_followed: bool,
+    mark: ReplicaMark,
+    head: Head,
+}
+
+/// Opens a replica's file; for reading alone where another process follows with it, or it cannot be written to for now.
+fn open(path: &Path) -> Result<Opened, StoreError> {
+    let is_followed = match ReplicaWriter::open(path) {
         Ok(writer) => {
             let (mark, head) = (writer.mark()?, writer.head()?.head());
-            Ok((Some(writer), mark, head))
+            return Ok(Opened { writer: Some(writer), is_followed: false, mark, head });
         }
-        Err(StoreError::Busy { .. }) => {
-            let (mark, head) = read_replica(path)?;
-            Ok((None, mark, head.head()))
-        }
-        Err(error) => Err(error),
+        Err(StoreError::Busy { .. }) => true,
+        Err(StoreError::DiskFull(_) | StoreError::Io { .. }) => false,
+        Err(error) => return Err(error),
+    };
+    let (mark, head) = read_replica(path)?;
+    Ok(Opened { writer: None, is_followed, mark, head: head.head() })
+}
+
+/// The writer of a replica's file, opened if it is not.
+fn open_writer<'w>(writer: &'w mut Option<ReplicaWriter>, path: &Path) -> Result<&'w mut ReplicaWriter, StoreError> {
+    match writer {
+        Some(writer) => Ok(writer),
+        None => Ok(writer.insert(ReplicaWriter::open(path)?)),
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::clock::since_boot;
+use crate::model::time::since_boot;
 
 /// How old what a replica knows may be.
 #[derive(Clone, Copy, Debug)]
@@ -121,6 +121,16 @@ impl Standing {
     /// The end of the log was seen by a question that was asked at this time since the machine's start.
     pub(super) fn see_end(&self, asked: Duration) {
         self.end_ms.store(millis(asked).max(1), Ordering::Relaxed);
+    }
+
+    /// The end of the log was not what it seemed: it was known last at this time since the machine's start, if ever.
+    pub(super) fn doubt_end(&self, known: Option<Duration>) {
+        self.end_ms.fetch_min(known.map_or(0, millis), Ordering::Relaxed);
+    }
+
+    /// The longest time since the end of the log was seen.
+    pub(super) fn max_staleness(&self) -> Duration {
+        self.limits.staleness
     }
 
     pub(super) fn hear(&self) {

@@ -3,6 +3,7 @@
 use crate::bucket::BucketError;
 use crate::model::{DatabaseId, Timestamp};
 use crate::replicate::frame::Malformed;
+use crate::replicate::layout;
 use crate::store::StoreError;
 use crate::store::replication::ApplyError;
 
@@ -13,7 +14,7 @@ pub enum Trouble {
     #[error(transparent)]
     Bucket(BucketError),
     /// An object is not what must stand in its place.
-    #[error("object `{name}` cannot be used: {detail}; what was applied before it is served")]
+    #[error("object `{name}` cannot be used: {detail}")]
     Object {
         /// The object's name below the bucket's prefix.
         name: String,
@@ -21,10 +22,10 @@ pub enum Trouble {
         detail: String,
     },
     /// The log goes on from another state than the replica's, or its way there is gone.
-    #[error("the log does not go on from what this replica holds: {0}; the whole state is loaded anew")]
+    #[error("the log does not go on from what was read before: {0}")]
     Parted(String),
     /// The rows are not the origin's.
-    #[error("the rows of this replica are not those of its origin: {0}; the whole state is loaded anew")]
+    #[error("the rows are not those of the origin: {0}")]
     Digest(String),
     /// The log is of another database.
     #[error(
@@ -38,7 +39,7 @@ pub enum Trouble {
     },
     /// The log is written in a schema that this program does not know.
     #[error(
-        "the origin is of another medfeed (format {found}, this one knows {known}); use that version here: replicas are updated first"
+        "the origin is of another medfeed (format {found}, this one knows {known}); use the origin's version here too"
     )]
     Schema {
         /// The log's.
@@ -51,6 +52,26 @@ pub enum Trouble {
         "nothing is published at {0}; run `medfeed publish {0}` where the database is, and look whether URL and seal key are the same"
     )]
     Nothing(String),
+    /// An entry is missing, and later ones exist or are named.
+    #[error(
+        "{} is missing from the log, which goes on to slot {later}: objects were deleted, or the bucket was restored from a \
+         copy. Put them back; or have the origin publish its whole state: `medfeed publish URL --start-over`",
+        missing_slots(*.slot, *.later)
+    )]
+    Missing {
+        /// The first slot that is missing.
+        slot: u64,
+        /// A later slot, known by its entry or by the publisher's sign of life.
+        later: u64,
+    },
+    /// Nothing says whether the log ends where its entries end.
+    #[error(
+        "{0}, so it cannot be known whether the log ends at slot {1}; a running `medfeed publish` writes `alive` anew"
+    )]
+    Unconfirmed(String, u64),
+    /// Loading a whole state failed a moment ago.
+    #[error("{0}")]
+    Paused(String),
     /// No state is old enough.
     #[error("no state is kept from so long ago; the oldest is of {oldest}")]
     TooEarly {
@@ -59,13 +80,30 @@ pub enum Trouble {
     },
     /// What is in the bucket ends before what the replica holds.
     #[error(
-        "the log ends at seq {end}, before seq {here} of this replica, which never goes back; if the bucket lost objects on purpose, remove the replica's file"
+        "the log ends at slot {slot}, seq {end}, before seq {here} of this replica, which never goes back: the bucket lost \
+         entries. If the origin lives, start `medfeed publish` there, which says what to do. If it is lost too, this file is \
+         the newest copy: keep it, and make it the origin with `medfeed promote URL --start-over`"
     )]
     Behind {
+        /// The last slot of the log.
+        slot: u64,
         /// The last seq of the log.
         end: u64,
         /// The replica's.
         here: u64,
+    },
+    /// Another replica was promoted meanwhile.
+    #[error(
+        "another replica took the origin's place at {at} ({who}: {what}), and this one has followed it; publish and write \
+         there. If that one is lost too, run this again"
+    )]
+    TakenOver {
+        /// Who promoted it: user and machine.
+        who: String,
+        /// What the history says of it.
+        what: String,
+        /// When, by that machine's clock.
+        at: Timestamp,
     },
     /// Others published whenever this tried to.
     #[error(
@@ -86,6 +124,14 @@ pub enum Trouble {
     /// The replica's file.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// The slots from one to the one before another, in words.
+fn missing_slots(slot: u64, later: u64) -> String {
+    match later.saturating_sub(1) {
+        last if last > slot => format!("slot {slot} (`{}`), and maybe up to slot {last},", layout::log(slot)),
+        _ => format!("slot {slot} (`{}`)", layout::log(slot)),
+    }
 }
 
 impl From<BucketError> for Trouble {
@@ -115,6 +161,11 @@ impl Trouble {
             ApplyError::Malformed(detail) => Trouble::object(name, detail),
             ApplyError::Store(error) => Trouble::Store(error),
         }
+    }
+
+    /// Whether the bucket does not hold, or cannot be known to hold, what it should: that may heal while a replica waits.
+    pub fn is_of_log(&self) -> bool {
+        matches!(self, Trouble::Missing { .. } | Trouble::Unconfirmed(..) | Trouble::Behind { .. })
     }
 
     /// Whether following ends with it: trying again helps only after somebody acted.

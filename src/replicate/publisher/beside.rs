@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use super::end::{End, Growth};
+use super::end::{End, Growth, StateObjects};
 use super::error::PublishError;
 use super::parts::{put_manifest, put_parts};
 use super::patience::Patience;
@@ -31,12 +31,14 @@ pub(super) struct Beside {
 }
 
 /// A state that was put.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Put {
     /// When its manifest was written.
     pub at: Timestamp,
     /// The bytes of its parts in the store.
     pub bytes: u64,
+    /// Its objects.
+    pub objects: StateObjects,
 }
 
 /// What the thread needs.
@@ -100,6 +102,7 @@ impl Work {
             self.standing.note(|progress| progress.states += 1);
             tracing::info!(slot = manifest.slot, seq = manifest.seq, bytes = dumped.bytes, "put a state");
         }
-        Ok(Put { at: manifest.at, bytes: dumped.bytes })
+        let objects = StateObjects::of(manifest.slot, &manifest.parts);
+        Ok(Put { at: manifest.at, bytes: dumped.bytes, objects })
     }
 }

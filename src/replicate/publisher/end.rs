@@ -7,7 +7,7 @@ use crate::model::{Head, RowDigest};
 use crate::replicate::entry::{self, Header};
 use crate::replicate::frame::Hash;
 use crate::replicate::layout;
-use crate::replicate::state::Manifest;
+use crate::replicate::state::{Manifest, PartRef};
 
 /// How often the newest state is looked for anew when another publisher sweeps meanwhile.
 const TRIES: usize = 5;
@@ -35,6 +35,8 @@ pub(super) struct Found {
     /// The newest state; `None` when the log's first entry was put and its manifest was not.
     pub manifest: Option<Manifest>,
     pub growth: Growth,
+    /// A part of the newest state that is not there.
+    pub lost_part: Option<String>,
 }
 
 /// How much log there is since the newest state.
@@ -64,12 +66,9 @@ pub(super) fn unusable(bucket: &Bucket, name: &str, detail: impl ToString) -> Pu
     PublishError::Object { url: bucket.url().to_string(), name: name.to_owned(), detail: detail.to_string() }
 }
 
+/// The error of an entry that is missing although later ones exist.
 fn lost(bucket: &Bucket, name: &str) -> PublishError {
-    unusable(
-        bucket,
-        name,
-        "it is missing, though what follows is there; put it back if it was deleted, or publish to another prefix",
-    )
+    PublishError::Missing { url: bucket.url().to_string(), name: name.to_owned() }
 }
 
 /// Reads an entry; `None` if there is none.
@@ -135,10 +134,7 @@ fn read_after(
     manifest: Option<Manifest>,
 ) -> Result<Option<Found>, PublishError> {
     let state_slot = manifest.as_ref().map(|manifest| manifest.slot);
-    let after = state_slot.map(|slot| layout::log(slot.saturating_sub(1)));
-    let listed = patience.ask(|| bucket.list(layout::LOG, after.as_deref()))?;
-    let entries: Vec<(u64, u64)> =
-        listed.iter().filter_map(|object| Some((layout::log_slot(&object.name)?, object.bytes))).collect();
+    let entries = list_log(bucket, patience, state_slot.map(|slot| slot.saturating_sub(1)))?;
     let first = entries.first().map(|(slot, _)| *slot);
     let Some(mut slot) = state_slot.or(first) else { return Ok(None) };
     let mut growth = Growth::default();
@@ -159,13 +155,72 @@ fn read_after(
         last = next;
     }
     let (header, hash) = last;
+    let mut lost_part = None;
     if let Some(manifest) = &manifest {
         check_fit(bucket, &header, hash, manifest)?;
-        if let Some(part) = manifest.parts.first() {
-            growth.state_bytes = stored_bytes(bucket, patience, &part.name)?;
-        }
+        let state = StateObjects::of(manifest.slot, &manifest.parts);
+        let listed = state.list(bucket, patience)?;
+        growth.state_bytes = listed.iter().map(|part| part.bytes).sum();
+        lost_part = state.lost_of(&listed);
     }
-    Ok(Some(Found { header, hash, manifest, growth }))
+    Ok(Some(Found { header, hash, manifest, growth, lost_part }))
+}
+
+/// The slots of the entries after one, ascending, and their bytes in the store.
+pub(super) fn list_log(
+    bucket: &Bucket,
+    patience: &mut Patience,
+    after: Option<u64>,
+) -> Result<Vec<(u64, u64)>, PublishError> {
+    let after = after.map(layout::log);
+    let listed = patience.ask(|| bucket.list(layout::LOG, after.as_deref()))?;
+    Ok(listed.iter().filter_map(|object| Some((layout::log_slot(&object.name)?, object.bytes))).collect())
+}
+
+/// The slots of the states from a slot on, ascending.
+pub(super) fn later_states(bucket: &Bucket, patience: &mut Patience, slot: u64) -> Result<Vec<u64>, PublishError> {
+    let states = list_states(bucket, patience)?;
+    Ok(states.into_iter().map(|(slot, _)| slot).filter(|later| *later >= slot).collect())
+}
+
+/// The last slot that the bucket lists an entry or a state of; 0 if there is none. Entries before it may be missing.
+pub(super) fn last_listed(bucket: &Bucket, patience: &mut Patience) -> Result<u64, PublishError> {
+    let entry = list_log(bucket, patience, None)?.last().map(|(slot, _)| *slot);
+    let state = list_states(bucket, patience)?.last().map(|(slot, _)| *slot);
+    Ok(entry.max(state).unwrap_or_default())
+}
+
+/// The objects of a whole state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct StateObjects {
+    /// The slot after which the state is.
+    pub slot: u64,
+    /// The names of its parts.
+    parts: Vec<String>,
+}
+
+impl StateObjects {
+    pub fn of(slot: u64, parts: &[PartRef]) -> StateObjects {
+        StateObjects { slot, parts: parts.iter().map(|part| part.name.clone()).collect() }
+    }
+
+    /// The parts that the bucket lists.
+    fn list(&self, bucket: &Bucket, patience: &mut Patience) -> Result<Vec<Listed>, PublishError> {
+        let Some((folder, _)) = self.parts.first().and_then(|part| part.rsplit_once('/')) else {
+            return Ok(Vec::new());
+        };
+        Ok(patience.ask(|| bucket.list(folder, None))?)
+    }
+
+    /// A part that the bucket does not list; `None` if all are there.
+    pub fn lost_part(&self, bucket: &Bucket, patience: &mut Patience) -> Result<Option<String>, PublishError> {
+        Ok(self.lost_of(&self.list(bucket, patience)?))
+    }
+
+    fn lost_of(&self, listed: &[Listed]) -> Option<String> {
+        let is_lost = |part: &&String| listed.iter().all(|listed| listed.name != **part);
+        self.parts.iter().find(is_lost).cloned()
+    }
 }
 
 /// Fails unless the last entry and the newest state are of one log.
@@ -176,11 +231,4 @@ fn check_fit(bucket: &Bucket, header: &Header, hash: Hash, manifest: &Manifest) 
     }
     let detail = "it does not belong to the newest state: two logs are mixed here; publish to another prefix";
     Err(unusable(bucket, &layout::log(header.slot), detail))
-}
-
-/// The bytes that a state takes in the store, by the name of one of its parts.
-fn stored_bytes(bucket: &Bucket, patience: &mut Patience, part: &str) -> Result<u64, PublishError> {
-    let Some((folder, _)) = part.rsplit_once('/') else { return Ok(0) };
-    let parts = patience.ask(|| bucket.list(folder, None))?;
-    Ok(parts.iter().map(|part| part.bytes).sum())
 }

@@ -37,9 +37,8 @@ pub enum PublishError {
     },
     /// Another publisher took over.
     #[error(
-        "{} is no longer published from here: {}; write there. What was committed here and is not in {url} is in this file \
-         alone (`medfeed export`)",
-        path.display(), Printable(by)
+        "{} is no longer published from here: {}; write there, and stop servers of this file. {}",
+        path.display(), Printable(by), in_this_file_alone(alone, url)
     )]
     Fenced {
         /// The database.
@@ -48,6 +47,8 @@ pub enum PublishError {
         url: String,
         /// Who took over, and when.
         by: String,
+        /// The commits that only this file has, in words; empty if there are none, or it is not known.
+        alone: String,
     },
     /// The bucket holds another database's log.
     #[error(
@@ -78,6 +79,35 @@ pub enum PublishError {
         /// The last slot that was published from here.
         slot: u64,
     },
+    /// The log ends before what was published.
+    #[error(
+        "{url} ends at slot {slot}, though {} was published there up to slot {known} (as {by} says): the bucket lost entries, or \
+         was restored from a copy. Put them back; or, to go on with a whole state of this database, add --start-over once",
+        path.display()
+    )]
+    WentBack {
+        /// The database.
+        path: PathBuf,
+        /// The bucket.
+        url: String,
+        /// The last slot there.
+        slot: u64,
+        /// The last slot that was published.
+        known: u64,
+        /// What says so.
+        by: &'static str,
+    },
+    /// The log lacks an entry, though later objects exist.
+    #[error(
+        "`{name}` is missing in {url}, though what follows is there: look who deletes objects. Put it back; or, to go on with a \
+         whole state of the database, run `medfeed publish` with --start-over once"
+    )]
+    Missing {
+        /// The bucket.
+        url: String,
+        /// The entry.
+        name: String,
+    },
     /// A file beside the database cannot be used.
     #[error("{}: {source}", path.display())]
     Io {
@@ -89,6 +119,16 @@ pub enum PublishError {
     /// What is to be published cannot be written as an object.
     #[error("this cannot be published: {0}; run `medfeed check`")]
     Unwritable(#[from] Malformed),
+}
+
+/// Says what a database that is no longer published has alone.
+fn in_this_file_alone(commits: &str, url: &str) -> String {
+    match commits {
+        "" => format!("What was committed here and is not in {url} is in this file alone (`medfeed export`)"),
+        commits => format!(
+            "{commits} after the last one that was published are in this file alone (`medfeed log`, `medfeed export`)"
+        ),
+    }
 }
 
 /// A database that does not hold the end of the log, and both ends.

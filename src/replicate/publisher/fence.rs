@@ -1,13 +1,15 @@
 //! Noticing that another publisher took over, and noting beside the database what is published.
 
 use super::Publisher;
-use super::end::{End, list_states, read_entry, read_manifest};
+use super::end::{End, unusable};
 use super::error::{Diverged, PublishError};
 use super::shown_who;
 use super::standing::Reached;
+use crate::model::time::now;
 use crate::replicate::entry::{self, Header};
 use crate::replicate::frame::Hash;
 use crate::replicate::layout;
+use crate::store::StoreError;
 use crate::store::replication::{OriginView, PublishedNote};
 
 impl Publisher {
@@ -15,8 +17,17 @@ impl Publisher {
     /// request was under way when it died, is ours; any other fences.
     pub(super) fn judge(&mut self, slot: u64, bytes: &[u8]) -> Result<(), PublishError> {
         let name = layout::log(slot);
-        let Ok(found) = entry::decode(bytes) else {
-            return Err(self.fenced(format!("something that is no entry stands at `{name}`")));
+        let found = match entry::decode(bytes) {
+            Ok(found) => found,
+            Err(_) if entry::is_of_other_format(bytes) => {
+                return Err(self.fenced(format!("a medfeed of another version published slot {slot}")));
+            }
+            Err(error) => {
+                let detail = format!(
+                    "{error}, and it is where the next entry goes; find out who wrote it, delete it, and start this again"
+                );
+                return Err(unusable(&self.bucket, &name, detail));
+            }
         };
         let parent = self.end.map_or_else(Hash::default, |end| end.hash);
         let header = found.header;
@@ -32,23 +43,13 @@ impl Publisher {
     /// Makes an entry of ours the end, once nobody else turns out to have been further. The place may have been used and swept
     /// long ago, while this publisher stood still: then there is a later state.
     pub(super) fn take_end(&mut self, header: &Header, hash: Hash) -> Result<(), PublishError> {
-        let states = list_states(&self.bucket, &mut self.patience)?;
-        for (slot, _) in states.into_iter().filter(|(slot, _)| *slot >= header.slot) {
-            let manifest = read_manifest(&self.bucket, &mut self.patience, slot)?;
-            if manifest.is_none_or(|manifest| manifest.slot != header.slot || manifest.entry_hash != hash) {
-                let by = match read_entry(&self.bucket, &mut self.patience, slot) {
-                    Ok(Some((later, _))) => took_over(&later),
-                    _ => format!("another publisher had gone on to slot {slot}"),
-                };
-                return Err(self.fenced(by));
-            }
-        }
+        self.refuse_if_overtaken(header.slot, hash)?;
         self.end = Some(End::of(header, hash));
         self.tell_end();
         if header.state.is_some() {
             self.put_manifest_of(header, hash)?;
         }
-        self.note(None);
+        self.note();
         Ok(())
     }
 
@@ -64,25 +65,52 @@ impl Publisher {
     }
 
     /// Notes beside the database that another publisher took over, so that nothing is written here that nobody else gets.
-    fn fenced(&mut self, by: String) -> PublishError {
+    pub(super) fn fenced(&mut self, by: String) -> PublishError {
         self.standing.note(|progress| progress.fenced = Some(by.clone()));
-        self.note(Some(&by));
-        PublishError::Fenced { path: self.path.clone(), url: self.bucket.url().to_string(), by }
+        let own = PublishedNote::read(&self.path).ok().flatten();
+        let own = own.filter(|note| note.id == self.id && note.url == self.bucket.url().to_string());
+        let own = own.unwrap_or_else(|| self.present_note());
+        // What was published from here last stays known, and since when another one publishes.
+        let fenced_at = own.fenced_at.or(Some(now()));
+        self.write_note(&PublishedNote { fenced: Some(by.clone()), fenced_at, ..own });
+        let alone = self.follower.origin().and_then(|view| self.commits_alone(&view)).unwrap_or_default();
+        PublishError::Fenced { path: self.path.clone(), url: self.bucket.url().to_string(), by, alone }
+    }
+
+    /// The commits that are in this file and not in the log, in words; empty if it is not known what the log has.
+    fn commits_alone(&self, view: &OriginView) -> Result<String, StoreError> {
+        let note = PublishedNote::read(&self.path)?.filter(|note| note.id == self.id);
+        let ends = self.end.map(|end| end.head).into_iter().chain(note.map(|note| note.head()));
+        for head in ends {
+            if view.holds(head.seq, head.lineage)? {
+                return Ok(view.describe_commits_after(head.seq)?);
+            }
+        }
+        Ok(String::new())
     }
 
     /// Notes what is published beside the database. If that fails it is tried again: writers keep more than they must, and
     /// nobody who waits learns it, until then.
-    pub(super) fn note(&mut self, fenced: Option<&str>) {
+    pub(super) fn note(&mut self) {
+        self.write_note(&self.present_note());
+    }
+
+    fn present_note(&self) -> PublishedNote {
         let end = self.end.unwrap_or_default();
-        let note = PublishedNote {
+        PublishedNote {
             url: self.bucket.url().to_string(),
             id: self.id,
             slot: end.slot,
             seq: end.head.seq,
             lineage: end.head.lineage,
             hash: end.hash,
-            fenced: fenced.map(str::to_owned),
-        };
+            fenced: None,
+            fenced_at: None,
+            probed_at: self.probed_at,
+        }
+    }
+
+    fn write_note(&mut self, note: &PublishedNote) {
         match note.write(&self.path) {
             Ok(()) => self.note_due = false,
             Err(error) => {
@@ -110,6 +138,6 @@ impl Publisher {
 }
 
 /// Who took over, and when, in words.
-fn took_over(header: &Header) -> String {
+pub(super) fn took_over(header: &Header) -> String {
     format!("{} published slot {} at {}", shown_who(&header.who), header.slot, header.at)
 }

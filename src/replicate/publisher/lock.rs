@@ -21,7 +21,7 @@ const MAX_BYTES: u64 = 1000;
 
 /// The lock of a database's publisher. It is free again when this is dropped, or the process ends.
 #[derive(Debug)]
-pub(super) struct PublisherLock {
+pub struct PublisherLock {
     _file: File,
     /// The random name.
     pub name: String,

@@ -8,6 +8,7 @@
 //! - [`end`]: reading the end of the log.
 //! - [`step`]: putting what waits; [`states`]: putting whole states, [`beside`] the log in a thread of its own; [`parts`]: their
 //!   objects; [`sweep`]: deleting what nobody needs.
+//! - [`life`]: the sign of life, and noticing that the bucket lost objects.
 //! - [`fence`]: noticing that another publisher took over, and noting what is published.
 //! - [`patience`]: trying again what may pass. [`lock`]: one publisher per file.
 //! - [`standing`]: what others see of a publisher at work; [`status`]: what people ask.
@@ -16,7 +17,8 @@ mod beside;
 mod end;
 mod error;
 mod fence;
-mod lock;
+mod life;
+pub mod lock;
 mod parts;
 mod patience;
 pub mod standing;
@@ -34,19 +36,19 @@ use std::time::{Duration, Instant};
 pub use error::{Diverged, PublishError};
 
 use self::beside::Beside;
-use self::end::{End, Growth};
+use self::end::{End, Growth, StateObjects};
+use self::life::{Life, WantedState};
 use self::lock::PublisherLock;
 use self::patience::Patience;
 use self::standing::{Standing, Trouble};
 use crate::bucket::Bucket;
-use crate::model::time::now;
 use crate::model::{DatabaseId, Timestamp};
-use crate::replicate::layout;
-use crate::replicate::report::Alive;
 use crate::store::{CommitPoint, Follower, StoreError};
 
 /// The time between two looks for new commits.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// The usual time between two signs of life.
+const HEARTBEAT: Duration = Duration::from_secs(40);
 /// For how long a single round tries a bucket that cannot be reached.
 const ONCE_TRIES: Duration = Duration::from_secs(60);
 
@@ -61,12 +63,27 @@ pub struct Settings {
     pub keep: Duration,
     /// The most time between two states, if there are entries between them.
     pub state_every: Duration,
-    /// The time between two signs of life.
+    /// The time between two signs of life. Whether another publisher took over is looked for twice as often.
     pub heartbeat: Duration,
     /// Put a state of this database, whatever the log's end is.
     pub start_over: bool,
     /// How long to wait for another process that is writing to the database.
     pub wait: Duration,
+}
+
+impl Settings {
+    /// Settings of a single round.
+    pub fn once(wait: Duration, start_over: bool) -> Settings {
+        Settings {
+            once: true,
+            every: Duration::ZERO,
+            keep: Duration::MAX,
+            state_every: Duration::MAX,
+            heartbeat: HEARTBEAT,
+            start_over,
+            wait,
+        }
+    }
 }
 
 /// What a single round did.
@@ -98,6 +115,10 @@ pub struct Publisher {
     growth: Growth,
     /// When the newest state was written.
     state_at: Timestamp,
+    /// The newest state; `None` while none is known.
+    newest_state: Option<StateObjects>,
+    /// A state that must go out because the bucket lost objects.
+    wanted_state: Option<WantedState>,
     /// The state that is being put beside the log.
     beside: Option<Beside>,
     /// The entries that this publisher put.
@@ -108,7 +129,9 @@ pub struct Publisher {
     seen: Option<CommitPoint>,
     /// Whether the note beside the database tells of an earlier end.
     note_due: bool,
-    alive_at: Option<Instant>,
+    life: Life,
+    /// When the store was last found to create names only once.
+    probed_at: Option<Timestamp>,
     _lock: PublisherLock,
 }
 
@@ -136,6 +159,7 @@ impl Publisher {
                 Err(error) => return Err(error),
             };
             if self.settings.once && is_done {
+                self.end_with_life()?;
                 let end = self.end.as_ref();
                 let (slot, seq) = end.map_or((0, 0), |end| (end.slot, end.head.seq));
                 return Ok(Round { slot, seq, entries: self.entries });
@@ -152,39 +176,19 @@ impl Publisher {
         self.show_life()?;
         if is_done {
             self.standing.note(|progress| progress.all_published_at = Some(Instant::now()));
-            if self.is_state_due() {
+            if self.wanted_state == Some(WantedState::Entry) {
+                self.put_state_entry()?;
+            } else if self.is_state_due() {
                 self.begin_state(self.follower.origin()?)?;
             }
         }
         if self.note_due {
-            self.note(None);
+            self.note();
         }
         if self.settings.once {
             self.await_state()?;
         }
         Ok(is_done)
-    }
-
-    /// Overwrites the sign of life when that is due, and looks whether another publisher took over.
-    pub(super) fn show_life(&mut self) -> Result<(), PublishError> {
-        let Some(end) = self.end else { return Ok(()) };
-        if self.alive_at.is_some_and(|at| at.elapsed() < self.settings.heartbeat) {
-            return Ok(());
-        }
-        self.alive_at = Some(Instant::now());
-        if let Some(next) = self.patience.ask(|| self.bucket.get(&layout::log(end.slot + 1)))? {
-            return self.judge(end.slot + 1, &next.bytes);
-        }
-        let alive = Alive {
-            id: self.id,
-            slot: end.slot,
-            hash: end.hash,
-            seq: end.head.seq,
-            at: now(),
-            who: self.shown_who().to_owned(),
-        };
-        let bytes = alive.encode()?;
-        Ok(self.patience.ask(|| self.bucket.put(layout::ALIVE, &bytes))?)
     }
 
     /// Who publishes, without the random name.
@@ -198,8 +202,8 @@ pub(super) fn shown_who(who: &str) -> &str {
     who.split_once(' ').map_or(who, |(who, _)| who)
 }
 
-/// User and machine, and the random name of the publisher's file.
-fn who(lock: &PublisherLock) -> String {
+/// User and machine, and the random name of the publisher's file: who puts entries.
+pub fn who(lock: &PublisherLock) -> String {
     format!("{} {}", crate::replicate::who::who(), lock.name)
 }
 

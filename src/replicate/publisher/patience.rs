@@ -9,8 +9,8 @@ use crate::bucket::{Bucket, BucketError, Created};
 
 /// The wait after the first failure.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
-/// The most that a wait grows to.
-const LONGEST_WAIT: Duration = Duration::from_secs(30);
+/// The most that a wait grows to. Replicas that see the bucket again before the publisher does must not wait long for it.
+const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
 /// What became of an object that was to be created.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,19 +4,36 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::end::{End, Found, Growth, read_end};
+use super::end::{End, Found, Growth, StateObjects, last_listed, read_end, read_entry, read_manifest};
 use super::error::PublishError;
+use super::life::{Life, WantedState};
 use super::lock::PublisherLock;
 use super::patience::Patience;
 use super::standing::{Standing, Trouble};
 use super::{ONCE_TRIES, Publisher, Settings, who};
 use crate::bucket::Bucket;
+use crate::model::time::now;
 use crate::model::{DatabaseId, Head, Timestamp};
+use crate::replicate::frame::Hash;
+use crate::replicate::report::Alive;
 use crate::store::replication::{OriginView, PublishedNote};
 use crate::store::{Follower, StoreError, Writer};
 
+/// The id of a database that was never published.
+const NO_ID: DatabaseId = DatabaseId([0; 16]);
+/// For how long a store that created a name only once is not tried again, in seconds.
+const PROBED_FOR_S: i64 = 86_400;
+
+/// What was read of the log.
+enum Read {
+    Nothing,
+    Whole(Box<Found>),
+    /// Entries are missing in it.
+    Broken,
+}
+
 impl Publisher {
-    /// Takes the database's lock, tries the store, reads the end of the log, and marks the database as published. `standing` tells
+    /// Takes the database's lock, reads the end of the log, tries the store, and marks the database as published. `standing` tells
     /// how it stands from here on.
     ///
     /// # Errors
@@ -30,10 +47,19 @@ impl Publisher {
         let follower = Follower::open(path)?;
         let lock = PublisherLock::take(path)?;
         let mut patience = Patience::new(settings.once.then(|| Instant::now() + ONCE_TRIES), &standing);
-        patience.ask(|| bucket.probe())?;
-        let found = read_end(&bucket, &mut patience)?;
+        let start_over = settings.start_over;
+        let note = PublishedNote::read(path)?;
+        patience.ask(|| bucket.prepare())?;
+        let found = match read_end(&bucket, &mut patience) {
+            // What cannot be gone on with is given up.
+            Err(error @ PublishError::Missing { .. }) if start_over => {
+                tracing::warn!("{error}");
+                Read::Broken
+            }
+            found => found?.map_or(Read::Nothing, |found| Read::Whole(Box::new(found))),
+        };
         let own = follower.origin()?.id()?;
-        if let Some(found) = &found {
+        if let Read::Whole(found) = &found {
             check_id(&bucket, found, own)?;
         }
         let mut publisher = Publisher {
@@ -46,43 +72,42 @@ impl Publisher {
             local: Trouble::new(&standing),
             standing,
             // Known once the database is marked.
-            id: own.unwrap_or(DatabaseId([0; 16])),
+            id: own.unwrap_or(NO_ID),
             end: None,
             growth: Growth::default(),
             state_at: Timestamp::EPOCH,
+            newest_state: None,
+            wanted_state: None,
             beside: None,
             entries: 0,
             put_at: None,
             seen: None,
             note_due: false,
-            alive_at: None,
+            life: Life::default(),
+            probed_at: None,
             _lock: lock,
         };
-        publisher.go_on_after(found)?;
+        publisher.go_on_after(found, note)?;
         publisher.patience.bears_refusal = !publisher.settings.once;
         Ok(publisher)
     }
 
-    /// Takes the end of the log as the place to go on, if this database may.
-    fn go_on_after(&mut self, found: Option<Found>) -> Result<(), PublishError> {
+    /// Takes the end of the log as the position after which to go on, if this database may.
+    fn go_on_after(&mut self, read: Read, note: Option<PublishedNote>) -> Result<(), PublishError> {
         let view = self.follower.origin()?;
-        let note = PublishedNote::read(&self.path)?.filter(|note| note.url == self.bucket.url().to_string());
-        match (&found, &note) {
-            (None, Some(note)) if note.slot > 0 => {
-                if !self.settings.start_over {
-                    return Err(PublishError::Emptied {
-                        path: self.path.clone(),
-                        url: note.url.clone(),
-                        slot: note.slot,
-                    });
-                }
-                // Replicas go on from there.
-                let head = Head { seq: note.seq, lineage: note.lineage };
-                self.end = Some(End { slot: note.slot, hash: note.hash, head, ..End::default() });
-            }
-            (None, _) => {}
-            (Some(found), _) => self.end = Some(found.end()),
+        let url = self.bucket.url().to_string();
+        if let Some(other) = note.as_ref().filter(|note| note.id != self.id) {
+            tracing::warn!(
+                "the note of what is published beside {} is about another database ({}), and is not used",
+                self.path.display(),
+                other.id
+            );
         }
+        let note = note.filter(|note| note.url == url && note.id == self.id);
+        let alive = self.read_life()?.filter(|alive| alive.id == self.id);
+        let found = self.set_end(read, note.as_ref(), alive.as_ref())?;
+        self.life.follow(alive.map_or(Timestamp::EPOCH, |alive| alive.at));
+        self.life.follow(found.as_ref().map_or(Timestamp::EPOCH, |found| found.header.at));
         let is_held = match &found {
             Some(found) => view.holds(found.header.seq, found.header.lineage)?,
             None => false,
@@ -90,9 +115,11 @@ impl Publisher {
         if let Some(found) = &found
             && !is_held
         {
-            self.may_replace(&view, found)?;
+            self.may_replace(&view, found, note.as_ref())?;
         }
         drop(view);
+        // Last of all that may refuse: it takes many requests, and services are started again and again.
+        self.probe(note.as_ref())?;
         self.mark()?;
         self.leap_over_what_is_given_up()?;
         let place = self.end.map_or_else(|| "from the start".to_owned(), |end| format!("after slot {}", end.slot));
@@ -107,17 +134,100 @@ impl Publisher {
         if let Some(found) = found {
             self.growth = found.growth;
             self.state_at = found.manifest.as_ref().map_or(found.header.at, |manifest| manifest.at);
+            self.newest_state =
+                found.manifest.as_ref().map(|manifest| StateObjects::of(manifest.slot, &manifest.parts));
             if found.lacks_manifest() {
                 self.put_manifest_of(&found.header, found.hash)?;
+            } else if found.manifest.is_none() || found.lost_part.is_some() {
+                tracing::error!(
+                    "{}: {} is not there, so no replica can start; a whole state goes out now. Look who deletes objects",
+                    self.bucket.url(),
+                    found.lost_part.as_deref().unwrap_or("the newest state")
+                );
+                self.wanted_state = Some(WantedState::Beside);
             }
             if is_held {
                 self.tell_end();
-                self.note(None);
+                self.note();
             } else {
                 self.put_state_entry()?;
             }
         } else {
             self.put_state_entry()?;
+        }
+        Ok(())
+    }
+
+    /// Sets the end of the log. What was read of it counts only where nothing says that the log has been further.
+    fn set_end(
+        &mut self,
+        read: Read,
+        note: Option<&PublishedNote>,
+        alive: Option<&Alive>,
+    ) -> Result<Option<Found>, PublishError> {
+        // The note of a database that another publisher took over from is told of below.
+        let known = note.filter(|note| note.fenced.is_none()).map_or(0, |note| note.slot);
+        let named = alive.map_or(0, |alive| alive.slot);
+        match read {
+            Read::Whole(found) if found.header.slot >= known.max(named) => {
+                self.end = Some(found.end());
+                return Ok(Some(*found));
+            }
+            Read::Nothing if known == 0 && named == 0 => return Ok(None),
+            Read::Broken => {}
+            read if !self.settings.start_over => {
+                let (path, url) = (self.path.clone(), self.bucket.url().to_string());
+                let known = known.max(named);
+                let by = if known == named { "the sign of life there" } else { "the note beside it" };
+                return Err(match read {
+                    Read::Whole(found) => PublishError::WentBack { path, url, slot: found.header.slot, known, by },
+                    _ => PublishError::Emptied { path, url, slot: known },
+                });
+            }
+            _ => {}
+        }
+        // Replicas go on from there; nothing that is known of the log is overwritten.
+        let listed = last_listed(&self.bucket, &mut self.patience)?;
+        let (slot, is_empty) = (listed.max(known).max(named), listed == 0);
+        let last = self.read_last(slot)?;
+        let unknown = |seq| Head { seq, ..Head::default() };
+        let heads = [last, note.map(PublishedNote::head), alive.map(|alive| unknown(alive.seq))];
+        let head = heads.into_iter().flatten().max_by_key(|head| (head.seq, head.lineage)).unwrap_or_default();
+        // In an empty bucket the last entry is known all the same. Else there is no parent: entries on the way to it are missing.
+        let known = [note.map(|note| (note.slot, note.hash)), alive.map(|alive| (alive.slot, alive.hash))];
+        let known = known.into_iter().flatten().find(|(known, _)| is_empty && *known == slot);
+        let hash = known.map_or_else(Hash::default, |(_, hash)| hash);
+        self.end = Some(End { slot, hash, head, ..End::default() });
+        tracing::warn!("starting over after slot {slot}: no instant between what is missing and now can be restored");
+        Ok(None)
+    }
+
+    /// The last commit after the last slot that is listed, if its entry or its state can be read.
+    ///
+    /// # Errors
+    /// [`PublishError::OtherDatabase`], and what the bucket says.
+    fn read_last(&mut self, slot: u64) -> Result<Option<Head>, PublishError> {
+        let entry = read_entry(&self.bucket, &mut self.patience, slot);
+        let manifest = read_manifest(&self.bucket, &mut self.patience, slot);
+        let last = match (entry, manifest) {
+            (Ok(Some((header, _))), _) => Some((header.id, header.head())),
+            (_, Ok(Some(manifest))) => Some((manifest.id, manifest.head())),
+            (Err(error @ PublishError::Bucket(_)), _) => return Err(error),
+            _ => None,
+        };
+        match last {
+            Some((found, _)) if found != self.id => Err(other_database(&self.bucket, found, Some(self.id))),
+            last => Ok(last.map(|(_, head)| head)),
+        }
+    }
+
+    /// Tries whether the store creates a name only once, unless it was tried from here within a day.
+    fn probe(&mut self, note: Option<&PublishedNote>) -> Result<(), PublishError> {
+        self.probed_at = note.and_then(|note| note.probed_at);
+        let is_fresh = |at: Timestamp| (at..at.plus_s(PROBED_FOR_S)).contains(&now());
+        if !self.probed_at.is_some_and(is_fresh) {
+            self.patience.ask(|| self.bucket.probe())?;
+            self.probed_at = Some(now());
         }
         Ok(())
     }
@@ -151,7 +261,12 @@ impl Publisher {
     }
 
     /// Fails unless a state of this database may take the place of an end that it does not hold.
-    fn may_replace(&mut self, view: &OriginView, found: &Found) -> Result<(), PublishError> {
+    fn may_replace(
+        &mut self,
+        view: &OriginView,
+        found: &Found,
+        note: Option<&PublishedNote>,
+    ) -> Result<(), PublishError> {
         if self.settings.start_over {
             tracing::warn!(
                 "starting over: a state of {} follows slot {}, which it does not hold; what only that has is given up",
@@ -160,14 +275,13 @@ impl Publisher {
             );
             return Ok(());
         }
-        let note = PublishedNote::read(&self.path)?.filter(|note| note.url == self.bucket.url().to_string());
-        let is_fenced = note.as_ref().is_some_and(|note| note.fenced.is_some());
+        let is_fenced = note.is_some_and(|note| note.fenced.is_some());
         let is_restored = view.restored_over()?.is_some_and(|over| over.seq >= found.header.seq);
         if is_restored && !is_fenced {
             return Ok(());
         }
         // From here: by the name of this very file, which the entry carries, or by the note.
-        let is_noted = note.as_ref().is_some_and(|note| (note.slot, note.hash) == (found.header.slot, found.hash));
+        let is_noted = note.is_some_and(|note| (note.slot, note.hash) == (found.header.slot, found.hash));
         let is_own = found.header.who == self.who || is_noted;
         // Somebody put entries after the last one that was put from here.
         if is_fenced || (note.is_some() && !is_own) {
@@ -183,12 +297,14 @@ impl Publisher {
 
 /// Fails for the log of another database.
 fn check_id(bucket: &Bucket, found: &Found, own: Option<DatabaseId>) -> Result<(), PublishError> {
-    if own == Some(found.header.id) {
-        return Ok(());
-    }
-    Err(PublishError::OtherDatabase {
+    if own == Some(found.header.id) { Ok(()) } else { Err(other_database(bucket, found.header.id, own)) }
+}
+
+fn other_database(bucket: &Bucket, found: DatabaseId, own: Option<DatabaseId>) -> PublishError {
+    let own = own.filter(|own| *own != NO_ID);
+    PublishError::OtherDatabase {
         url: bucket.url().to_string(),
-        found: found.header.id,
+        found,
         own: own.map_or_else(|| "one that was never published".to_owned(), |id| id.to_string()),
-    })
+    }
 }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::Publisher;
 use super::beside::{Beside, Work};
-use super::end::Growth;
+use super::end::{Growth, StateObjects};
 use super::error::PublishError;
+use super::life::WantedState;
 use super::parts::{put_manifest, put_parts};
 use crate::model::RowDigest;
 use crate::model::time::now;
@@ -34,6 +35,7 @@ impl Publisher {
         self.put_entry(&header, &[])?;
         self.growth = Growth { state_bytes: dumped.bytes, ..Growth::default() };
         self.state_at = header.at;
+        self.wanted_state = None;
         Ok(())
     }
 
@@ -50,13 +52,18 @@ impl Publisher {
             at: header.at,
             parts: header.state.clone().unwrap_or_default(),
         };
-        put_manifest(&self.bucket, &mut self.patience, &manifest).map(drop)
+        put_manifest(&self.bucket, &mut self.patience, &manifest)?;
+        self.newest_state = Some(StateObjects::of(manifest.slot, &manifest.parts));
+        Ok(())
     }
 
-    /// Whether much log has gathered since the last state, and none is on its way.
+    /// Whether much log has gathered since the last state, or that is lost, and none is on its way.
     pub(super) fn is_state_due(&self) -> bool {
         if self.beside.is_some() {
             return false;
+        }
+        if self.wanted_state.is_some() {
+            return true;
         }
         let Growth { entries, bytes, state_bytes } = self.growth;
         let age_s = u64::try_from(now().unix_s().saturating_sub(self.state_at.unix_s())).unwrap_or(0);
@@ -72,9 +79,9 @@ impl Publisher {
             return Ok(());
         }
         // Nobody who was overtaken goes on to sweep, and sweeping goes by the store's clock as of now.
-        self.alive_at = None;
+        self.life.make_due();
         self.show_life()?;
-        if self.end != Some(end) {
+        if self.end != Some(end) || self.wanted_state == Some(WantedState::Entry) {
             return Ok(());
         }
         let work = Work {
@@ -110,6 +117,8 @@ impl Publisher {
             state_bytes: put.bytes,
         };
         self.state_at = put.at;
+        self.newest_state = Some(put.objects);
+        self.wanted_state = None;
         Ok(())
     }
 }

@@ -16,6 +16,8 @@ use crate::store::file::links::folder_of;
 
 /// For how long a replica counts that reports no more, in seconds of the store's clock.
 const KEPT_S: i64 = 7 * 86_400;
+/// The signs of life between two lists of the reports.
+const HEARTBEATS: u32 = 30;
 /// The largest report that is read, in bytes.
 const MAX_BYTES: u64 = 8 << 20;
 /// The most reports that are read.
@@ -57,11 +59,12 @@ impl Reports {
         Reports { database: database.to_owned(), laid: BTreeMap::new(), is_failing: false }
     }
 
-    /// Keeps the files like the reports as long as the process lives, with a look every so often.
-    pub fn watch(mut self, bucket: &Bucket, every: Duration) {
+    /// Keeps the files like the reports as long as the process lives. Lists are what costs most in a store, so there is one in
+    /// so many signs of life.
+    pub fn watch(mut self, bucket: &Bucket, heartbeat: Duration) {
         loop {
             self.look(bucket);
-            std::thread::sleep(every);
+            std::thread::sleep(heartbeat.saturating_mul(HEARTBEATS));
         }
     }
 

@@ -28,6 +28,15 @@ const ALIVE_BYTE: u64 = (1 << 62) - 1;
 /// Readable by the owner only: databases hold the secret that seals tokens.
 const SECRET_MODE: u32 = 0o600;
 
+/// Where a process finds its open files that have no name.
+const OPEN_FILES: &str = "/proc/self/fd";
+
+/// The path that people are told of: a draft without a name is told by its folder.
+pub(super) fn shown(path: &Path) -> PathBuf {
+    let opened = if path.starts_with(OPEN_FILES) { fs::read_link(path).ok() } else { None };
+    opened.as_deref().and_then(Path::parent).unwrap_or(path).to_owned()
+}
+
 /// A file that is yet to take its name. Dropped before, it is removed.
 #[derive(Debug)]
 pub struct Draft {
@@ -158,7 +167,7 @@ fn open_unnamed(_folder: &Path) -> Option<File> {
 /// The path of an open file under `/proc`. Without it, as in a bare container, unnamed files cannot be linked.
 fn path_of(file: &File) -> Option<PathBuf> {
     use std::os::fd::AsRawFd;
-    let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    let path = PathBuf::from(format!("{OPEN_FILES}/{}", file.as_raw_fd()));
     let (found, own) = (fs::metadata(&path).ok()?, file.metadata().ok()?);
     ((found.dev(), found.ino()) == (own.dev(), own.ino())).then_some(path)
 }

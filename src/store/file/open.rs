@@ -51,6 +51,7 @@ impl Identity {
 }
 
 fn io_error(path: &Path, source: io::Error) -> StoreError {
+    let path = &draft::shown(path);
     if source.kind() == io::ErrorKind::NotFound {
         // For a dangling link, name what it points to.
         let path = if path.is_symlink() { resolve(path) } else { path.to_owned() };
@@ -77,7 +78,7 @@ fn open_error(path: &Path, error: DatabaseError) -> StoreError {
         DatabaseError::UpgradeRequired(version) => format!("it is in the old redb format {version}"),
         other => return StoreError::of_engine(other.into()),
     };
-    StoreError::NotADatabase { path: path.to_owned(), reason }
+    StoreError::NotADatabase { path: draft::shown(path), reason }
 }
 
 /// The writer of a database. While it lives no other process can write.

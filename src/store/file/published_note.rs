@@ -3,13 +3,15 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use data_encoding::HEXLOWER;
 use rustix::fs::{Mode, OFlags};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::model::DatabaseId;
+use crate::model::time::now;
+use crate::model::{DatabaseId, Head, Timestamp};
 use crate::store::StoreError;
 use crate::store::file::draft::Draft;
 use crate::store::file::links::resolve;
@@ -37,6 +39,12 @@ pub struct PublishedNote {
     pub hash: [u8; 32],
     /// Who took over, where another publisher did; nothing may be written here then.
     pub fenced: Option<String>,
+    /// When that was noticed first.
+    #[serde(default)]
+    pub fenced_at: Option<Timestamp>,
+    /// When the store was last found to create a name only once.
+    #[serde(default)]
+    pub probed_at: Option<Timestamp>,
 }
 
 /// Writes bytes as hexadecimal digits.
@@ -59,6 +67,11 @@ fn id_of_hex<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DatabaseId, D
 }
 
 impl PublishedNote {
+    /// The last commit that is published.
+    pub fn head(&self) -> Head {
+        Head { seq: self.seq, lineage: self.lineage }
+    }
+
     /// Reads the note beside a database, links followed; `None` without one.
     ///
     /// # Errors
@@ -72,6 +85,12 @@ impl PublishedNote {
         };
         let read = serde_json::from_slice(&content);
         read.map(Some).map_err(|error| StoreError::BadNote { path, reason: error.to_string() })
+    }
+
+    /// The time since another publisher was noticed, by the machine's clock; zero where that clock was set back since.
+    pub fn fenced_for(&self) -> Duration {
+        let since_s = self.fenced_at.map_or(0, |at| now().unix_s().saturating_sub(at.unix_s()));
+        Duration::from_secs(u64::try_from(since_s).unwrap_or_default())
     }
 
     /// Replaces the note beside a database in one step, links followed, and makes that durable.
@@ -126,6 +145,8 @@ mod tests {
             lineage: [0xab; 16],
             hash: [2; 32],
             fenced: None,
+            fenced_at: None,
+            probed_at: None,
         }
     }
 
@@ -134,7 +155,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("medfeed.redb");
         assert_eq!(PublishedNote::read(&database).unwrap(), None);
-        let fenced = PublishedNote { fenced: Some("host b, since noon".to_owned()), slot: 43, ..note() };
+        let fenced = PublishedNote {
+            fenced: Some("host b, since noon".to_owned()),
+            slot: 43,
+            probed_at: Some(Timestamp::from_unix_s(1_800_000_000)),
+            ..note()
+        };
         for note in [note(), fenced] {
             note.write(&database).unwrap();
             assert_eq!(PublishedNote::read(&database).unwrap(), Some(note));

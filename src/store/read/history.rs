@@ -104,7 +104,7 @@ impl Snapshot {
     }
 }
 
-fn entry_of(key: u64, bytes: &[u8]) -> Result<CommitEntry, StoreError> {
+pub(in crate::store) fn entry_of(key: u64, bytes: &[u8]) -> Result<CommitEntry, StoreError> {
     let CommitRow { time, first_seq, last_seq: seq, who, what, .. } = unseal_commit(key, bytes)?;
     Ok(CommitEntry { first_seq, seq, time, who, what })
 }

@@ -101,6 +101,26 @@ impl OriginView {
         guard(|| restored_over(&self.transaction.open_table(tables::META)?))
     }
 
+    /// The commits after a seq in words, such as `3 commits (seq 12 to 14)`; empty if there are none.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn describe_commits_after(&self, seq: u64) -> Result<String, StoreError> {
+        guard(|| {
+            let commits = self.transaction.open_table(tables::COMMITS)?;
+            let (mut count, mut last) = (0_u64, seq);
+            for commit in commits.range(seq.saturating_add(1)..)? {
+                (count, last) = (count + 1, commit?.0.value());
+            }
+            let first = seq.saturating_add(1);
+            Ok(match count {
+                0 => String::new(),
+                1 => format!("1 commit (seq {last})"),
+                _ => format!("{count} commits (seq {first} to {last})"),
+            })
+        })
+    }
+
     /// The commits after a seq, as many as have `max_bytes` of changes together, but one at least.
     ///
     /// # Errors

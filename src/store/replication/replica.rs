@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use redb::ReadableTable;
+
 use crate::model::{CommitInfo, Head, RowDigest, Timestamp};
 use crate::store::StoreError;
 use crate::store::file::open::Writer;
@@ -14,9 +16,17 @@ use crate::store::format::tables;
 use crate::store::panics::guard;
 use crate::store::pen::Pen;
 use crate::store::pen::recorder::Recorder;
+use crate::store::read::history::{CommitEntry, entry_of};
 use crate::store::read::snapshot::{CommitPoint, Snapshot, last_commit};
 use crate::store::replication::apply::apply;
 use crate::store::replication::error::ApplyError;
+
+/// How the history describes a commit by which a replica took its origin's place.
+const PROMOTED: &str = "promoted in place of ";
+
+fn promoted(url: &str) -> String {
+    format!("{PROMOTED}{url}")
+}
 
 /// A commit of the origin, as a replica applies it.
 #[derive(Clone, Copy, Debug)]
@@ -128,12 +138,48 @@ impl ReplicaWriter {
         Ok(self.writer.check_in_place()?)
     }
 
-    /// Prepares the commit with which this replica takes its origin's place, and changes nothing. Once it is published it is
-    /// applied like any other, and then comes [`ReplicaWriter::promote`]. `what` is for the history.
+    /// The last commit after a seq by which a replica took its origin's place; `None` if there is none.
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn prepare_leap(&self, what: &str) -> Result<Leap, StoreError> {
+    pub fn promotion_after(&self, seq: u64) -> Result<Option<CommitEntry>, StoreError> {
+        guard(|| {
+            let commits = self.writer.begin_read()?.open_table(tables::COMMITS)?;
+            for commit in commits.range(seq.saturating_add(1)..)?.rev() {
+                let (seq, row) = commit?;
+                let commit = entry_of(seq.value(), row.value())?;
+                if commit.what.starts_with(PROMOTED) {
+                    return Ok(Some(commit));
+                }
+            }
+            Ok(None)
+        })
+    }
+
+    /// Makes the replica an ordinary database that is published, whatever its origin's log holds: a commit leaps over all tokens
+    /// that were given meanwhile. `url` is the log that it gives up.
+    ///
+    /// # Errors
+    /// When the file cannot be written; it is a replica still.
+    pub fn start_over(self, url: &str) -> Result<Writer, StoreError> {
+        guard(|| {
+            let pen = Pen::new(self.writer.begin_raw()?);
+            pen.drop_table(tables::REPLICA)?;
+            leap(&pen, self.head()?.seq, Timestamp::EPOCH, &promoted(url))?;
+            self.writer.check_in_place()?;
+            pen.commit()
+        })?;
+        self.writer.mark_published()?;
+        Ok(self.writer)
+    }
+
+    /// Prepares the commit with which this replica takes the place of the origin that publishes to a URL, and changes nothing.
+    /// Once it is published it is applied like any other, and then comes [`ReplicaWriter::promote`].
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn prepare_leap(&self, url: &str) -> Result<Leap, StoreError> {
+        let what = &promoted(url);
         guard(|| {
             let base = self.head()?.head();
             let mut pen = Pen::new(self.writer.begin_raw()?);

@@ -63,7 +63,17 @@ impl Origin {
     fn note(&self) -> PublishedNote {
         let Head { seq, lineage } = self.head();
         let id = self.view().id().unwrap().unwrap();
-        PublishedNote { url: "file:///srv".to_owned(), id, slot: 1, seq, lineage, hash: [0; 32], fenced: None }
+        PublishedNote {
+            url: "file:///srv".to_owned(),
+            id,
+            slot: 1,
+            seq,
+            lineage,
+            hash: [0; 32],
+            fenced: None,
+            fenced_at: None,
+            probed_at: None,
+        }
     }
 
     fn replica(&self) -> ReplicaWriter {
