@@ -139,9 +139,14 @@ fn continues(
     }
 }
 
+/// The last seq that a token rests on.
+fn last_seq(token: &SyncToken) -> u64 {
+    token.scope_seq.max(token.position).max(token.witness.seq)
+}
+
 /// Whether a token rests on what comes after all commits of a state.
 fn is_ahead(token: &SyncToken, snapshot: &Snapshot) -> bool {
-    token.scope_seq.max(token.position).max(token.witness.seq) > snapshot.commit().seq
+    last_seq(token) > snapshot.commit().seq
 }
 
 /// The caller in a newer state, in which the token continues.
@@ -161,8 +166,8 @@ fn catch_up(caller: &Caller, newer: &Newer<'_>, token: &SyncToken, resync: Optio
         return Ok(caller);
     }
     if was_ahead && let Some(snapshot) = newer.source.catch_up_with_origin(newer.since, &accept) {
-        // Another server of the same data gave it, so it is not lost.
-        let is_ahead = is_ahead(token, &snapshot);
+        // Another server of the same data gave it, so it is not lost, unless the origin went back since.
+        let is_ahead = is_ahead(token, &snapshot) && !newer.source.is_lost(last_seq(token));
         match accepted(snapshot) {
             Some(caller) => return Ok(caller),
             None if is_ahead => return Err(Problem::ahead()),

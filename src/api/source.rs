@@ -57,6 +57,11 @@ pub trait SnapshotSource: Send + Sync {
         None
     }
 
+    /// Whether a seq that is ahead of all states here is known to be of a history that the origin no longer has.
+    fn is_lost(&self, _seq: u64) -> bool {
+        false
+    }
+
     /// Whether keys are made elsewhere, so that one that is not known here may be new.
     fn may_lack_keys(&self) -> bool {
         false

@@ -88,7 +88,7 @@ impl FollowArgs {
                 "the bucket's objects are not sealed: whoever reads it reads all records, and whoever writes to it can make API keys; give both sides --seal-key FILE"
             );
         }
-        let standing = Standing::new(Limits { staleness, silence: self.max_silence });
+        let standing = Standing::new(Limits::new(staleness, self.max_silence));
         let replica = Replica::start(log, &common.db, Arc::new(standing), &|| true)?;
         let reports = self.report.then(|| {
             // One per file, the same after every start.

@@ -88,7 +88,7 @@ fn open_replica(common: &Common, url: &BucketUrl) -> anyhow::Result<ReplicaWrite
 
 fn take_over(common: &Common, args: &PromoteArgs, since: u64) -> anyhow::Result<Promoted> {
     let log = open_log(&args.url, args.seal_key.as_ref())?;
-    let standing = Arc::new(Standing::new(Limits { staleness: Duration::MAX, silence: None }));
+    let standing = Arc::new(Standing::new(Limits::new(Duration::MAX, None)));
     let go_on = &|| true;
     // By its name an entry is known again that was put from here before this was killed.
     let lock = PublisherLock::take(&common.db)?;

@@ -167,6 +167,10 @@ impl Upstream for Following {
         }
     }
 
+    fn is_lost(&self, seq: u64) -> bool {
+        self.standing.is_lost(seq)
+    }
+
     fn figures(&self) -> Figures {
         let progress = self.standing.progress();
         Figures {

@@ -36,6 +36,9 @@ pub trait Upstream: Debug + Send + Sync {
     /// wait, and the next one begins when the last has been over for `rest`, or earlier if it is time for it anyway.
     fn look(&self, since: Instant, until: Instant, rest: Duration);
 
+    /// Whether a seq ahead of what the server has is of a history that the origin no longer has.
+    fn is_lost(&self, seq: u64) -> bool;
+
     /// What monitoring shows.
     fn figures(&self) -> Figures;
 }
@@ -107,6 +110,10 @@ impl SnapshotSource for ReplicaSource {
     fn catch_up_with_origin(&self, since: Instant, accept: &dyn Fn(&Snapshot) -> bool) -> Option<Arc<Snapshot>> {
         self.upstream.look(since, since + LOOK_PATIENCE, TOKEN_REST);
         Some(self.watcher.catch_up(self.watcher.looks(), accept))
+    }
+
+    fn is_lost(&self, seq: u64) -> bool {
+        self.upstream.is_lost(seq)
     }
 
     fn may_lack_keys(&self) -> bool {

@@ -13,11 +13,11 @@ use super::monitoring::{scrape, serve_watched};
 use super::site::{SOON, STATUSES, Server, Site, conferences_of_version, version_of, wait_until};
 
 /// A small disk of its own over a folder.
-struct Disk(PathBuf);
+pub struct Disk(PathBuf);
 
 impl Disk {
     /// `None` where that is not permitted.
-    fn mount(folder: &Path, bytes: u64) -> Option<Disk> {
+    pub fn mount(folder: &Path, bytes: u64) -> Option<Disk> {
         let size = format!("size={bytes}");
         let mut command = Command::new("mount");
         command.args(["-t", "tmpfs", "-o", &size, "medfeed-test"]).arg(folder).stderr(Stdio::null());
@@ -25,7 +25,7 @@ impl Disk {
     }
 
     /// Fills the disk up to some bytes.
-    fn fill(&self, free: u64) {
+    pub fn fill(&self, free: u64) {
         let filler = self.0.join("filler");
         let mut file = OpenOptions::new().create(true).append(true).open(&filler).unwrap();
         for piece in [1 << 20, 4096] {
@@ -36,7 +36,8 @@ impl Disk {
         file.set_len(length.saturating_sub(free)).unwrap();
     }
 
-    fn free_all(&self) {
+    /// Removes what fills it.
+    pub fn free_all(&self) {
         fs::remove_file(self.0.join("filler")).unwrap();
     }
 }

@@ -9,8 +9,14 @@
 mod after_publish;
 mod answer_memory;
 mod backups;
+#[cfg(feature = "bucket")]
+mod beliefs;
 mod bounds;
 mod browsers;
+#[cfg(feature = "bucket")]
+mod bucket_losses;
+#[cfg(feature = "bucket")]
+mod bucket_requests;
 #[cfg(feature = "bucket")]
 mod buckets;
 mod caches;

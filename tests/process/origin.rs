@@ -72,7 +72,9 @@ impl Origin {
     /// The entry that would come next: a copy of the database puts it into a copy of the bucket.
     pub fn next_entry(&self) -> (Header, Vec<Vec<u8>>) {
         let copy = copy_of(&self.site);
-        copy_folder(&self.folder(), &copy.path("bucket"));
+        let bucket = copy.path("bucket");
+        fs::create_dir(&bucket).expect("a folder");
+        copy_into(&self.folder(), &bucket);
         let place = Place::folder(&copy);
         assert_eq!(place.once(&copy), 1);
         let entry = place.entry(self.slot + 1);
@@ -100,12 +102,13 @@ impl Origin {
     }
 }
 
-fn copy_folder(from: &Path, to: &Path) {
-    fs::create_dir(to).expect("a folder");
+/// Copies what is in a folder into another one.
+pub fn copy_into(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).expect("a folder").map(|entry| entry.expect("an entry")) {
         let target = to.join(entry.file_name());
         if entry.path().is_dir() {
-            copy_folder(&entry.path(), &target);
+            fs::create_dir(&target).expect("a folder");
+            copy_into(&entry.path(), &target);
         } else {
             fs::copy(entry.path(), target).expect("it can be copied");
         }

@@ -118,7 +118,7 @@ impl Published {
 
 /// Follows the log in a file as far as it goes; returns the slot, and what is in the way.
 pub fn follow(place: &Place, file: &Path) -> (u64, Option<String>) {
-    let standing = Arc::new(Standing::new(Limits { staleness: SOON, silence: None }));
+    let standing = Arc::new(Standing::new(Limits::new(SOON, None)));
     let mut replica = Replica::start(place.log(), file, Arc::clone(&standing), &|| true).unwrap();
     replica.look(&|| true);
     let progress = standing.progress();

@@ -88,11 +88,12 @@ fn next_entry(log: &LogReader, here: Place, newest: u64) -> Result<Option<(u64, 
     if let Some(entry) = log.entry(slot)? {
         return Ok(Some((slot, entry)));
     }
-    if let Some(later) = log.next_slot(here.slot)?.filter(|later| *later > slot)
-        && let Some(entry) = log.entry(later)?
-        && entry.header.starts_over()
-    {
-        return Ok(Some((later, entry)));
+    let mut later = here.slot;
+    while let Some(next) = log.next_slot(later)? {
+        later = next;
+        if let Some(entry) = log.entry(later)?.filter(|entry| entry.header.starts_over()) {
+            return Ok(Some((later, entry)));
+        }
     }
     if slot <= newest {
         return Err(Trouble::Missing { slot, later: newest });

@@ -202,6 +202,21 @@ impl LogReader {
         Ok(listed.iter().find_map(|object| layout::log_slot(&object.name)))
     }
 
+    /// Fails unless all entries are listed that whoever starts from the newest state needs to come to a position.
+    ///
+    /// # Errors
+    /// [`Trouble::Missing`], [`Trouble::Bucket`].
+    pub fn check_way_to(&self, place: Place) -> Result<(), Trouble> {
+        let first = self.state_slots()?.into_iter().find(|slot| *slot <= place.slot).unwrap_or(1);
+        let before = first.checked_sub(1).filter(|slot| *slot > 0).map(layout::log);
+        let listed = self.bucket.list(layout::LOG, before.as_deref())?;
+        let mut listed = listed.iter().filter_map(|object| layout::log_slot(&object.name));
+        match (first..=place.slot).find(|slot| listed.next() != Some(*slot)) {
+            Some(slot) => Err(Trouble::Missing { slot, later: place.slot }),
+            None => Ok(()),
+        }
+    }
+
     /// Decides by the entries that are listed and by the sign of life whether the log ends after a position. An entry that is
     /// absent does not show that: objects may have been lost.
     ///
@@ -229,6 +244,18 @@ impl LogReader {
                 Some(_) => Ok(true),
                 None => Err(Trouble::object(layout::log(next), "it is listed and cannot be read")),
             },
+        }
+    }
+
+    /// Whether the entry of a position is in the log, or was: the sign of life names the last one.
+    pub(super) fn holds(&self, place: Place) -> Result<bool, Trouble> {
+        if let Some(entry) = self.entry(place.slot)? {
+            return Ok(entry.hash == place.hash);
+        }
+        match self.alive_for(place) {
+            Ok(alive) => Ok(Relation::of(place, &alive) == Relation::At),
+            Err(Trouble::Unconfirmed(..)) => Ok(false),
+            Err(trouble) => Err(trouble),
         }
     }
 

@@ -5,9 +5,11 @@
 //! - [`load`]: a whole state, and the entries after it, into a file that takes its name when it has caught up.
 //! - [`standing`]: how far a replica is, and how long ago it knew so.
 //! - [`replica`]: the file that follows: its start, and one look at the log after the other.
+//! - `ahead`: tokens of commits that it does not have.
 //! - [`promote`]: such a file in its origin's place.
 //! - [`audit`]: whether all that a bucket holds is sound.
 
+mod ahead;
 pub mod audit;
 pub mod load;
 pub mod log;

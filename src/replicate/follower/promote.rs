@@ -56,6 +56,8 @@ impl Replica {
                 return Err(Trouble::TakenOver { who: commit.who, what: commit.what, at: commit.time });
             }
             let (before, here) = (self.head(), place_of(self.mark()));
+            // Others start from a state, and so does the publisher here.
+            self.log().check_way_to(here)?;
             let log_url = self.log().url();
             let Leap { commit, changes } = self.writer()?.prepare_leap(&log_url)?;
             let head = Head { seq: commit.last_seq, lineage: commit.lineage };

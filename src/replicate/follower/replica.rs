@@ -19,10 +19,8 @@ use crate::store::{StoreError, panics};
 
 /// After so long without the bucket, entries are looked for again from the newest state's side: places may have been swept.
 const DOUBT_AFTER: Duration = Duration::from_secs(3600);
-/// The longest time between two reads of the publisher's sign of life.
-const LISTEN_EVERY: Duration = Duration::from_secs(15);
-/// The sign of life is read this many times within the allowed staleness, so that a lost entry is noticed in time.
-const LISTENS_PER_STALENESS: u32 = 4;
+/// The least time between two searches for the way to the newest state while there is no sign of life.
+const SEARCH_EVERY: Duration = Duration::from_secs(15);
 /// The least time between two whole loads that mend something.
 const MEND_EVERY: Duration = Duration::from_secs(60);
 /// The least time between two looks for a state that helps where an entry is missing or cannot be used.
@@ -295,15 +293,14 @@ impl Replica {
 
     /// Whether the log ends here, where no entry was found at `asked`. False when one has come since.
     fn is_end(&mut self, asked: Duration) -> Result<bool, Trouble> {
-        if asked < self.listen_at {
+        if asked < self.listen_at && !self.standing.ahead().is_waiting() {
             self.standing.see_end(asked);
             return Ok(true);
         }
         let listened = since_boot();
         match self.listen() {
             Ok(End::Confirmed) => {
-                let staleness = self.standing.max_staleness();
-                self.listen_at = listened.saturating_add(LISTEN_EVERY.min(staleness / LISTENS_PER_STALENESS));
+                self.listen_at = listened + self.standing.listen_every();
                 self.confirmed_at = Some(listened);
                 self.standing.see_end(asked);
                 Ok(true)
@@ -341,11 +338,13 @@ impl Replica {
             }
             self.is_listed = true;
         }
+        let began = since_boot();
         let found = self.log.alive_for(place).inspect_err(|trouble| {
             // The whole bucket may be gone. To find that out takes lists, so not at every look.
-            let is_recent = since_boot() < self.way_at + LISTEN_EVERY;
+            let is_recent = since_boot() < self.way_at + SEARCH_EVERY;
             self.is_on_way &= is_recent || !matches!(trouble, Trouble::Unconfirmed(..));
         })?;
+        let is_later = self.alive.as_ref().is_none_or(|known| found.at > known.at);
         if let Some(known) = &self.alive {
             // One that was put back says nothing about what came after it.
             if found.at < known.at {
@@ -353,10 +352,11 @@ impl Replica {
                     format!("the publisher's sign of life went back from slot {} to {}", known.slot, found.slot);
                 return Err(Trouble::Unconfirmed(detail, place.slot));
             }
-            if found.at > known.at {
+            if is_later {
                 self.standing.hear();
             }
         }
+        self.standing.ahead().hear(began, found.seq, is_later);
         let end = self.log.compare(place, &found);
         self.alive = Some(found);
         end
@@ -456,13 +456,23 @@ impl Replica {
             Some(state) if state.slot > here.slot => self.log.leads_to(here, state, go_on)?,
             Some(state) if state.slot == here.slot => state == here,
             // Entries after the newest state are never swept.
-            Some(_) => self.log.entry(here.slot)?.is_some_and(|entry| entry.hash == here.hash),
-            None => match self.log.entry(here.slot)? {
-                Some(entry) => entry.hash == here.hash,
-                None => return Err(Trouble::Nothing(self.log.url())),
-            },
+            Some(_) => self.log.holds(here)?,
+            None if self.log.entry(here.slot)?.is_none() => return Err(Trouble::Nothing(self.log.url())),
+            None => self.log.holds(here)?,
         };
-        if leads { Ok(()) } else { Err(Trouble::Parted(format!("slot {} is not on the way to its end", here.slot))) }
+        if leads {
+            return Ok(());
+        }
+        match self.log.alive_for(here) {
+            // No state there can be newer than this file.
+            Ok(alive) if alive.seq < self.head.seq => {
+                Err(Trouble::Behind { slot: alive.slot, end: alive.seq, here: self.head.seq })
+            }
+            Ok(_) | Err(Trouble::Unconfirmed(..)) => {
+                Err(Trouble::Parted(format!("slot {} is not on the way to its end", here.slot)))
+            }
+            Err(trouble) => Err(trouble),
+        }
     }
 
     /// Applies an entry.

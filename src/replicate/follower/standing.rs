@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::ahead::AheadTokens;
 use crate::model::time::since_boot;
 
 /// How old what a replica knows may be.
@@ -14,6 +15,20 @@ pub struct Limits {
     pub staleness: Duration,
     /// The longest time without a sign of life from the publisher; `None` allows any.
     pub silence: Option<Duration>,
+    /// The longest time between two reads of the publisher's sign of life.
+    pub listen_every: Duration,
+}
+
+/// The usual time between two reads of the sign of life.
+const LISTEN_EVERY: Duration = Duration::from_secs(15);
+/// The sign of life is read this many times at least within the allowed staleness, so that a lost entry is noticed in time.
+const LISTENS_PER_STALENESS: u32 = 4;
+
+impl Limits {
+    /// Limits with the usual time between two reads of the sign of life.
+    pub fn new(staleness: Duration, silence: Option<Duration>) -> Limits {
+        Limits { staleness, silence, listen_every: LISTEN_EVERY.min(staleness / LISTENS_PER_STALENESS) }
+    }
 }
 
 /// Why a replica may not answer.
@@ -72,6 +87,7 @@ pub struct Standing {
     /// When the publisher last gave a sign of life, likewise.
     heard_ms: AtomicU64,
     progress: Mutex<Progress>,
+    ahead: Mutex<AheadTokens>,
 }
 
 impl Standing {
@@ -79,7 +95,7 @@ impl Standing {
     pub fn new(limits: Limits) -> Standing {
         let started = since_boot();
         let (end_ms, seen_ms, heard_ms) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(millis(started)));
-        Standing { limits, started, end_ms, seen_ms, heard_ms, progress: Mutex::default() }
+        Standing { limits, started, end_ms, seen_ms, heard_ms, progress: Mutex::default(), ahead: Mutex::default() }
     }
 
     /// Why no answer may be given at present.
@@ -128,13 +144,22 @@ impl Standing {
         self.end_ms.fetch_min(known.map_or(0, millis), Ordering::Relaxed);
     }
 
-    /// The longest time since the end of the log was seen.
-    pub(super) fn max_staleness(&self) -> Duration {
-        self.limits.staleness
+    /// The longest time between two reads of the sign of life.
+    pub(super) fn listen_every(&self) -> Duration {
+        self.limits.listen_every
     }
 
     pub(super) fn hear(&self) {
         self.heard_ms.store(millis(since_boot()), Ordering::Relaxed);
+    }
+
+    /// Whether a seq ahead of the replica is of a history that the origin no longer has, as far as its signs of life tell.
+    pub fn is_lost(&self, seq: u64) -> bool {
+        self.ahead().is_lost(seq, since_boot())
+    }
+
+    pub(super) fn ahead(&self) -> MutexGuard<'_, AheadTokens> {
+        self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn note(&self, change: impl FnOnce(&mut Progress)) {
@@ -157,7 +182,7 @@ mod tests {
     #[test]
     fn what_is_too_old_is_told() {
         let minute = Duration::from_secs(60);
-        let standing = Standing::new(Limits { staleness: minute, silence: Some(2 * minute) });
+        let standing = Standing::new(Limits::new(minute, Some(2 * minute)));
         assert_eq!(standing.unfit(), Some(Unfit::Unseen));
         standing.see_end(since_boot());
         assert_eq!(standing.unfit(), Some(Unfit::Unseen), "nothing is served yet");

@@ -1,5 +1,7 @@
 //! Reading the end of the log.
 
+use std::fmt::Display;
+
 use super::error::PublishError;
 use super::patience::Patience;
 use crate::bucket::{Bucket, Listed};
@@ -66,6 +68,13 @@ pub(super) fn unusable(bucket: &Bucket, name: &str, detail: impl ToString) -> Pu
     PublishError::Object { url: bucket.url().to_string(), name: name.to_owned(), detail: detail.to_string() }
 }
 
+/// What is wrong with an entry.
+pub(super) fn unusable_entry(bucket: &Bucket, name: &str, error: impl Display) -> PublishError {
+    let detail =
+        format!("{error}. Find out who wrote it: put back the entry that belongs there, or delete it if none does");
+    unusable(bucket, name, detail)
+}
+
 /// The error of an entry that is missing although later ones exist.
 fn lost(bucket: &Bucket, name: &str) -> PublishError {
     PublishError::Missing { url: bucket.url().to_string(), name: name.to_owned() }
@@ -79,7 +88,7 @@ pub(super) fn read_entry(
 ) -> Result<Option<(Header, Hash)>, PublishError> {
     let name = layout::log(slot);
     let Some(found) = patience.ask(|| bucket.get(&name))? else { return Ok(None) };
-    let read = entry::decode(&found.bytes).map_err(|error| unusable(bucket, &name, error))?;
+    let read = entry::decode(&found.bytes).map_err(|error| unusable_entry(bucket, &name, error))?;
     if read.header.slot != slot {
         return Err(unusable(bucket, &name, format!("it is of slot {}", read.header.slot)));
     }

@@ -1,7 +1,7 @@
 //! Noticing that another publisher took over, and noting beside the database what is published.
 
 use super::Publisher;
-use super::end::{End, unusable};
+use super::end::{End, unusable_entry};
 use super::error::{Diverged, PublishError};
 use super::shown_who;
 use super::standing::Reached;
@@ -22,12 +22,7 @@ impl Publisher {
             Err(_) if entry::is_of_other_format(bytes) => {
                 return Err(self.fenced(format!("a medfeed of another version published slot {slot}")));
             }
-            Err(error) => {
-                let detail = format!(
-                    "{error}, and it is where the next entry goes; find out who wrote it, delete it, and start this again"
-                );
-                return Err(unusable(&self.bucket, &name, detail));
-            }
+            Err(error) => return Err(unusable_entry(&self.bucket, &name, error)),
         };
         let parent = self.end.map_or_else(Hash::default, |end| end.hash);
         let header = found.header;

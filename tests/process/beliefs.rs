@@ -1,0 +1,512 @@
+//! What replicas, commands and servers believe: a bucket that lost objects, a note about another file, a machine that lost.
+
+use std::fs;
+
+use medfeed::model::DatabaseId;
+use medfeed::replicate::layout;
+use medfeed::replicate::report::Alive;
+use medfeed::store::replication::PublishedNote;
+
+use super::client::Client;
+use super::clocks::Clock;
+use super::faults::Disk;
+use super::monitoring::{scrape, start_watched};
+use super::origin::Replica;
+use super::promotion::replica_of;
+use super::published::{Place, note, rows_of};
+use super::publishing::{commit, copy_of, curated};
+use super::replica_faults::follow;
+use super::replicas;
+use super::s3::S3;
+use super::site::{SOON, Server, Site, conferences_of_version, wait_until};
+
+const TARGET: &str = "/v1/conferences?limit=1";
+/// Options of a publisher whose signs of life come often, and of a replica that reads them often.
+const LIVELY: &str = "--every 0s --heartbeat 40ms";
+const STRICT: &str = "--poll 20ms --max-staleness 1s";
+
+/// Serves a replica that cannot be stale for long.
+fn serve(node: &Site, place: &Place) -> (Server, Client) {
+    let options = format!("{STRICT} --admin-listen 127.0.0.1:0 --log info");
+    start_watched(node, place.serve_command(node, &options))
+}
+
+fn readyz(admin: &mut Client) -> (u16, String) {
+    let answer = admin.get("/readyz");
+    (answer.status, String::from_utf8(answer.body).unwrap())
+}
+
+fn wait_for_status(client: &mut Client, status: u16) {
+    wait_until(&format!("status {status}"), SOON, || (client.get(TARGET).status == status).then_some(()));
+}
+
+#[test]
+fn a_missing_entry_is_no_end_of_the_log() {
+    let site = curated();
+    let place = Place::folder(&site);
+    let (id, doomed) = site.key("all", &[]);
+    place.once(&site);
+    let node = replica_of(&place);
+    // Slot 2 vanishes before the replica reads it; the key is revoked in slot 3.
+    commit(&site, 1);
+    place.once(&site);
+    site.json(["key", "revoke", &id, "--publish-wait", "0s"]);
+    place.once(&site);
+    let entry = site.path("bucket").join(layout::log(2));
+    let kept = fs::read(&entry).unwrap();
+    fs::remove_file(&entry).unwrap();
+
+    let (server, mut admin) = serve(&node, &place);
+    let mut client = server.client(&doomed);
+    assert_eq!(client.get(TARGET).status, 503, "it cannot know that it is at the end");
+    let (status, told) = readyz(&mut admin);
+    assert!(status == 503 && told.contains("slot 2 (`log/00000000000000000002`)"), "{told}");
+    assert!(told.contains("--start-over"), "{told}");
+    let fresh = Site::new();
+    let refused = fresh.ends(["serve", "--listen", "127.0.0.1:0", "--from", &place.url]);
+    assert!(refused.code == Some(1) && refused.stderr.contains("slot 2 ("), "{refused:?}");
+    assert!(!fresh.db().exists());
+    // Put back, all is well, and the key is dead.
+    fs::write(&entry, &kept).unwrap();
+    wait_for_status(&mut client, 401);
+    wait_until("it is ready", SOON, || (readyz(&mut admin).0 == 200).then_some(()));
+    server.stop();
+}
+
+#[test]
+fn a_running_replica_heeds_the_sign_of_life() {
+    let site = curated();
+    let place = Place::folder(&site);
+    let key = site.key("all", &[]).1;
+    place.once(&site);
+    commit(&site, 1);
+    place.once(&site);
+    let node = replica_of(&place);
+    let (server, mut admin) = serve(&node, &place);
+    let mut client = server.client(&key);
+    wait_for_status(&mut client, 200);
+    let path = site.path("bucket").join(layout::ALIVE);
+    let sound = Alive::decode(&fs::read(&path).unwrap()).unwrap();
+    let first = place.entry(1).hash;
+    let later = |seconds: i64| sound.at.plus_s(seconds);
+    // Signs of life, and what is told of them; each time the replica falls silent, and then is well again.
+    let cases = [
+        (Some(Alive { slot: 3, hash: [7; 32], at: later(10), ..sound.clone() }), "slot 3 (`log/00000000000000000003`)"),
+        (Some(Alive { slot: 1, hash: first, at: later(-60), ..sound.clone() }), "went back from slot 2 to 1"),
+        (Some(Alive { hash: [7; 32], at: later(30), ..sound.clone() }), "names another entry of slot 2"),
+        (Some(Alive { id: DatabaseId([7; 16]), at: later(40), ..sound.clone() }), "is of another database"),
+        (None, "sign of life (`alive`) is not in the bucket"),
+    ];
+    for ((alive, piece), at) in cases.into_iter().zip((15..).step_by(10)) {
+        match &alive {
+            Some(alive) => fs::write(&path, alive.encode().unwrap()).unwrap(),
+            None => fs::remove_file(&path).unwrap(),
+        }
+        wait_for_status(&mut client, 503);
+        let (status, told) = readyz(&mut admin);
+        assert!(status == 503 && told.contains(piece), "{alive:?}: {told}");
+        fs::write(&path, Alive { at: later(at), ..sound.clone() }.encode().unwrap()).unwrap();
+        wait_for_status(&mut client, 200);
+    }
+    // One that is older than the last entry is usual: entries come more often.
+    commit(&site, 2);
+    place.once(&site);
+    fs::write(&path, Alive { at: later(100), ..sound.clone() }.encode().unwrap()).unwrap();
+    wait_until("the entry", SOON, || (scrape(&mut admin)["medfeed_replica_slot"] == 3.0).then_some(()));
+    wait_until("it is well", SOON, || (readyz(&mut admin) == (200, "ok\n".to_owned())).then_some(()));
+    server.stop();
+}
+
+#[test]
+fn published_is_said_of_this_very_file() {
+    let site = curated();
+    let place = Place::folder(&site);
+    let (first, _) = site.key("all", &[]);
+    let (second, _) = site.key("all", &[]);
+    place.once(&site);
+    let older = site.backup("older.redb");
+    for version in 1..=3 {
+        commit(&site, version);
+    }
+    place.once(&site);
+    let late = "replicas do not know it yet";
+
+    // A backup copied over the file, whose seqs the note has passed.
+    fs::copy(&older, site.db()).unwrap();
+    let imported = site.run(["import", site.path("conferences.jsonl").to_str().unwrap()]);
+    assert!(imported.code == Some(0), "{imported:?}");
+    assert!(imported.stderr.contains("with a commit that is not in this file"), "{imported:?}");
+    let revoked = site.run(["key", "revoke", &first, "--publish-wait", "1ms"]);
+    assert!(revoked.code == Some(3) && revoked.stderr.contains(late), "{revoked:?}");
+    assert!(revoked.stderr.contains("the file was replaced by another copy"), "{revoked:?}");
+    let told = place.run(&site, "--once");
+    assert!(told.code == Some(1) && told.stderr.contains("does not hold what "), "{told:?}");
+    assert_eq!(place.once_with(&site, "--start-over"), 1);
+    let revoked = site.run(["key", "create", "--license", "all"]);
+    assert!(!revoked.stderr.contains("not in this file"), "{revoked:?}");
+
+    // A database moved without its note.
+    let moved = copy_of(&site);
+    let revoked = moved.run(["key", "revoke", &second]);
+    assert!(revoked.code == Some(3) && revoked.stderr.contains(late), "{revoked:?}");
+    assert!(revoked.stderr.contains("`medfeed publish URL`"), "{revoked:?}");
+    place.once(&moved);
+    let (third, _) = moved.key("all", &[]);
+    place.once(&moved);
+    let waited = moved.run(["key", "revoke", &third, "--publish-wait", "1ms"]);
+    assert!(waited.code == Some(3) && waited.stderr.contains("is not in file://"), "{waited:?}");
+
+    // A note about another database.
+    let other = curated();
+    let (key, _) = other.key("all", &[]);
+    fs::copy(site.path("feed.redb.published"), other.path("feed.redb.published")).unwrap();
+    let revoked = other.run(["key", "revoke", &key]);
+    assert!(revoked.code == Some(3) && revoked.stderr.contains("is about another database"), "{revoked:?}");
+    fs::remove_file(other.path("feed.redb.published")).unwrap();
+    let (key, _) = other.key("all", &[]);
+    assert_eq!(other.run(["key", "revoke", &key]).code, Some(0), "it was never published");
+}
+
+#[test]
+fn what_narrows_a_license_tells_that_replicas_do_not_know() {
+    let site = curated();
+    let place = Place::folder(&site);
+    place.once(&site);
+    let narrow = ["license", "set", "all", "--dataset", "conferences", "--dataset", "journals", "--country", "Japan"];
+    let done = site.run(narrow);
+    assert!(done.code == Some(0) && done.stderr.contains("replicas do not know it yet"), "{done:?}");
+    let wide = ["license", "set", "all", "--dataset", "conferences", "--dataset", "journals", "--widen"];
+    let done = site.run(wide);
+    assert!(done.code == Some(0) && !done.stderr.contains("replicas do not know"), "{done:?}");
+    let _publisher = place.start(&site, LIVELY);
+    let done = site.run(narrow);
+    assert!(done.code == Some(0) && !done.stderr.contains("replicas do not know"), "{done:?}");
+}
+
+#[test]
+fn a_server_of_a_database_that_lost_its_place_knows_it() {
+    let site = curated();
+    let place = Place::folder(&site);
+    let key = site.key("all", &[]).1;
+    let publisher = place.start(&site, LIVELY);
+    let other = replica_of(&place);
+    let serve_origin = |staleness: &str| {
+        start_watched(&site, site.serve_command(&format!("--admin-listen 127.0.0.1:0 --log info {staleness}")))
+    };
+    let (lasting, mut lasting_admin) = serve_origin("--max-staleness 1h");
+    let (server, mut admin) = serve_origin("--max-staleness 1s");
+    let (mut client, mut lasting_client) = (server.client(&key), lasting.client(&key));
+    assert_eq!((readyz(&mut admin).0, client.get(TARGET).status), (200, 200));
+    assert_eq!(scrape(&mut admin)["medfeed_fenced"], 0.0);
+    let promoted = place.json(&other, &["promote", &place.url, "--yes"]);
+    assert_eq!(promoted["promoted"], true);
+
+    wait_until("it is not ready", SOON, || (readyz(&mut lasting_admin).0 == 503).then_some(()));
+    let told = readyz(&mut lasting_admin).1;
+    assert!(told.contains("another publisher took over") && told.contains(" published slot "), "{told}");
+    assert_eq!(lasting_client.get(TARGET).status, 200, "callers have time to go elsewhere");
+    assert_eq!(scrape(&mut lasting_admin)["medfeed_fenced"], 1.0);
+    lasting.wait_for_log("another publisher took over from this database");
+    wait_for_status(&mut client, 503);
+    assert_eq!(client.get(TARGET).problem(), "unavailable");
+    drop(publisher);
+    server.stop();
+    // A restart does not begin its time anew.
+    let (server, mut admin) = serve_origin("--max-staleness 1s");
+    assert_eq!((server.client(&key).get(TARGET).status, readyz(&mut admin).0), (503, 503));
+    server.stop();
+    // As a replica of the new origin it answers again; and as a database of its own, once the note is gone.
+    let unfenced = site.path("feed.redb.published");
+    fs::remove_file(&unfenced).unwrap();
+    wait_until("it is ready again", SOON, || (readyz(&mut lasting_admin).0 == 200).then_some(()));
+    lasting.stop();
+    let note = note(&other);
+    let foreign = PublishedNote { id: DatabaseId([9; 16]), fenced: Some("x".to_owned()), ..note };
+    foreign.write(&site.db()).unwrap();
+    let (server, mut admin) = serve_origin("--max-staleness 1s");
+    assert_eq!((server.client(&key).get(TARGET).status, readyz(&mut admin).0), (200, 200), "a note about another");
+    server.stop();
+}
+
+#[test]
+fn a_fenced_publisher_tells_what_is_in_its_file_alone() {
+    let site = curated();
+    let place = Place::folder(&site);
+    place.once(&site);
+    let other = replica_of(&place);
+    commit(&site, 1);
+    commit(&site, 2);
+    let promoted = place.ends(&other, &["promote", &place.url, "--yes"]);
+    assert!(promoted.code == Some(0) && promoted.stdout.contains("stop the servers of the old origin"), "{promoted:?}");
+    let refused = place.run(&site, "--once");
+    let seq = rows_of(&site.db()).1.seq;
+    assert_eq!(refused.code, Some(4), "{refused:?}");
+    let expected = format!("2 commits (seq {} to {seq})", note(&site).seq + 1);
+    assert!(refused.stderr.contains(&expected), "{expected}: {refused:?}");
+}
+
+/// What a publisher logs of a lost object.
+const GONE: &str = "was put from here and is gone";
+
+#[test]
+fn a_bucket_that_loses_its_states_gets_another_at_once() {
+    let site = curated();
+    let place = Place::folder(&site);
+    let mut publisher = place.watch(&site, LIVELY);
+    wait_until("the first state", SOON, || PublishedNote::read(&site.db()).unwrap());
+    commit(&site, 1);
+    let has_all = |version: &str| {
+        let last = rows_of(&site.db()).1.seq;
+        wait_until(version, SOON, || (note(&site).seq == last).then_some(()));
+    };
+    has_all("the first");
+    // Its states alone; then all of it.
+    for folders in [&["states"][..], &["parts"], &["states", "parts", "log", "alive"]] {
+        let told_before = publisher.logged().matches(GONE).count();
+        for folder in folders {
+            let path = site.path("bucket").join(folder);
+            if path.is_dir() {
+                for entry in fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()) {
+                    if entry.is_dir() { fs::remove_dir_all(entry).unwrap() } else { fs::remove_file(entry).unwrap() }
+                }
+            } else {
+                let _ = fs::remove_file(path);
+            }
+        }
+        wait_until("it is told", SOON, || (publisher.logged().matches(GONE).count() > told_before).then_some(()));
+        // A new replica begins, without another commit.
+        let fresh = Site::new();
+        wait_until("a state", SOON * 2, || {
+            let file = fresh.path("new.redb").display().to_string();
+            let done = fresh.run(["backup", &file, "--from", &place.url]);
+            (done.code == Some(0)).then(|| fs::remove_file(file).unwrap())
+        });
+        commit(&site, 2);
+        has_all("the next");
+        let replica = Site::new();
+        let (slot, trouble) = follow(&place, &replica.db());
+        assert_eq!((slot, trouble), (note(&site).slot, None), "{folders:?}");
+        assert_eq!(rows_of(&replica.db()), rows_of(&site.db()), "{folders:?}");
+    }
+    publisher.process.kill();
+    assert_eq!(place.once(&site), 0, "the next start has nothing to do");
+}
+
+#[test]
+fn the_newest_copy_can_become_the_origin_by_one_command() {
+    let (site, s3) = (curated(), S3::start());
+    for place in [Place::folder(&site), Place::s3(&s3)] {
+        let site = curated();
+        let place = if place.kind == "folder" { Place::folder(&site) } else { place };
+        let key = site.key("all", &[]).1;
+        for version in 1..=4 {
+            commit(&site, version);
+            place.once(&site);
+        }
+        let [newest, other] = [replica_of(&place), replica_of(&place)];
+        // The bucket loses its last entries, and the origin is gone.
+        for slot in 3..=4 {
+            place.bucket.delete(&layout::log(slot)).unwrap();
+        }
+        let refused = place.ends(&newest, &["promote", &place.url, "--yes"]);
+        assert!(refused.code == Some(1) && refused.stderr.contains("--start-over"), "{refused:?}");
+        let refused = newest.run(["key", "create", "--license", "all"]);
+        assert!(refused.code == Some(1) && refused.stderr.contains("is a replica of"), "{refused:?}");
+        let done = place.json(&newest, &["promote", &place.url, "--yes", "--start-over"]);
+        assert_eq!((&done["promoted"], &done["slot"]), (&true.into(), &5.into()), "{}", place.kind);
+        assert_eq!(follow(&place, &other.db()), (5, None), "{}", place.kind);
+        assert_eq!(rows_of(&other.db()), rows_of(&newest.db()), "{}", place.kind);
+        let checked = place.json(&newest, &["check", "--from", &place.url]);
+        assert_eq!(checked["given_up"], serde_json::json!([[3, 4]]), "{}", place.kind);
+        // The old origin, if it comes back, knows that it lost.
+        let fenced = place.run(&site, "--once");
+        assert_eq!(fenced.code, Some(4), "{}: {fenced:?}", place.kind);
+        commit(&newest, 9);
+        assert_eq!(place.once(&newest), 1);
+        let serving = newest.serve();
+        assert_eq!(serving.client(&key).get(TARGET).status, 200);
+        serving.stop();
+    }
+}
+
+#[test]
+fn old_signs_of_life_are_none() {
+    let (s3, site) = (S3::start(), curated());
+    let place = Place::sealed(&site, &s3);
+    let key = site.key("all", &[]).1;
+    let publisher = place.start(&site, LIVELY);
+    let name = format!("sealed/{}", layout::ALIVE);
+    let mut kept = Vec::new();
+    wait_until("ten signs of life", SOON, || {
+        let alive = s3.object(&name)?;
+        if kept.last() != Some(&alive) {
+            kept.push(alive);
+        }
+        (kept.len() >= 10).then_some(())
+    });
+    let node = Site::new();
+    let command = place
+        .serve_command(&node, "--poll 20ms --max-staleness 1h --max-silence 2s --admin-listen 127.0.0.1:0 --log info");
+    let (server, mut admin) = start_watched(&node, place.told(command));
+    let mut client = server.client(&key);
+    wait_for_status(&mut client, 200);
+    drop(publisher);
+    // Somebody puts one after the other back.
+    let mut at = 0;
+    wait_until("the silence is too much", SOON, || {
+        at += 1;
+        s3.set_object(&name, Some(kept[at % kept.len()].clone()));
+        (client.get(TARGET).status == 503).then_some(())
+    });
+    assert!(readyz(&mut admin).1.contains("no sign of life"), "{:?}", readyz(&mut admin));
+    server.stop();
+}
+
+#[test]
+fn signs_of_life_go_on_when_the_clock_is_set_back() {
+    let site = curated();
+    let place = Place::folder(&site);
+    let Some(clock) = Clock::new(&site) else { return };
+    clock.set(3600);
+    let mut command = place.command(&site, LIVELY);
+    clock.wind(&mut command);
+    let publisher = super::published::Watched::start(&site, command.args(["--admin-listen", "127.0.0.1:0"]));
+    let alive = || Some(Alive::decode(&place.bucket.get(layout::ALIVE).unwrap()?.bytes).unwrap().at);
+    let first = wait_until("a sign of life", SOON, alive);
+    clock.set(-3600);
+    wait_until("a later one", SOON, || alive().filter(|at| *at > first));
+    drop(publisher);
+    // Nor does a start without the wrong clock go back.
+    place.once(&site);
+    assert!(alive().unwrap() > first);
+}
+
+#[test]
+fn an_instant_before_a_commit_of_a_clock_that_was_ahead_is_restored() {
+    let site = curated();
+    let place = Place::folder(&site);
+    let Some(clock) = Clock::new(&site) else { return };
+    place.once(&site);
+    let before = rows_of(&site.db());
+    clock.set(3600);
+    let rows = site.write("conferences.jsonl", conferences_of_version(30, 1));
+    let mut command = site.command(["import", rows.to_str().unwrap()]);
+    clock.wind(&mut command);
+    assert!(command.status().unwrap().success());
+    place.once_with(&site, "--state-every 0s");
+    assert_eq!(place.slots(layout::STATES).len(), 2);
+    // Half an hour from now: after both states were put, and before that commit's time.
+    let at = medfeed::model::time::now().plus_s(1800).to_string();
+    let file = site.path("then.redb");
+    let done = site.run(["backup", file.to_str().unwrap(), "--from", &place.url, "--at", &at]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let view = medfeed::store::Follower::open(&file).unwrap();
+    assert_eq!(view.newest().commit().head(), before.1);
+}
+
+#[test]
+fn tokens_of_a_lost_time_end_once_the_origin_says_so() {
+    let site = curated();
+    let place = Place::folder(&site);
+    let key = site.key("all", &[]).1;
+    place.once(&site);
+    let backup = site.path("copy.redb");
+    fs::copy(site.db(), &backup).unwrap();
+    // A commit that is never published, and a token for it.
+    commit(&site, 1);
+    let serving = site.serve();
+    let lost = serving.client(&key).get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();
+    serving.stop();
+    fs::copy(&backup, site.db()).unwrap();
+    let node = Replica { site: Site::new(), url: place.url.clone() };
+    let (server, _) = replicas::serve(&node, "--poll 20ms");
+    let mut client = server.client(&key);
+    let target = format!("/v1/conferences/changes?since={lost}");
+    assert_eq!(client.get(&target).status, 503, "the origin may have it");
+    let _publisher = place.start(&site, LIVELY);
+    wait_until("410", SOON, || (client.get(&target).status == 410).then_some(()));
+    assert_eq!(client.get(&target).problem(), "resync_required");
+    server.stop();
+}
+
+#[test]
+fn a_replica_on_a_full_disk_serves_what_it_has_and_does_not_fill_it_again_and_again() {
+    let site = curated();
+    let place = Place::folder(&site);
+    let key = site.key("all", &[]).1;
+    place.once(&site);
+    let node = Replica { site: Site::new(), url: place.url.clone() };
+    let Some(disk) = Disk::mount(node.site.folder(), 24 << 20) else {
+        println!("skipped: no file system can be mounted here");
+        return;
+    };
+    let (server, mut admin) = replicas::serve(&node, "--poll 20ms");
+    assert_eq!(server.client(&key).get(TARGET).status, 200);
+    // A whole state is to be loaded, for which there is no room.
+    disk.fill(64 << 10);
+    let backup = site.backup("present.redb");
+    site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
+    place.once(&site);
+    let told = wait_until("it is told", SOON, || {
+        let (status, told) = readyz(&mut admin);
+        assert_eq!(status, 200, "what it has is fresh enough for now: {told}");
+        (told != "ok\n").then_some(told)
+    });
+    assert!(!told.contains("/proc/self/fd"), "{told}");
+    assert_eq!(server.client(&key).get(TARGET).status, 200);
+    // Some looks later it has tried few times.
+    let seen = scrape(&mut admin)["medfeed_replica_stale_seconds"];
+    wait_until("three seconds", SOON, || {
+        (scrape(&mut admin)["medfeed_replica_stale_seconds"] >= seen + 3.0).then_some(())
+    });
+    let loads = server.logged().matches("loading a whole state").count();
+    assert!(loads <= 4, "{loads} loads within some seconds");
+    server.stop();
+    // Started again while the disk is full, it serves the file that it has, if it may: it does not know what it missed.
+    disk.fill(16 << 10);
+    let (server, mut admin) = replicas::serve(&node, "--poll 20ms");
+    assert_eq!(server.client(&key).get("/docs").status, 200);
+    assert_eq!(readyz(&mut admin).0, 503);
+    disk.free_all();
+    wait_until("it is ready", SOON * 2, || (readyz(&mut admin).0 == 200).then_some(()));
+    server.stop();
+}
+
+#[test]
+fn messages_name_what_is_wrong_and_what_to_do() {
+    let site = curated();
+    let place = Place::folder(&site);
+    place.once(&site);
+    // What is no entry stands where the next one goes.
+    fs::write(site.path("bucket").join(layout::log(2)), "<html>").unwrap();
+    commit(&site, 1);
+    let refused = place.run(&site, "--once");
+    assert!(refused.code == Some(1) && refused.stderr.contains("delete it"), "{refused:?}");
+    assert!(!refused.stderr.contains("took over") && note(&site).fenced.is_none(), "{refused:?}");
+    fs::remove_file(site.path("bucket").join(layout::log(2))).unwrap();
+    assert_eq!(place.once(&site), 1);
+    // A command without a file, and a path for a URL.
+    let nowhere = Site::new();
+    let refused = nowhere.run(["promote", &place.url, "--yes"]);
+    let is_told = refused.stderr.contains("there is no replica at ") && !refused.stderr.contains("medfeed import");
+    assert!(refused.code == Some(1) && is_told, "{refused:?}");
+    let refused = nowhere.run(["publish", "/srv/x"]);
+    assert!(refused.code == Some(2) && !refused.stderr.contains("MEDFEED_PUBLISH_URL"), "{refused:?}");
+    // Nothing is served or loaded by a check, nor by a first load with a wrong key.
+    let s3 = S3::start();
+    let sealed = Place::sealed(&site, &s3);
+    let other = curated();
+    let sealed_other = Place::sealed(&other, &s3);
+    sealed_other.once(&other);
+    let wrong = super::published::seal_key(&site, "wrong-key", 7);
+    let loaded = Site::new();
+    let url = sealed.url.as_str();
+    for args in [&["check", "--from", url][..], &["serve", "--listen", "127.0.0.1:0", "--from", url]] {
+        let mut command = sealed.told(loaded.command(args));
+        let done = command.env("MEDFEED_SEAL_KEY", &wrong).output().unwrap();
+        let told = String::from_utf8(done.stderr).unwrap();
+        assert_eq!(done.status.code(), Some(1), "{args:?}: {told}");
+        assert!(!told.contains("is served") && !told.contains("loaded anew"), "{args:?}: {told}");
+    }
+    assert!(!loaded.db().exists());
+}

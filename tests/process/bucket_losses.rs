@@ -1,0 +1,338 @@
+//! Buckets that lost objects: a lifecycle rule, a mistaken delete, a bucket restored from a copy. For each object of a history, and
+//! for each prefix of it, that object vanishes, returns to an older version, or all later ones vanish. Who could have known does
+//! not take what is left for everything.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use medfeed::replicate::follower::{Limits, LogReader, Replica, Standing};
+use medfeed::replicate::layout;
+
+use super::origin::copy_into;
+use super::published::{Place, note, rows_of};
+use super::publishing::{commit, copy_of, curated};
+use super::replica_faults::follow;
+use super::site::{Done, SOON, Site};
+
+/// The last slot of the history.
+const LAST: u64 = 5;
+/// The slot of the second state; the first is at slot 1.
+const STATE: u64 = 3;
+
+/// A published history, the bucket as it was after each slot, and a replica's file at each slot.
+struct History {
+    origin: Site,
+    place: Place,
+    /// Folders, by slot.
+    buckets: BTreeMap<u64, PathBuf>,
+    /// Files, by slot.
+    replicas: BTreeMap<u64, PathBuf>,
+}
+
+/// What happens to a bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Loss {
+    Nothing,
+    /// An entry vanishes.
+    Entry(u64),
+    /// A manifest vanishes.
+    Manifest(u64),
+    /// The parts of a state vanish.
+    Parts(u64),
+    /// The sign of life vanishes.
+    Alive,
+    /// The sign of life is again the one after a slot.
+    OldAlive(u64),
+    /// Everything is again as it was after a slot.
+    Back(u64),
+    /// All later objects vanish; the sign of life stays.
+    Later(u64),
+    /// Everything vanishes.
+    All,
+}
+
+impl History {
+    fn new() -> History {
+        let origin = curated();
+        let place = Place::folder(&origin);
+        let (mut buckets, mut replicas) = (BTreeMap::new(), BTreeMap::new());
+        let replica = origin.path("replica.redb");
+        for slot in 1..=LAST {
+            if slot > 1 {
+                commit(&origin, slot);
+            }
+            place.once(&origin);
+            if slot == STATE {
+                place.once_with(&origin, "--state-every 0s");
+            }
+            assert_eq!(note(&origin).slot, slot);
+            let kept = origin.path(&format!("bucket-{slot}"));
+            fs::create_dir(&kept).unwrap();
+            copy_into(&origin.path("bucket"), &kept);
+            buckets.insert(slot, kept);
+            assert_eq!(follow(&place, &replica), (slot, None));
+            let kept = origin.path(&format!("replica-{slot}.redb"));
+            fs::copy(&replica, &kept).unwrap();
+            replicas.insert(slot, kept);
+        }
+        assert_eq!(place.slots(layout::STATES), [1, STATE]);
+        History { origin, place, buckets, replicas }
+    }
+
+    fn bucket(&self) -> PathBuf {
+        self.origin.path("bucket")
+    }
+
+    /// Empties the bucket. Its folder stays the same: another one would be another disk.
+    fn empty(&self) {
+        for entry in fs::read_dir(self.bucket()).unwrap().map(Result::unwrap) {
+            if entry.path().is_dir() {
+                fs::remove_dir_all(entry.path()).unwrap();
+            } else {
+                fs::remove_file(entry.path()).unwrap();
+            }
+        }
+    }
+
+    /// Gives the bucket the content of another.
+    fn fill_from(&self, folder: &Path) {
+        self.empty();
+        copy_into(folder, &self.bucket());
+    }
+
+    /// Has the bucket be whole, and then lose something.
+    fn lose(&self, loss: Loss) {
+        self.fill_from(&self.buckets[&LAST]);
+        let remove = |name: &str| fs::remove_file(self.bucket().join(name)).unwrap();
+        let remove_parts = |slot: u64| {
+            for object in self.place.bucket.list(layout::PARTS, None).unwrap() {
+                if layout::part_place(&object.name).is_some_and(|part| part.slot == slot) {
+                    remove(&object.name);
+                }
+            }
+        };
+        match loss {
+            Loss::Nothing => {}
+            Loss::Entry(slot) => remove(&layout::log(slot)),
+            Loss::Manifest(slot) => remove(&layout::state(slot)),
+            Loss::Parts(slot) => remove_parts(slot),
+            Loss::Alive => remove(layout::ALIVE),
+            Loss::OldAlive(slot) => {
+                fs::copy(self.buckets[&slot].join(layout::ALIVE), self.bucket().join(layout::ALIVE)).unwrap();
+            }
+            Loss::Back(slot) => self.fill_from(&self.buckets[&slot]),
+            Loss::Later(slot) => {
+                for later in slot + 1..=LAST {
+                    remove(&layout::log(later));
+                }
+                if slot < STATE {
+                    remove(&layout::state(STATE));
+                    remove_parts(STATE);
+                }
+            }
+            Loss::All => self.empty(),
+        }
+    }
+
+    /// A copy of a replica's file, in a folder of its own.
+    fn replica_at(&self, slot: u64) -> Site {
+        let site = Site::new();
+        fs::copy(&self.replicas[&slot], site.db()).unwrap();
+        site
+    }
+
+    /// A copy of the origin's file, with the publisher's note.
+    fn copy(&self) -> Site {
+        let copy = copy_of(&self.origin);
+        for name in ["feed.redb.published", "feed.redb.publisher"] {
+            fs::copy(self.origin.path(name), copy.path(name)).unwrap();
+        }
+        copy
+    }
+
+    fn run(&self, site: &Site, args: &[&str]) -> Done {
+        self.place.ends(site, args)
+    }
+}
+
+/// A replica in this process, whose looks the test makes.
+struct Follower {
+    replica: Replica,
+    standing: Arc<Standing>,
+}
+
+/// What a replica says: its slot, and what is wrong.
+type Said = (u64, Option<String>);
+
+impl Follower {
+    /// Starts one; `Err` where it refuses to.
+    fn start(log: LogReader, file: &Path) -> Result<Follower, String> {
+        let standing = Arc::new(Standing::new(Limits { listen_every: Duration::ZERO, ..Limits::new(SOON, None) }));
+        let replica = Replica::start(log, file, Arc::clone(&standing), &|| true);
+        Ok(Follower { replica: replica.map_err(|trouble| trouble.to_string())?, standing })
+    }
+
+    fn said(&self) -> Said {
+        self.standing.show_end();
+        let progress = self.standing.progress();
+        (progress.slot, progress.trouble)
+    }
+
+    /// Has it look; where something is wrong, its time without the end of the log goes on.
+    fn look(&mut self) -> Said {
+        let begun = Instant::now();
+        self.replica.look(&|| true);
+        let said = self.said();
+        let (stale, looked) = (self.standing.stale_for(), begun.elapsed());
+        let has_seen = stale.is_some_and(|stale| stale + Duration::from_millis(1) < looked);
+        assert!(said.1.is_none() || !has_seen, "stale for {stale:?} after a look of {looked:?}: {said:?}");
+        said
+    }
+}
+
+/// Each loss; the exit codes of `check`, `backup`, `promote` of a replica at the end and `publish --once`; and what those that
+/// refuse say.
+type Case = (Loss, [i32; 4], &'static str);
+
+const CASES: [Case; 24] = [
+    (Loss::Nothing, [0, 0, 0, 0], ""),
+    (Loss::Entry(1), [1, 0, 0, 0], "`log/00000000000000000001`"),
+    (Loss::Entry(2), [1, 0, 0, 0], "slot 2 (`log/00000000000000000002`)"),
+    (Loss::Entry(3), [1, 0, 1, 1], "`log/00000000000000000003`"),
+    (Loss::Entry(4), [1, 1, 1, 1], "`log/00000000000000000004`"),
+    (Loss::Entry(5), [1, 1, 1, 1], "slot 5"),
+    (Loss::Manifest(1), [0, 0, 0, 0], ""),
+    (Loss::Manifest(3), [0, 0, 0, 0], ""),
+    (Loss::Parts(1), [1, 0, 0, 0], "`parts/00000000000000000001-"),
+    (Loss::Parts(3), [1, 0, 0, 0], "`parts/00000000000000000003-"),
+    (Loss::Alive, [1, 1, 1, 0], "sign of life (`alive`) is not in the bucket"),
+    (Loss::OldAlive(1), [0, 0, 0, 0], ""),
+    (Loss::OldAlive(4), [0, 0, 0, 0], ""),
+    // A copy of the whole bucket is sound in itself: only who has been further knows.
+    (Loss::Back(1), [0, 0, 1, 1], "slot 1"),
+    (Loss::Back(2), [0, 0, 1, 1], "slot 2"),
+    (Loss::Back(3), [0, 0, 1, 1], "slot 3"),
+    (Loss::Back(4), [0, 0, 1, 1], "slot 4"),
+    (Loss::Later(1), [1, 1, 1, 1], "slot"),
+    (Loss::Later(2), [1, 1, 1, 1], "slot"),
+    (Loss::Later(3), [1, 1, 1, 1], "slot"),
+    (Loss::Later(4), [1, 1, 1, 1], "slot 5"),
+    (Loss::All, [1, 1, 1, 1], ""),
+    (Loss::OldAlive(2), [0, 0, 0, 0], ""),
+    (Loss::OldAlive(3), [0, 0, 0, 0], ""),
+];
+
+#[test]
+fn commands_do_not_take_what_is_left_for_everything() {
+    let history = History::new();
+    let url = history.place.url.as_str();
+    for (loss, [check, backup, promote, publish], piece) in CASES {
+        history.lose(loss);
+        let copy = history.copy();
+        let promoted = history.replica_at(LAST);
+        let backup_file = copy.path("backup.redb").display().to_string();
+        // The publisher comes last: it may mend what is lost.
+        let cases: [(&Site, &[&str], i32); 4] = [
+            (&copy, &["check", "--from", url], check),
+            (&copy, &["backup", &backup_file, "--from", url], backup),
+            (&promoted, &["promote", url, "--yes"], promote),
+            (&copy, &["publish", url, "--once"], publish),
+        ];
+        for (site, args, code) in cases {
+            let done = history.run(site, args);
+            assert_eq!(done.code, Some(code), "{loss:?}: {args:?}: {done:?}");
+            assert!(code == 0 || done.stderr.contains(piece), "{loss:?}: {args:?}: {done:?}");
+            let remedy = match args[0] {
+                "backup" | "check" => "",
+                _ => "--start-over",
+            };
+            assert!(code == 0 || loss == Loss::All || done.stderr.contains(remedy), "{loss:?}: {args:?}: {done:?}");
+            assert!(!done.stderr.contains("is served") && !done.stderr.contains("loaded anew"), "{args:?}: {done:?}");
+            if code == 0 && args[0] == "promote" {
+                // The publisher is that of the bucket before.
+                history.lose(loss);
+            }
+        }
+        if backup == 1 && loss != Loss::All {
+            history.lose(loss);
+            let partial = history.run(&copy, &["backup", &backup_file, "--from", url, "--partial", "--json"]);
+            assert_eq!(partial.code, Some(0), "{loss:?}: {partial:?}");
+            assert!(partial.json()["doubt"].is_string(), "{loss:?}: {partial:?}");
+        }
+        if publish == 1 {
+            starts_over(&history, &copy, loss);
+        }
+    }
+}
+
+/// A publisher starts over after a loss, and then all is well for everybody.
+fn starts_over(history: &History, origin: &Site, loss: Loss) {
+    let url = history.place.url.as_str();
+    let done = history.run(origin, &["publish", url, "--once", "--start-over"]);
+    assert_eq!(done.code, Some(0), "{loss:?}: {done:?}");
+    // Nobody can take another entry for one that was lost.
+    assert_eq!(note(origin).slot, LAST + 1, "{loss:?}");
+    let rows = rows_of(&origin.db());
+    for args in [&["check", "--from", url][..], &["backup", "again.redb", "--from", url]] {
+        let mut command = history.place.told(origin.command(args));
+        command.current_dir(origin.folder());
+        assert!(command.status().unwrap().success(), "{loss:?}: {args:?}");
+    }
+    let fresh = Site::new();
+    assert_eq!(follow(&history.place, &fresh.db()), (LAST + 1, None), "{loss:?}: a new replica");
+    for slot in 1..=LAST {
+        let replica = history.replica_at(slot);
+        assert_eq!(follow(&history.place, &replica.db()), (LAST + 1, None), "{loss:?}: a replica at slot {slot}");
+        assert_eq!(rows_of(&replica.db()), rows, "{loss:?}: a replica at slot {slot}");
+    }
+    // The next start, and the next commit, need no word any more.
+    commit(origin, 50);
+    assert_eq!(history.place.once(origin), 1, "{loss:?}");
+}
+
+#[test]
+fn replicas_do_not_take_what_is_left_for_everything() {
+    let history = History::new();
+    for (loss, ..) in CASES {
+        // Whether the bucket alone says that there was more.
+        let tells = !matches!(loss, Loss::Back(_));
+        for slot in 0..=LAST {
+            // One that runs meanwhile, one that is started again, and for slot 0 a new one.
+            for runs in [true, false] {
+                if runs && slot == 0 {
+                    continue;
+                }
+                let file = if slot == 0 { Site::new() } else { history.replica_at(slot) };
+                let before = if runs { Loss::Back(slot) } else { loss };
+                history.lose(if runs && slot == LAST { Loss::Nothing } else { before });
+                let what = format!("{loss:?}, at slot {slot}, runs {runs}");
+                let mut follower = match Follower::start(history.place.log(), &file.db()) {
+                    Ok(follower) => follower,
+                    Err(told) => {
+                        let is_expected = slot == 0 || loss == Loss::All;
+                        assert!(!runs && is_expected && loss != Loss::Nothing, "{what}: {told}");
+                        assert_eq!(file.db().exists(), slot > 0, "{what}");
+                        continue;
+                    }
+                };
+                if runs {
+                    assert_eq!(follower.said(), (slot, None), "{what}");
+                }
+                history.lose(loss);
+                let (at, trouble) = follower.look();
+                let could_know = tells || matches!(loss, Loss::Back(back) if slot > back);
+                assert!(trouble.is_some() || at == LAST || !could_know, "{what}: content at slot {at}");
+                if loss == Loss::Nothing {
+                    assert_eq!((at, trouble), (LAST, None), "{what}");
+                }
+                // Once the bucket is whole again, so is the replica.
+                history.lose(Loss::Nothing);
+                assert_eq!(follower.look(), (LAST, None), "{what}");
+                assert_eq!(rows_of(&file.db()), rows_of(&history.replicas[&LAST]), "{what}");
+            }
+        }
+    }
+}

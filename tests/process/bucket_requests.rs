@@ -1,0 +1,157 @@
+//! How many requests a publisher and a replica make, counted by the store, and what that costs on S3: prices per request are
+//! those of Amazon S3 Standard, us-east-1: $0.005 for 1,000 puts or lists, $0.0004 for 1,000 gets; deletes are free.
+
+use std::ops::Add;
+
+use medfeed::replicate::layout;
+
+use super::published::{Place, note};
+use super::publishing::{commit, curated};
+use super::s3::S3;
+use super::site::{SOON, Site, wait_until};
+
+const PUT_OR_LIST: f64 = 0.005 / 1000.0;
+const GET: f64 = 0.0004 / 1000.0;
+const MINUTES_A_MONTH: f64 = 30.0 * 24.0 * 60.0;
+/// The usual seconds between two signs of life.
+const HEARTBEAT_S: f64 = 40.0;
+
+/// Requests by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Requests {
+    puts: f64,
+    lists: f64,
+    gets: f64,
+    others: f64,
+}
+
+impl Requests {
+    fn of(requests: &[String]) -> Requests {
+        let of_one = |request: &String| match request.split_once(' ').unwrap() {
+            ("PUT", _) => Requests { puts: 1.0, ..Requests::default() },
+            // Further pages of a list are due to the few names that this store puts on one.
+            ("GET", target) if target.contains("continuation-token=") => Requests::default(),
+            ("GET", target) if target.contains("list-type=") => Requests { lists: 1.0, ..Requests::default() },
+            ("GET", _) => Requests { gets: 1.0, ..Requests::default() },
+            _ => Requests { others: 1.0, ..Requests::default() },
+        };
+        requests.iter().map(of_one).fold(Requests::default(), Add::add)
+    }
+
+    fn times(self, factor: f64) -> Requests {
+        let Requests { puts, lists, gets, others } = self;
+        Requests { puts: puts * factor, lists: lists * factor, gets: gets * factor, others: others * factor }
+    }
+
+    fn dollars(self) -> f64 {
+        (self.puts + self.lists) * PUT_OR_LIST + self.gets * GET
+    }
+}
+
+impl Add for Requests {
+    type Output = Requests;
+
+    fn add(self, other: Requests) -> Requests {
+        Requests {
+            puts: self.puts + other.puts,
+            lists: self.lists + other.lists,
+            gets: self.gets + other.gets,
+            others: self.others + other.others,
+        }
+    }
+}
+
+#[test]
+fn an_idle_publisher_costs_half_a_dollar_a_month() {
+    const SIGNS: usize = 60;
+    let (s3, site) = (S3::start(), curated());
+    let place = Place::s3(&s3);
+    place.once(&site);
+    let _publisher = place.start(&site, "--every 0s --heartbeat 100ms");
+    let signs =
+        || s3.requests().iter().filter(|request| request.starts_with("PUT") && request.ends_with("/alive")).count();
+    let begun = wait_until("the first sign of life", SOON, || Some(signs()).filter(|signs| *signs >= 3));
+    let before = s3.requests().len();
+    wait_until("many signs of life", SOON, || (signs() >= begun + SIGNS).then_some(()));
+    let requests = s3.requests().split_off(before);
+    let signs = requests.iter().filter(|request| request.starts_with("PUT")).count();
+    #[allow(clippy::cast_precision_loss, reason = "there are few")]
+    let per_minute = Requests::of(&requests).times(60.0 / HEARTBEAT_S / signs as f64);
+    let dollars = per_minute.times(MINUTES_A_MONTH).dollars();
+    println!("an idle publisher, per minute: {per_minute:.2?}; ${dollars:.2} a month");
+    assert!(
+        per_minute.lists <= 0.2 && per_minute.puts <= 1.51 && per_minute.gets <= 6.6,
+        "{per_minute:?}: {requests:?}"
+    );
+    assert!(dollars <= 0.50, "{dollars}");
+}
+
+#[test]
+fn a_commit_is_one_put() {
+    let (s3, site) = (S3::start(), curated());
+    let place = Place::s3(&s3);
+    let publisher = place.start(&site, "--every 0s --heartbeat 1h");
+    wait_until("a sign of life", SOON, || s3.object(&format!("some/prefix/{}", layout::ALIVE)));
+    for version in 1..=3 {
+        let before = s3.requests().len();
+        commit(&site, version);
+        wait_until("it is noted", SOON, || (note(&site).slot == version + 1).then_some(()));
+        let requests = s3.requests().split_off(before);
+        let expected =
+            [format!("PUT feed/some/prefix/{}", layout::log(version + 1)), "GET feed/some/prefix/alive".to_owned()];
+        assert_eq!(requests, expected);
+    }
+    drop(publisher);
+}
+
+#[test]
+fn starts_read_first_and_try_the_store_last() {
+    let (s3, site) = (S3::start(), curated());
+    let place = Place::s3(&s3);
+    let requests_of = |site: &Site, options: &str, code: i32| {
+        let before = s3.requests().len();
+        let done = place.run(site, options);
+        assert_eq!(done.code, Some(code), "{done:?}");
+        s3.requests().split_off(before)
+    };
+    let first = Requests::of(&requests_of(&site, "--once", 0));
+    // Within a day the store is not tried again.
+    commit(&site, 1);
+    let again = requests_of(&site, "--once", 0);
+    let cost = Requests::of(&again);
+    println!("the first start: {first:?}, ${:.5}; a further one: {cost:?}, ${:.6}", first.dollars(), cost.dollars());
+    assert!(!again.iter().any(|request| request.contains("/probe/")), "{again:?}");
+    assert!(cost.puts <= 2.0 && cost.lists <= 4.0, "{again:?}");
+    // Nor by who is refused.
+    let other = curated();
+    let refused = requests_of(&other, "--once", 1);
+    assert!(!refused.iter().any(|request| request.starts_with("PUT")), "{refused:?}");
+    // A start every 10 seconds, as systemd makes them, for a month.
+    let month = Requests::of(&again).times(6.0 * MINUTES_A_MONTH).dollars();
+    println!("a publisher that ends at once and is started every 10 s: ${month:.2} a month");
+    assert!(month < 10.0, "{month}");
+}
+
+#[test]
+fn a_replica_looks_once_a_poll() {
+    const POLLS: usize = 100;
+    let (s3, site) = (S3::start(), curated());
+    let place = Place::s3(&s3);
+    place.once(&site);
+    let node = Site::new();
+    let server = node.start(place.serve_command(&node, "--poll 20ms"));
+    let next = layout::log(2);
+    let polls = || s3.requests().iter().filter(|request| request.ends_with(&next)).count();
+    let begun = wait_until("a poll", SOON, || Some(polls()).filter(|polls| *polls > 3));
+    let before = s3.requests().len();
+    wait_until("many polls", SOON, || (polls() >= begun + POLLS).then_some(()));
+    let requests = Requests::of(&s3.requests().split_off(before));
+    assert!(requests.lists + requests.puts + requests.others == 0.0, "{requests:?}");
+    // Besides, the sign of life is read every 15 s, whatever the interval.
+    assert!(requests.gets <= 1.03 * 100.0 + 3.0, "{requests:?}");
+    for poll_s in [1.0, 10.0] {
+        let gets = 60.0 / poll_s + 60.0 / 15.0;
+        println!("--poll {poll_s}s: {gets} gets a minute, ${:.2} a month", gets * MINUTES_A_MONTH * GET);
+    }
+    server.stop();
+}
