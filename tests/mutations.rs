@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// What is run, in this order: what fails most often and soonest comes first.
-const STAGES: [&[&str]; 4] = [
+const STAGES: [&[&str]; 5] = [
     &["--test", "medfeed", "--", "routes"],
+    &["--test", "medfeed", "--", "process::beliefs", "process::bucket_", "process::promotion"],
     &["--test", "medfeed", "--", "process::caches", "process::damage", "process::restores"],
     &["--test", "medfeed", "--", "properties"],
     &["--", "--skip", "routes", "--skip", "properties", "--skip", "mutations"],

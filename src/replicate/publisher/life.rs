@@ -1,36 +1,23 @@
-//! The publisher's sign of life. Replicas trust an empty slot to be the end of the log only where it agrees, so it names the last
-//! entry. Before each one the publisher looks whether another publisher took over, and whether the bucket still holds what was
-//! put last.
+//! What a publisher remembers of its signs of life.
 
 use std::time::{Duration, Instant};
 
-use super::Publisher;
-use super::end::{End, later_states, list_log, read_entry, read_manifest};
-use super::error::PublishError;
-use super::fence::took_over;
-use crate::bucket::BucketError;
 use crate::model::Timestamp;
 use crate::model::time::now;
-use crate::replicate::frame::Hash;
-use crate::replicate::layout;
-use crate::replicate::report::Alive;
-
-/// Entries and parts are listed once in so many signs of life: lists cost more than ten times as much as reads.
-const LIST_EVERY: u32 = 30;
 
 /// The signs of life that were given.
 #[derive(Debug, Default)]
 pub(super) struct Life {
     /// When another publisher was last looked for.
-    looked_at: Option<Instant>,
+    pub looked_at: Option<Instant>,
     /// When the last one was due.
-    shown_at: Option<Instant>,
+    pub shown_at: Option<Instant>,
     /// The slot that it names.
-    slot: Option<u64>,
+    pub slot: Option<u64>,
     /// The time in it, or in one that an earlier publisher wrote.
     at: Timestamp,
     /// How many there were.
-    count: u32,
+    pub count: u32,
 }
 
 /// A state that must go out because the bucket lost objects.
@@ -52,108 +39,19 @@ impl Life {
     pub fn make_due(&mut self) {
         self.shown_at = None;
     }
+
+    /// The time of the next sign of life: an old one that somebody puts back is known by its time, whatever the clock did.
+    pub fn next_at(&self) -> Timestamp {
+        now().max(self.at.plus_s(1))
+    }
+
+    /// Takes in that one was written which names a slot.
+    pub fn wrote(&mut self, slot: u64, at: Timestamp) {
+        (self.slot, self.at, self.count) = (Some(slot), at, self.count.wrapping_add(1));
+    }
 }
 
-impl Publisher {
-    /// Overwrites the sign of life when that is due, and looks whether another publisher took over.
-    pub(super) fn show_life(&mut self) -> Result<(), PublishError> {
-        let Some(end) = self.end else { return Ok(()) };
-        let is_due = |at: Option<Instant>, every: Duration| at.is_none_or(|at| at.elapsed() >= every);
-        let is_life_due = is_due(self.life.shown_at, self.settings.heartbeat);
-        if !is_life_due && !is_due(self.life.looked_at, self.settings.heartbeat / 2) {
-            return Ok(());
-        }
-        self.life.looked_at = Some(Instant::now());
-        if let Some(next) = self.patience.ask(|| self.bucket.get(&layout::log(end.slot + 1)))? {
-            return self.judge(end.slot + 1, &next.bytes);
-        }
-        if !is_life_due {
-            return Ok(());
-        }
-        self.life.shown_at = Some(Instant::now());
-        self.refuse_if_overtaken(end.slot, end.hash)?;
-        self.look_for_loss(end)?;
-        self.write_life(end)
-    }
-
-    /// Ends a single round with a sign of life that names the last entry.
-    pub(super) fn end_with_life(&mut self) -> Result<(), PublishError> {
-        if self.life.slot != self.end.map(|end| end.slot) {
-            self.life.make_due();
-            self.show_life()?;
-        }
-        Ok(())
-    }
-
-    fn write_life(&mut self, end: End) -> Result<(), PublishError> {
-        let seq = self.follower.refresh()?.commit().seq.max(end.head.seq);
-        // An old one that somebody puts back is known by its time, whatever the clock did.
-        let at = now().max(self.life.at.plus_s(1));
-        let who = self.shown_who().to_owned();
-        let alive = Alive { id: self.id, slot: end.slot, hash: end.hash, seq, at, who };
-        let bytes = alive.encode()?;
-        self.patience.ask(|| self.bucket.put(layout::ALIVE, &bytes))?;
-        (self.life.slot, self.life.at, self.life.count) = (Some(end.slot), at, self.life.count.wrapping_add(1));
-        Ok(())
-    }
-
-    /// The sign of life in the bucket; `None` if there is none that can be read.
-    pub(super) fn read_life(&mut self) -> Result<Option<Alive>, PublishError> {
-        match self.patience.ask(|| self.bucket.get(layout::ALIVE)) {
-            Ok(found) => Ok(found.and_then(|object| Alive::decode(&object.bytes).ok())),
-            Err(BucketError::Damaged { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Fails if another publisher has been further than an entry of ours. One that stood still for weeks finds the slots free
-    /// again that others used, and another's sign of life.
-    pub(super) fn refuse_if_overtaken(&mut self, slot: u64, hash: Hash) -> Result<(), PublishError> {
-        if self.read_life()?.is_some_and(|alive| alive.id == self.id && alive.slot <= slot) {
-            return Ok(());
-        }
-        for later in later_states(&self.bucket, &mut self.patience, slot)? {
-            let manifest = read_manifest(&self.bucket, &mut self.patience, later)?;
-            if manifest.is_none_or(|manifest| (manifest.slot, manifest.entry_hash) != (slot, hash)) {
-                let by = match read_entry(&self.bucket, &mut self.patience, later) {
-                    Ok(Some((entry, _))) => took_over(&entry),
-                    _ => format!("another publisher had gone on to slot {later}"),
-                };
-                return Err(self.fenced(by));
-            }
-        }
-        Ok(())
-    }
-
-    /// Looks whether the newest state is there, from which replicas start, and now and then whether its parts and the entries
-    /// after it are.
-    fn look_for_loss(&mut self, end: End) -> Result<(), PublishError> {
-        let (None, None, Some(state)) = (&self.beside, self.wanted_state, &self.newest_state) else { return Ok(()) };
-        let name = layout::state(state.slot);
-        let mut lost = match self.patience.ask(|| self.bucket.get(&name)) {
-            Ok(Some(_)) => None,
-            Ok(None) | Err(BucketError::Damaged { .. }) => Some(name),
-            Err(error) => return Err(error.into()),
-        };
-        if lost.is_none() && self.life.count % LIST_EVERY == LIST_EVERY - 1 {
-            lost = state.lost_part(&self.bucket, &mut self.patience)?;
-            if lost.is_none() {
-                let slots = list_log(&self.bucket, &mut self.patience, Some(state.slot))?;
-                let present = slots.iter().map(|(slot, _)| *slot);
-                let gap = (state.slot + 1..=end.slot)
-                    .zip(present.chain(std::iter::repeat(0)))
-                    .find(|(at, found)| at != found);
-                lost = gap.map(|(slot, _)| layout::log(slot));
-            }
-        }
-        let Some(lost) = lost else { return Ok(()) };
-        let has_end = self.patience.ask(|| self.bucket.get(&layout::log(end.slot)))?.is_some();
-        tracing::error!(
-            "`{lost}` was put from here and is gone: the bucket lost objects, and replicas that need it cannot start. A whole \
-             state goes out now; look who deletes objects in {}",
-            self.bucket.url()
-        );
-        self.wanted_state = Some(if has_end { WantedState::Beside } else { WantedState::Entry });
-        Ok(())
-    }
+/// Whether it is time for what was last done at an instant, and is to be done every so often.
+pub(super) fn is_due(at: Option<Instant>, every: Duration) -> bool {
+    at.is_none_or(|at| at.elapsed() >= every)
 }

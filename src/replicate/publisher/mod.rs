@@ -8,7 +8,7 @@
 //! - [`end`]: reading the end of the log.
 //! - [`step`]: putting what waits; [`states`]: putting whole states, [`beside`] the log in a thread of its own; [`parts`]: their
 //!   objects; [`sweep`]: deleting what nobody needs.
-//! - [`life`]: the sign of life, and noticing that the bucket lost objects.
+//! - [`heartbeat`]: the sign of life, and noticing that the bucket lost objects; [`life`]: what is remembered of them.
 //! - [`fence`]: noticing that another publisher took over, and noting what is published.
 //! - [`patience`]: trying again what may pass. [`lock`]: one publisher per file.
 //! - [`standing`]: what others see of a publisher at work; [`status`]: what people ask.
@@ -17,6 +17,7 @@ mod beside;
 mod end;
 mod error;
 mod fence;
+mod heartbeat;
 mod life;
 pub mod lock;
 mod parts;
