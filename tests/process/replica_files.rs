@@ -94,6 +94,11 @@ fn a_database_that_was_taken_over_is_read_only() {
             assert!(done.stderr.contains(expected), "{command:?}: {}", done.stderr);
         }
     }
+    // A backup in its place is no way around it.
+    let backup = site.backup("backup.redb");
+    std::fs::copy(&backup, site.db()).unwrap();
+    let done = site.run(["key", "create", "--license", "all"]);
+    assert!(done.code == Some(4) && done.stderr.contains("host b took over"), "{done:?}");
     site.check();
     assert_eq!(site.run(["license", "list"]).code, Some(0));
     std::fs::remove_file(site.path("feed.redb.published")).unwrap();

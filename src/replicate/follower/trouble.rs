@@ -94,7 +94,7 @@ pub enum Trouble {
     },
     /// Another replica was promoted meanwhile.
     #[error(
-        "another replica took the origin's place at {at} ({who}: {what}), and this one has followed it; publish and write \
+        "another replica took the origin's place at {at}, by {who} ({what}), and this one has followed it; publish and write \
          there. If that one is lost too, run this again"
     )]
     TakenOver {

@@ -78,7 +78,7 @@ impl Publisher {
         let ends = self.end.map(|end| end.head).into_iter().chain(note.map(|note| note.head()));
         for head in ends {
             if view.holds(head.seq, head.lineage)? {
-                return Ok(view.describe_commits_after(head.seq)?);
+                return view.describe_commits_after(head.seq);
             }
         }
         Ok(String::new())

@@ -5,6 +5,7 @@ use std::time::Instant;
 use super::Publisher;
 use super::end::read_entry;
 use super::error::PublishError;
+use super::life::WantedState;
 use super::patience::Made;
 use crate::model::time::now;
 use crate::model::{CommitInfo, Head, RowDigest};
@@ -125,6 +126,8 @@ impl Publisher {
             Made::Others(found) => self.judge(header.slot, &found),
             Made::Ours => {
                 self.entries += 1;
+                // The last entry is there again, whatever was lost.
+                self.wanted_state = self.wanted_state.map(|_| WantedState::Beside);
                 self.standing.note(|progress| {
                     progress.entries += 1;
                     progress.states += u64::from(header.state.is_some());

@@ -38,12 +38,18 @@ impl Publication {
     pub fn begin(writer: &Writer, pen: &mut Pen, base: Head) -> Result<Option<Publication>, StoreError> {
         let (kept, id) = {
             let meta = pen.open(tables::META)?;
-            let Some(kept) = kept_digest(&*meta)? else { return Ok(None) };
-            let id = database_id(&*meta)?;
-            (kept, id.ok_or_else(|| StoreError::damaged("meta", "the id of the published database is missing"))?)
+            (kept_digest(&*meta)?, database_id(&*meta)?)
         };
-        let published = writer.published_note()?.filter(|note| note.id == id);
+        let published = match id {
+            Some(id) => writer.published_note()?.filter(|note| note.id == id),
+            None if kept.is_some() => {
+                return Err(StoreError::damaged("meta", "the id of the published database is missing"));
+            }
+            None => None,
+        };
+        // A backup put in the place of a file that was taken over is not published itself, and as lost.
         writer.refuse_fenced(published.as_ref())?;
+        let Some(kept) = kept else { return Ok(None) };
         // A program that knows no digests may have written since.
         let digest = if kept.head == base { kept.digest } else { digest_of(&writer.begin_read()?)? };
         let share = (writer.file_bytes()? / FILE_SHARE).max(SMALL_BYTES);
