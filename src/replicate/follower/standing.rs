@@ -21,13 +21,15 @@ pub struct Limits {
 
 /// The usual time between two reads of the sign of life.
 const LISTEN_EVERY: Duration = Duration::from_secs(15);
-/// The sign of life is read this many times at least within the allowed staleness, so that a lost entry is noticed in time.
-const LISTENS_PER_STALENESS: u32 = 4;
+/// The sign of life is read this many times at least within the allowed staleness and silence, so that a lost entry is noticed
+/// in time.
+const LISTENS_PER_LIMIT: u32 = 4;
 
 impl Limits {
     /// Limits with the usual time between two reads of the sign of life.
     pub fn new(staleness: Duration, silence: Option<Duration>) -> Limits {
-        Limits { staleness, silence, listen_every: LISTEN_EVERY.min(staleness / LISTENS_PER_STALENESS) }
+        let shortest = silence.map_or(staleness, |silence| silence.min(staleness));
+        Limits { staleness, silence, listen_every: LISTEN_EVERY.min(shortest / LISTENS_PER_LIMIT) }
     }
 }
 
