@@ -78,6 +78,18 @@ impl Bucket {
         Ok(Some(Object { bytes: unseal(self.seal.as_ref(), name, bytes)?, modified }))
     }
 
+    /// Whether there is an object of a name, without reading all of it.
+    ///
+    /// # Errors
+    /// [`BucketError::Unreachable`], [`BucketError::Refused`].
+    pub fn contains(&self, name: &str) -> Result<bool, BucketError> {
+        check_name(name)?;
+        match &self.store {
+            Store::Folder(folder) => folder.contains(name),
+            Store::Remote(remote) => remote.contains(name),
+        }
+    }
+
     /// Creates an object, if there is none of that name.
     ///
     /// # Errors

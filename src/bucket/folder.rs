@@ -59,6 +59,16 @@ impl Folder {
         Ok(())
     }
 
+    pub(super) fn contains(&self, name: &str) -> Result<bool, BucketError> {
+        self.root()?;
+        let path = self.root.join(name);
+        match fs::metadata(&path) {
+            Ok(found) => Ok(found.is_file()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(self.failed("read", &path, &error)),
+        }
+    }
+
     pub(super) fn get(&self, name: &str) -> Result<Option<Object>, BucketError> {
         self.root()?;
         let path = self.root.join(name);

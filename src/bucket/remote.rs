@@ -11,7 +11,8 @@ use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::path::Path;
 use object_store::{
-    BackoffConfig, ClientConfigKey, Error, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutPayload, RetryConfig,
+    BackoffConfig, ClientConfigKey, Error, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode,
+    PutPayload, RetryConfig,
 };
 use tokio::runtime::Runtime;
 use tokio_rustls::rustls::crypto::ring;
@@ -82,6 +83,19 @@ impl Remote {
                 Ok(Some(Object { bytes: bytes.into(), modified }))
             }
             Some(Ok(bytes)) => Err(self.teller.broken(name, format!("{} of its {size} bytes came", bytes.len()))),
+            Some(Err(error)) => Err(self.teller.tell(Action::Read, name, &error)),
+            None => Err(self.teller.late(Action::Read, name)),
+        }
+    }
+
+    pub(super) fn contains(&self, name: &str) -> Result<bool, BucketError> {
+        let path = self.path(name);
+        let first_byte = GetOptions { range: Some(GetRange::Bounded(0..1)), ..GetOptions::default() };
+        match self.wait(REQUEST, self.store.get_opts(&path, first_byte)) {
+            Some(Ok(_)) => Ok(true),
+            Some(Err(error)) if self.teller.is_absent(&error) => Ok(false),
+            // An empty object has no first byte (416).
+            Some(Err(error)) if error.to_string().contains("416") => Ok(true),
             Some(Err(error)) => Err(self.teller.tell(Action::Read, name, &error)),
             None => Err(self.teller.late(Action::Read, name)),
         }

@@ -97,8 +97,10 @@ fn a_commit_is_one_put() {
         commit(&site, version);
         wait_until("it is noted", SOON, || (note(&site).slot == version + 1).then_some(()));
         let requests = s3.requests().split_off(before);
-        let expected =
-            [format!("PUT feed/some/prefix/{}", layout::log(version + 1)), "GET feed/some/prefix/alive".to_owned()];
+        let expected = [
+            format!("PUT feed/some/prefix/{}", layout::log(version + 1)),
+            format!("GET feed/some/prefix/{}", layout::log(version)),
+        ];
         assert_eq!(requests, expected);
     }
     drop(publisher);

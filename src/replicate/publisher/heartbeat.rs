@@ -33,9 +33,16 @@ impl Publisher {
             return Ok(());
         }
         self.life.shown_at = Some(Instant::now());
-        self.refuse_if_overtaken(end.slot, end.hash)?;
-        self.look_for_loss(end)?;
+        let has_end = self.has_entry(end.slot)?;
+        if !has_end {
+            self.refuse_if_swept(end.slot, end.hash)?;
+        }
+        self.look_for_loss(end, has_end)?;
         self.write_life(end)
+    }
+
+    fn has_entry(&mut self, slot: u64) -> Result<bool, PublishError> {
+        Ok(self.patience.ask(|| self.bucket.contains(&layout::log(slot)))?)
     }
 
     /// Ends a single round with a sign of life that names the last entry.
@@ -58,21 +65,18 @@ impl Publisher {
         Ok(())
     }
 
-    /// The sign of life in the bucket; `None` if there is none that can be read.
-    pub(super) fn read_life(&mut self) -> Result<Option<Alive>, PublishError> {
-        match self.patience.ask(|| self.bucket.get(layout::ALIVE)) {
-            Ok(found) => Ok(found.and_then(|object| Alive::decode(&object.bytes).ok())),
-            Err(BucketError::Damaged { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Fails if another publisher has been further than an entry of ours. One that stood still for weeks finds the slots free
-    /// again that others used, and another's sign of life.
+    /// Fails if another publisher has been further than an entry that was just put. A publisher that stood still for weeks finds
+    /// the slots free again that others used, once they are swept. Slots are swept in their order, so that is not so while the
+    /// slot before is there.
     pub(super) fn refuse_if_overtaken(&mut self, slot: u64, hash: Hash) -> Result<(), PublishError> {
-        if self.read_life()?.is_some_and(|alive| alive.id == self.id && alive.slot <= slot) {
+        if slot > 1 && self.has_entry(slot - 1)? {
             return Ok(());
         }
+        self.refuse_if_swept(slot, hash)
+    }
+
+    /// Fails if there is a state of a later slot, or another one of the same.
+    fn refuse_if_swept(&mut self, slot: u64, hash: Hash) -> Result<(), PublishError> {
         for later in later_states(&self.bucket, &mut self.patience, slot)? {
             let manifest = read_manifest(&self.bucket, &mut self.patience, later)?;
             if manifest.is_none_or(|manifest| (manifest.slot, manifest.entry_hash) != (slot, hash)) {
@@ -88,11 +92,12 @@ impl Publisher {
 
     /// Looks whether the newest state is there, from which replicas start, and now and then whether its parts and the entries
     /// after it are.
-    fn look_for_loss(&mut self, end: End) -> Result<(), PublishError> {
+    fn look_for_loss(&mut self, end: End, has_end: bool) -> Result<(), PublishError> {
         let (None, None, Some(state)) = (&self.beside, self.wanted_state, &self.newest_state) else { return Ok(()) };
         let name = layout::state(state.slot);
         let mut lost = match self.patience.ask(|| self.bucket.get(&name)) {
-            Ok(Some(_)) => None,
+            Ok(Some(_)) if has_end => None,
+            Ok(Some(_)) => Some(layout::log(end.slot)),
             Ok(None) | Err(BucketError::Damaged { .. }) => Some(name),
             Err(error) => return Err(error.into()),
         };
@@ -108,7 +113,6 @@ impl Publisher {
             }
         }
         let Some(lost) = lost else { return Ok(()) };
-        let has_end = self.patience.ask(|| self.bucket.get(&layout::log(end.slot)))?.is_some();
         tracing::error!(
             "`{lost}` was put from here and is gone: the bucket lost objects, and replicas that need it cannot start. A whole \
              state goes out now; look who deletes objects in {}",

@@ -11,10 +11,11 @@ use super::lock::PublisherLock;
 use super::patience::Patience;
 use super::standing::{Standing, Trouble};
 use super::{ONCE_TRIES, Publisher, Settings, who};
-use crate::bucket::Bucket;
+use crate::bucket::{Bucket, BucketError};
 use crate::model::time::now;
 use crate::model::{DatabaseId, Head, Timestamp};
 use crate::replicate::frame::Hash;
+use crate::replicate::layout;
 use crate::replicate::report::Alive;
 use crate::store::replication::{OriginView, PublishedNote};
 use crate::store::{Follower, StoreError, Writer};
@@ -50,6 +51,8 @@ impl Publisher {
         let start_over = settings.start_over;
         let note = PublishedNote::read(path)?;
         patience.ask(|| bucket.prepare())?;
+        // Before the log, so that it names no entry that came after that was read.
+        let alive = read_life(&bucket, &mut patience)?;
         let found = match read_end(&bucket, &mut patience) {
             // What cannot be gone on with is given up.
             Err(error @ PublishError::Missing { .. }) if start_over => {
@@ -87,13 +90,18 @@ impl Publisher {
             probed_at: None,
             _lock: lock,
         };
-        publisher.go_on_after(found, note)?;
+        publisher.go_on_after(found, note, alive)?;
         publisher.patience.bears_refusal = !publisher.settings.once;
         Ok(publisher)
     }
 
     /// Takes the end of the log as the position after which to go on, if this database may.
-    fn go_on_after(&mut self, read: Read, note: Option<PublishedNote>) -> Result<(), PublishError> {
+    fn go_on_after(
+        &mut self,
+        read: Read,
+        note: Option<PublishedNote>,
+        alive: Option<Alive>,
+    ) -> Result<(), PublishError> {
         let view = self.follower.origin()?;
         let url = self.bucket.url().to_string();
         if let Some(other) = note.as_ref().filter(|note| note.id != self.id) {
@@ -104,7 +112,7 @@ impl Publisher {
             );
         }
         let note = note.filter(|note| note.url == url && note.id == self.id);
-        let alive = self.read_life()?.filter(|alive| alive.id == self.id);
+        let alive = alive.filter(|alive| alive.id == self.id);
         let found = self.set_end(read, note.as_ref(), alive.as_ref())?;
         self.life.follow(alive.map_or(Timestamp::EPOCH, |alive| alive.at));
         self.life.follow(found.as_ref().map_or(Timestamp::EPOCH, |found| found.header.at));
@@ -292,6 +300,15 @@ impl Publisher {
             drop(self.fenced_by(&found.header));
         }
         Err(self.diverged(view, &found.header, is_own)?)
+    }
+}
+
+/// The sign of life in a bucket; `None` if there is none that can be read.
+fn read_life(bucket: &Bucket, patience: &mut Patience) -> Result<Option<Alive>, PublishError> {
+    match patience.ask(|| bucket.get(layout::ALIVE)) {
+        Ok(found) => Ok(found.and_then(|object| Alive::decode(&object.bytes).ok())),
+        Err(BucketError::Damaged { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 
