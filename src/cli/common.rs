@@ -308,7 +308,7 @@ impl Common {
             let is_explained = is_own || view.restored_over()?.is_some_and(|over| over.seq >= note.seq);
             Ok((!is_explained).then_some(note))
         };
-        // What cannot be read is told where it matters.
+        // A read failure is reported by the command itself.
         if let Ok(Some(note)) = find() {
             self.output().warning(format!(
                 "{} was published to {} up to seq {}, with a commit that is not in this file: it was replaced by another copy. \

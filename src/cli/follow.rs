@@ -162,7 +162,7 @@ impl CheckFromArgs {
             entries: u64,
             slot: u64,
             seq: u64,
-            /// The first and the last slot of each gap that was given up by starting over.
+            /// The first and last slots of the gaps before states that started the log over.
             given_up: Vec<[u64; 2]>,
         }
         let Some(url) = &self.from else { return Ok(None) };

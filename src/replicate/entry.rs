@@ -52,7 +52,7 @@ impl Header {
         Head { seq: self.seq, lineage: self.lineage }
     }
 
-    /// Whether the entry starts the log over: a state that follows no other entry, since what was before it is given up.
+    /// Whether the entry starts the log over: a state without a parent, after missing entries.
     pub fn starts_over(&self) -> bool {
         self.slot > 1 && self.parent == Hash::default() && self.state.is_some()
     }

@@ -1,4 +1,4 @@
-//! What a publisher and its replicas report about themselves: the sign of life, and the replicas' progress and key usage.
+//! The publisher's sign of life, and the replicas' reports of their progress and key usage.
 
 use serde::{Deserialize, Serialize};
 

@@ -28,7 +28,7 @@ pub struct FenceWatch {
 #[derive(Debug, Default)]
 struct State {
     looked_at: Option<Instant>,
-    /// Who took over.
+    /// The publisher that took over.
     by: Option<String>,
 }
 
@@ -45,9 +45,15 @@ impl FenceWatch {
             return;
         }
         state.looked_at = Some(Instant::now());
-        // What cannot be read for a moment changes nothing.
+        // A note, or a database, that cannot be read for a moment changes nothing.
         let Ok(note) = PublishedNote::read(&self.database) else { return };
-        let note = note.filter(|note| note.fenced.is_some() && id().is_ok_and(|id| id == Some(note.id)));
+        let note = match note.filter(|note| note.fenced.is_some()) {
+            None => None,
+            Some(note) => match id() {
+                Ok(id) => Some(note).filter(|note| id == Some(note.id)),
+                Err(_) => return,
+            },
+        };
         let fenced_for = note.as_ref().map_or(Duration::ZERO, PublishedNote::fenced_for);
         let fenced = note.and_then(|note| note.fenced);
         match (&state.by, &fenced) {

@@ -34,7 +34,7 @@ const NOTE_PATIENCE: Duration = Duration::from_secs(2);
 const UNPUBLISHED: TooOld =
     TooOld { retry_after_s: 1, why: "This server shows what is published, and nothing is so far." };
 
-/// What is answered once another publisher took over from the database long ago.
+/// The answer once another publisher took over from the database longer ago than allowed.
 const FENCED: TooOld =
     TooOld { retry_after_s: 10, why: "This server's data is no longer kept up to date; another server has it." };
 

@@ -1,4 +1,5 @@
-//! What replicas, commands and servers believe: a bucket that lost objects, a note about another file, a machine that lost.
+//! Replicas, commands and servers do not trust what they cannot know: a bucket that lost objects, a note about another file, a
+//! machine that lost its place.
 
 use std::fs;
 
@@ -256,7 +257,7 @@ fn a_fenced_publisher_tells_what_is_in_its_file_alone() {
     assert!(refused.stderr.contains(&expected), "{expected}: {refused:?}");
 }
 
-/// What a publisher logs of a lost object.
+/// The words of a publisher's log about a lost object.
 const GONE: &str = "was put from here and is gone";
 
 #[test]

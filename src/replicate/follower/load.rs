@@ -20,13 +20,13 @@ pub struct Load<'a> {
     pub id: Option<DatabaseId>,
     /// Only commits up to this time; `None` takes all.
     pub until: Option<Timestamp>,
-    /// What must be known of the log's end.
+    /// How certain the end of the log must be.
     pub end: EndRule,
     /// Asked between objects: false ends the load.
     pub go_on: &'a dyn Fn() -> bool,
 }
 
-/// What a load requires where it finds no further entry.
+/// How certain the end of the log must be where a load finds no further entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndRule {
     /// The log ends there: no later entry is listed, and the sign of life agrees.
@@ -170,7 +170,7 @@ impl Load<'_> {
                     Reached::End => {}
                 }
             };
-            // What was loaded is of no use, unless the whole state that takes its place is of a later time.
+            // Keep this state only if the one that replaces it may be of a later time than is asked for.
             (state, before) = (next, self.until.map(|_| loaded));
         }
     }
@@ -178,7 +178,7 @@ impl Load<'_> {
     /// Whether the log ends after what was loaded; false when another entry has come.
     fn is_end(&self, loaded: &mut Loaded) -> Result<bool, Trouble> {
         let found = match self.log.end_after(loaded.place()) {
-            // What was just read is there no more.
+            // The entry was read a moment ago and is gone.
             Ok(End::Before { slot, seq }) => Err(Trouble::Behind { slot, end: seq, here: loaded.head.seq }),
             found => found,
         };

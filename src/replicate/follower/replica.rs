@@ -163,7 +163,7 @@ impl Replica {
         self.head
     }
 
-    /// Who put the entry that ends with a seq, if that was applied last.
+    /// The publisher of the last applied entry, if that entry ends with this seq.
     pub(super) fn putter_of(&self, seq: u64) -> Option<&str> {
         self.last_put.as_ref().filter(|(last, _)| *last == seq).map(|(_, who)| who.as_str())
     }

@@ -98,9 +98,9 @@ pub enum Trouble {
          there. If that one is lost too, run this again"
     )]
     TakenOver {
-        /// Who promoted it: user and machine.
+        /// The user and machine that promoted it.
         who: String,
-        /// What the history says of it.
+        /// Its description in the history.
         what: String,
         /// When, by that machine's clock.
         at: Timestamp,

@@ -68,7 +68,7 @@ pub(super) fn unusable(bucket: &Bucket, name: &str, detail: impl ToString) -> Pu
     PublishError::Object { url: bucket.url().to_string(), name: name.to_owned(), detail: detail.to_string() }
 }
 
-/// What is wrong with an entry.
+/// The error of an entry that cannot be decoded.
 pub(super) fn unusable_entry(bucket: &Bucket, name: &str, error: impl Display) -> PublishError {
     let detail =
         format!("{error}. Find out who wrote it: put back the entry that belongs there, or delete it if none does");

@@ -94,7 +94,7 @@ pub enum PublishError {
         slot: u64,
         /// The last slot that was published.
         known: u64,
-        /// What says so.
+        /// The source of `known`.
         by: &'static str,
     },
     /// The log lacks an entry, though later objects exist.

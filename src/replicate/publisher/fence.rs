@@ -65,7 +65,7 @@ impl Publisher {
         let own = PublishedNote::read(&self.path).ok().flatten();
         let own = own.filter(|note| note.id == self.id && note.url == self.bucket.url().to_string());
         let own = own.unwrap_or_else(|| self.present_note());
-        // What was published from here last stays known, and since when another one publishes.
+        // Keep the last own entry, and the time at which another publisher was first noticed.
         let fenced_at = own.fenced_at.or(Some(now()));
         self.write_note(&PublishedNote { fenced: Some(by.clone()), fenced_at, ..own });
         let alone = self.follower.origin().and_then(|view| self.commits_alone(&view)).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a publisher remembers of its signs of life.
+//! The publisher's record of its signs of life.
 
 use std::time::{Duration, Instant};
 

@@ -25,7 +25,7 @@ const NO_ID: DatabaseId = DatabaseId([0; 16]);
 /// For how long a store that created a name only once is not tried again, in seconds.
 const PROBED_FOR_S: i64 = 86_400;
 
-/// What was read of the log.
+/// The log as it was read at the start.
 enum Read {
     Nothing,
     Whole(Box<Found>),
@@ -54,7 +54,7 @@ impl Publisher {
         // Before the log, so that it names no entry that came after that was read.
         let alive = read_life(&bucket, &mut patience)?;
         let found = match read_end(&bucket, &mut patience) {
-            // What cannot be gone on with is given up.
+            // `--start-over` gives up the entries before the gap.
             Err(error @ PublishError::Missing { .. }) if start_over => {
                 tracing::warn!("{error}");
                 Read::Broken
@@ -166,7 +166,7 @@ impl Publisher {
         Ok(())
     }
 
-    /// Sets the end of the log. What was read of it counts only where nothing says that the log has been further.
+    /// Sets the end of the log. Neither the note nor the sign of life may name a later slot than the one that was read.
     fn set_end(
         &mut self,
         read: Read,
