@@ -188,8 +188,9 @@ impl CheckFromArgs {
         for slots in &audit.given_up {
             let (first, last) = (slots.start(), slots.end());
             text.push_str(&format!(
-                "\nSlots {first} to {last} are missing: the log was started over after them, and no instant between them can \
-                 be restored."
+                "\nThe log was started over at slot {}: slots {first} to {last} cannot be replayed, and no instant in them can be \
+                 restored.",
+                last + 1
             ));
         }
         common.output().result(&checked, text).map(Some)
