@@ -192,6 +192,28 @@ fn whoever_overtakes_a_promotion_there_is_one_line() {
 }
 
 #[test]
+fn of_replicas_that_are_promoted_one_is_the_origin() {
+    let site = curated();
+    let place = Place::folder(&site);
+    place.once(&site);
+    let replicas = [replica_of(&place), replica_of(&place), replica_of(&place)];
+    // All at once: one takes over, and the others say so.
+    let promoting: Vec<Process> = replicas.iter().map(|replica| promotion(&place, replica)).collect();
+    let codes: Vec<Option<i32>> =
+        promoting.into_iter().map(|mut process| process.ended_within(SOON).expect("it ends").code()).collect();
+    let won: Vec<usize> = (0..replicas.len()).filter(|at| codes[*at] == Some(0)).collect();
+    assert_eq!(won.len(), 1, "{codes:?}");
+    assert!(codes.iter().all(|code| matches!(code, Some(0 | 1))), "{codes:?}");
+    let origin = &replicas[won[0]];
+    goes_on(&place, origin);
+    // One that was away meanwhile takes over at once where the other has published since.
+    let away = &replicas[(won[0] + 1) % replicas.len()];
+    promote(&place, away);
+    is_fenced(&place, origin);
+    goes_on(&place, away);
+}
+
+#[test]
 fn a_promotion_that_is_overtaken_all_the_time_gives_up() {
     let (s3, site) = (S3::start(), curated());
     let place = Place::s3(&s3);

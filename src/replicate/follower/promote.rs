@@ -45,17 +45,21 @@ impl Replica {
     /// `since` is the replica's last seq when that was asked for; `who` is unique to this file.
     ///
     /// # Errors
-    /// [`Trouble`]; [`Trouble::TakenOver`] when another replica was promoted after `since`, [`Trouble::Overtaken`] when others
-    /// published all the time.
+    /// [`Trouble`]; [`Trouble::TakenOver`] when another replica was promoted after `since` and has not published since, or between
+    /// two attempts; [`Trouble::Overtaken`] when others published all the time.
     pub fn promote(mut self, since: u64, who: &str, go_on: &dyn Fn() -> bool) -> Result<Promoted, Trouble> {
-        for _ in 0..TRIES {
+        let mut since = since;
+        for attempt in 0..TRIES {
             self.catch_up(go_on)?;
             let promotion = self.writer()?.promotion_after(since)?;
+            // The promoted replica may have published since, and be lost too, unless that was between two attempts.
+            let promotion = promotion.filter(|commit| attempt > 0 || commit.seq == self.head().seq);
             // One that was put from here before this was killed is followed like any other.
             if let Some(commit) = promotion.filter(|commit| self.putter_of(commit.seq) != Some(who)) {
                 return Err(Trouble::TakenOver { who: commit.who, what: commit.what, at: commit.time });
             }
             let (before, here) = (self.head(), place_of(self.mark()));
+            since = before.seq;
             // Others start from a state, and so does the publisher here.
             self.log().check_way_to(here)?;
             let log_url = self.log().url();
