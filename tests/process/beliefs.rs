@@ -493,7 +493,7 @@ fn messages_name_what_is_wrong_and_what_to_do() {
     let site = curated();
     let place = Place::folder(&site);
     place.once(&site);
-    // What is no entry stands where the next one goes.
+    // Junk is in the slot of the next entry.
     fs::write(site.path("bucket").join(layout::log(2)), "<html>").unwrap();
     commit(&site, 1);
     let refused = place.run(&site, "--once");

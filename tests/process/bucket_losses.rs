@@ -1,6 +1,6 @@
 //! Buckets that lost objects: a lifecycle rule, a mistaken delete, a bucket restored from a copy. For each object of a history, and
-//! for each prefix of it, that object vanishes, returns to an older version, or all later ones vanish. Who could have known does
-//! not take what is left for everything.
+//! for each prefix of it, that object vanishes, returns to an older version, or all later ones vanish. Replicas and commands that
+//! can know of the loss do not treat the rest as complete.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,7 +32,7 @@ struct History {
     replicas: BTreeMap<u64, PathBuf>,
 }
 
-/// What happens to a bucket.
+/// A loss of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Loss {
     Nothing,
@@ -164,7 +164,7 @@ struct Follower {
     standing: Arc<Standing>,
 }
 
-/// What a replica says: its slot, and what is wrong.
+/// The slot of a replica, and its error.
 type Said = (u64, Option<String>);
 
 impl Follower {
