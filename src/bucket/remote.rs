@@ -95,7 +95,7 @@ impl Remote {
             Some(Ok(_)) => Ok(true),
             Some(Err(error)) if self.teller.is_absent(&error) => Ok(false),
             // An empty object has no first byte (416).
-            Some(Err(error)) if error.to_string().contains("416") => Ok(true),
+            Some(Err(error)) if error.to_string().contains("status code: 416") => Ok(true),
             Some(Err(error)) => Err(self.teller.tell(Action::Read, name, &error)),
             None => Err(self.teller.late(Action::Read, name)),
         }

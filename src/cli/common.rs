@@ -163,7 +163,7 @@ impl Publication {
                 None => Publication::Done,
                 Some(_) => Publication::Unknown(
                     "this database was published, and nothing next to it tells where to: run `medfeed publish URL` here, or on \
-                     the machine that publishes it"
+                     the machine that publishes it. If it is to stay unpublished, add --publish-wait 0s"
                         .to_owned(),
                 ),
             });

@@ -300,6 +300,18 @@ fn a_bucket_that_loses_its_states_gets_another_at_once() {
         assert_eq!((slot, trouble), (note(&site).slot, None), "{folders:?}");
         assert_eq!(rows_of(&replica.db()), rows_of(&site.db()), "{folders:?}");
     }
+    // An entry on the way from the newest state to the end, which only a list finds.
+    let told_before = publisher.logged().matches(GONE).count();
+    let lost = note(&site).slot + 1;
+    for (version, slot) in [(20, lost), (21, lost + 1)] {
+        commit(&site, version);
+        wait_until("it is published", SOON, || (note(&site).slot == slot).then_some(()));
+    }
+    fs::remove_file(site.path("bucket").join(layout::log(lost))).unwrap();
+    wait_until("it is told", SOON, || (publisher.logged().matches(GONE).count() > told_before).then_some(()));
+    let fresh = Site::new();
+    wait_until("a state", SOON, || (place.slots(layout::STATES).last() == Some(&(lost + 1))).then_some(()));
+    assert_eq!(follow(&place, &fresh.db()), (lost + 1, None));
     publisher.process.kill();
     assert_eq!(place.once(&site), 0, "the next start has nothing to do");
 }
@@ -435,7 +447,7 @@ fn tokens_of_a_lost_time_end_once_the_origin_says_so() {
     serving.stop();
     fs::copy(&backup, site.db()).unwrap();
     let node = Replica { site: Site::new(), url: place.url.clone() };
-    let (server, _) = replicas::serve(&node, "--poll 20ms");
+    let (server, _) = replicas::serve(&node, STRICT);
     let mut client = server.client(&key);
     let target = format!("/v1/conferences/changes?since={lost}");
     assert_eq!(client.get(&target).status, 503, "the origin may have it");

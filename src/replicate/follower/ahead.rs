@@ -47,11 +47,6 @@ impl AheadTokens {
             }
         }
     }
-
-    /// Whether there is a seq of which it is not known yet.
-    pub fn is_waiting(&self) -> bool {
-        self.seqs.values().any(|asked| !asked.is_lost)
-    }
 }
 
 #[cfg(test)]

@@ -88,9 +88,7 @@ fn next_entry(log: &LogReader, here: Place, newest: u64) -> Result<Option<(u64, 
     if let Some(entry) = log.entry(slot)? {
         return Ok(Some((slot, entry)));
     }
-    let mut later = here.slot;
-    while let Some(next) = log.next_slot(later)? {
-        later = next;
+    for later in log.slots_after(here.slot)? {
         if let Some(entry) = log.entry(later)?.filter(|entry| entry.header.starts_over()) {
             return Ok(Some((later, entry)));
         }

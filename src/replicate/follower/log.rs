@@ -193,13 +193,13 @@ impl LogReader {
         found.map_err(|detail| Trouble::Unconfirmed(detail, place.slot))
     }
 
-    /// The first slot after another that the bucket lists an entry in; `None` if there is none.
+    /// The slots after another that the bucket lists entries in, ascending.
     ///
     /// # Errors
     /// [`Trouble::Bucket`].
-    pub fn next_slot(&self, slot: u64) -> Result<Option<u64>, Trouble> {
+    pub(super) fn slots_after(&self, slot: u64) -> Result<Vec<u64>, Trouble> {
         let listed = self.bucket.list(layout::LOG, Some(&layout::log(slot)))?;
-        Ok(listed.iter().find_map(|object| layout::log_slot(&object.name)))
+        Ok(listed.iter().filter_map(|object| layout::log_slot(&object.name)).collect())
     }
 
     /// Fails unless all entries are listed that whoever starts from the newest state needs to come to a position.
@@ -208,9 +208,7 @@ impl LogReader {
     /// [`Trouble::Missing`], [`Trouble::Bucket`].
     pub fn check_way_to(&self, place: Place) -> Result<(), Trouble> {
         let first = self.state_slots()?.into_iter().find(|slot| *slot <= place.slot).unwrap_or(1);
-        let before = first.checked_sub(1).filter(|slot| *slot > 0).map(layout::log);
-        let listed = self.bucket.list(layout::LOG, before.as_deref())?;
-        let mut listed = listed.iter().filter_map(|object| layout::log_slot(&object.name));
+        let mut listed = self.slots_after(first.saturating_sub(1))?.into_iter();
         match (first..=place.slot).find(|slot| listed.next() != Some(*slot)) {
             Some(slot) => Err(Trouble::Missing { slot, later: place.slot }),
             None => Ok(()),
@@ -237,7 +235,7 @@ impl LogReader {
     /// [`Trouble::Bucket`].
     pub(super) fn lists_next(&self, place: Place) -> Result<bool, Trouble> {
         let next = place.slot + 1;
-        match self.next_slot(place.slot)? {
+        match self.slots_after(place.slot)?.first().copied() {
             None => Ok(false),
             Some(later) if later > next => Err(Trouble::Missing { slot: next, later }),
             Some(_) => match self.entry(next)? {

@@ -293,7 +293,7 @@ impl Replica {
 
     /// Whether the log ends here, where no entry was found at `asked`. False when one has come since.
     fn is_end(&mut self, asked: Duration) -> Result<bool, Trouble> {
-        if asked < self.listen_at && !self.standing.ahead().is_waiting() {
+        if asked < self.listen_at {
             self.standing.see_end(asked);
             return Ok(true);
         }

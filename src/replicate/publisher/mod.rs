@@ -48,8 +48,6 @@ use crate::store::{CommitPoint, Follower, StoreError};
 
 /// The time between two looks for new commits.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// The usual time between two signs of life.
-const HEARTBEAT: Duration = Duration::from_secs(40);
 /// For how long a single round tries a bucket that cannot be reached.
 const ONCE_TRIES: Duration = Duration::from_secs(60);
 
@@ -80,7 +78,7 @@ impl Settings {
             every: Duration::ZERO,
             keep: Duration::MAX,
             state_every: Duration::MAX,
-            heartbeat: HEARTBEAT,
+            heartbeat: Duration::MAX,
             start_over,
             wait,
         }
