@@ -11,6 +11,7 @@ use crate::import::groups::grouped;
 use crate::model::printable::Printable;
 use crate::model::reference::ReferenceFields;
 use crate::model::{Curated, Dataset, Fields, Id, License, RecordFields, References};
+use crate::store::StoreError;
 use crate::store::write::batch::{Curation, Onlooker};
 
 /// The most rows of a list that are shown to people.
@@ -87,13 +88,16 @@ struct LicenseChanges {
 
 impl Changes {
     /// Of a batch that is about to be applied to this state.
-    pub fn of(state: &impl Curation) -> Changes {
-        Changes {
-            references_before: state.references().clone(),
-            licenses: state.licenses().to_vec(),
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn of(state: &impl Curation) -> Result<Changes, StoreError> {
+        Ok(Changes {
+            references_before: state.references()?.clone(),
+            licenses: state.licenses(),
             rows: Vec::new(),
             effects: BTreeMap::new(),
-        }
+        })
     }
 
     fn push<F: Fields>(&mut self, before: Option<&Curated<F>>, after: Option<&Curated<F>>, references: &References) {

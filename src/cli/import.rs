@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::io::{IsTerminal, stderr};
+use std::io::{IsTerminal, stderr, stdin};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -10,13 +10,17 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use super::change::{Changes, ChangesJson};
-use super::common::Common;
-use super::output::{counted, note};
+use super::common::{Common, require_folder};
+use super::output::{confirm, counted, note};
 use super::read_args::ReadArgs;
-use crate::import::{self, Finding, FindingGroup, Options, Refusal, Source, group};
-use crate::model::Dataset;
+use crate::import::lint::names::{all_names, has_names};
+use crate::import::{self, Finding, FindingGroup, Merged, Options, Refusal, Rows, Source, group};
 use crate::model::printable::Printable;
+use crate::model::{Dataset, Head};
+use crate::store::read::curation::NoDatabase;
 use crate::store::write::batch::{Counts, LicenseEffect, Outcome};
+use crate::store::write::names::build_names;
+use crate::store::{CommitPoint, StoreError, Writer};
 
 /// Arguments of `medfeed import`.
 #[derive(Debug, Args)]
@@ -33,8 +37,11 @@ pub(super) struct ImportArgs {
     #[arg(long)]
     dry_run: bool,
     /// Refuse the run, nothing changed, if there is a warning
-    #[arg(long)]
+    #[arg(long, conflicts_with = "yes")]
     strict: bool,
+    /// Commit with warnings without asking; without a terminal nothing is asked
+    #[arg(long)]
+    yes: bool,
 }
 
 #[derive(Serialize)]
@@ -44,6 +51,7 @@ struct Imported {
     organizations: Counts,
     tags: Counts,
     licenses: Vec<LicenseEffect>,
+    warning_count: usize,
     warnings: Vec<Finding>,
     /// Of a dry run.
     #[serde(flatten)]
@@ -60,53 +68,147 @@ struct Refused<'a> {
     error_count: usize,
 }
 
-pub(super) fn run(common: &Common, args: ImportArgs) -> anyhow::Result<ExitCode> {
+/// How often a run is prepared without the writer's lock. Each time that another command commits meanwhile, it is prepared
+/// again; the last time under the lock.
+const MAX_ROUNDS: usize = 3;
+
+pub(super) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<ExitCode> {
     let progress = Progress::new(common);
     let sources = args.read.find_sources()?;
-    progress.begin(&sources);
-    let rows = args.read.read(&sources, &mut |bytes| progress.bar.inc(bytes))?;
-
-    progress.step("waiting for the writer's lock");
-    let writer = common.open_or_create_writer()?;
-    progress.step("checking the rows");
-    let mut edit = writer.begin()?;
     let options = Options { replace: args.replace, allow_removals: args.allow_removals, ..Options::default() };
-    let merged = match import::merge(rows, &edit, &options) {
-        Ok(merged) => merged,
-        Err(refusal) => {
+    let mut accepted: Option<Vec<Finding>> = None;
+    let mut round = 0;
+    let (writer, merged) = loop {
+        round += 1;
+        progress.begin(&sources);
+        let rows = args.read.read(&sources, &mut |bytes| progress.bar.inc(bytes))?;
+        let under_lock = if round > MAX_ROUNDS { Some(lock(common, &progress)?) } else { None };
+        progress.step("checking the rows");
+        let (head, merged) = match &under_lock {
+            Some(writer) => {
+                let edit = writer.begin()?;
+                (edit.base_head(), import::merge(rows, &edit, &options))
+            }
+            None => merge_unlocked(common, rows, &options)?,
+        };
+        let merged = match merged {
+            Ok(merged) => merged,
+            Err(refusal) => {
+                progress.end();
+                return refuse(common, refusal, args.read.all_faults);
+            }
+        };
+        if args.strict && !merged.warnings.is_empty() {
             progress.end();
-            return refuse(common, refusal, args.read.all_faults);
+            return refuse_warnings(common, &merged.warnings, args.read.all_faults);
+        }
+        if args.asks(common) && under_lock.is_none() && accepted.as_ref() != Some(&merged.warnings) {
+            progress.end();
+            ask(common, args, &merged.warnings)?;
+            accepted = Some(merged.warnings.clone());
+        }
+        let writer = match under_lock {
+            Some(writer) => writer,
+            None => lock(common, &progress)?,
+        };
+        if writer.head()? == head {
+            break (writer, merged);
         }
     };
-    if args.strict && !merged.warnings.is_empty() {
-        progress.end();
-        return refuse_warnings(common, &merged.warnings, args.read.all_faults);
-    }
     let names: Vec<&str> = sources.iter().map(|source| source.name().as_ref()).collect();
     let what = format!("import {}{}", names.join(" "), if args.replace { " --replace" } else { "" });
     progress.step("writing");
-    let mut changes = args.dry_run.then(|| Changes::of(&edit));
+    let mut edit = writer.begin()?;
+    let mut changes = if args.dry_run { Some(Changes::of(&edit)?) } else { None };
     let outcome = match &mut changes {
         Some(changes) => edit.apply_before(merged.batch, changes)?,
-        None => edit.apply(merged.batch)?,
+        None => import::apply(&mut edit, merged.batch)?,
     };
-    if !args.dry_run {
+    if args.dry_run {
+        drop(edit);
+    } else {
         common.commit(edit, what)?;
+    }
+    drop(writer);
+    if !args.dry_run {
+        progress.step("indexing names");
+        index_names(common);
     }
     progress.end();
 
-    tell_warnings(common, &merged.warnings, args.read.all_faults);
-    let text = describe(&outcome, changes.as_ref());
+    if accepted.is_none_or(|told| told != merged.warnings) {
+        tell_warnings(common, &merged.warnings, args.read.all_faults);
+    }
+    let text = describe(&outcome, changes.as_ref(), merged.warnings.len());
     let imported = Imported {
         committed: !args.dry_run,
         datasets: Dataset::ALL.into_iter().map(|dataset| (dataset, outcome.datasets[dataset.index()])).collect(),
         organizations: outcome.organizations,
         tags: outcome.tags,
         licenses: outcome.licenses,
+        warning_count: merged.warnings.len(),
         warnings: merged.warnings,
         changes: changes.map(Changes::into_json),
     };
     common.output().result(&imported, text)
+}
+
+impl ImportArgs {
+    /// Whether the run asks before it commits with warnings.
+    fn asks(&self, common: &Common) -> bool {
+        !self.yes && !self.dry_run && !common.json && stdin().is_terminal() && stderr().is_terminal()
+    }
+}
+
+/// Shows the warnings, and asks whether to commit.
+fn ask(common: &Common, args: &ImportArgs, warnings: &[Finding]) -> anyhow::Result<()> {
+    if warnings.is_empty() {
+        return Ok(());
+    }
+    tell_warnings(common, warnings, args.read.all_faults);
+    let count = counted(u64::try_from(warnings.len()).unwrap_or(u64::MAX), "warning");
+    confirm(&format!("The run has {count}. Commit it all the same?"), false, "imported")
+}
+
+fn lock(common: &Common, progress: &Progress) -> anyhow::Result<Writer> {
+    progress.step("waiting for the writer's lock");
+    common.open_or_create_writer()
+}
+
+/// Merges the rows with the present state without the writer's lock. Returns the commit of that state.
+pub(super) fn merge_unlocked(
+    common: &Common,
+    rows: Rows,
+    options: &Options,
+) -> anyhow::Result<(Head, Result<Merged, Refusal>)> {
+    let db = common.resolved_db();
+    require_folder(&db)?;
+    if !db.exists() {
+        return Ok((CommitPoint::EMPTY.head(), import::merge(rows, &NoDatabase::default(), options)));
+    }
+    let follower = common.open_follower()?;
+    follower.refuse_replica()?;
+    let snapshot = follower.newest();
+    Ok((snapshot.commit().head(), import::merge(rows, &**snapshot, options)))
+}
+
+/// Builds the index of names where there is none. Without it imports are as right, and slower.
+fn index_names(common: &Common) {
+    let build = || -> Result<(), StoreError> {
+        // Another command may commit while the index is built. The next import builds it then.
+        let follower = common.open_follower()?;
+        if !has_names(follower.newest())? {
+            let names = all_names(follower.newest())?;
+            build_names(&common.resolved_db(), common.wait, follower.newest(), names)?;
+        }
+        Ok(())
+    };
+    if let Err(error) = build() {
+        common.output().warning(format!(
+            "the rows are committed; the index of names could not be written ({error}), so that the next import reads the whole \
+             database and writes it"
+        ));
+    }
 }
 
 pub(super) fn refuse(common: &Common, refusal: Refusal, all_faults: bool) -> anyhow::Result<ExitCode> {
@@ -171,7 +273,7 @@ fn refuse_warnings(common: &Common, warnings: &[Finding], all: bool) -> anyhow::
 }
 
 /// What a run did, or of a dry run would do.
-fn describe(outcome: &Outcome, changes: Option<&Changes>) -> String {
+fn describe(outcome: &Outcome, changes: Option<&Changes>, warnings: usize) -> String {
     let mut text = String::new();
     let rows = Dataset::ALL
         .into_iter()
@@ -199,12 +301,16 @@ fn describe(outcome: &Outcome, changes: Option<&Changes>) -> String {
     }
     let all = outcome.datasets.into_iter().chain([outcome.organizations, outcome.tags]);
     let nothing_new = all.fold(0, |sum, counts| sum + counts.added + counts.changed + counts.removed) == 0;
+    let warned = match warnings {
+        0 => ".".to_owned(),
+        count => format!(", with {}.", counted(u64::try_from(count).unwrap_or(u64::MAX), "warning")),
+    };
     text.push_str(match (nothing_new, changes.is_some()) {
-        (true, _) => "Nothing is new; nothing was changed.",
-        (false, true) => "Dry run: nothing was changed.",
-        (false, false) => "Committed.",
+        (true, _) => "Nothing is new; nothing was changed",
+        (false, true) => "Dry run: nothing was changed",
+        (false, false) => "Committed",
     });
-    text
+    text + &warned
 }
 
 /// A progress bar, on terminals only.

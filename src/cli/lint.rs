@@ -6,7 +6,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::common::Common;
-use super::import::refuse;
+use super::import::{merge_unlocked, refuse};
 use super::output::counted;
 use super::read_args::ReadArgs;
 use crate::import::lint::{Extent, lint_database};
@@ -32,11 +32,9 @@ pub(super) fn run(common: &Common, args: &LintArgs) -> anyhow::Result<ExitCode> 
         let sources = args.read.find_sources()?;
         let rows = args.read.read(&sources, &mut |_| {})?;
         // The files meet the state that they would change, as in an import; nothing is written.
-        let writer = common.open_or_create_writer()?;
-        let edit = writer.begin()?;
         // How much may be removed is no matter of what is written wrong.
         let options = Options { extent: Extent::All, allow_removals: Some(u64::MAX), ..Options::default() };
-        match import::merge(rows, &edit, &options) {
+        match merge_unlocked(common, rows, &options)?.1 {
             Ok(merged) => merged.warnings,
             Err(refusal) => return refuse(common, refusal, args.read.all_faults),
         }

@@ -233,7 +233,7 @@ fn run_command(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
         Command::Demo(args) => demo::run(common, args),
         Command::Serve(args) => serve::run(common, *args),
         Command::Health(args) => health::run(common, args),
-        Command::Import(args) => import::run(common, args),
+        Command::Import(args) => import::run(common, &args),
         Command::Lint(args) => lint::run(common, &args),
         Command::Export(args) => export::run(common, args),
         Command::Template(args) => template::run(common, &args),

@@ -1,8 +1,9 @@
 //! Import: curated files in, one validated [`Batch`](crate::store::write::batch::Batch) out, or every reason why not.
 //!
-//! A run has two phases. Reading needs nothing but the files and holds no lock; merging is judged in the very state
-//! that will be changed, under the writer's lock. Every bad row of both is reported at once. Both phases walk the
-//! field tables of [`model::field`](crate::model::field): a new field needs no line here.
+//! A run has three phases. Reading needs nothing but the files. Merging needs a state: a snapshot, so that neither phase holds
+//! the writer's lock. Applying takes the lock, and only where the state is still the one that the rows were merged with; else
+//! the run begins again. Every bad row of the first two is reported at once. They walk the field tables of
+//! [`model::field`](crate::model::field): a new field needs no line here.
 //!
 //! In reading order:
 //! - [`source`]: where rows come from: files, folders, standard input.
@@ -44,3 +45,14 @@ pub use reading::{Reading, Rename};
 pub use report::{BadRows, Finding, Position};
 pub use rows::Rows;
 pub use source::{Format, RowKind, Source, SourceError, Told};
+
+use crate::store::write::batch::{Batch, Outcome};
+use crate::store::{Edit, StoreError};
+
+/// Applies a batch, and keeps the index of names.
+///
+/// # Errors
+/// When the database cannot be read or written. The edit must be dropped then.
+pub fn apply(edit: &mut Edit<'_>, batch: Batch) -> Result<Outcome, StoreError> {
+    edit.apply_before(batch, &mut lint::names::Indexer::default())
+}

@@ -1,9 +1,9 @@
 //! Where rows come from: files, folders, standard input.
 
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Cursor, Read, Seek};
+use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use encoding_rs_io::DecodeReaderBytesBuilder;
 use flate2::bufread::MultiGzDecoder;
@@ -94,6 +94,7 @@ pub struct Source {
     kind: Option<RowKind>,
     format: Option<Format>,
     input: Input,
+    spool: Spool,
 }
 
 /// What the caller tells of files whose names do not tell it.
@@ -114,6 +115,10 @@ enum Input {
     StandardInput,
 }
 
+/// A copy of what was read from a pipe, so that it can be read again.
+#[derive(Clone, Debug, Default)]
+struct Spool(Arc<Mutex<Option<File>>>);
+
 impl Source {
     /// The sources that the paths name: files, folders, and `-` for standard input.
     ///
@@ -131,7 +136,13 @@ impl Source {
                     return Err(SourceError::UntoldStandardInput);
                 }
                 let Told { kind, format } = told;
-                sources.push(Source { name: "-".into(), kind, format, input: Input::StandardInput });
+                sources.push(Source {
+                    name: "-".into(),
+                    kind,
+                    format,
+                    input: Input::StandardInput,
+                    spool: Spool::default(),
+                });
                 continue;
             }
             let unreadable = |error| SourceError::Unreadable { path: path.clone(), error };
@@ -184,7 +195,8 @@ impl Source {
     }
 
     fn new(path: &Path, kind: Option<RowKind>, format: Option<Format>) -> Source {
-        Source { name: path.to_string_lossy().into(), kind, format, input: Input::File(path.to_owned()) }
+        let input = Input::File(path.to_owned());
+        Source { name: path.to_string_lossy().into(), kind, format, input, spool: Spool::default() }
     }
 
     fn is_file(&self) -> bool {
@@ -212,17 +224,37 @@ impl Source {
         }
     }
 
+    /// Its bytes. A file is opened anew each time. A pipe is copied as it is read, and read from the copy the next time: a run
+    /// reads again where another command committed meanwhile.
+    fn open_stored(&self) -> io::Result<Box<dyn Read>> {
+        let piped: Box<dyn Read> = match &self.input {
+            Input::File(path) => {
+                let file = File::open(path)?;
+                if file.metadata()?.is_file() {
+                    return Ok(Box::new(file));
+                }
+                Box::new(file)
+            }
+            Input::StandardInput => Box::new(io::stdin().lock()),
+        };
+        let mut spool = self.spool.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(copy) = &*spool {
+            let mut copy = copy.try_clone()?;
+            copy.rewind()?;
+            return Ok(Box::new(copy));
+        }
+        let copy = tempfile::tempfile()?;
+        *spool = Some(copy.try_clone()?);
+        Ok(Box::new(Copied { from: piped, copy }))
+    }
+
     /// Its content, decompressed. `progress` hears of each piece read, in bytes of the file itself. After `max_bytes`
     /// decompressed bytes the next one is [`TooLarge`].
     ///
     /// What is gzip or a workbook is seen by its first bytes and not by the name: browsers and `curl` store a compressed
     /// answer under either, and people rename files. Texts are UTF-8, or UTF-16 with a byte-order mark, which is taken off.
     pub(super) fn open<'p>(&self, max_bytes: u64, progress: &'p mut dyn FnMut(u64)) -> io::Result<Content<'p>> {
-        let stored: Box<dyn Read> = match &self.input {
-            Input::File(path) => Box::new(File::open(path)?),
-            Input::StandardInput => Box::new(io::stdin().lock()),
-        };
-        let (magic, stored) = begin::<{ GZIP_MAGIC.len() }, _>(Counted { from: stored, progress })?;
+        let (magic, stored) = begin::<{ GZIP_MAGIC.len() }, _>(Counted { from: self.open_stored()?, progress })?;
         let content: Box<dyn Read + 'p> = if magic == GZIP_MAGIC {
             Box::new(Gunzip(MultiGzDecoder::new(BufReader::with_capacity(PIECE_BYTES, stored))))
         } else if self.name.ends_with(".gz") && !magic.is_empty() {
@@ -310,6 +342,20 @@ fn begin<const N: usize, R: Read>(mut from: R) -> io::Result<(Vec<u8>, Begun<R>)
     let mut first = Vec::with_capacity(N);
     from.by_ref().take(N as u64).read_to_end(&mut first)?;
     Ok((first.clone(), Cursor::new(first).chain(from)))
+}
+
+/// Writes down what is read.
+struct Copied<R> {
+    from: R,
+    copy: File,
+}
+
+impl<R: Read> Read for Copied<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.from.read(buffer)?;
+        self.copy.write_all(&buffer[..read])?;
+        Ok(read)
+    }
 }
 
 /// Reports how much was read.

@@ -110,7 +110,7 @@ impl Curator {
         fs::write(&path, format!("{row}\n"))?;
         let rows = import::read_sources(&Source::find(&[path], Told::default())?, &Reading::default(), &mut |_| {})?;
         let merged = import::merge(rows, &edit, &Options::default())?;
-        edit.apply(merged.batch)?;
+        import::apply(&mut edit, merged.batch)?;
         if edit.is_empty() {
             return Ok(None);
         }
@@ -225,7 +225,7 @@ fn come_back(id: Id, mut sample: Value, [organizations, tags]: [Vec<Id>; 2]) -> 
 fn rename_tag(round: usize, edit: &Edit<'_>) -> anyhow::Result<Option<Planned>> {
     let (id, kind, [first, second]) = TAGS[round % TAGS.len()];
     let id = Id::try_from(id)?;
-    let tag = edit.references().tags.get(&id);
+    let tag = edit.references()?.tags.get(&id);
     let Some(name) = tag.and_then(|tag| tag.row.fields().name.as_deref()) else { return Ok(None) };
     let other = if name == first { second } else { first };
     let linked = edit.linked_records(ReferenceKind::Tag, id)?;

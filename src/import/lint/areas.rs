@@ -5,6 +5,7 @@ use crate::model::fold::fold;
 
 /// Therapy areas, which licenses name.
 pub(super) static AREAS: Vocabulary = Vocabulary {
+    code: 0,
     field: "therapy_areas",
     kind: "therapy area",
     remedy: "check its spelling, and keep it if a new one is meant",

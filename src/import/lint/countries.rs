@@ -5,6 +5,7 @@ use crate::model::fold::fold;
 
 /// Countries, which licenses and the filter `country` name.
 pub(super) static COUNTRIES: Vocabulary = Vocabulary {
+    code: 1,
     field: "country",
     kind: "country",
     remedy: "write the usual English name of one country, such as `Germany`, or leave the cell empty",

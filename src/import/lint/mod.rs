@@ -5,6 +5,8 @@
 //! - [`dates`]: of conferences. [`numbers`]: of journals.
 //! - [`twins`]: rows that are most likely one thing entered twice.
 //! - [`spellings`]: words that licenses compare exactly, by the vocabularies [`areas`] and [`countries`].
+//! - [`nearness`]: how near two texts are, within a bound of time. [`names`]: the index by which an import finds the stored
+//!   rows to compare with.
 //!
 //! [`rule`] tells what a rule is, [`linted`] what rules look at in each kind of row. An import is told of what it brings in;
 //! `medfeed lint` of all that is there.
@@ -15,13 +17,15 @@ mod countries;
 mod dates;
 mod issn;
 mod linted;
+pub mod names;
+mod nearness;
 mod numbers;
 pub mod rule;
 mod spellings;
 mod texts;
 mod twins;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use self::areas::AREAS;
 use self::countries::COUNTRIES;
@@ -29,12 +33,13 @@ pub use self::countries::same_country;
 pub(in crate::import) use self::linted::Linted;
 pub use self::rule::Place;
 use self::rule::{Hit, TextRule};
-use self::spellings::Spellings;
-use self::twins::{Trait, Twins};
+use self::spellings::{Spellings, WordFault};
+use self::twins::{MAX_COMPARED, Trait, Twins};
 use super::report::Finding;
 use crate::model::reference::Referenced;
-use crate::model::{Curated, Id, License, RecordFields};
-use crate::store::{Snapshot, StoreError};
+use crate::model::{ConferenceFields, Curated, Dataset, Id, JournalFields, RecordFields};
+use crate::store::write::batch::Curation;
+use crate::store::{Snapshot, StoreError, WordCount};
 
 /// The rules about texts.
 const TEXT_RULES: [&[TextRule]; 3] = [texts::RULES, addresses::RULES, issn::RULES];
@@ -82,6 +87,7 @@ impl Lint {
         before: Option<&Curated<F>>,
         after: &Curated<F>,
     ) {
+        let stored = before;
         let before = before.filter(|_| self.extent == Extent::New);
         let mut hits = if before == Some(after) { Vec::new() } else { hits(after.fields()) };
         if let Some(before) = before.filter(|_| !hits.is_empty()) {
@@ -95,31 +101,139 @@ impl Lint {
             self.findings.add(place, hit);
         }
         self.compare(place, before, after, false);
+        for spellings in &mut self.spellings {
+            let vocabulary = spellings.vocabulary;
+            let words = after.fields().words_of(vocabulary);
+            let known = before.map(|row| row.fields().words_of(vocabulary)).unwrap_or_default();
+            let stored = stored.map(|row| row.fields().words_of(vocabulary)).unwrap_or_default();
+            spellings.look(place, after.id(), &words, &known, &stored);
+        }
     }
 
-    /// Takes a row of the database that the run does not state, for those that it states to be compared with: after them.
+    /// Takes the row of a record that the run removes.
+    pub(in crate::import) fn remove<F: Linted>(&mut self, row: &Curated<F>) {
+        for spellings in &mut self.spellings {
+            let words = row.fields().words_of(spellings.vocabulary);
+            spellings.look(&Place::of_stored::<F>(row.id()), row.id(), &[], &[], &words);
+        }
+    }
+
+    /// Compares a row of the database that the run does not state with those that it states: after them.
     pub(in crate::import) fn pass<F: Linted>(&mut self, row: &Curated<F>) {
         self.compare(&Place::of_stored::<F>(row.id()), None, row, true);
     }
 
     fn compare<F: Linted>(&mut self, place: &Place, before: Option<&Curated<F>>, after: &Curated<F>, stays: bool) {
         let known: Vec<Trait> = before.map(|before| before.fields().traits()).unwrap_or_default();
-        let Lint { findings, twins, spellings, .. } = self;
+        let Lint { findings, twins, .. } = self;
         twins.look(place, (F::STEM, after.id().get()), after.fields().traits(), &known, stays, &mut |place, hit| {
             findings.add(place, hit);
         });
-        for spellings in spellings {
-            let known = before.map(|before| before.fields().words_of(spellings.vocabulary)).unwrap_or_default();
-            spellings.look(place, &after.fields().words_of(spellings.vocabulary), &known, stays);
+    }
+
+    /// Compares the run's rows with the records of the database that the run leaves alone, of which `is_stated` is false.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub(in crate::import) fn compare_with_stored<C: Curation>(
+        &mut self,
+        curation: &C,
+        is_stated: &dyn Fn(Dataset, Id) -> bool,
+    ) -> Result<(), StoreError> {
+        let names = self.twins.new_hashes();
+        let has_words = self.spellings.iter().any(Spellings::has_new);
+        if names.is_empty() && !has_words {
+            return Ok(());
         }
+        // More rows of one name are not worth reading: of one trait so many are compared.
+        let Some(found) = curation.records_named(names::VERSION, &names, 2 * MAX_COMPARED)? else {
+            return self.compare_with_all(curation, is_stated);
+        };
+        let found: BTreeSet<(Dataset, Id)> = found.into_iter().map(|(_, dataset, id)| (dataset, id)).collect();
+        for (dataset, id) in found.into_iter().filter(|(dataset, id)| !is_stated(*dataset, *id)) {
+            match dataset {
+                Dataset::Conferences => self.pass_record::<ConferenceFields>(curation, id)?,
+                Dataset::Journals => self.pass_record::<JournalFields>(curation, id)?,
+            }
+        }
+        for spellings in self.spellings.iter_mut().filter(|_| has_words) {
+            let words = curation.words(names::VERSION, spellings.vocabulary.code)?;
+            spellings.add_stored(words.unwrap_or_default(), self.extent == Extent::All);
+        }
+        Ok(())
+    }
+
+    fn pass_record<F: RecordFields + Linted>(&mut self, curation: &impl Curation, id: Id) -> Result<(), StoreError> {
+        if let Some(record) = curation.find_record::<F>(id)? {
+            self.pass(&record);
+        }
+        Ok(())
+    }
+
+    /// Does without the index: reads all records.
+    fn compare_with_all<C: Curation>(
+        &mut self,
+        curation: &C,
+        is_stated: &dyn Fn(Dataset, Id) -> bool,
+    ) -> Result<(), StoreError> {
+        let mut words: [BTreeMap<String, WordCount>; 2] = Default::default();
+        curation.for_each_record::<ConferenceFields>(&mut |record| {
+            for (spellings, words) in self.spellings.iter().zip(&mut words) {
+                let of_record: BTreeSet<&str> = record.fields().words_of(spellings.vocabulary).into_iter().collect();
+                for word in of_record {
+                    let first = || WordCount { word: word.to_owned(), records: 0, record: Some(record.id()) };
+                    words.entry(word.to_owned()).or_insert_with(first).records += 1;
+                }
+            }
+            if !is_stated(Dataset::Conferences, record.id()) {
+                self.pass(&record);
+            }
+        })?;
+        curation.for_each_record::<JournalFields>(&mut |record| {
+            if !is_stated(Dataset::Journals, record.id()) {
+                self.pass(&record);
+            }
+        })?;
+        for (spellings, words) in self.spellings.iter_mut().zip(words) {
+            spellings.add_stored(words.into_values().collect(), self.extent == Extent::All);
+        }
+        Ok(())
     }
 
     /// Judges what only all rows together tell. Returns all that was found.
-    pub fn finish(mut self, licenses: &[License]) -> Vec<Finding> {
-        for spellings in &self.spellings {
-            spellings.judge(licenses, self.extent == Extent::All, &mut |place, hit| self.findings.add(place, hit));
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub(in crate::import) fn finish<C: Curation>(mut self, curation: &C) -> Result<Vec<Finding>, StoreError> {
+        let licenses = curation.licenses();
+        let mut homeless: Vec<(usize, WordFault)> = Vec::new();
+        let budget = &mut self.twins.budget;
+        for (at, spellings) in self.spellings.iter_mut().enumerate() {
+            for fault in spellings.judge(&licenses, self.extent == Extent::All, budget) {
+                match &fault.place {
+                    Some(place) => self.findings.add(place, fault.hit),
+                    None => homeless.push((at, fault)),
+                }
+            }
         }
-        self.findings.into_vec()
+        // The index knows one record of each word, and the run may have taken the word from that.
+        if !homeless.is_empty() {
+            curation.for_each_record::<ConferenceFields>(&mut |record| {
+                homeless.retain(|(at, fault)| {
+                    let spellings = &self.spellings[*at];
+                    let has = record.fields().words_of(spellings.vocabulary).contains(&fault.word.as_str())
+                        && spellings.keeps(&fault.word, record.id());
+                    if has {
+                        self.findings.add(&Place::of_stored::<ConferenceFields>(record.id()), fault.hit.clone());
+                    }
+                    !has
+                });
+            })?;
+        }
+        if self.twins.budget.left_out > 0 {
+            self.findings.add_left_out(self.twins.budget.left_out);
+        }
+        Ok(self.findings.into_vec())
     }
 }
 
@@ -147,6 +261,8 @@ fn hits<F: Linted>(fields: &F) -> Vec<Hit> {
 struct Findings {
     kept: Vec<Finding>,
     counts: BTreeMap<&'static str, usize>,
+    /// Those of no place, which come last.
+    unplaced: Vec<Finding>,
 }
 
 impl Findings {
@@ -158,8 +274,17 @@ impl Findings {
         }
     }
 
+    /// Tells that names were left out because comparing them would take too long.
+    fn add_left_out(&mut self, count: u64) {
+        let message = format!(
+            "{count} pairs of long or many alike names and words were not compared, since that would take too long; look for twins \
+             and misspellings among them yourself"
+        );
+        self.unplaced.push(Finding { message, ..Finding::default() }.of_rule("not_compared"));
+    }
+
     fn into_vec(self) -> Vec<Finding> {
-        let Findings { mut kept, counts } = self;
+        let Findings { mut kept, counts, unplaced } = self;
         let mut files: Vec<Option<String>> = Vec::new();
         for finding in &kept {
             if !files.contains(&finding.file) {
@@ -169,6 +294,7 @@ impl Findings {
         kept.sort_by_cached_key(|finding| {
             (files.iter().position(|file| *file == finding.file), finding.line, finding.kind, finding.id)
         });
+        kept.extend(unplaced);
         kept.extend(counts.into_iter().filter(|(_, count)| *count > MAX_KEPT).map(|(rule, count)| {
             let message = format!("{} more like those of the rule `{rule}` above", count - MAX_KEPT);
             Finding { message, ..Finding::default() }.of_rule(rule)
@@ -197,10 +323,9 @@ pub fn lint_database(snapshot: &Snapshot) -> Result<Vec<Finding>, StoreError> {
     let all = snapshot.references()?;
     references(&all.organizations, &mut lint);
     references(&all.tags, &mut lint);
-    records::<crate::model::ConferenceFields>(snapshot, &mut lint)?;
-    records::<crate::model::JournalFields>(snapshot, &mut lint)?;
-    let licenses: Vec<License> = snapshot.list_licenses().into_iter().map(|license| (**license).clone()).collect();
-    Ok(lint.finish(&licenses))
+    records::<ConferenceFields>(snapshot, &mut lint)?;
+    records::<JournalFields>(snapshot, &mut lint)?;
+    lint.finish(snapshot)
 }
 
 #[cfg(test)]

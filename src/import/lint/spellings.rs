@@ -3,13 +3,17 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use super::nearness::{Budget, Letters, MAX_BYTES};
 use super::rule::{Hit, Place};
 use super::texts::{is_placeholder, tidy};
-use crate::model::{License, Scope};
+use crate::model::{ConferenceFields, Id, License, Scope};
+use crate::store::WordCount;
 
 /// Words of one kind.
 #[derive(Debug)]
 pub(in crate::import) struct Vocabulary {
+    /// Its code in the index of names.
+    pub code: u8,
     /// The field that holds them.
     pub field: &'static str,
     /// What one of them is, in words.
@@ -33,10 +37,12 @@ pub(in crate::import) struct Vocabulary {
 struct Uses {
     /// Rows that the run brings it to.
     new: usize,
-    /// Rows of the database that had it before.
+    /// Rows of the database that have it before the run.
     stored: usize,
-    /// The first of the new, else of the stored.
+    /// The first of the new rows, else one of the stored ones that is known.
     first: Option<Place>,
+    /// The stored rows that the run takes it from, or counts as new.
+    lost_by: BTreeSet<u64>,
 }
 
 impl Uses {
@@ -50,6 +56,13 @@ impl Uses {
 pub(super) struct Spellings {
     pub vocabulary: &'static Vocabulary,
     seen: BTreeMap<String, Uses>,
+}
+
+/// A fault of a word, and a row that has the word. Of a stored word the row may not be known.
+pub(super) struct WordFault {
+    pub word: String,
+    pub place: Option<Place>,
+    pub hit: Hit,
 }
 
 /// A word that another one may be meant for.
@@ -76,19 +89,19 @@ impl Spellings {
         Spellings { vocabulary, seen: BTreeMap::new() }
     }
 
-    /// Takes a row's words. `before` are those that the database knows of it; `stays` says that it is a row of the database
-    /// that the run leaves alone.
-    pub fn look(&mut self, place: &Place, words: &[&str], before: &[&str], stays: bool) {
-        for word in before {
-            self.uses(word).stored += 1;
-        }
-        for word in words.iter().filter(|word| !before.contains(word)) {
+    /// Takes the words of a row that the run states. `known` are those that count as the database's: the row had them before,
+    /// and they are not told again. `stored` are all that it had before.
+    pub fn look(&mut self, place: &Place, id: Id, words: &[&str], known: &[&str], stored: &[&str]) {
+        let words: BTreeSet<&str> = words.iter().copied().collect();
+        for word in words.iter().filter(|word| !known.contains(word)) {
             let uses = self.uses(word);
-            let is_first = if stays { uses.total() == 0 } else { uses.new == 0 };
-            *if stays { &mut uses.stored } else { &mut uses.new } += 1;
-            if is_first {
+            uses.new += 1;
+            if uses.new == 1 {
                 uses.first = Some(place.clone());
             }
+        }
+        for word in stored.iter().filter(|word| !(words.contains(*word) && known.contains(word))) {
+            self.uses(word).lost_by.insert(id.get());
         }
     }
 
@@ -99,26 +112,47 @@ impl Spellings {
         self.seen.entry(word.to_owned()).or_default()
     }
 
-    /// Judges all words, and tells of those that are not as they should be: of `all`, or of what the run brings in and of
-    /// what that shows to be wrong.
-    pub fn judge(&self, licenses: &[License], all: bool, found: &mut dyn FnMut(&Place, Hit)) {
-        let judge = Judge::new(self, licenses, all);
-        // Comparing each with each takes time in the product of their numbers.
-        let mut budget = 20_000_000_usize;
-        for (word, uses) in &self.seen {
-            let Some(place) = uses.first.as_ref().filter(|_| !is_placeholder(self.vocabulary.field, word)) else {
-                continue;
-            };
-            if let Some((rule, message)) = judge.fault_of(word, uses, &mut budget) {
-                let hit = Hit { rule, field: self.vocabulary.field.to_owned(), value: Some(word.clone()), message };
-                found(place, hit);
+    /// Whether the run brings a word to a row.
+    pub fn has_new(&self) -> bool {
+        self.seen.values().any(|uses| uses.new > 0)
+    }
+
+    /// Takes the words of the database as it is before the run. Where `all` words are judged, the rows that the run states count
+    /// as new alone.
+    pub fn add_stored(&mut self, counts: Vec<WordCount>, all: bool) {
+        for WordCount { word, records, record } in counts {
+            let uses = self.uses(&word);
+            let lost = if all { uses.lost_by.len() } else { 0 };
+            uses.stored = usize::try_from(records).unwrap_or(usize::MAX).saturating_sub(lost);
+            if uses.new == 0
+                && let Some(id) = record.filter(|id| !uses.lost_by.contains(&id.get()))
+            {
+                uses.first = Some(Place::of_stored::<ConferenceFields>(id));
             }
         }
     }
-}
 
-/// The longest word that is compared with others, since comparing takes time in the product of the lengths.
-const MAX_WORD_BYTES: usize = 200;
+    /// Whether a stored row that has a word has it after the run, too.
+    pub fn keeps(&self, word: &str, id: Id) -> bool {
+        self.seen.get(word).is_none_or(|uses| !uses.lost_by.contains(&id.get()))
+    }
+
+    /// Judges all words, and returns the faults: of `all`, or of what the run brings in and of what that shows to be wrong.
+    pub fn judge(&mut self, licenses: &[License], all: bool, budget: &mut Budget) -> Vec<WordFault> {
+        self.seen.retain(|_, uses| uses.total() > 0);
+        let judge = Judge::new(self, licenses, all);
+        // The words of the run come first: they are the likelier mistakes, and comparing has a bound.
+        let (new, stored): (Vec<_>, Vec<_>) = self.seen.iter().partition(|(_, uses)| uses.new > 0);
+        let stored = stored.into_iter().filter(|(_, uses)| all || uses.stored > uses.lost_by.len());
+        let words = new.into_iter().chain(stored).filter(|(word, _)| !is_placeholder(self.vocabulary.field, word));
+        let faults = words.filter_map(|(word, uses)| {
+            let (rule, message) = judge.fault_of(word, uses, budget)?;
+            let hit = Hit { rule, field: self.vocabulary.field.to_owned(), value: Some(word.clone()), message };
+            Some(WordFault { word: word.clone(), place: uses.first.clone(), hit })
+        });
+        faults.collect()
+    }
+}
 
 /// What words are judged by.
 struct Judge<'a> {
@@ -135,8 +169,20 @@ struct Judge<'a> {
     best: HashMap<String, Candidate<'a>>,
     /// The vocabulary's own words, by their comparable form.
     known: HashMap<String, &'static str>,
+    /// The comparable forms of both, with their letters counted.
+    forms: Vec<Form<'a>>,
     /// Whether most words are known, so that an unknown one is worth a look.
     mostly_known: bool,
+}
+
+/// A comparable form and its best word.
+struct Form<'a> {
+    letters: Letters,
+    candidate: Candidate<'a>,
+    /// Whether the vocabulary has it.
+    is_known: bool,
+    /// Whether only the vocabulary has it.
+    is_unseen: bool,
 }
 
 impl<'a> Judge<'a> {
@@ -160,6 +206,7 @@ impl<'a> Judge<'a> {
             all,
             has_stored: seen.values().any(|uses| uses.stored > 0),
             best: HashMap::new(),
+            forms: Vec::new(),
             mostly_known: false,
             known,
             licensed,
@@ -176,6 +223,16 @@ impl<'a> Judge<'a> {
             }
         }
         judge.mostly_known = known_count * 2 > seen.len();
+        let seen = judge.best.iter().map(|(key, candidate)| (key, *candidate, false));
+        let unseen = judge.known.iter().filter(|(key, _)| !judge.best.contains_key(*key));
+        let unseen = unseen.map(|(key, word)| (key, Candidate { word, rank: (false, false, 0, true) }, true));
+        let forms = seen.chain(unseen).map(|(key, candidate, is_unseen)| Form {
+            letters: Letters::of(key.clone()),
+            candidate,
+            is_known: judge.known.contains_key(key),
+            is_unseen,
+        });
+        judge.forms = forms.collect();
         judge
     }
 
@@ -187,7 +244,7 @@ impl<'a> Judge<'a> {
     }
 
     /// The rule that a word breaks, and what to do about it.
-    fn fault_of(&self, word: &'a str, uses: &Uses, budget: &mut usize) -> Option<(&'static str, String)> {
+    fn fault_of(&self, word: &'a str, uses: &Uses, budget: &mut Budget) -> Option<(&'static str, String)> {
         let Vocabulary { kind, remedy, rules: [spelling, list, unknown], comparable, .. } = self.vocabulary;
         let is_new = uses.new > 0 && uses.stored == 0;
         let is_of_run = |other: &str| {
@@ -271,7 +328,7 @@ impl<'a> Judge<'a> {
     fn parts(&self, word: &str, uses: &Uses) -> Option<Vec<String>> {
         // These separate nothing else.
         const SURE: &[&str] = &[";", "|", "\n", "\t"];
-        if word.len() > MAX_WORD_BYTES {
+        if word.len() > MAX_BYTES {
             return None;
         }
         for separator in self.vocabulary.separators.iter().filter(|separator| word.contains(**separator)) {
@@ -299,31 +356,23 @@ impl<'a> Judge<'a> {
     }
 
     /// The word that this one is most likely meant for.
-    fn nearest(&self, key: &str, own: Candidate<'_>, budget: &mut usize) -> Option<&str> {
-        let length = key.chars().count();
-        let max = match length {
-            0..5 | MAX_WORD_BYTES.. => return None,
+    fn nearest(&self, key: &str, own: Candidate<'_>, budget: &mut Budget) -> Option<&str> {
+        let letters = Letters::of(key.to_owned());
+        let max = match letters.length {
+            0..5 | MAX_BYTES.. => return None,
             5..9 => 1,
             _ => 2,
         };
-        let digits = |key: &str| key.chars().filter(char::is_ascii_digit).collect::<String>();
         let mut nearest: Option<(Reverse<usize>, ByNumber, &str)> = None;
-        let seen = self.best.iter().map(|(key, candidate)| (key.as_str(), *candidate));
-        *budget = budget.checked_sub(self.best.len() + self.known.len())?;
-        let known = self.known.iter().filter(|(key, _)| own.rank.2 < 10 && !self.best.contains_key(*key));
-        let known = known.map(|(key, word)| (key.as_str(), Candidate { word, rank: (false, false, 0, true) }));
-        for (other, candidate) in seen.chain(known) {
-            let is_known = self.known.contains_key(other);
-            if other == key
-                || other.chars().count().abs_diff(length) > max
-                || !(is_known || candidate.by_number() > own.by_number())
+        for Form { letters: other, candidate, is_known, is_unseen } in &self.forms {
+            if other.text == key
+                || !(*is_known || candidate.by_number() > own.by_number())
+                // A word that many rows have is not a slip in one that none has.
+                || *is_unseen && own.rank.2 >= 10
             {
                 continue;
             }
-            let distance = strsim::damerau_levenshtein(key, other);
-            if distance > max || digits(key) != digits(other) {
-                continue;
-            }
+            let Some(distance) = letters.distance(other, max, budget) else { continue };
             let found = (Reverse(distance), candidate.by_number(), candidate.word);
             if nearest.is_none_or(|nearest| found > nearest) {
                 nearest = Some(found);

@@ -1,7 +1,8 @@
 //! Rows that are most likely one thing entered twice.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
+use super::nearness::{Budget, Letters};
 use super::rule::{Hit, Place};
 use crate::model::fold::fold;
 
@@ -25,8 +26,9 @@ pub(in crate::import) struct Trait {
 /// The names of a row, made comparable once: each meets those of many rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::import) struct Alike {
-    name: String,
-    comparable: String,
+    name: Letters,
+    /// The words of the name.
+    words: Vec<String>,
     abbv: Option<String>,
 }
 
@@ -34,18 +36,17 @@ impl Alike {
     /// The names of a row with these.
     pub fn new(name: &str, abbv: Option<&str>) -> Alike {
         let abbv = abbv.map(comparable).filter(|abbv| abbv.len() > 2);
-        Alike { name: name.to_owned(), comparable: comparable(name), abbv }
+        let words = name.split([' ', '-']).map(comparable).filter(|word| word.len() > 2).collect();
+        Alike { name: Letters::of(comparable(name)), words, abbv }
     }
 
     /// Whether two rows have nearly one name, one abbreviation, or one's abbreviation for a name.
-    fn is_like(&self, other: &Alike) -> bool {
-        let names = |of: &Alike, abbv: &Option<String>| {
-            abbv.as_ref().is_some_and(|abbv| of.name.split([' ', '-']).any(|word| comparable(word) == *abbv))
-        };
+    fn is_like(&self, other: &Alike, budget: &mut Budget) -> bool {
+        let names = |of: &Alike, abbv: &Option<String>| abbv.as_ref().is_some_and(|abbv| of.words.contains(abbv));
         self.abbv.is_some() && self.abbv == other.abbv
             || names(self, &other.abbv)
             || names(other, &self.abbv)
-            || are_alike(&self.comparable, &other.comparable)
+            || are_alike(&self.name, &other.name, budget)
     }
 }
 
@@ -60,14 +61,17 @@ struct Bearer {
     is_new: bool,
 }
 
-/// What was seen of rows so far.
+/// What was seen of rows so far, by the kind of row, the rule and the key.
 #[derive(Default)]
 pub(super) struct Twins {
-    seen: HashMap<(&'static str, String), Vec<Bearer>>,
+    seen: HashMap<(&'static str, &'static str, String), Vec<Bearer>>,
+    /// The hashes of the traits that the run brings in.
+    new: BTreeSet<u64>,
+    pub budget: Budget,
 }
 
 /// The most bearers of a trait whose names are compared.
-const MAX_COMPARED: usize = 20;
+pub(super) const MAX_COMPARED: usize = 20;
 
 /// A name without what two people write differently: case, diacritics, blanks and signs.
 pub(super) fn comparable(name: &str) -> String {
@@ -76,17 +80,29 @@ pub(super) fn comparable(name: &str) -> String {
 }
 
 /// Whether two names in their comparable form differ by a few letters only.
-fn are_alike(one: &str, other: &str) -> bool {
-    const NEAR: f64 = 0.9;
-    let digits = |name: &str| name.chars().filter(char::is_ascii_digit).collect::<String>();
-    one == other
-        || one.len().max(other.len()) <= 200
-            && one.len().abs_diff(other.len()) * 10 <= one.len().max(other.len())
-            && digits(one) == digits(other)
-            && strsim::normalized_damerau_levenshtein(one, other) >= NEAR
+fn are_alike(one: &Letters, other: &Letters, budget: &mut Budget) -> bool {
+    one.text == other.text || one.distance(other, one.length.max(other.length) / 10, budget).is_some()
+}
+
+impl Trait {
+    /// The hash by which the index of names knows the trait.
+    pub fn hash(&self, kind: &str) -> u64 {
+        let mut hasher = blake3::Hasher::new();
+        for part in [kind, self.rule, &self.key] {
+            hasher.update(part.as_bytes()).update(&[0]);
+        }
+        let mut first = [0; 8];
+        first.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
+        u64::from_le_bytes(first)
+    }
 }
 
 impl Twins {
+    /// The hashes of the traits that the run brings in.
+    pub fn new_hashes(&self) -> Vec<u64> {
+        self.new.iter().copied().collect()
+    }
+
     /// Compares a row with those seen before. `before` are the traits that the database knows of it; `stays` says that it
     /// is a row of the database that the run leaves alone.
     pub fn look(
@@ -102,18 +118,20 @@ impl Twins {
         for this in traits {
             let was_there = |old: &Trait| (old.rule, &old.key, &old.alike) == (this.rule, &this.key, &this.alike);
             let is_new = !stays && !before.iter().any(was_there);
-            let key = (this.rule, this.key.clone());
+            if is_new {
+                self.new.insert(this.hash(row.0));
+            }
+            let key = (row.0, this.rule, this.key.clone());
+            let budget = &mut self.budget;
             let others = self.seen.get(&key).map(Vec::as_slice).unwrap_or_default();
             let is_twin = |other: &&Bearer| {
                 (is_new || other.is_new)
                     && match (&this.alike, &other.alike) {
-                        (Some(one), Some(other)) => one.is_like(other),
+                        (Some(one), Some(other)) => one.is_like(other, budget),
                         _ => true,
                     }
             };
-            if let Some(other) = others.iter().take(MAX_COMPARED).find(is_twin)
-                && !is_told
-            {
+            if !is_told && let Some(other) = others.iter().take(MAX_COMPARED).find(is_twin) {
                 let in_words = |place: &Place, (kind, id): (&str, u64)| {
                     format!("{} {id} {}", kind.trim_end_matches('s'), place.in_words())
                 };
@@ -162,8 +180,8 @@ mod tests {
             (("A and B", "A"), ("C for A", ""), false),
         ];
         for (one, other, expected) in cases {
-            assert_eq!(of(one).is_like(&of(other)), expected, "{one:?} {other:?}");
-            assert_eq!(of(other).is_like(&of(one)), expected, "{other:?} {one:?}");
+            assert_eq!(of(one).is_like(&of(other), &mut Budget::default()), expected, "{one:?} {other:?}");
+            assert_eq!(of(other).is_like(&of(one), &mut Budget::default()), expected, "{other:?} {one:?}");
         }
     }
 
@@ -179,7 +197,8 @@ mod tests {
             ("", "A", false),
         ];
         for (one, other, expected) in cases {
-            assert_eq!(are_alike(&comparable(one), &comparable(other)), expected, "{one:?} and {other:?}");
+            let [first, second] = [one, other].map(|name| Letters::of(comparable(name)));
+            assert_eq!(are_alike(&first, &second, &mut Budget::default()), expected, "{one:?} and {other:?}");
         }
     }
 }

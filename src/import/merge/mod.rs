@@ -54,7 +54,7 @@ pub enum Refusal {
 pub fn merge<C: Curation>(rows: Rows, curation: &C, options: &Options) -> Result<Merged, Refusal> {
     let Rows { organizations, tags, conferences, journals, mut bad, mut warnings } = rows;
     let mut lint = Lint::new(options.extent);
-    let stored = curation.references();
+    let stored = curation.references()?;
 
     let mut organization_objects = Vec::new();
     let mut tag_objects = Vec::new();
@@ -84,9 +84,11 @@ pub fn merge<C: Curation>(rows: Rows, curation: &C, options: &Options) -> Result
     }
     organizations.pass_untouched(&mut lint);
     tags.pass_untouched(&mut lint);
-    conferences.pass_untouched(curation, &mut lint)?;
-    journals.pass_untouched(curation, &mut lint)?;
-    warnings.extend(lint.finish(curation.licenses()));
+    lint.compare_with_stored(curation, &|dataset, id| match dataset {
+        Dataset::Conferences => conferences.states(id),
+        Dataset::Journals => journals.states(id),
+    })?;
+    warnings.extend(lint.finish(curation)?);
     let batch = Batch {
         organizations: organizations.into_rows(),
         tags: tags.into_rows(),

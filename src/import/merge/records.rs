@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::references::Resolved;
 use super::removals::{Options, Removals};
-use crate::import::lint::{Extent, Lint, Linted, Place};
+use crate::import::lint::{Lint, Linted, Place};
 use crate::import::report::{BadRows, Position, RowFaults};
 use crate::import::rows::{Edit, Row};
 use crate::import::statement::LinkList;
@@ -28,21 +28,12 @@ pub(super) struct MergedRecords<F> {
     /// Their positions in the files, bad rows included.
     pub positions: HashMap<Id, Position>,
     pub removals: Removals,
-    /// Whether any record that stays differs from the stored one.
-    has_changes: bool,
 }
 
 impl<F: RecordFields + Linted> MergedRecords<F> {
-    /// Has the run's records compared with those that it leaves alone.
-    pub fn pass_untouched<C: Curation>(&self, curation: &C, lint: &mut Lint) -> Result<(), StoreError> {
-        if !self.has_changes {
-            return Ok(());
-        }
-        curation.for_each_record::<F>(&mut |record| {
-            if !self.positions.contains_key(&record.id()) && !self.rows.contains_key(&record.id()) {
-                lint.pass(&record);
-            }
-        })
+    /// Whether the run states or removes a record.
+    pub fn states(&self, id: Id) -> bool {
+        self.positions.contains_key(&id) || self.rows.contains_key(&id)
     }
 
     /// Whether a record that links an organization or tag in the database does so after the run.
@@ -64,10 +55,9 @@ pub(super) fn merge_records<F: RecordFields + Linted, C: Curation>(
 ) -> Result<MergedRecords<F>, StoreError> {
     // A dataset of which the files hold no row is not given, so nothing of it can be replaced.
     let replaces = links.options.replace && !rows.is_empty();
-    let removes = rows.iter().any(|row| matches!(row.edit, Edit::Remove));
-    let stored_ids = if replaces || removes { curation.record_ids(F::DATASET)? } else { BTreeSet::new() };
+    let stored_ids = if replaces { curation.record_ids(F::DATASET)? } else { BTreeSet::new() };
 
-    let (mut merged, mut has_changes) = (BTreeMap::new(), false);
+    let mut merged = BTreeMap::new();
     let mut positions: HashMap<Id, Position> = HashMap::with_capacity(rows.len());
     for row in rows {
         if let Some(first) = positions.get(&row.id) {
@@ -77,7 +67,8 @@ pub(super) fn merge_records<F: RecordFields + Linted, C: Curation>(
         }
         match row.edit {
             Edit::Remove => {
-                if stored_ids.contains(&row.id) {
+                if let Some(stored) = curation.find_record::<F>(row.id)? {
+                    links.lint.remove(&stored);
                     merged.insert(row.id, None);
                 }
             }
@@ -99,7 +90,6 @@ pub(super) fn merge_records<F: RecordFields + Linted, C: Curation>(
                     match Curated::new(row.id, fields) {
                         Ok(record) => {
                             links.lint.look(&Place::File(row.position.clone()), None, stored.as_ref(), &record);
-                            has_changes |= links.options.extent == Extent::All || stored.as_ref() != Some(&record);
                             merged.insert(row.id, Some(record));
                         }
                         Err(broken) => faults.push_faults(None, &broken),
@@ -110,9 +100,14 @@ pub(super) fn merge_records<F: RecordFields + Linted, C: Curation>(
         positions.insert(row.id, row.position);
     }
     if replaces {
-        merged.extend(stored_ids.iter().filter(|id| !positions.contains_key(id)).map(|id| (*id, None)));
+        for id in stored_ids.iter().filter(|id| !positions.contains_key(id)) {
+            if let Some(stored) = curation.find_record::<F>(*id)? {
+                links.lint.remove(&stored);
+            }
+            merged.insert(*id, None);
+        }
     }
     let removed = merged.values().filter(|row| row.is_none()).count();
-    let removals = Removals { dataset: F::DATASET, removed, stored: stored_ids.len() };
-    Ok(MergedRecords { rows: merged, positions, removals, has_changes })
+    let removals = Removals { dataset: F::DATASET, removed, stored: curation.record_count(F::DATASET)? };
+    Ok(MergedRecords { rows: merged, positions, removals })
 }

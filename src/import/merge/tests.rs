@@ -19,8 +19,8 @@ pub(super) struct World {
 }
 
 impl Curation for World {
-    fn references(&self) -> &References {
-        &self.references
+    fn references(&self) -> Result<&References, StoreError> {
+        Ok(&self.references)
     }
 
     fn find_record<F: RecordFields>(&self, id: Id) -> Result<Option<Curated<F>>, StoreError> {
@@ -62,8 +62,12 @@ impl Curation for World {
         Ok(())
     }
 
-    fn licenses(&self) -> &[License] {
-        &self.licenses
+    fn record_count(&self, dataset: Dataset) -> Result<usize, StoreError> {
+        Ok(self.record_ids(dataset)?.len())
+    }
+
+    fn licenses(&self) -> Vec<License> {
+        self.licenses.clone()
     }
 }
 

@@ -14,6 +14,7 @@ use redb::{
     ReadableTable, TableDefinition, TableError, Value, WriteTransaction,
 };
 
+use crate::model::Head;
 use crate::store::file::draft::{self, Draft};
 use crate::store::file::links::{folder_of, resolve};
 use crate::store::file::writer_note::WriterNote;
@@ -343,6 +344,14 @@ impl Writer {
         &mut self.database
     }
 
+    /// The last commit.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn head(&self) -> Result<Head, StoreError> {
+        Ok(Snapshot::peek(&self.begin_read()?)?.head())
+    }
+
     /// The last commit's state.
     ///
     /// # Errors
@@ -459,6 +468,14 @@ impl Follower {
         check_schema(path, &database)?;
         let newest = Arc::new(Snapshot::open(&database.begin_read()?)?.with_witnesses());
         Ok(Follower { path: path.to_owned(), database, identity, newest })
+    }
+
+    /// Fails for the file of a replica, which its follower alone writes.
+    ///
+    /// # Errors
+    /// [`StoreError::IsReplica`].
+    pub fn refuse_replica(&self) -> Result<(), StoreError> {
+        refuse_replica(&resolve(&self.path), &self.begin_read()?)
     }
 
     /// The path of the file.

@@ -5,11 +5,13 @@
 //! - [`feed`]: entries of feeds, and what is sealed of all of a feed's entries together.
 //! - [`changes`]: changes of rows as bytes; [`digest`]: all rows in one number; [`outbox`]: changes that wait to be published;
 //!   [`publish`]: what `meta` says of a published database; [`replica`]: what makes a file a replica.
+//! - [`names`]: the index that imports compare their rows with.
 
 pub mod changes;
 pub mod codec;
 pub(in crate::store) mod digest;
 pub mod feed;
+pub(in crate::store) mod names;
 pub(in crate::store) mod outbox;
 pub(in crate::store) mod publish;
 pub mod replica;

@@ -1,11 +1,11 @@
 //! Reading rows that writing, reading and checking share.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use redb::{ReadableTable, TableError};
 
 use crate::model::reference::{ReferenceFields, Referenced};
-use crate::model::{Curated, Id, RecordFields, References};
+use crate::model::{Curated, Dataset, Id, RecordFields, ReferenceKind, References};
 use crate::store::StoreError;
 use crate::store::format::codec::{RecordRow, unseal};
 
@@ -50,6 +50,33 @@ pub(in crate::store) fn load_references(
         Ok(rows.into_iter().map(|row| (row.id(), Referenced::new(row))).collect())
     }
     Ok(References { organizations: load("organizations", organizations)?, tags: load("tags", tags)? })
+}
+
+/// The ids of all records of a dataset.
+pub(in crate::store) fn load_record_ids(
+    records: &impl ReadableTable<(u8, u64), &'static [u8]>,
+    dataset: Dataset,
+) -> Result<BTreeSet<Id>, StoreError> {
+    let code = dataset.code();
+    let rows = records.range((code, 0)..=(code, u64::MAX))?;
+    rows.map(|entry| read_id("records", entry?.0.value().1)).collect()
+}
+
+/// The records that link to an organization or tag.
+pub(in crate::store) fn find_linked(
+    links: &impl ReadableTable<(u8, u64, u8, u64), ()>,
+    kind: ReferenceKind,
+    id: Id,
+) -> Result<Vec<(Dataset, Id)>, StoreError> {
+    let (kind, id) = (kind.code(), id.get());
+    let mut linked = Vec::new();
+    for entry in links.range((kind, id, 0, 0)..=(kind, id, u8::MAX, u64::MAX))? {
+        let (_, _, dataset, record) = entry?.0.value();
+        let dataset =
+            Dataset::from_code(dataset).ok_or_else(|| StoreError::damaged("links", format!("dataset {dataset}")))?;
+        linked.push((dataset, read_id("links", record)?));
+    }
+    Ok(linked)
 }
 
 /// A table that is made when it is first needed; `None` before.

@@ -20,6 +20,9 @@
 //! | `keys` | hash of the key | sealed `KeyRecord` |
 //! | `outbox` | (last seq of a commit, part) | *local*: part 0 a sealed `OutboxHeader`, then up to 1 MiB each of the commit's changes (`changes`), until they are published |
 //! | `replica` | 0 | *local*: sealed `ReplicaMark`; its one row makes the file a replica |
+//! | `names` | (hash of a name, dataset, id) | *local*: nothing. Derived: the records that imports compare with theirs (`names`) |
+//! | `words` | (vocabulary, word) | *local*: how many records have the word, and the id of one of them, 0 if not known. Derived |
+//! | `names_state` | 0 | *local*: sealed `NamesState`: the records that `names` and `words` were made from |
 //!
 //! A feed is *shared* by all licenses that show the same records of a dataset: its live entries stand at the log seqs of
 //! their records. Or it is one license's *baseline*: how the license stood when it joined the shared feed, with entries at
@@ -27,8 +30,8 @@
 //! than when the license joined; else its baseline's (`entries`).
 //!
 //! What is *local* is the file's own: it goes neither to replicas nor into the digest of all rows (`digest`), and not into
-//! backups. All other rows do, `schema`, `secret` and `database` too. The tables `outbox` and `replica` are made when they are
-//! first needed; a file without them is whole.
+//! backups. All other rows do, `schema`, `secret` and `database` too. The tables `outbox`, `replica`, `names`, `words` and
+//! `names_state` are made when they are first needed; a file without them is whole.
 //!
 //! What is derived can be rebuilt from the truth. Tombstones and the seqs at which records entered a license are history:
 //! nothing else holds them. Rows of `feed_entries` and `feed_records` carry no hash; the feed's head has their digest.
@@ -69,6 +72,9 @@ pub const KEYS: TableDefinition<[u8; 32], &[u8]> = TableDefinition::new("keys");
 
 pub const OUTBOX: TableDefinition<(u64, u32), &[u8]> = TableDefinition::new("outbox");
 pub const REPLICA: TableDefinition<u8, &[u8]> = TableDefinition::new("replica");
+pub const NAMES: TableDefinition<(u64, u8, u64), ()> = TableDefinition::new("names");
+pub const WORDS: TableDefinition<(u8, &str), (u64, u64)> = TableDefinition::new("words");
+pub const NAMES_STATE: TableDefinition<u8, &[u8]> = TableDefinition::new("names_state");
 
 /// What bytes must be to be a key or value of a type. The engine's own decoding panics on others.
 pub trait Stored {
@@ -206,6 +212,9 @@ pub const META_RESTORED: &str = "restored";
 /// The one key in `replica`.
 pub const REPLICA_KEY: u8 = 0;
 
+/// The one key in `names_state`.
+pub const NAMES_STATE_KEY: u8 = 0;
+
 #[cfg(test)]
 mod tests {
     use redb::TableHandle;
@@ -233,7 +242,8 @@ mod tests {
         for (code, name) in (0..).zip(TABLES) {
             assert_eq!(code_of(name), Some(code), "{name}");
         }
-        assert_eq!([code_of(OUTBOX.name()), code_of(REPLICA.name())], [None; 2]);
+        let local = [OUTBOX.name(), REPLICA.name(), NAMES.name(), WORDS.name(), NAMES_STATE.name()];
+        assert_eq!(local.map(code_of), [None; 5]);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::model::{
 use crate::store::StoreError;
 use crate::store::format::codec::{CommitRow, RecordRow, TableCounts, expect_count, unseal, unseal_commit};
 use crate::store::format::feed::{FeedEntry, FeedHead};
+use crate::store::format::names::{NamesTables, RecordsState};
 use crate::store::format::rows::{find_record, load_references};
 use crate::store::format::tables;
 use crate::store::panics;
@@ -86,6 +87,9 @@ pub struct Snapshot {
     pub(super) log: Log,
     pub(super) feed_entries: Table<(u64, u64), (u64, u64)>,
     pub(super) feed_records: Table<(u64, u64), (u64, u64)>,
+    pub(super) links: Table<(u8, u64, u8, u64), ()>,
+    /// The index of names, if there is one.
+    pub(super) names: Option<NamesTables>,
 }
 
 impl std::fmt::Debug for Snapshot {
@@ -163,6 +167,8 @@ impl Snapshot {
             log: transaction.open_table(tables::LOG)?,
             feed_entries: transaction.open_table(tables::FEED_ENTRIES)?,
             feed_records: transaction.open_table(tables::FEED_RECORDS)?,
+            links: transaction.open_table(tables::LINKS)?,
+            names: NamesTables::open(transaction)?,
         })
     }
 
@@ -436,6 +442,11 @@ impl Snapshot {
             return Err(StoreError::damaged("feed_records", detail));
         }
         record_cache::read(&self.record_cache, &self.log, dataset, refs)
+    }
+
+    /// The records of this state.
+    pub(in crate::store) fn records_state(&self) -> Result<RecordsState, StoreError> {
+        RecordsState::read(&self.log, Dataset::ALL.map(|dataset| self.datasets[dataset.index()].records))
     }
 
     /// The records' JSON that is in memory.

@@ -6,7 +6,8 @@ use crate::model::reference::ReferenceFields;
 use crate::model::{
     Conference, Curated, Dataset, Id, Journal, License, Organization, RecordFields, ReferenceKind, References, Tag,
 };
-use crate::store::StoreError;
+use crate::store::write::names::NameChanges;
+use crate::store::{StoreError, WordCount};
 
 /// The rows that one commit writes, by id; `None` removes. It may hold rows equal to the stored ones: only differences are
 /// written.
@@ -23,7 +24,10 @@ pub struct Batch {
 /// the very state that they change.
 pub trait Curation {
     /// All organizations and tags.
-    fn references(&self) -> &References;
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    fn references(&self) -> Result<&References, StoreError>;
 
     /// A record, if there is one of that id.
     ///
@@ -36,6 +40,12 @@ pub trait Curation {
     /// # Errors
     /// When the database cannot be read.
     fn record_ids(&self, dataset: Dataset) -> Result<BTreeSet<Id>, StoreError>;
+
+    /// How many records a dataset holds.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    fn record_count(&self, dataset: Dataset) -> Result<usize, StoreError>;
 
     /// The records that link to an organization or tag.
     ///
@@ -50,11 +60,43 @@ pub trait Curation {
     fn for_each_record<F: RecordFields>(&self, each: &mut dyn FnMut(Curated<F>)) -> Result<(), StoreError>;
 
     /// All licenses, by name.
-    fn licenses(&self) -> &[License];
+    fn licenses(&self) -> Vec<License>;
+
+    /// The records that have one of the names, each with the name's hash; at most `most` of a name and dataset. `None`
+    /// where no index of this version of the rules tells.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    fn records_named(
+        &self,
+        _version: u32,
+        _names: &[u64],
+        _most: usize,
+    ) -> Result<Option<Vec<(u64, Dataset, Id)>>, StoreError> {
+        Ok(None)
+    }
+
+    /// The words of a vocabulary in all records. `None` where no index of this version of the rules tells.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    fn words(&self, _version: u32, _vocabulary: u8) -> Result<Option<Vec<WordCount>>, StoreError> {
+        Ok(None)
+    }
 }
 
 /// Hears of each row that a batch adds, changes or removes, for showing it.
 pub trait Onlooker {
+    /// The version of the rules by which it keeps the index of names; `None` if it keeps none.
+    fn names_version(&self) -> Option<u32> {
+        None
+    }
+
+    /// The changes of the index of names that belong to the rows so far.
+    fn take_names(&mut self) -> NameChanges {
+        NameChanges::default()
+    }
+
     /// An organization or tag differs from the stored one.
     fn reference<F: ReferenceFields>(&mut self, before: Option<&Curated<F>>, after: Option<&Curated<F>>);
 

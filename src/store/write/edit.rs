@@ -5,17 +5,18 @@ use std::collections::BTreeSet;
 use redb::{ReadableTable, ReadableTableMetadata};
 
 use crate::model::time::now;
-use crate::model::{Curated, Dataset, Id, License, RecordFields, ReferenceKind, References, Timestamp};
+use crate::model::{Curated, Dataset, Head, Id, License, RecordFields, ReferenceKind, References, Timestamp};
 use crate::store::file::open::Writer;
 use crate::store::file::writer_note::who;
 use crate::store::format::codec::{CommitRow, RecordRow, TableCounts, seal, unseal};
-use crate::store::format::rows::{find_record, load_references, load_rows, read_id};
+use crate::store::format::names::{NamesState, records_named, words_of};
+use crate::store::format::rows::{find_linked, find_record, load_record_ids, load_references, load_rows};
 use crate::store::format::tables;
 use crate::store::pen::Pen;
 use crate::store::read::snapshot::{CommitPoint, last_commit};
 use crate::store::write::batch::Curation;
 use crate::store::write::publication::Publication;
-use crate::store::{Snapshot, StoreError};
+use crate::store::{Snapshot, StoreError, WordCount};
 
 /// A write transaction. All its changes become visible together with [`Edit::commit`], or not at all.
 pub struct Edit<'w> {
@@ -25,6 +26,8 @@ pub struct Edit<'w> {
     publication: Option<Publication>,
     pub(in crate::store) references: References,
     pub(in crate::store) licenses: Vec<License>,
+    /// The last commit before it.
+    base: Head,
     /// The clock's time when the edit began.
     began_at: Timestamp,
     /// The commit's time: the clock's, or the last commit's if that is later, so that times do not descend.
@@ -69,6 +72,7 @@ impl Writer {
             publication,
             references,
             licenses,
+            base: point.head(),
             began_at,
             time: began_at.max(point.time),
             totals,
@@ -163,8 +167,8 @@ impl Edit<'_> {
 }
 
 impl Curation for Edit<'_> {
-    fn references(&self) -> &References {
-        &self.references
+    fn references(&self) -> Result<&References, StoreError> {
+        Ok(&self.references)
     }
 
     fn find_record<F: RecordFields>(&self, id: Id) -> Result<Option<Curated<F>>, StoreError> {
@@ -172,26 +176,15 @@ impl Curation for Edit<'_> {
     }
 
     fn record_ids(&self, dataset: Dataset) -> Result<BTreeSet<Id>, StoreError> {
-        let code = dataset.code();
-        let records = self.pen.open(tables::RECORDS)?;
-        let mut ids = BTreeSet::new();
-        for entry in records.range((code, 0)..=(code, u64::MAX))? {
-            ids.insert(read_id("records", entry?.0.value().1)?);
-        }
-        Ok(ids)
+        load_record_ids(&*self.pen.open(tables::RECORDS)?, dataset)
+    }
+
+    fn record_count(&self, dataset: Dataset) -> Result<usize, StoreError> {
+        Ok(usize::try_from(self.totals[dataset.index()]).unwrap_or(usize::MAX))
     }
 
     fn linked_records(&self, kind: ReferenceKind, id: Id) -> Result<Vec<(Dataset, Id)>, StoreError> {
-        let links = self.pen.open(tables::LINKS)?;
-        let (kind, id) = (kind.code(), id.get());
-        let mut linked = Vec::new();
-        for entry in links.range((kind, id, 0, 0)..=(kind, id, u8::MAX, u64::MAX))? {
-            let (_, _, dataset, record) = entry?.0.value();
-            let dataset = Dataset::from_code(dataset)
-                .ok_or_else(|| StoreError::damaged("links", format!("dataset {dataset}")))?;
-            linked.push((dataset, read_id("links", record)?));
-        }
-        Ok(linked)
+        find_linked(&*self.pen.open(tables::LINKS)?, kind, id)
     }
 
     fn for_each_record<F: RecordFields>(&self, each: &mut dyn FnMut(Curated<F>)) -> Result<(), StoreError> {
@@ -204,8 +197,41 @@ impl Curation for Edit<'_> {
         Ok(())
     }
 
-    fn licenses(&self) -> &[License] {
-        &self.licenses
+    fn licenses(&self) -> Vec<License> {
+        self.licenses.clone()
+    }
+
+    fn records_named(
+        &self,
+        version: u32,
+        names: &[u64],
+        most: usize,
+    ) -> Result<Option<Vec<(u64, Dataset, Id)>>, StoreError> {
+        if !self.has_names(version)? {
+            return Ok(None);
+        }
+        records_named(&*self.pen.open(tables::NAMES)?, names, most).map(Some)
+    }
+
+    fn words(&self, version: u32, vocabulary: u8) -> Result<Option<Vec<WordCount>>, StoreError> {
+        if !self.has_names(version)? {
+            return Ok(None);
+        }
+        words_of(&*self.pen.open(tables::WORDS)?, vocabulary).map(Some)
+    }
+}
+
+impl Edit<'_> {
+    /// Whether the index of names can be used for the records as they are now.
+    fn has_names(&self, version: u32) -> Result<bool, StoreError> {
+        let stored = NamesState::read(&*self.pen.open(tables::NAMES_STATE)?)?;
+        let state = self.records_state()?;
+        Ok(stored.is_some_and(|stored| stored.fits(version, &state)))
+    }
+
+    /// The commit that the edit comes after.
+    pub fn base_head(&self) -> Head {
+        self.base
     }
 }
 

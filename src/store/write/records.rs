@@ -43,6 +43,11 @@ impl Edit<'_> {
     /// # Errors
     /// As [`Edit::apply`].
     pub fn apply_before(&mut self, batch: Batch, onlooker: &mut impl Onlooker) -> Result<Outcome, StoreError> {
+        let state = self.records_state()?;
+        let keeps_names = match onlooker.names_version() {
+            Some(version) => self.can_keep_names(version, &state)?,
+            None => false,
+        };
         let mut outcome = Outcome::default();
         let mut touched = BTreeSet::new();
         let mut changed = Vec::new();
@@ -72,6 +77,9 @@ impl Edit<'_> {
         if self.next_seq == first_seq && references_changed {
             // No record shows the change, but every commit needs a seq.
             self.take_seq();
+        }
+        if keeps_names {
+            self.write_names(onlooker.take_names())?;
         }
         Ok(outcome)
     }

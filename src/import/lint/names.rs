@@ -1,0 +1,146 @@
+//! The index of names that the store keeps for imports: what rows put into it.
+
+use std::collections::BTreeSet;
+
+use super::linted::Linted;
+use super::{AREAS, COUNTRIES};
+use crate::model::reference::ReferenceFields;
+use crate::model::{ConferenceFields, Curated, JournalFields, RecordFields, References};
+use crate::store::write::batch::Onlooker;
+use crate::store::write::names::NameChanges;
+use crate::store::{Snapshot, StoreError};
+
+/// The version of the rules that make names and words from records. It is raised when other names come from the same record,
+/// so that indexes of before are built anew.
+pub(in crate::import) const VERSION: u32 = 1;
+
+/// Collects the names and words that a batch brings to records, and takes from them.
+#[derive(Debug)]
+pub struct Indexer {
+    changes: NameChanges,
+}
+
+impl Default for Indexer {
+    fn default() -> Indexer {
+        Indexer { changes: NameChanges { version: VERSION, ..NameChanges::default() } }
+    }
+}
+
+impl Indexer {
+    fn change<F: RecordFields + Linted>(&mut self, before: Option<&Curated<F>>, after: Option<&Curated<F>>) {
+        let Some(id) = after.or(before).map(Curated::id) else { return };
+        let hashes = |row: Option<&Curated<F>>| -> BTreeSet<u64> {
+            let traits = row.map(|row| row.fields().traits()).unwrap_or_default();
+            traits.iter().map(|one| one.hash(F::STEM)).collect()
+        };
+        let (old, new) = (hashes(before), hashes(after));
+        let NameChanges { removed, added, words, .. } = &mut self.changes;
+        removed.extend(old.difference(&new).map(|hash| (*hash, F::DATASET, id)));
+        added.extend(new.difference(&old).map(|hash| (*hash, F::DATASET, id)));
+        for vocabulary in [&AREAS, &COUNTRIES] {
+            let words_of = |row: Option<&Curated<F>>| -> BTreeSet<String> {
+                let words = row.map(|row| row.fields().words_of(vocabulary)).unwrap_or_default();
+                words.into_iter().map(str::to_owned).collect()
+            };
+            let (old, new) = (words_of(before), words_of(after));
+            for word in old.difference(&new) {
+                let change = words.entry((vocabulary.code, word.clone())).or_default();
+                change.records -= 1;
+                change.lost_by.push(id);
+            }
+            for word in new.difference(&old) {
+                let change = words.entry((vocabulary.code, word.clone())).or_default();
+                change.records += 1;
+                change.gained_by.get_or_insert(id);
+            }
+        }
+    }
+}
+
+impl Onlooker for Indexer {
+    fn names_version(&self) -> Option<u32> {
+        Some(VERSION)
+    }
+
+    fn take_names(&mut self) -> NameChanges {
+        std::mem::take(self).changes
+    }
+
+    fn reference<F: ReferenceFields>(&mut self, _before: Option<&Curated<F>>, _after: Option<&Curated<F>>) {}
+
+    fn record<F: RecordFields>(&mut self, before: Option<&Curated<F>>, after: Option<&Curated<F>>, _: &References) {
+        /// The row as the type that lint knows.
+        fn as_linted<F: RecordFields, L: RecordFields>(row: Option<&Curated<F>>) -> Option<&Curated<L>> {
+            row.and_then(|row| (row as &dyn std::any::Any).downcast_ref())
+        }
+        self.change::<ConferenceFields>(as_linted(before), as_linted(after));
+        self.change::<JournalFields>(as_linted(before), as_linted(after));
+    }
+}
+
+/// Whether the index of a database can be used.
+///
+/// # Errors
+/// When the database cannot be read.
+pub fn has_names(snapshot: &Snapshot) -> Result<bool, StoreError> {
+    snapshot.has_names(VERSION)
+}
+
+/// The names and words of all records.
+///
+/// # Errors
+/// When the database cannot be read.
+pub fn all_names(snapshot: &Snapshot) -> Result<NameChanges, StoreError> {
+    let mut indexer = Indexer::default();
+    snapshot.for_each_record::<ConferenceFields, StoreError>(|record, _, _| {
+        indexer.change(None, Some(&record));
+        Ok(())
+    })?;
+    snapshot.for_each_record::<JournalFields, StoreError>(|record, _, _| {
+        indexer.change(None, Some(&record));
+        Ok(())
+    })?;
+    Ok(indexer.take_names())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Id;
+
+    #[test]
+    fn names_change_with_their_version() {
+        // Where these differ, raise VERSION: else imports compare with what earlier programs wrote.
+        let conference = ConferenceFields {
+            name: Some("Société: Congress & Expo".to_owned()),
+            abbv: Some("SCE".to_owned()),
+            year: Some(2026),
+            start_date: "2026-05-01".parse().ok(),
+            city: Some("Łódź".to_owned()),
+            country: Some("Poland".to_owned()),
+            therapy_areas: vec!["Oncology".to_owned()],
+            ..ConferenceFields::default()
+        };
+        let journal = JournalFields {
+            name: Some("The Lancet".to_owned()),
+            issn_print: Some("0140-6736".to_owned()),
+            ..JournalFields::default()
+        };
+        let hashes = |traits: Vec<super::super::twins::Trait>, kind: &str| -> Vec<String> {
+            traits.iter().map(|one| format!("{} {} {:016x}", one.rule, one.key, one.hash(kind))).collect()
+        };
+        let conferences = hashes(conference.traits(), "conferences");
+        let journals = hashes(journal.traits(), "journals");
+        let expected = [
+            "same_name_and_year societecongressandexpo 2026  09761d7f07b92669",
+            "same_meeting 2026-05-01 lodz bb637c0d5b5536d6",
+            "issn_twice 01406736 ec0c91291b7d5dac",
+            "same_name thelancet  2800aed884f7984d",
+        ];
+        assert_eq!((VERSION, [conferences, journals].concat()), (1, expected.map(str::to_owned).to_vec()));
+        let mut indexer = Indexer::default();
+        let id = Id::try_from(1).unwrap();
+        indexer.change(None, Curated::new(id, journal).ok().as_ref());
+        assert_eq!(indexer.take_names().added.len(), 2);
+    }
+}

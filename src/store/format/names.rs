@@ -1,0 +1,130 @@
+//! The index that imports compare their rows with: which records have a name, and how many have a word.
+//!
+//! The index is local and derived. A program that does not know it may have written records since, so the index says which
+//! records it was made from. It is used only while those are the records of the file.
+
+use redb::{ReadTransaction, ReadableTable};
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Dataset, Id};
+use crate::store::StoreError;
+use crate::store::format::codec::unseal;
+use crate::store::format::rows::{if_there, read_id};
+use crate::store::format::tables::{self, LogValue};
+
+/// The records of a file: the seq of each dataset's newest record, and the number of records.
+///
+/// Later commits have higher seqs. So the same newest seq and the same number mean the same records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::store) struct RecordsState {
+    /// 0 for a dataset without records.
+    newest_seq: [u64; 2],
+    records: [u64; 2],
+}
+
+impl RecordsState {
+    /// The state of the records in `log`, of which there are so many.
+    pub fn read(
+        log: &impl ReadableTable<(u8, u64), LogValue<'static>>,
+        records: [u64; 2],
+    ) -> Result<RecordsState, StoreError> {
+        let mut newest_seq = [0; 2];
+        for dataset in Dataset::ALL {
+            let code = dataset.code();
+            let last = log.range((code, 0)..=(code, u64::MAX))?.next_back().transpose()?;
+            newest_seq[dataset.index()] = last.map_or(0, |(key, _)| key.value().1);
+        }
+        Ok(RecordsState { newest_seq, records })
+    }
+
+    /// Whether there is no record.
+    pub fn is_empty(&self) -> bool {
+        self.records == [0; 2]
+    }
+}
+
+/// The row of `names_state`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::store) struct NamesState {
+    /// The version of the rules that make names and words from records.
+    pub version: u32,
+    /// The records that the index was made from.
+    pub of: RecordsState,
+    /// Whether all of them are in the index. False while the index is being built.
+    pub is_whole: bool,
+}
+
+impl NamesState {
+    /// The stored state; `None` without an index.
+    pub fn read(table: &impl ReadableTable<u8, &'static [u8]>) -> Result<Option<NamesState>, StoreError> {
+        table.get(tables::NAMES_STATE_KEY)?.map(|row| unseal("names_state", row.value())).transpose()
+    }
+
+    /// Whether the index can be used for these records by this version of the rules.
+    pub fn fits(&self, version: u32, of: &RecordsState) -> bool {
+        self.is_whole && self.version == version && self.of == *of
+    }
+}
+
+/// How many records have a word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WordCount {
+    /// The word.
+    pub word: String,
+    /// The number of records.
+    pub records: u64,
+    /// One of the records, if it is known.
+    pub record: Option<Id>,
+}
+
+/// The tables of the index in a read transaction.
+pub(in crate::store) struct NamesTables {
+    pub state: NamesState,
+    pub names: redb::ReadOnlyTable<(u64, u8, u64), ()>,
+    pub words: redb::ReadOnlyTable<(u8, &'static str), (u64, u64)>,
+}
+
+impl NamesTables {
+    /// Opens the index, if there is one.
+    pub fn open(transaction: &ReadTransaction) -> Result<Option<NamesTables>, StoreError> {
+        let Some(state) = if_there(transaction.open_table(tables::NAMES_STATE))? else { return Ok(None) };
+        let state = NamesState::read(&state)?;
+        let names = if_there(transaction.open_table(tables::NAMES))?;
+        let words = if_there(transaction.open_table(tables::WORDS))?;
+        Ok(state.zip(names).zip(words).map(|((state, names), words)| NamesTables { state, names, words }))
+    }
+}
+
+/// The records that have one of the names, in the order of names and ids; at most `most` of each name and dataset.
+pub(in crate::store) fn records_named(
+    table: &impl ReadableTable<(u64, u8, u64), ()>,
+    names: &[u64],
+    most: usize,
+) -> Result<Vec<(u64, Dataset, Id)>, StoreError> {
+    let mut found = Vec::new();
+    for (name, dataset) in names.iter().flat_map(|name| Dataset::ALL.map(|dataset| (*name, dataset))) {
+        let code = dataset.code();
+        for entry in table.range((name, code, 0)..=(name, code, u64::MAX))?.take(most) {
+            found.push((name, dataset, read_id("names", entry?.0.value().2)?));
+        }
+    }
+    Ok(found)
+}
+
+/// The words of a vocabulary.
+pub(in crate::store) fn words_of(
+    words: &impl ReadableTable<(u8, &'static str), (u64, u64)>,
+    vocabulary: u8,
+) -> Result<Vec<WordCount>, StoreError> {
+    let mut found = Vec::new();
+    for entry in words.range((vocabulary, "")..)? {
+        let (key, value) = entry?;
+        let ((of, word), (records, record)) = (key.value(), value.value());
+        if of != vocabulary {
+            break;
+        }
+        let record = if record == 0 { None } else { Some(read_id("words", record)?) };
+        found.push(WordCount { word: word.to_owned(), records, record });
+    }
+    Ok(found)
+}

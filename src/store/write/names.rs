@@ -1,0 +1,146 @@
+//! Keeps the index of names: in the commit of an import, or anew where there is none.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::path::Path;
+use std::time::Duration;
+
+use redb::ReadableTable;
+
+use crate::model::{Dataset, Id};
+use crate::store::format::codec::seal;
+use crate::store::format::names::{NamesState, RecordsState};
+use crate::store::format::tables;
+use crate::store::pen::Pen;
+use crate::store::write::edit::Edit;
+use crate::store::{Snapshot, StoreError, Writer};
+
+/// The names and words that records gain and lose.
+#[derive(Clone, Debug, Default)]
+pub struct NameChanges {
+    /// The version of the rules that made them.
+    pub version: u32,
+    /// Hash, dataset, id.
+    pub removed: Vec<(u64, Dataset, Id)>,
+    /// Hash, dataset, id.
+    pub added: Vec<(u64, Dataset, Id)>,
+    /// By vocabulary and word.
+    pub words: BTreeMap<(u8, String), WordChange>,
+}
+
+/// The change of one word's count.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WordChange {
+    /// How many more records have it.
+    pub records: i64,
+    /// A record that gains it.
+    pub gained_by: Option<Id>,
+    /// The records that lose it.
+    pub lost_by: Vec<Id>,
+}
+
+/// The most rows of the index that one transaction writes while the index is built. Other writers get their turn in between.
+const ROWS_AT_ONCE: usize = 100_000;
+
+impl Edit<'_> {
+    /// The records as this edit leaves them so far.
+    pub(super) fn records_state(&self) -> Result<RecordsState, StoreError> {
+        RecordsState::read(&*self.pen.open(tables::LOG)?, self.totals)
+    }
+
+    /// Whether the index fits the records in `state`, or can be begun because there are none.
+    pub(super) fn can_keep_names(&self, version: u32, state: &RecordsState) -> Result<bool, StoreError> {
+        let stored = NamesState::read(&*self.pen.open(tables::NAMES_STATE)?)?;
+        if stored.is_some_and(|stored| stored.fits(version, state)) {
+            return Ok(true);
+        }
+        if state.is_empty() {
+            drop_names(&self.pen)?;
+        }
+        Ok(state.is_empty())
+    }
+
+    /// Writes the changes of the index that belong to the changes of records in this edit.
+    pub(super) fn write_names(&self, changes: NameChanges) -> Result<(), StoreError> {
+        let state = NamesState { version: changes.version, of: self.records_state()?, is_whole: true };
+        write(&self.pen, changes, state)
+    }
+}
+
+/// Builds the index of a database anew from `names`, which must come from `snapshot`. It is written in several
+/// transactions, and is given up where records change meanwhile. Returns whether it is whole.
+///
+/// # Errors
+/// When the lock is not to be had within `wait` for one of the transactions, and when the database cannot be written.
+pub fn build_names(path: &Path, wait: Duration, snapshot: &Snapshot, names: NameChanges) -> Result<bool, StoreError> {
+    let NameChanges { version, mut added, words, .. } = names;
+    added.sort_unstable();
+    let of = snapshot.records_state()?;
+    let mut parts: Vec<NameChanges> = added
+        .chunks(ROWS_AT_ONCE)
+        .map(|part| NameChanges { version, added: part.to_vec(), ..NameChanges::default() })
+        .collect();
+    parts.push(NameChanges { version, words, ..NameChanges::default() });
+    let last = parts.len() - 1;
+    for (at, part) in parts.into_iter().enumerate() {
+        let writer = Writer::open(path, wait)?;
+        let is_same = writer.snapshot()?.records_state()? == of;
+        let pen = Pen::new(writer.begin_raw()?);
+        let building = NamesState { version, of, is_whole: false };
+        let is_ours = at == 0 || NamesState::read(&*pen.open(tables::NAMES_STATE)?)? == Some(building);
+        if !is_same || !is_ours {
+            pen.abort()?;
+            return Ok(false);
+        }
+        if at == 0 {
+            drop_names(&pen)?;
+        }
+        write(&pen, part, NamesState { is_whole: at == last, ..building })?;
+        writer.check_in_place()?;
+        pen.commit()?;
+    }
+    Ok(true)
+}
+
+fn drop_names(pen: &Pen) -> Result<(), StoreError> {
+    pen.drop_table(tables::NAMES)?;
+    pen.drop_table(tables::WORDS)?;
+    pen.drop_table(tables::NAMES_STATE)
+}
+
+fn write(pen: &Pen, changes: NameChanges, state: NamesState) -> Result<(), StoreError> {
+    let NameChanges { mut removed, mut added, words, .. } = changes;
+    let key = |(name, dataset, id): (u64, Dataset, Id)| (name, dataset.code(), id.get());
+    let mut table = pen.open(tables::NAMES)?;
+    removed.sort_unstable();
+    for row in removed {
+        table.remove(key(row))?;
+    }
+    added.sort_unstable();
+    added.dedup();
+    // Rows that come after all others are appended, several times faster than they are inserted.
+    let last = table.last()?.map(|(last, _)| last.value());
+    let appends = added.first().is_none_or(|first| last.is_none_or(|last| key(*first) > last));
+    table.insert_all(appends.then_some(Bound::Unbounded), added.into_iter().map(|row| (key(row), ())))?;
+    drop(table);
+
+    let mut table = pen.open(tables::WORDS)?;
+    for ((vocabulary, word), change) in words {
+        let key = (vocabulary, word.as_str());
+        let (records, record) = table.get(key)?.map_or((0, 0), |row| row.value());
+        let records = records.saturating_add_signed(change.records);
+        let is_lost = change.lost_by.iter().any(|id| id.get() == record);
+        let record = match change.gained_by {
+            Some(gained) if is_lost || record == 0 => gained.get(),
+            _ if is_lost => 0,
+            _ => record,
+        };
+        if records == 0 {
+            table.remove(key)?;
+        } else {
+            table.insert(key, (records, record))?;
+        }
+    }
+    drop(table);
+    pen.open(tables::NAMES_STATE)?.insert(tables::NAMES_STATE_KEY, seal(&state)?.as_slice())
+}
