@@ -14,7 +14,7 @@ use super::common::{Common, require_folder};
 use super::output::{confirm, counted, note};
 use super::read_args::ReadArgs;
 use crate::import::lint::names::{all_names, has_names};
-use crate::import::{self, Finding, FindingGroup, Merged, Options, Refusal, Rows, Source, group};
+use crate::import::{self, Assigned, Finding, FindingGroup, Merged, Options, Refusal, Rows, Source, group};
 use crate::model::printable::Printable;
 use crate::model::{Dataset, Head};
 use crate::store::read::curation::NoDatabase;
@@ -53,6 +53,9 @@ struct Imported {
     licenses: Vec<LicenseEffect>,
     warning_count: usize,
     warnings: Vec<Finding>,
+    /// The rows without ids that no record matches, and their new ids.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    assigned: Vec<Assigned>,
     /// Of a dry run.
     #[serde(flatten)]
     changes: Option<ChangesJson>,
@@ -139,7 +142,7 @@ pub(super) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<ExitCode
     if accepted.is_none_or(|told| told != merged.warnings) {
         tell_warnings(common, &merged.warnings, args.read.all_faults);
     }
-    let text = describe(&outcome, changes.as_ref(), merged.warnings.len());
+    let text = describe_assigned(&merged.assigned) + &describe(&outcome, changes.as_ref(), merged.warnings.len());
     let imported = Imported {
         committed: !args.dry_run,
         datasets: Dataset::ALL.into_iter().map(|dataset| (dataset, outcome.datasets[dataset.index()])).collect(),
@@ -148,6 +151,7 @@ pub(super) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<ExitCode
         licenses: outcome.licenses,
         warning_count: merged.warnings.len(),
         warnings: merged.warnings,
+        assigned: merged.assigned,
         changes: changes.map(Changes::into_json),
     };
     common.output().result(&imported, text)
@@ -270,6 +274,20 @@ fn refuse_warnings(common: &Common, warnings: &[Finding], all: bool) -> anyhow::
         "error: {count}, and --strict refuses those; nothing was changed. Correct them, or leave --strict out"
     ));
     Ok(ExitCode::FAILURE)
+}
+
+/// The new ids of rows that match no record.
+fn describe_assigned(assigned: &[Assigned]) -> String {
+    const MAX_SHOWN: usize = 20;
+    let mut text = String::new();
+    for Assigned { file, line, dataset, id } in assigned.iter().take(MAX_SHOWN) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{}:{line} matches no record; its new id in {dataset} is {id}", Printable(file));
+    }
+    if let Some(more) = assigned.len().checked_sub(MAX_SHOWN).filter(|more| *more > 0) {
+        let _ = writeln!(text, "and {more} more new ids; --json lists all");
+    }
+    text
 }
 
 /// What a run did, or of a dry run would do.

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
 
-use crate::import::{self, Bounds, Format, Reading, Rename, RowKind, Rows, Source, Told};
+use crate::import::{
+    self, Bounds, DateOrder, DecimalSign, Format, Reading, Rename, RowKind, Rows, Source, Told, read_renames,
+};
 
 /// The files to read, and how.
 #[derive(Debug, Args)]
@@ -24,6 +26,18 @@ pub(super) struct ReadArgs {
     /// Read the column or field NAME as FIELD, such as 'Website=url'; can be given several times
     #[arg(long = "map", value_name = "NAME=FIELD")]
     renames: Vec<Rename>,
+    /// Read names as a file says: a CSV table of two columns, the name in the files and the field, such as `Website,url`
+    #[arg(long = "map-file", value_name = "FILE")]
+    map_file: Option<PathBuf>,
+    /// Find the records of rows without ids by these fields, such as name,year; rows that fit no record get new ids
+    #[arg(long = "match", value_name = "FIELD", value_delimiter = ',')]
+    matching: Vec<String>,
+    /// The order of day and month in dates such as 3/4/2026: dmy or mdy
+    #[arg(long, value_name = "ORDER")]
+    dates: Option<DateOrder>,
+    /// The sign that begins a fraction, where 3.000 or 3,000 may be 3 or 3000: point or comma
+    #[arg(long, value_name = "SIGN")]
+    decimal: Option<DecimalSign>,
     /// Pass over unknown columns and fields, with a warning that names them
     #[arg(long)]
     ignore_unknown: bool,
@@ -54,10 +68,17 @@ impl ReadArgs {
     /// # Errors
     /// When a file cannot be read. What is wrong with its rows is told by merging them.
     pub fn read(&self, sources: &[Source], progress: &mut dyn FnMut(u64)) -> anyhow::Result<Rows> {
+        let mut renames = self.renames.clone();
+        if let Some(path) = &self.map_file {
+            renames.extend(read_renames(path)?);
+        }
         let reading = Reading {
+            matching: self.matching.iter().map(|name| name.trim().to_owned()).collect(),
+            dates: self.dates,
+            decimal: self.decimal,
             bounds: self.bounds.bounds(),
             ignore_unknown: self.ignore_unknown,
-            renames: self.renames.clone(),
+            renames,
             all_faults: self.all_faults,
             ..Reading::default()
         };

@@ -5,44 +5,108 @@ use std::borrow::Cow;
 
 use jiff::civil::Date;
 
+use super::blanks::is_blank;
+use super::names::comparable;
+use crate::model::fold::fold;
 use crate::model::time::parse_date;
 
-/// Whether the character is blank, or invisible as what web pages leave in copied texts.
-pub(super) fn is_blank(letter: char) -> bool {
-    letter.is_whitespace() || is_stray(letter)
+/// How a table writes its values, as far as that is known.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Notation {
+    /// Whether semicolons separate the cells, as in countries where a comma begins a fraction and points group digits.
+    pub has_semicolons: bool,
+    /// Whether the column holds prices, which have no three digits behind the point.
+    pub is_price: bool,
+    /// Whether the cell held a number, and no text that looks like one.
+    pub is_number: bool,
+    /// The sign that begins a fraction, if the caller said so.
+    pub decimal: Option<DecimalSign>,
+    /// The order of day and month, if the caller said so.
+    pub dates: Option<DateOrder>,
 }
 
-/// Blanks that nobody types: non-breaking ones, and such without width.
-fn is_stray(letter: char) -> bool {
-    matches!(letter, '\u{a0}' | '\u{2007}' | '\u{202f}' | '\u{200b}' | '\u{2060}' | '\u{feff}')
+/// The sign that begins a fraction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum DecimalSign {
+    /// `2.5`; commas group digits.
+    Point,
+    /// `2,5`; points group digits.
+    Comma,
 }
 
-/// Whether fields of this type hold texts as they are given.
-pub(super) fn is_text(type_name: &str) -> bool {
-    type_name == "string" || type_name.starts_with("list of")
+/// The order of the parts of a date.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum DateOrder {
+    /// Day, month, year.
+    Dmy,
+    /// Month, day, year.
+    Mdy,
+}
+
+/// Whether fields of this type hold texts as they are given. `words` are the only values of the type, if it has but a few.
+pub(super) fn is_text(type_name: &str, words: &[&str]) -> bool {
+    words.is_empty() && (type_name == "string" || type_name.starts_with("list of"))
 }
 
 /// The form in which a field of this type ([`FieldValue::type_name`](crate::model::value::FieldValue::type_name)) is
-/// read from the cell; empty for null.
+/// read from the cell; empty for null. `words` are the only values of the type, if it has but a few.
 ///
 /// # Errors
 /// What is wrong with the cell, and what to write instead.
-pub(super) fn plain<'c>(type_name: &str, cell: &'c str) -> Result<Cow<'c, str>, String> {
-    if is_text(type_name) {
+pub(super) fn plain<'c>(
+    type_name: &str,
+    words: &[&'static str],
+    cell: &'c str,
+    notation: &Notation,
+) -> Result<Cow<'c, str>, String> {
+    if is_text(type_name, words) {
         // Texts are stored as they are given, so that what is exported comes back.
         return Ok(Cow::Borrowed(cell));
     }
     let cell = cell.trim_matches(is_blank);
     match type_name {
-        "date" => plain_date(cell),
+        _ if !words.is_empty() => Ok(plain_word(words, cell)),
+        "date" => plain_date(cell, notation.dates),
         "integer" => plain_whole(cell),
-        "number" => plain_number(cell),
-        "boolean" => Ok(match cell {
-            _ if cell.eq_ignore_ascii_case("true") => Cow::Borrowed("TRUE"),
-            _ if cell.eq_ignore_ascii_case("false") => Cow::Borrowed("FALSE"),
-            _ => Cow::Borrowed(cell),
+        "number" if notation.is_number => Ok(Cow::Borrowed(cell)),
+        "number" => plain_number(cell, notation),
+        "boolean" => Ok(match as_flag(cell) {
+            Some(true) => Cow::Borrowed("TRUE"),
+            Some(false) => Cow::Borrowed("FALSE"),
+            None => Cow::Borrowed(cell),
         }),
         _ => Ok(Cow::Borrowed(cell)),
+    }
+}
+
+/// The word that the cell means: case, blanks, `-` and `_` do not count.
+fn plain_word<'c>(words: &[&'static str], cell: &'c str) -> Cow<'c, str> {
+    let meant = comparable(cell);
+    words.iter().find(|word| comparable(word) == meant).map_or(Cow::Borrowed(cell), |word| Cow::Borrowed(*word))
+}
+
+/// The flag that the cell means: TRUE and FALSE as spreadsheets show them in their languages, yes and no, or an `x`.
+pub(super) fn as_flag(cell: &str) -> Option<bool> {
+    #[rustfmt::skip]
+    const YES: &[&str] = &[
+        "1", "true", "yes", "y", "x", "\u{2713}", "\u{2714}", "ja", "j", "oui", "si", "sim", "tak", "ano", "igen", "kylla",
+        "evet", "да", "wahr", "vrai", "vero", "verdadero", "verdadeiro", "waar", "prawda", "sand", "sant", "sann", "tosi",
+        "pravda", "igaz", "dogru", "истина",
+    ];
+    #[rustfmt::skip]
+    const NO: &[&str] = &[
+        "0", "false", "no", "n", "nein", "non", "nao", "nie", "ne", "nem", "ei", "nej", "nee", "nei", "hayir", "нет", "falsch",
+        "faux", "falso", "onwaar", "falsz", "falsk", "falskt", "usann", "epatosi", "nepravda", "hamis", "yanlis", "ложь",
+    ];
+    // Longer than any of them: not worth folding.
+    if cell.len() > 24 {
+        return None;
+    }
+    let folded = fold(cell.trim_matches(is_blank)).replace('ı', "i");
+    match folded.as_str() {
+        yes if YES.contains(&yes) => Some(true),
+        no if NO.contains(&no) => Some(false),
+        _ => None,
     }
 }
 
@@ -53,7 +117,7 @@ fn is_placeholder(text: &str) -> bool {
     WORDS.iter().any(|word| text.eq_ignore_ascii_case(word))
 }
 
-fn plain_date(cell: &str) -> Result<Cow<'_, str>, String> {
+fn plain_date(cell: &str, order: Option<DateOrder>) -> Result<Cow<'_, str>, String> {
     // Unambiguous spellings: the year first, dots, or the month's name.
     const FORMATS: [&str; 10] = [
         "%Y-%m-%d",
@@ -88,14 +152,47 @@ fn plain_date(cell: &str) -> Result<Cow<'_, str>, String> {
     if let Some(date) = read {
         return Ok(Cow::Owned(date.to_string()));
     }
-    let parts: Vec<&str> = cell.split('/').collect();
-    if parts.len() == 3 && parts.iter().all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit())) {
-        return Err("may be day/month or month/day; write a date as YYYY-MM-DD, such as 2026-03-15".into());
+    if let Some(date) = date_of_parts(cell, order)? {
+        return Ok(Cow::Owned(date.to_string()));
     }
     if cell.len() == 5 && cell.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err("is a day's number in a spreadsheet; format the column as a date, or write YYYY-MM-DD".into());
     }
     Ok(Cow::Borrowed(cell))
+}
+
+/// The day of a date such as `15/3/2026`, whose day and month may stand in either order; `None` for other texts.
+fn date_of_parts(cell: &str, order: Option<DateOrder>) -> Result<Option<Date>, String> {
+    let parts: Vec<&str> = if cell.contains('/') { cell.split('/') } else { cell.split('-') }.collect();
+    let is_digits = |part: &&str| !part.is_empty() && part.len() <= 4 && part.bytes().all(|byte| byte.is_ascii_digit());
+    let [first, second, year] = *parts else { return Ok(None) };
+    if !parts.iter().all(is_digits) || first.len() > 2 || second.len() > 2 {
+        return Ok(None);
+    }
+    if year.len() != 4 {
+        return Err("has a year of two digits; write a date as YYYY-MM-DD, such as 2026-03-15".to_owned());
+    }
+    let date = |day: &str, month: &str| {
+        Date::new(year.parse().ok()?, month.parse().ok()?, day.parse().ok()?).ok().filter(|date| date.year() >= 1000)
+    };
+    let (dmy, mdy) = (date(first, second), date(second, first));
+    let told = match order {
+        Some(DateOrder::Dmy) => Some((dmy, "dmy")),
+        Some(DateOrder::Mdy) => Some((mdy, "mdy")),
+        None => None,
+    };
+    match (told, dmy, mdy) {
+        (Some((Some(date), _)), ..) => Ok(Some(date)),
+        (Some((None, name)), ..) => Err(format!("is no date in the order --dates {name}; write a date as YYYY-MM-DD")),
+        (None, Some(date), None) | (None, None, Some(date)) => Ok(Some(date)),
+        (None, Some(one), Some(other)) if one == other => Ok(Some(one)),
+        (None, Some(_), Some(_)) => {
+            Err("may be day/month or month/day; write a date as YYYY-MM-DD, such as 2026-03-15, or say \
+             the order of all such dates with --dates dmy or --dates mdy"
+                .to_owned())
+        }
+        (None, None, None) => Ok(None),
+    }
 }
 
 /// Whether a time of day is midnight, UTC where it says so.
@@ -145,29 +242,71 @@ fn without_separators(cell: &str) -> Option<String> {
     is_grouped.then(|| format!("{first}{}", rest.concat()))
 }
 
-fn plain_number(cell: &str) -> Result<Cow<'_, str>, String> {
+fn plain_number<'c>(cell: &'c str, notation: &Notation) -> Result<Cow<'c, str>, String> {
     if is_placeholder(cell) {
         return Err("is no number; leave the cell empty".into());
     }
     if cell.ends_with('%') {
         return Err("is a percentage; write the number alone, without `%`".into());
     }
-    if cell.contains(',') {
-        let point = cell.replace(',', ".");
-        let is_decimal = point.matches('.').count() == 1 && point.parse::<f64>().is_ok();
-        let is_grouped = without_separators(cell).is_some();
-        return Err(match (is_decimal, is_grouped) {
-            (true, false) => format!("has a decimal comma; write a decimal point, `{point}`"),
-            _ => "has commas, which may group digits or begin a fraction; write digits and at most one decimal point"
-                .into(),
-        });
+    let is_plain = |sign: char| sign.is_ascii_digit() || matches!(sign, '.' | ',');
+    if !cell.chars().all(is_plain) {
+        return match without_separators(cell) {
+            Some(digits) => Err(format!("has separators between its digits; write the digits alone, `{digits}`")),
+            None => Ok(Cow::Borrowed(cell)),
+        };
     }
-    if !cell.contains('.')
-        && let Some(digits) = without_separators(cell)
-    {
-        return Err(format!("has separators between its digits; write the digits alone, `{digits}`"));
+    let Some(last) = cell.rfind(['.', ',']) else { return Ok(Cow::Borrowed(cell)) };
+    let (whole, fraction) = (&cell[..last], &cell[last + 1..]);
+    let sign = if cell[last..].starts_with(',') { DecimalSign::Comma } else { DecimalSign::Point };
+    let as_decimal = || Cow::Owned(format!("{whole}.{fraction}"));
+    if whole.contains(['.', ',']) {
+        // Groups and a fraction, such as `1.234,5`, or several groups: one meaning.
+        let groups_by = if whole.contains(',') { ',' } else { '.' };
+        let is_mixed = whole.contains(',') && whole.contains('.');
+        return match (without_separators(whole), without_separators(cell)) {
+            (Some(digits), _) if !is_mixed && !cell[last..].starts_with(groups_by) => {
+                Ok(Cow::Owned(format!("{digits}.{fraction}")))
+            }
+            (_, Some(digits)) if !is_mixed && cell[last..].starts_with(groups_by) => Ok(Cow::Owned(digits)),
+            _ => Err("has several commas or points; write digits and at most one decimal point".to_owned()),
+        };
     }
-    Ok(Cow::Borrowed(cell))
+    let may_group = may_be_grouped(cell);
+    match (sign, notation.decimal) {
+        (_, Some(told)) if told == sign => Ok(as_decimal()),
+        (_, Some(_)) if may_group => Ok(Cow::Owned(format!("{whole}{fraction}"))),
+        (DecimalSign::Point, _) if !may_group || !(notation.has_semicolons || notation.is_price) => {
+            Ok(Cow::Borrowed(cell))
+        }
+        (DecimalSign::Comma, _) if !may_group && notation.has_semicolons => Ok(as_decimal()),
+        (DecimalSign::Comma, _) if !may_group => {
+            Err(format!("has a decimal comma; write a decimal point, `{whole}.{fraction}`, or add --decimal comma"))
+        }
+        _ => Err(unclear_groups(cell)),
+    }
+}
+
+/// Whether the text has one comma or point, and exactly three digits behind it: it may group the digits or begin a fraction.
+pub(super) fn may_be_grouped(cell: &str) -> bool {
+    let Some((whole, fraction)) = cell.split_once(['.', ',']) else { return false };
+    let all_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    (1..=3).contains(&whole.len())
+        && fraction.len() == 3
+        && all_digits(whole)
+        && all_digits(fraction)
+        && !whole.starts_with('0')
+}
+
+/// What to say of a number that [`may_be_grouped`].
+pub(super) fn unclear_groups(cell: &str) -> String {
+    let sign = if cell.contains(',') { ',' } else { '.' };
+    let (digits, number) = (cell.replace(sign, ""), cell.replace(sign, "."));
+    let number = number.trim_end_matches('0').trim_end_matches('.');
+    format!(
+        "may be {digits} or {number}, since a `{sign}` with three digits behind it may group them; write the one that is meant as \
+         `{digits}` or `{number}`, or say what such signs are with --decimal point or --decimal comma"
+    )
 }
 
 #[cfg(test)]
@@ -193,7 +332,13 @@ mod tests {
             ("date", "2026-03-15T00:00:00Z", Ok("2026-03-15")),
             ("date", "2026-03-15T09:30:00", Err("write the date alone, `2026-03-15`")),
             ("date", "2026-03-15T00:00:00+02:00", Err("write the date alone")),
-            ("date", "03/15/2026", Err("may be day/month or month/day")),
+            ("date", "03/15/2026", Ok("2026-03-15")),
+            ("date", "15/3/2026", Ok("2026-03-15")),
+            ("date", "15-3-2026", Ok("2026-03-15")),
+            ("date", "5/5/2026", Ok("2026-05-05")),
+            ("date", "03/04/2026", Err("may be day/month or month/day")),
+            ("date", "3/4/26", Err("year of two digits")),
+            ("date", "31/31/2026", Ok("31/31/2026")),
             ("date", "46096", Err("is a day's number")),
             ("date", "TBD", Err("leave the cell empty")),
             ("date", "-", Err("leave the cell empty")),
@@ -209,13 +354,24 @@ mod tests {
             ("integer", "N/A", Err("leave the cell empty")),
             ("number", "4.2", Ok("4.2")),
             ("number", "12,5", Err("`12.5`")),
-            ("number", "1,234", Err("may group digits")),
-            ("number", "1,234.5", Err("may group digits")),
+            ("number", "1,234", Err("may be 1234 or 1.234")),
+            ("number", "1,234.5", Ok("1234.5")),
+            ("number", "1.234,50", Ok("1234.50")),
+            ("number", "1,234,567", Ok("1234567")),
+            ("number", "1,23,4", Err("several commas or points")),
+            ("number", "1,234,5", Err("several commas or points")),
+            ("number", "4.125", Ok("4.125")),
+            ("number", "0.125", Ok("0.125")),
             ("number", "1 234", Err("`1234`")),
             ("number", "45%", Err("without `%`")),
             ("number", "1e3", Ok("1e3")),
             ("boolean", "True", Ok("TRUE")),
-            ("boolean", "wahr", Ok("wahr")),
+            ("boolean", "wahr", Ok("TRUE")),
+            ("boolean", "VRAI", Ok("TRUE")),
+            ("boolean", "FAŁSZ", Ok("FALSE")),
+            ("boolean", "Nein", Ok("FALSE")),
+            ("boolean", " x ", Ok("TRUE")),
+            ("boolean", "o", Ok("o")),
             ("string", " a ", Ok(" a ")),
             ("string", "\u{a0}a b\u{a0}", Ok("\u{a0}a b\u{a0}")),
             ("string", "a\u{a0}b", Ok("a\u{a0}b")),
@@ -224,11 +380,57 @@ mod tests {
             ("string, a date confidence", " check ", Ok("check")),
         ];
         for (type_name, cell, expected) in cases {
-            match (plain(type_name, cell), expected) {
+            match (plain(type_name, &[], cell, &Notation::default()), expected) {
                 (Ok(read), Ok(expected)) => assert_eq!(read, expected, "{type_name} {cell:?}"),
                 (Err(told), Err(expected)) => assert!(told.contains(expected), "{type_name} {cell:?}: {told}"),
                 (read, expected) => panic!("{type_name} {cell:?}: {read:?}, expected {expected:?}"),
             }
+        }
+    }
+
+    #[test]
+    fn notation_decides_what_may_mean_two_things() {
+        let semicolons = Notation { has_semicolons: true, ..Notation::default() };
+        let price = Notation { is_price: true, ..Notation::default() };
+        let number = Notation { is_number: true, is_price: true, ..Notation::default() };
+        let decimal = |sign| Notation { decimal: Some(sign), has_semicolons: true, ..Notation::default() };
+        let dates = |order| Notation { dates: Some(order), ..Notation::default() };
+        let cases = [
+            ("number", "3.000", semicolons, Err("may be 3000 or 3,")),
+            ("number", "3,000", semicolons, Err("may be 3000 or 3,")),
+            ("number", "2,5", semicolons, Ok("2.5")),
+            ("number", "0,125", semicolons, Ok("0.125")),
+            ("number", "3.5", semicolons, Ok("3.5")),
+            ("number", "3000", semicolons, Ok("3000")),
+            ("number", "1.234.567", semicolons, Ok("1234567")),
+            ("number", "2.500", price, Err("may be 2500 or 2.5")),
+            ("number", "2.50", price, Ok("2.50")),
+            ("number", "2.125", number, Ok("2.125")),
+            ("number", "3.000", decimal(DecimalSign::Comma), Ok("3000")),
+            ("number", "145,004", decimal(DecimalSign::Comma), Ok("145.004")),
+            ("number", "3.000", decimal(DecimalSign::Point), Ok("3.000")),
+            ("number", "3,000", decimal(DecimalSign::Point), Ok("3000")),
+            ("number", "3,00", decimal(DecimalSign::Point), Ok("3.00")),
+            ("date", "03/04/2026", dates(DateOrder::Dmy), Ok("2026-04-03")),
+            ("date", "03/04/2026", dates(DateOrder::Mdy), Ok("2026-03-04")),
+            ("date", "15/03/2026", dates(DateOrder::Mdy), Err("no date in the order --dates mdy")),
+            ("date", "15.03.2026", dates(DateOrder::Mdy), Ok("2026-03-15")),
+        ];
+        for (type_name, cell, notation, expected) in cases {
+            match (plain(type_name, &[], cell, &notation), expected) {
+                (Ok(read), Ok(expected)) => assert_eq!(read, expected, "{type_name} {cell:?}"),
+                (Err(told), Err(expected)) => assert!(told.contains(expected), "{type_name} {cell:?}: {told}"),
+                (read, expected) => panic!("{type_name} {cell:?}: {read:?}, expected {expected:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn words_are_read_in_any_case() {
+        let words = ["not_found", "check"];
+        let cases = [("Not Found", "not_found"), ("NOT-FOUND", "not_found"), ("Check ", "check"), ("cheque", "cheque")];
+        for (cell, expected) in cases {
+            assert_eq!(plain("string", &words, cell, &Notation::default()).as_deref(), Ok(expected), "{cell:?}");
         }
     }
 }

@@ -2,10 +2,14 @@
 
 use std::io::{self, Cursor, Read};
 
+use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
+
 use super::bounds::TooLarge;
 use super::quoting::CsvReader;
+use super::report::shortened;
 use super::rows::FileRows;
 use super::tabular::{Cell, Table, column_names, is_same};
+use super::utf16::DAMAGED;
 use crate::model::Fields;
 
 /// How much is looked at to find out what separates the cells.
@@ -14,9 +18,29 @@ const BEGINNING_BYTES: u64 = 1 << 16;
 /// How many lines are looked at.
 const BEGINNING_LINES: usize = 24;
 
-/// The fault of a cell that is not UTF-8.
-const NOT_UTF8: &str = "is not UTF-8; save the file anew: in Excel as `CSV UTF-8`, in LibreOffice with the character set \
-     `Unicode (UTF-8)`, or as .xlsx";
+/// The fault of a cell that is neither UTF-8 nor UTF-16.
+fn not_utf8(bytes: &[u8]) -> String {
+    const REMEDY: &str = "save the file anew: in Excel as `CSV UTF-8`, in LibreOffice with the character set `Unicode (UTF-8)`, or \
+         as .xlsx";
+    // What is UTF-8 but for this byte is damaged UTF-16.
+    let sound: Vec<u8> = bytes.iter().copied().filter(|byte| *byte != DAMAGED).collect();
+    if std::str::from_utf8(&sound).is_ok() {
+        return format!("holds damaged letters; correct it, and {REMEDY}");
+    }
+    let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
+    detector.feed(bytes, true);
+    let encoding = detector.guess(None, Utf8Detection::Deny);
+    match encoding.decode_without_bom_handling_and_without_replacement(bytes) {
+        Some(text) => {
+            format!(
+                "is not UTF-8, but most likely {}, in which it reads `{}`; {REMEDY}",
+                encoding.name(),
+                shortened(&text)
+            )
+        }
+        _ => format!("is not UTF-8; {REMEDY}"),
+    }
+}
 
 /// Reads all rows below the header; returns how many there are.
 ///
@@ -41,6 +65,9 @@ pub(super) fn read_csv<F: Fields>(mut content: impl Read, rows: &mut FileRows<'_
     let mut reader = CsvReader::new(text, rows.reading.bounds.line_bytes, form.separator, form.first_line);
     let bounds = &rows.reading.bounds;
     let mut table = Table::new(rows, true);
+    if form.separator == b';' {
+        table = table.with_semicolons();
+    }
     loop {
         let (line, record) = match reader.next() {
             Ok(None) => return Ok(table.end()),
@@ -68,7 +95,7 @@ pub(super) fn read_csv<F: Fields>(mut content: impl Read, rows: &mut FileRows<'_
 fn cell(bytes: &[u8]) -> Cell<'_> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Cell::text(text),
-        Err(_) => Cell { fault: Some(NOT_UTF8.into()), ..Cell::text(String::from_utf8_lossy(bytes)) },
+        Err(_) => Cell { fault: Some(not_utf8(bytes).into()), ..Cell::text(String::from_utf8_lossy(bytes)) },
     }
 }
 
@@ -100,15 +127,21 @@ impl Form {
             let meant = rows.reading.renamed(cell).unwrap_or(cell);
             names.iter().chain(&["deleted"]).chain(rows.ignored).any(|name| is_same(name, meant))
         };
+        const SEPARATORS: [u8; 4] = [b',', b';', b'\t', b'|'];
         let mut best = (0, b',');
         for line in beginning.split(|byte| matches!(byte, b'\n' | b'\r')).take(2 * BEGINNING_LINES) {
             let line = String::from_utf8_lossy(&line[..line.len().min(1 << 14)]);
-            for separator in [b',', b';', b'\t', b'|'] {
+            for separator in SEPARATORS {
                 let known = line.split(char::from(separator)).filter(|cell| is_known(cell)).count();
                 if known > best.0 {
                     best = (known, separator);
                 }
             }
+        }
+        if best.0 == 0 {
+            // No name is known, as in a header of another language: the first sign that stands in the first line decides.
+            let count = |separator: u8| first.iter().filter(|byte| **byte == separator).count();
+            best.1 = SEPARATORS.into_iter().rev().max_by_key(|separator| count(*separator)).unwrap_or(b',');
         }
         Form { separator: best.1, begins_at: 0, first_line: 1 }
     }
@@ -118,10 +151,10 @@ impl Form {
 mod tests {
     use super::*;
     use crate::import::bounds::Bounds;
-    use crate::import::reading::Reading;
+    use crate::import::reading::{Reading, Rename};
     use crate::import::report::BadRows;
     use crate::import::rows::{Edit, Row};
-    use crate::model::{ConferenceFields, OrganizationFields};
+    use crate::model::{ConferenceFields, JournalFields, OrganizationFields};
 
     /// The rows in a short form, then the faults.
     fn read<F: Fields>(content: &[u8]) -> String {
@@ -129,17 +162,15 @@ mod tests {
     }
 
     fn read_within<F: Fields>(content: &[u8], bounds: Bounds) -> String {
+        read_as::<F>(content, &Reading { bounds, ..Reading::default() })
+    }
+
+    fn read_as<F: Fields>(content: &[u8], reading: &Reading) -> String {
         let (mut rows, mut bad) = (Vec::<Row<F>>::new(), BadRows::default());
         let (file, ignored) = ("f".into(), &["updated_at"]);
-        let (reading, mut warnings) = (Reading { bounds, ..Reading::default() }, Vec::new());
-        let mut read = FileRows {
-            file: &file,
-            reading: &reading,
-            ignored,
-            rows: &mut rows,
-            bad: &mut bad,
-            warnings: &mut warnings,
-        };
+        let mut warnings = Vec::new();
+        let mut read =
+            FileRows { file: &file, reading, ignored, rows: &mut rows, bad: &mut bad, warnings: &mut warnings };
         read_csv(content, &mut read).unwrap();
         let mut shown = String::new();
         for Row { position, id, edit, is_bad } in &rows {
@@ -147,6 +178,7 @@ mod tests {
                 Edit::Set(statement) => statement.to_string(),
                 Edit::Remove => "removed".to_owned(),
             };
+            let id = id.map_or("?".to_owned(), |id| id.to_string());
             let line = format!("{}:{id}{} {edit}", position.line, if *is_bad { "!" } else { "" });
             shown += &format!("{}\n", line.trim_end());
         }
@@ -200,7 +232,14 @@ mod tests {
             ("id,,name\n1,x,A\n", "f:2: `x` - has a value in column B, which has no name; name it, or clear the cell"),
             ("id,name\n1,A,x\n", "f:2: has 3 cells, but the header has 2"),
             ("name\nA\n", "f:1: id: the column `id` is missing"),
-            ("id,\u{e9}\n", "f:1: is not UTF-8; save the file anew: in Excel as `CSV UTF-8`"),
+            (
+                "id,R\u{e9}union,d\u{e9}but\n",
+                "f:1: is not UTF-8, but most likely windows-1252, in which it reads `Réunion`; save the file anew: in Excel as",
+            ),
+            ("id;Titel;Ort\n1;A;B\n", "f:1: Titel: unknown column `Titel`"),
+            ("id;Titel;Ort\n1;A;B\n", "f:1: Ort: unknown column `Ort`"),
+            ("Nummer;Titel;Ort\n1;A;B\n", "f:1: Ort: unknown column `Ort`"),
+            ("id,name\n0901,A\n", "f:2: id: `0901` - begins with zeros, which ids do not have; write `901`"),
             ("i\0d\0", "f:1: begins with NUL bytes"),
             (
                 "idd,name\n1,A\n",
@@ -209,7 +248,7 @@ mod tests {
             ("id,name\n1\n", "f:2: has 1 cells, but the header has 2"),
             ("id,name\n1,A,B\n2,C\n", "3:2 name=\"C\"\nf:2: has 3 cells, but the header has 2"),
             ("id,name\n,A\n", "f:2: id: is missing"),
-            ("id,name\n05,A\n0,B\n-1,C\n5.0,D\n9007199254740992,E\n", "f:6: id: `9007199254740992` - an id is"),
+            ("id,name\n0,B\n-1,C\n5.0,D\n9007199254740992,E\n", "f:5: id: `9007199254740992` - an id is"),
             ("id,name\n1,\"A\n2,B\n3,C\n", "f:2: opens a quote that is never closed"),
             ("id,name\n1,\"A\n2,\"B\"\n", "f:2: has text after a closing quote"),
             ("\"id,name\n1,A\n", "f:1: opens a quote that is never closed"),
@@ -223,11 +262,49 @@ mod tests {
         assert_eq!(
             shown,
             "2:1!\n3:2 year=2026 city=\"x\" formats.oral=null\n\
-             f:2: city: `\u{fffd}` - is not UTF-8; save the file anew: in Excel as `CSV UTF-8`, in LibreOffice with the character set `Unicode \
-             (UTF-8)`, or as .xlsx\n\
+             f:2: city: `\u{fffd}` - holds damaged letters; correct it, and save the file anew: in Excel as `CSV UTF-8`, in LibreOffice \
+             with the character set `Unicode (UTF-8)`, or as .xlsx\n\
              f:2: year: `26` - write a year from 1900 to 2100\n\
              f:2: formats_oral: `maybe` - write TRUE or FALSE"
         );
+    }
+
+    #[test]
+    fn points_that_may_group_digits_are_refused_where_groups_are_likely() {
+        let cases = [
+            ("id;sjr\n1;3.000\n", "f:2: sjr: `3.000` - may be 3000 or 3,"),
+            ("id;sjr\n1;3,5\n", "2:1 sjr=3.5\n"),
+            ("id,sjr\n1,3.125\n", "2:1 sjr=3.125\n"),
+            ("id,sjr\n1,3.125\n2,\"1,250.5\"\n", "f:2: sjr: `3.125` - may be 3125 or 3.125, since"),
+            ("id,sjr\n1,3.125\n2,\"1,250.5\"\n", "other cells of the column have commas"),
+            ("id,publishing_apc_usd\n1,2.500\n", "f:2: publishing_apc_usd: `2.500` - may be 2500 or 2.5,"),
+            ("id,publishing_apc_usd\n1,2.50\n", "2:1 publishing.apc_usd=2.5\n"),
+        ];
+        for (content, expected) in cases {
+            let shown = read::<JournalFields>(content.as_bytes());
+            assert!(shown.contains(expected), "{content:?}: {shown}");
+        }
+    }
+
+    #[test]
+    fn names_are_mapped_before_the_header_is_sought() {
+        let rename = |from: &str, to: &str| Rename { from: from.to_owned(), to: to.to_owned() };
+        let renames = vec![rename("Nummer", "id"), rename("Titel", "name"), rename("Weg", "deleted")];
+        let matching = vec!["name".to_owned()];
+        let mapped = Reading { renames: renames.clone(), ..Reading::default() };
+        let matched = Reading { renames, matching, ..Reading::default() };
+        let cases = [
+            (&mapped, "Nummer;Titel\n1;A\n", "2:1 name=\"A\"\n"),
+            (&mapped, "Unsere Liste\n\nNummer;Titel;Weg\n1;A;\n2;B;ja\n", "4:1 name=\"A\"\n5:2 removed\n"),
+            (&mapped, "id,Nummer\n1,2\n", "column `Nummer` stands twice"),
+            (&matched, "Titel\nA\n", "2:? name=\"A\"\n"),
+            (&matched, "Nummer,Titel\n,A\n", "f:2: id: is missing"),
+            (&matched, "url\nx\n", "no column `id`, and none of `name` that --match names"),
+        ];
+        for (reading, content, expected) in cases {
+            let shown = read_as::<OrganizationFields>(content.as_bytes(), reading);
+            assert!(shown.contains(expected), "{content:?}: {shown}");
+        }
     }
 
     #[test]

@@ -71,7 +71,7 @@ fn read_line<F: Fields>(
     ignored: &[&str],
     names: &mut Names<'_>,
     faults: &mut RowFaults<'_>,
-) -> Option<(Id, Edit<F>)> {
+) -> Option<(Option<Id>, Edit<F>)> {
     let mut members = match std::str::from_utf8(text).map(|text| parse(text, &names.reading.bounds)) {
         Ok(Ok(Json::Object(members))) => members,
         Ok(Ok(other)) => {
@@ -93,11 +93,19 @@ fn read_line<F: Fields>(
             return None;
         }
     };
+    for name in ["id", "deleted"] {
+        if members.iter().all(|(key, _)| key != name)
+            && let Some((key, _)) = members.iter_mut().find(|(key, _)| names.reading.renamed(key) == Some(name))
+        {
+            *key = Cow::Borrowed(name);
+        }
+    }
     let id = match members.iter().find(|(key, _)| key == "id") {
-        Some((_, value)) => read_id(value, &"id", faults),
+        Some((_, value)) => Some(read_id(value, &"id", faults)),
+        None if !names.reading.matching.is_empty() => None,
         None => {
-            faults.push(&"id", "is missing; every row names its id");
-            None
+            faults.push(&"id", "is missing; every row names its id, or --match the fields that tell the record");
+            Some(None)
         }
     };
     // A row without a usable id is still read, so that all its faults are told at once.
@@ -113,7 +121,7 @@ fn read_line<F: Fields>(
             Edit::Set(statement)
         }
     };
-    id.map(|id| (id, edit))
+    Some((id.unwrap_or_default(), edit)).filter(|_| id != Some(None))
 }
 
 /// Reads the members of the object at `path` (empty, or with a dot at its end), which may have the keys of `nodes`.
@@ -290,7 +298,11 @@ mod tests {
                 Edit::Remove => "removed".to_owned(),
                 Edit::Set(statement) => statement.to_string(),
             };
-            shown += &format!("{}{} {edit}\n", row.id, if row.is_bad { "!" } else { "" });
+            shown += &format!(
+                "{}{} {edit}\n",
+                row.id.map_or("?".to_owned(), |id| id.to_string()),
+                if row.is_bad { "!" } else { "" }
+            );
         }
         shown + &bad.to_string()
     }

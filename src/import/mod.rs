@@ -15,10 +15,12 @@
 //! - [`mod@merge`]: phase 2, rows to a batch, by the rules that the README tells under "Import".
 //! - [`lint`]: what is most likely a mistake, though no rule forbids it.
 //! - [`report`]: what a run says about rows: `finding` is one of its lines, [`groups`] those of one kind as one.
-//! - `names`: the nearest known name.
+//! - `names`: the nearest known name; `blanks`: characters that show nothing; `utf16`: texts
+//!   in UTF-16.
 
+mod blanks;
 pub mod bounds;
-mod cells;
+pub mod cells;
 mod csv;
 mod finding;
 pub mod groups;
@@ -35,13 +37,15 @@ pub mod rows;
 pub mod source;
 mod statement;
 mod tabular;
+mod utf16;
 mod workbook;
 
 pub use bounds::Bounds;
+pub use cells::{DateOrder, DecimalSign};
 pub use groups::{FindingGroup, group};
-pub use merge::{Merged, Options, Refusal, TooManyRemovals, merge};
+pub use merge::{Assigned, Merged, Options, Refusal, TooManyRemovals, merge};
 pub use read::{ReadError, read_sources};
-pub use reading::{Reading, Rename};
+pub use reading::{Reading, Rename, read_renames};
 pub use report::{BadRows, Finding, Position};
 pub use rows::Rows;
 pub use source::{Format, RowKind, Source, SourceError, Told};

@@ -1,6 +1,6 @@
 //! Suggestions for unknown names.
 
-use super::cells::is_blank;
+use super::blanks::is_blank;
 use super::report::RowFaults;
 use crate::model::fold::fold;
 

@@ -32,7 +32,7 @@ const ADDED_TO_RECORDS: &[&str] = &["updated_at"];
 /// When a source cannot be read. What is wrong with its rows is no error here: [`merge`](super::merge::merge) reports
 /// it together with all else.
 pub fn read_sources(sources: &[Source], reading: &Reading, progress: &mut dyn FnMut(u64)) -> Result<Rows, ReadError> {
-    let mut rows = Rows::default();
+    let mut rows = Rows { matching: reading.matching.clone(), ..Rows::default() };
     if reading.all_faults {
         rows.bad.keep_all();
     }
@@ -101,7 +101,7 @@ fn read_kind(
     rows: &mut Rows,
     from: impl ReadRows,
 ) -> io::Result<()> {
-    let Rows { organizations, tags, conferences, journals, bad, warnings } = rows;
+    let Rows { organizations, tags, conferences, journals, bad, warnings, .. } = rows;
     macro_rules! read {
         ($rows:ident, $ignored:expr) => {
             from.read(&mut FileRows { file, reading, ignored: $ignored, rows: $rows, bad, warnings: &mut *warnings })

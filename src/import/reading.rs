@@ -2,9 +2,15 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
 use super::bounds::Bounds;
+use super::cells::{DateOrder, DecimalSign};
+use super::merge::identify::MAX_FIELDS;
 use super::names::comparable;
+use crate::model::field::Table;
 use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields};
 
 /// What a run was told about reading; the default reads strictly.
@@ -16,6 +22,12 @@ pub struct Reading {
     pub ignore_unknown: bool,
     /// Columns and fields that have other names in the files.
     pub renames: Vec<Rename>,
+    /// The fields by which records are found in files without ids; empty where every row names its id.
+    pub matching: Vec<String>,
+    /// The sign that begins a fraction, where the files do not tell.
+    pub decimal: Option<DecimalSign>,
+    /// The order of day and month in dates that may be read in both.
+    pub dates: Option<DateOrder>,
     /// Keeps every fault, not just the first [`BadRows::MAX_KEPT`](super::BadRows::MAX_KEPT).
     pub all_faults: bool,
     /// Which of `renames` a file had a name for; noted while reading.
@@ -27,16 +39,30 @@ impl Reading {
     ///
     /// # Errors
     /// When one is not.
-    pub fn check(&self) -> Result<(), UnknownField> {
-        let known = |to: &str| {
-            [ConferenceFields::table(), JournalFields::table(), OrganizationFields::table(), TagFields::table()]
-                .iter()
-                .any(|table| to == "id" || table.fields.iter().any(|field| field.column == to))
+    pub fn check(&self) -> Result<(), BadReading> {
+        let has = |tables: &[&Table], name: &str| {
+            tables.iter().any(|table| table.fields.iter().any(|field| field.column == name))
         };
-        match self.renames.iter().find(|rename| !known(&rename.to)) {
-            Some(rename) => Err(UnknownField { from: rename.from.clone(), to: rename.to.clone() }),
-            None => Ok(()),
+        let records = [ConferenceFields::table(), JournalFields::table()];
+        let all = [records[0], records[1], OrganizationFields::table(), TagFields::table()];
+        let known = |to: &str| ["id", "deleted"].contains(&to) || has(&all, to);
+        if let Some(Rename { from, to }) = self.renames.iter().find(|rename| !known(&rename.to)) {
+            return Err(BadReading::UnknownField { from: from.clone(), to: to.clone() });
         }
+        for (at, Rename { from, to }) in self.renames.iter().enumerate() {
+            let twice =
+                self.renames[..at].iter().find(|one| comparable(&one.from) == comparable(from) && one.to != *to);
+            if let Some(other) = twice {
+                return Err(BadReading::TwoFields { from: from.clone(), to: to.clone(), other: other.to.clone() });
+            }
+        }
+        if let Some(name) = self.matching.iter().find(|name| !has(&records, name)) {
+            return Err(BadReading::UnknownMatch { name: name.clone() });
+        }
+        if self.matching.len() > MAX_FIELDS {
+            return Err(BadReading::TooManyMatches);
+        }
+        Ok(())
     }
 
     /// The field that a name in a file was said to stand for.
@@ -72,12 +98,20 @@ pub struct Rename {
     pub to: String,
 }
 
-/// A name is said to stand for a field that there is not.
+/// What a run was told about reading makes no sense.
 #[derive(Debug, thiserror::Error)]
-#[error("--map '{from}={to}': there is no field `{to}`; `medfeed template conferences` prints the known ones")]
-pub struct UnknownField {
-    from: String,
-    to: String,
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum BadReading {
+    #[error("--map '{from}={to}': there is no field `{to}`; `medfeed template conferences` prints the known ones")]
+    UnknownField { from: String, to: String },
+    #[error("--map '{from}={to}': `{from}` stands for `{other}` already; give each name one field")]
+    TwoFields { from: String, to: String, other: String },
+    #[error(
+        "--match {name}: conferences and journals have no field `{name}`; `medfeed template conferences` prints the known ones"
+    )]
+    UnknownMatch { name: String },
+    #[error("--match takes at most {MAX_FIELDS} fields")]
+    TooManyMatches,
 }
 
 /// A name is said to stand for a field, and no file has it.
@@ -86,6 +120,49 @@ pub struct UnknownField {
 pub struct UnmetRename {
     from: String,
     to: String,
+}
+
+/// A file of names and fields cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum BadMapFile {
+    #[error("--map-file: cannot read {}: {error}", path.display())]
+    Unreadable { path: PathBuf, error: std::io::Error },
+    #[error(
+        "--map-file: {}:{line}: write a name in the files and a field, separated by a comma, such as `Website,url`",
+        path.display()
+    )]
+    BadLine { path: PathBuf, line: u64 },
+}
+
+/// Reads the names and fields of a CSV table of two columns. Commas, semicolons or tabs separate them. A header such as
+/// `name,field` and lines that begin with `#` are passed over.
+///
+/// # Errors
+/// When the file cannot be read, or a line has not two cells.
+pub fn read_renames(path: &Path) -> Result<Vec<Rename>, BadMapFile> {
+    const MAX_BYTES: u64 = 1 << 20;
+    let unreadable = |error| BadMapFile::Unreadable { path: path.to_owned(), error };
+    let mut text = String::new();
+    File::open(path).and_then(|file| file.take(MAX_BYTES).read_to_string(&mut text)).map_err(unreadable)?;
+    let text = text.trim_start_matches('\u{feff}');
+    let line = text.lines().find(|line| !line.starts_with('#')).unwrap_or_default();
+    let separator = [b',', b';', b'\t'].into_iter().find(|sign| line.as_bytes().contains(sign)).unwrap_or(b',');
+    let mut reader = csv::ReaderBuilder::new();
+    reader.has_headers(false).flexible(true).delimiter(separator).comment(Some(b'#')).trim(csv::Trim::All);
+    let mut renames = Vec::new();
+    for record in reader.from_reader(text.as_bytes()).records() {
+        let record = record.map_err(|error| unreadable(std::io::Error::other(error)))?;
+        let line = record.position().map_or(1, csv::Position::line);
+        match (record.get(0), record.get(1), record.len()) {
+            (Some(from), Some(to), 2) if renames.is_empty() && to == "field" && !from.is_empty() => {}
+            (Some(from), Some(to), 2) if !from.is_empty() && !to.is_empty() => {
+                renames.push(Rename { from: from.to_owned(), to: to.to_owned() });
+            }
+            _ => return Err(BadMapFile::BadLine { path: path.to_owned(), line }),
+        }
+    }
+    Ok(renames)
 }
 
 /// The text is no renaming.

@@ -17,6 +17,8 @@ pub struct Rows {
     pub(super) journals: Vec<Row<JournalFields>>,
     pub(super) bad: BadRows,
     pub(super) warnings: Vec<Finding>,
+    /// The fields that tell which record is meant by a row without an id.
+    pub(super) matching: Vec<String>,
 }
 
 impl Rows {
@@ -30,7 +32,8 @@ impl Rows {
 #[derive(Debug)]
 pub(super) struct Row<F> {
     pub position: Position,
-    pub id: Id,
+    /// `None` for a row whose fields tell which record is meant.
+    pub id: Option<Id>,
     pub edit: Edit<F>,
     /// Whether a fault of it is reported. What could be read still counts for the checks of other rows, so that one
     /// mistake does not look like many.
@@ -64,8 +67,8 @@ pub(super) trait ReadRows {
 }
 
 impl<F> FileRows<'_, F> {
-    /// Adds the row that begins on the line. `read` reports what is wrong with it; without an id there is no row.
-    pub fn add(&mut self, line: u64, read: impl FnOnce(&mut RowFaults<'_>) -> Option<(Id, Edit<F>)>) {
+    /// Adds the row that begins on the line. `read` reports what is wrong with it; a row with a bad id is no row.
+    pub fn add(&mut self, line: u64, read: impl FnOnce(&mut RowFaults<'_>) -> Option<(Option<Id>, Edit<F>)>) {
         let position = Position { file: self.file.clone(), line };
         let mut faults = RowFaults::new(&position, self.bad);
         if let Some((id, edit)) = read(&mut faults) {

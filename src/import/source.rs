@@ -5,10 +5,10 @@ use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use encoding_rs_io::DecodeReaderBytesBuilder;
 use flate2::bufread::MultiGzDecoder;
 
 use super::bounds::TooLarge;
+use super::utf16::as_utf8;
 
 /// The four kinds of rows that files hold; what is linked comes before what links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display, strum::EnumString)]
@@ -287,10 +287,7 @@ impl Source {
         }
         let looks_like_json = first.trim_ascii_start().starts_with(b"{");
         let format = self.format.unwrap_or(if looks_like_json { Format::Jsonl } else { Format::Csv });
-        let mut decoder = DecodeReaderBytesBuilder::new();
-        // What is not marked as UTF-16 goes through as it is, so that what is wrong with it is told.
-        decoder.utf8_passthru(true).strip_bom(true).bom_override(true);
-        Ok(Content::Text(format, Box::new(decoder.build(content))))
+        Ok(Content::Text(format, Box::new(as_utf8(&first, content)?)))
     }
 }
 

@@ -1,8 +1,9 @@
 //! What a row states: values for the fields that it names, and links that are not yet resolved.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 
-use super::cells::{is_text, plain};
+use super::cells::{Notation, is_text, plain};
 use super::names::did_you_mean;
 use super::report::{RowFaults, shortened};
 use crate::model::id::NotAnId;
@@ -44,6 +45,11 @@ impl<F: Fields> Statement<F> {
         Statement { fields: F::default(), named: vec![false; F::table().fields.len()], links: Vec::new() }
     }
 
+    /// The value of the field of this index as CSV has it; empty where it is not stated.
+    pub fn value(&self, index: usize) -> Cow<'_, str> {
+        if self.named[index] { self.fields.values()[index].to_csv(&()) } else { Cow::Borrowed("") }
+    }
+
     /// Reads values into it.
     pub fn reader<'a, 'f>(&'a mut self, faults: &'a mut RowFaults<'f>) -> Reader<'a, 'f> {
         Reader { values: self.fields.values_mut(), named: &mut self.named, links: &mut self.links, faults }
@@ -75,8 +81,9 @@ impl Reader<'_, '_> {
     }
 
     /// Reads a cell of a table as the field of this index. Reports call it `name`.
-    pub fn read_csv(&mut self, index: usize, cell: &str, name: &dyn Display) {
-        match plain(self.values[index].type_name(), cell) {
+    pub fn read_csv(&mut self, index: usize, cell: &str, notation: &Notation, name: &dyn Display) {
+        let value = &self.values[index];
+        match plain(value.type_name(), value.words(), cell, notation) {
             Ok(plain) if plain.is_empty() => self.set_null(index),
             Ok(plain) => self.read(index, name, |value, reader| value.read_csv(&plain, reader)),
             Err(message) => self.faults.push_value(name, cell, message),
@@ -85,7 +92,7 @@ impl Reader<'_, '_> {
 
     /// Whether the field of this index holds texts as they are given.
     pub fn holds_text(&self, index: usize) -> bool {
-        is_text(self.values[index].type_name())
+        is_text(self.values[index].type_name(), self.values[index].words())
     }
 
     /// Whether the field of this index is stated already.
@@ -245,7 +252,9 @@ mod tests {
             ("start_date", "2026-02-28", r#""2026-02-28""#),
             ("start_date", "2026-02-29", "`2026-02-29` - write a date as YYYY-MM-DD, such as 2026-03-15"),
             ("start_date_status", "not_found", r#""not_found""#),
-            ("start_date_status", "Confirmed", "write one of"),
+            ("start_date_status", "Confirmed", r#""confirmed""#),
+            ("start_date_status", " NOT FOUND", r#""not_found""#),
+            ("start_date_status", "sure", "write one of"),
             ("year", "1900", "1900"),
             ("year", "2101", "from 1900 to 2100"),
             ("year", "2026.0", "2026"),
@@ -260,8 +269,10 @@ mod tests {
             ("sjr", "1e999", "write a number from 0"),
             ("formats.oral", "TRUE", "true"),
             ("formats.oral", "false", "false"),
-            ("formats.oral", "yes", "write TRUE or FALSE"),
+            ("formats.oral", "yes", "true"),
+            ("formats.oral", "maybe", "write TRUE or FALSE"),
             ("publishing.access", "open", r#""open""#),
+            ("publishing.access", "Hybrid", r#""hybrid""#),
             ("publishing.access", "gold", "`subscription`, `hybrid`, `open`"),
             ("therapy_areas", "a; b", r#"["a","b"]"#),
             ("therapy_areas", "a;b", r#"["a;b"]"#),
@@ -272,7 +283,7 @@ mod tests {
             ("organizations", "'-X", "Organizations([Label(\"-X\")])"),
         ];
         for (field, text, expected) in cases {
-            let read = shown_of_either(field, |reader, index| reader.read_csv(index, text, &"x"));
+            let read = shown_of_either(field, |reader, index| reader.read_csv(index, text, &Notation::default(), &"x"));
             assert!(read.contains(expected), "{field} {text:?}: {read}");
         }
     }

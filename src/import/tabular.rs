@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 
-use super::cells::{is_blank, plain};
+use super::blanks::is_blank;
+use super::cells::{Notation, as_flag, may_be_grouped, plain, unclear_groups};
 use super::names::{comparable, did_you_mean};
 use super::reading::Reading;
 use super::report::{RowFaults, shortened};
@@ -24,13 +25,15 @@ pub(super) struct Cell<'a> {
     pub text: Cow<'a, str>,
     /// Whether the text stands for a cell that holds a date.
     pub is_date: bool,
+    /// Whether the text stands for a cell that holds a number.
+    pub is_number: bool,
     /// Why the cell cannot be read; the text shows it.
     pub fault: Option<Cow<'static, str>>,
 }
 
 impl<'a> Cell<'a> {
     pub fn text(text: impl Into<Cow<'a, str>>) -> Cell<'a> {
-        Cell { text: text.into(), is_date: false, fault: None }
+        Cell { text: text.into(), ..Cell::default() }
     }
 
     fn is_blank(&self) -> bool {
@@ -62,7 +65,25 @@ pub(super) struct Table<'r, 'a, F> {
     is_incomplete: bool,
     /// The rows below the header that are not empty.
     read: usize,
+    /// How all cells are written.
+    notation: Notation,
+    /// By column.
+    separators: Vec<Separators>,
+    /// Which fields hold numbers that may have a fraction, in the order of their table.
+    holds_numbers: Vec<bool>,
 }
+
+/// The signs in the numbers of a column.
+#[derive(Clone, Debug, Default)]
+struct Separators {
+    /// Whether a cell has a comma.
+    has_commas: bool,
+    /// The first cells whose point may group digits, and their lines: they do where other cells have commas for that.
+    unclear: Vec<(u64, String)>,
+}
+
+/// The most unclear cells of a column that are reported.
+const MAX_UNCLEAR: usize = 100;
 
 enum Header {
     /// Rows above it, or the header itself without the column `id`: their lines and cells.
@@ -74,7 +95,17 @@ enum Header {
 impl<'r, 'a, F: Fields> Table<'r, 'a, F> {
     /// A table of which no row is read yet. In one that `is_rectangular` a row with fewer cells than the header is bad.
     pub fn new(rows: &'r mut FileRows<'a, F>, is_rectangular: bool) -> Table<'r, 'a, F> {
-        Table { rows, header: Header::Sought(Vec::new()), is_rectangular, is_incomplete: false, read: 0 }
+        let Reading { decimal, dates, .. } = *rows.reading;
+        let notation = Notation { decimal, dates, ..Notation::default() };
+        let holds_numbers = F::default().values().iter().map(|value| value.type_name() == "number").collect();
+        let (header, separators) = (Header::Sought(Vec::new()), Vec::new());
+        Table { rows, header, is_rectangular, is_incomplete: false, read: 0, notation, separators, holds_numbers }
+    }
+
+    /// The same table, in which semicolons separate the cells.
+    pub fn with_semicolons(mut self) -> Table<'r, 'a, F> {
+        self.notation.has_semicolons = true;
+        self
     }
 
     /// Takes the row that begins on the line; breaks when no further one is to be read.
@@ -86,10 +117,17 @@ impl<'r, 'a, F: Fields> Table<'r, 'a, F> {
         match &mut self.header {
             Header::Sought(above) => {
                 let names = column_names::<F>();
-                let known = cells.iter().filter(|cell| names.iter().any(|name| is_same(name, &cell.text))).count();
-                let has_id = cells.iter().any(|cell| is_same("id", &cell.text));
+                let reading = self.rows.reading;
+                let meant = |cell: &Cell<'_>| reading.renamed(&cell.text).map(str::to_owned);
+                let is_column = |column: &str, cell: &Cell<'_>| match meant(cell) {
+                    Some(meant) => meant == column,
+                    None => is_same(column, &cell.text),
+                };
+                let known = cells.iter().filter(|cell| names.iter().any(|name| is_column(name, cell))).count();
+                let has_id = cells.iter().any(|cell| is_column("id", cell));
+                let identifies = reading.matching.iter().any(|name| cells.iter().any(|cell| is_column(name, cell)));
                 let filled = cells.iter().filter(|cell| !cell.is_blank()).count();
-                if has_id && (known > 1 || filled == 1 || above.is_empty()) {
+                if (has_id || identifies) && (known > 1 || filled == 1 || above.is_empty()) {
                     if let (Some((first, _)), Some((last, _))) = (above.first(), above.last()) {
                         let lines =
                             if first == last { format!("line {first}") } else { format!("lines {first} to {last}") };
@@ -113,8 +151,9 @@ impl<'r, 'a, F: Fields> Table<'r, 'a, F> {
             }
             Header::Found(Some(columns)) => {
                 self.read += 1;
-                let is_rectangular = self.is_rectangular;
-                self.rows.add(line, |faults| read_row(columns, cells, is_rectangular, faults));
+                let (is_rectangular, notation) = (self.is_rectangular, self.notation);
+                note_separators(&mut self.separators, &self.holds_numbers, line, columns, cells);
+                self.rows.add(line, |faults| read_row(columns, cells, is_rectangular, &notation, faults));
                 if self.is_incomplete
                     && let Some(row) = self.rows.rows.last_mut()
                 {
@@ -144,7 +183,26 @@ impl<'r, 'a, F: Fields> Table<'r, 'a, F> {
             self.read += above.len() - 1;
             let _ = self.begin_without_id();
         }
+        self.report_unclear();
         self.read
+    }
+
+    /// Reports the numbers whose points may group digits, in columns where other cells have commas.
+    fn report_unclear(&mut self) {
+        let Header::Found(Some(columns)) = &self.header else { return };
+        if self.notation.decimal.is_some() {
+            return;
+        }
+        for (column, separators) in columns.iter().zip(&self.separators) {
+            let Column::Field(index) = *column else { continue };
+            for (line, text) in separators.unclear.iter().filter(|_| separators.has_commas) {
+                self.rows.add(*line, |faults| {
+                    let message = format!("{}; other cells of the column have commas", unclear_groups(text));
+                    faults.push_value(&F::table().fields[index].column, text, message);
+                    None
+                });
+            }
+        }
     }
 
     /// Reads the header.
@@ -240,7 +298,7 @@ impl HeaderReader<'_, '_, '_> {
         for cell in header {
             let name = cell.text.trim_matches(is_blank);
             let shown = shortened(name);
-            let meant = self.reading.renamed(name).filter(|to| known.contains(to)).unwrap_or(name);
+            let meant = self.reading.renamed(name).filter(|to| known.contains(to) || *to == "deleted").unwrap_or(name);
             let exact = known.iter().position(|known| *known == meant);
             let found = exact.or_else(|| {
                 let meant = if meant.len() <= 256 { comparable(meant) } else { return None };
@@ -253,7 +311,7 @@ impl HeaderReader<'_, '_, '_> {
                 self.faults.push(&shown, bounds.name_fault(name.len()));
             } else if let Some(found) = found {
                 column = found.checked_sub(1).map_or(Column::Id, Column::Field);
-            } else if is_same("deleted", name) {
+            } else if is_same("deleted", meant) {
                 column = Column::Deleted;
             } else if self.ignored.iter().any(|ignored| is_same(ignored, name)) {
                 // The service adds it; it has no meaning here.
@@ -273,10 +331,19 @@ impl HeaderReader<'_, '_, '_> {
             }
             columns.push(column);
         }
-        if columns.contains(&Column::Id) {
+        let is_matched = |column: &Column| match column {
+            Column::Field(index) => self.reading.matching.iter().any(|name| *name == F::table().fields[*index].column),
+            _ => false,
+        };
+        if columns.contains(&Column::Id) || columns.iter().any(is_matched) {
             return Some(columns);
         }
-        self.faults.push(&"id", "the column `id` is missing; the first row names the columns, `id` among them");
+        if !self.reading.matching.is_empty() {
+            let names = self.reading.matching.join("`, `");
+            self.faults.push(&"id", format!("there is no column `id`, and none of `{names}` that --match names"));
+            return None;
+        }
+        self.faults.push(&"id", "the column `id` is missing; the first row names the columns, `id` among them; a file without ids needs --match");
         None
     }
 }
@@ -292,12 +359,37 @@ pub(super) fn unknown_remedy(name: &str, known: &[&str], faults: &RowFaults<'_>)
     }
 }
 
+/// Notes the commas and points in the numbers of a row.
+fn note_separators(
+    separators: &mut Vec<Separators>,
+    holds_numbers: &[bool],
+    line: u64,
+    columns: &[Column],
+    cells: &[Cell<'_>],
+) {
+    separators.resize(columns.len(), Separators::default());
+    for ((column, cell), separators) in columns.iter().zip(cells).zip(separators) {
+        let Column::Field(index) = *column else { continue };
+        if cell.is_number || !holds_numbers[index] {
+            continue;
+        }
+        separators.has_commas |= cell.text.contains(',');
+        if cell.text.contains('.')
+            && may_be_grouped(cell.text.trim_matches(is_blank))
+            && separators.unclear.len() < MAX_UNCLEAR
+        {
+            separators.unclear.push((line, cell.text.to_string()));
+        }
+    }
+}
+
 fn read_row<F: Fields>(
     columns: &[Column],
     cells: &[Cell<'_>],
     is_rectangular: bool,
+    notation: &Notation,
     faults: &mut RowFaults<'_>,
-) -> Option<(Id, Edit<F>)> {
+) -> Option<(Option<Id>, Edit<F>)> {
     let filled = cells.iter().rposition(|cell| !cell.is_blank()).map_or(0, |last| last + 1);
     if is_rectangular && (cells.len() < columns.len() || filled > columns.len()) {
         let (expected, actual) = (columns.len(), cells.len());
@@ -320,9 +412,10 @@ fn read_row<F: Fields>(
     let cell_of =
         |wanted: Column| columns.iter().position(|column| *column == wanted).map(|at| cells.get(at).unwrap_or(&none));
     let is_deleted = cell_of(Column::Deleted).is_some_and(|cell| read_deleted(cell, faults));
-    let id = cell_of(Column::Id).and_then(|cell| read_id(cell, faults));
+    // Without a column of ids the fields tell which record is meant.
+    let id = cell_of(Column::Id).map(|cell| read_id(cell, faults));
     if is_deleted {
-        return id.map(|id| (id, Edit::Remove));
+        return Some((id.unwrap_or_default(), Edit::Remove)).filter(|_| id != Some(None));
     }
     let mut statement = Box::new(Statement::new());
     let mut reader = statement.reader(faults);
@@ -336,10 +429,12 @@ fn read_row<F: Fields>(
                 "is a date in the spreadsheet, but the column holds texts; format the cell as text, and write it anew";
             reader.faults.push_value(name, &cell.text, message);
         } else {
-            reader.read_csv(index, &cell.text, name);
+            let is_price = name.ends_with("_usd");
+            let notation = Notation { is_price, is_number: cell.is_number, ..*notation };
+            reader.read_csv(index, &cell.text, &notation, name);
         }
     }
-    id.map(|id| (id, Edit::Set(statement)))
+    Some((id.unwrap_or_default(), Edit::Set(statement))).filter(|_| id != Some(None))
 }
 
 fn read_id(cell: &Cell<'_>, faults: &mut RowFaults<'_>) -> Option<Id> {
@@ -347,7 +442,11 @@ fn read_id(cell: &Cell<'_>, faults: &mut RowFaults<'_>) -> Option<Id> {
         faults.push_value(&"id", &cell.text, fault);
         return None;
     }
-    match plain("integer", &cell.text) {
+    match plain("integer", &[], &cell.text, &Notation::default()) {
+        Ok(text) if text.starts_with('0') && text.len() > 1 && text.bytes().all(|byte| byte.is_ascii_digit()) => {
+            let digits = text.trim_start_matches('0');
+            faults.push_value(&"id", &cell.text, format!("begins with zeros, which ids do not have; write `{digits}`"));
+        }
         Ok(text) if text.is_empty() => faults.push(&"id", "is missing; every row names its id"),
         Ok(text) => match text.parse() {
             Ok(id) => return Some(id),
@@ -360,12 +459,14 @@ fn read_id(cell: &Cell<'_>, faults: &mut RowFaults<'_>) -> Option<Id> {
 
 /// Whether the cell of the column `deleted` asks to remove the row.
 fn read_deleted(cell: &Cell<'_>, faults: &mut RowFaults<'_>) -> bool {
-    let text = cell.text.trim_matches(is_blank).to_ascii_lowercase();
-    match text.as_str() {
-        "true" | "1" | "yes" if cell.fault.is_none() => return true,
-        "" | "false" | "0" | "no" if cell.fault.is_none() => {}
-        _ => faults.push_value(&"deleted", &cell.text, "write TRUE to remove the row, or leave the cell empty"),
+    let is_empty = cell.text.chars().all(is_blank);
+    match as_flag(&cell.text) {
+        _ if cell.fault.is_some() => {}
+        Some(is_deleted) => return is_deleted,
+        None if is_empty => return false,
+        None => {}
     }
+    faults.push_value(&"deleted", &cell.text, "write TRUE to remove the row, or leave the cell empty");
     false
 }
 

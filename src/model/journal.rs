@@ -87,7 +87,17 @@ fields! {
 
 /// How readers get at a journal's articles.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::Display, strum::EnumString, strum::IntoStaticStr,
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    strum::Display,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantNames,
 )]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
@@ -114,6 +124,8 @@ impl Scalar for Access {
     const TYPE_NAME: &'static str = "string";
     const JSON_TYPE: JsonType = JsonType::Text;
     const EXPECTED: &'static str = "write one of the texts `subscription`, `hybrid`, `open`";
+
+    const WORDS: &'static [&'static str] = <Access as strum::VariantNames>::VARIANTS;
 
     fn schema() -> Schema {
         json!({"type": "string", "enum": Access::ALL.map(Access::as_str)})

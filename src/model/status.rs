@@ -7,7 +7,17 @@ use super::value::{JsonType, Scalar};
 
 /// The confidence of a date (the contract, "Date confidence values").
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::Display, strum::EnumString, strum::IntoStaticStr,
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    strum::Display,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantNames,
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -50,6 +60,8 @@ impl Scalar for DateStatus {
     const TYPE_NAME: &'static str = "string, a date confidence";
     const JSON_TYPE: JsonType = JsonType::Text;
     const EXPECTED: &'static str = "write one of the texts `confirmed`, `estimated`, `copied`, `not_found`, `check`";
+
+    const WORDS: &'static [&'static str] = <DateStatus as strum::VariantNames>::VARIANTS;
 
     fn schema() -> Schema {
         json!({"$ref": "#/components/schemas/DateStatus"})

@@ -34,6 +34,7 @@ pub(in crate::import) use self::linted::Linted;
 pub use self::rule::Place;
 use self::rule::{Hit, TextRule};
 use self::spellings::{Spellings, WordFault};
+pub(in crate::import) use self::twins::comparable;
 use self::twins::{MAX_COMPARED, Trait, Twins};
 use super::report::Finding;
 use crate::model::reference::Referenced;

@@ -74,7 +74,7 @@ pub(super) struct Twins {
 pub(super) const MAX_COMPARED: usize = 20;
 
 /// A name without what two people write differently: case, diacritics, blanks and signs.
-pub(super) fn comparable(name: &str) -> String {
+pub(in crate::import) fn comparable(name: &str) -> String {
     let letters = fold(name).replace('&', "and");
     letters.chars().filter(|letter| letter.is_alphanumeric()).collect()
 }

@@ -3,6 +3,7 @@
 //! What is linked is resolved first, since a linked name means the row that has it after the run (`references`); then each record is
 //! merged with its stored values (`records`); last, what is removed is checked against what still links it.
 
+pub(in crate::import) mod identify;
 #[cfg(test)]
 mod lint_tests;
 mod records;
@@ -11,6 +12,8 @@ mod removals;
 #[cfg(test)]
 mod tests;
 
+pub use self::identify::Assigned;
+use self::identify::identify;
 use self::records::{Links, MergedRecords, merge_records};
 use self::references::{Resolved, resolve};
 use self::removals::Removals;
@@ -31,6 +34,8 @@ pub struct Merged {
     pub batch: Batch,
     /// What a curator may want to look at.
     pub warnings: Vec<Finding>,
+    /// The rows without ids that no record matches.
+    pub assigned: Vec<Assigned>,
 }
 
 /// Why a run is not committed.
@@ -52,7 +57,9 @@ pub enum Refusal {
 /// # Errors
 /// When a rule is broken; then every bad row is told, those met by reading included.
 pub fn merge<C: Curation>(rows: Rows, curation: &C, options: &Options) -> Result<Merged, Refusal> {
-    let Rows { organizations, tags, conferences, journals, mut bad, mut warnings } = rows;
+    let Rows { organizations, tags, mut conferences, mut journals, mut bad, mut warnings, matching } = rows;
+    let mut assigned = identify(&mut conferences, &matching, curation, &mut bad)?;
+    assigned.extend(identify(&mut journals, &matching, curation, &mut bad)?);
     let mut lint = Lint::new(options.extent);
     let stored = curation.references()?;
 
@@ -95,7 +102,7 @@ pub fn merge<C: Curation>(rows: Rows, curation: &C, options: &Options) -> Result
         conferences: conferences.rows,
         journals: journals.rows,
     };
-    Ok(Merged { batch, warnings })
+    Ok(Merged { batch, warnings, assigned })
 }
 
 /// The full objects among the links of records, which create or update what they link.

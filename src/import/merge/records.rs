@@ -60,20 +60,22 @@ pub(super) fn merge_records<F: RecordFields + Linted, C: Curation>(
     let mut merged = BTreeMap::new();
     let mut positions: HashMap<Id, Position> = HashMap::with_capacity(rows.len());
     for row in rows {
-        if let Some(first) = positions.get(&row.id) {
+        // A row that means no record is reported already.
+        let Some(id) = row.id else { continue };
+        if let Some(first) = positions.get(&id) {
             let message = format!("stands twice; the first row of this id is at {first}");
-            links.bad.push(&row.position, Some("id"), Some(&row.id.to_string()), message);
+            links.bad.push(&row.position, Some("id"), Some(&id.to_string()), message);
             continue;
         }
         match row.edit {
             Edit::Remove => {
-                if let Some(stored) = curation.find_record::<F>(row.id)? {
+                if let Some(stored) = curation.find_record::<F>(id)? {
                     links.lint.remove(&stored);
-                    merged.insert(row.id, None);
+                    merged.insert(id, None);
                 }
             }
             Edit::Set(statement) => {
-                let stored = curation.find_record::<F>(row.id)?;
+                let stored = curation.find_record::<F>(id)?;
                 let mut fields = stored.as_ref().map(|stored| stored.fields().clone()).unwrap_or_default();
                 let mut faults = RowFaults::new(&row.position, links.bad);
                 for list in statement.apply_to(&mut fields) {
@@ -87,17 +89,17 @@ pub(super) fn merge_records<F: RecordFields + Linted, C: Curation>(
                 }
                 // The rules of whole rows are judged on rows that are read whole: else one mistake looks like two.
                 if !row.is_bad && !faults.found() {
-                    match Curated::new(row.id, fields) {
+                    match Curated::new(id, fields) {
                         Ok(record) => {
                             links.lint.look(&Place::File(row.position.clone()), None, stored.as_ref(), &record);
-                            merged.insert(row.id, Some(record));
+                            merged.insert(id, Some(record));
                         }
                         Err(broken) => faults.push_faults(None, &broken),
                     }
                 }
             }
         }
-        positions.insert(row.id, row.position);
+        positions.insert(id, row.position);
     }
     if replaces {
         for id in stored_ids.iter().filter(|id| !positions.contains_key(id)) {

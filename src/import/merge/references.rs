@@ -82,6 +82,10 @@ impl<F: ReferenceFields> Resolved<'_, F> {
 
     fn add_row(&mut self, row: Row<F>, bad: &mut BadRows) {
         let Row { position, id, edit, is_bad } = row;
+        let Some(id) = id else {
+            let message = "is missing; --match finds conferences and journals alone";
+            return bad.push(&position, Some("id"), None, message);
+        };
         if let Some(first) = self.stated.get(&id) {
             let message = format!("stands twice; the first row of this id is at {}", first.position);
             return bad.push(&position, Some("id"), Some(&id.to_string()), message);

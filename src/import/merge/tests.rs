@@ -353,7 +353,8 @@ fn what_the_service_gives_out_changes_nothing() {
         fs::write(&path, &content).unwrap();
         let rows =
             read_sources(&Source::find(&[path], Told::default()).unwrap(), &Reading::default(), &mut |_| {}).unwrap();
-        let Merged { batch, warnings } = merge(rows, &world, &Options { replace: true, ..Options::default() }).unwrap();
+        let Merged { batch, warnings, .. } =
+            merge(rows, &world, &Options { replace: true, ..Options::default() }).unwrap();
         assert!(warnings.is_empty(), "{warnings:?}");
         assert_eq!(batch.conferences.len() + batch.journals.len(), if stem == "conferences" { 3 } else { 2 });
         for (id, row) in batch.conferences {
@@ -403,4 +404,69 @@ fn many_removals_need_leave() {
             .map_err(|refusal| refusal.to_string());
         assert_eq!(outcome, expected.map_err(str::to_owned), "{files}");
     }
+}
+
+#[test]
+fn rows_without_ids_find_their_records() {
+    let mut world = World::default();
+    let stored = format!(
+        "# conferences.csv\nid,name,year,start_date_status,abstract_due_date_status,late_breaking_due_date_status\n\
+         10,ESMO Congress,2026,check,check,check\n11,ESMO Congress,2027,check,check,check\n12,ASCO,,check,check,check\n\
+         # journals.csv\nid,name,issn_print,issn_online\n20,The Lancet,0140-6736,1474-547X\n21,Lancet Oncology,1470-2045,\n"
+    );
+    let merged = run(&world, &stored, Options::default()).unwrap();
+    apply(&mut world, merged.batch);
+    let outcome = |matching: &str, file: &str, rows: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(file);
+        fs::write(&path, rows).unwrap();
+        let matching = matching.split(',').map(str::to_owned).collect();
+        let reading = Reading { matching, ..Reading::default() };
+        let sources = Source::find(&[path], Told::default()).unwrap();
+        match merge(read_sources(&sources, &reading, &mut |_| {}).unwrap(), &world, &Options::default()) {
+            Ok(merged) => {
+                let ids: Vec<u64> =
+                    merged.batch.conferences.keys().chain(merged.batch.journals.keys()).map(|id| id.get()).collect();
+                let assigned: Vec<u64> = merged.assigned.iter().map(|row| row.id.get()).collect();
+                format!("{ids:?} new {assigned:?}")
+            }
+            Err(refusal) => refusal.to_string(),
+        }
+    };
+    let checks = ",check,check,check";
+    let of_conferences = |rows: &str| -> String {
+        let head = "name,year,start_date_status,abstract_due_date_status,late_breaking_due_date_status\n".to_owned();
+        head + &rows.lines().map(|row| format!("{row}{checks}\n")).collect::<String>()
+    };
+    let conferences = [
+        ("name,year", "ESMO Congress,2026", "[10] new []"),
+        ("name,year", "esmo  congress,2027", "[11] new []"),
+        ("name,year", "ESMO Congress,2028", "[13] new [13]"),
+        ("name,year", "ESMO Congress,", "fit both 10 and 11 of conferences; give the id, or --match more fields"),
+        ("name,year", "ASCO,2026", "[12] new []"),
+        ("name", "ESMO Congress,2026", "fit both 10 and 11"),
+        ("name,year", "A,2026\nB,2026", "[13, 14] new [13, 14]"),
+        ("name,year", "A,2026\na,2026", "stands twice; the first row of this id is at"),
+        ("city", "A,2026", "no column `id`, and none of `city`"),
+    ];
+    for (matching, rows, expected) in conferences {
+        let told = outcome(matching, "conferences.csv", &of_conferences(rows));
+        assert!(told.contains(expected), "{matching} {rows}: {told}");
+    }
+    let issns = "issn_online,issn_print";
+    let journals = [
+        ("name,issn_online\nThe Lancet,1474547x\n", "[20] new []"),
+        ("name,issn_print\nThe Lancet,0140-6736\n", "[20] new []"),
+        ("name,issn_print,issn_online\nLO,1470-2045,1474-5488\n", "[21] new []"),
+        // One of the two contradicts.
+        ("name,issn_print,issn_online\nX,0140-6736,2222-2222\n", "[22] new [22]"),
+        ("name,issn_print\nThe Lancet,\n", "is missing, and so is `issn_online`, `issn_print`"),
+        ("id,name\n30,New\n", "[30] new []"),
+    ];
+    for (rows, expected) in journals {
+        let told = outcome(issns, "journals.csv", rows);
+        assert!(told.contains(expected), "{rows}: {told}");
+    }
+    assert!(outcome("name", "tags.csv", "id,type\n1,T\n").contains("name: is required"));
+    assert_eq!(outcome("name", "conferences.jsonl", "{\"name\":\"ASCO\",\"city\":\"Chicago\"}\n"), "[12] new []");
 }

@@ -58,6 +58,11 @@ pub trait FieldValue: Send + Sync {
     /// The JSON Schema of the values that are not null.
     fn schema(&self) -> Schema;
 
+    /// All values, where the kind has but a few words; else none.
+    fn words(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Whether it is a list. Lists are never null.
     fn is_list(&self) -> bool {
         false

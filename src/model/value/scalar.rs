@@ -22,6 +22,9 @@ pub trait Scalar: Display + Send + Sync + Sized {
     /// What to write in JSON, as a request.
     const EXPECTED: &'static str;
 
+    /// All values, where the kind has but a few words.
+    const WORDS: &'static [&'static str] = &[];
+
     /// The JSON Schema of its values.
     fn schema() -> Schema;
 
@@ -40,6 +43,10 @@ pub trait Scalar: Display + Send + Sync + Sized {
 impl<S: Scalar> FieldValue for Option<S> {
     fn type_name(&self) -> &'static str {
         S::TYPE_NAME
+    }
+
+    fn words(&self) -> &'static [&'static str] {
+        S::WORDS
     }
 
     fn schema(&self) -> Schema {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use redb::ReadableTable;
+
 use crate::model::{Curated, Dataset, Id, License, RecordFields, ReferenceKind, References};
 use crate::store::format::names::{NamesTables, records_named, words_of};
 use crate::store::format::rows::{find_linked, load_record_ids};
@@ -35,6 +37,18 @@ impl Curation for Snapshot {
 
     fn record_ids(&self, dataset: Dataset) -> Result<BTreeSet<Id>, StoreError> {
         load_record_ids(&self.records, dataset)
+    }
+
+    fn largest_id(&self, dataset: Dataset) -> Result<Option<Id>, StoreError> {
+        let code = dataset.code();
+        let last = self.records.range((code, 0)..=(code, u64::MAX))?.next_back().transpose()?;
+        let mut largest = last.map_or(0, |(key, _)| key.value().1);
+        // Tombstones keep the ids of removed records, which must not come back as other ones.
+        for feed in self.feeds.values().filter(|feed| feed.dataset == dataset).map(|feed| feed.feed.0) {
+            let last = self.feed_records.range((feed, 0)..=(feed, u64::MAX))?.next_back().transpose()?;
+            largest = largest.max(last.map_or(0, |(key, _)| key.value().1));
+        }
+        Ok(Id::try_from(largest).ok())
     }
 
     fn record_count(&self, dataset: Dataset) -> Result<usize, StoreError> {

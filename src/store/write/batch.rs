@@ -41,6 +41,14 @@ pub trait Curation {
     /// When the database cannot be read.
     fn record_ids(&self, dataset: Dataset) -> Result<BTreeSet<Id>, StoreError>;
 
+    /// The largest id that a record of a dataset has, or had while a license showed it.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    fn largest_id(&self, dataset: Dataset) -> Result<Option<Id>, StoreError> {
+        Ok(self.record_ids(dataset)?.last().copied())
+    }
+
     /// How many records a dataset holds.
     ///
     /// # Errors
