@@ -11,6 +11,7 @@ mod edits;
 mod feeds;
 mod folding;
 mod lists;
+mod names;
 mod replicas;
 mod resync;
 mod round_trips;
