@@ -83,7 +83,7 @@ fn build(folder: &Path) -> String {
     let writer = Writer::open_or_create(&folder.join("bench.redb"), Duration::ZERO).expect("a new database");
     let mut edit = writer.begin().expect("the write transaction begins");
     let merged = import::merge(rows, &edit, &Options::default()).expect("the rows are good");
-    edit.apply(merged.batch).expect("the rows are written");
+    edit.apply(&merged.batch).expect("the rows are written");
     let areas = Some(["Oncology".to_owned()].into());
     let scope = Scope { datasets: [Dataset::Conferences].into(), therapy_areas: areas, countries: None, years: None };
     edit.set_license("some", scope, Some(u32::MAX)).expect("the license is set");

@@ -174,6 +174,6 @@ pub fn begin(writer: &Writer) -> Edit<'_> {
 /// Brings a batch in as one commit.
 pub fn commit(writer: &Writer, batch: Batch) {
     let mut edit = begin(writer);
-    edit.apply(batch).expect("the batch is applied");
+    edit.apply(&batch).expect("the batch is applied");
     edit.commit().expect("the batch is committed");
 }

@@ -260,8 +260,9 @@ impl Common {
         resolve(&self.db)
     }
 
+    /// Opens the database for a short change. A long import gives way to it.
     pub fn open_writer(&self) -> Result<Writer, StoreError> {
-        Writer::open(&self.db, self.wait)
+        Writer::open_soon(&self.db, self.wait)
     }
 
     /// Opens the database, be it a replica, with the lock that nobody else writes under.

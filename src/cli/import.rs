@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io::{IsTerminal, stderr, stdin};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -15,12 +16,12 @@ use super::output::{confirm, counted, note};
 use super::read_args::ReadArgs;
 use crate::import::lint::names::{all_names, has_names};
 use crate::import::{self, Assigned, Finding, FindingGroup, Merged, Options, Refusal, Rows, Source, group};
+use crate::model::Dataset;
 use crate::model::printable::Printable;
-use crate::model::{Dataset, Head};
 use crate::store::read::curation::NoDatabase;
 use crate::store::write::batch::{Counts, LicenseEffect, Outcome};
 use crate::store::write::names::build_names;
-use crate::store::{CommitPoint, StoreError, Writer};
+use crate::store::{Content, Edit, StoreError, Writer};
 
 /// Arguments of `medfeed import`.
 #[derive(Debug, Args)]
@@ -81,16 +82,16 @@ pub(super) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<ExitCode
     let options = Options { replace: args.replace, allow_removals: args.allow_removals, ..Options::default() };
     let mut accepted: Option<Vec<Finding>> = None;
     let mut round = 0;
-    let (writer, merged) = loop {
+    let (merged, outcome, changes) = loop {
         round += 1;
         progress.begin(&sources);
         let rows = args.read.read(&sources, &mut |bytes| progress.bar.inc(bytes))?;
         let under_lock = if round > MAX_ROUNDS { Some(lock(common, &progress)?) } else { None };
         progress.step("checking the rows");
-        let (head, merged) = match &under_lock {
+        let (content, merged) = match &under_lock {
             Some(writer) => {
                 let edit = writer.begin()?;
-                (edit.base_head(), import::merge(rows, &edit, &options))
+                (edit.content()?, import::merge(rows, &edit, &options))
             }
             None => merge_unlocked(common, rows, &options)?,
         };
@@ -110,29 +111,11 @@ pub(super) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<ExitCode
             ask(common, args, &merged.warnings)?;
             accepted = Some(merged.warnings.clone());
         }
-        let writer = match under_lock {
-            Some(writer) => writer,
-            None => lock(common, &progress)?,
-        };
-        if writer.head()? == head {
-            break (writer, merged);
+        let writing = Writing { common, args, sources: &sources, progress: &progress };
+        if let Some((outcome, changes)) = writing.run(&merged, content, under_lock)? {
+            break (merged, outcome, changes);
         }
     };
-    let names: Vec<&str> = sources.iter().map(|source| source.name().as_ref()).collect();
-    let what = format!("import {}{}", names.join(" "), if args.replace { " --replace" } else { "" });
-    progress.step("writing");
-    let mut edit = writer.begin()?;
-    let mut changes = if args.dry_run { Some(Changes::of(&edit)?) } else { None };
-    let outcome = match &mut changes {
-        Some(changes) => edit.apply_before(merged.batch, changes)?,
-        None => import::apply(&mut edit, merged.batch)?,
-    };
-    if args.dry_run {
-        drop(edit);
-    } else {
-        common.commit(edit, what)?;
-    }
-    drop(writer);
     if !args.dry_run {
         progress.step("indexing names");
         index_names(common);
@@ -164,6 +147,76 @@ impl ImportArgs {
     }
 }
 
+/// The last phase of a run.
+struct Writing<'r> {
+    common: &'r Common,
+    args: &'r ImportArgs,
+    sources: &'r [Source],
+    progress: &'r Progress,
+}
+
+impl Writing<'_> {
+    /// Applies what was merged with `content`, and commits it, unless it is a dry run. Returns `None` where the database holds
+    /// another content by now. `locked` is the lock, if it is held already.
+    ///
+    /// A key is not to stay valid because a large import writes: the run gives way to a command that asks for the lock, and
+    /// begins to write again. After so many times it goes on.
+    fn run(
+        &self,
+        merged: &Merged,
+        content: Content,
+        mut locked: Option<Writer>,
+    ) -> anyhow::Result<Option<(Outcome, Option<Changes>)>> {
+        const MAX_TIMES: usize = 20;
+        for time in 1.. {
+            let writer = match locked.take() {
+                Some(writer) => writer,
+                None => lock(self.common, self.progress)?,
+            };
+            let mut edit = writer.begin()?;
+            if edit.content()? != content {
+                break;
+            }
+            self.progress.step("writing");
+            if time < MAX_TIMES {
+                edit.give_way();
+            }
+            match self.apply(&mut edit, merged) {
+                Ok(done) => {
+                    if !self.args.dry_run {
+                        self.common.commit(edit, self.description())?;
+                    }
+                    return Ok(Some(done));
+                }
+                Err(StoreError::Wanted) => {
+                    drop(edit);
+                    drop(writer);
+                    std::thread::sleep(PAUSE);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(None)
+    }
+
+    fn apply(&self, edit: &mut Edit<'_>, merged: &Merged) -> Result<(Outcome, Option<Changes>), StoreError> {
+        if !self.args.dry_run {
+            return Ok((import::apply(edit, &merged.batch)?, None));
+        }
+        let mut changes = Changes::of(edit)?;
+        Ok((edit.apply_before(&merged.batch, &mut changes)?, Some(changes)))
+    }
+
+    /// The description for the history.
+    fn description(&self) -> String {
+        let names: Vec<&str> = self.sources.iter().map(|source| source.name().as_ref()).collect();
+        format!("import {}{}", names.join(" "), if self.args.replace { " --replace" } else { "" })
+    }
+}
+
+/// How long a run that gave way leaves the lock to others before it waits for it again. They look for it more often.
+const PAUSE: Duration = Duration::from_millis(200);
+
 /// Shows the warnings, and asks whether to commit.
 fn ask(common: &Common, args: &ImportArgs, warnings: &[Finding]) -> anyhow::Result<()> {
     if warnings.is_empty() {
@@ -179,21 +232,21 @@ fn lock(common: &Common, progress: &Progress) -> anyhow::Result<Writer> {
     common.open_or_create_writer()
 }
 
-/// Merges the rows with the present state without the writer's lock. Returns the commit of that state.
+/// Merges the rows with the present state without the writer's lock. Returns the content of that state.
 pub(super) fn merge_unlocked(
     common: &Common,
     rows: Rows,
     options: &Options,
-) -> anyhow::Result<(Head, Result<Merged, Refusal>)> {
+) -> anyhow::Result<(Content, Result<Merged, Refusal>)> {
     let db = common.resolved_db();
     require_folder(&db)?;
     if !db.exists() {
-        return Ok((CommitPoint::EMPTY.head(), import::merge(rows, &NoDatabase::default(), options)));
+        return Ok((Content::EMPTY, import::merge(rows, &NoDatabase::default(), options)));
     }
     let follower = common.open_follower()?;
     follower.refuse_replica()?;
     let snapshot = follower.newest();
-    Ok((snapshot.commit().head(), import::merge(rows, &**snapshot, options)))
+    Ok((snapshot.content()?, import::merge(rows, &**snapshot, options)))
 }
 
 /// Builds the index of names where there is none. Without it imports are as right, and slower.

@@ -57,6 +57,6 @@ use crate::store::{Edit, StoreError};
 ///
 /// # Errors
 /// When the database cannot be read or written. The edit must be dropped then.
-pub fn apply(edit: &mut Edit<'_>, batch: Batch) -> Result<Outcome, StoreError> {
+pub fn apply(edit: &mut Edit<'_>, batch: &Batch) -> Result<Outcome, StoreError> {
     edit.apply_before(batch, &mut lint::names::Indexer::default())
 }

@@ -175,7 +175,7 @@ impl World {
         let options = Options { allow_removals: Some(1_000_000), ..Options::default() };
         self.edit(|edit| {
             let merged = import::merge(rows, edit, &options).unwrap_or_else(|refusal| panic!("{refusal}"));
-            import::apply(edit, merged.batch).unwrap();
+            import::apply(edit, &merged.batch).unwrap();
         });
     }
 

@@ -138,9 +138,9 @@ fn imports_warn_with_the_index_as_without() {
             let options = Options { allow_removals: Some(1_000), ..Options::default() };
             let merged = import::merge(rows, &edit, &options).unwrap_or_else(|refusal| panic!("{refusal}"));
             if at + 1 == rebuilt {
-                edit.apply(merged.batch).unwrap();
+                edit.apply(&merged.batch).unwrap();
             } else {
-                import::apply(&mut edit, merged.batch).unwrap();
+                import::apply(&mut edit, &merged.batch).unwrap();
             }
             let is_new = edit.is_first() && edit.is_empty();
             edit.commit().unwrap();

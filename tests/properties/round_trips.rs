@@ -258,7 +258,7 @@ fn exports_go_round() {
         let site = Site::new();
         let writer = Writer::open_or_create(&site.db(), Duration::ZERO).unwrap();
         let mut edit = writer.begin().unwrap();
-        edit.apply(batch(rows)).unwrap();
+        edit.apply(&batch(rows)).unwrap();
         edit.commit().unwrap();
         drop(writer);
         for format in ["jsonl", "csv"] {

@@ -135,7 +135,7 @@ impl System {
     /// Brings a batch in.
     pub fn apply(&self, batch: Batch) -> medfeed::model::Timestamp {
         let mut edit = self.writer().begin().expect("a transaction");
-        edit.apply(batch).expect("the batch is taken");
+        edit.apply(&batch).expect("the batch is taken");
         let time = edit.time();
         edit.commit().expect("the commit");
         time

@@ -110,7 +110,7 @@ impl Curator {
         fs::write(&path, format!("{row}\n"))?;
         let rows = import::read_sources(&Source::find(&[path], Told::default())?, &Reading::default(), &mut |_| {})?;
         let merged = import::merge(rows, &edit, &Options::default())?;
-        import::apply(&mut edit, merged.batch)?;
+        import::apply(&mut edit, &merged.batch)?;
         if edit.is_empty() {
             return Ok(None);
         }

@@ -14,7 +14,6 @@ use redb::{
     ReadableTable, TableDefinition, TableError, Value, WriteTransaction,
 };
 
-use crate::model::Head;
 use crate::store::file::draft::{self, Draft};
 use crate::store::file::links::{folder_of, resolve};
 use crate::store::file::writer_note::WriterNote;
@@ -82,10 +81,18 @@ fn open_error(path: &Path, error: DatabaseError) -> StoreError {
     StoreError::NotADatabase { path: draft::shown(path), reason }
 }
 
+/// How a command waits for another writer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    Waits,
+    /// It asks a writer that can give way to do so.
+    Asks,
+}
+
 /// The writer of a database. While it lives no other process can write.
 pub struct Writer {
     // Dropped first: once the lock is free, the note belongs to the next writer.
-    _note: Option<WriterNote>,
+    note: Option<WriterNote>,
     database: Engine,
     identity: Identity,
     location: Mutex<Location>,
@@ -173,10 +180,28 @@ impl Writer {
     /// [`StoreError::NotFound`], [`StoreError::Busy`] after the wait, [`StoreError::NewerSchema`] with the file
     /// untouched, [`StoreError::IsReplica`], and what the file system says.
     pub fn open(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
+        Writer::open_origin(path, wait, Manner::Waits)
+    }
+
+    /// Opens an existing database as [`Writer::open`] does, and asks a long import to give way meanwhile.
+    ///
+    /// # Errors
+    /// As [`Writer::open`].
+    pub fn open_soon(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
+        Writer::open_origin(path, wait, Manner::Asks)
+    }
+
+    fn open_origin(path: &Path, wait: Duration, manner: Manner) -> Result<Writer, StoreError> {
         // A replica's follower keeps the lock as long as it runs: that is not waited for.
-        let writer = Writer::open_checked(path, wait, |path, found| refuse_replica(path, &found.begin_read()?))?;
+        let check: Check = |path, found| refuse_replica(path, &found.begin_read()?);
+        let writer = Writer::open_checked(path, wait, manner, check)?;
         refuse_replica(&writer.path(), &writer.begin_read()?)?;
         Ok(writer)
+    }
+
+    /// Whether another command asks for the lock.
+    pub(in crate::store) fn is_wanted(&self) -> bool {
+        self.note.as_ref().is_some_and(WriterNote::is_asked)
     }
 
     /// Opens an existing database as [`Writer::open`] does, replicas too: for what holds the lock and changes no row.
@@ -184,14 +209,14 @@ impl Writer {
     /// # Errors
     /// As [`Writer::open`].
     pub fn open_any(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
-        Writer::open_checked(path, wait, |_, _| Ok(()))
+        Writer::open_checked(path, wait, Manner::Waits, |_, _| Ok(()))
     }
 
-    fn open_checked(path: &Path, wait: Duration, check: Check) -> Result<Writer, StoreError> {
+    fn open_checked(path: &Path, wait: Duration, manner: Manner, check: Check) -> Result<Writer, StoreError> {
         let path = resolve(path);
-        let writer = Writer::open_file(&path, wait, check)?;
+        let writer = Writer::open_file(&path, wait, manner, check)?;
         draft::sweep(&path);
-        Ok(Writer { _note: Some(WriterNote::leave(&path)), ..writer })
+        Ok(Writer { note: Some(WriterNote::leave(&path)), ..writer })
     }
 
     /// The mark that makes the file a replica.
@@ -213,16 +238,16 @@ impl Writer {
     /// Tells the name that its file took.
     pub(in crate::store) fn name_taken(self, path: &Path) -> Writer {
         let location = Mutex::new(Location::Named(path.to_owned()));
-        Writer { location, _note: Some(WriterNote::leave(path)), ..self }
+        Writer { location, note: Some(WriterNote::leave(path)), ..self }
     }
 
     /// Opens a draft, which no other process opens.
     pub(in crate::store) fn open_draft(path: &Path) -> Result<Writer, StoreError> {
-        Writer::open_file(path, Duration::ZERO, |_, _| Ok(()))
+        Writer::open_file(path, Duration::ZERO, Manner::Waits, |_, _| Ok(()))
     }
 
     /// `check` looks at the file before its lock is waited for, where it can be read at once.
-    fn open_file(path: &Path, wait: Duration, check: Check) -> Result<Writer, StoreError> {
+    fn open_file(path: &Path, wait: Duration, manner: Manner, check: Check) -> Result<Writer, StoreError> {
         let deadline = Instant::now() + wait;
         // Opening for writing marks the file, so a newer format is detected by reading first.
         match open_follower(path) {
@@ -234,6 +259,7 @@ impl Writer {
             Err(error) => return Err(open_error(path, error)),
         }
         loop {
+            let mut _asking = None;
             let file = OpenOptions::new().read(true).write(true).open(path).map_err(|error| io_error(path, error))?;
             let identity = Identity::of_file(&file).map_err(|error| io_error(path, error))?;
             match builder(WRITER_CACHE_BYTES).create_file(file) {
@@ -241,13 +267,16 @@ impl Writer {
                 Ok(database) if Identity::of_path(path).is_ok_and(|now| now == identity) => {
                     check_schema(path, &database)?;
                     let location = Mutex::new(Location::Named(path.to_owned()));
-                    return Ok(Writer { database: Engine::new(database), identity, location, _note: None });
+                    return Ok(Writer { database: Engine::new(database), identity, location, note: None });
                 }
                 Ok(_) => {}
                 Err(DatabaseError::DatabaseAlreadyOpen) => {
                     if Instant::now() >= deadline {
                         let holder = WriterNote::read(path);
                         return Err(StoreError::Busy { path: path.to_owned(), holder });
+                    }
+                    if manner == Manner::Asks {
+                        _asking = WriterNote::ask(path);
                     }
                 }
                 Err(error) => return Err(open_error(path, error)),
@@ -344,14 +373,6 @@ impl Writer {
         &mut self.database
     }
 
-    /// The last commit.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub fn head(&self) -> Result<Head, StoreError> {
-        Ok(Snapshot::peek(&self.begin_read()?)?.head())
-    }
-
     /// The last commit's state.
     ///
     /// # Errors
@@ -410,7 +431,7 @@ pub(in crate::store) fn create_writer(path: &Path) -> Result<Writer, StoreError>
     let identity = Identity::of_file(&file).map_err(|error| io_error(path, error))?;
     let database = builder(WRITER_CACHE_BYTES).create_file(file).map_err(|error| open_error(path, error))?;
     let location = Mutex::new(Location::Named(path.to_owned()));
-    Ok(Writer { database: Engine::new(database), identity, location, _note: None })
+    Ok(Writer { database: Engine::new(database), identity, location, note: None })
 }
 
 /// An empty draft of a file.

@@ -1,8 +1,11 @@
 //! The writer's note: a small file beside the database, `NAME.writer`, that tells waiting commands who is writing.
 //!
-//! It is only a courtesy. The lock is redb's, and every user who may write to the folder may write to this file.
+//! A command that is not to wait long, such as the revocation of a key, locks the note while it waits. A long import looks
+//! whether the note is locked, and gives way.
+//!
+//! The note is only a courtesy. The lock is redb's, and every user who may write to the folder may write to this file.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -27,7 +30,11 @@ pub fn name_command(command: String) {
 
 /// The note of a living writer. Dropping it removes the file.
 #[derive(Debug)]
-pub(in crate::store) struct WriterNote(Option<PathBuf>);
+pub(in crate::store) struct WriterNote(Option<(PathBuf, File)>);
+
+/// A lock on another writer's note, by which a command asks it to give way.
+#[derive(Debug)]
+pub(in crate::store) struct Asking(#[allow(dead_code, reason = "it holds the lock")] File);
 
 impl WriterNote {
     fn path_of(database: &Path) -> PathBuf {
@@ -41,7 +48,26 @@ impl WriterNote {
         let path = WriterNote::path_of(database);
         let command = COMMAND.get().map(|command| format!("`medfeed {command}`, ")).unwrap_or_default();
         let text = format!("process {} ({command}since {})", std::process::id(), now());
-        WriterNote(write_new(&path, &text).is_ok().then_some(path))
+        WriterNote(write_new(&path, &text).ok().map(|file| (path, file)))
+    }
+
+    /// Whether another command asks this writer to give way.
+    pub fn is_asked(&self) -> bool {
+        let Some((_, file)) = &self.0 else { return false };
+        match file.try_lock() {
+            Ok(()) => {
+                // The lock ends with the process at the latest.
+                let _ = file.unlock();
+                false
+            }
+            Err(error) => matches!(error, TryLockError::WouldBlock),
+        }
+    }
+
+    /// Asks the present writer to give way, until the result is dropped. `None` where it left no note.
+    pub fn ask(database: &Path) -> Option<Asking> {
+        let file = open_plain(&WriterNote::path_of(database)).ok()?;
+        file.try_lock_shared().is_ok().then_some(Asking(file))
     }
 
     /// Who is writing, as far as known, in a form that is safe to print on a terminal.
@@ -55,29 +81,31 @@ impl WriterNote {
 }
 
 /// Writes a new file. A killed writer's note is removed first and not overwritten, since it may be a link.
-fn write_new(path: &Path, text: &str) -> io::Result<()> {
+fn write_new(path: &Path, text: &str) -> io::Result<File> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(text.as_bytes())
+    file.write_all(text.as_bytes())?;
+    Ok(file)
+}
+
+fn open_plain(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }
 }
 
 fn read_plain(path: &Path) -> io::Result<Vec<u8>> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-    if !file.metadata()?.is_file() {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
     let mut content = Vec::new();
-    file.take(MAX_BYTES).read_to_end(&mut content)?;
+    open_plain(path)?.take(MAX_BYTES).read_to_end(&mut content)?;
     Ok(content)
 }
 
 impl Drop for WriterNote {
     fn drop(&mut self) {
-        if let Some(path) = &self.0 {
+        if let Some((path, _)) = &self.0 {
             // If it cannot be removed, the next writer does it.
             let _ = fs::remove_file(path);
         }

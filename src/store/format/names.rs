@@ -43,6 +43,19 @@ impl RecordsState {
     }
 }
 
+/// The records, organizations and tags of a state. Rows that were merged with one state fit all states of the same content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Content {
+    pub(in crate::store) records: RecordsState,
+    pub(in crate::store) references_seq: u64,
+}
+
+impl Content {
+    /// Nothing.
+    pub const EMPTY: Content =
+        Content { records: RecordsState { newest_seq: [0; 2], records: [0; 2] }, references_seq: 0 };
+}
+
 /// The row of `names_state`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::store) struct NamesState {

@@ -11,7 +11,7 @@ use crate::model::{
 use crate::store::StoreError;
 use crate::store::format::codec::{CommitRow, RecordRow, TableCounts, expect_count, unseal, unseal_commit};
 use crate::store::format::feed::{FeedEntry, FeedHead};
-use crate::store::format::names::{NamesTables, RecordsState};
+use crate::store::format::names::{Content, NamesTables, RecordsState};
 use crate::store::format::rows::{find_record, load_references};
 use crate::store::format::tables;
 use crate::store::panics;
@@ -447,6 +447,14 @@ impl Snapshot {
     /// The records of this state.
     pub(in crate::store) fn records_state(&self) -> Result<RecordsState, StoreError> {
         RecordsState::read(&self.log, Dataset::ALL.map(|dataset| self.datasets[dataset.index()].records))
+    }
+
+    /// The records, organizations and tags of this state.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn content(&self) -> Result<Content, StoreError> {
+        Ok(Content { records: self.records_state()?, references_seq: self.references_seq })
     }
 
     /// The records' JSON that is in memory.

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use redb::{ReadableTable, ReadableTableMetadata};
 
 use crate::model::time::now;
-use crate::model::{Curated, Dataset, Head, Id, License, RecordFields, ReferenceKind, References, Timestamp};
+use crate::model::{Curated, Dataset, Id, License, RecordFields, ReferenceKind, References, Timestamp};
 use crate::store::file::open::Writer;
 use crate::store::file::writer_note::who;
 use crate::store::format::codec::{CommitRow, RecordRow, TableCounts, seal, unseal};
-use crate::store::format::names::{NamesState, records_named, words_of};
+use crate::store::format::names::{Content, NamesState, records_named, words_of};
 use crate::store::format::rows::{find_linked, find_record, load_record_ids, load_references, load_rows};
 use crate::store::format::tables;
 use crate::store::pen::Pen;
@@ -26,8 +26,6 @@ pub struct Edit<'w> {
     publication: Option<Publication>,
     pub(in crate::store) references: References,
     pub(in crate::store) licenses: Vec<License>,
-    /// The last commit before it.
-    base: Head,
     /// The clock's time when the edit began.
     began_at: Timestamp,
     /// The commit's time: the clock's, or the last commit's if that is later, so that times do not descend.
@@ -41,6 +39,8 @@ pub struct Edit<'w> {
     pub(in crate::store) next_seq: u64,
     /// The description for the history.
     what: String,
+    /// Whether it gives way to a command that asks for the lock.
+    gives_way: bool,
 }
 
 impl std::fmt::Debug for Edit<'_> {
@@ -72,7 +72,6 @@ impl Writer {
             publication,
             references,
             licenses,
-            base: point.head(),
             began_at,
             time: began_at.max(point.time),
             totals,
@@ -82,11 +81,23 @@ impl Writer {
             first_seq: point.seq + 1,
             next_seq: point.seq + 1,
             what: String::new(),
+            gives_way: false,
         })
     }
 }
 
 impl Edit<'_> {
+    /// Has the edit end with [`StoreError::Wanted`] when a command asks for the lock while rows are applied. The edit is dropped
+    /// then, and made again.
+    pub fn give_way(&mut self) {
+        self.gives_way = true;
+    }
+
+    /// Fails when a command asks for the lock, and the edit gives way.
+    pub(in crate::store) fn check_wanted(&self) -> Result<(), StoreError> {
+        if self.gives_way && self.writer.is_wanted() { Err(StoreError::Wanted) } else { Ok(()) }
+    }
+
     /// Whether anything was changed so far.
     pub fn is_empty(&self) -> bool {
         self.next_seq == self.first_seq
@@ -229,9 +240,12 @@ impl Edit<'_> {
         Ok(stored.is_some_and(|stored| stored.fits(version, &state)))
     }
 
-    /// The commit that the edit comes after.
-    pub fn base_head(&self) -> Head {
-        self.base
+    /// The records, organizations and tags that the edit started from.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn content(&self) -> Result<Content, StoreError> {
+        Ok(Content { records: self.records_state()?, references_seq: self.references_seq })
     }
 }
 

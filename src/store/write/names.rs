@@ -62,6 +62,7 @@ impl Edit<'_> {
 
     /// Writes the changes of the index that belong to the changes of records in this edit.
     pub(super) fn write_names(&self, changes: NameChanges) -> Result<(), StoreError> {
+        self.check_wanted()?;
         let state = NamesState { version: changes.version, of: self.records_state()?, is_whole: true };
         write(&self.pen, changes, state)
     }

@@ -1,5 +1,6 @@
 //! Applying a batch: changed rows, new log rows, and new entries in the feeds of licenses.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
 use std::ops::Bound;
@@ -21,12 +22,15 @@ use crate::store::write::edit::Edit;
 use crate::store::write::feeds::{self, FeedChange};
 
 /// A record that a commit adds, changes or removes. Each takes one seq.
-struct Change<F> {
+struct Change<'b, F: Clone> {
     id: Id,
     seq: u64,
     before: Option<RecordRow<F>>,
-    after: Option<Curated<F>>,
+    after: Option<Cow<'b, Curated<F>>>,
 }
+
+/// After so many rows an edit looks whether it is to give way.
+const ROWS_BETWEEN_LOOKS: usize = 1_000;
 
 impl Edit<'_> {
     /// Applies a batch. Rows equal to the stored ones change nothing; an organization or tag that differs in any
@@ -34,7 +38,7 @@ impl Edit<'_> {
     ///
     /// # Errors
     /// When the database cannot be read or written. The edit must be dropped then.
-    pub fn apply(&mut self, batch: Batch) -> Result<Outcome, StoreError> {
+    pub fn apply(&mut self, batch: &Batch) -> Result<Outcome, StoreError> {
         self.apply_before(batch, &mut ())
     }
 
@@ -42,7 +46,7 @@ impl Edit<'_> {
     ///
     /// # Errors
     /// As [`Edit::apply`].
-    pub fn apply_before(&mut self, batch: Batch, onlooker: &mut impl Onlooker) -> Result<Outcome, StoreError> {
+    pub fn apply_before(&mut self, batch: &Batch, onlooker: &mut impl Onlooker) -> Result<Outcome, StoreError> {
         let state = self.records_state()?;
         let keeps_names = match onlooker.names_version() {
             Some(version) => self.can_keep_names(version, &state)?,
@@ -54,11 +58,11 @@ impl Edit<'_> {
         outcome.organizations = self.apply_references(
             tables::ORGANIZATIONS,
             |all| &mut all.organizations,
-            batch.organizations,
+            &batch.organizations,
             &mut changed,
             onlooker,
         )?;
-        outcome.tags = self.apply_references(tables::TAGS, |all| &mut all.tags, batch.tags, &mut changed, onlooker)?;
+        outcome.tags = self.apply_references(tables::TAGS, |all| &mut all.tags, &batch.tags, &mut changed, onlooker)?;
         for (kind, id) in changed {
             touched.extend(self.linked_records(kind, id)?);
         }
@@ -67,9 +71,9 @@ impl Edit<'_> {
         };
         let first_seq = self.next_seq;
         let of_conferences = in_dataset(Dataset::Conferences);
-        self.apply_records::<ConferenceFields>(batch.conferences, &of_conferences, &mut outcome, onlooker)?;
+        self.apply_records::<ConferenceFields>(&batch.conferences, &of_conferences, &mut outcome, onlooker)?;
         let of_journals = in_dataset(Dataset::Journals);
-        self.apply_records::<JournalFields>(batch.journals, &of_journals, &mut outcome, onlooker)?;
+        self.apply_records::<JournalFields>(&batch.journals, &of_journals, &mut outcome, onlooker)?;
         let references_changed = [outcome.organizations, outcome.tags]
             .iter()
             .any(|counts| counts.added + counts.changed + counts.removed > 0);
@@ -88,7 +92,7 @@ impl Edit<'_> {
         &mut self,
         table: TableDefinition<'static, u64, &'static [u8]>,
         stored: fn(&mut References) -> &mut BTreeMap<Id, Referenced<F>>,
-        rows: BTreeMap<Id, Option<Curated<F>>>,
+        rows: &BTreeMap<Id, Option<Curated<F>>>,
         changed: &mut Vec<(ReferenceKind, Id)>,
         onlooker: &mut impl Onlooker,
     ) -> Result<Counts, StoreError> {
@@ -96,26 +100,26 @@ impl Edit<'_> {
         let mut table = self.pen.open(table)?;
         let stored = stored(&mut self.references);
         for (id, row) in rows {
-            match (stored.get(&id), row) {
+            match (stored.get(id), row) {
                 (None, None) => {}
-                (Some(before), Some(row)) if before.row == row => counts.unchanged += 1,
+                (Some(before), Some(row)) if before.row == *row => counts.unchanged += 1,
                 (before, Some(row)) => {
-                    onlooker.reference(before.map(|before| &before.row), Some(&row));
+                    onlooker.reference(before.map(|before| &before.row), Some(row));
                     match before {
                         Some(_) => {
                             counts.changed += 1;
-                            changed.push((F::KIND, id));
+                            changed.push((F::KIND, *id));
                         }
                         None => counts.added += 1,
                     }
-                    table.insert(id.get(), seal(&row)?.as_slice())?;
-                    stored.insert(id, Referenced::new(row));
+                    table.insert(id.get(), seal(row)?.as_slice())?;
+                    stored.insert(*id, Referenced::new(row.clone()));
                 }
                 (Some(before), None) => {
                     counts.removed += 1;
                     onlooker.reference(Some(&before.row), None);
                     table.remove(id.get())?;
-                    stored.remove(&id);
+                    stored.remove(id);
                 }
             }
         }
@@ -124,30 +128,33 @@ impl Edit<'_> {
 
     fn apply_records<F: RecordFields>(
         &mut self,
-        mut rows: BTreeMap<Id, Option<Curated<F>>>,
+        rows: &BTreeMap<Id, Option<Curated<F>>>,
         touched: &BTreeSet<Id>,
         outcome: &mut Outcome,
         onlooker: &mut impl Onlooker,
     ) -> Result<(), StoreError> {
         let dataset = F::DATASET;
         let mut counts = Counts::default();
-        let mut changes: Vec<Change<F>> = Vec::new();
+        let mut changes: Vec<Change<'_, F>> = Vec::new();
         {
             let records = self.pen.open(tables::RECORDS)?;
             let is_first_load = self.totals[dataset.index()] == 0;
             let ids: BTreeSet<Id> = rows.keys().copied().chain(touched.iter().copied()).collect();
-            for id in ids {
+            for (at, id) in ids.into_iter().enumerate() {
+                if at % ROWS_BETWEEN_LOOKS == 0 {
+                    self.check_wanted()?;
+                }
                 let before: Option<RecordRow<F>> = if is_first_load { None } else { find_record(&*records, id)? };
-                let after = match rows.remove(&id) {
-                    Some(row) => row,
-                    None => before.as_ref().map(|row| row.record.clone()),
+                let after = match rows.get(&id) {
+                    Some(row) => row.as_ref().map(Cow::Borrowed),
+                    None => before.as_ref().map(|row| Cow::Owned(row.record.clone())),
                 };
                 match (&before, &after) {
                     (None, None) => continue,
                     (None, Some(_)) => counts.added += 1,
                     (Some(_), None) => counts.removed += 1,
                     (Some(before), Some(after)) => {
-                        if before.record == *after && !touched.contains(&id) {
+                        if before.record == **after && !touched.contains(&id) {
                             counts.unchanged += 1;
                             continue;
                         }
@@ -159,7 +166,7 @@ impl Edit<'_> {
         }
         for change in &mut changes {
             change.seq = self.take_seq();
-            onlooker.record(change.before.as_ref().map(|row| &row.record), change.after.as_ref(), &self.references);
+            onlooker.record(change.before.as_ref().map(|row| &row.record), change.after.as_deref(), &self.references);
         }
         self.write_records(&changes)?;
         self.write_log(&changes)?;
@@ -173,13 +180,16 @@ impl Edit<'_> {
         Ok(())
     }
 
-    fn write_records<F: RecordFields>(&mut self, changes: &[Change<F>]) -> Result<(), StoreError> {
+    fn write_records<F: RecordFields>(&mut self, changes: &[Change<'_, F>]) -> Result<(), StoreError> {
         let code = F::DATASET.code();
         let mut records = self.pen.open(tables::RECORDS)?;
         let mut fresh = BTreeMap::new();
-        for change in changes {
+        for (at, change) in changes.iter().enumerate() {
+            if at % ROWS_BETWEEN_LOOKS == 0 {
+                self.check_wanted()?;
+            }
             let key = (code, change.id.get());
-            match &change.after {
+            match change.after.as_deref() {
                 None => {
                     records.remove(key)?;
                 }
@@ -200,14 +210,17 @@ impl Edit<'_> {
     }
 
     /// Moves the log rows of changed records to their new seqs, which are larger than all others.
-    fn write_log<F: RecordFields>(&mut self, changes: &[Change<F>]) -> Result<(), StoreError> {
+    fn write_log<F: RecordFields>(&mut self, changes: &[Change<'_, F>]) -> Result<(), StoreError> {
         let code = F::DATASET.code();
         let mut log = self.pen.open(tables::LOG)?;
         for before in changes.iter().filter_map(|change| change.before.as_ref()) {
             log.remove((code, before.seq))?;
         }
         let mut run = log.run_after(Bound::Included((code, u64::MAX)))?;
-        for change in changes {
+        for (at, change) in changes.iter().enumerate() {
+            if at % ROWS_BETWEEN_LOOKS == 0 {
+                self.check_wanted()?;
+            }
             if let Some(record) = &change.after {
                 let json = json::render_record(record, self.time, &self.references);
                 run.push((code, change.seq), (change.id.get(), hash(&json), json.as_slice()))?;
@@ -216,7 +229,7 @@ impl Edit<'_> {
         run.close()
     }
 
-    fn write_links<F: RecordFields>(&mut self, changes: &[Change<F>]) -> Result<(), StoreError> {
+    fn write_links<F: RecordFields>(&mut self, changes: &[Change<'_, F>]) -> Result<(), StoreError> {
         fn links<F: RecordFields>(record: Option<&Curated<F>>) -> BTreeSet<(u8, Id)> {
             let Some(record) = record else { return BTreeSet::new() };
             let of = |kind: ReferenceKind| record.fields().links(kind).iter().map(move |id| (kind.code(), *id));
@@ -227,7 +240,7 @@ impl Edit<'_> {
         let mut table = self.pen.open(tables::LINKS)?;
         for change in changes {
             let before = links(change.before.as_ref().map(|row| &row.record));
-            let after = links(change.after.as_ref());
+            let after = links(change.after.as_deref());
             for (kind, id) in before.difference(&after) {
                 table.remove((*kind, id.get(), code, change.id.get()))?;
             }
@@ -235,17 +248,19 @@ impl Edit<'_> {
                 added.insert((*kind, id.get(), code, change.id.get()));
             }
         }
+        self.check_wanted()?;
         let end = table.is_empty()?.then_some(Bound::Unbounded);
         table.insert_all(end, added.into_iter().map(|key| (key, ())))
     }
 
     /// Writes the changes to the feeds of all licenses with the dataset, once per shared feed.
-    fn write_feeds<F: RecordFields>(&mut self, changes: &[Change<F>]) -> Result<Vec<LicenseEffect>, StoreError> {
+    fn write_feeds<F: RecordFields>(&mut self, changes: &[Change<'_, F>]) -> Result<Vec<LicenseEffect>, StoreError> {
         let dataset = F::DATASET;
         let mut written: BTreeMap<FeedId, FeedChange> = BTreeMap::new();
         let mut effects = Vec::new();
         for license in &self.licenses {
             let Some(feed) = license.feed(dataset) else { continue };
+            self.check_wanted()?;
             let change = match written.get(&feed) {
                 Some(change) => *change,
                 None => {
