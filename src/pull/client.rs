@@ -121,8 +121,6 @@ impl Client {
             .max_redirects_will_error(false)
             .user_agent(concat!("medfeed/", env!("CARGO_PKG_VERSION")))
             .timeout_connect(Some(CONNECTING))
-            .timeout_recv_response(Some(limits.silence))
-            .timeout_per_read(Some(limits.silence))
             .timeout_per_write(Some(limits.silence));
         if server.is_loopback() {
             config = config.proxy(None);
@@ -140,7 +138,7 @@ impl Client {
         Ok(Client { agent, server, authorization, takes_wait, page_limit, limits })
     }
 
-    /// The caller with other bounds. The time that a connection may be silent stays.
+    /// The caller with other bounds.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Client {
         self.limits = limits;
@@ -325,6 +323,10 @@ impl Client {
         method(&self.agent, format!("{}{target}", self.server))
             .header(header::AUTHORIZATION, &self.authorization)
             .header(header::ACCEPT_ENCODING, "gzip")
+            .config()
+            .timeout_recv_response(Some(self.limits.silence))
+            .timeout_per_read(Some(self.limits.silence))
+            .build()
     }
 
     /// What an answer other than success means for the copy of a dataset.
@@ -353,7 +355,12 @@ impl Client {
     }
 
     fn unreachable(&self, error: &ureq::Error) -> PullError {
-        let reason = tls::reason_in(error).unwrap_or_else(|| error.to_string());
+        // The client's error does not name its cause.
+        let reason = match error {
+            ureq::Error::Io(error) => tls::reason_in(error),
+            _ => None,
+        };
+        let reason = reason.unwrap_or_else(|| error.to_string());
         PullError::failed(format!("{} cannot be reached: {reason}", self.server))
     }
 

@@ -90,6 +90,8 @@ mod tests {
             ("file:x.duckdb".to_owned(), Err("ends .duckdb")),
             ("".to_owned(), Err("has no known ending")),
             ("POSTGRES://me:secret@localhost/x".to_owned(), Err("PGPASSWORD")),
+            ("postgres://me:secret@localhost:port/x".to_owned(), Err("write it as")),
+            ("Postgres://me:secret%ZZ@localhost/x?x=%".to_owned(), Err("")),
             ("postgres:me:secret@localhost/x.sqlite".to_owned(), Err("cannot be read")),
             (" postgres://me:secret@localhost/x".to_owned(), Err("cannot be read")),
             ("mysql://me:secret@localhost/x".to_owned(), Err("of another kind")),

@@ -53,6 +53,10 @@ fn find_in_rows(
                 fault = Some(format!("the JSON of record {id} cannot be read"));
                 return Ok(false);
             };
+            if record["id"].as_i64() != Some(id) {
+                fault = Some(format!("the id of record {id} does not fit its JSON"));
+                return Ok(false);
+            }
             if let Some(name) = difference(&row_of(tables.columns, id, &record), &found_in(row, 2)) {
                 fault = Some(format!("the column `{name}` of record {id} does not fit its JSON"));
                 return Ok(false);
