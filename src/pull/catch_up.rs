@@ -56,7 +56,9 @@ pub fn catch_up(
                 }
             },
         };
-        walk.check(&page, &position.token)?;
+        if page.has_more {
+            walk.check(&page, &position.token)?;
+        }
         copy.apply(dataset, &page, events)?;
         done.entries += page.entries.len() as u64;
         if !page.has_more {
@@ -74,11 +76,8 @@ struct Walk {
 }
 
 impl Walk {
-    /// Refuses a page that leads nowhere, or one too many.
+    /// Refuses a page that says that there is more, and leads nowhere or is one too many.
     fn check(&mut self, page: &Page, asked: &str) -> Result<(), PullError> {
-        if !page.has_more {
-            return Ok(());
-        }
         let fault = if page.token == asked {
             "it says that there is more, and gives the sync token that it was asked with".to_owned()
         } else if page.entries.is_empty() && self.empty_pages == EMPTY_PAGES {
