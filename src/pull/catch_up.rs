@@ -67,7 +67,7 @@ pub fn catch_up(
     }
 }
 
-/// How far one catch-up may still go.
+/// The rest of a catch-up's budget.
 struct Walk {
     /// Entries and pages.
     left: u64,
@@ -115,4 +115,35 @@ pub fn load(
     copy.load(dataset, &mut export, anew, events)?;
     done.is_loaded = true;
     Ok(export.content())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pull::entry::Entry;
+
+    fn page(entries: usize, token: &str) -> Page {
+        let entry = Entry { id: 1, is_removal: false, json: "{}".into() };
+        Page { entries: vec![entry; entries], has_more: true, token: token.to_owned() }
+    }
+
+    #[test]
+    fn a_walk_ends() {
+        let mut walk = Walk { left: 10, empty_pages: 0 };
+        let error = walk.check(&page(1, "a"), "a").unwrap_err();
+        assert!(error.to_string().contains("the sync token that it was asked with"), "{error}");
+        walk.check(&page(4, "b"), "a").unwrap();
+        walk.check(&page(4, "c"), "b").unwrap();
+        let error = walk.check(&page(0, "d"), "c").unwrap_err();
+        assert!(error.to_string().contains("more changes than any dataset can have"), "{error}");
+
+        let mut walk = Walk { left: 1000, empty_pages: 0 };
+        for _ in 0..EMPTY_PAGES {
+            walk.check(&page(0, "b"), "a").unwrap();
+        }
+        let error = walk.check(&page(0, "b"), "a").unwrap_err();
+        assert!(error.to_string().contains("more than 100 pages without entries"), "{error}");
+        walk.check(&page(1, "b"), "a").unwrap();
+        walk.check(&page(0, "b"), "a").unwrap();
+    }
 }

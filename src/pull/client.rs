@@ -43,7 +43,7 @@ const PAGE_LIMITS: [Option<u32>; 4] = [None, Some(50), Some(5), Some(1)];
 /// The most that is read of an error's body, in bytes.
 const PROBLEM_BYTES: u64 = 1 << 16;
 
-/// The most that is told of the service's own words, in characters.
+/// The most characters of the service's own message that are shown.
 const DETAIL_CHARS: usize = 500;
 
 /// The longest file of a key, in bytes.
@@ -214,7 +214,14 @@ impl Client {
             let mut json = Vec::new();
             let most = self.limits.page_bytes;
             match bounded(&headers, body, "a page of the feed", most, &self.limits).read_to_end(&mut json) {
-                Ok(_) => return Page::read(&json).map(Ok),
+                Ok(_) => {
+                    let page = Page::read(&json)?;
+                    if !page.has_more {
+                        // The pages after these may be short again.
+                        self.page_limit.store(0, Ordering::Relaxed);
+                    }
+                    return Ok(Ok(page));
+                }
                 Err(error) if TooLong::is(&error) && step + 1 < PAGE_LIMITS.len() => {
                     self.page_limit.fetch_add(1, Ordering::Relaxed);
                 }
@@ -368,9 +375,9 @@ impl Client {
         if TooLong::is(&error) {
             return PullError::failed(error.to_string());
         }
-        // A body that comes too slowly says so itself.
-        let told = error.downcast::<PullError>();
-        told.unwrap_or_else(|error| PullError::failed(format!("the connection to {} broke: {error}", self.server)))
+        // A body that comes too slowly has its own error.
+        let own = error.downcast::<PullError>();
+        own.unwrap_or_else(|error| PullError::failed(format!("the connection to {} broke: {error}", self.server)))
     }
 }
 

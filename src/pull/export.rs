@@ -133,11 +133,11 @@ impl Export<'_> {
     }
 }
 
-/// Why an export cannot be read on. A bound and the end of a download say so themselves.
+/// Returns the error of an export that broke off. Bounds and downloads have errors of their own.
 fn why_broken(error: io::Error) -> PullError {
     if TooLong::is(&error) {
         return PullError::failed(error.to_string());
     }
-    let told = error.downcast::<PullError>();
-    told.unwrap_or_else(|error| PullError::failed(format!("the export did not come whole: {error}")))
+    let own = error.downcast::<PullError>();
+    own.unwrap_or_else(|error| PullError::failed(format!("the export did not come whole: {error}")))
 }

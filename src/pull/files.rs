@@ -1,6 +1,6 @@
-//! Files of a copy: readable by their owner alone unless the owner says otherwise, and nobody else's.
+//! The files of a copy. New ones are readable by their owner only; existing ones keep their mode.
 //!
-//! A folder may be shared, so a path may lead to a link, a pipe or a device that somebody else has put there.
+//! The folder may be shared, so another user may have put a link, a pipe or a device at a path. None is followed or waited for.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io;

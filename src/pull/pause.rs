@@ -23,7 +23,7 @@ pub fn pause_after(failures: u32, error: &PullError) -> Duration {
     }
 }
 
-/// Why a pause is shorter than the service asks for, to be told behind it; empty where it is not.
+/// A note for a pause that is shorter than the service asks for; otherwise empty.
 pub fn reason(error: &PullError) -> String {
     match error {
         PullError::Failed { retry_after: Some(asked), .. } if *asked > LONGEST_PAUSE => {

@@ -1,4 +1,4 @@
-//! Where a copy is kept: what `--to` leads to.
+//! The place of a copy, as `--to` names it.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
-//! Which certificates of servers are trusted: those of the system, or those of a PEM file.
+//! Verifies servers' certificates against the authorities of the system, or against a PEM file.
 //!
-//! A file may also hold a server's own certificate. Tools such as `openssl req -x509` mark a self-signed certificate as that of
-//! an authority, which no server may show by the rules of the web. It is accepted all the same where it is exactly the one in the
-//! file, its names have the server's, and its time has come and is not over.
+//! The file may also hold the server's own certificate. `openssl req -x509` marks a self-signed certificate as that of an
+//! authority, and the usual rules let no server use such a one. The verifier accepts it if it is exactly the one in the file, is
+//! valid for the server's name, and has not expired.
 
 use std::error::Error as StdError;
 use std::fs;
@@ -84,7 +84,7 @@ impl ServerCertVerifier for Verifier {
     ) -> Result<ServerCertVerified, Error> {
         let verified = self.authorities.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
         match verified {
-            // The time is looked at before the mark: a certificate that is over has another error.
+            // The library checks the time before the mark: an expired certificate has another error.
             Err(Error::InvalidCertificate(CertificateError::Other(other)))
                 if other.0.to_string() == AUTHORITY && self.pinned.contains(end_entity) =>
             {

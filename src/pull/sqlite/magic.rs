@@ -1,4 +1,4 @@
-//! How a file is known to be SQLite's.
+//! Recognizes SQLite files.
 
 use std::fs::File;
 use std::io::Read;
