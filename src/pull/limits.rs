@@ -197,12 +197,13 @@ mod tests {
 
     #[test]
     fn bytes_come_at_a_pace() {
-        let pace = Pace { bytes: 8, within: Duration::from_millis(20) };
+        let pace = |within| Pace { bytes: 8, within };
         let mut read = Vec::new();
-        Paced::new(Slow(Duration::ZERO), pace).take(100).read_to_end(&mut read).unwrap();
+        Paced::new(Slow(Duration::ZERO), pace(Duration::from_secs(60))).take(100).read_to_end(&mut read).unwrap();
         assert_eq!(read.len(), 100);
-        let error = Paced::new(Slow(Duration::from_millis(15)), pace).read_to_end(&mut read).unwrap_err();
-        assert!(error.to_string().contains("less than 8 bytes in 0.02 s"), "{error}");
-        assert_eq!(read.len(), 101, "the second byte comes too late");
+        let slow = Slow(Duration::from_millis(2));
+        let error = Paced::new(slow, pace(Duration::from_millis(1))).read_to_end(&mut read).unwrap_err();
+        assert!(error.to_string().contains("less than 8 bytes in 0.001 s"), "{error}");
+        assert_eq!(read.len(), 100, "the first byte comes too late");
     }
 }
