@@ -1,13 +1,13 @@
 //! The output of commands: text for people, one JSON object for scripts.
 
-use std::fmt::{Display, Write as _};
+use std::fmt::Display;
 use std::io::{IsTerminal, Write, stderr, stdin, stdout};
 use std::process::ExitCode;
 
 use anyhow::bail;
 use serde::Serialize;
 
-use crate::model::printable::{Printable, steers};
+use crate::model::printable::{Printable, printable_json};
 
 /// Where a command's result goes.
 #[derive(Clone, Copy, Debug)]
@@ -55,18 +55,8 @@ pub(super) fn print_line(text: &str) {
 
 /// Prints JSON on standard output. Characters that would steer a terminal occur in strings only, and are escaped there.
 fn print_json(json: &str) {
-    let mut escaped = String::with_capacity(json.len());
-    for letter in json.chars() {
-        match u16::try_from(u32::from(letter)) {
-            // Writing to a string cannot fail.
-            Ok(unit) if steers(letter) => {
-                let _ = write!(escaped, "\\u{unit:04x}");
-            }
-            _ => escaped.push(letter),
-        }
-    }
     let mut out = stdout().lock();
-    let _ = writeln!(out, "{escaped}").and_then(|()| out.flush());
+    let _ = writeln!(out, "{}", printable_json(json)).and_then(|()| out.flush());
 }
 
 /// Prints a text on standard error.

@@ -14,10 +14,11 @@ use super::arguments::parse_duration;
 use super::common::Common;
 use super::output::{counted, note, print_line};
 use crate::model::Dataset;
-use crate::model::printable::Printable;
-use crate::pull::client::{ServerUrl, key_in};
+use crate::model::printable::{Printable, printable_json};
+use crate::pull::client::key_in;
 use crate::pull::follow::{Plan, Pull, Report};
-use crate::pull::postgres::address::{Address, is_address};
+use crate::pull::place::Place;
+use crate::pull::server_url::ServerUrl;
 use crate::pull::verify::Verdict;
 use crate::pull::{Client, Events, FolderCopy, PostgresCopy, PullError, SqliteCopy, Target};
 
@@ -27,9 +28,9 @@ pub(super) struct PullArgs {
     /// The service's address, scheme and host, such as `https://feed.example.org`
     #[arg(value_name = "URL")]
     server: ServerUrl,
-    /// Where the copy is kept: an SQLite file; a folder for JSON lines and CSV, named by a slash at the end; or a schema in
-    /// PostgreSQL, as postgres://user@host/database?schema=NAME [default schema: medfeed]. Made when there is none. The password
-    /// of PostgreSQL is taken from PGPASSWORD or ~/.pgpass
+    /// Where the copy is kept: an SQLite file ending .sqlite, .sqlite3 or .db; a folder for JSON lines and CSV, named by a slash
+    /// at the end; or a schema in PostgreSQL, as postgres://user@host/database?schema=NAME [default schema: medfeed]. Made when
+    /// there is none; nobody else can read new files. The password of PostgreSQL is taken from PGPASSWORD or ~/.pgpass
     #[arg(long, value_name = "PATH")]
     to: PathBuf,
     /// A dataset to copy; may be given twice [default: all that the license has]
@@ -38,7 +39,8 @@ pub(super) struct PullArgs {
     /// A file that holds the API key; without it the key is taken from MEDFEED_KEY
     #[arg(long, env = "MEDFEED_KEY_FILE", value_name = "FILE")]
     key_file: Option<PathBuf>,
-    /// Trust the certificates of this PEM file rather than those of the system, PostgreSQL's included
+    /// Trust the certificates of this PEM file rather than those of the system, PostgreSQL's included: those of authorities, or
+    /// the server's own self-signed one
     #[arg(long, env = "MEDFEED_CA_FILE", value_name = "FILE")]
     ca_file: Option<PathBuf>,
     /// Send the key over plain HTTP to another machine: only within a network that nobody else listens to
@@ -59,24 +61,16 @@ pub(super) struct PullArgs {
 }
 
 pub(super) fn run(common: &Common, args: PullArgs) -> anyhow::Result<ExitCode> {
-    let (address, client) = match address(&args).and_then(|address| Ok((address, client(&args)?))) {
+    let (place, client) = match Place::of(&args.to).and_then(|place| Ok((place, client(&args)?))) {
         Ok(both) => both,
         Err(message) => {
             common.output().error(&message);
             return Ok(ExitCode::from(2));
         }
     };
-    let Err(error) = pull(common, &args, address, &client) else { return Ok(ExitCode::SUCCESS) };
+    let Err(error) = pull(common, &args, place, &client) else { return Ok(ExitCode::SUCCESS) };
     common.output().error(&error.to_string());
     Ok(ExitCode::from(error.exit_code()))
-}
-
-/// The address of the copy, where it is kept in PostgreSQL.
-fn address(args: &PullArgs) -> Result<Option<Address>, String> {
-    if !is_address(&args.to) {
-        return Ok(None);
-    }
-    args.to.to_string_lossy().parse().map(Some)
 }
 
 /// The caller that the arguments describe.
@@ -96,13 +90,12 @@ fn client(args: &PullArgs) -> Result<Client, String> {
     Client::new(args.server.clone(), &key, args.ca_file.as_deref())
 }
 
-fn pull(common: &Common, args: &PullArgs, address: Option<Address>, client: &Client) -> Result<(), PullError> {
-    let mut copy: Box<dyn Target> = if let Some(address) = address {
-        Box::new(PostgresCopy::open(address, client.server(), args.ca_file.as_deref(), args.reload)?)
-    } else if args.to.is_dir() || args.to.as_os_str().as_encoded_bytes().ends_with(b"/") {
-        Box::new(FolderCopy::open(&args.to, client.server(), args.reload)?)
-    } else {
-        Box::new(SqliteCopy::open(&args.to, client.server(), args.reload)?)
+fn pull(common: &Common, args: &PullArgs, place: Place, client: &Client) -> Result<(), PullError> {
+    let (server, reload) = (client.server(), args.reload);
+    let mut copy: Box<dyn Target> = match place {
+        Place::Postgres(address) => Box::new(PostgresCopy::open(*address, server, args.ca_file.as_deref(), reload)?),
+        Place::Folder(folder) => Box::new(FolderCopy::open(&folder, server, reload)?),
+        Place::Sqlite(file) => Box::new(SqliteCopy::open(&file, server, reload)?),
     };
     let are_named = !args.dataset.is_empty();
     let mut datasets: Vec<Dataset> = Dataset::ALL.to_vec();
@@ -146,7 +139,7 @@ impl Events for Told {
         if !self.json {
             return Ok(());
         }
-        let line = format!("{{\"dataset\":\"{dataset}\",\"entry\":{json}}}\n");
+        let line = format!("{{\"dataset\":\"{dataset}\",\"entry\":{}}}\n", printable_json(json));
         let written = stdout().lock().write_all(line.as_bytes());
         written.map_err(|error| {
             PullError::Unwritable(format!(

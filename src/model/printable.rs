@@ -1,6 +1,7 @@
 //! Texts for a terminal: text from outside must not be able to control it.
 
 use std::fmt;
+use std::fmt::Write as _;
 
 /// Displays a text from outside with escapes (`\u{1b}`, `\n`) for characters that move the cursor, end the line or change the
 /// direction of what follows.
@@ -19,6 +20,21 @@ impl fmt::Display for Printable<'_> {
     }
 }
 
+/// JSON with escapes (`\u009b`) for the characters that [`steers`] names. They occur in strings only.
+pub fn printable_json(json: &str) -> String {
+    let mut escaped = String::with_capacity(json.len());
+    for letter in json.chars() {
+        match u16::try_from(u32::from(letter)) {
+            // Writing to a string cannot fail.
+            Ok(unit) if steers(letter) => {
+                let _ = write!(escaped, "\\u{unit:04x}");
+            }
+            _ => escaped.push(letter),
+        }
+    }
+    escaped
+}
+
 /// Whether a terminal takes the character for more than a sign to show: control characters (those of ISO 6429 beyond
 /// ASCII among them), separators of lines, and what overrides the direction of text (Unicode UAX #9, explicit
 /// formatting; the marks that Hebrew and Arabic names may hold are not among them).
@@ -29,6 +45,24 @@ pub fn steers(letter: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn json_keeps_its_meaning() {
+        let cases = [
+            (r#"{"a":"Zürich 日本 😀 \n"}"#.to_owned(), r#"{"a":"Zürich 日本 😀 \n"}"#),
+            (
+                "{\"a\":\"\u{9b}2J\u{7f}\u{85}\u{202e}\u{2028}\u{2066}\"}".to_owned(),
+                r#"{"a":"\u009b2J\u007f\u0085\u202e\u2028\u2066"}"#,
+            ),
+        ];
+        for (json, expected) in cases {
+            let escaped = printable_json(&json);
+            assert_eq!(escaped, expected);
+            let [before, after] =
+                [&json, &escaped].map(|json| serde_json::from_str::<serde_json::Value>(json).unwrap());
+            assert_eq!(before, after, "{json}");
+        }
+    }
 
     #[test]
     fn what_steers_is_escaped() {

@@ -2,9 +2,14 @@
 //! the license the feed tells the difference; only what it does not lead back from is loaded anew.
 
 use super::client::{Changes, Client};
+use super::digest::ContentDigest;
+use super::entry::Page;
 use super::error::PullError;
 use super::target::{Events, Target};
 use crate::model::Dataset;
+
+/// The most pages without entries, one after the other, that say that there is more.
+const EMPTY_PAGES: u32 = 100;
 
 /// What a catch-up did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,10 +33,11 @@ pub fn catch_up(
     events: &dyn Events,
     done: &mut Done,
 ) -> Result<(), PullError> {
+    let mut walk = Walk { left: server.limits().walk_items, empty_pages: 0 };
     loop {
         let Some(position) = copy.position(dataset)? else {
             // A copy that has no token, or one that cannot be gone on with, begins with the export.
-            return load(server, copy, dataset, true, events, done);
+            return load(server, copy, dataset, true, events, done).map(|_| ());
         };
         let page = match server.changes(dataset, &position.token, wait_s)? {
             Changes::Page(page) => page,
@@ -46,10 +52,13 @@ pub fn catch_up(
                     events.note(&format!(
                         "{dataset}: the license changed, or the service was restored from a backup; loading the export"
                     ));
-                    return load(server, copy, dataset, false, events, done);
+                    return load(server, copy, dataset, false, events, done).map(|_| ());
                 }
             },
         };
+        if page.has_more {
+            walk.check(&page, &position.token)?;
+        }
         copy.apply(dataset, &page, events)?;
         done.entries += page.entries.len() as u64;
         if !page.has_more {
@@ -58,7 +67,38 @@ pub fn catch_up(
     }
 }
 
-/// Makes the copy equal to the export.
+/// The rest of a catch-up's budget.
+struct Walk {
+    /// Entries and pages.
+    left: u64,
+    /// Pages without entries, one after the other.
+    empty_pages: u32,
+}
+
+impl Walk {
+    /// Refuses a page that says that there is more, and leads nowhere or is one too many.
+    fn check(&mut self, page: &Page, asked: &str) -> Result<(), PullError> {
+        let fault = if page.token == asked {
+            "it says that there is more, and gives the sync token that it was asked with".to_owned()
+        } else if page.entries.is_empty() && self.empty_pages == EMPTY_PAGES {
+            format!(
+                "it sends more than {EMPTY_PAGES} pages without entries one after the other, and says that there is more"
+            )
+        } else if self.left <= page.entries.len() as u64 {
+            "it sends more changes than any dataset can have, and says that there is more".to_owned()
+        } else {
+            self.left -= page.entries.len() as u64 + 1;
+            self.empty_pages = if page.entries.is_empty() { self.empty_pages + 1 } else { 0 };
+            return Ok(());
+        };
+        Err(PullError::failed(format!(
+            "the service's feed does not end: {fault}; the copy stays as it was; check the address, and report it to the service's \
+             operator"
+        )))
+    }
+}
+
+/// Makes the copy equal to the export; returns the export's digest.
 ///
 /// # Errors
 /// When the export does not come whole, or the copy cannot be written; it is unchanged then.
@@ -69,10 +109,41 @@ pub fn load(
     anew: bool,
     events: &dyn Events,
     done: &mut Done,
-) -> Result<(), PullError> {
+) -> Result<ContentDigest, PullError> {
     let note = |text: &str| events.note(text);
     let mut export = server.export(dataset, &note)?;
     copy.load(dataset, &mut export, anew, events)?;
     done.is_loaded = true;
-    Ok(())
+    Ok(export.content())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pull::entry::Entry;
+
+    fn page(entries: usize, token: &str) -> Page {
+        let entry = Entry { id: 1, is_removal: false, json: "{}".into() };
+        Page { entries: vec![entry; entries], has_more: true, token: token.to_owned() }
+    }
+
+    #[test]
+    fn a_walk_ends() {
+        let mut walk = Walk { left: 10, empty_pages: 0 };
+        let error = walk.check(&page(1, "a"), "a").unwrap_err();
+        assert!(error.to_string().contains("the sync token that it was asked with"), "{error}");
+        walk.check(&page(4, "b"), "a").unwrap();
+        walk.check(&page(4, "c"), "b").unwrap();
+        let error = walk.check(&page(0, "d"), "c").unwrap_err();
+        assert!(error.to_string().contains("more changes than any dataset can have"), "{error}");
+
+        let mut walk = Walk { left: 1000, empty_pages: 0 };
+        for _ in 0..EMPTY_PAGES {
+            walk.check(&page(0, "b"), "a").unwrap();
+        }
+        let error = walk.check(&page(0, "b"), "a").unwrap_err();
+        assert!(error.to_string().contains("more than 100 pages without entries"), "{error}");
+        walk.check(&page(1, "b"), "a").unwrap();
+        walk.check(&page(0, "b"), "a").unwrap();
+    }
 }

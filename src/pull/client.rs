@@ -1,93 +1,53 @@
 //! The requests that keeping a copy takes, and what their answers mean.
 
-use std::fmt::{self, Display};
-use std::fs;
-use std::io::{BufRead, BufReader, Read};
-use std::net::IpAddr;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
 use flate2::read::MultiGzDecoder;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use serde::Deserialize;
-use tokio_rustls::rustls::crypto::ring;
-use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::typestate::WithoutBody;
+use ureq::unversioned::resolver::DefaultResolver;
+use ureq::unversioned::transport::{ConnectProxyConnector, Connector, TcpConnector};
 use ureq::{Agent, Body, RequestBuilder};
-use url::{Host, Url};
 
-use super::digest::{ContentDigest, Hasher};
+use super::connector::TlsConnector;
+use super::digest::ContentDigest;
 use super::download::{Bytes, Download};
-use super::entry::{Entry, Page};
+use super::entry::Page;
 use super::error::PullError;
-use super::pause::pause_after;
+use super::export::{Announced, Export};
+use super::limits::{Bounded, Limits, Paced, TooLong};
+use super::pause::{pause_after, reason};
+use super::server_url::ServerUrl;
+use super::tls;
 use crate::contract::Code;
 use crate::model::Dataset;
 
 /// How long a connection may take to come about.
 const CONNECTING: Duration = Duration::from_secs(15);
 
-/// How long a connection may be silent: an export may wait for its turn, and is built before its first byte is sent.
-const SILENCE: Duration = Duration::from_secs(90);
-
-/// The longest time for which a service can be asked to hold an empty page back, in seconds. Less than [`SILENCE`].
+/// The longest time for which a service can be asked to hold an empty page back, in seconds. Less than the silence that a
+/// connection may keep.
 const LONGEST_WAIT_S: u64 = 60;
 
-/// The most that a page of the feed may take, in bytes, so that a wrong server does not fill the memory.
-const PAGE_BYTES: u64 = 1 << 30;
+/// How many records a page is asked for, one after the other, while pages are longer than is read. The first is the service's
+/// own choice; a single record always fits.
+const PAGE_LIMITS: [Option<u32>; 4] = [None, Some(50), Some(5), Some(1)];
 
 /// The most that is read of an error's body, in bytes.
 const PROBLEM_BYTES: u64 = 1 << 16;
 
-/// The base URL of a service: what stands before `/v1`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServerUrl {
-    text: String,
-    is_https: bool,
-    is_loopback: bool,
-}
+/// The most characters of the service's own message that are shown.
+const DETAIL_CHARS: usize = 500;
 
-impl ServerUrl {
-    /// Whether keys would travel in plain text beyond this machine.
-    pub fn is_exposed(&self) -> bool {
-        !self.is_https && !self.is_loopback
-    }
-}
-
-impl FromStr for ServerUrl {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<ServerUrl, String> {
-        let url = Url::parse(text).map_err(|error| format!("{error}; write it as https://feed.example.org"))?;
-        if !matches!(url.scheme(), "http" | "https") {
-            return Err(format!("`{}` is neither https nor http; write it as https://feed.example.org", url.scheme()));
-        }
-        if !url.username().is_empty() || url.password().is_some() || url.query().is_some() || url.fragment().is_some() {
-            return Err("write the service's address alone, such as https://feed.example.org; the key goes into \
-                        MEDFEED_KEY or --key-file"
-                .to_owned());
-        }
-        let is_loopback = match url.host() {
-            Some(Host::Domain(name)) => name == "localhost",
-            Some(Host::Ipv4(address)) => IpAddr::from(address).is_loopback(),
-            Some(Host::Ipv6(address)) => IpAddr::from(address).is_loopback(),
-            None => false,
-        };
-        let base = url.as_str().trim_end_matches('/');
-        let base = base.strip_suffix("/v1").unwrap_or(base);
-        Ok(ServerUrl { text: base.to_owned(), is_https: url.scheme() == "https", is_loopback })
-    }
-}
-
-impl Display for ServerUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
+/// The longest file of a key, in bytes.
+const KEY_FILE_BYTES: u64 = 1 << 16;
 
 /// A caller with a key.
 #[derive(Debug)]
@@ -97,6 +57,9 @@ pub struct Client {
     authorization: String,
     /// Whether the service is taken to know `wait`, until it says that it does not.
     takes_wait: AtomicBool,
+    /// Which of [`PAGE_LIMITS`] pages are asked for with.
+    page_limit: AtomicU32,
+    limits: Limits,
 }
 
 /// The answer of a change feed.
@@ -118,14 +81,14 @@ enum Answer {
 }
 
 impl Answer {
-    fn read(answer: Response<Body>) -> Answer {
+    fn read(answer: Response<Body>, limits: &Limits) -> Answer {
         let (head, body) = answer.into_parts();
         if head.status == StatusCode::OK {
             return Answer::Success(head.headers, body);
         }
         let mut json = Vec::new();
         // An error without a readable body is told by its status.
-        let _ = decoded(&head.headers, body.into_reader()).take(PROBLEM_BYTES).read_to_end(&mut json);
+        let _ = bounded(&head.headers, body, "the answer", PROBLEM_BYTES, limits).read_to_end(&mut json);
         Answer::Problem(Problem::read(head.status, &head.headers, &json))
     }
 }
@@ -150,6 +113,7 @@ impl Client {
                         digits"
                 .to_owned());
         }
+        let limits = Limits::default();
         let mut config = Agent::config_builder()
             .http_status_as_error(false)
             // A key goes to no other place than the one it was given for.
@@ -157,23 +121,33 @@ impl Client {
             .max_redirects_will_error(false)
             .user_agent(concat!("medfeed/", env!("CARGO_PKG_VERSION")))
             .timeout_connect(Some(CONNECTING))
-            .timeout_per_read(Some(SILENCE))
-            .timeout_per_write(Some(SILENCE));
-        if server.is_loopback {
+            .timeout_per_write(Some(limits.silence));
+        if server.is_loopback() {
             config = config.proxy(None);
         }
-        if server.is_https {
-            let roots = trusted(ca_file)?;
-            let provider = Arc::new(ring::default_provider());
-            let tls = TlsConfig::builder().root_certs(RootCerts::from(roots));
-            config = config.tls_config(tls.unversioned_rustls_crypto_provider(provider).build());
-        }
-        Ok(Client {
-            agent: config.build().new_agent(),
-            server,
-            authorization: format!("Bearer {key}"),
-            takes_wait: AtomicBool::new(true),
-        })
+        let tcp = ().chain(ConnectProxyConnector::default()).chain(TcpConnector::default());
+        let (config, resolver) = (config.build(), DefaultResolver::default());
+        let agent = if server.is_https() {
+            let tls = TlsConnector::new(Arc::new(tls::client_config(ca_file)?));
+            Agent::with_parts(config, tcp.chain(tls), resolver)
+        } else {
+            Agent::with_parts(config, tcp, resolver)
+        };
+        let authorization = format!("Bearer {key}");
+        let (takes_wait, page_limit) = (AtomicBool::new(true), AtomicU32::new(0));
+        Ok(Client { agent, server, authorization, takes_wait, page_limit, limits })
+    }
+
+    /// The caller with other bounds.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Client {
+        self.limits = limits;
+        self
+    }
+
+    /// The bounds on what is read.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     /// The service's address.
@@ -220,23 +194,39 @@ impl Client {
         }
     }
 
-    /// A page of the change feed, asked for with an extension of the feed or without.
+    /// A page of the change feed, asked for with an extension of the feed or without. Where a page is longer than is read,
+    /// a shorter one is asked for.
     fn page(
         &self,
         dataset: Dataset,
         since: &str,
         extension: Option<(&str, String)>,
     ) -> Result<Result<Page, Problem>, PullError> {
-        let mut query = url::form_urlencoded::Serializer::new(String::new());
-        query.append_pair("since", since).extend_pairs(extension);
-        match self.get(&format!("/v1/{dataset}/changes?{}", query.finish()))? {
-            Answer::Success(headers, body) => {
-                let mut json = Vec::new();
-                let body = decoded(&headers, body.into_reader()).take(PAGE_BYTES).read_to_end(&mut json);
-                body.map_err(|error| self.broken(&error))?;
-                Ok(Ok(Page::read(&json)?))
+        loop {
+            let step = self.page_limit.load(Ordering::Relaxed) as usize;
+            let limit = PAGE_LIMITS.get(step).copied().flatten().map(|limit| ("limit", limit.to_string()));
+            let mut query = url::form_urlencoded::Serializer::new(String::new());
+            query.append_pair("since", since).extend_pairs(&extension).extend_pairs(limit);
+            let (headers, body) = match self.get(&format!("/v1/{dataset}/changes?{}", query.finish()))? {
+                Answer::Success(headers, body) => (headers, body),
+                Answer::Problem(problem) => return Ok(Err(problem)),
+            };
+            let mut json = Vec::new();
+            let most = self.limits.page_bytes;
+            match bounded(&headers, body, "a page of the feed", most, &self.limits).read_to_end(&mut json) {
+                Ok(_) => {
+                    let page = Page::read(&json)?;
+                    if !page.has_more {
+                        // The pages after these may be short again.
+                        self.page_limit.store(0, Ordering::Relaxed);
+                    }
+                    return Ok(Ok(page));
+                }
+                Err(error) if TooLong::is(&error) && step + 1 < PAGE_LIMITS.len() => {
+                    self.page_limit.fetch_add(1, Ordering::Relaxed);
+                }
+                Err(error) => return Err(self.broken(error)),
             }
-            Answer::Problem(problem) => Ok(Err(problem)),
         }
     }
 
@@ -248,10 +238,10 @@ impl Client {
     pub fn export<'a>(&'a self, dataset: Dataset, note: &'a dyn Fn(&str)) -> Result<Export<'a>, PullError> {
         let target = format!("/v1/exports/{dataset}");
         let (headers, body) = match self.get(&target)? {
-            Answer::Success(headers, body) => (headers, body.into_reader()),
+            Answer::Success(headers, body) => (headers, self.paced(body)),
             Answer::Problem(problem) => return Err(self.refusal(dataset, problem)),
         };
-        let Some(Announced { token, records, digest }) = Announced::read(&headers) else {
+        let Some(announced) = Announced::read(&headers)? else {
             return Err(PullError::failed(format!(
                 "{} sent an export without `X-Sync-Token` and `X-Record-Count`; check that a medfeed service answers \
                  there, and that no proxy drops headers",
@@ -265,18 +255,17 @@ impl Client {
             (Some(length), Some(etag)) => {
                 let go_on = move |at: u64, failures: u32, error: &PullError| {
                     let pause = pause_after(failures, error);
-                    note(&format!("{dataset}: {error}; going on in {} s", pause.as_secs_f64().ceil()));
+                    let reason = reason(error);
+                    note(&format!("{dataset}: {error}; going on in {} s{reason}", pause.as_secs_f64().ceil()));
                     sleep(pause);
                     self.rest(dataset, &target, &etag, at, length)
                 };
-                Box::new(Download::new(Box::new(body), length, Box::new(go_on)))
+                Box::new(Download::new(body, length, Box::new(go_on)))
             }
-            _ => Box::new(body),
+            _ => body,
         };
         // The decoder stands above the connections and knows nothing of them.
-        let lines = BufReader::new(MultiGzDecoder::new(decoded(&headers, bytes)));
-        let hasher = Hasher::default();
-        Ok(Export { token, records, digest, lines, line: Vec::new(), came: 0, last_id: 0, hasher })
+        Export::new(announced, decoded(&headers, bytes), &self.limits)
     }
 
     /// The bytes of a file from `at` on; `None` when it is not the file with that tag any more.
@@ -296,9 +285,9 @@ impl Client {
         let range = answer.headers().get(header::CONTENT_RANGE).and_then(|range| range.to_str().ok());
         let is_rest = range == Some(&format!("bytes {at}-{}/{length}", length - 1));
         if answer.status() == StatusCode::PARTIAL_CONTENT && is_rest {
-            return Ok(Some(Box::new(answer.into_body().into_reader())));
+            return Ok(Some(self.paced(answer.into_body())));
         }
-        match Answer::read(answer) {
+        match Answer::read(answer, &self.limits) {
             Answer::Success(..) => Ok(None),
             Answer::Problem(problem) if problem.status == StatusCode::RANGE_NOT_SATISFIABLE => Ok(None),
             Answer::Problem(problem) => Err(self.refusal(dataset, problem)),
@@ -313,13 +302,14 @@ impl Client {
     pub fn export_digest(&self, dataset: Dataset) -> Result<(String, ContentDigest), PullError> {
         // What a service refuses it explains in a body, which HEAD has none of: then the download tells.
         if let Answer::Success(headers, _) = self.ask(Agent::head, &format!("/v1/exports/{dataset}"))?
-            && let Some(Announced { token, digest: Some(digest), .. }) = Announced::read(&headers)
+            && let Some(Announced { token, digest: Some(digest), .. }) = Announced::read(&headers)?
         {
             return Ok((token, digest));
         }
         let mut export = self.export(dataset, &|_| ())?;
         while export.next_record()?.is_some() {}
-        Ok((export.token, export.hasher.finish()))
+        let content = export.content();
+        Ok((export.token, content))
     }
 
     fn get(&self, target: &str) -> Result<Answer, PullError> {
@@ -328,13 +318,22 @@ impl Client {
 
     fn ask(&self, method: Method, target: &str) -> Result<Answer, PullError> {
         let answer = self.request(method, target).call().map_err(|error| self.unreachable(&error))?;
-        Ok(Answer::read(answer))
+        Ok(Answer::read(answer, &self.limits))
+    }
+
+    /// The bytes of a body, at a pace.
+    fn paced(&self, body: Body) -> Bytes {
+        Box::new(Paced::new(body.into_reader(), self.limits.pace))
     }
 
     fn request(&self, method: Method, target: &str) -> RequestBuilder<WithoutBody> {
         method(&self.agent, format!("{}{target}", self.server))
             .header(header::AUTHORIZATION, &self.authorization)
             .header(header::ACCEPT_ENCODING, "gzip")
+            .config()
+            .timeout_recv_response(Some(self.limits.silence))
+            .timeout_per_read(Some(self.limits.silence))
+            .build()
     }
 
     /// What an answer other than success means for the copy of a dataset.
@@ -363,11 +362,22 @@ impl Client {
     }
 
     fn unreachable(&self, error: &ureq::Error) -> PullError {
-        PullError::failed(format!("{} cannot be reached: {error}", self.server))
+        // The client's error does not name its cause.
+        let reason = match error {
+            ureq::Error::Io(error) => tls::reason_in(error),
+            _ => None,
+        };
+        let reason = reason.unwrap_or_else(|| error.to_string());
+        PullError::failed(format!("{} cannot be reached: {reason}", self.server))
     }
 
-    fn broken(&self, error: &std::io::Error) -> PullError {
-        PullError::failed(format!("the connection to {} broke: {error}", self.server))
+    fn broken(&self, error: io::Error) -> PullError {
+        if TooLong::is(&error) {
+            return PullError::failed(error.to_string());
+        }
+        // A body that comes too slowly has its own error.
+        let own = error.downcast::<PullError>();
+        own.unwrap_or_else(|error| PullError::failed(format!("the connection to {} broke: {error}", self.server)))
     }
 }
 
@@ -375,6 +385,12 @@ impl Client {
 fn decoded<'a>(headers: &HeaderMap, body: impl Read + 'a) -> Box<dyn Read + 'a> {
     let is_packed = headers.get(header::CONTENT_ENCODING).is_some_and(|coding| coding.as_bytes() == b"gzip");
     if is_packed { Box::new(MultiGzDecoder::new(body)) } else { Box::new(body) }
+}
+
+/// A body within bounds, on the wire and inflated.
+fn bounded<'a>(headers: &HeaderMap, body: Body, what: &'static str, most: u64, limits: &Limits) -> impl Read + 'a {
+    let wire = Bounded::new(Paced::new(body.into_reader(), limits.pace), what, most);
+    Bounded::new(decoded(headers, wire), what, most)
 }
 
 impl Problem {
@@ -386,129 +402,15 @@ impl Problem {
             detail: String,
         }
         // What is no problem, such as a proxy's page, has neither.
-        let Members { r#type, detail } = serde_json::from_slice(body).unwrap_or_default();
+        let Members { r#type, mut detail } = serde_json::from_slice(body).unwrap_or_default();
+        if let Some((end, _)) = detail.char_indices().nth(DETAIL_CHARS) {
+            detail.truncate(end);
+            detail.push('…');
+        }
         let code = r#type.rsplit_once("/errors/").map(|(_, code)| code.to_owned()).unwrap_or_default();
         let retry_after = headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
         Problem { status, code, detail, retry_after: retry_after.map(Duration::from_secs) }
     }
-}
-
-/// What the headers of an export say of it.
-struct Announced {
-    token: String,
-    records: u64,
-    /// Older services do not say it.
-    digest: Option<ContentDigest>,
-}
-
-impl Announced {
-    fn read(headers: &HeaderMap) -> Option<Announced> {
-        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-        let token = text("x-sync-token")?.to_owned();
-        let records = text("x-record-count")?.parse().ok()?;
-        let digest = text("x-records-digest").and_then(|field| ContentDigest::announced(records, field));
-        Some(Announced { token, records, digest })
-    }
-}
-
-/// An export, read record by record.
-pub struct Export<'a> {
-    /// The token to go on with once all records are saved.
-    pub token: String,
-    /// How many records the service announced.
-    pub records: u64,
-    digest: Option<ContentDigest>,
-    lines: BufReader<MultiGzDecoder<Box<dyn Read + 'a>>>,
-    line: Vec<u8>,
-    came: u64,
-    last_id: i64,
-    hasher: Hasher,
-}
-
-impl fmt::Debug for Export<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Export({} of {} records)", self.came, self.records)
-    }
-}
-
-impl Export<'_> {
-    /// The next record, in the order of ids; `None` after the last one, when all have come as they were announced.
-    ///
-    /// # Errors
-    /// When the export ends early, was changed on its way, or is not one.
-    pub fn next_record(&mut self) -> Result<Option<Entry>, PullError> {
-        self.line.clear();
-        let read = self.lines.read_until(b'\n', &mut self.line);
-        let length = read.map_err(|error| {
-            // What ended the download tells itself.
-            let told = error.downcast::<PullError>();
-            told.unwrap_or_else(|error| PullError::failed(format!("the export did not come whole: {error}")))
-        })?;
-        if length == 0 {
-            if self.came != self.records {
-                return Err(PullError::failed(format!(
-                    "the export did not come whole: {} of {} records",
-                    self.came, self.records
-                )));
-            }
-            if self.digest.as_ref().is_some_and(|digest| *digest != self.hasher.clone().finish()) {
-                return Err(PullError::failed(
-                    "the export was changed on its way: its records are not those that `X-Records-Digest` tells; the copy \
-                     stays as it was; check what stands between this machine and the service, such as a proxy",
-                ));
-            }
-            return Ok(None);
-        }
-        let line = self.line.strip_suffix(b"\n").and_then(|line| std::str::from_utf8(line).ok());
-        let line = line.ok_or_else(|| PullError::failed("the export holds a line that is cut off or no text"))?;
-        let entry = Entry::read(line)?;
-        if entry.id <= self.last_id || entry.is_removal {
-            return Err(PullError::failed(format!(
-                "the export is not in the order of ids: {} stands after {}",
-                entry.id, self.last_id
-            )));
-        }
-        self.hasher.add(line.as_bytes());
-        self.last_id = entry.id;
-        self.came += 1;
-        Ok(Some(entry))
-    }
-}
-
-/// The certificates that are trusted: those of a PEM file, or of the system.
-///
-/// # Errors
-/// When there are none, in words.
-pub(super) fn trusted(ca_file: Option<&Path>) -> Result<Vec<Certificate<'static>>, String> {
-    ca_file.map_or_else(system_certificates, certificates_in)
-}
-
-/// The certificates of a PEM file.
-fn certificates_in(file: &Path) -> Result<Vec<Certificate<'static>>, String> {
-    let pem = fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
-    let items = parse_pem(&pem).collect::<Result<Vec<_>, _>>();
-    let items = items.map_err(|error| format!("{}: {error}", file.display()))?;
-    let certificates: Vec<_> = items
-        .into_iter()
-        .filter_map(|item| match item {
-            PemItem::Certificate(certificate) => Some(certificate),
-            _ => None,
-        })
-        .collect();
-    if certificates.is_empty() {
-        return Err(format!("{} holds no certificate; give a PEM file with `BEGIN CERTIFICATE`", file.display()));
-    }
-    Ok(certificates)
-}
-
-fn system_certificates() -> Result<Vec<Certificate<'static>>, String> {
-    let found = rustls_native_certs::load_native_certs();
-    if found.certs.is_empty() {
-        return Err("the system has no certificates of authorities; install them (on Debian the package \
-                    `ca-certificates`), or give --ca-file"
-            .to_owned());
-    }
-    Ok(found.certs.iter().map(|certificate| Certificate::from_der(certificate).to_owned()).collect())
 }
 
 /// Reads the key of a file, without the line's end.
@@ -516,36 +418,8 @@ fn system_certificates() -> Result<Vec<Certificate<'static>>, String> {
 /// # Errors
 /// When the file cannot be read, in words.
 pub fn key_in(file: &PathBuf) -> Result<String, String> {
-    let text = fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let mut text = String::new();
+    let read = File::open(file).and_then(|file| file.take(KEY_FILE_BYTES).read_to_string(&mut text));
+    read.map_err(|error| format!("{}: {error}", file.display()))?;
     Ok(text.trim().to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_are_read() {
-        let cases = [
-            ("https://feed.example.org", Some(("https://feed.example.org", false))),
-            ("https://feed.example.org/", Some(("https://feed.example.org", false))),
-            ("https://feed.example.org/v1/", Some(("https://feed.example.org", false))),
-            ("https://EXAMPLE.org:443/feeds/a", Some(("https://example.org/feeds/a", false))),
-            ("http://127.0.0.1:8080", Some(("http://127.0.0.1:8080", false))),
-            ("http://[::1]:8080", Some(("http://[::1]:8080", false))),
-            ("http://localhost", Some(("http://localhost", false))),
-            ("http://feed.example.org", Some(("http://feed.example.org", true))),
-            ("http://192.0.2.1", Some(("http://192.0.2.1", true))),
-            ("feed.example.org", None),
-            ("ftp://feed.example.org", None),
-            ("https://mfk_x@feed.example.org", None),
-            ("https://feed.example.org?key=x", None),
-            ("", None),
-        ];
-        for (text, expected) in cases {
-            let read = text.parse::<ServerUrl>().ok().map(|url| (url.to_string(), url.is_exposed()));
-            let expected = expected.map(|(url, is_exposed)| (url.to_owned(), is_exposed));
-            assert_eq!(read, expected, "{text}");
-        }
-    }
 }

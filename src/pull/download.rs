@@ -8,6 +8,12 @@ use super::error::PullError;
 /// restart.
 const ATTEMPTS: u32 = 8;
 
+/// How many bytes of one connection are progress, after which failures are counted anew.
+const PROGRESS_BYTES: u64 = 64 << 10;
+
+/// The part of a short file that is progress.
+const PROGRESS_PARTS: u64 = 16;
+
 /// Bytes that come over one connection.
 pub type Bytes = Box<dyn Read + Send + Sync>;
 
@@ -19,6 +25,8 @@ pub type GoOn<'a> = dyn Fn(u64, u32, &PullError) -> Result<Option<Bytes>, PullEr
 pub struct Download<'a> {
     bytes: Bytes,
     came: u64,
+    /// From where on the present connection goes.
+    resumed_at: u64,
     length: u64,
     failures: u32,
     go_on: Box<GoOn<'a>>,
@@ -27,7 +35,7 @@ pub struct Download<'a> {
 impl<'a> Download<'a> {
     /// A file of so many bytes, the first of which come over `bytes`.
     pub fn new(bytes: Bytes, length: u64, go_on: Box<GoOn<'a>>) -> Download<'a> {
-        Download { bytes, came: 0, length, failures: 0, go_on }
+        Download { bytes, came: 0, resumed_at: 0, length, failures: 0, go_on }
     }
 
     /// The bytes after those that came.
@@ -40,7 +48,10 @@ impl<'a> Download<'a> {
                 return Err(error);
             }
             match (self.go_on)(self.came, self.failures, &error) {
-                Ok(Some(bytes)) => return Ok(bytes),
+                Ok(Some(bytes)) => {
+                    self.resumed_at = self.came;
+                    return Ok(bytes);
+                }
                 Ok(None) => {
                     return Err(PullError::failed("the export broke off, and was another one when it came back"));
                 }
@@ -57,7 +68,8 @@ impl Read for Download<'_> {
                 Ok(0) if self.came < self.length && !buffer.is_empty() => io::ErrorKind::UnexpectedEof.into(),
                 Ok(count) => {
                     self.came += count as u64;
-                    if count > 0 {
+                    // A service that sends a byte and breaks off, again and again, makes no progress.
+                    if self.came - self.resumed_at >= PROGRESS_BYTES.min(self.length / PROGRESS_PARTS) {
                         self.failures = 0;
                     }
                     return Ok(count);

@@ -1,9 +1,23 @@
 //! What the feed and the export consist of: records and tombstones, their JSON as the service words it.
 
-use serde::Deserialize;
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Error as _, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::error::PullError;
+use crate::model::Id;
+
+/// The largest id.
+pub const MAX_ID: i64 = Id::MAX.get().cast_signed();
+
+/// The most entries of a page: the largest `limit` of the feed (the contract, "Limits").
+const MAX_ENTRIES: usize = 1000;
+
+/// The longest sync token, in bytes: far more than any service needs, and less than a request line may have.
+const MAX_TOKEN_BYTES: usize = 2048;
 
 /// A record or a tombstone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,10 +42,10 @@ pub struct Page {
 }
 
 impl Entry {
-    /// Reads the JSON of a record or tombstone.
+    /// Reads the JSON of a record or tombstone, in one line.
     ///
     /// # Errors
-    /// When it is neither.
+    /// When it is neither, its id is none, or it spans lines.
     pub fn read(json: &str) -> Result<Entry, PullError> {
         #[derive(Deserialize)]
         struct Head {
@@ -41,7 +55,20 @@ impl Entry {
         }
         let head: Head = serde_json::from_str(json)
             .map_err(|error| PullError::failed(format!("the service sent a record that cannot be read ({error})")))?;
-        Ok(Entry { id: head.id, is_removal: head.deleted, json: json.into() })
+        let id = head.id;
+        if !(1..=MAX_ID).contains(&id) {
+            return Err(PullError::failed(format!(
+                "the service sent a record with the id {id}; an id is a whole number from 1 to {MAX_ID}; the copy stays as it \
+                 was; report it to the service's operator"
+            )));
+        }
+        if json.contains(is_line_or_tab) {
+            return Err(PullError::failed(format!(
+                "the service sent record {id} with a line break or a tab outside its texts; the lines of an export are compact \
+                 JSON; the copy stays as it was; report it to the service's operator"
+            )));
+        }
+        Ok(Entry { id, is_removal: head.deleted, json: json.into() })
     }
 }
 
@@ -54,16 +81,86 @@ impl Page {
         #[derive(Deserialize)]
         struct Envelope<'a> {
             #[serde(borrow)]
-            data: Vec<&'a RawValue>,
+            data: Items<'a>,
             has_more: bool,
             next_sync_token: String,
         }
         let page: Envelope<'_> = serde_json::from_slice(body).map_err(|error| {
             PullError::failed(format!("the service answered with something else than a page of the feed ({error})"))
         })?;
-        let entries = page.data.iter().map(|json| Entry::read(json.get())).collect::<Result<_, _>>()?;
-        Ok(Page { entries, has_more: page.has_more, token: page.next_sync_token })
+        let token = checked_token(page.next_sync_token)?;
+        let entries = page.data.0.iter().map(|json| Entry::read(&in_one_line(json.get()))).collect::<Result<_, _>>()?;
+        Ok(Page { entries, has_more: page.has_more, token })
     }
+}
+
+/// The items of a page. More than [`MAX_ENTRIES`] are refused before they are held.
+struct Items<'a>(Vec<&'a RawValue>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Items<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Items<'a>, D::Error> {
+        struct Counted;
+        impl<'de> Visitor<'de> for Counted {
+            type Value = Items<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of records")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Items<'de>, A::Error> {
+                let mut items = Vec::new();
+                while let Some(item) = list.next_element()? {
+                    if items.len() == MAX_ENTRIES {
+                        return Err(A::Error::custom(format_args!(
+                            "the page holds more than {MAX_ENTRIES} entries, the most that the contract allows"
+                        )));
+                    }
+                    items.push(item);
+                }
+                Ok(Items(items))
+            }
+        }
+        deserializer.deserialize_seq(Counted)
+    }
+}
+
+/// Returns a sync token that can be stored and sent back.
+///
+/// # Errors
+/// When it is empty, too long, or holds characters other than visible ASCII.
+pub fn checked_token(token: String) -> Result<String, PullError> {
+    if (1..=MAX_TOKEN_BYTES).contains(&token.len()) && token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Ok(token);
+    }
+    Err(PullError::failed(format!(
+        "the service sent a sync token of {} bytes that cannot be used; a token is 1 to {MAX_TOKEN_BYTES} letters, digits and \
+         signs of ASCII; the copy stays as it was; report it to the service's operator",
+        token.len()
+    )))
+}
+
+/// Whether a character of JSON breaks a line, or is a tab. Texts hold them as escapes only.
+fn is_line_or_tab(letter: char) -> bool {
+    matches!(letter, '\n' | '\r' | '\t')
+}
+
+/// JSON without blanks between its values where they break lines. JSON in one line keeps its bytes.
+fn in_one_line(json: &str) -> Cow<'_, str> {
+    if !json.contains(is_line_or_tab) {
+        return Cow::Borrowed(json);
+    }
+    let (mut is_text, mut is_escaped) = (false, false);
+    let compact = json.chars().filter(|letter| {
+        match (is_text, letter) {
+            (true, _) if is_escaped => is_escaped = false,
+            (true, '\\') => is_escaped = true,
+            (_, '"') => is_text = !is_text,
+            (false, ' ' | '\n' | '\r' | '\t') => return false,
+            _ => {}
+        }
+        true
+    });
+    Cow::Owned(compact.collect())
 }
 
 #[cfg(test)]
@@ -83,10 +180,51 @@ mod tests {
         assert!(page.has_more && page.token == "t");
     }
 
+    fn page_of(data: &str, token: &str) -> Result<Page, PullError> {
+        Page::read(format!("{{\"data\":[{data}],\"has_more\":false,\"next_sync_token\":{token}}}").as_bytes())
+    }
+
     #[test]
     fn what_is_no_page_is_refused() {
         for body in ["", "<html>", "{}", r#"{"data":[{}],"has_more":false,"next_sync_token":"t"}"#, r#"{"data":[]}"#] {
             assert!(Page::read(body.as_bytes()).is_err(), "{body}");
+        }
+        let long = format!("\"{}\"", "t".repeat(MAX_TOKEN_BYTES + 1));
+        let many = vec!["{\"id\":1}"; MAX_ENTRIES + 1].join(",");
+        let cases = [
+            ("{\"id\":0}", "\"t\"", "with the id 0; an id is a whole number from 1 to 9007199254740991"),
+            ("{\"id\":-5,\"deleted\":true}", "\"t\"", "with the id -5;"),
+            ("{\"id\":9007199254740992}", "\"t\"", "with the id 9007199254740992;"),
+            ("{\"id\":9223372036854775808}", "\"t\"", "cannot be read"),
+            ("{\"id\":1.5}", "\"t\"", "cannot be read"),
+            ("{\"id\":\"1\"}", "\"t\"", "cannot be read"),
+            ("{\"id\":1,\"id\":2}", "\"t\"", "cannot be read"),
+            ("{\"id\":1,\"name\":\"a\nb\"}", "\"t\"", "something else than a page"),
+            (&many, "\"t\"", "the page holds more than 1000 entries"),
+            ("", "\"\"", "a sync token of 0 bytes"),
+            ("", "\"a\\nb\"", "a sync token of 3 bytes"),
+            ("", "\"é\"", "a sync token of 2 bytes"),
+            ("", &long, "a sync token of 2049 bytes"),
+        ];
+        for (data, token, message) in cases {
+            let error = page_of(data, token).unwrap_err().to_string();
+            assert!(error.contains(message), "{message}: {error}");
+        }
+        assert_eq!(page_of(&many[9..], &long.replacen('t', "", 1)).unwrap().entries.len(), MAX_ENTRIES);
+    }
+
+    #[test]
+    fn entries_are_held_in_one_line() {
+        let cases = [
+            ("{\n  \"id\": 1,\r\n\t\"a b\": [1, 2]\n}", r#"{"id":1,"a b":[1,2]}"#),
+            ("{\"id\":1,\n\"a\":\" \\\" \\\\\", \"b\": \" \"}", r#"{"id":1,"a":" \" \\","b":" "}"#),
+            ("{\"id\": 1, \"a\": 2}", r#"{"id": 1, "a": 2}"#),
+        ];
+        for (sent, held) in cases {
+            assert_eq!(&*page_of(sent, "\"t\"").unwrap().entries[0].json, held);
+        }
+        for line in ["{\"id\":\n1}", "{\"id\":1}\r", "{\"id\":\t1}"] {
+            assert!(Entry::read(line).unwrap_err().to_string().contains("a line break or a tab"), "{line:?}");
         }
     }
 }

@@ -4,8 +4,8 @@
 //! replacement which a crash has cut short is noticed, and the export loaded anew.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -13,11 +13,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::client::{Export, ServerUrl};
 use super::columns::{Cell, Column, columns};
 use super::digest::ContentDigest;
 use super::entry::{Entry, Page};
 use super::error::PullError;
+use super::export::Export;
+use super::files::{lock, make_draft, make_folder, open_file};
+use super::limits::{Limits, read_line};
+use super::server_url::ServerUrl;
 use super::target::{Events, Position, Target};
 use crate::model::time::{now, parse_time};
 use crate::model::{Dataset, Number, flat};
@@ -27,6 +30,12 @@ const STATE: &str = "medfeed-copy.json";
 
 /// The file that a pull holds a lock on.
 const LOCK: &str = "medfeed-copy.lock";
+
+/// The longest state file, in bytes; it has about 600.
+const STATE_BYTES: u64 = 1 << 20;
+
+/// A line of the records, for messages.
+const LINE: &str = "a line";
 
 /// Raised when an older program must not go on with a newer copy.
 const FORMAT: u32 = 1;
@@ -75,17 +84,19 @@ impl FolderCopy {
     pub fn open(folder: &Path, server: &ServerUrl, reload: bool) -> Result<FolderCopy, PullError> {
         let fail = |error: io::Error| failure(folder, &error);
         let shown = folder.display();
-        fs::create_dir_all(folder).map_err(fail)?;
+        make_folder(folder).map_err(fail)?;
         let state_file = folder.join(STATE);
         if !state_file.exists() && fs::read_dir(folder).map_err(fail)?.any(is_of_another) {
             return Err(PullError::Unusable(format!(
                 "{shown} holds files that are no copy, and is left as it is; give an empty or a new folder"
             )));
         }
-        let lock = lock(folder)?;
+        let lock = lock(&folder.join(LOCK), folder)?;
         let server = server.to_string();
-        let mut state = match fs::read(&state_file) {
-            Ok(json) => read_state(folder, &json)?,
+        let mut json = Vec::new();
+        let read = open_file(&state_file).and_then(|file| file.take(STATE_BYTES).read_to_end(&mut json));
+        let mut state = match read {
+            Ok(_) => read_state(folder, &json)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 State { format: FORMAT, server: server.clone(), datasets: BTreeMap::new() }
             }
@@ -122,7 +133,7 @@ impl FolderCopy {
     fn fits(&self, dataset: Dataset) -> io::Result<bool> {
         let Some(state) = self.state.datasets.get(dataset.as_str()) else { return Ok(true) };
         for (ending, expected) in [("jsonl", &state.jsonl_sha256), ("csv", &state.csv_sha256)] {
-            match File::open(self.file(dataset, ending)) {
+            match open_file(&self.file(dataset, ending)) {
                 Ok(file) if sha256_of(&file)? == *expected => {}
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => return Ok(false),
@@ -134,9 +145,9 @@ impl FolderCopy {
     /// The lines of a dataset's file; none when there is no file.
     fn lines(&self, dataset: Dataset) -> Result<Lines, PullError> {
         let path = self.file(dataset, "jsonl");
-        match File::open(&path) {
-            Ok(file) => Ok(Lines { path, reader: Some(BufReader::new(file)) }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Lines { path, reader: None }),
+        match open_file(&path) {
+            Ok(file) => Ok(Lines { path, reader: Some(BufReader::new(file)), line: Vec::new() }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Lines { path, reader: None, line: Vec::new() }),
             Err(error) => Err(failure(&path, &error)),
         }
     }
@@ -273,9 +284,9 @@ impl Target for FolderCopy {
     fn digest(&mut self, dataset: Dataset) -> Result<ContentDigest, PullError> {
         let path = self.file(dataset, "jsonl");
         let read = || -> io::Result<ContentDigest> {
-            let records = BufReader::new(File::open(&path)?).split(b'\n').count();
-            let records = u64::try_from(records).map_err(io::Error::other)?;
-            Ok(ContentDigest { records, sha256: sha256_of(File::open(&path)?)? })
+            let mut file = Counted { file: open_file(&path)?, lines: 0 };
+            let sha256 = sha256_of(&mut file)?;
+            Ok(ContentDigest { records: file.lines, sha256 })
         };
         read().map_err(|error| failure(&path, &error))
     }
@@ -334,20 +345,6 @@ fn read_state(folder: &Path, json: &[u8]) -> Result<State, PullError> {
     }
 }
 
-fn lock(folder: &Path) -> Result<File, PullError> {
-    let path = folder.join(LOCK);
-    let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
-    let file = file.map_err(|error| failure(&path, &error))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(PullError::Unwritable(format!(
-            "another `medfeed pull` is at work on {}; let it go on, or stop it first",
-            folder.display()
-        ))),
-        Err(TryLockError::Error(error)) => Err(failure(&path, &error)),
-    }
-}
-
 /// What an error of the file system means for the copy.
 fn failure(path: &Path, error: &io::Error) -> PullError {
     let path = path.display();
@@ -384,6 +381,20 @@ fn sha256_of(mut file: impl Read) -> io::Result<String> {
     }
 }
 
+/// Counts the lines of a file that is read.
+struct Counted {
+    file: File,
+    lines: u64,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read(buffer)?;
+        self.lines += memchr::memchr_iter(b'\n', &buffer[..count]).count() as u64;
+        Ok(count)
+    }
+}
+
 /// A new file beside the one that it will replace, hashed while it is written.
 struct Draft {
     file: BufWriter<File>,
@@ -392,7 +403,7 @@ struct Draft {
 
 impl Draft {
     fn new(path: &Path) -> io::Result<Draft> {
-        Ok(Draft { file: BufWriter::new(File::create(draft_of(path))?), hash: Sha256::new() })
+        Ok(Draft { file: BufWriter::new(make_draft(&draft_of(path), path)?), hash: Sha256::new() })
     }
 
     /// Brings the file to the disk; returns its SHA-256.
@@ -435,6 +446,7 @@ impl Table {
         let record: Value = serde_json::from_str(json)?;
         let updated_at = record["updated_at"].as_str().unwrap_or_default().to_owned();
         let cells = self.columns.iter().map(|column| text_of(column.cell(&record)));
+        let updated_at = text_of(Cell::Text(updated_at));
         self.writer.write_record([id.to_string()].into_iter().chain(cells).chain([updated_at]))?;
         Ok(())
     }
@@ -462,15 +474,19 @@ fn text_of(cell: Cell) -> String {
 struct Lines {
     path: PathBuf,
     reader: Option<BufReader<File>>,
+    line: Vec<u8>,
 }
 
 impl Lines {
     fn next(&mut self) -> Result<Option<Entry>, PullError> {
         let Some(reader) = &mut self.reader else { return Ok(None) };
-        let mut line = String::new();
-        match reader.read_line(&mut line) {
+        match read_line(reader, &mut self.line, LINE, Limits::default().record_bytes) {
             Ok(0) => Ok(None),
-            Ok(_) => Entry::read(line.trim_end_matches('\n')).map(Some),
+            Ok(_) => {
+                let line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
+                let text = str::from_utf8(line).map_err(|error| failure(&self.path, &io::Error::other(error)))?;
+                Entry::read(text).map(Some)
+            }
             Err(error) => Err(failure(&self.path, &error)),
         }
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::catch_up::{Done, catch_up};
 use super::client::Client;
 use super::error::PullError;
-use super::pause::pause_after;
+use super::pause::{pause_after, reason};
 use super::target::{Events, Target};
 use super::verify::{Verdict, verify};
 use crate::model::Dataset;
@@ -176,7 +176,8 @@ impl Pull<'_> {
                 return Err(error);
             }
             let pause = pause_after(failures, &error);
-            self.events.note(&format!("{error}; trying again in {} s", pause.as_secs_f64().ceil()));
+            let reason = reason(&error);
+            self.events.note(&format!("{error}; trying again in {} s{reason}", pause.as_secs_f64().ceil()));
             sleep(pause);
             self.copy.check_place()?;
         }

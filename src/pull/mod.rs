@@ -4,7 +4,10 @@
 //! - [`entry`]: what the feed and the export consist of.
 //! - [`digest`]: what content comes to.
 //! - [`error`]: why a pull ends, by what can be done about it.
-//! - [`pause`]: how long to wait before trying again; [`download`]: a file that goes on where it broke off.
+//! - [`limits`]: bounds on all that is read from a service.
+//! - [`pause`]: how long to wait before trying again; [`download`]: a file that goes on where it broke off; [`export`]: its
+//!   records.
+//! - [`server_url`]: the service's address; [`tls`]: which certificates are trusted; [`connector`]: TLS connections.
 //! - [`client`]: the requests, and what their answers mean.
 //! - [`target`]: what a copy can do, and who hears of it.
 //! - [`catch_up`]: the protocol itself: load the export, then apply page after page, over changes of the license.
@@ -12,22 +15,31 @@
 //! - [`follow`]: going on, through limits, failures and restarts.
 //! - [`columns`]: a record's JSON as the cells of a flat table.
 //! - [`tables`]: the tables and views of a copy in a database.
+//! - [`files`]: files that nobody else can read or replace.
 //! - [`sqlite`]: the copy as an SQLite file; [`postgres`]: in PostgreSQL; [`folder`]: as JSON lines and CSV.
+//! - [`place`]: which of them `--to` names.
 
 pub mod catch_up;
 pub mod client;
 pub mod columns;
+pub mod connector;
 pub mod digest;
 pub mod download;
 pub mod entry;
 pub mod error;
+pub mod export;
+pub mod files;
 pub mod folder;
 pub mod follow;
+pub mod limits;
 pub mod pause;
+pub mod place;
 pub mod postgres;
+pub mod server_url;
 pub mod sqlite;
 pub mod tables;
 pub mod target;
+pub mod tls;
 pub mod verify;
 
 pub use client::Client;

@@ -1,9 +1,9 @@
 //! What a copy can do, and who hears of what happens to it.
 
-use super::client::Export;
 use super::digest::ContentDigest;
 use super::entry::Page;
 use super::error::PullError;
+use super::export::Export;
 use crate::model::Dataset;
 
 /// Where a copy of a dataset stands.

@@ -2,8 +2,9 @@
 
 use super::catch_up::{Done, catch_up, load};
 use super::client::Client;
+use super::digest::ContentDigest;
 use super::error::PullError;
-use super::target::{Events, Target};
+use super::target::{Events, Position, Target};
 use crate::model::Dataset;
 
 /// How often a comparison is tried while the service changes under it.
@@ -14,12 +15,12 @@ const ATTEMPTS: u32 = 5;
 pub enum Verdict {
     /// The copy is equal to the service's content.
     Sound,
-    /// It was not, for this reason, and was loaded anew.
+    /// It was not, for this reason. It was loaded anew, and is equal now.
     Mended(String),
 }
 
 /// Brings the copy to the present, compares it with the service's export at the same token, and what is derived from the
-/// records with the records. What differs is loaded anew.
+/// records with the records. A copy that differs is loaded anew and compared with the export again.
 ///
 /// # Errors
 /// When the service or the copy fails, or the service changes faster than it can be compared.
@@ -34,31 +35,61 @@ pub fn verify(
         catch_up(server, copy, dataset, 0, events, done)?;
         let (token, theirs) = server.export_digest(dataset)?;
         let Some(position) = copy.position(dataset)? else { continue };
-        let ours = copy.digest(dataset)?;
-        let fault = if ours != theirs {
-            if token != position.token {
-                // The service has moved on meanwhile, so a difference means nothing.
-                continue;
-            }
-            let (ours, theirs) = (ours.records, theirs.records);
-            let counts =
-                if ours == theirs { String::new() } else { format!(" (there were {ours} records for {theirs})") };
-            Some(format!("it differs from the service's content{counts}"))
-        } else if position.records != ours.records {
-            Some("its count of records was wrong".to_owned())
-        } else {
-            copy.find_fault(dataset)?
+        let fault = match difference(copy, dataset, &position, &theirs)? {
+            // The service has moved on meanwhile, so a difference means nothing.
+            Some(Fault { is_of_content: true, .. }) if token != position.token => continue,
+            fault => fault,
         };
-        if let Some(fault) = fault {
-            events.note(&format!("{dataset}: the copy was changed or damaged: {fault}; loading the export"));
-            load(server, copy, dataset, true, events, done)?;
+        let Some(fault) = fault else {
             copy.set_verified(dataset)?;
-            return Ok(Verdict::Mended(fault));
+            return Ok(Verdict::Sound);
+        };
+        let fault = fault.text;
+        events.note(&format!("{dataset}: the copy was changed or damaged: {fault}; loading the export"));
+        let theirs = load(server, copy, dataset, true, events, done)?;
+        // A load can leave a fault where another program writes to the copy, so it is compared once more.
+        let position = copy.position(dataset)?;
+        let left = position.map(|position| difference(copy, dataset, &position, &theirs)).transpose()?.flatten();
+        if let Some(left) = left {
+            return Err(PullError::Unusable(format!(
+                "{dataset}: the copy still differs after the export was loaded: {}; another program writes to it: stop that one, \
+                 or give another place for the copy",
+                left.text
+            )));
         }
         copy.set_verified(dataset)?;
-        return Ok(Verdict::Sound);
+        return Ok(Verdict::Mended(fault));
     }
     Err(PullError::failed(format!(
         "{dataset}: the service's content changed again and again while it was compared; verify it at a quieter time"
     )))
+}
+
+/// A difference between a copy and what it should hold.
+struct Fault {
+    text: String,
+    /// Whether the records differ from the service's, rather than what is derived from them.
+    is_of_content: bool,
+}
+
+/// Compares a copy with the service's content, and what is derived from its records with them.
+fn difference(
+    copy: &mut dyn Target,
+    dataset: Dataset,
+    position: &Position,
+    theirs: &ContentDigest,
+) -> Result<Option<Fault>, PullError> {
+    let ours = copy.digest(dataset)?;
+    if ours != *theirs {
+        let (ours, theirs) = (ours.records, theirs.records);
+        let counts = if ours == theirs { String::new() } else { format!(" (there were {ours} records for {theirs})") };
+        let text = format!("it differs from the service's content{counts}");
+        return Ok(Some(Fault { text, is_of_content: true }));
+    }
+    let fault = if position.records == ours.records {
+        copy.find_fault(dataset)?
+    } else {
+        Some("its count of records was wrong".to_owned())
+    };
+    Ok(fault.map(|text| Fault { text, is_of_content: false }))
 }

@@ -1,7 +1,9 @@
 //! `medfeed pull` when something is wrong: each accident has its message and exit code, and the copy stays as it was.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::Stdio;
 
 use super::pulled::{Pulled, exported};
 use super::site::{Process, SOON, Site, conferences_of_version, wait_until};
@@ -125,7 +127,8 @@ fn what_is_no_copy_of_this_service_is_left_alone() {
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert_eq!(pulled.content("conferences"), exported(&mut other.client(), "conferences"));
     assert_eq!(pulled.content("journals").lines, [""; 0], "of the first service nothing is left");
-    let nowhere = pulled.site.command(["pull", &pulled.url(), "--to", "none/copy"]).env("MEDFEED_KEY", "x").output();
+    let nowhere =
+        pulled.site.command(["pull", &pulled.url(), "--to", "none/copy.sqlite"]).env("MEDFEED_KEY", "x").output();
     let nowhere = nowhere.unwrap();
     assert_eq!(nowhere.status.code(), Some(4), "{nowhere:?}");
 }
@@ -213,12 +216,26 @@ fn a_comparison_notices_and_mends_what_was_changed() {
         ("DELETE FROM conferences WHERE id = 17", "there were 299 records for 300"),
         ("INSERT INTO conferences (id, json) VALUES (9000, '{\"id\":9000}')", "there were 301 records for 300"),
         ("UPDATE conferences SET id = 9000 WHERE id = 1", "differs from the service's"),
+        ("INSERT INTO conferences (id, json) VALUES (0, '{\"id\":0}')", "there were 301 records for 300"),
+        ("INSERT INTO conferences (id, json) VALUES (-5, '{\"id\":-5}')", "there were 301 records for 300"),
+        ("INSERT INTO conferences (id, json) VALUES (9223372036854775807, 'x')", "there were 301 records for 300"),
+        ("INSERT INTO conferences (id, json) VALUES (-9223372036854775807 - 1, 'x')", "there were 301 records for 300"),
+        ("UPDATE conferences SET id = 0 WHERE id = 1", "the id of record 0 does not fit its JSON"),
+        (
+            "WITH RECURSIVE n (x) AS (SELECT 0 UNION ALL SELECT x - 1 FROM n WHERE x > -2500)
+             INSERT INTO conferences (id, json) SELECT x, '{}' FROM n",
+            "there were 2801 records for 300",
+        ),
+        ("UPDATE conferences SET json = CAST(json AS BLOB) WHERE id = 5", "the JSON of record 5 is no text"),
         ("UPDATE sync SET records = 7 WHERE dataset = 'conferences'", "count of records"),
         ("UPDATE conferences SET city = 'Elsewhere' WHERE id = 9", "column `city` of record 9"),
         ("UPDATE conferences SET updated_at = NULL WHERE id = 9", "column `updated_at` of record 9"),
         ("DELETE FROM conference_organizations", "`conference_organizations`"),
         ("INSERT INTO conference_tags VALUES (4, 3)", "`conference_tags` does not fit"),
         ("INSERT INTO conference_tags VALUES (9999, 3)", "a record that is not there"),
+        ("INSERT INTO conference_tags VALUES ('of text', 3)", "a record that is not there"),
+        ("INSERT INTO conference_tags VALUES (-9223372036854775807 - 1, 3)", "a record that is not there"),
+        ("INSERT INTO therapy_areas VALUES (x'00ff')", "no record is linked to"),
         ("UPDATE organizations SET name = 'Other'", "`conference_organizations`"),
         ("INSERT INTO therapy_areas VALUES ('Stray')", "no record is linked to"),
         ("INSERT INTO conferences_search (conferences_search) VALUES ('delete-all')", "full-text index"),
@@ -230,8 +247,41 @@ fn a_comparison_notices_and_mends_what_was_changed() {
         pulled.assert_equal("conferences");
         let again = pulled.pull("--verify");
         assert_eq!(again.stdout.matches("nothing new").count(), 2, "{sql}: {again:?}");
+        assert!(!again.stdout.contains("mended"), "{sql}: {again:?}");
     }
     assert_eq!(pulled.column("SELECT rowid FROM conferences_search WHERE conferences_search MATCH 'society'"), ["3"]);
+}
+
+#[test]
+fn a_copy_that_another_program_changes_meanwhile_is_not_called_mended() {
+    let pulled = pulled_site();
+    pulled.pull("");
+    let triggers = [
+        (
+            "CREATE TRIGGER other AFTER INSERT ON conferences WHEN new.id = 7
+             BEGIN UPDATE conferences SET json = '{\"id\":7}' WHERE id = 7; END",
+            "differs from the service's content",
+        ),
+        (
+            "CREATE TRIGGER other AFTER INSERT ON conferences WHEN new.id = 7
+             BEGIN UPDATE conferences SET city = 'Elsewhere' WHERE id = 6; END",
+            "column `city` of record 6",
+        ),
+    ];
+    for (trigger, fault) in triggers {
+        pulled.tamper(&format!(
+            "{trigger}; INSERT INTO conferences (id, json) VALUES (0, '{{}}');
+             UPDATE sync SET verified_at = '2020-01-01T00:00:00Z'"
+        ));
+        let done = pulled.run("--verify --dataset conferences");
+        assert_eq!(done.code, Some(4), "{trigger}: {done:?}");
+        assert!(done.stderr.contains("still differs") && done.stderr.contains(fault), "{trigger}: {done:?}");
+        assert!(!done.stdout.contains("mended") && !done.stdout.contains("equal"), "{trigger}: {done:?}");
+        pulled.tamper("DROP TRIGGER other");
+        let done = pulled.pull("--verify --dataset conferences");
+        assert!(done.stdout.contains("; mended, and equal"), "{trigger}: {done:?}");
+        pulled.assert_equal("conferences");
+    }
 }
 
 #[test]
@@ -288,7 +338,7 @@ fn https_is_trusted_by_the_named_authority_alone() {
     assert!(pulled.url().starts_with("https://"));
     let cases = [
         ("--dataset conferences --ca-file cert.pem", 0, ""),
-        ("--dataset conferences", 1, "cannot be reached"),
+        ("--dataset conferences", 1, "not signed by an authority that is trusted"),
         ("--dataset conferences --ca-file none.pem", 2, "none.pem"),
         ("--dataset conferences --ca-file empty.pem", 2, "holds no certificate"),
     ];
@@ -298,4 +348,54 @@ fn https_is_trusted_by_the_named_authority_alone() {
     }
     assert!(Path::new(&pulled.copy).exists());
     assert_eq!(pulled.content("conferences").records, 10);
+}
+
+/// A self-signed certificate as `openssl req -x509` makes it: marked as that of an authority. It is valid from one year on until
+/// another one.
+fn authority(name: &str, from: i32, until: i32) -> (rcgen::Certificate, rcgen::KeyPair) {
+    let mut params = rcgen::CertificateParams::new([name.to_owned()]).unwrap();
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    [params.not_before, params.not_after] = [from, until].map(|year| rcgen::date_time_ymd(year, 1, 1));
+    let pair = rcgen::KeyPair::generate().unwrap();
+    (params.self_signed(&pair).unwrap(), pair)
+}
+
+#[test]
+fn a_self_signed_certificate_is_trusted_where_it_is_the_one_in_the_file() {
+    let other = authority("127.0.0.1", 2000, 2999).0.pem();
+    let cases = [
+        ("own", "127.0.0.1", 2000, 2999, ""),
+        (
+            "other",
+            "127.0.0.1",
+            2000,
+            2999,
+            "certificate of an authority as its own; give exactly that one with --ca-file",
+        ),
+        ("own", "feed.example.org", 2000, 2999, "does not have the name of the address"),
+        ("own", "127.0.0.1", 2000, 2001, "has expired"),
+        ("own", "127.0.0.1", 2998, 2999, "not valid yet"),
+    ];
+    for (file, name, from, until, message) in cases {
+        let site = Site::new();
+        site.import("conferences.jsonl", conferences_of_version(10, 0));
+        let key = site.open_key();
+        let (certificate, pair) = authority(name, from, until);
+        site.write("own.pem", certificate.pem());
+        site.write("other.pem", &other);
+        site.write("key.pem", pair.serialize_pem());
+        let server = site.serve_with("--tls-cert own.pem --tls-key key.pem");
+        let copy = site.path("copy.sqlite");
+        let pulled = Pulled { site, server, key, copy };
+        // A refused certificate may be renewed, so a single run asks a few times; the first message suffices.
+        let mut command = pulled.command(&pulled.url(), &format!("--dataset conferences --ca-file {file}.pem"));
+        let mut pull = Process::spawn(command.stdout(Stdio::null()).stderr(Stdio::piped()));
+        let mut line = String::new();
+        BufReader::new(pull.child().stderr.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.contains(message) && line.is_empty() == message.is_empty(), "{file} {name} {from}: {line}");
+        if message.is_empty() {
+            assert_eq!(pull.ended_within(SOON).and_then(|status| status.code()), Some(0), "{line}");
+            assert_eq!(pulled.content("conferences").records, 10);
+        }
+    }
 }

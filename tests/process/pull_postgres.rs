@@ -276,6 +276,12 @@ fn a_comparison_notices_and_mends_what_was_changed_in_postgresql() {
             "there were 1200 records for 1201",
         ),
         ("INSERT INTO conferences (id, json) VALUES (-9, '{\"id\":-9}')", "there were 1202 records for 1201"),
+        ("INSERT INTO conferences (id, json) VALUES (0, '{}'), (9223372036854775807, '{}')", "1203 records for 1201"),
+        ("INSERT INTO conferences (id, json) VALUES (-9223372036854775808, '{}')", "1202 records for 1201"),
+        (
+            "DELETE FROM conference_therapy_areas WHERE conference_id = 1; UPDATE conferences SET id = 0 WHERE id = 1",
+            "the id of record 0 does not fit its JSON",
+        ),
         ("UPDATE sync SET records = 7 WHERE dataset = 'conferences'", "count of records"),
         ("UPDATE conferences SET city = 'Elsewhere' WHERE id = 9", "column `city` of record 9"),
         ("UPDATE conferences SET year = NULL WHERE id = 1100", "column `year` of record 1100"),

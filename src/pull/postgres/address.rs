@@ -2,21 +2,17 @@
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use postgres::config::{Host, SslMode};
-use postgres::{Client, Config};
+use postgres::{Client, Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::CertificateDer;
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use url::form_urlencoded;
 
 use super::failure::unconnected;
 use super::password::password_for;
-use crate::pull::client::trusted;
 use crate::pull::error::PullError;
+use crate::pull::tls;
 
 /// The schema when the URL names none.
 const SCHEMA: &str = "medfeed";
@@ -44,12 +40,6 @@ pub struct Address {
     shown: String,
     /// The PEM file of `sslrootcert`.
     roots: Option<PathBuf>,
-}
-
-/// Whether a path is meant as a URL of PostgreSQL.
-pub fn is_address(path: &Path) -> bool {
-    let bytes = path.as_os_str().as_encoded_bytes();
-    bytes.starts_with(b"postgres://") || bytes.starts_with(b"postgresql://")
 }
 
 impl FromStr for Address {
@@ -129,19 +119,13 @@ impl Address {
         if let Some(password) = password_for(&config).map_err(unusable)? {
             config.password(password);
         }
-        let mut roots = RootCertStore::empty();
-        if config.get_ssl_mode() != SslMode::Disable {
-            let certificates = trusted(self.roots.as_deref()).map_err(unusable)?;
-            roots.add_parsable_certificates(
-                certificates.iter().map(|certificate| CertificateDer::from_slice(certificate.der())),
-            );
-        }
-        let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .map_err(|error| unusable(error.to_string()))?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        config.connect(MakeRustlsConnect::new(tls)).map_err(|error| unconnected(&self.shown, &error))
+        let client = if config.get_ssl_mode() == SslMode::Disable {
+            config.connect(NoTls)
+        } else {
+            let tls = tls::client_config(self.roots.as_deref()).map_err(unusable)?;
+            config.connect(MakeRustlsConnect::new(tls))
+        };
+        client.map_err(|error| unconnected(&self.shown, &error))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Comparing everything that is derived from the records with them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
 use postgres::Row;
 use serde_json::Value;
@@ -43,7 +44,7 @@ fn find_in_rows(
         "SELECT id, json::text, (SELECT to_json(r)::text FROM (SELECT {}) r) FROM {dataset} ORDER BY id",
         names.join(", ")
     );
-    let (mut after, mut fault) = (i64::MIN, None);
+    let (mut from, mut fault) = (i64::MIN, None);
     session.read_all(&query, &mut |session, rows| {
         let mut expected = vec![BTreeSet::new(); tables.links.len()];
         for row in &rows {
@@ -52,6 +53,10 @@ fn find_in_rows(
                 fault = Some(format!("the JSON of record {id} cannot be read"));
                 return Ok(false);
             };
+            if record["id"].as_i64() != Some(id) {
+                fault = Some(format!("the id of record {id} does not fit its JSON"));
+                return Ok(false);
+            }
             if let Some(name) = difference(&row_of(tables.columns, id, &record), &found_in(row, 2)) {
                 fault = Some(format!("the column `{name}` of record {id} does not fit its JSON"));
                 return Ok(false);
@@ -64,28 +69,28 @@ fn find_in_rows(
             }
         }
         let until = rows.last().map_or(i64::MAX, |row| row.get(0));
-        fault = find_in_links(session, tables, (after, until), &expected)?;
-        after = until;
+        fault = find_in_links(session, tables, from..=until, &expected)?;
+        from = until.saturating_add(1);
         Ok(fault.is_none())
     })?;
     if fault.is_none() {
-        fault = find_in_links(session, tables, (after, i64::MAX), &vec![BTreeSet::new(); tables.links.len()])?;
+        fault = find_in_links(session, tables, from..=i64::MAX, &vec![BTreeSet::new(); tables.links.len()])?;
     }
     Ok(fault)
 }
 
-/// Compares the links of the records after an id, up to another one.
+/// Compares the links of the records in a range of ids.
 fn find_in_links(
     session: &mut Session,
     tables: &Tables,
-    (after, until): (i64, i64),
+    ids: RangeInclusive<i64>,
     expected: &[BTreeSet<(i64, String)>],
 ) -> Result<Option<String>, PullError> {
     let one = one(tables.dataset);
     for (links, expected) in tables.links.iter().zip(expected) {
         let (table, key) = (&links.table, links.kind.key);
-        let query = format!("SELECT {one}_id, {key}::text FROM {table} WHERE {one}_id > $1 AND {one}_id <= $2");
-        let found = session.query(&query, &[&after, &until])?;
+        let query = format!("SELECT {one}_id, {key}::text FROM {table} WHERE {one}_id BETWEEN $1 AND $2");
+        let found = session.query(&query, &[ids.start(), ids.end()])?;
         let found: BTreeSet<(i64, String)> = found.iter().map(|row| (row.get(0), row.get(1))).collect();
         if let Some((id, _)) = found.symmetric_difference(expected).next() {
             return Ok(Some(format!("`{table}` does not fit the JSON of record {id}")));

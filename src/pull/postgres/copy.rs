@@ -1,6 +1,7 @@
 //! The copy as a target of the feed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use super::address::Address;
@@ -10,10 +11,11 @@ use super::rows::{Tables, Writer};
 use super::session::Session;
 use crate::model::Dataset;
 use crate::model::time::now;
-use crate::pull::client::{Export, ServerUrl};
 use crate::pull::digest::{ContentDigest, Hasher};
 use crate::pull::entry::{Entry, Page};
 use crate::pull::error::PullError;
+use crate::pull::export::Export;
+use crate::pull::server_url::ServerUrl;
 use crate::pull::tables::{linked, no_link};
 use crate::pull::target::{Events, Position, Target};
 
@@ -148,11 +150,12 @@ impl Target for PostgresCopy {
             }
             let mut writer = Writer::new(tables);
             let mut came = 0;
-            let mut after = i64::MIN;
+            // Somebody else may have written ids that no service has, so all that the column can hold are looked at.
+            let mut from = i64::MIN;
             loop {
                 let (batch, is_last) = next_batch(export)?;
                 let until = batch.last().filter(|_| !is_last).map_or(i64::MAX, |entry| entry.id);
-                let mut held = digests(session, dataset, after, until)?;
+                let mut held = digests(session, dataset, from..=until)?;
                 let (mut puts, mut removed) = (Vec::new(), Vec::new());
                 for entry in &batch {
                     let kept = held.split_off(&entry.id);
@@ -169,7 +172,7 @@ impl Target for PostgresCopy {
                 writer.write(session, &puts, &removed)?;
                 came += batch.len();
                 events.progress(dataset, came as u64, export.records);
-                after = until;
+                from = until.saturating_add(1);
                 if is_last {
                     break;
                 }
@@ -247,15 +250,14 @@ fn next_batch(export: &mut Export) -> Result<(Vec<Entry>, bool), PullError> {
     Ok((batch, false))
 }
 
-/// What the JSON of the records after an id, up to another one, comes to.
+/// The digests of the JSON of the records in a range of ids.
 fn digests(
     session: &mut Session,
     dataset: Dataset,
-    after: i64,
-    until: i64,
+    ids: RangeInclusive<i64>,
 ) -> Result<BTreeMap<i64, Vec<u8>>, PullError> {
-    let query = format!("SELECT id, sha256(convert_to(json::text, 'UTF8')) FROM {dataset} WHERE id > $1 AND id <= $2");
-    Ok(session.query(&query, &[&after, &until])?.iter().map(|row| (row.get(0), row.get(1))).collect())
+    let query = format!("SELECT id, sha256(convert_to(json::text, 'UTF8')) FROM {dataset} WHERE id BETWEEN $1 AND $2");
+    Ok(session.query(&query, &[ids.start(), ids.end()])?.iter().map(|row| (row.get(0), row.get(1))).collect())
 }
 
 fn sha256(json: &str) -> Vec<u8> {

@@ -7,6 +7,7 @@ use postgres::Error;
 use postgres::error::SqlState;
 
 use crate::pull::error::PullError;
+use crate::pull::tls;
 
 /// What an error of a statement means for a copy.
 pub fn failure(shown: &str, error: &Error) -> PullError {
@@ -58,6 +59,12 @@ pub fn is_lost(error: &Error) -> bool {
 
 /// What it means that no connection came about.
 pub fn unconnected(shown: &str, error: &Error) -> PullError {
+    if let Some(reason) = tls::reason_in(error) {
+        return PullError::Unusable(format!(
+            "{shown}: {reason}; ?sslrootcert= names a file as well, and ?sslmode=disable does without TLS, within a network that \
+             nobody else listens to"
+        ));
+    }
     let told = told(error);
     let hint = match error.to_string().as_str() {
         // The client's own words: it does not tell the kinds of its errors otherwise.

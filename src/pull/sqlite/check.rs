@@ -51,9 +51,16 @@ fn find_in_rows(connection: &Connection, statements: &Statements) -> rusqlite::R
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let id: i64 = row.get(0)?;
-        let Ok(record) = serde_json::from_slice::<Value>(bytes_of(row.get_ref(columns.len() + 2)?)) else {
+        let json = row.get_ref(columns.len() + 2)?;
+        if !matches!(json, ValueRef::Text(_)) {
+            return Ok(Some(format!("the JSON of record {id} is no text")));
+        }
+        let Ok(record) = serde_json::from_slice::<Value>(bytes_of(json)) else {
             return Ok(Some(format!("the JSON of record {id} cannot be read")));
         };
+        if record["id"].as_i64() != Some(id) {
+            return Ok(Some(format!("the id of record {id} does not fit its JSON")));
+        }
         let mut expected = cells_of(columns, &record);
         expected.push(updated_at_of(&record));
         for (index, cell) in expected.iter().enumerate() {

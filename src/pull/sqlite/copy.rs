@@ -1,6 +1,7 @@
 //! The copy as a target of the feed.
 
 use std::fs::File;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
@@ -11,10 +12,11 @@ use super::open::{identity, open};
 use super::rows::{Mode, Rows, Statements, bytes_of};
 use crate::model::Dataset;
 use crate::model::time::now;
-use crate::pull::client::{Export, ServerUrl};
 use crate::pull::digest::{ContentDigest, Hasher};
 use crate::pull::entry::{Entry, Page};
 use crate::pull::error::PullError;
+use crate::pull::export::Export;
+use crate::pull::server_url::ServerUrl;
 use crate::pull::tables::{linked, no_link};
 use crate::pull::target::{Events, Position, Target};
 
@@ -141,9 +143,10 @@ impl Target for SqliteCopy {
             .map_err(fail)?;
         let makes_index = anew || is_empty;
         let mut rows = Rows::new(path, &transaction, statements, if makes_index { Mode::Anew } else { Mode::Keep });
-        let (mut last, mut came): (i64, u32) = (0, 0);
+        // Somebody else may have written ids that no service has, so all that the column can hold are looked at.
+        let (mut next, mut came): (i64, u32) = (i64::MIN, 0);
         while let Some(entry) = export.next_record()? {
-            remove_between(&mut rows, dataset, last, entry.id, events)?;
+            remove_ids(&mut rows, dataset, next..=entry.id - 1, events)?;
             let before = if is_empty { None } else { rows.json(entry.id)? };
             let is_same = before.as_deref() == Some(entry.json.as_bytes());
             if !is_same {
@@ -152,12 +155,12 @@ impl Target for SqliteCopy {
             if !is_same || anew {
                 rows.put(entry.id, &entry.json)?;
             }
-            (last, came) = (entry.id, came + 1);
+            (next, came) = (entry.id + 1, came + 1);
             if came % PROGRESS_EVERY == 0 {
                 events.progress(dataset, came.into(), export.records);
             }
         }
-        remove_between(&mut rows, dataset, last, i64::MAX, events)?;
+        remove_ids(&mut rows, dataset, next..=i64::MAX, events)?;
         rows.sweep()?;
         events.progress(dataset, came.into(), export.records);
         // What was written anew is what was compared; what was left as it stood, was not in all of its tables.
@@ -234,19 +237,26 @@ fn begin<'c>(path: &Path, connection: &'c mut Connection) -> Result<Transaction<
     connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(|error| failure(path, &error))
 }
 
-/// Removes the records between two ids, which an export does not have.
-fn remove_between(
+/// Removes the records in a range of ids, which an export does not have.
+fn remove_ids(
     rows: &mut Rows<'_>,
     dataset: Dataset,
-    after: i64,
-    before: i64,
+    ids: RangeInclusive<i64>,
     events: &dyn Events,
 ) -> Result<(), PullError> {
-    for id in rows.ids_between(after, before)? {
-        events.change(dataset, &format!("{{\"id\":{id},\"deleted\":true,\"changed_at\":null}}"))?;
-        rows.remove(id)?;
+    let (mut from, until) = ids.into_inner();
+    loop {
+        let found = rows.ids_in(&(from..=until))?;
+        let Some(last) = found.last() else { return Ok(()) };
+        for id in &found {
+            events.change(dataset, &format!("{{\"id\":{id},\"deleted\":true,\"changed_at\":null}}"))?;
+            rows.remove(*id)?;
+        }
+        match last.checked_add(1) {
+            Some(next) => from = next,
+            None => return Ok(()),
+        }
     }
-    Ok(())
 }
 
 /// Empties the link tables of a dataset, whatever stands in them.

@@ -1,10 +1,9 @@
 //! Which files are taken, and for whom they are kept.
 
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::Read;
+use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
@@ -13,16 +12,16 @@ use super::failure::{failure, no_copy};
 use super::rows::{Mode, Rows, Statements, bytes_of};
 use super::schema::{APPLICATION_ID, FORMAT, all, derived, layout, undo_derived};
 use crate::model::Dataset;
+use crate::pull::entry::MAX_ID;
 use crate::pull::error::PullError;
+use crate::pull::files::{self, make_file, open_file};
+use crate::pull::sqlite::magic::is_sqlite;
 
 /// How much of the file is held in memory, in KiB: a million records are loaded within it.
 const CACHE_KIB: i32 = 16 * 1024;
 
 /// How long another program that writes to the file is waited for.
 const BUSY: Duration = Duration::from_secs(30);
-
-/// What every SQLite file begins with (<https://sqlite.org/fileformat.html>).
-const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
 /// What stands at a path.
 enum Found {
@@ -52,6 +51,10 @@ pub fn open(path: &Path) -> Result<Opened, PullError> {
     look(path)?;
     let lock = lock(path)?;
     let found = look(path)?;
+    if matches!(found, Found::Nothing) {
+        // Made here, so that the umask does not open it to others. SQLite gives its mode to the files beside it.
+        make_file(path).map_err(|error| PullError::Unusable(format!("{}: {error}", path.display())))?;
+    }
     let connection = connect(path, &found).map_err(|error| failure(path, &error))?;
     let server = match found {
         Found::Nothing => None,
@@ -89,7 +92,7 @@ fn look(path: &Path) -> Result<Found, PullError> {
         Ok(found) if !found.is_file() => return Err(no_copy(&path.display())),
         Ok(found) if found.len() == 0 => return Ok(Found::Nothing),
         // SQLite takes a file that is shorter than its header for an empty database, and would write over it.
-        Ok(_) if !starts_with_magic(path) => return Err(no_copy(&path.display())),
+        Ok(_) if !open_file(path).is_ok_and(|mut file| is_sqlite(&mut file)) => return Err(no_copy(&path.display())),
         Ok(_) => {}
     }
     let read = || -> rusqlite::Result<(i32, i32, i64)> {
@@ -114,32 +117,16 @@ fn look(path: &Path) -> Result<Found, PullError> {
     }
 }
 
-fn starts_with_magic(path: &Path) -> bool {
-    let mut begin = [0; MAGIC.len()];
-    File::open(path).and_then(|mut file| file.read_exact(&mut begin)).is_ok() && begin == *MAGIC
-}
-
 fn lock(path: &Path) -> Result<File, PullError> {
     let mut name = OsString::from(path);
     name.push(".lock");
-    let name = PathBuf::from(name);
-    // It is never removed: whoever waits for a removed file would share the lock with who makes it anew.
-    let file = OpenOptions::new().create(true).truncate(false).write(true).open(&name);
-    let file = file.map_err(|error| {
-        PullError::Unusable(format!("{}: {error}; the folder of the copy must be writable", name.display()))
-    })?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(PullError::Unwritable(format!(
-            "another `medfeed pull` is at work on {}; let it go on, or stop it first",
-            path.display()
-        ))),
-        Err(TryLockError::Error(error)) => Err(PullError::Unusable(format!("{}: {error}", name.display()))),
-    }
+    files::lock(Path::new(&name), path)
 }
 
 fn connect(path: &Path, found: &Found) -> rusqlite::Result<Connection> {
-    let connection = Connection::open(path)?;
+    // Without the flag for addresses: a name such as `file:x.db` is a name.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY)?;
     connection.set_prepared_statement_cache_capacity(64);
     // Readers go on while a page or an export is written. What a power cut takes is whole transactions, the newest ones,
@@ -180,16 +167,18 @@ fn renew_layout(path: &Path, connection: &Connection) -> Result<(), PullError> {
         let statements = Statements::new(dataset);
         let mut rows = Rows::new(path, connection, &statements, Mode::Anew);
         let read = |after: i64| -> rusqlite::Result<Option<(i64, String)>> {
-            let next = format!("SELECT id, json FROM old_{dataset} WHERE id > ? ORDER BY id LIMIT 1");
+            let next =
+                format!("SELECT id, json FROM old_{dataset} WHERE id BETWEEN ? AND {MAX_ID} ORDER BY id LIMIT 1");
             let json = |row: &rusqlite::Row<'_>| -> rusqlite::Result<String> {
                 Ok(String::from_utf8_lossy(bytes_of(row.get_ref(1)?)).into_owned())
             };
             connection.prepare_cached(&next)?.query_row([after], |row| Ok((row.get(0)?, json(row)?))).optional()
         };
-        let mut last = 0;
-        while let Some((id, json)) = read(last).map_err(|error| failure(path, &error))? {
+        // Other ids are not the service's, and are not taken along.
+        let mut next = 1;
+        while let Some((id, json)) = read(next).map_err(|error| failure(path, &error))? {
             rows.put(id, &json)?;
-            last = id;
+            next = id + 1;
         }
         sql(&format!("INSERT INTO {dataset}_search ({dataset}_search) VALUES ('rebuild'); DROP TABLE old_{dataset}"))?;
     }

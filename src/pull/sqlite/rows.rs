@@ -1,6 +1,7 @@
 //! Writing a record into all of its tables.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use rusqlite::types::{ToSql, ToSqlOutput, Value as SqlValue, ValueRef};
@@ -12,6 +13,9 @@ use crate::model::Dataset;
 use crate::pull::columns::{Cell, Column, columns};
 use crate::pull::error::PullError;
 use crate::pull::tables::{Linked, items_of, links, no_link, one, searched};
+
+/// How many ids are read at once: somebody else may have written any number of rows.
+const IDS_AT_ONCE: u32 = 1000;
 
 impl ToSql for Cell {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
@@ -133,11 +137,14 @@ impl<'a> Rows<'a> {
         read().map_err(|error| failure(self.path, &error))
     }
 
-    /// The ids of records between two ids, both excluded.
-    pub fn ids_between(&self, after: i64, before: i64) -> Result<Vec<i64>, PullError> {
-        let query = format!("SELECT id FROM {} WHERE id > ? AND id < ? ORDER BY id", self.statements.dataset);
+    /// The first ids of records in a range.
+    pub fn ids_in(&self, ids: &RangeInclusive<i64>) -> Result<Vec<i64>, PullError> {
+        let query = format!(
+            "SELECT id FROM {} WHERE id BETWEEN ? AND ? ORDER BY id LIMIT {IDS_AT_ONCE}",
+            self.statements.dataset
+        );
         let read = || -> rusqlite::Result<Vec<i64>> {
-            self.connection.prepare_cached(&query)?.query_map([after, before], |row| row.get(0))?.collect()
+            self.connection.prepare_cached(&query)?.query_map([ids.start(), ids.end()], |row| row.get(0))?.collect()
         };
         read().map_err(|error| failure(self.path, &error))
     }

@@ -1,0 +1,157 @@
+//! The files of a copy. New ones are readable by their owner only; existing ones keep their mode.
+//!
+//! The folder may be shared, so another user may have put a link, a pipe or a device at a path. None is followed or waited for.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+
+use super::error::PullError;
+
+/// The mode of a new file: a license shows its content to its holder alone.
+const FILE_MODE: u32 = 0o600;
+
+/// The mode of a new folder.
+const FOLDER_MODE: u32 = 0o700;
+
+/// The bits of a mode that a group has.
+const GROUP_BITS: u32 = 0o070;
+
+/// Makes a folder and those above it where they are missing.
+///
+/// # Errors
+/// The file system's.
+pub fn make_folder(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder)
+}
+
+/// Makes an empty file where there is none. One that is there keeps its mode.
+///
+/// # Errors
+/// The file system's.
+pub fn make_file(path: &Path) -> io::Result<()> {
+    OpenOptions::new().create(true).truncate(false).write(true).mode(FILE_MODE).open(path).map(|_| ())
+}
+
+/// Opens a file for reading. Pipes and devices, which may never end, are errors.
+///
+/// # Errors
+/// The file system's.
+pub fn open_file(path: &Path) -> io::Result<File> {
+    regular(OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?)
+}
+
+/// Makes the file that will take a path's place. What stands at the draft's own path is removed; a link is not followed. The
+/// draft has the mode of the file that it replaces, for its own group no more than for everybody where the groups differ.
+///
+/// # Errors
+/// The file system's.
+pub fn make_draft(draft: &Path, replaces: &Path) -> io::Result<File> {
+    match fs::remove_file(draft) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let file = OpenOptions::new().create_new(true).write(true).mode(FILE_MODE).open(draft)?;
+    if let Some(replaced) = fs::symlink_metadata(replaces).ok().filter(fs::Metadata::is_file) {
+        let is_of_group = file.metadata()?.gid() == replaced.gid() || fchown(&file, None, Some(replaced.gid())).is_ok();
+        let mode = replaced.mode() & 0o777;
+        let mode = if is_of_group { mode } else { mode & !(GROUP_BITS & !(mode << 3)) };
+        file.set_permissions(Permissions::from_mode(mode))?;
+    }
+    Ok(file)
+}
+
+/// Opens the file of a lock, or makes it, and takes the lock. `copy` is the place that it keeps.
+///
+/// # Errors
+/// When another pull holds it, or the file is a link, a pipe or a device.
+pub fn lock(path: &Path, copy: &Path) -> Result<File, PullError> {
+    let refused = |error: &io::Error| {
+        PullError::Unusable(format!("{}: {error}; the folder of the copy must be writable", path.display()))
+    };
+    // A file that is a lock is never removed: a second pull that waits for it would hold another one.
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(path, flags, Mode::from_raw_mode(FILE_MODE)).map_err(io::Error::from);
+    let file = match opened {
+        Ok(file) => regular(File::from(file)),
+        // A link, or a pipe that nobody reads.
+        Err(_) if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) => Err(not_regular()),
+        Err(error) => Err(error),
+    };
+    let file = file.map_err(|error| refused(&error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(PullError::Unwritable(format!(
+            "another `medfeed pull` is at work on {}; let it go on, or stop it first",
+            copy.display()
+        ))),
+        Err(TryLockError::Error(error)) => Err(refused(&error)),
+    }
+}
+
+fn regular(file: File) -> io::Result<File> {
+    if file.metadata()?.is_file() { Ok(file) } else { Err(not_regular()) }
+}
+
+fn not_regular() -> io::Error {
+    io::Error::other(
+        "it is a link, a pipe or something else than a file; remove it, or give another place for the copy",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().mode() & 0o777
+    }
+
+    #[test]
+    fn drafts_are_new_files_with_the_mode_that_they_replace() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, draft) = (folder.path().join("a"), folder.path().join("a.new"));
+        let victim = folder.path().join("victim");
+        fs::write(&victim, "mine").unwrap();
+        fs::set_permissions(&victim, Permissions::from_mode(0o644)).unwrap();
+        for (replaced, expected) in [(None, 0o600), (Some(0o640), 0o640), (Some(0o644), 0o644), (Some(0o400), 0o400)] {
+            symlink(&victim, &draft).unwrap();
+            if let Some(mode) = replaced {
+                fs::write(&file, "old").unwrap();
+                fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
+            }
+            make_draft(&draft, &file).unwrap().write_all(b"new").unwrap();
+            assert_eq!(mode(&draft), expected, "{replaced:?}");
+            assert_eq!(fs::read_to_string(&victim).unwrap(), "mine", "{replaced:?}");
+            let _ = fs::remove_file(&file);
+            fs::remove_file(&draft).unwrap();
+        }
+    }
+
+    #[test]
+    fn locks_are_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        symlink(at("elsewhere"), at("link")).unwrap();
+        fs::create_dir(at("folder")).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, at("pipe"), rustix::fs::FileType::Fifo, Mode::from_raw_mode(0o600), 0)
+            .unwrap();
+        for name in ["link", "folder", "pipe"] {
+            let error = lock(&at(name), &at("copy")).unwrap_err().to_string();
+            assert!(error.contains("something else than a file"), "{name}: {error}");
+            assert!(open_file(&at(name)).is_err(), "{name}");
+        }
+        let held = lock(&at("lock"), &at("copy")).unwrap();
+        assert_eq!(mode(&at("lock")), 0o600);
+        assert!(lock(&at("lock"), &at("copy")).unwrap_err().to_string().contains("another `medfeed pull`"));
+        drop(held);
+        lock(&at("lock"), &at("copy")).unwrap();
+        assert!(!at("elsewhere").exists());
+    }
+}

@@ -1,0 +1,209 @@
+//! Bounds on all that is read from a service, whatever it says about itself: bytes, items and time.
+
+use std::io::{self, BufRead, Read};
+use std::time::{Duration, Instant};
+
+use super::error::PullError;
+
+/// The bounds of a client. The defaults are far above what a real service sends.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// The most bytes of a record's JSON. An import takes half of it in a line, unless it is told otherwise.
+    pub record_bytes: usize,
+    /// The most bytes of a page of the feed, inflated or not. A page of 500 records takes about 1.5 MiB.
+    pub page_bytes: u64,
+    /// The most records of an export: a thousand times those of the contract's "Limits".
+    pub export_records: u64,
+    /// The most bytes of an export, inflated or not: 10 million records of about 3 KiB.
+    pub export_bytes: u64,
+    /// The most entries and pages that one catch-up takes: each record and each tombstone of the largest export once.
+    pub walk_items: u64,
+    /// How long a connection may be silent. An export may wait for its turn, and is built before its first byte is sent.
+    pub silence: Duration,
+    /// The slowest pace of a body.
+    pub pace: Pace,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            record_bytes: 8 << 20,
+            page_bytes: 32 << 20,
+            export_records: 10_000_000,
+            export_bytes: 32 << 30,
+            walk_items: 20_000_000,
+            silence: Duration::from_secs(90),
+            // About 1 KiB a second: a modem of the last century is faster.
+            pace: Pace { bytes: 64 << 10, within: Duration::from_secs(60) },
+        }
+    }
+}
+
+/// A number of bytes that must come within a time spent waiting for them.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// The bytes.
+    pub bytes: u64,
+    /// The time.
+    pub within: Duration,
+}
+
+/// A number of bytes in the unit that suits it.
+pub fn size(bytes: u64) -> String {
+    match bytes {
+        1_073_741_824.. => format!("{} GiB", bytes >> 30),
+        1_048_576.. => format!("{} MiB", bytes >> 20),
+        1024.. => format!("{} KiB", bytes >> 10),
+        _ => format!("{bytes} bytes"),
+    }
+}
+
+/// A body that is longer than is read. It is passed as an [`io::Error`] through the readers above.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{what} is longer than {}, the most that is read of one; the copy stays as it was; check the address, and report it to the \
+     service's operator",
+    size(*.most)
+)]
+pub struct TooLong {
+    /// What is too long.
+    pub what: &'static str,
+    /// The most bytes that are read.
+    pub most: u64,
+}
+
+impl TooLong {
+    /// Whether an error is this one.
+    pub fn is(error: &io::Error) -> bool {
+        error.get_ref().is_some_and(|inner| inner.is::<TooLong>())
+    }
+}
+
+/// Reads at most so many bytes, then fails with [`TooLong`].
+#[derive(Debug)]
+pub struct Bounded<R> {
+    inner: R,
+    what: &'static str,
+    most: u64,
+    came: u64,
+}
+
+impl<R> Bounded<R> {
+    /// A bound on a reader.
+    pub fn new(inner: R, what: &'static str, most: u64) -> Bounded<R> {
+        Bounded { inner, what, most, came: 0 }
+    }
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        self.came += count as u64;
+        if self.came > self.most {
+            return Err(io::Error::other(TooLong { what: self.what, most: self.most }));
+        }
+        Ok(count)
+    }
+}
+
+/// Reads at a [`Pace`] at least. Only the time spent waiting for bytes counts, not that between two reads.
+#[derive(Debug)]
+pub struct Paced<R> {
+    inner: R,
+    pace: Pace,
+    came: u64,
+    waited: Duration,
+}
+
+impl<R> Paced<R> {
+    /// A pace for a reader.
+    pub fn new(inner: R, pace: Pace) -> Paced<R> {
+        Paced { inner, pace, came: 0, waited: Duration::ZERO }
+    }
+}
+
+impl<R: Read> Read for Paced<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let begun = Instant::now();
+        let count = self.inner.read(buffer)?;
+        self.came += count as u64;
+        self.waited += begun.elapsed();
+        if self.came >= self.pace.bytes {
+            (self.came, self.waited) = (0, Duration::ZERO);
+        } else if count > 0 && self.waited > self.pace.within {
+            let (bytes, within) = (size(self.pace.bytes), self.pace.within.as_secs_f64());
+            return Err(io::Error::other(PullError::failed(format!(
+                "the service sends less than {bytes} in {within} s, the slowest pace that is waited for; check the connection"
+            ))));
+        }
+        Ok(count)
+    }
+}
+
+/// Reads a line into a buffer, with its line feed; returns its length, 0 at the end.
+///
+/// # Errors
+/// [`TooLong`] when it is longer than `most` bytes, of which no more are held; and those of the reader.
+pub fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>, what: &'static str, most: usize) -> io::Result<usize> {
+    line.clear();
+    let most = most as u64;
+    let length = reader.take(most + 1).read_until(b'\n', line)?;
+    if length as u64 > most && line.last() != Some(&b'\n') {
+        return Err(io::Error::other(TooLong { what, most }));
+    }
+    Ok(length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_longer_than_its_bound_is_not_held() {
+        for (length, is_whole) in [(0, true), (9, true), (10, true), (11, false), (1 << 20, false)] {
+            let mut bounded = Bounded::new(io::repeat(b'x').take(length), "a page", 10);
+            let mut held = Vec::new();
+            let read = bounded.read_to_end(&mut held);
+            assert_eq!(read.is_ok(), is_whole, "{length}");
+            assert!(held.len() <= 10, "{length}: {} bytes are held", held.len());
+            let text = "x".repeat(usize::try_from(length).unwrap());
+            for end in ["", "\n"] {
+                let lines = format!("{text}{end}next");
+                let mut line = Vec::new();
+                let read = read_line(&mut lines.as_bytes(), &mut line, "a line", 10);
+                match read {
+                    Ok(_) => assert!(is_whole && line.len() <= 11, "{length}"),
+                    Err(error) => assert!(TooLong::is(&error) && line.len() <= 11, "{length}: {error}"),
+                }
+            }
+        }
+        let error = TooLong { what: "a page of the feed", most: 32 << 20 }.to_string();
+        assert!(error.starts_with("a page of the feed is longer than 32 MiB, the most"), "{error}");
+    }
+
+    /// Gives a byte at a time, and lets a time pass with each.
+    struct Slow(Duration);
+
+    impl Read for Slow {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let begun = Instant::now();
+            while begun.elapsed() < self.0 {
+                std::hint::spin_loop();
+            }
+            buffer[..1].fill(b'x');
+            Ok(1)
+        }
+    }
+
+    #[test]
+    fn bytes_come_at_a_pace() {
+        let pace = |within| Pace { bytes: 8, within };
+        let mut read = Vec::new();
+        Paced::new(Slow(Duration::ZERO), pace(Duration::from_secs(60))).take(100).read_to_end(&mut read).unwrap();
+        assert_eq!(read.len(), 100);
+        let slow = Slow(Duration::from_millis(2));
+        let error = Paced::new(slow, pace(Duration::from_millis(1))).read_to_end(&mut read).unwrap_err();
+        assert!(error.to_string().contains("less than 8 bytes in 0.001 s"), "{error}");
+        assert_eq!(read.len(), 100, "the first byte comes too late");
+    }
+}

@@ -1,0 +1,93 @@
+//! The address of a service.
+
+use std::fmt::{self, Display};
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use url::{Host, Url};
+
+/// The base URL of a service: the part before `/v1`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerUrl {
+    text: String,
+    is_https: bool,
+    is_loopback: bool,
+}
+
+impl ServerUrl {
+    /// Whether connections are encrypted.
+    pub fn is_https(&self) -> bool {
+        self.is_https
+    }
+
+    /// Whether the service is on this machine.
+    pub fn is_loopback(&self) -> bool {
+        self.is_loopback
+    }
+
+    /// Whether keys would travel in plain text beyond this machine.
+    pub fn is_exposed(&self) -> bool {
+        !self.is_https && !self.is_loopback
+    }
+}
+
+impl FromStr for ServerUrl {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<ServerUrl, String> {
+        let url = Url::parse(text).map_err(|error| format!("{error}; write it as https://feed.example.org"))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(format!("`{}` is neither https nor http; write it as https://feed.example.org", url.scheme()));
+        }
+        if !url.username().is_empty() || url.password().is_some() || url.query().is_some() || url.fragment().is_some() {
+            return Err("write the service's address alone, such as https://feed.example.org; the key goes into \
+                        MEDFEED_KEY or --key-file"
+                .to_owned());
+        }
+        let is_loopback = match url.host() {
+            Some(Host::Domain(name)) => name == "localhost",
+            Some(Host::Ipv4(address)) => IpAddr::from(address).is_loopback(),
+            Some(Host::Ipv6(address)) => IpAddr::from(address).is_loopback(),
+            None => false,
+        };
+        let base = url.as_str().trim_end_matches('/');
+        let base = base.strip_suffix("/v1").unwrap_or(base);
+        Ok(ServerUrl { text: base.to_owned(), is_https: url.scheme() == "https", is_loopback })
+    }
+}
+
+impl Display for ServerUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read() {
+        let cases = [
+            ("https://feed.example.org", Some(("https://feed.example.org", false))),
+            ("https://feed.example.org/", Some(("https://feed.example.org", false))),
+            ("https://feed.example.org/v1/", Some(("https://feed.example.org", false))),
+            ("https://EXAMPLE.org:443/feeds/a", Some(("https://example.org/feeds/a", false))),
+            ("http://127.0.0.1:8080", Some(("http://127.0.0.1:8080", false))),
+            ("http://[::1]:8080", Some(("http://[::1]:8080", false))),
+            ("http://localhost", Some(("http://localhost", false))),
+            ("http://feed.example.org", Some(("http://feed.example.org", true))),
+            ("http://192.0.2.1", Some(("http://192.0.2.1", true))),
+            ("feed.example.org", None),
+            ("ftp://feed.example.org", None),
+            ("https://mfk_x@feed.example.org", None),
+            ("https://feed.example.org?key=x", None),
+            ("", None),
+        ];
+        for (text, expected) in cases {
+            let read = text.parse::<ServerUrl>().ok().map(|url| (url.to_string(), url.is_exposed()));
+            let expected = expected.map(|(url, is_exposed)| (url.to_owned(), is_exposed));
+            assert_eq!(read, expected, "{text}");
+        }
+    }
+}

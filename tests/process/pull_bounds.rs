@@ -1,0 +1,368 @@
+//! Services that are broken or hostile: `medfeed pull` holds and does no more than its bounds allow, and says which one was met.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use medfeed::model::Dataset;
+use medfeed::pull::client::Client;
+use medfeed::pull::limits::{Limits, Pace};
+
+use super::site::{Process, SOON, Site};
+
+/// Answers one request. A caller that leaves in the middle ends it.
+type Answer = fn(&str, &mut TcpStream) -> std::io::Result<()>;
+
+/// A service that answers every request in its own way, and notes what is asked for.
+struct Fake {
+    address: SocketAddr,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Fake {
+    fn new(answer: Answer) -> Fake {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let fake = Fake { address: listener.local_addr().unwrap(), asked: Arc::default() };
+        let asked = Arc::clone(&fake.asked);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut reader = BufReader::new(stream.unwrap());
+                let (mut line, mut rest) = (String::new(), String::new());
+                if reader.read_line(&mut line).is_err() {
+                    continue;
+                }
+                while reader.read_line(&mut rest).is_ok_and(|length| length > 2) {}
+                asked.lock().unwrap().push(line.clone());
+                let _ = answer(&line, reader.get_mut());
+            }
+        });
+        fake
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+}
+
+/// A head without a length: the body ends with the connection.
+fn head(stream: &mut TcpStream, headers: &str) -> std::io::Result<()> {
+    write!(stream, "HTTP/1.1 200 OK\r\nconnection: close\r\n{headers}\r\n")
+}
+
+fn export<'a>(stream: &'a mut TcpStream, records: &str) -> std::io::Result<GzEncoder<&'a mut TcpStream>> {
+    head(stream, &format!("x-sync-token: t0\r\nx-record-count: {records}\r\n"))?;
+    Ok(GzEncoder::new(stream, Compression::fast()))
+}
+
+fn page(stream: &mut TcpStream, json: &str) -> std::io::Result<()> {
+    head(stream, "content-type: application/json\r\n")?;
+    stream.write_all(json.as_bytes())
+}
+
+/// An export of one record, so that the feed is asked next.
+fn whole_export(stream: &mut TcpStream) -> std::io::Result<()> {
+    let mut body = export(stream, "1")?;
+    body.write_all(b"{\"id\":1,\"name\":\"A\"}\n")?;
+    body.finish().map(|_| ())
+}
+
+fn repeated(out: &mut impl Write, piece: &[u8]) -> std::io::Result<()> {
+    let many = piece.repeat(1 + (1 << 16) / piece.len());
+    loop {
+        out.write_all(&many)?;
+    }
+}
+
+#[test]
+fn what_a_broken_service_sends_is_bounded() {
+    let cases: [(&str, Answer, &str); 14] = [
+        (
+            "a line without end",
+            |_, stream| repeated(&mut export(stream, "1")?, b"0"),
+            "a record of the export is longer than 8 MiB",
+        ),
+        (
+            "records without end",
+            |_, stream| {
+                let mut body = export(stream, "2")?;
+                (1..).try_for_each(|id| writeln!(body, "{{\"id\":{id}}}"))
+            },
+            "the export holds more than the 2 records that `X-Record-Count` announces",
+        ),
+        (
+            "more records than any dataset has",
+            |_, stream| export(stream, "1000000000000").map(|_| ()),
+            "announces an export of 1000000000000 records; at most 10000000 are read",
+        ),
+        (
+            "a page without end",
+            |line, stream| {
+                if line.contains("/exports/") {
+                    return whole_export(stream);
+                }
+                head(stream, "")?;
+                repeated(stream, b"[")
+            },
+            "a page of the feed is longer than 32 MiB",
+        ),
+        (
+            "a compressed page without end",
+            |line, stream| {
+                if line.contains("/exports/") {
+                    return whole_export(stream);
+                }
+                head(stream, "content-encoding: gzip\r\n")?;
+                repeated(&mut GzEncoder::new(stream, Compression::fast()), b" ")
+            },
+            "a page of the feed is longer than 32 MiB",
+        ),
+        (
+            "compressed nothing without end",
+            |line, stream| {
+                if line.contains("/exports/") {
+                    return whole_export(stream);
+                }
+                head(stream, "content-encoding: gzip\r\n")?;
+                repeated(stream, &GzEncoder::new(Vec::new(), Compression::fast()).finish()?)
+            },
+            "a page of the feed is longer than 32 MiB",
+        ),
+        (
+            "more entries than a page has",
+            |line, stream| {
+                if line.contains("/exports/") {
+                    return whole_export(stream);
+                }
+                let entries = vec!["{\"id\":1}"; 1001].join(",");
+                page(stream, &format!("{{\"data\":[{entries}],\"has_more\":false,\"next_sync_token\":\"t1\"}}"))
+            },
+            "the page holds more than 1000 entries",
+        ),
+        (
+            "the same token for ever",
+            |line, stream| {
+                if line.contains("/exports/") {
+                    return whole_export(stream);
+                }
+                page(stream, r#"{"data":[],"has_more":true,"next_sync_token":"t0"}"#)
+            },
+            "gives the sync token that it was asked with",
+        ),
+        (
+            "empty pages for ever",
+            |line, stream| {
+                if line.contains("/exports/") {
+                    return whole_export(stream);
+                }
+                let asked = line.split(['=', ' ', '&']).nth(2).unwrap_or_default();
+                page(stream, &format!("{{\"data\":[],\"has_more\":true,\"next_sync_token\":\"{asked}x\"}}"))
+            },
+            "more than 100 pages without entries",
+        ),
+        (
+            "an invalid id",
+            |line, stream| {
+                if line.contains("/exports/") {
+                    return whole_export(stream);
+                }
+                page(stream, r#"{"data":[{"id":0}],"has_more":false,"next_sync_token":"t1"}"#)
+            },
+            "a record with the id 0; an id is a whole number from 1 to 9007199254740991",
+        ),
+        (
+            "an invalid id in an export",
+            |_, stream| {
+                let mut body = export(stream, "1")?;
+                writeln!(body, "{{\"id\":-5}}")?;
+                body.finish().map(|_| ())
+            },
+            "a record with the id -5;",
+        ),
+        (
+            "a token with a line break",
+            |line, stream| {
+                if line.contains("/exports/") {
+                    return whole_export(stream);
+                }
+                page(stream, r#"{"data":[],"has_more":false,"next_sync_token":"a\nb"}"#)
+            },
+            "a sync token of 3 bytes that cannot be used",
+        ),
+        (
+            "a line break within a line",
+            |_, stream| {
+                let mut body = export(stream, "1")?;
+                body.write_all(b"{\"id\":1}\r\n")?;
+                body.finish().map(|_| ())
+            },
+            "with a line break or a tab outside its texts",
+        ),
+        (
+            "an error without end",
+            |_, stream| {
+                write!(stream, "HTTP/1.1 500 X\r\nconnection: close\r\n\r\n")?;
+                repeated(stream, b"x")
+            },
+            "answered 500",
+        ),
+    ];
+    // One after the other on two cores: the pauses between tries are what takes time.
+    let site = Site::new();
+    std::thread::scope(|scope| {
+        for (index, (name, answer, message)) in cases.into_iter().enumerate() {
+            let site = &site;
+            scope.spawn(move || {
+                let fake = Fake::new(answer);
+                let copy = format!("{index}.sqlite");
+                let mut inner = site.command(["pull", &fake.url(), "--to", &copy, "--dataset", "conferences"]);
+                // The first run may load the export; the second asks the feed. What is beyond 1 GiB of memory ends the process.
+                for round in 0..2 {
+                    let command = site.in_shell("ulimit -v 1048576; exec \"$@\"", inner.env("MEDFEED_KEY", "k"));
+                    let (line, mut pull) = first_line(command);
+                    if line.is_empty() && round == 0 {
+                        assert_eq!(pull.ended_within(SOON).and_then(|status| status.code()), Some(0), "{name}");
+                        continue;
+                    }
+                    assert!(line.contains(message), "{name}: {line}");
+                    break;
+                }
+            });
+        }
+    });
+}
+
+/// The first line that a command says on standard error; empty when it says none.
+fn first_line(mut command: std::process::Command) -> (String, Process) {
+    let mut process = Process::spawn(command.stdout(Stdio::null()).stderr(Stdio::piped()));
+    let mut line = String::new();
+    BufReader::new(process.child().stderr.take().unwrap()).read_line(&mut line).unwrap();
+    (line, process)
+}
+
+#[test]
+fn a_page_that_is_too_long_is_asked_for_in_parts() {
+    let fake = Fake::new(|line, stream| {
+        if line.contains("/exports/") {
+            return whole_export(stream);
+        }
+        if line.contains("since=t0&limit=5 ") {
+            return page(stream, r#"{"data":[{"id":2,"name":"B"}],"has_more":true,"next_sync_token":"t1"}"#);
+        }
+        if line.contains("since=t1&limit=5 ") {
+            return page(stream, r#"{"data":[{"id":3,"name":"C"}],"has_more":false,"next_sync_token":"t2"}"#);
+        }
+        head(stream, "")?;
+        repeated(stream, b" ")
+    });
+    let site = Site::new();
+    let pull = || {
+        let mut command = site.command(["pull", &fake.url(), "--to", "copy.sqlite", "--dataset", "conferences"]);
+        command.env("MEDFEED_KEY", "k").output().unwrap()
+    };
+    assert!(pull().status.success());
+    let output = pull();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "conferences: 2 changes applied, 3 records\n", "{output:?}");
+    let asked: Vec<String> =
+        fake.asked.lock().unwrap()[1..].iter().map(|line| line.split(' ').nth(1).unwrap().to_owned()).collect();
+    let changes = |query: &str| format!("/v1/conferences/changes?since={query}");
+    assert_eq!(asked, ["t0", "t0&limit=50", "t0&limit=5", "t1&limit=5"].map(changes));
+}
+
+#[test]
+fn a_service_cannot_ask_for_a_pause_without_end() {
+    let fake = Fake::new(|_, stream| {
+        write!(stream, "HTTP/1.1 429 X\r\nretry-after: 1000000000000\r\ncontent-length: 0\r\n\r\n")
+    });
+    let site = Site::new();
+    for args in ["", "--follow"] {
+        let mut command = site.command(["pull", &fake.url(), "--to", "copy.sqlite"]);
+        command.args(args.split_whitespace()).env("MEDFEED_KEY", "k");
+        let (line, _pull) = first_line(command);
+        let told = "; trying again in 301 s (the service asks for 1000000000000 s; a pause is 300 s at most)\n";
+        assert!(line.contains("answered 429") && line.ends_with(told), "{args}: {line}");
+    }
+}
+
+#[test]
+fn time_is_bounded_too() {
+    /// Sends a byte, again and again, after a moment each.
+    fn trickle(stream: &mut TcpStream) -> std::io::Result<()> {
+        loop {
+            std::thread::sleep(Duration::from_millis(20));
+            stream.write_all(b" ")?;
+        }
+    }
+    /// Sends nothing until the caller leaves.
+    fn silence(stream: &mut TcpStream) -> std::io::Result<()> {
+        stream.read(&mut [0]).map(|_| ())
+    }
+    let cases: [(&str, Answer, &str); 6] = [
+        ("a head that trickles", |_, stream| write!(stream, "HTTP/1.1 200 OK\r\nx: ").and(trickle(stream)), "timeout"),
+        ("no answer", |_, stream| silence(stream), "timeout"),
+        ("a body that trickles", |_, stream| head(stream, "").and(trickle(stream)), "less than 64 KiB in 0.2 s"),
+        ("a body that stops", |_, stream| head(stream, "content-length: 9\r\n").and(silence(stream)), "timeout"),
+        (
+            "an error that trickles",
+            |_, stream| write!(stream, "HTTP/1.1 500 X\r\ncontent-length: 60000\r\n\r\n").and(trickle(stream)),
+            "answered 500",
+        ),
+        (
+            "an export that trickles",
+            |_, stream| head(stream, "x-sync-token: t\r\nx-record-count: 1\r\n").and(trickle(stream)),
+            "less than 64 KiB in 0.2 s",
+        ),
+    ];
+    let pace = Pace { bytes: 64 << 10, within: Duration::from_millis(200) };
+    let limits = Limits { silence: Duration::from_secs(3), pace, ..Limits::default() };
+    let try_one = |(name, answer, message): (&str, Answer, &str)| {
+        let fake = Fake::new(answer);
+        let client = Client::new(fake.url().parse().unwrap(), "k", None).unwrap().with_limits(limits);
+        let error = if name.contains("export") {
+            let mut export = client.export(Dataset::Conferences, &|_| ()).unwrap();
+            export.next_record().unwrap_err()
+        } else {
+            client.changes(Dataset::Conferences, "t", 0).unwrap_err()
+        };
+        assert!(error.to_string().contains(message), "{name}: {error}");
+    };
+    std::thread::scope(|scope| {
+        for case in cases {
+            scope.spawn(move || try_one(case));
+        }
+    });
+}
+
+#[test]
+fn entries_in_lines_and_with_steering_characters_forge_nothing() {
+    const SENT: &str = "{\n  \"id\": 2,\n  \"name\": \"a\\n{\\\"dataset\\\":1}\u{9b}2J\u{202e}x\u{85}\u{2028}\",\n\r\n  \"updated_at\": \"=1+1\"\n}";
+    const HELD: &str =
+        "{\"id\":2,\"name\":\"a\\n{\\\"dataset\\\":1}\u{9b}2J\u{202e}x\u{85}\u{2028}\",\"updated_at\":\"=1+1\"}";
+    let fake = Fake::new(|line, stream| {
+        if line.contains("/exports/") {
+            return whole_export(stream);
+        }
+        let data = if line.contains("since=t0") { SENT } else { "" };
+        page(stream, &format!("{{\"data\":[{data}],\"has_more\":false,\"next_sync_token\":\"t1\"}}"))
+    });
+    let site = Site::new();
+    for copy in ["copy/", "copy.sqlite"] {
+        let pull = |args: &str| {
+            let mut command = site.command(["pull", &fake.url(), "--to", copy, "--dataset", "conferences"]);
+            command.args(args.split_whitespace()).env("MEDFEED_KEY", "k").output().unwrap()
+        };
+        assert!(pull("").status.success(), "{copy}");
+        let output = pull("--json");
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        let escaped = HELD.replace('\u{9b}', "\\u009b").replace('\u{202e}', "\\u202e");
+        let escaped = escaped.replace('\u{85}', "\\u0085").replace('\u{2028}', "\\u2028");
+        assert_eq!(stdout, format!("{{\"dataset\":\"conferences\",\"entry\":{escaped}}}\n"), "{copy}");
+    }
+    let lines = std::fs::read_to_string(site.path("copy/conferences.jsonl")).unwrap();
+    assert_eq!(lines, format!("{{\"id\":1,\"name\":\"A\"}}\n{HELD}\n"));
+    let table = std::fs::read_to_string(site.path("copy/conferences.csv")).unwrap();
+    assert!(table.ends_with(",'=1+1\r\n"), "{table}");
+}

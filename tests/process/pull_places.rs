@@ -1,0 +1,126 @@
+//! Where `medfeed pull` keeps a copy: which paths it takes, who can read the files, and what others have put there.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+use super::pulled::Pulled;
+use super::site::{Done, Process, SOON, Site, conferences_of_version, wait_until};
+
+fn pulled_site() -> Pulled {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(20, 0));
+    Pulled::new(site)
+}
+
+fn pull_to(pulled: &Pulled, to: &str, args: &str) -> Done {
+    // A loose umask: it must not decide who reads a copy.
+    let mut inner = pulled.site.command(["pull", &pulled.url(), "--dataset", "conferences", "--to", to]);
+    inner.args(args.split_whitespace()).env("MEDFEED_KEY", &pulled.key);
+    let output = pulled.site.in_shell("umask 000; exec \"$@\"", &inner).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Done { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap_or_else(|error| panic!("{}: {error}", path.display())).mode() & 0o777
+}
+
+#[test]
+fn only_known_forms_of_a_place_are_taken() {
+    let pulled = pulled_site();
+    let cases = [
+        ("x.csv", "a file that ends .csv, and no copy is kept so; give an SQLite file ending .sqlite, .sqlite3 or .db"),
+        ("x.parquet", "a folder ending /"),
+        ("copy", "postgres://user@host/database"),
+        ("mysql://me:secret@host/x", "an address of another kind"),
+        ("POSTGRES://me:secret@host/x", "PGPASSWORD"),
+        ("postgres:me:secret@host/x", "the address of PostgreSQL cannot be read"),
+    ];
+    for (to, message) in cases {
+        let done = pull_to(&pulled, to, "");
+        assert!(done.code == Some(2) && done.stderr.contains(message), "{to}: {done:?}");
+        assert!(!done.stderr.contains("secret"), "{to}: {done:?}");
+        assert!(!pulled.site.path(to).exists(), "{to}");
+    }
+    for to in ["a.sqlite", "b.sqlite3", "c.DB"] {
+        let done = pull_to(&pulled, to, "");
+        assert_eq!(done.stdout, "conferences: 20 records loaded\n", "{to}: {done:?}");
+    }
+    // A copy that has another name already goes on; a file of somebody else is left alone.
+    fs::rename(pulled.site.path("a.sqlite"), pulled.site.path("old.copy")).unwrap();
+    assert_eq!(pull_to(&pulled, "old.copy", "").stdout, "conferences: nothing new, 20 records\n");
+    pulled.site.write("mine.csv", "id\n1\n");
+    assert_eq!(pull_to(&pulled, "mine.csv", "").code, Some(2));
+    assert_eq!(fs::read_to_string(pulled.site.path("mine.csv")).unwrap(), "id\n1\n");
+    // A name that SQLite could take for an address is a name.
+    assert_eq!(pull_to(&pulled, "file:d.db?mode=memory&x=.db", "").code, Some(0));
+    assert!(pulled.site.path("file:d.db?mode=memory&x=.db").exists());
+}
+
+#[test]
+fn nobody_else_can_read_a_new_copy() {
+    let pulled = pulled_site();
+    let at = |name: &str| pulled.site.path(name);
+    let mut inner = pulled.site.command(["pull", &pulled.url(), "--to", "copy.sqlite", "--follow", "--every", "10ms"]);
+    inner.env("MEDFEED_KEY", &pulled.key);
+    let mut command = pulled.site.in_shell("umask 000; exec \"$@\"", &inner);
+    let mut follower = Process::spawn(command.stdout(std::process::Stdio::null()));
+    wait_until("followed", SOON, || super::pulled::read(&at("copy.sqlite"), "journals").ok().flatten());
+    let files = ["copy.sqlite", "copy.sqlite-wal", "copy.sqlite-shm", "copy.sqlite.lock"];
+    assert_eq!(files.map(|name| mode(&at(name))), [0o600; 4]);
+    follower.kill();
+    let all = ["conferences.jsonl", "conferences.csv", "medfeed-copy.json", "medfeed-copy.lock"];
+    let modes = || all.map(|name| mode(&at("a/b").join(name)));
+    assert_eq!(pull_to(&pulled, "a/b/", "").code, Some(0));
+    assert_eq!((mode(&at("a")), mode(&at("a/b")), modes()), (0o700, 0o700, [0o600; 4]));
+    // A file keeps the mode that its owner gives it.
+    for (name, mode) in [("a/b", 0o750), ("a/b/conferences.jsonl", 0o640), ("copy.sqlite", 0o640)] {
+        fs::set_permissions(at(name), Permissions::from_mode(mode)).unwrap();
+    }
+    for to in ["a/b/", "copy.sqlite"] {
+        assert_eq!(pull_to(&pulled, to, "--reload").code, Some(0), "{to}");
+    }
+    assert_eq!((mode(&at("a/b")), modes()), (0o750, [0o640, 0o600, 0o600, 0o600]));
+    assert_eq!(mode(&at("copy.sqlite")), 0o640);
+}
+
+#[test]
+fn links_and_pipes_of_others_are_neither_followed_nor_waited_for() {
+    let pulled = pulled_site();
+    let at = |name: &str| pulled.site.path(name);
+    assert_eq!(pull_to(&pulled, "copy/", "").code, Some(0));
+    pulled.site.write("victim", "mine");
+    for name in ["conferences.jsonl.new", "conferences.csv.new", "medfeed-copy.json.new"] {
+        symlink(at("victim"), at("copy").join(name)).unwrap();
+    }
+    let done = pull_to(&pulled, "copy/", "--reload");
+    assert_eq!(done.stdout, "conferences: 20 records loaded\n", "{done:?}");
+    assert_eq!(fs::read_to_string(at("victim")).unwrap(), "mine");
+    assert!(!fs::symlink_metadata(at("copy/conferences.jsonl")).unwrap().is_symlink());
+
+    let pipe = |path: &Path| mknodat(CWD, path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+    let cases = [
+        ("folder/", "folder/medfeed-copy.lock"),
+        ("copy/", "copy/medfeed-copy.json"),
+        ("x.sqlite", "x.sqlite.lock"),
+        ("y.sqlite", "y.sqlite"),
+    ];
+    for (to, file) in cases {
+        if file.starts_with("folder") {
+            fs::create_dir(at("folder")).unwrap();
+        }
+        let _ = fs::remove_file(at(file));
+        pipe(&at(file));
+        let mut command = pulled.site.command(["pull", &pulled.url(), "--to", to]);
+        let mut pull = Process::spawn(command.env("MEDFEED_KEY", &pulled.key).stderr(std::process::Stdio::null()));
+        let status = pull.ended_within(SOON).unwrap_or_else(|| panic!("{file}: it waits"));
+        assert!(matches!(status.code(), Some(1 | 4)), "{file}: {status}");
+    }
+    symlink(at("elsewhere"), at("z.sqlite.lock")).unwrap();
+    let done = pull_to(&pulled, "z.sqlite", "");
+    assert!(done.code == Some(4) && done.stderr.contains("something else than a file"), "{done:?}");
+    assert!(!at("elsewhere").exists());
+}
