@@ -433,7 +433,7 @@ impl Service {
             Resource::Docs => return self.docs(request.path(), route.endpoint.pattern).map(Checked::Answered),
             Resource::Explorer => {
                 let demo = self.settings.demo.as_deref();
-                let page = explorer::page(request.path(), route.endpoint.pattern, demo, &self.answers)?;
+                let page = explorer::page(request, route.endpoint.pattern, demo, &self.answers)?;
                 return Ok(Checked::Answered(page));
             }
             Resource::Status => {
