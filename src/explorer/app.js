@@ -20,7 +20,7 @@ function view({path: [first, second, ...more], params}, {demo, start, follow}) {
 			return second ? html`<${Record} key=${first + second} dataset=${first} id=${second} />` : html`<${List} key=${first} dataset=${first} params=${params} />`;
 		case 'reference': if (['therapy-areas', 'tags', 'organizations'].includes(second)) return html`<${Reference} key=${second} kind=${second} params=${params} />`; break;
 		case 'feed': if (['conferences', 'journals'].includes(second)) return html`<${Feed} key=${second} dataset=${second} start=${start} />`; break;
-		case 'exports': return html`<${Exports} follow=${follow} />`;
+		case 'exports': if (!second) return html`<${Exports} follow=${follow} />`; break;
 	}
 	return html`<${Title}>No such view<//><p><a href="#/">Begin at the start</a></p>`;
 }
