@@ -157,8 +157,8 @@ Serving {conferences} conferences and {journals} journals from a throwaway datab
 
 The reference is at {url}/docs. Change the data while it is served, and ask the feed again:
 
-  echo '{{\"id\": {conference_id}, \"venue\": \"Hall 7\"}}' > conferences.jsonl
-  {commands} import conferences.jsonl
+  echo '{{\"id\": {conference_id}, \"venue\": \"Hall 7\"}}' |
+    {commands} import --dataset conferences -
 
 Ctrl-C stops the server and removes the database.",
         status = ask("status"),
