@@ -75,7 +75,8 @@ fn composed_replicas_follow_what_is_composed_to_publish() {
     assert!(published.status.success(), "{}", String::from_utf8_lossy(&published.stderr));
     let server = replica.start(command(&replica, "serve", &replica_variables(&compose)));
     assert_eq!(server.client(&key).get("/v1/conferences/1").json()["data"]["venue"], "version 0");
-    assert!(server.logged().contains("\"replica_of\""), "it logs as the image says: {}", server.logged());
+    // It logs as the image says.
+    server.wait_for_log("\"replica_of\"");
     let admin = wait_until("the log tells where monitoring is", SOON, || admin_address(&server.logged()));
 
     // The balancer asks who is there, where they are ready.
