@@ -75,9 +75,13 @@ pub struct Held {
     pub(super) until: Instant,
 }
 
-/// A request whose key is not known here, and may be by the time that its origin was looked at. Nothing is counted yet.
+/// A request whose key is not known here, and may be new. Nothing is counted yet.
 #[derive(Debug)]
-pub struct Seeking(pub(super) Asked);
+pub struct Seeking {
+    pub(super) asked: Asked,
+    /// Whether its address has used up its unusable keys.
+    pub is_over_limit: bool,
+}
 
 /// What the answer to a held request rests on: while it is current, the answer would be the same.
 #[derive(Clone, Debug, PartialEq)]
@@ -153,7 +157,7 @@ pub(super) struct Asked {
     pub since: Instant,
     /// Whether it may be held back, if it wants to be.
     pub may_hold: bool,
-    /// Whether the origin may be looked at for its key.
+    /// Whether it may wait for a look for new keys.
     pub may_seek: bool,
 }
 

@@ -4,7 +4,7 @@
 //! - [`request`] and [`response`]: what comes in and what goes out; [`problem`]: every error.
 //! - [`source`]: where snapshots come from; `caller`: who passed the first checks.
 //! - [`service`]: the order of checks, from the body to the record; [`deferred`]: answers that have to wait.
-//! - [`cors`]: what browsers ask and are told.
+//! - [`cors`]: what browsers ask and are told; [`own_host`]: whether a page of another name asks.
 //! - [`representation`]: what an answer says; [`answers`]: the cache of finished ones.
 //! - [`observe`]: what is told of each answer.
 //! - [`auth`], [`rate`], [`etag`], [`range`]: its steps; routes and parameters are those of [`crate::contract`].
@@ -21,6 +21,7 @@ pub mod etag;
 mod explorer;
 pub mod exports;
 pub mod observe;
+pub mod own_host;
 pub mod problem;
 pub mod range;
 pub mod rate;

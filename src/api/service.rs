@@ -132,25 +132,23 @@ impl Service {
                 Answer::Ready(self.tell(&asked, response))
             }
             Ok(Checked::Passed(passed)) => self.begin(asked, passed),
-            Ok(Checked::UnknownKey) => Answer::Seeking(Box::new(Seeking(asked))),
+            Ok(Checked::UnknownKey) => {
+                let Request { address, at, .. } = asked.request;
+                let is_over_limit = self.rate.address_window(address, at).remaining == 0;
+                Answer::Seeking(Box::new(Seeking { asked, is_over_limit }))
+            }
         }
     }
 
-    /// Whether a key that is unknown here is worth a look at the origin: what cannot be one is not, nor what is refused anyway.
-    fn may_seek(&self, Asked { request, may_seek, .. }: &Asked) -> bool {
-        let is_refused = || self.rate.address_window(request.address, request.at).remaining == 0;
-        *may_seek && auth::is_shaped(request) && !is_refused()
-    }
-
-    /// Has the origin looked at for a key, in a thread that may wait, and answers then.
+    /// Waits for a look for new keys, in a thread that may wait, and answers then.
     pub fn seek(&self, seeking: Box<Seeking>) -> Answer {
-        self.source.look_for_keys(seeking.0.request.at);
+        self.source.look_for_keys(seeking.asked.request.at);
         self.give_up_seeking(seeking)
     }
 
     /// Answers by the keys that are known here.
     pub fn give_up_seeking(&self, seeking: Box<Seeking>) -> Answer {
-        self.proceed(Asked { may_seek: false, ..seeking.0 })
+        self.proceed(Asked { may_seek: false, ..seeking.asked })
     }
 
     fn begin(&self, asked: Asked, passed: Passed) -> Answer {
@@ -433,7 +431,7 @@ impl Service {
             Resource::Docs => return self.docs(request.path(), route.endpoint.pattern).map(Checked::Answered),
             Resource::Explorer => {
                 let demo = self.settings.demo.as_deref();
-                let page = explorer::page(request.path(), route.endpoint.pattern, demo, &self.answers)?;
+                let page = explorer::page(request, route.endpoint.pattern, demo, &self.answers)?;
                 return Ok(Checked::Answered(page));
             }
             Resource::Status => {
@@ -445,7 +443,9 @@ impl Service {
             }
             _ => {}
         }
-        if key.as_ref().is_err_and(|problem| problem.code == Code::InvalidApiKey) && self.may_seek(asked) {
+        // An address that has used up its unusable keys may have been given a new one, too.
+        let is_unknown = key.as_ref().is_err_and(|problem| problem.code == Code::InvalidApiKey);
+        if is_unknown && asked.may_seek && auth::is_shaped(request) {
             return Ok(Checked::UnknownKey);
         }
         let looks = self.source.looks();
@@ -504,7 +504,9 @@ impl Service {
             Ok(key) => key,
             Err(problem) if problem.code == Code::MissingApiKey => return Err(problem),
             Err(problem) => {
-                // Only unusable keys use up the address's window, and only they are refused by it.
+                // Only unusable keys use up the address's window, and only they are refused by it. So an address beyond it
+                // still learns by an answer whether a key is valid, at any rate. A key has 190 random bits, and looking it up
+                // takes one hash whether it is there or not: nobody finds one by trying.
                 let counted = self.rate.count_failure(request.address, request.at);
                 asked.window = RateHeaders::Of(counted.unwrap_or_else(|window| window));
                 return Err(match counted {
@@ -566,7 +568,7 @@ enum Checked {
     Answered(Arc<CachedAnswer>),
     /// A caller whose key, address and rate have passed.
     Passed(Passed),
-    /// A key that is none here, and may be a new one of the origin.
+    /// A key that is none here, and may be a new one.
     UnknownKey,
 }
 

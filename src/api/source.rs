@@ -62,13 +62,13 @@ pub trait SnapshotSource: Send + Sync {
         false
     }
 
-    /// Whether keys are made elsewhere, so that one that is not known here may be new.
+    /// Whether other processes make keys, so that a key that is not known here may be new.
     fn may_lack_keys(&self) -> bool {
         false
     }
 
-    /// Looks for new keys where they come from. Whoever waits shares a look that begins after `since`, when its request came;
-    /// guesses cause no more than one a second.
+    /// Waits for a look for new keys that begins after `since`, when the request came. All who wait share it. Made-up keys cause
+    /// no further looks at a file, and at most one a second at a bucket.
     ///
     /// It may wait, for two seconds at most.
     fn look_for_keys(&self, _since: Instant) {}

@@ -100,10 +100,13 @@ pub(super) fn parse_filter(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// An absolute URL without query; a slash at its end is dropped.
+/// An absolute URL without query; a slash at its end is dropped. The documentation puts it between a shell's quotes, single
+/// and double ones, so it holds nothing that ends them or is expanded.
 pub(super) fn parse_url(text: &str) -> Result<String, String> {
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
-    let is_plain = |rest: &str| !rest.is_empty() && !rest.contains([' ', '?', '#', '"', '<']);
+    let is_plain = |rest: &str| {
+        !rest.is_empty() && !rest.contains(|letter: char| letter.is_control() || " ?#\"<>'`$\\".contains(letter))
+    };
     match rest {
         Some(rest) if is_plain(rest) => Ok(text.trim_end_matches('/').to_owned()),
         None if is_plain(text) && !text.contains("://") => {

@@ -14,6 +14,7 @@ use super::arguments::parse_duration;
 use super::output::{Output, counted, note};
 use crate::model::Head;
 use crate::model::printable::Printable;
+use crate::model::shell::Word;
 use crate::store::file::links::resolve;
 use crate::store::replication::PublishedNote;
 use crate::store::{CLOCK_TOLERANCE_S, Edit, Follower, StoreError, Writer};
@@ -181,13 +182,15 @@ impl Publication {
         Ok(match note.fenced {
             Some(by) => Publication::Fenced(by),
             None if is_held => Publication::Waiting(format!(
-                "it is not in {} so far. Look whether `medfeed publish` runs; `medfeed publish {0} --status` tells what waits",
-                Printable(&note.url)
+                "it is not in {} so far. Look whether `medfeed publish` runs; `medfeed publish {} --status` tells what waits",
+                Printable(&note.url),
+                Word(&Printable(&note.url).to_string())
             )),
             None => Publication::Waiting(format!(
-                "{} ends with a commit that this file does not hold: the file was replaced by another copy. `medfeed publish {0}` \
+                "{} ends with a commit that this file does not hold: the file was replaced by another copy. `medfeed publish {}` \
                  tells what to do",
-                Printable(&note.url)
+                Printable(&note.url),
+                Word(&Printable(&note.url).to_string())
             )),
         })
     }
@@ -317,7 +320,7 @@ impl Common {
                 self.db.display(),
                 Printable(&note.url),
                 note.seq,
-                Printable(&note.url)
+                Word(&Printable(&note.url).to_string())
             ));
         }
     }

@@ -83,8 +83,8 @@ struct AdminArgs {
     /// publisher took over; the log tells a port picked by 0 [default: nowhere]
     #[arg(long, env = "MEDFEED_ADMIN_LISTEN", value_name = "ADDRESS:PORT", value_parser = parse_listen)]
     admin_listen: Option<SocketAddr>,
-    /// A name of this machine that requests for /metrics may carry in Host, beside addresses and localhost; give it once per
-    /// value
+    /// A name of this machine that requests there (but for /livez) may carry in Host, beside addresses and localhost; give it
+    /// once per value
     #[arg(long, env = "MEDFEED_ADMIN_HOST", value_name = "NAME", value_parser = parse_text)]
     admin_host: Vec<String>,
     /// Serve them on an address that other machines can reach, too

@@ -22,6 +22,7 @@ use crate::api::cors::{Cors, Origin};
 use crate::api::{Settings, SnapshotSource};
 use crate::model::network::parse_network;
 use crate::model::printable::Printable;
+use crate::model::shell::Word;
 use crate::serve::address::{ForwardedHeader, TrustedProxies};
 use crate::serve::admin::AdminSetup;
 use crate::serve::connection::ConnectionLimits;
@@ -77,8 +78,8 @@ pub(super) struct ServeArgs {
     /// Where to serve a page for operators, /metrics, /livez and /readyz; the log tells a port picked by 0 [default: nowhere]
     #[arg(long, env = "MEDFEED_ADMIN_LISTEN", value_name = "ADDRESS:PORT", value_parser = parse_listen)]
     admin_listen: Option<SocketAddr>,
-    /// A name of this machine that requests for the page and /metrics may carry in Host, beside addresses and localhost; give
-    /// it once per value
+    /// A name of this machine that requests there (but for /livez) may carry in Host, beside addresses and localhost; give it
+    /// once per value
     #[arg(long, env = "MEDFEED_ADMIN_HOST", value_name = "NAME", value_parser = parse_text)]
     admin_host: Vec<String>,
     /// Hold new commits back until none has come for this long, so that a mistake can be corrected first
@@ -351,8 +352,9 @@ fn refuse_replica(database: &Path) -> anyhow::Result<()> {
     let Ok((mark, _)) = read_replica(database) else { return Ok(()) };
     let url = Printable(&mark.url).to_string();
     bail!(
-        "{} is a replica of {url}, and must follow it, for keys may be revoked there; serve it with `--from {url}`, beside another server too, or make it a database of its own with `medfeed promote {url}`",
-        database.display()
+        "{} is a replica of {url}, and must follow it, for keys may be revoked there; serve it with `--from {word}`, beside another server too, or make it a database of its own with `medfeed promote {word}`",
+        database.display(),
+        word = Word(&url)
     )
 }
 

@@ -7,13 +7,15 @@ export const useSession = () => useContext(Session);
 
 const root = new URL('.', location.href.split('#')[0]).href;
 
+/** A text percent-encoded for a URL, the marks too that encodeURIComponent leaves. */
+const encode = text => encodeURIComponent(text).replace(/[!'()*]/g, mark => '%' + mark.charCodeAt().toString(16).toUpperCase());
+
 /** A query as text, without empty values. */
 export const query = params => Object.entries(params ?? {}).filter(([, value]) => value !== '' && value != null)
-	.map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`)
-	.join('&').replace(/'/g, '%27');
+	.map(([name, value]) => `${encode(name)}=${encode(value)}`).join('&');
 
 /** The absolute URL of a path under /v1. */
-export const target = (path, params) => root + 'v1/' + path + (query(params) && '?' + query(params));
+export const target = (path, params) => root + 'v1/' + path.split('/').map(encode).join('/') + (query(params) && '?' + query(params));
 
 /** Asks the API: {url, method, path, status, headers, data} or {..., problem}. It never throws. */
 export async function ask(key, path, params, method = 'GET') {
@@ -31,9 +33,12 @@ export async function ask(key, path, params, method = 'GET') {
 	}
 }
 
-/** The curl line that asks the same. */
+/** A POSIX shell's word for a text, whatever it holds. */
+const word = text => `'${text.replace(/'/g, `'\\''`)}'`;
+
+/** The curl line that asks the same. Without a key the shell takes it from MEDFEED_KEY. */
 export const curl = ({url, method}, key, options = '') =>
-	`curl ${method === 'HEAD' ? '-I ' : ''}-H "Authorization: Bearer ${key ?? '$MEDFEED_KEY'}" ${options}'${url}'`;
+	`curl ${method === 'HEAD' ? '-I ' : ''}-H ${key == null ? '"Authorization: Bearer $MEDFEED_KEY"' : word(`Authorization: Bearer ${key}`)} ${options}${word(url)}`;
 
 /** Asks once per key and request; the last answer stays, as stale, until the next is there. */
 export function useAsk(path, params, method) {

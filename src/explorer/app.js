@@ -12,14 +12,15 @@ function route() {
 	return {path: path.split('/').filter(Boolean), params: Object.fromEntries(new URLSearchParams(query ?? ''))};
 }
 
-function view({path: [first, second], params}, {demo, start, follow}) {
-	switch (first) {
+function view({path: [first, second, ...more], params}, {demo, start, follow}) {
+	if (!more.length) switch (first) {
 		case undefined: return demo ? html`<${SideBySide} demo=${demo} />` : html`<${List} dataset="conferences" params=${params} />`;
 		case 'conferences': case 'journals':
+			if (second && !/^\d+$/.test(second)) break;
 			return second ? html`<${Record} key=${first + second} dataset=${first} id=${second} />` : html`<${List} key=${first} dataset=${first} params=${params} />`;
 		case 'reference': if (['therapy-areas', 'tags', 'organizations'].includes(second)) return html`<${Reference} key=${second} kind=${second} params=${params} />`; break;
 		case 'feed': if (['conferences', 'journals'].includes(second)) return html`<${Feed} key=${second} dataset=${second} start=${start} />`; break;
-		case 'exports': return html`<${Exports} follow=${follow} />`;
+		case 'exports': if (!second) return html`<${Exports} follow=${follow} />`; break;
 	}
 	return html`<${Title}>No such view<//><p><a href="#/">Begin at the start</a></p>`;
 }
@@ -29,7 +30,7 @@ const NAV = [['conferences', 'Conferences'], ['journals', 'Journals'], ['referen
 
 const fresh = () => ({conferences: new Map(), journals: new Map()});
 
-function App({demo}) {
+function App({demo, why}) {
 	const first = demo?.licenses[0];
 	// The key lives here alone.
 	const [{key, name, seen}, setLicense] = useState({key: first?.key ?? '', name: first?.name, seen: fresh()});
@@ -95,6 +96,7 @@ function App({demo}) {
 			</div>`}
 		</div></header>
 		<main id="main" tabindex="-1" class="frame">${key || isDemo ? view(at, {demo, start, follow}) : html`<${KeyForm} />
+			${why && html`<p role="alert">${why}</p>`}
 			${demo && html`<p>Or a key of the demo: ${demo.licenses.map(license => html`<button type="button" class="quiet" onClick=${() => setKey(license.key, license.name)}>${license.name}</button> `)}</p>`}`}</main>
 		<footer><div class="frame">
 			<span class="rate">${rate && `${(+rate.left).toLocaleString('en')} of ${count(+rate.limit, 'request')} left in this minute`}</span>
@@ -105,5 +107,5 @@ function App({demo}) {
 readDemo().then(demo => {
 	const place = document.getElementById('app');
 	place.textContent = '';
-	render(html`<${App} demo=${demo?.licenses.length ? demo : null} />`, place);
+	render(html`<${App} demo=${demo?.licenses.length ? demo : null} why=${demo?.why} />`, place);
 });

@@ -13,7 +13,8 @@ export async function readDemo() {
 	const path = document.querySelector('meta[name=medfeed-demo]').content;
 	if (!path) return null;
 	try {
-		return await (await fetch(path)).json();
+		const told = await (await fetch(path)).json();
+		return told.licenses ? told : {licenses: [], edits: [], lost: true, why: told.detail};
 	} catch {
 		return {licenses: [], edits: [], lost: true};
 	}

@@ -155,7 +155,7 @@ export function Reference({kind, params}) {
 	const [title, columns] = REFERENCE[kind];
 	const given = kind === 'therapy-areas' ? params : {dataset: 'conferences', ...params};
 	const answer = useAsk(`reference/${kind}`, given);
-	const find = (dataset, row) => html`<a href=${link(dataset, {q: row.abbv?.length > 1 ? row.abbv : row.name.slice(0, 100)})}>Search<span class="hidden"> ${dataset} named like ${row.name}</span></a>`;
+	const find = (dataset, row) => html`<a href=${link(dataset, {q: [...(row.abbv?.length > 1 ? row.abbv : row.name)].slice(0, 100).join('')})}>Search<span class="hidden"> ${dataset} named like ${row.name}</span></a>`;
 	const type = row => html`<a href=${link('reference/tags', {...given, type: row.type})}>${row.type}</a>`;
 	const shown = {tags: [columns[0], ['Type', type], ...columns.slice(1)],
 		organizations: [...columns, ['By name', row => find(given.dataset, row)]]}[kind] ?? columns;

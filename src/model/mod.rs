@@ -10,7 +10,7 @@
 //! - [`license`] and [`key`]: who may see what, and what an answer rests on; [`network`]: from where.
 //! - [`replication`]: what an origin, its replicas and the bucket between them agree on.
 //! - [`fold`]: text folding for `q` and alphabetical order.
-//! - [`printable`]: texts from outside, made safe for a terminal.
+//! - [`printable`]: texts from outside, made safe for a terminal; [`shell`]: in command lines.
 
 pub mod conference;
 pub mod curated;
@@ -28,6 +28,7 @@ pub mod number;
 pub mod printable;
 pub mod reference;
 pub mod replication;
+pub mod shell;
 pub mod status;
 pub mod time;
 pub mod value;

@@ -1,4 +1,4 @@
-//! The metrics of a server, in OpenMetrics text for Prometheus. As the server's observer they also pass answers on to the
+//! The metrics of a server, for Prometheus. As the server's observer they also pass answers on to the
 //! request log and the record of key usage.
 
 use std::collections::{HashMap, HashSet};
@@ -302,7 +302,7 @@ impl Metrics {
         });
     }
 
-    /// The text of a scrape.
+    /// The OpenMetrics text of a scrape.
     pub fn render(&self, watcher: &Watcher, service: &Service) -> String {
         let published = watcher.published().commit();
         self.snapshot_seq.set(published.seq);

@@ -12,7 +12,7 @@
 //! - [`refusal`]: what hyper itself answers becomes a problem too; [`host`]: what HTTP demands of a request.
 //! - [`workers`]: the threads that serve connections.
 //! - [`server`]: the listener and its end; [`listen`]: where the listener comes from.
-//! - [`log`], [`metrics`] in a `registrar`, [`process`], [`usage`] and [`admin`]: what the operator sees.
+//! - [`log`], [`metrics`] in a `registrar` and an [`exposition`], [`process`], [`usage`] and [`admin`]: what the operator sees.
 //! - `publishing`: what the operator sees of a publisher (feature `bucket`).
 //! - [`health`]: what a health check asks of a running server.
 //! - [`assembly`]: all of it put together, and run until it is told to stop.
@@ -23,6 +23,7 @@ pub mod after_publish;
 pub mod assembly;
 pub mod background;
 pub mod connection;
+pub mod exposition;
 pub mod fence;
 #[cfg(feature = "bucket")]
 pub mod following;

@@ -40,7 +40,7 @@ impl Registrar {
     }
 }
 
-/// The text of a scrape: the process and what it does.
+/// The OpenMetrics text of a scrape: the process and what it does.
 pub(super) fn text_of(process: &ProcessMetrics, registry: &Registry) -> String {
     process.update();
     let mut text = String::new();

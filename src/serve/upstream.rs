@@ -13,7 +13,7 @@ use crate::store::Snapshot;
 const LOOK_PATIENCE: Duration = Duration::from_secs(2);
 /// The least time between two looks for tokens that are ahead, which only the origin can have given.
 const TOKEN_REST: Duration = Duration::from_millis(50);
-/// The least time between two looks for keys, which anybody can make up.
+/// The least time between two looks at the bucket for keys, which anybody can make up.
 const KEY_REST: Duration = Duration::from_secs(1);
 /// What is answered while the state is too old, revoked keys in it too.
 const TOO_OLD: TooOld = TooOld {

@@ -17,8 +17,10 @@ use crate::api::{Answer, Deferred, Problem, Request, Response, Service, Wait};
 const LOOKING: usize = 2;
 /// Concurrent builds of columns: each keeps a processor busy.
 const BUILDING: usize = 2;
-/// Requests with unknown keys that wait together for a look at the origin; further ones are answered at once.
+/// Requests with unknown keys that wait together for a look for new ones; further ones are answered at once.
 const SEEKING: usize = 64;
+/// Those of them whose addresses have used up their unusable keys: few, so that they take no place from others.
+const SEEKING_OVER_LIMIT: usize = 4;
 /// The least number of concurrent reads.
 const MIN_READING: usize = 4;
 /// How long an export waits for its permits.
@@ -31,7 +33,8 @@ pub struct Waiting {
     reading: Arc<Semaphore>,
     building: Arc<Semaphore>,
     looking: Arc<Semaphore>,
-    seeking: Arc<Semaphore>,
+    seeking: Semaphore,
+    seeking_over_limit: Semaphore,
     /// One waits for the look: who comes next finds that it is done.
     seeking_turn: Arc<Semaphore>,
     exporting: Arc<Semaphore>,
@@ -56,7 +59,8 @@ impl Waiting {
             reading: permits(reading),
             building: permits(BUILDING),
             looking: permits(LOOKING),
-            seeking: permits(SEEKING),
+            seeking: Semaphore::new(SEEKING),
+            seeking_over_limit: Semaphore::new(SEEKING_OVER_LIMIT),
             seeking_turn: permits(1),
             exporting: permits(exports),
             exports_per_key,
@@ -98,7 +102,8 @@ impl Waiting {
     }
 
     async fn seek(&self, service: &Arc<Service>, seeking: Box<Seeking>) -> Answer {
-        let Ok(_place) = self.seeking.try_acquire() else { return service.give_up_seeking(seeking) };
+        let places = if seeking.is_over_limit { &self.seeking_over_limit } else { &self.seeking };
+        let Ok(_place) = places.try_acquire() else { return service.give_up_seeking(seeking) };
         let Ok(turn) = Arc::clone(&self.seeking_turn).acquire_owned().await else {
             return service.give_up_seeking(seeking);
         };

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
@@ -15,7 +15,7 @@ use super::background::BackgroundTasks;
 use super::fence::FenceWatch;
 use crate::api::SnapshotSource;
 use crate::api::source::{Listener, TooOld};
-use crate::store::{CommitPoint, Follower, Snapshot, StoreError};
+use crate::store::{CommitEntry, CommitPoint, Follower, Snapshot, StoreError};
 
 /// The time between two looks at the file.
 const POLL_EVERY: Duration = Duration::from_millis(100);
@@ -30,6 +30,8 @@ const LOST_AFTER: Duration = Duration::from_secs(10);
 const BROKEN_REST: Duration = Duration::from_secs(5);
 /// How long a request waits for the publisher's note, whose token a replica gave that had the commit from the bucket already.
 const NOTE_PATIENCE: Duration = Duration::from_secs(2);
+/// How long a request with an unknown key waits at most for the next look at the file.
+const KEY_PATIENCE: Duration = Duration::from_secs(2);
 /// What is answered while the bucket has no state that may be shown.
 const UNPUBLISHED: TooOld =
     TooOld { retry_after_s: 1, why: "This server shows what is published, and nothing is so far." };
@@ -48,6 +50,8 @@ pub struct Watcher {
     looks: AtomicU64,
     /// The start of the present look.
     looking_since: Mutex<Option<Instant>>,
+    /// The start of the last look that is over, and who waits for a later one.
+    last_look: (Mutex<Option<Instant>>, Condvar),
     published: ArcSwap<Snapshot>,
     newest: ArcSwap<Snapshot>,
     change_delay: Duration,
@@ -114,6 +118,7 @@ impl Watcher {
             polled: Mutex::new(Polled { follower, held_back: None, awaited: None, broken: None, is_news: false }),
             looks: AtomicU64::new(0),
             looking_since: Mutex::new(None),
+            last_look: Default::default(),
             published: ArcSwap::new(Arc::clone(&snapshot)),
             newest: ArcSwap::new(snapshot),
             change_delay,
@@ -230,7 +235,8 @@ impl Watcher {
             return;
         }
         self.looks.fetch_add(1, Ordering::SeqCst);
-        *self.looking_since() = Some(Instant::now());
+        let begun = Instant::now();
+        *self.looking_since() = Some(begun);
         let found = self.refresh(polled);
         self.looked();
         match found {
@@ -255,6 +261,8 @@ impl Watcher {
                 self.lose(&error, readable);
             }
         }
+        *self.last_look.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(begun);
+        self.last_look.1.notify_all();
     }
 
     fn refresh(&self, polled: &mut Polled) -> Result<Arc<Snapshot>, StoreError> {
@@ -373,14 +381,31 @@ impl Watcher {
     /// Makes a state the one that answers are made from.
     fn publish(&self, polled: &mut Polled, state: Arc<Snapshot>) {
         (polled.held_back, polled.awaited) = (None, None);
-        // After a rollback it may be an earlier one; then the newest alone is told.
-        let since = self.published.load().commit().seq.min(state.commit().seq.saturating_sub(1));
-        for commit in state.list_commits(since, MAX_COMMITS_LOGGED).unwrap_or_default().iter().rev() {
-            tracing::info!(seq = commit.seq, who = commit.who, what = commit.what, "took over a commit");
-        }
+        log_commits(&self.published.load(), &state);
         self.published.store(state);
         self.shown.store(true, Ordering::Relaxed);
         polled.is_news = true;
+    }
+}
+
+/// Logs the commits by which a state is newer than the one before. If the file was replaced, those are its last restore and what
+/// follows it, or the newest commit alone.
+fn log_commits(before: &Snapshot, state: &Snapshot) {
+    let (old, new) = (before.commit(), state.commit());
+    let is_other = old.seq > 0 && !state.holds(old.seq, &old.lineage).unwrap_or(true);
+    let mut commits = state.list_commits(if is_other { 0 } else { old.seq }, MAX_COMMITS_LOGGED).unwrap_or_default();
+    if is_other {
+        let restore = commits.iter().position(CommitEntry::is_restore);
+        tracing::warn!(
+            seq = new.seq,
+            before = old.seq,
+            by = restore.map(|at| commits[at].what.as_str()),
+            "the database file was replaced by one with another history; sync tokens that it does not know get 410"
+        );
+        commits.truncate(restore.map_or(1, |at| at + 1));
+    }
+    for commit in commits.iter().rev() {
+        tracing::info!(seq = commit.seq, who = commit.who, what = commit.what, "took over a commit");
     }
 }
 
@@ -406,6 +431,19 @@ impl SnapshotSource for Watcher {
 
     fn looks(&self) -> u64 {
         self.looks.load(Ordering::SeqCst)
+    }
+
+    fn may_lack_keys(&self) -> bool {
+        true
+    }
+
+    fn look_for_keys(&self, since: Instant) {
+        let (last, changed) = &self.last_look;
+        let last = last.lock().unwrap_or_else(PoisonError::into_inner);
+        let patience = (since + KEY_PATIENCE).saturating_duration_since(Instant::now()).min(KEY_PATIENCE);
+        // The thread that follows the file looks anyway, so made-up keys cost no look.
+        let is_earlier = |last: &mut Option<Instant>| last.is_none_or(|last| last < since);
+        drop(changed.wait_timeout_while(last, patience, is_earlier));
     }
 
     fn subscribe(&self, listener: Listener) {

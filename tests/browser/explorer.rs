@@ -16,10 +16,11 @@ fn paste(browser: &Browser, key: &str) {
     browser.click("//button[.='Explore']");
 }
 
-/// The curl line of the view is the request that the page made last.
-fn expect_curl(browser: &Browser, key: &str) {
+/// The curl line of the view is the request that the page made last. `key` stands between a shell's quotes.
+fn expect_curl(browser: &Browser, key: &str, quote: char) {
     let url = browser.js("return performance.getEntriesByType('resource').filter(({name}) => name.includes('/v1/conferences')).at(-1).name", &[]);
-    let expected = format!("curl -H \"Authorization: Bearer {key}\" '{}'", url.as_str().unwrap());
+
+    let expected = format!("curl -H {quote}Authorization: Bearer {key}{quote} '{}'", url.as_str().unwrap());
     assert_eq!(browser.text(CURL), expected);
 }
 
@@ -45,9 +46,9 @@ fn a_key_shows_what_its_license_sees() {
     paste(&browser, &key);
     browser.wait_for("//h2[contains(., '100 records, more follow')]");
     assert_eq!(browser.js("return document.querySelectorAll('tbody tr').length", &[]), 100);
-    expect_curl(&browser, "$MEDFEED_KEY");
+    expect_curl(&browser, "$MEDFEED_KEY", '"');
     browser.click("//button[.='Show key']");
-    expect_curl(&browser, &key);
+    expect_curl(&browser, &key, '\'');
     browser.click("//button[.='Hide key']");
     browser.click("//a[.='Next page']");
     browser.wait_for("//h2[contains(., '30 records on this page, the last ones')]");
@@ -66,7 +67,7 @@ fn a_key_shows_what_its_license_sees() {
         browser.fill(&format!("//input[@name='{name}']"), &format!("{value}\u{e007}"));
         browser.wait_for(&format!("//main[.//h2[.='{expected}'] or .//section[contains(., '{expected}')]]"));
         browser.wait_for_js("no request is under way", "return !document.querySelector('[aria-busy=true]')");
-        expect_curl(&browser, "$MEDFEED_KEY");
+        expect_curl(&browser, "$MEDFEED_KEY", '"');
     }
     browser.view("#/conferences?yaer=2026");
     browser.wait_for("//section[@class='problem' and contains(., 'Did you mean year?')]");

@@ -1,11 +1,13 @@
 //! The explorer in a real browser, where there is one: headless Chromium, served by the real program.
 //!
 //! `chromium` drives it; the tests are laid out as the page's readers: `demo` (who tries it out), `explorer` (who pastes a
-//! key), `forms` (phones and desktops, light and dark, by keyboard and to a screen reader).
+//! key), `curl_lines` (who copies its lines into a shell), `forms` (phones and desktops, light and dark, by keyboard and to a
+//! screen reader).
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "what is left out is told")]
 
 mod chromium;
+mod curl_lines;
 mod demo;
 mod explorer;
 mod forms;

@@ -4,14 +4,17 @@ use std::io::BufRead;
 use std::path::PathBuf;
 
 use super::client::{Answer, Client};
+use super::operators_page::get_from;
 use super::site::{SOON, Server, Site, wait_until};
 
-/// The words of a printed shell line: blanks part them, single quotes keep blanks.
+/// The words of a printed shell line: blanks part them, single quotes keep blanks, a backslash keeps the next sign.
 fn words(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quoted = false;
-    for letter in line.chars() {
+    let mut letters = line.chars();
+    while let Some(letter) = letters.next() {
         match letter {
+            '\\' if !quoted => words.last_mut().unwrap().extend(letters.next()),
             '\'' => quoted = !quoted,
             ' ' if !quoted => words.push(String::new()),
             _ => words.last_mut().unwrap().push(letter),
@@ -135,6 +138,68 @@ fn a_server_that_is_no_demo_tells_no_keys() {
 }
 
 #[test]
+fn a_demo_gives_its_keys_to_no_other_site() {
+    let site = Site::new();
+    let server = site.start(site.command(["demo", "--listen", "127.0.0.1:0", "--quiet-data"]));
+    let port = server.address.port();
+    let cases = [
+        (format!("127.0.0.1:{port}"), 200),
+        (format!("localhost:{port}"), 200),
+        (format!("[::1]:{port}"), 200),
+        (format!("192.0.2.7:{port}"), 200),
+        (format!("evil.example:{port}"), 421),
+        (format!("127.0.0.1.evil.example:{port}"), 421),
+        (format!("localhost.evil.example:{port}"), 421),
+    ];
+    for (host, status) in cases {
+        let answer = get_from(server.address, &host, "/demo.json");
+        assert_eq!(answer.status, status, "{host}");
+        let has_keys = String::from_utf8_lossy(&answer.body).contains("mfk_");
+        assert_eq!(has_keys, status == 200, "{host}");
+        if status != 200 {
+            assert!(answer.json()["detail"].as_str().unwrap().contains("by this machine's address"), "{answer:?}");
+        }
+        // The page itself holds nothing that is not public.
+        assert_eq!(get_from(server.address, &host, "/").status, 200, "{host}");
+    }
+    server.stop();
+}
+
+/// Runs lines in a shell, in an empty folder; returns the names of what they made there.
+fn made_by_shell(lines: &str) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let done = std::process::Command::new("sh").arg("-c").arg(lines).current_dir(&folder).output().unwrap();
+    assert!(done.status.success(), "{lines}: {done:?}");
+    let mut made: Vec<String> = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .collect();
+    made.sort();
+    made
+}
+
+#[test]
+fn the_printed_lines_name_any_folder() {
+    let site = Site::new();
+    let folder = site.path("it's; touch pwned; $(touch pwned)`touch pwned` \"\\ here");
+    std::fs::create_dir(&folder).unwrap();
+    let mut command = site.command(["demo", "--listen", "127.0.0.1:0", "--quiet-data"]);
+    command.env("TMPDIR", &folder);
+    let mut server = site.start(command);
+    let lines = introduction(&mut server);
+    let line = |part: &str| lines.iter().find(|line| line.contains(part)).expect("a line").as_str();
+    assert_eq!(made_by_shell(&[line("echo "), line(" import ")].join("\n")), <[&str; 0]>::default());
+    let key = |line: &str| words(line).into_iter().find_map(|word| Some(word.split_once(": ")?.1.to_owned()));
+    let record = line("/v1/conferences/1");
+    let key = key(record).unwrap().trim_start_matches("Bearer ").to_owned();
+    wait_until("the change is served", SOON, || {
+        let shown = server.client(&key).get("/v1/conferences?q=ASCO").items();
+        shown.iter().any(|record| record["venue"] == "Hall 7").then_some(())
+    });
+    server.stop();
+}
+
+#[test]
 fn the_printed_lines_work() {
     let site = Site::new();
     let mut server = site.start(site.command(["demo", "--listen", "127.0.0.1:0", "--log", "warn"]));
@@ -162,12 +227,13 @@ fn the_printed_lines_work() {
 
     // Changing the data while it is served.
     let echo = lines.iter().find(|line| line.starts_with("echo ")).expect("a change");
-    let [_, content, _, file] = &words(echo)[..] else { panic!("{echo}") };
-    site.write(file, content);
     let import = lines.iter().find(|line| line.contains(" import ")).expect("an import");
     assert_eq!(words(import)[0], env!("CARGO_BIN_EXE_medfeed"), "the program that runs");
-    let done = site.run(words(import).into_iter().skip(1));
-    assert_eq!(done.code, Some(0), "{import}: {done:?}");
+    assert_eq!(
+        made_by_shell(&[echo.as_str(), import].join("\n")),
+        <[&str; 0]>::default(),
+        "nobody's files are touched"
+    );
     let record = curls.iter().find(|line| line.contains("/v1/conferences/")).expect("a single record");
     wait_until("the change is served", SOON, || {
         (curl(record, &server).json()["data"]["venue"] == "Hall 7").then_some(())

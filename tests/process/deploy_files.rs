@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
+use super::monitoring::admin_address;
+use super::operators_page::get_from;
 use super::origin::url_of;
-use super::site::{Site, conferences_of_version};
+use super::site::{SOON, Site, conferences_of_version, wait_until};
 
 fn read(name: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy").join(name)).unwrap()
@@ -73,8 +75,9 @@ fn composed_replicas_follow_what_is_composed_to_publish() {
     assert!(published.status.success(), "{}", String::from_utf8_lossy(&published.stderr));
     let server = replica.start(command(&replica, "serve", &replica_variables(&compose)));
     assert_eq!(server.client(&key).get("/v1/conferences/1").json()["data"]["venue"], "version 0");
-    assert!(server.logged().contains("\"replica_of\""), "it logs as the image says: {}", server.logged());
-    server.stop();
+    // It logs as the image says.
+    server.wait_for_log("\"replica_of\"");
+    let admin = wait_until("the log tells where monitoring is", SOON, || admin_address(&server.logged()));
 
     // The balancer asks who is there, where they are ready.
     let balancer = read("Caddyfile.replicas");
@@ -85,5 +88,9 @@ fn composed_replicas_follow_what_is_composed_to_publish() {
     }
     let (_, ready) = balancer.split_once("health_uri /readyz\n\t\thealth_port ").unwrap();
     let port = ready.lines().next().unwrap();
+    for (name, status) in [("replica-1", 200), ("replica-2", 200), ("evil.example", 421)] {
+        assert_eq!(get_from(admin, &format!("{name}:{port}"), "/readyz").status, status, "{name}");
+    }
+    server.stop();
     assert_eq!(replica_variables(&compose)["MEDFEED_ADMIN_LISTEN"].rsplit_once(':').unwrap().1, port);
 }

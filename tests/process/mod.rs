@@ -85,6 +85,7 @@ mod pull_resuming;
 mod pulled;
 mod races;
 mod readers;
+mod readme;
 mod real_lists;
 mod relay;
 #[cfg(feature = "bucket")]

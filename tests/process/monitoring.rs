@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufReader, Write};
+use std::io::{BufReader, ErrorKind, Write};
 use std::net::SocketAddr;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::client::{Client, connect, read_answer};
@@ -57,7 +57,7 @@ pub fn admin_address(log: &str) -> Option<SocketAddr> {
 
 /// The samples of a scrape, after a look at the form of every line.
 pub fn scrape(admin: &mut Client) -> BTreeMap<String, f64> {
-    let answer = admin.get("/metrics");
+    let answer = accepting(admin, "application/openmetrics-text").get("/metrics");
     assert_eq!(answer.status, 200);
     let kind = answer.header("content-type").unwrap();
     assert!(kind.starts_with("application/openmetrics-text; version=1.0.0"), "{kind}");
@@ -89,6 +89,69 @@ pub fn scrape(admin: &mut Client) -> BTreeMap<String, f64> {
         assert_eq!(samples.insert(name.to_owned(), value), None, "{line} comes twice");
     }
     samples
+}
+
+/// A client of the same listener that accepts some formats.
+fn accepting(admin: &Client, formats: &str) -> Client {
+    Client::new(admin.address(), None).with_header("accept", formats)
+}
+
+/// Has promtool read and judge a scrape, where it is installed.
+pub fn check_with_promtool(admin: &Client) {
+    let text = accepting(admin, "text/plain;version=0.0.4").get("/metrics").body;
+    let mut command = Command::new("promtool");
+    command.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut promtool = match command.spawn() {
+        Ok(promtool) => promtool,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return eprintln!("/metrics is not checked by promtool, which is not installed");
+        }
+        Err(error) => panic!("promtool: {error}"),
+    };
+    promtool.stdin.take().unwrap().write_all(&text).unwrap();
+    let done = promtool.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&done.stderr).into_owned() + &String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success() && told.is_empty(), "{told}\n{}", String::from_utf8_lossy(&text));
+}
+
+#[test]
+fn a_scrape_has_the_format_that_it_asks_for() {
+    let site = Site::new();
+    let Loader { server, admin, mut client, token, .. } = serve_a_loader(&site);
+    // A name that needs escapes where it is a label.
+    site.license("a \\ \"quoted\" name # {x=\"1\"}", "--dataset conferences");
+    let quoted = site.key("a \\ \"quoted\" name # {x=\"1\"}", &[]).1;
+    client.get(&format!("/v1/conferences/changes?since={token}"));
+    for key in [&quoted, "mfk_none"] {
+        server.client(key).get("/v1/conferences/changes");
+    }
+    let plain = "text/plain; version=0.0.4; charset=utf-8";
+    let open = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    let cases = [
+        ("*/*", plain),
+        ("text/plain;version=0.0.4", plain),
+        ("application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.1", open),
+        ("application/openmetrics-text;version=1.0.0;q=0.2,text/plain;version=0.0.4;q=0.3", plain),
+    ];
+    let names = |text: &[u8]| -> Vec<String> {
+        let text = String::from_utf8_lossy(text);
+        let samples = text.lines().filter(|line| !line.starts_with('#'));
+        samples.map(|line| line.rsplit_once(' ').unwrap().0.to_owned()).collect()
+    };
+    let expected = names(&accepting(&admin, open).get("/metrics").body);
+    assert!(expected.iter().any(|name| name.contains(r#"license="a \\ \"quoted\" name # {x=\"1\"}""#)), "{expected:?}");
+    for (accept, kind) in cases {
+        let answer = accepting(&admin, accept).get("/metrics");
+        assert_eq!((answer.status, answer.header("content-type")), (200, Some(kind)), "{accept}");
+        assert_eq!(answer.header("vary"), Some("accept"));
+        let text = String::from_utf8(answer.body).unwrap();
+        assert_eq!((text.contains("# EOF"), text.contains("# UNIT")), (kind == open, kind == open), "{accept}");
+        assert_eq!(names(text.as_bytes()), expected, "{accept}: the same samples");
+    }
+    let default = Client::new(admin.address(), None).get("/metrics");
+    assert_eq!(default.header("content-type"), Some(plain));
+    check_with_promtool(&admin);
+    server.stop();
 }
 
 /// The value of a sample; what was never counted is 0.

@@ -1,17 +1,87 @@
-//! Keys that a replica does not know yet.
+//! Keys that a server does not know yet.
 
+use std::net::SocketAddr;
 use std::time::Instant;
 
 use medfeed::model::key::ApiKey;
 use medfeed::replicate::layout;
 
+use super::client::Client;
 use super::origin::Replica;
 use super::replicas::{mirror, origin, serve};
 use super::s3::{Fault, S3};
-use super::site::{SOON, Site, wait_until};
+use super::site::{SOON, Site, conferences_of_version, wait_until};
 
 fn made_up() -> String {
     ApiKey::generate().unwrap().reveal().to_owned()
+}
+
+/// Uses up what an address may send of unusable keys.
+fn flood(address: SocketAddr) {
+    let mut client = Client::new(address, Some("mfk_none"));
+    for _ in 0..100 {
+        assert_eq!(client.get("/v1/conferences").problem(), "invalid_api_key");
+    }
+    assert_eq!(client.get("/v1/conferences").problem(), "rate_limited");
+}
+
+/// A valid key is answered from an address that is beyond its limit, and by its own window; others tell nothing.
+fn expect_only_valid_keys(address: SocketAddr, valid: &str) {
+    let get = |key: &str| Client::new(address, Some(key)).get("/v1/conferences");
+    for (status, left) in [(200, "1"), (200, "0"), (429, "0")] {
+        let answer = get(valid);
+        assert_eq!((answer.status, answer.header("ratelimit-remaining")), (status, Some(left)), "{answer:?}");
+        assert_eq!(answer.header("ratelimit-limit"), Some("2"));
+    }
+    let texts = ["mfk_none", &made_up(), &made_up(), &valid[..20], "x"].map(|key| {
+        let answer = get(key);
+        assert_eq!((answer.status, answer.header("ratelimit-limit")), (429, Some("100")), "{answer:?}");
+        assert!(answer.header("retry-after").is_some() && answer.header("www-authenticate").is_none(), "{answer:?}");
+        answer.json()["detail"].as_str().unwrap().to_owned()
+    });
+    assert!(texts.iter().all(|text| *text == texts[0]), "{texts:?}");
+}
+
+#[test]
+fn a_new_key_works_at_once_from_an_address_beyond_its_limit() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    site.json(["license", "set", "all", "--dataset", "conferences", "--rate-limit", "2"]);
+    let server = site.serve();
+    flood(server.address);
+    // Several, since the server looks at the file ten times a second.
+    let keys: Vec<String> = (0..6)
+        .map(|_| {
+            let (_, key) = site.key("all", &[]);
+            assert_eq!(server.client(&key).get("/v1/status").status, 200);
+            assert_eq!(server.client(&key).get("/v1/journals").problem(), "dataset_not_licensed", "the key is known");
+            key
+        })
+        .collect();
+    let (_, key) = site.key("all", &[]);
+    expect_only_valid_keys(server.address, &key);
+    assert!(keys.iter().all(|key| server.client(key).get("/v1/conferences").status == 200));
+    server.stop();
+}
+
+#[test]
+fn a_replica_looks_for_new_keys_of_an_address_beyond_its_limit() {
+    let (mut origin, _) = origin();
+    origin.site.json(["license", "set", "slow", "--dataset", "conferences", "--rate-limit", "2"]);
+    origin.publish();
+    let replica = origin.replica();
+    let (server, _) = serve(&replica, "--poll 1h");
+    flood(server.address);
+    let (_, key) = origin.site.key("slow", &[]);
+    origin.publish();
+    expect_only_valid_keys(server.address, &key);
+    // Many made-up keys at once are answered, and leave other addresses their places.
+    std::thread::scope(|scope| {
+        for _ in 0..24 {
+            scope.spawn(|| assert_eq!(server.client(&made_up()).get("/v1/conferences").problem(), "rate_limited"));
+        }
+    });
+    server.stop();
 }
 
 #[test]

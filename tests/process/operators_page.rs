@@ -97,7 +97,7 @@ fn the_page_is_safe_to_open() {
         (format!("127.0.0.1.evil.example:{port}"), 421),
     ];
     for (host, status) in &cases {
-        for target in ["/", "/metrics", "/page.css"] {
+        for target in ["/", "/metrics", "/page.css", "/readyz"] {
             let answer = get_from(address, host, target);
             assert_eq!(answer.status, *status, "{host} {target}");
             let policy = answer.header("content-security-policy").unwrap();
@@ -108,8 +108,8 @@ fn the_page_is_safe_to_open() {
             assert_eq!(answer.header("cache-control"), Some("no-store"));
             assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
         }
-        // What orchestrators ask tells nothing.
-        assert_eq!(get_from(address, host, "/readyz").status, 200, "{host}");
+        // It tells nothing, and a probe by another name must not have the server restarted.
+        assert_eq!(get_from(address, host, "/livez").status, 200, "{host}");
     }
     let refused = get_from(address, "evil.example", "/");
     assert!(String::from_utf8(refused.body).unwrap().contains("--admin-host"));

@@ -9,7 +9,7 @@ use medfeed::replicate::layout;
 use medfeed::store::Follower;
 use serde_json::Value;
 
-use super::monitoring::scrape;
+use super::monitoring::{check_with_promtool, scrape};
 use super::operators_page::get_from;
 use super::published::{Place, Watched, note};
 use super::publishing::{commit, copy_of, curated};
@@ -64,6 +64,7 @@ fn metrics_tell_how_publishing_stands() {
     assert!(publisher.logged().contains("publishing goes on after "), "{}", publisher.logged());
     let slot = scrape(&mut publisher.admin)["medfeed_publish_slot"];
     wait_until("it is noted", SOON, || (note(&site).slot as f64 == slot).then_some(()));
+    check_with_promtool(&publisher.admin);
     for (target, status) in [("/livez", 200), ("/readyz", 200), ("/", 404), ("/nothing", 404)] {
         assert_eq!(publisher.admin.get(target).status, status, "{target}");
     }
@@ -126,7 +127,9 @@ fn monitoring_stays_on_this_machine_unless_told() {
     assert!(!site.path("bucket").exists(), "nothing is published");
     let publisher = place.watch(&site, "--plain-http --admin-host feed.example");
     for (host, status) in [("feed.example", 200), ("evil.example", 421)] {
-        assert_eq!(get_from(publisher.admin.address(), host, "/metrics").status, status, "{host}");
+        for target in ["/metrics", "/readyz"] {
+            assert_eq!(get_from(publisher.admin.address(), host, target).status, status, "{host} {target}");
+        }
     }
 }
 

@@ -130,5 +130,5 @@ fn a_restored_origin_knows_no_token_of_before() {
     assert_eq!((changes.status, changes.items().len()), (200, 40));
     server.stop();
     let log = site.run(["log"]);
-    assert!(log.stdout.contains("a backup restored"), "{log:?}");
+    assert!(log.stdout.contains("restored from a backup of "), "{log:?}");
 }

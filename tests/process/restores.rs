@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::client::Client;
 use super::foreign_files::{make_newer, open};
+use super::monitoring::serve_watched;
 use super::site::{Process, SOON, Site, conferences_of_version, version_of, wait_until};
 
 fn token(client: &mut Client) -> String {
@@ -88,6 +89,124 @@ fn a_restore_goes_back_and_ends_every_older_token() {
     assert_eq!(client.get(&since(&fresh)).items().len(), 13, "a caller that loaded anew goes on");
     server.stop();
     site.check();
+}
+
+/// What the newest commits say, the newest first.
+fn history(site: &Site) -> Vec<Value> {
+    site.json(["log"])["commits"].as_array().unwrap().clone()
+}
+
+#[test]
+fn a_restore_is_in_the_history_and_in_the_log() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(12, 0));
+    let key = site.open_key();
+    site.backup("backup.redb");
+    let saved = history(&site)[0].clone();
+    site.import("conferences.jsonl", conferences_of_version(15, 1));
+    site.import("conferences.jsonl", conferences_of_version(15, 2));
+    let replaced = history(&site)[0].clone();
+    let (server, mut admin) = serve_watched(&site, &[]);
+    let mut client = server.client(&key);
+    let status = |client: &mut Client| client.get("/v1/status").json()["datasets"]["conferences"].take();
+    assert_eq!(status(&mut client)["records"], 15);
+
+    restore(&site, "backup.redb");
+    let told = format!(
+        "restored from a backup of {}, seq {}; the database before it was of {}, seq {}",
+        saved["time"].as_str().unwrap(),
+        saved["seq"],
+        replaced["time"].as_str().unwrap(),
+        replaced["seq"]
+    );
+    let commits = history(&site);
+    let seq = commits[0]["seq"].as_u64().unwrap();
+    assert_eq!((&commits[0]["what"], &commits[0]["who"]), (&json!(told), &saved["who"]));
+    assert_eq!((seq, &commits[0]["records"]), (saved["seq"].as_u64().unwrap() + 1, &json!([])));
+    assert_eq!(commits[1], saved, "the backup's history goes on");
+    assert!(commits[0]["time"].as_str() >= saved["time"].as_str());
+    assert!(site.run(["log"]).stdout.contains(&told));
+    site.check();
+
+    // A running server says so, also where an import follows at once.
+    site.import("conferences.jsonl", conferences_of_version(13, 3));
+    shows(&mut client, 3);
+    let warned = "the database file was replaced by one with another history";
+    server.wait_for_log(warned);
+    server.wait_for_log("took over a commit");
+    let logged = server.logged();
+    assert!(logged.contains(&told), "{logged}");
+    assert!(String::from_utf8(admin.get("/").body).unwrap().contains(&told), "the operators' page");
+    let behind = client.get("/v1/conferences/changes?updated_since=2020-01-01");
+    assert_eq!(behind.items().len(), 13, "the commit is in no feed");
+
+    // Nothing but the history says that a file was restored that is the same.
+    let before = (status(&mut client), token(&mut client));
+    site.backup("same.redb");
+    restore(&site, "same.redb");
+    wait_until("it is taken over", SOON, || (server.logged().matches(warned).count() == 2).then_some(()));
+    assert_eq!(status(&mut client), before.0);
+    assert_eq!(client.get(&since(&before.1)).status, 410);
+    let whats: Vec<Value> = history(&site).iter_mut().take(3).map(|commit| commit["what"].take()).collect();
+    assert!(whats[0].as_str().unwrap().starts_with("restored from a backup of ") && whats[2] == told, "{whats:?}");
+    server.stop();
+    site.check();
+}
+
+#[test]
+fn a_restore_without_a_database_before_it_says_less() {
+    let site = Site::new();
+    site.start(site.serve_command("--create")).stop();
+    site.backup("empty.redb");
+    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    site.backup("backup.redb");
+    let saved = history(&site)[0].clone();
+    let of_backup = format!("restored from a backup of {}, seq {}", saved["time"].as_str().unwrap(), saved["seq"]);
+    let of_empty = format!(
+        "restored from a backup without commits; the database before it was of {}, seq {}",
+        saved["time"].as_str().unwrap(),
+        saved["seq"]
+    );
+    let garbage = format!("{of_backup}; the database before it could not be read");
+    let steps: [(&str, Option<&[u8]>, &str); 3] = [
+        ("empty.redb", None, &of_empty),
+        ("backup.redb", Some(b"garbage"), &garbage),
+        ("backup.redb", Some(b""), &of_backup),
+    ];
+    for (backup, damage, expected) in steps {
+        match damage {
+            Some(b"") => fs::remove_file(site.db()).unwrap(),
+            Some(bytes) => fs::write(site.db(), bytes).unwrap(),
+            None => {}
+        }
+        restore(&site, backup);
+        assert_eq!(history(&site)[0]["what"], expected, "{backup}");
+        site.check();
+    }
+}
+
+#[cfg(feature = "bucket")]
+#[test]
+fn replicas_hear_of_a_restore() {
+    let (mut origin, _) = super::replicas::origin();
+    origin.site.backup("backup.redb");
+    let replica = origin.replica();
+    let (server, mut admin) = super::replicas::serve(&replica, "");
+    origin.site.import("conferences.jsonl", conferences_of_version(super::replicas::COUNT, 1));
+    origin.publish();
+    super::replicas::wait_for_seq(&origin, &mut admin);
+    restore(&origin.site, "backup.redb");
+    let told = history(&origin.site)[0]["what"].as_str().unwrap().to_owned();
+    assert!(
+        told.starts_with("restored from a backup of ") && told.contains("; the database before it was of "),
+        "{told}"
+    );
+    origin.publish();
+    server.wait_for_log(&told);
+    server.wait_for_log("the database file was replaced by one with another history");
+    server.stop();
+    assert_eq!(history(&replica.site)[0]["what"], told);
+    replica.site.check();
 }
 
 #[test]

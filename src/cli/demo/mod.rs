@@ -20,6 +20,7 @@ use super::output::{note, print_line};
 use super::serve::{LogArgs, NO_RUNTIME, cannot_listen};
 use crate::api::Settings;
 use crate::explorer::Demo;
+use crate::model::shell::Word;
 use crate::serve::address::TrustedProxies;
 use crate::serve::{Limits, Setup, Watcher, run_to_end, serve};
 
@@ -53,7 +54,8 @@ pub(super) fn run(common: &Common, args: DemoArgs) -> anyhow::Result<ExitCode> {
         let demo = Arc::new(Demo::new(sample.licenses(), !args.quiet_data));
         settings.demo = Some(Arc::clone(&demo));
         let program = std::env::current_exe()?;
-        let commands = format!("{} --db {}", program.display(), database.display());
+        let (program, database_path) = (program.display().to_string(), database.display().to_string());
+        let commands = format!("{} --db {}", Word(&program), Word(&database_path));
         // It ends with the server, before the folder goes.
         let _curating = if args.quiet_data {
             None
@@ -118,6 +120,9 @@ async fn listen(asked: Option<SocketAddr>) -> anyhow::Result<TcpListener> {
 
 fn introduce(url: &str, commands: &str, sample: &Sample, curating: bool) -> String {
     let Sample { full_key, narrow_key, conferences, journals, conference_id, token } = sample;
+    let ask = |path: &str| Word(&format!("{url}/v1/{path}")).to_string();
+    let bearer = Word(&format!("Authorization: Bearer {full_key}")).to_string();
+    let header = Word(&format!("X-API-Key: {full_key}")).to_string();
     let curator = if curating { ", while a curator edits the data" } else { "" };
     format!(
         "
@@ -126,36 +131,45 @@ Open {url}/ in a browser: two licenses side by side{curator}.
 Serving {conferences} conferences and {journals} journals from a throwaway database. Try, in another terminal:
 
   # how large the datasets are (no key needed)
-  curl {url}/v1/status
+  curl {status}
 
   # the first two conferences of 2026 in the United States
-  curl -H 'Authorization: Bearer {full_key}' '{url}/v1/conferences?year=2026&country=United%20States&limit=2'
+  curl -H {bearer} {list}
 
   # one record
-  curl -H 'Authorization: Bearer {full_key}' {url}/v1/conferences/{conference_id}
+  curl -H {bearer} {record}
 
   # journals with \"oncol\" in their name
-  curl -H 'X-API-Key: {full_key}' '{url}/v1/journals?q=oncol&limit=3'
+  curl -H {header} {search}
 
   # a full export, and the token to go on from
-  curl -H 'X-API-Key: {full_key}' -D headers.txt -o conferences.jsonl.gz {url}/v1/exports/conferences
+  curl -H {header} -D headers.txt -o conferences.jsonl.gz {export}
   grep -i x-sync-token headers.txt
 
   # the change feed: everything that changed since a token; the answer holds the next one
-  curl -H 'X-API-Key: {full_key}' '{url}/v1/conferences/changes?since={token}'
+  curl -H {header} {feed}
 
   # everything that changed since a date
-  curl -H 'X-API-Key: {full_key}' '{url}/v1/conferences/changes?updated_since=2020-01-01&limit=2'
+  curl -H {header} {feed_since}
 
   # another license, which shows only {NARROW_AREA}
-  curl -H 'X-API-Key: {narrow_key}' {url}/v1/reference/therapy-areas
+  curl -H {narrow_header} {areas}
 
 The reference is at {url}/docs. Change the data while it is served, and ask the feed again:
 
-  echo '{{\"id\": {conference_id}, \"venue\": \"Hall 7\"}}' > conferences.jsonl
-  {commands} import conferences.jsonl
+  echo '{{\"id\": {conference_id}, \"venue\": \"Hall 7\"}}' |
+    {commands} import --dataset conferences -
 
-Ctrl-C stops the server and removes the database."
+Ctrl-C stops the server and removes the database.",
+        status = ask("status"),
+        list = ask("conferences?year=2026&country=United%20States&limit=2"),
+        record = ask(&format!("conferences/{conference_id}")),
+        search = ask("journals?q=oncol&limit=3"),
+        export = ask("exports/conferences"),
+        feed = ask(&format!("conferences/changes?since={token}")),
+        feed_since = ask("conferences/changes?updated_since=2020-01-01&limit=2"),
+        areas = ask("reference/therapy-areas"),
+        narrow_header = Word(&format!("X-API-Key: {narrow_key}")),
     )
 }
 

@@ -1,6 +1,7 @@
 //! Why a replica cannot go on, by what can be done about it.
 
 use crate::bucket::BucketError;
+use crate::model::shell::Word;
 use crate::model::{DatabaseId, Timestamp};
 use crate::replicate::frame::Malformed;
 use crate::replicate::layout;
@@ -49,7 +50,8 @@ pub enum Trouble {
     },
     /// The bucket is empty.
     #[error(
-        "nothing is published at {0}; run `medfeed publish {0}` where the database is, and look whether URL and seal key are the same"
+        "nothing is published at {0}; run `medfeed publish {word}` where the database is, and look whether URL and seal key are the same",
+        word = Word(.0)
     )]
     Nothing(String),
     /// An entry is missing, and later ones exist or are named.

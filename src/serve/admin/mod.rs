@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderValue, Method, Response, StatusCode};
 use http_body_util::Full;
@@ -24,7 +24,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
 
 use self::watched::Watched;
-use super::host::is_own;
+use super::exposition::Exposition;
+use crate::api::own_host::is_own;
 
 /// The time limit for a request's head.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -79,7 +80,16 @@ async fn answer(subject: Arc<dyn Watched>, hosts: &[String], request: http::requ
         _ if !matches!(request.method, Method::GET | Method::HEAD) => {
             (StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET\n".to_owned())
         }
+        // It says nothing, and a probe by name must not have a server restarted.
         "/livez" => (StatusCode::OK, TEXT, "ok\n".to_owned()),
+        // The script of a web page must not read what is for operators.
+        "/" | "/page.css" | "/metrics" | "/readyz" if !is_own(&request.headers, hosts) => (
+            StatusCode::MISDIRECTED_REQUEST,
+            TEXT,
+            "the request's Host is no address and no known name of this machine; ask for the address, or start the server \
+             with --admin-host NAME\n"
+                .to_owned(),
+        ),
         "/readyz" => match subject.unready() {
             None => {
                 let remark = subject.remark().map(|remark| format!("{remark}\n"));
@@ -87,18 +97,13 @@ async fn answer(subject: Arc<dyn Watched>, hosts: &[String], request: http::requ
             }
             Some(reason) => (StatusCode::SERVICE_UNAVAILABLE, TEXT, format!("{reason}\n")),
         },
-        // A page of the web may have its name lead here, and then read what only operators are to see.
-        "/" | "/page.css" | "/metrics" if !is_own(&request.headers, hosts) => (
-            StatusCode::MISDIRECTED_REQUEST,
-            TEXT,
-            "the request's Host is no address and no known name of this machine; ask for the address, or start the server \
-             with --admin-host NAME\n"
-                .to_owned(),
-        ),
-        "/metrics" => match made(move || subject.scrape()).await {
-            Ok(text) => (StatusCode::OK, "application/openmetrics-text; version=1.0.0; charset=utf-8", text),
-            Err(answer) => answer,
-        },
+        "/metrics" => {
+            let exposition = Exposition::accepted(&request.headers);
+            match made(move || exposition.of(subject.scrape())).await {
+                Ok(text) => (StatusCode::OK, exposition.content_type(), text),
+                Err(answer) => answer,
+            }
+        }
         "/page.css" => (StatusCode::OK, "text/css; charset=utf-8", page::STYLE.to_owned()),
         "/" => match made(move || subject.page()).await {
             Ok(Some(Ok(page))) => (StatusCode::OK, "text/html; charset=utf-8", page),
@@ -116,6 +121,7 @@ async fn answer(subject: Arc<dyn Watched>, hosts: &[String], request: http::requ
     *response.headers_mut() = HeaderMap::from_iter([
         (CONTENT_TYPE, HeaderValue::from_static(kind)),
         (CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        (VARY, HeaderValue::from_static("accept")),
         (CONTENT_SECURITY_POLICY, HeaderValue::from_static(PAGE_POLICY)),
         (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
         (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),

@@ -13,7 +13,7 @@ pub trait Watched: Debug + Send + Sync + 'static {
         None
     }
 
-    /// The text of a scrape.
+    /// The OpenMetrics text of a scrape.
     fn scrape(&self) -> String;
 
     /// The page for operators, or why it cannot be made; `None` for a program without one.

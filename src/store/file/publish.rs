@@ -112,13 +112,14 @@ impl KeptOrigin {
         KeptOrigin { id: note.id, head: Head { seq: note.seq, lineage: note.lineage } }
     }
 
-    /// Writes it into the database that takes the place, with a commit that leaps over all that the other gave tokens for.
-    pub fn put(&self, pen: &Pen, committed: Timestamp) -> Result<(), StoreError> {
+    /// Writes it into the database that takes the place, with a commit that leaps over all that the other gave tokens for. `what`
+    /// is for the history.
+    pub fn put(&self, pen: &Pen, committed: Timestamp, what: &str) -> Result<(), StoreError> {
         let mut meta = pen.open(tables::META)?;
         meta.insert(tables::META_DATABASE, self.id.0.as_slice())?;
         meta.insert(tables::META_RESTORED, seal(&self.head)?.as_slice())?;
         drop(meta);
-        leap(pen, self.head.seq, committed, "a backup restored")?;
+        leap(pen, self.head.seq, committed, what)?;
         Ok(())
     }
 }
@@ -129,6 +130,22 @@ const LEAP_SEQS: u64 = 1 << 32;
 /// Makes a commit that changes nothing and takes 2^32 seqs beyond `seq`, so that every token given for a seq that is lost stands
 /// behind it. Its time is not before `committed`.
 pub(in crate::store) fn leap(pen: &Pen, seq: u64, committed: Timestamp, what: &str) -> Result<CommitRow, StoreError> {
+    put_empty_commit(pen, committed, what, |base| base.max(seq).saturating_add(LEAP_SEQS))
+}
+
+/// Makes a commit that changes nothing and takes one seq: an entry of the history.
+pub(in crate::store) fn put_history_entry(pen: &Pen, what: &str) -> Result<CommitRow, StoreError> {
+    put_empty_commit(pen, Timestamp::EPOCH, what, |base| base + 1)
+}
+
+/// Makes a commit that changes nothing. `last_seq` gives its last seq, from that of the commit before. Its time is not before
+/// `committed`.
+fn put_empty_commit(
+    pen: &Pen,
+    committed: Timestamp,
+    what: &str,
+    last_seq: impl FnOnce(u64) -> u64,
+) -> Result<CommitRow, StoreError> {
     let mut commits = pen.open(tables::COMMITS)?;
     let last = last_commit(&*commits)?.map(|(_, row)| row);
     let mut lineage = [0_u8; 16];
@@ -138,7 +155,7 @@ pub(in crate::store) fn leap(pen: &Pen, seq: u64, committed: Timestamp, what: &s
         time: last.as_ref().map_or(Timestamp::EPOCH, |row| row.time).max(committed).max(now()),
         lineage,
         first_seq: base + 1,
-        last_seq: base.max(seq).saturating_add(LEAP_SEQS),
+        last_seq: last_seq(base),
         records: last.as_ref().map_or([0; 2], |row| row.records),
         changed_at: last.as_ref().map_or([None; 2], |row| row.changed_at),
         references_seq: last.as_ref().map_or(0, |row| row.references_seq),

@@ -21,7 +21,7 @@ use crate::store::file::copy::{Local, check_file, copy_checked};
 use crate::store::file::draft::{self, Draft};
 use crate::store::file::links::{refuse_other_names, resolve};
 use crate::store::file::open::{Follower, Writer, new_draft};
-use crate::store::file::publish::{KeptOrigin, forget_local};
+use crate::store::file::publish::{KeptOrigin, forget_local, put_history_entry};
 use crate::store::file::published_note::PublishedNote;
 use crate::store::format::codec::{CommitRow, seal, unseal, unseal_commit};
 use crate::store::format::rows::load_rows;
@@ -29,7 +29,8 @@ use crate::store::format::tables;
 use crate::store::panics;
 use crate::store::panics::guard;
 use crate::store::pen::Pen;
-use crate::store::read::snapshot::{Snapshot, last_commit};
+use crate::store::read::history::RESTORED;
+use crate::store::read::snapshot::{CommitPoint, Snapshot, last_commit};
 
 /// The bytes that redb's writers lock, far beyond any file's end (its design document, "Lock bytes"). Used for files that
 /// are too damaged to be opened.
@@ -171,6 +172,8 @@ struct Kept {
     secret: Option<Vec<u8>>,
     /// The time of its last commit.
     committed: Timestamp,
+    /// That commit's seq; 0 where there is none, or it cannot be read.
+    seq: u64,
     keys: BTreeMap<[u8; 32], KeyRecord>,
     licenses: Vec<License>,
     /// What replicas know it by, if it is published.
@@ -178,7 +181,8 @@ struct Kept {
 }
 
 impl Restoration {
-    /// Copies and checks the backup, renews its lineages, and carries revocations over. The database is not changed yet.
+    /// Copies and checks the backup, renews its lineages, carries revocations over, and adds a commit that says so to the history.
+    /// The database is not changed yet.
     ///
     /// # Errors
     /// When the backup cannot be read or is damaged, another process writes, or the old file is of a newer format or has
@@ -200,13 +204,15 @@ impl Restoration {
         let mut differences = Differences::default();
         let (lock, kept) = Restoration::lock_old(target, wait, &mut differences)?;
         let writer = Writer::open_draft(draft.path())?;
-        compare(&writer.begin_read()?, &kept, &mut differences)?;
+        let restored = compare(&writer.begin_read()?, &kept, &mut differences)?;
+        let what = describe(restored, &kept, differences.unreadable.is_some());
         let pen = Pen::new(writer.begin_raw()?);
         renew_lineages(&pen)?;
         keep_revocations(&pen, &kept)?;
         forget_local(&pen)?;
-        if let Some(origin) = &kept.origin {
-            origin.put(&pen, kept.committed)?;
+        match &kept.origin {
+            Some(origin) => origin.put(&pen, kept.committed, &what)?,
+            None => drop(put_history_entry(&pen, &what)?),
         }
         pen.commit()?;
         if kept.origin.is_some() {
@@ -304,11 +310,29 @@ fn read_kept(transaction: &ReadTransaction, differences: &mut Differences) -> Re
     }
     let licenses = load_rows("licenses", &transaction.open_table(tables::LICENSES)?)?;
     let origin = KeptOrigin::read(transaction, commit.head())?;
-    Ok(Kept { secret: Some(snapshot.secret().to_vec()), committed: commit.time, keys, licenses, origin })
+    let secret = Some(snapshot.secret().to_vec());
+    Ok(Kept { secret, committed: commit.time, seq: commit.seq, keys, licenses, origin })
 }
 
-/// Notes the differences between the replaced database and the backup.
-fn compare(transaction: &ReadTransaction, kept: &Kept, differences: &mut Differences) -> Result<(), StoreError> {
+/// The description of a restore in the history. Both commits are named, since the history behind the backup's is gone.
+fn describe(restored: CommitPoint, kept: &Kept, is_unreadable: bool) -> String {
+    let from = match restored.seq {
+        0 => format!("{RESTORED} without commits"),
+        seq => format!("{RESTORED} of {}, seq {seq}", restored.time),
+    };
+    match kept.seq {
+        _ if is_unreadable => format!("{from}; the database before it could not be read"),
+        0 => from,
+        seq => format!("{from}; the database before it was of {}, seq {seq}", kept.committed),
+    }
+}
+
+/// Notes the differences between the replaced database and the backup. Returns the backup's last commit.
+fn compare(
+    transaction: &ReadTransaction,
+    kept: &Kept,
+    differences: &mut Differences,
+) -> Result<CommitPoint, StoreError> {
     let snapshot = Snapshot::open(transaction)?;
     let at = now();
     let commit = snapshot.commit();
@@ -344,7 +368,7 @@ fn compare(transaction: &ReadTransaction, kept: &Kept, differences: &mut Differe
             _ => {}
         }
     }
-    Ok(())
+    Ok(commit)
 }
 
 /// Gives all commits new lineages, so that tokens made after the backup are recognized as those of another history.

@@ -27,6 +27,16 @@ pub struct CommitEntry {
     pub what: String,
 }
 
+/// The beginning of what a restore's commit says of itself.
+pub(in crate::store) const RESTORED: &str = "restored from a backup";
+
+impl CommitEntry {
+    /// Whether a restore made it.
+    pub fn is_restore(&self) -> bool {
+        self.what.starts_with(RESTORED)
+    }
+}
+
 impl Snapshot {
     /// The commits after a seq, at most so many, the newest first.
     ///
