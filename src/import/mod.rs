@@ -16,6 +16,7 @@
 //! - [`report`]: what a run says about rows: `finding` is one of its lines, [`groups`] those of one kind as one.
 //! - `names`: the nearest known name.
 
+mod address;
 pub mod bounds;
 mod cells;
 mod csv;

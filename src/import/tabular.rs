@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 
+use super::address::{address, is_address_column};
 use super::cells::{is_blank, plain};
 use super::names::{comparable, did_you_mean};
 use super::reading::Reading;
@@ -26,11 +27,15 @@ pub(super) struct Cell<'a> {
     pub is_date: bool,
     /// Why the cell cannot be read; the text shows it.
     pub fault: Option<Cow<'static, str>>,
+    /// How a spreadsheet shows the number that the text stands for, where it shows it in other signs.
+    pub shown: Option<String>,
+    /// The target of the cell's hyperlink.
+    pub link: Option<Cow<'a, str>>,
 }
 
 impl<'a> Cell<'a> {
     pub fn text(text: impl Into<Cow<'a, str>>) -> Cell<'a> {
-        Cell { text: text.into(), is_date: false, fault: None }
+        Cell { text: text.into(), ..Cell::default() }
     }
 
     fn is_blank(&self) -> bool {
@@ -335,6 +340,14 @@ fn read_row<F: Fields>(
             let message =
                 "is a date in the spreadsheet, but the column holds texts; format the cell as text, and write it anew";
             reader.faults.push_value(name, &cell.text, message);
+        } else if let Some(shown) = cell.shown.as_ref().filter(|_| reader.holds_text(index)) {
+            let message = format!("is a number that is shown as `{shown}`; format the cell as text, and write it anew");
+            reader.faults.push_value(name, &cell.text, message);
+        } else if let Some(link) = cell.link.as_ref().filter(|_| is_address_column(name) && !cell.is_blank()) {
+            match address(&cell.text, link) {
+                Ok(address) => reader.read_csv(index, &address, name),
+                Err(message) => reader.faults.push_value(name, &cell.text, message),
+            }
         } else {
             reader.read_csv(index, &cell.text, name);
         }
