@@ -33,7 +33,7 @@ use archive::Archive;
 use cell::Context;
 use fault::{damaged, unusable};
 use position::Region;
-use regions::Regions;
+use regions::{Links, MergedCells, read_regions};
 use relations::Relations;
 use sheet::CellReader;
 use strings::SharedStrings;
@@ -167,8 +167,8 @@ impl Workbook {
     pub fn sheet<'a>(&'a self, sheet: &'a ChosenSheet) -> io::Result<Sheet<'a>> {
         let relations = Relations::read(&self.archive, &sheet.part)?;
         let mut xml = Xml::new(self.archive.part(&sheet.part, u64::MAX)?);
-        match Regions::read(&mut xml, &sheet.part, &relations) {
-            Ok(regions) => Ok(Sheet { cells: self.cells(sheet)?, context: &self.context, regions }),
+        match read_regions(&mut xml, &sheet.part, &relations) {
+            Ok((merged, links)) => Ok(Sheet { cells: self.cells(sheet)?, context: &self.context, merged, links }),
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                 // The error of the cell itself names it.
                 let mut cells = self.cells(sheet)?;
@@ -220,23 +220,25 @@ fn read_list(archive: &Archive, part: &str, relations: &Relations) -> io::Result
 pub(super) struct Sheet<'a> {
     cells: CellReader<'a>,
     context: &'a Context,
-    regions: Regions,
+    merged: MergedCells,
+    links: Links,
 }
 
 impl ReadRows for Sheet<'_> {
-    fn read<F: Fields>(mut self, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
+    fn read<F: Fields>(self, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
+        let Sheet { mut cells, context, mut merged, links } = self;
         let bounds = &rows.reading.bounds;
         let mut table = Table::new(rows, false);
         let mut row: Vec<Cell<'_>> = Vec::new();
         let (mut row_at, mut bytes) = (0, 0);
         loop {
-            let next = self.cells.next()?;
+            let next = cells.next()?;
             let ends_row = next.as_ref().is_none_or(|cell| cell.position.row != row_at);
             if ends_row && !row.is_empty() {
                 let line = u64::from(row_at) + 1;
                 // A title above the header may be merged as it likes.
                 if table.has_header()
-                    && let Some(region) = self.regions.merged_in(row_at)
+                    && let Some(region) = merged.region_in(row_at)
                 {
                     table.take_fault(line, merged_message(region));
                 } else if bytes > bounds.line_bytes {
@@ -250,19 +252,19 @@ impl ReadRows for Sheet<'_> {
             let Some(found) = next else { return Ok(table.end()) };
             let position = found.position;
             row_at = position.row;
-            let mut cell = self.context.cell(&found);
+            let mut cell = context.cell(&found);
             if cell.text.is_empty() && cell.fault.is_none() {
                 continue;
             }
+            bytes += cell.text.len() + cell.link.as_ref().map_or(0, |link| link.len());
             if cell.link.is_none() {
-                cell.link = self.regions.link_of(position).map(|link| Cow::Owned(link.to_owned()));
+                cell.link = links.of(position).map(Cow::Borrowed);
             }
             let at = usize::try_from(position.column).unwrap_or(usize::MAX);
             if at >= bounds.columns {
                 table.take_fault(u64::from(row_at) + 1, bounds.columns_fault("columns"));
                 return Ok(table.end());
             }
-            bytes += cell.text.len();
             if row.len() <= at {
                 row.resize_with(at + 1, Cell::default);
             }

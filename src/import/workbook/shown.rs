@@ -332,7 +332,7 @@ mod tests {
             ("0000", 901.0, same("0901")),
             ("0", 2.5, other("3", ROUNDED)),
             ("0.0", 4.25, other("4.3", ROUNDED)),
-            ("#,##0", 0.4, other("", ROUNDED)),
+            ("#,##0", 0.4, other("0", ROUNDED)),
             ("0%", 0.12, other("12%", PERCENT)),
             ("0.0\\ %", 0.125, other("12.5 %", PERCENT)),
             ("#,##0,", 3_000_000.0, other("3000", SCALED)),
