@@ -270,7 +270,7 @@ fn large() -> Vec<Case> {
                 "",
             ))
             .pack(),
-            "and 1,048,572 more: the cell A2 holds a value that cannot be read",
+            "and 1,048,572 more: id: `2`, `3`, `4` and more - the cell A2 holds a value that cannot be read",
         ),
         (
             "more rows than a sheet has",

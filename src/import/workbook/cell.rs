@@ -145,7 +145,7 @@ fn shown_in_part(format: Option<&Format>, serial: f64, day: Date, name: impl Fn(
 /// When it is none: how the number is shown, and why.
 fn day_of(number: f64, is_1904: bool) -> Result<Date, (String, &'static str)> {
     let shown = || format!("{number}");
-    if number < 0.0 || number >= DAYS {
+    if !(0.0..DAYS).contains(&number) {
         return Err((shown(), NO_DATE));
     }
     #[expect(clippy::cast_possible_truncation, reason = "it is below DAYS")]
