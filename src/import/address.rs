@@ -35,7 +35,7 @@ fn web_address(text: &str) -> Option<Url> {
     Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"))
 }
 
-/// What addresses of one page have in common: spreadsheets change the rest when they make links of texts.
+/// The part of an address that all its spellings share. Spreadsheets change the rest when they make links of texts.
 fn comparable(url: &Url) -> String {
     let rest = url.as_str().split_once("://").map_or("", |(_, rest)| rest);
     rest.trim_end_matches('/').to_owned()

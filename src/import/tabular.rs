@@ -29,6 +29,8 @@ pub(super) struct Cell<'a> {
     pub fault: Option<Cow<'static, str>>,
     /// How a spreadsheet shows the number that the text stands for, where it shows it in other signs.
     pub shown: Option<String>,
+    /// The unit that is shown with the number. `fault` does not count in a column that is named by it.
+    pub unit: Option<String>,
     /// The target of the cell's hyperlink.
     pub link: Option<Cow<'a, str>>,
 }
@@ -334,7 +336,8 @@ fn read_row<F: Fields>(
     for (at, column) in columns.iter().enumerate() {
         let Column::Field(index) = *column else { continue };
         let (name, cell) = (&F::table().fields[index].column, cells.get(at).unwrap_or(&none));
-        if let Some(fault) = &cell.fault {
+        let has_unit = cell.unit.as_ref().is_some_and(|unit| names_unit(name, unit));
+        if let Some(fault) = cell.fault.as_ref().filter(|_| !has_unit) {
             reader.faults.push_value(name, &cell.text, fault);
         } else if cell.is_date && reader.holds_text(index) {
             let message =
@@ -353,6 +356,12 @@ fn read_row<F: Fields>(
         }
     }
     id.map(|id| (id, Edit::Set(statement)))
+}
+
+/// Whether a word of the column's name is the unit, such as `months` of `publishing_embargo_months`.
+fn names_unit(column: &str, unit: &str) -> bool {
+    let singular = |word: &str| word.strip_suffix('s').unwrap_or(word).to_lowercase();
+    column.split('_').any(|word| singular(word) == singular(unit))
 }
 
 fn read_id(cell: &Cell<'_>, faults: &mut RowFaults<'_>) -> Option<Id> {

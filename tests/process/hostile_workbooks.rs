@@ -16,7 +16,7 @@ const SOON: Duration = Duration::from_secs(60);
 const SHEET: &str = "xl/worksheets/sheet1.xml";
 const TEXTS: &str = "xl/sharedStrings.xml";
 
-/// What the file is, its content, and a piece of what is printed.
+/// The title of a case, the file's content, and a piece of the expected message.
 type Case = (&'static str, Vec<u8>, &'static str);
 
 /// A sheet with rows, and with more behind them.

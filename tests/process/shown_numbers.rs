@@ -1,4 +1,4 @@
-//! Cells of workbooks whose look and value differ: what is stored means what the sheet shows.
+//! Cells of workbooks that show another value than they hold, hyperlinks, and the forms that sheets come in.
 
 use rust_xlsxwriter::{ExcelDateTime, Format, Formula, Workbook, Worksheet};
 
@@ -28,7 +28,7 @@ fn journal(column: &str, number: f64, format: &str) -> Vec<u8> {
 
 #[test]
 fn numbers_mean_what_the_sheet_shows() {
-    let cases: [(&str, f64, &str, Then<'_>); 14] = [
+    let cases: [(&str, f64, &str, Then<'_>); 16] = [
         ("impact_factor", 12.5, "0.00", Stored(&[r#"{"id":1,"impact_factor":12.5}"#])),
         ("impact_factor", 0.1 + 0.2, "0.0", Stored(&[r#"{"id":1,"impact_factor":0.30000000000000004}"#])),
         ("impact_factor", 2.345, "General", Stored(&[r#"{"id":1,"impact_factor":2.345}"#])),
@@ -102,6 +102,15 @@ fn numbers_mean_what_the_sheet_shows() {
             Refused(
                 "book.xlsx[journals]:2: impact_factor: `2026-03-01` - the cell C2 shows `Mar 26`; write the date that is meant \
                  in a cell that shows its day, month and year, such as 2026-03-15",
+            ),
+        ),
+        ("publishing_embargo_months", 12.0, "0 \"months\"", Stored(&[r#"{"id":1}"#])),
+        (
+            "abbv",
+            12.0,
+            "0 \"abbv\"",
+            Refused(
+                "book.xlsx[journals]:2: abbv: `12` - is a number that is shown as `12 abbv`; format the cell as text, and write it anew",
             ),
         ),
         ("h_index", 12.0, "0.0", Stored(&[r#"{"id":1,"h_index":12}"#])),

@@ -97,7 +97,7 @@ fn workbooks_with_changed_bytes_are_read_or_refused() {
             mutate(&mut content, &mut random);
             parts.clone().with(name, content).pack()
         };
-        // What does not begin as a zip archive is no workbook.
+        // A file with another beginning is not read as a workbook.
         changed.splice(..changed.len().min(4), *b"PK\x03\x04");
         std::fs::write(&path, &changed).unwrap();
         let begun = Instant::now();

@@ -49,7 +49,7 @@ struct Entry {
     packed: Packed,
 }
 
-/// Where the directory is, and how many entries it has.
+/// The position and size of the directory, and the number of its entries.
 struct Directory {
     at: u64,
     bytes: u64,

@@ -7,7 +7,7 @@ use jiff::civil::{Date, date};
 
 use super::format::Format;
 use super::sheet::{RawCell, RawKind, makes_link};
-use super::shown::{Shown, show, show_day, show_text};
+use super::shown::{Shown, UNIT, show, show_day, show_text};
 use super::strings::{MAX_CELL_UNITS, SharedStrings, is_too_long};
 use super::styles::Styles;
 use crate::import::tabular::Cell;
@@ -22,7 +22,7 @@ const MILLIS_OF_DAY: i64 = 86_400_000;
 /// The day after the last of the calendar, 9999-12-31.
 const DAYS: f64 = 2_958_466.0;
 
-/// What cells refer to.
+/// The parts of a workbook that its cells refer to.
 pub(super) struct Context {
     pub shared: SharedStrings,
     pub styles: Styles,
@@ -89,6 +89,10 @@ impl Context {
                     .unwrap_or_else(|| Cell { is_date: true, ..Cell::text(day.to_string()) }),
                 Err((shown, message)) => bad(shown, message),
             },
+            Shown::Unit(shown, unit) => {
+                let message = message(&name(), &shown, UNIT);
+                Cell { unit: Some(unit), shown: Some(shown), ..bad(text, message) }
+            }
             Shown::Other(shown, remedy) => bad(text, message(&name(), &shown, remedy)),
             Shown::Number(_) if number.abs() >= INEXACT && number.fract() == 0.0 => bad(
                 text,

@@ -147,7 +147,8 @@ impl Workbook {
     }
 
     fn is_empty(&self, sheet: &ChosenSheet) -> io::Result<bool> {
-        let mut cells = self.cells(sheet)?;
+        // It is counted: many names may stand for one large sheet.
+        let mut cells = CellReader::new(Xml::new(self.archive.part(&sheet.part, u64::MAX)?))?;
         while let Some(cell) = cells.next()? {
             if cell.value.is_some_and(|value| !value.is_empty()) {
                 return Ok(false);

@@ -16,7 +16,7 @@ const MAX_RATIO: u64 = 250;
 /// Parts up to this size may have any ratio.
 const SMALL_BYTES: u64 = 16 << 20;
 
-/// What the directory says of a part's content.
+/// The sizes and the checksum of a part, as the directory states them.
 #[derive(Clone, Copy)]
 pub(super) struct Packed {
     pub packed_bytes: u64,

@@ -12,6 +12,8 @@ pub(super) enum Shown {
     Number(Option<String>),
     /// As a date or time.
     Date,
+    /// As the number with a unit: the whole text, and the unit.
+    Unit(String, String),
     /// As something else, with what to do about it.
     Other(String, &'static str),
 }
@@ -19,7 +21,8 @@ pub(super) enum Shown {
 const PERCENT: &str = "write the number that is meant in a cell that is not formatted as a percentage";
 const CURRENCY: &str = "that is no amount in US dollars; write one in a cell that is formatted as a number";
 const SCALED: &str = "format the cell as a number that is not shown in thousands or millions";
-const UNIT: &str = "format the cell as a number without other signs, and check that it is the number that is meant";
+pub(super) const UNIT: &str =
+    "format the cell as a number without other signs, and check that it is the number that is meant";
 const ROUNDED: &str = "write the number that is meant, or have the cell show all of its digits";
 const UNSHOWN: &str = "format the cell as a number, and check that it is the one that is meant";
 
@@ -57,9 +60,9 @@ pub(super) fn show(format: &Format, number: f64) -> Shown {
         () if scale(section) > 0 => Shown::Other(text, SCALED),
         () => match unit(section, &literals) {
             Unit::Currency => Shown::Other(text, CURRENCY),
-            Unit::Other => Shown::Other(text, UNIT),
-            Unit::None if has_inner || loses_sign => Shown::Other(text, UNIT),
-            Unit::None if !numeral.is_exact => Shown::Other(text, ROUNDED),
+            _ if has_inner || loses_sign => Shown::Other(text, UNIT),
+            _ if !numeral.is_exact => Shown::Other(text, ROUNDED),
+            Unit::Other(unit) => Shown::Unit(text, unit),
             Unit::None => Shown::Number((text != format!("{number}")).then_some(text)),
         },
     }
@@ -221,12 +224,12 @@ fn interleaved(pieces: &[Piece], numeral: &str) -> String {
     left.iter().chain(shown.iter().rev()).collect()
 }
 
-/// What a section shows next to the digits.
+/// The unit that a section shows next to the digits.
 enum Unit {
     /// Nothing, or US dollars.
     None,
     Currency,
-    Other,
+    Other(String),
 }
 
 fn unit(section: &Section, literals: &str) -> Unit {
@@ -239,7 +242,7 @@ fn unit(section: &Section, literals: &str) -> Unit {
         _ if section.is_foreign_dollar => Unit::Currency,
         "" | "$" | "USD" | "US$" | "$US" | "USD$" => Unit::None,
         _ if is_code || unit.contains(is_symbol) => Unit::Currency,
-        _ => Unit::Other,
+        _ => Unit::Other(unit),
     }
 }
 
@@ -318,6 +321,7 @@ mod tests {
     #[test]
     fn numbers_are_shown_as_in_spreadsheets() {
         let same = |text: &str| Shown::Number(Some(text.to_owned()));
+        let unit = |text: &str, unit: &str| Shown::Unit(text.to_owned(), unit.to_owned());
         let other = |text: &str, remedy| Shown::Other(text.to_owned(), remedy);
         let accounting = "_-* #,##0.00\\ \"€\"_-;\\-* #,##0.00\\ \"€\"_-;_-* \"-\"??\\ \"€\"_-;_-@_-";
         let dollars = "_($* #,##0.00_);_($* (#,##0.00);_($* \"-\"??_);_(@_)";
@@ -350,8 +354,9 @@ mod tests {
             (dollars, 3_000.0, same("$ 3,000.00")),
             (dollars, -3_000.0, same("$ (3,000.00)")),
             (dollars, 0.0, same("$ -")),
-            ("0\" days\"", 5.0, other("5 days", UNIT)),
-            ("\"J\"0", 5.0, other("J5", UNIT)),
+            ("0\" days\"", 5.0, unit("5 days", "days")),
+            ("0\" days\"", 5.5, other("6 days", ROUNDED)),
+            ("\"J\"0", 5.0, unit("J5", "J")),
             ("0000\\-0000", 280_836.0, other("0028-0836", UNIT)),
             ("0\\.0", 12.0, other("1.2", UNIT)),
             ("0;0", -5.0, other("5", UNIT)),
@@ -368,7 +373,7 @@ mod tests {
             ("0E-0", 0.002, same("2E-03")),
             ("# ?/?", 2.5, same("2 1/2")),
             ("# ?/?", 0.3, other("0 2/7", ROUNDED)),
-            ("General\" kg\"", 5.0, other("5 kg", UNIT)),
+            ("General\" kg\"", 5.0, unit("5 kg", "kg")),
             ("dd.mm.yyyy", 46_096.0, Shown::Date),
         ];
         for (code, number, expected) in cases {
