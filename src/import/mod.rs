@@ -10,7 +10,8 @@
 //! - [`bounds`]: how much of them is read; [`reading`]: how else it is read.
 //! - [`rows`]: rows as the files state them, before they meet what is stored.
 //! - [`read`]: phase 1, files to rows. `jsonl` reads JSON lines, `json` one of them, duplicate keys seen. `csv` (with
-//!   `quoting`) and `workbook` give rows of cells to `tabular`, which finds their header; `cells` brings cells into form.
+//!   `quoting`) and `workbook` give rows of cells to `tabular`, which finds their header; `cells` brings cells into form,
+//!   and `address` picks the address of a cell with a hyperlink.
 //!   `statement` is what a row states.
 //! - [`mod@merge`]: phase 2, rows to a batch, by the rules that the README tells under "Import".
 //! - [`lint`]: what is most likely a mistake, though no rule forbids it.
@@ -18,6 +19,7 @@
 //! - `names`: the nearest known name; `blanks`: characters that show nothing; `utf16`: texts
 //!   in UTF-16.
 
+mod address;
 mod blanks;
 pub mod bounds;
 pub mod cells;

@@ -63,7 +63,7 @@ fn read_source(source: &Source, reading: &Reading, progress: &mut dyn FnMut(u64)
                 rows.warnings.push(Finding { file, message, rule: Some("sheet_passed_over"), ..Finding::default() });
             }
             for (kind, sheet) in chosen.sheets {
-                let name = format!("{}[{}]", source.name(), sheet.trim()).into();
+                let name = format!("{}[{}]", source.name(), sheet.name.trim()).into();
                 read_kind(kind, &name, reading, rows, workbook.sheet(&sheet)?)?;
             }
             Ok(())

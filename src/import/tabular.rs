@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 
+use super::address::{address, is_address_column};
 use super::blanks::is_blank;
 use super::cells::{Notation, as_flag, may_be_grouped, plain, unclear_groups};
 use super::names::{comparable, did_you_mean};
@@ -29,6 +30,12 @@ pub(super) struct Cell<'a> {
     pub is_number: bool,
     /// Why the cell cannot be read; the text shows it.
     pub fault: Option<Cow<'static, str>>,
+    /// How a spreadsheet shows the number that the text stands for, where it shows it in other signs.
+    pub shown: Option<String>,
+    /// The unit that is shown with the number. `fault` does not count in a column that is named by it.
+    pub unit: Option<String>,
+    /// The target of the cell's hyperlink.
+    pub link: Option<Cow<'a, str>>,
 }
 
 impl<'a> Cell<'a> {
@@ -422,12 +429,21 @@ fn read_row<F: Fields>(
     for (at, column) in columns.iter().enumerate() {
         let Column::Field(index) = *column else { continue };
         let (name, cell) = (&F::table().fields[index].column, cells.get(at).unwrap_or(&none));
-        if let Some(fault) = &cell.fault {
+        let has_unit = cell.unit.as_ref().is_some_and(|unit| names_unit(name, unit));
+        if let Some(fault) = cell.fault.as_ref().filter(|_| !has_unit) {
             reader.faults.push_value(name, &cell.text, fault);
         } else if cell.is_date && reader.holds_text(index) {
             let message =
                 "is a date in the spreadsheet, but the column holds texts; format the cell as text, and write it anew";
             reader.faults.push_value(name, &cell.text, message);
+        } else if let Some(shown) = cell.shown.as_ref().filter(|_| reader.holds_text(index)) {
+            let message = format!("is a number that is shown as `{shown}`; format the cell as text, and write it anew");
+            reader.faults.push_value(name, &cell.text, message);
+        } else if let Some(link) = cell.link.as_ref().filter(|_| is_address_column(name) && !cell.is_blank()) {
+            match address(&cell.text, link) {
+                Ok(address) => reader.read_csv(index, &address, notation, name),
+                Err(message) => reader.faults.push_value(name, &cell.text, message),
+            }
         } else {
             let is_price = name.ends_with("_usd");
             let notation = Notation { is_price, is_number: cell.is_number, ..*notation };
@@ -435,6 +451,12 @@ fn read_row<F: Fields>(
         }
     }
     Some((id.unwrap_or_default(), Edit::Set(statement))).filter(|_| id != Some(None))
+}
+
+/// Whether a word of the column's name is the unit, such as `months` of `publishing_embargo_months`.
+fn names_unit(column: &str, unit: &str) -> bool {
+    let singular = |word: &str| word.strip_suffix('s').unwrap_or(word).to_lowercase();
+    column.split('_').any(|word| singular(word) == singular(unit))
 }
 
 fn read_id(cell: &Cell<'_>, faults: &mut RowFaults<'_>) -> Option<Id> {

@@ -38,6 +38,7 @@ mod faults;
 mod first_import;
 mod foreign_files;
 mod health;
+mod hostile_workbooks;
 mod https;
 #[cfg(feature = "bucket")]
 mod kill_steps;
@@ -117,6 +118,7 @@ mod serving;
 #[cfg(feature = "bucket")]
 mod shared_replicas;
 mod shell_example;
+mod shown_numbers;
 pub mod site;
 mod spreadsheets;
 mod stopping;
@@ -124,5 +126,6 @@ mod strays;
 mod terminals;
 mod usage;
 mod waiting;
+pub mod workbook_parts;
 mod workbooks;
 mod wrong_commands;

@@ -17,6 +17,7 @@ mod resync;
 mod round_trips;
 mod soundness;
 mod system;
+mod workbooks;
 mod world;
 
 use std::fmt::Debug;

@@ -1,0 +1,284 @@
+//! A cell of a sheet as the text that CSV would hold.
+
+use std::borrow::Cow;
+
+use jiff::ToSpan;
+use jiff::civil::{Date, date};
+
+use super::format::Format;
+use super::sheet::{RawCell, RawKind, makes_link};
+use super::shown::{Shown, UNIT, show, show_day, show_text};
+use super::strings::{MAX_CELL_UNITS, SharedStrings, is_too_long};
+use super::styles::Styles;
+use crate::import::tabular::Cell;
+
+/// Whole numbers from here on are not told apart by spreadsheets, which keep 15 digits.
+const INEXACT: f64 = 1e15;
+
+const NO_DATE: &str = "is a time in the spreadsheet, and no day; write a date, or format the cell as a number";
+
+const MILLIS_OF_DAY: i64 = 86_400_000;
+
+/// The day after the last of the calendar, 9999-12-31.
+const DAYS: f64 = 2_958_466.0;
+
+/// The parts of a workbook that its cells refer to.
+pub(super) struct Context {
+    pub shared: SharedStrings,
+    pub styles: Styles,
+    /// Whether days are counted from 1904 on instead of 1900.
+    pub is_1904: bool,
+}
+
+impl Context {
+    /// The text that CSV would hold for the cell.
+    pub fn cell(&self, raw: &RawCell<'_>) -> Cell<'_> {
+        let name = || raw.position.name();
+        let value = raw.value.filter(|value| raw.kind == RawKind::Text || !value.trim().is_empty());
+        let Some(value) = value else {
+            return match raw.formula {
+                Some(_) => bad(
+                    "",
+                    format!(
+                        "the cell {} holds a formula without a result; open the file in a spreadsheet program, and save it anew",
+                        name()
+                    ),
+                ),
+                None => Cell::default(),
+            };
+        };
+        let damaged = || bad(value, format!("the cell {} holds a value that cannot be read; write it anew", name()));
+        let format = self.styles.format(raw.style);
+        let cell = match raw.kind {
+            RawKind::Text => text_cell(Cow::Owned(value.to_owned()), format, name),
+            RawKind::Shared => match value.trim().parse().ok().and_then(|index| self.shared.get(index)) {
+                Some(text) => text_cell(Cow::Borrowed(text), format, name),
+                None => damaged(),
+            },
+            RawKind::Flag => match value.trim() {
+                "1" | "true" => Cell::text("TRUE"),
+                "0" | "false" => Cell::text("FALSE"),
+                _ => damaged(),
+            },
+            RawKind::Error => {
+                bad(value, format!("the cell {} holds an error of the spreadsheet; correct or clear it", name()))
+            }
+            RawKind::Date => match value.get(..10).and_then(|day| day.parse().ok()) {
+                Some(day) => shown_in_part(format, INEXACT, day, name)
+                    .unwrap_or_else(|| Cell { is_date: true, ..Cell::text(value.to_owned()) }),
+                None => bad(value, NO_DATE),
+            },
+            RawKind::Number => match number(value) {
+                Some(number) => self.number_cell(number, format, name),
+                None => damaged(),
+            },
+        };
+        match raw.formula.and_then(link_in) {
+            Some(link) => Cell { link: Some(link.into()), ..cell },
+            None => cell,
+        }
+    }
+
+    fn number_cell(&self, number: f64, format: Option<&Format>, name: impl Fn() -> String) -> Cell<'static> {
+        // Rust writes the shortest digits that read back as the same value.
+        let text = format!("{number}");
+        let shown = format.map_or(Shown::Number(None), |format| show(format, number));
+        match shown {
+            Shown::Date => match day_of(number, self.is_1904) {
+                Ok(day) => shown_in_part(format, number, day, name)
+                    .unwrap_or_else(|| Cell { is_date: true, ..Cell::text(day.to_string()) }),
+                Err((shown, message)) => bad(shown, message),
+            },
+            Shown::Unit(shown, unit) => {
+                let message = message(&name(), &shown, UNIT);
+                Cell { unit: Some(unit), shown: Some(shown), is_number: true, ..bad(text, message) }
+            }
+            Shown::Other(shown, remedy) => bad(text, message(&name(), &shown, remedy)),
+            Shown::Number(_) if number.abs() >= INEXACT && number.fract() == 0.0 => bad(
+                text,
+                "has more digits than the 15 that spreadsheets keep; format the cell as text, and write it anew",
+            ),
+            Shown::Number(shown) => Cell { shown, is_number: true, ..Cell::text(text) },
+        }
+    }
+}
+
+fn bad(shown: impl Into<String>, message: impl Into<Cow<'static, str>>) -> Cell<'static> {
+    Cell { fault: Some(message.into()), ..Cell::text(shown.into()) }
+}
+
+/// The fault of a cell that shows something else than it holds.
+fn message(name: &str, shown: &str, remedy: &str) -> String {
+    let shown = if shown.is_empty() { "nothing".to_owned() } else { format!("`{shown}`") };
+    format!("the cell {name} shows {shown}; {remedy}")
+}
+
+fn text_cell<'s>(text: Cow<'s, str>, format: Option<&Format>, name: impl Fn() -> String) -> Cell<'s> {
+    if is_too_long(&text) {
+        let message = format!("the cell {} holds more than {MAX_CELL_UNITS} characters; shorten it", name());
+        return bad(text.chars().take(300).collect::<String>(), message);
+    }
+    let shown = format.filter(|_| !text.is_empty()).and_then(|format| show_text(format, &text));
+    match shown {
+        Some(shown) => {
+            let message =
+                message(&name(), &shown, "format the cell as text, and check that it is the one that is meant");
+            bad(text, message)
+        }
+        None => Cell::text(text),
+    }
+}
+
+/// The number, if the text is one in digits.
+fn number(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let is_plain = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'));
+    text.parse().ok().filter(|number: &f64| is_plain && number.is_finite())
+}
+
+/// The fault of a day that is not shown as a whole date.
+fn shown_in_part(format: Option<&Format>, serial: f64, day: Date, name: impl Fn() -> String) -> Option<Cell<'static>> {
+    let shown = show_day(format?, serial, day)?;
+    let remedy = "write the date that is meant in a cell that shows its day, month and year, such as 2026-03-15";
+    Some(bad(day.to_string(), message(&name(), &shown, remedy)))
+}
+
+/// The day of a number.
+///
+/// # Errors
+/// When it is none: how the number is shown, and why.
+fn day_of(number: f64, is_1904: bool) -> Result<Date, (String, &'static str)> {
+    let shown = || format!("{number}");
+    if !(0.0..DAYS).contains(&number) {
+        return Err((shown(), NO_DATE));
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "it is below DAYS")]
+    let millis = (number * 86_400_000.0).round() as i64;
+    let (days, time) = (millis / MILLIS_OF_DAY, millis % MILLIS_OF_DAY);
+    let clock = format!("{:02}:{:02}:{:02}", time / 3_600_000, time / 60_000 % 60, time / 1_000 % 60);
+    if days == 0 && (time != 0 || !is_1904) {
+        return Err((clock, NO_DATE));
+    }
+    let base = match days {
+        _ if is_1904 => date(1904, 1, 1),
+        // Excel's calendar of 1900 has a 29 February, the day 60.
+        60 => return Err((shown(), "is no day of the calendar; write another date")),
+        ..60 => date(1899, 12, 31),
+        _ => date(1899, 12, 30),
+    };
+    let day = base.checked_add(days.days()).map_err(|_| (shown(), NO_DATE))?;
+    if time != 0 {
+        return Err((format!("{day}T{clock}"), "has a time of day in the spreadsheet; write the date alone"));
+    }
+    Ok(day)
+}
+
+/// The address that a formula links to. A formula that computes it is its own address, which is no web address.
+fn link_in(formula: &str) -> Option<String> {
+    if !makes_link(formula) {
+        return None;
+    }
+    let formula = formula.trim();
+    let literal = || {
+        let mut rest = formula.get(10..)?.trim_start().strip_prefix('"')?;
+        let mut address = String::new();
+        loop {
+            let (before, after) = rest.split_once('"')?;
+            address.push_str(before);
+            match after.strip_prefix('"') {
+                // A doubled quote is a quote.
+                Some(after) => {
+                    address.push('"');
+                    rest = after;
+                }
+                None => return after.trim_start().starts_with([',', ')']).then_some(address),
+            }
+        }
+    };
+    Some(literal().unwrap_or_else(|| formula.chars().take(200).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::super::position::Position;
+    use super::*;
+
+    #[test]
+    fn cells_become_texts() {
+        let custom = HashMap::from([(164, Format::read("mmm\\ yy")), (165, Format::read("0.00"))]);
+        let shared = SharedStrings::default();
+        let context = Context { shared, styles: Styles::new(&[0, 14, 9, 164, 165], &custom), is_1904: false };
+        let (number, text, date) = (RawKind::Number, RawKind::Text, RawKind::Date);
+        let cases = [
+            (number, 0, Some("5"), Ok("5")),
+            (number, 0, Some("5.25"), Ok("5.25")),
+            (number, 0, Some("0.30000000000000004"), Ok("0.30000000000000004")),
+            (number, 4, Some("0.30000000000000004"), Ok("0.30000000000000004")),
+            (number, 0, Some("9007199254740991"), Err("15")),
+            (number, 0, Some("inf"), Err("cannot be read")),
+            (number, 0, Some("1e999"), Err("cannot be read")),
+            (number, 2, Some("0.12"), Err("the cell B7 shows `12%`; write the number")),
+            (number, 4, Some("0.125"), Err("the cell B7 shows `0.13`; write the number")),
+            (number, 1, Some("46096"), Ok("2026-03-15")),
+            (number, 1, Some("46096.5"), Err("time of day")),
+            (number, 1, Some("0.25"), Err("no day")),
+            (number, 1, Some("60"), Err("no day of the calendar")),
+            (number, 1, Some("59"), Ok("1900-02-28")),
+            (number, 1, Some("61"), Ok("1900-03-01")),
+            (number, 1, Some("2958465"), Ok("9999-12-31")),
+            (number, 1, Some("2958466"), Err("no day")),
+            (number, 3, Some("46082"), Err("the cell B7 shows `Mar 26`; write the date")),
+            (number, 0, Some(""), Ok("")),
+            (number, 0, None, Ok("")),
+            (date, 1, Some("2026-03-15T00:00:00"), Ok("2026-03-15T00:00:00")),
+            (date, 3, Some("2026-03-15"), Err("shows `Mar 26`")),
+            (date, 1, Some("PT1H"), Err("no day")),
+            (text, 0, Some(" a "), Ok(" a ")),
+            (RawKind::Shared, 0, Some("0"), Err("cannot be read")),
+            (RawKind::Flag, 0, Some("1"), Ok("TRUE")),
+            (RawKind::Flag, 0, Some("2"), Err("cannot be read")),
+            (RawKind::Error, 0, Some("#REF!"), Err("B7 holds an error")),
+        ];
+        let position = Position { row: 6, column: 1 };
+        for (kind, style, value, expected) in cases {
+            let cell = context.cell(&RawCell { position, style, kind, value, formula: None });
+            match expected {
+                Ok(text) => assert_eq!((&*cell.text, cell.fault), (text, None), "{value:?}"),
+                Err(message) => {
+                    assert!(cell.fault.as_ref().is_some_and(|fault| fault.contains(message)), "{value:?}: {cell:?}")
+                }
+            }
+        }
+        let formula =
+            |kind, value| context.cell(&RawCell { position, style: 0, kind, value, formula: Some("A1") }).fault;
+        assert!(formula(number, None).is_some_and(|fault| fault.contains("B7 holds a formula without a result")));
+        assert!(formula(number, Some("")).is_some() && formula(text, None).is_some());
+        assert!(formula(text, Some("")).is_none() && formula(number, Some("1")).is_none());
+    }
+
+    #[test]
+    fn days_are_counted_from_1904_where_the_workbook_says_so() {
+        for (number, expected) in
+            [(0.0, Some("1904-01-01")), (60.0, Some("1904-03-01")), (44_634.0, Some("2026-03-15")), (0.5, None)]
+        {
+            assert_eq!(day_of(number, true).ok().map(|day| day.to_string()).as_deref(), expected, "{number}");
+        }
+    }
+
+    #[test]
+    fn links_are_found_in_formulas() {
+        let cases = [
+            ("HYPERLINK(\"https://esmo.org\",\"ESMO\")", Some("https://esmo.org")),
+            (" hyperlink( \"https://esmo.org\" )", Some("https://esmo.org")),
+            ("HYPERLINK(\"https://a.org/\"\"x\"\"\")", Some("https://a.org/\"x\"")),
+            ("HYPERLINK(\"https://a.org/\"&A1)", Some("HYPERLINK(\"https://a.org/\"&A1)")),
+            ("HYPERLINK(\"https://a.org", Some("HYPERLINK(\"https://a.org")),
+            ("\"ES\"&\"MO\"", None),
+        ];
+        for (formula, expected) in cases {
+            assert_eq!(link_in(formula).as_deref(), expected, "{formula}");
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! Number formats: how a spreadsheet shows the numbers of its cells.
+
+/// The most bytes of a format that is read. Excel allows 255 characters.
+const MAX_CODE_BYTES: usize = 600;
+
+/// A number format, such as `#,##0.00;[Red]-#,##0.00`.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Format {
+    /// How numbers are shown: positive ones, negative ones and zero, or by their conditions.
+    pub numbers: Vec<Section>,
+    /// How texts are shown, where the format says so.
+    pub text: Option<Section>,
+}
+
+/// One section of a format.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Section {
+    pub pieces: Vec<Piece>,
+    pub condition: Option<Condition>,
+    /// Whether the section has a colour, which may stand for a sign.
+    pub is_colored: bool,
+    /// Whether years are counted by another calendar.
+    pub is_foreign_calendar: bool,
+    /// Whether amounts are in another currency than US dollars, though the symbol is `$`.
+    pub is_foreign_dollar: bool,
+}
+
+/// A piece of a section.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Piece {
+    Literal(String),
+    /// `0`, `#` or `?`.
+    Digit(char),
+    Point,
+    Comma,
+    Percent,
+    Slash,
+    /// `E+` or `E-`.
+    Exponent,
+    General,
+    /// `@`.
+    Text,
+    Date(DatePart),
+}
+
+/// A part of a date or time, and how many letters name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DatePart {
+    Year(usize),
+    Month(usize),
+    Day(usize),
+    Hour(usize),
+    Minute(usize),
+    Second(usize),
+    AmPm,
+    /// A year or era of another calendar.
+    Era,
+}
+
+/// The numbers that a section is for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Condition {
+    pub operator: Operator,
+    pub value: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operator {
+    Less,
+    LessOrEqual,
+    Equal,
+    NotEqual,
+    GreaterOrEqual,
+    Greater,
+}
+
+impl Condition {
+    /// Whether the number meets the condition.
+    pub fn holds(self, number: f64) -> bool {
+        match self.operator {
+            Operator::Less => number < self.value,
+            Operator::LessOrEqual => number <= self.value,
+            Operator::Equal => number == self.value,
+            Operator::NotEqual => number != self.value,
+            Operator::GreaterOrEqual => number >= self.value,
+            Operator::Greater => number > self.value,
+        }
+    }
+
+    /// Reads a condition such as `>=100`.
+    fn read(text: &str) -> Option<Condition> {
+        let operators = [
+            ("<=", Operator::LessOrEqual),
+            (">=", Operator::GreaterOrEqual),
+            ("<>", Operator::NotEqual),
+            ("<", Operator::Less),
+            (">", Operator::Greater),
+            ("=", Operator::Equal),
+        ];
+        let (operator, value) =
+            operators.iter().find_map(|(sign, operator)| Some((*operator, text.strip_prefix(sign)?)))?;
+        Some(Condition { operator, value: value.trim().parse().ok()? })
+    }
+}
+
+impl Format {
+    /// Reads the code of a format. `None` if it is longer than any format can be.
+    pub fn read(code: &str) -> Option<Format> {
+        if code.len() > MAX_CODE_BYTES {
+            return None;
+        }
+        let mut sections = read_sections(code);
+        sections.truncate(4);
+        let is_for_text = |section: &Section| section.pieces.contains(&Piece::Text);
+        let has_text = sections.len() == 4 || sections.last().is_some_and(is_for_text);
+        let text = if has_text { sections.pop() } else { None };
+        if sections.is_empty() {
+            // Numbers are shown in the text format as in the general one.
+            sections.push(Section { pieces: vec![Piece::General], ..Section::default() });
+        }
+        Some(Format { numbers: sections, text })
+    }
+}
+
+fn read_sections(code: &str) -> Vec<Section> {
+    let mut sections = vec![Section::default()];
+    let mut letters = code.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let section = match sections.last_mut() {
+            Some(section) if letter != ';' => section,
+            _ => {
+                sections.push(Section::default());
+                continue;
+            }
+        };
+        let piece = match letter {
+            '"' => Piece::Literal(letters.by_ref().take_while(|letter| *letter != '"').collect()),
+            '\\' => Piece::Literal(letters.next().into_iter().collect()),
+            // A blank of another letter's width, and a letter that fills the cell.
+            '_' => Piece::Literal(letters.next().map(|_| ' ').into_iter().collect()),
+            '*' => Piece::Literal(letters.next().map(|_| ' ').into_iter().collect()),
+            '[' => {
+                let content: String = letters.by_ref().take_while(|letter| *letter != ']').collect();
+                section.take_bracket(&content);
+                continue;
+            }
+            '0' | '#' | '?' => Piece::Digit(letter),
+            '.' => Piece::Point,
+            ',' => Piece::Comma,
+            '%' => Piece::Percent,
+            '/' => Piece::Slash,
+            '@' => Piece::Text,
+            'E' | 'e' if letters.next_if(|next| matches!(next, '+' | '-')).is_some() => Piece::Exponent,
+            'a' | 'A' if takes(&mut letters, "m/pm") || takes(&mut letters, "/p") => Piece::Date(DatePart::AmPm),
+            'g' | 'G' if takes(&mut letters, "eneral") => Piece::General,
+            'y' | 'Y' | 'm' | 'M' | 'd' | 'D' | 'h' | 'H' | 's' | 'S' | 'g' | 'G' | 'e' | 'E' | 'b' | 'B' => {
+                let mut count = 1;
+                while letters.next_if(|next| next.eq_ignore_ascii_case(&letter)).is_some() {
+                    count += 1;
+                }
+                Piece::Date(match letter.to_ascii_lowercase() {
+                    'y' => DatePart::Year(count),
+                    'm' => DatePart::Month(count),
+                    'd' => DatePart::Day(count),
+                    'h' => DatePart::Hour(count),
+                    's' => DatePart::Second(count),
+                    _ => DatePart::Era,
+                })
+            }
+            other => Piece::Literal(other.into()),
+        };
+        section.pieces.push(piece);
+    }
+    sections.iter_mut().for_each(Section::find_minutes);
+    sections
+}
+
+/// Takes the word, in lower case, if the letters begin with it.
+fn takes(letters: &mut std::iter::Peekable<std::str::Chars<'_>>, word: &str) -> bool {
+    let mut ahead = letters.clone();
+    if !word.chars().all(|letter| ahead.next_if(|next| next.eq_ignore_ascii_case(&letter)).is_some()) {
+        return false;
+    }
+    *letters = ahead;
+    true
+}
+
+impl Section {
+    /// Takes what stands in brackets: a currency, a language, a condition, a colour or an elapsed time.
+    fn take_bracket(&mut self, content: &str) {
+        const COLORS: [&str; 8] = ["black", "blue", "cyan", "green", "magenta", "red", "white", "yellow"];
+        let lower = content.to_ascii_lowercase();
+        let only = |letter: char| !lower.is_empty() && lower.chars().all(|other| other == letter);
+        if let Some(currency) = content.strip_prefix('$') {
+            let (symbol, language) = currency.split_once('-').unwrap_or((currency, ""));
+            self.is_foreign_dollar |= symbol.contains('$') && !is_of_united_states(language);
+            self.is_foreign_calendar |= has_other_calendar(language);
+            self.pieces.push(Piece::Literal(symbol.to_owned()));
+        } else if let Some(condition) = Condition::read(content) {
+            self.condition = Some(condition);
+        } else if only('h') {
+            self.pieces.push(Piece::Date(DatePart::Hour(lower.len())));
+        } else if only('m') {
+            self.pieces.push(Piece::Date(DatePart::Minute(lower.len())));
+        } else if only('s') {
+            self.pieces.push(Piece::Date(DatePart::Second(lower.len())));
+        } else if COLORS.contains(&&*lower) || lower.starts_with("color") {
+            self.is_colored = true;
+        }
+    }
+
+    /// `m` is the minute next to hours and seconds, else the month.
+    fn find_minutes(&mut self) {
+        let parts: Vec<(usize, DatePart)> = self.pieces.iter().enumerate().filter_map(date_part).collect();
+        for (index, (at, part)) in parts.iter().enumerate() {
+            let before = index.checked_sub(1).and_then(|before| parts.get(before)).map(|(_, part)| part);
+            let after = parts.get(index + 1).map(|(_, part)| part);
+            let is_minute = matches!(before, Some(DatePart::Hour(_))) || matches!(after, Some(DatePart::Second(_)));
+            if let (DatePart::Month(count @ (1 | 2)), true) = (*part, is_minute) {
+                self.pieces[*at] = Piece::Date(DatePart::Minute(count));
+            }
+        }
+    }
+
+    /// The parts of a date or time, if the section shows one.
+    pub fn date_parts(&self) -> impl Iterator<Item = DatePart> {
+        self.pieces.iter().enumerate().filter_map(date_part).map(|(_, part)| part)
+    }
+
+    /// Whether the section shows dates or times.
+    pub fn is_date(&self) -> bool {
+        self.date_parts().next().is_some()
+    }
+}
+
+fn date_part((at, piece): (usize, &Piece)) -> Option<(usize, DatePart)> {
+    match piece {
+        Piece::Date(part) => Some((at, *part)),
+        _ => None,
+    }
+}
+
+/// Whether `$` means US dollars in the language, which is a name or a number in hexadecimal digits.
+fn is_of_united_states(language: &str) -> bool {
+    let is_named = language.len() > 3 && language.get(..3).is_some_and(|start| start.ends_with('-'));
+    language.is_empty()
+        || (is_named && language.to_ascii_lowercase().ends_with("-us"))
+        // English and Spanish of the United States; 0 is the language of the program.
+        || matches!(u32::from_str_radix(language, 16).map(|number| number & 0xffff), Ok(0 | 0x409 | 0x540a))
+}
+
+/// Whether the language's number names another calendar than the Gregorian.
+fn has_other_calendar(language: &str) -> bool {
+    let number = u32::from_str_radix(language, 16).unwrap_or(0);
+    // The system's own long date and time have numbers without a calendar.
+    !matches!(number >> 16 & 0xff, 0 | 1 | 2 | 9..=12)
+}
+
+/// The code of a built-in format. Those that Excel shows by its language have the code of English.
+pub(super) fn built_in(id: u32) -> &'static str {
+    match id {
+        1 => "0",
+        2 => "0.00",
+        3 => "#,##0",
+        4 => "#,##0.00",
+        5 | 6 => "\"$\"#,##0_);(\"$\"#,##0)",
+        7 | 8 => "\"$\"#,##0.00_);(\"$\"#,##0.00)",
+        9 => "0%",
+        10 => "0.00%",
+        11 => "0.00E+00",
+        12 => "# ?/?",
+        13 => "# ??/??",
+        14 | 30 => "m/d/yyyy",
+        15 => "d-mmm-yy",
+        16 => "d-mmm",
+        17 => "mmm-yy",
+        18 | 55 => "h:mm AM/PM",
+        19 | 56 => "h:mm:ss AM/PM",
+        20 | 32 | 34 => "h:mm",
+        21 | 33 | 35 => "h:mm:ss",
+        22 => "m/d/yyyy h:mm",
+        // Dates of East Asian languages. Some of them show the whole date, others not.
+        31 => "yyyy/m/d",
+        27 | 36 | 50 | 52 | 57 => "yyyy/m",
+        28 | 29 | 51 | 53 | 54 | 58 => "m/d",
+        37 | 38 => "#,##0_);(#,##0)",
+        39 | 40 => "#,##0.00_);(#,##0.00)",
+        41 => "_(* #,##0_);_(* (#,##0);_(* \"-\"_);_(@_)",
+        42 => "_($* #,##0_);_($* (#,##0);_($* \"-\"_);_(@_)",
+        43 => "_(* #,##0.00_);_(* (#,##0.00);_(* \"-\"??_);_(@_)",
+        44 => "_($* #,##0.00_);_($* (#,##0.00);_($* \"-\"??_);_(@_)",
+        45 => "mm:ss",
+        46 => "[h]:mm:ss",
+        47 => "mm:ss.0",
+        48 => "##0.0E+0",
+        49 => "@",
+        _ => "General",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn months_and_minutes_are_told_apart() {
+        use DatePart::{AmPm, Day, Era, Hour, Minute, Month, Second, Year};
+        let cases: [(&str, &[DatePart]); 9] = [
+            ("dd/mm/yyyy hh:mm:ss", &[Day(2), Month(2), Year(4), Hour(2), Minute(2), Second(2)]),
+            ("mm:ss.0", &[Minute(2), Second(2)]),
+            ("[h]:mm", &[Hour(1), Minute(2)]),
+            ("h:mm AM/PM", &[Hour(1), Minute(2), AmPm]),
+            ("[$-409]mmm\\ yy;@", &[Month(3), Year(2)]),
+            ("YYYY\"m\"MM\\dDD", &[Year(4), Month(2), Day(2)]),
+            ("[$-411]ge.m.d", &[Era, Era, Month(1), Day(1)]),
+            ("General", &[]),
+            ("0.0E+0", &[]),
+        ];
+        for (code, expected) in cases {
+            let format = Format::read(code).unwrap();
+            assert_eq!(format.numbers[0].date_parts().collect::<Vec<_>>(), expected, "{code}");
+        }
+    }
+
+    #[test]
+    fn sections_are_told_apart() {
+        let cases = [
+            ("", 1, false),
+            ("0", 1, false),
+            ("@", 1, true),
+            ("0;@", 1, true),
+            ("0;-0;\"-\"", 3, false),
+            ("0;-0;\"-\";@", 3, true),
+            (";;;", 3, true),
+            ("\"a;b\"0\\;", 1, false),
+        ];
+        for (code, numbers, has_text) in cases {
+            let format = Format::read(code).unwrap();
+            assert_eq!((format.numbers.len(), format.text.is_some()), (numbers, has_text), "{code}");
+        }
+        assert!(Format::read(&"0".repeat(601)).is_none());
+    }
+
+    #[test]
+    fn brackets_are_read() {
+        let section = |code| Format::read(code).unwrap().numbers.swap_remove(0);
+        let condition = Some(Condition { operator: Operator::GreaterOrEqual, value: 1e6 });
+        assert_eq!(section("[>=1000000]0").condition, condition);
+        assert!(section("[Red]0").is_colored && section("[Color 12]0").is_colored && !section("[DBNum1]0").is_colored);
+        for (code, is_foreign) in [
+            ("$0", false),
+            ("[$$-409]0", false),
+            ("[$$-en-US]0", false),
+            ("[$USD]0", false),
+            ("[$$-1009]0", true),
+            ("[$$-en-CA]0", true),
+            ("[$CA$-1009]0", true),
+        ] {
+            assert_eq!(section(code).is_foreign_dollar, is_foreign, "{code}");
+        }
+        for (code, is_foreign) in [
+            ("[$-409]d", false),
+            ("[$-F800]d", false),
+            ("[$-1010409]d", false),
+            ("[$-D07041E]d", true),
+            ("[$-1060401]d", true),
+        ] {
+            assert_eq!(section(code).is_foreign_calendar, is_foreign, "{code}");
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Workbooks of Excel (.xlsx): a sheet is a table, its cells are brought into the texts that CSV would hold.
+//!
+//! A workbook is read as a stream, and its bounds count what is inflated and held. In reading order: `archive` and
+//! `part` read the zip archive, `xml` the XML of its parts, `relations` the links between them. `strings` and `styles`
+//! are held in memory, `regions` too. `sheet` reads one cell after the other, and `cell` makes a text of each: `format`
+//! and `shown` say how a spreadsheet shows a number.
+
+mod archive;
+mod cell;
+mod decimal;
+mod fault;
+mod format;
+mod part;
+mod position;
+mod regions;
+mod relations;
+mod sheet;
+mod shown;
+mod strings;
+mod styles;
+mod xml;
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io;
+
+use super::bounds::Bounds;
+use super::rows::{FileRows, ReadRows};
+use super::source::{RowKind, kind_of};
+use super::tabular::{Cell, Table};
+use crate::model::Fields;
+use archive::Archive;
+use cell::Context;
+use fault::{damaged, unusable};
+use position::Region;
+use regions::{Links, MergedCells, read_regions};
+use relations::Relations;
+use sheet::CellReader;
+use strings::SharedStrings;
+use styles::Styles;
+use xml::{Piece, Xml};
+
+/// The most inflated bytes of the part that lists the sheets.
+const MAX_LIST_BYTES: u64 = 64 << 20;
+
+/// The most sheets of a workbook.
+const MAX_SHEETS: usize = 1_000;
+
+/// The most bytes of a sheet's name or id. Excel allows 31 characters.
+const MAX_NAME_BYTES: usize = 1_000;
+
+/// An opened workbook.
+pub(super) struct Workbook {
+    archive: Archive,
+    context: Context,
+    sheets: Vec<SheetEntry>,
+}
+
+/// A sheet as the workbook lists it.
+struct SheetEntry {
+    name: String,
+    is_visible: bool,
+    /// The part that holds the sheet, if it is a table.
+    part: Option<String>,
+}
+
+/// The sheets that are read, and those that are not, quoted.
+pub(super) struct Chosen {
+    pub sheets: Vec<(RowKind, ChosenSheet)>,
+    pub passed_over: Vec<String>,
+}
+
+/// A sheet that is read.
+pub(super) struct ChosenSheet {
+    pub name: String,
+    part: String,
+}
+
+impl Workbook {
+    /// Opens a workbook within the bounds.
+    ///
+    /// # Errors
+    /// When it is none, is damaged, or is larger than the bounds allow.
+    pub fn open(file: File, bounds: &Bounds) -> io::Result<Workbook> {
+        let archive = Archive::open(file, bounds.file_bytes)?;
+        if archive.has("mimetype") {
+            return Err(unusable("it is no Excel workbook; save it as .xlsx, or as CSV in UTF-8"));
+        }
+        let relations = Relations::read(&archive, "")?;
+        let Some(list) = relations.part("officeDocument") else {
+            return Err(damaged("it is no workbook: the part that lists its sheets is missing"));
+        };
+        if list.to_ascii_lowercase().ends_with(".bin") {
+            return Err(unusable("it is a binary workbook (.xlsb); save it as .xlsx, or as CSV in UTF-8"));
+        }
+        let relations = Relations::read(&archive, list)?;
+        let (sheets, is_1904) = read_list(&archive, list, &relations)?;
+        let styles = relations.part("styles").map_or(Ok(Styles::default()), |part| Styles::read(&archive, part))?;
+        let shared = relations.part("sharedStrings");
+        let shared = shared.map_or(Ok(SharedStrings::default()), |part| SharedStrings::read(&archive, part))?;
+        Ok(Workbook { archive, context: Context { shared, styles, is_1904 }, sheets })
+    }
+
+    /// Which sheets are read: those whose names are kinds of rows, or the only one that is not empty, if what it holds
+    /// was `told` by the file's name or the caller.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn choose(&mut self, told: Option<RowKind>) -> io::Result<Chosen> {
+        let mut chosen = Chosen { sheets: Vec::new(), passed_over: Vec::new() };
+        let mut others = Vec::new();
+        for SheetEntry { name, is_visible, part } in std::mem::take(&mut self.sheets) {
+            let quoted = format!("`{}`", name.trim());
+            match (kind_of(&name), part) {
+                (Some(kind), Some(part)) if is_visible => chosen.sheets.push((kind, ChosenSheet { name, part })),
+                (Some(_), Some(_)) => chosen.passed_over.push(format!("{quoted} (hidden; unhide it to have it read)")),
+                (_, part) => others.push((part.filter(|_| is_visible).map(|part| ChosenSheet { name, part }), quoted)),
+            }
+        }
+        // A kind that the caller tells means that sheet alone, if there is one of its name.
+        if chosen.sheets.is_empty()
+            && let Some(kind) = told
+        {
+            let mut filled = Vec::new();
+            for (at, (sheet, _)) in others.iter().enumerate() {
+                if let Some(sheet) = sheet
+                    && !self.is_empty(sheet)?
+                {
+                    filled.push(at);
+                }
+            }
+            if let [only] = *filled {
+                chosen.sheets.extend(others.remove(only).0.map(|sheet| (kind, sheet)));
+                // Empty sheets, which every new workbook has, are no news.
+                others.retain(|(sheet, _)| sheet.is_none());
+            }
+        }
+        chosen.passed_over.extend(others.into_iter().map(|(_, quoted)| quoted));
+        if chosen.sheets.is_empty() {
+            let names = if chosen.passed_over.is_empty() { "none".to_owned() } else { chosen.passed_over.join(", ") };
+            return Err(unusable(format!(
+                "its sheets are {names}; name those to be read `conferences`, `journals`, `organizations` or `tags`, or keep \
+                 one sheet and say what it holds, such as `--dataset conferences`"
+            )));
+        }
+        Ok(chosen)
+    }
+
+    fn is_empty(&self, sheet: &ChosenSheet) -> io::Result<bool> {
+        // It is counted: many names may stand for one large sheet.
+        let mut cells = CellReader::new(Xml::new(self.archive.part(&sheet.part, u64::MAX)?))?;
+        while let Some(cell) = cells.next()? {
+            if cell.value.is_some_and(|value| !value.is_empty()) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn cells<'a>(&'a self, sheet: &'a ChosenSheet) -> io::Result<CellReader<'a>> {
+        CellReader::new(Xml::new(self.archive.part_again(&sheet.part)?))
+    }
+
+    /// The rows of a sheet.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn sheet<'a>(&'a self, sheet: &'a ChosenSheet) -> io::Result<Sheet<'a>> {
+        let relations = Relations::read(&self.archive, &sheet.part)?;
+        let mut xml = Xml::new(self.archive.part(&sheet.part, u64::MAX)?);
+        match read_regions(&mut xml, &sheet.part, &relations) {
+            Ok((merged, links)) => Ok(Sheet { cells: self.cells(sheet)?, context: &self.context, merged, links }),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                // The error of the cell itself names it.
+                let mut cells = self.cells(sheet)?;
+                while cells.next()?.is_some() {}
+                Err(error)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Reads the list of sheets, and whether days are counted from 1904 on.
+fn read_list(archive: &Archive, part: &str, relations: &Relations) -> io::Result<(Vec<SheetEntry>, bool)> {
+    let mut xml = Xml::new(archive.part(part, MAX_LIST_BYTES)?);
+    xml.root("workbook")?;
+    let (mut sheets, mut is_1904) = (Vec::new(), false);
+    loop {
+        let depth = xml.depth();
+        match xml.next()? {
+            Piece::Start(tag) if depth == 1 && tag.is("workbookPr") => tag.attributes(|name, value| {
+                is_1904 |= name == "date1904" && matches!(&*value, "1" | "true" | "on");
+            })?,
+            Piece::Start(tag) if depth == 2 && tag.is("sheet") => {
+                let (mut name, mut id, mut is_visible) = (String::new(), String::new(), true);
+                tag.attributes(|attribute, value| match attribute {
+                    "name" => name = value.into_owned(),
+                    ":id" => id = value.into_owned(),
+                    "state" => is_visible = value == "visible",
+                    _ => {}
+                })?;
+                if sheets.len() == MAX_SHEETS || name.len() > MAX_NAME_BYTES {
+                    return Err(damaged(format_args!(
+                        "it has more than {MAX_SHEETS} sheets, or a sheet's name has more than {MAX_NAME_BYTES} bytes"
+                    )));
+                }
+                let Some(relation) = relations.get(&id).filter(|relation| !relation.is_external) else {
+                    return Err(damaged(format_args!("the part of its sheet `{name:.100}` is missing")));
+                };
+                let part = (relation.kind == "worksheet").then(|| relation.target.clone());
+                sheets.push(SheetEntry { name, is_visible, part });
+            }
+            Piece::EndOfPart => return Ok((sheets, is_1904)),
+            _ => {}
+        }
+    }
+}
+
+/// A sheet whose rows are read.
+pub(super) struct Sheet<'a> {
+    cells: CellReader<'a>,
+    context: &'a Context,
+    merged: MergedCells,
+    links: Links,
+}
+
+impl ReadRows for Sheet<'_> {
+    fn read<F: Fields>(self, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
+        let Sheet { mut cells, context, mut merged, links } = self;
+        let bounds = &rows.reading.bounds;
+        let mut table = Table::new(rows, false);
+        let mut row: Vec<Cell<'_>> = Vec::new();
+        let (mut row_at, mut bytes) = (0, 0);
+        loop {
+            let next = cells.next()?;
+            let ends_row = next.as_ref().is_none_or(|cell| cell.position.row != row_at);
+            if ends_row && !row.is_empty() {
+                let line = u64::from(row_at) + 1;
+                // A title above the header may be merged as it likes.
+                if table.has_header()
+                    && let Some(region) = merged.region_in(row_at)
+                {
+                    table.take_fault(line, merged_message(region));
+                } else if bytes > bounds.line_bytes {
+                    table.take_fault(line, bounds.line_fault());
+                } else if table.take(line, &row).is_break() {
+                    return Ok(table.end());
+                }
+                row.clear();
+                bytes = 0;
+            }
+            let Some(found) = next else { return Ok(table.end()) };
+            let position = found.position;
+            row_at = position.row;
+            let mut cell = context.cell(&found);
+            if cell.text.is_empty() && cell.fault.is_none() {
+                continue;
+            }
+            bytes += cell.text.len() + cell.link.as_ref().map_or(0, |link| link.len());
+            if cell.link.is_none() {
+                cell.link = links.of(position).map(Cow::Borrowed);
+            }
+            let at = usize::try_from(position.column).unwrap_or(usize::MAX);
+            if at >= bounds.columns {
+                table.take_fault(u64::from(row_at) + 1, bounds.columns_fault("columns"));
+                return Ok(table.end());
+            }
+            if row.len() <= at {
+                row.resize_with(at + 1, Cell::default);
+            }
+            if !row[at].text.is_empty() {
+                return Err(damaged(format_args!("it has the cell {} twice", position.name())));
+            }
+            // A row that is too long is not read, so it is not held either.
+            if bytes <= bounds.line_bytes {
+                row[at] = cell;
+            }
+        }
+    }
+}
+
+fn merged_message(region: Region) -> String {
+    format!(
+        "the cells {}:{} are merged, so that only the first has a value; unmerge them, and fill in each",
+        region.first.name(),
+        region.last.name()
+    )
+}

@@ -1,0 +1,121 @@
+//! Relationships between the parts of a workbook.
+
+use std::collections::HashMap;
+use std::io;
+
+use super::archive::Archive;
+use super::fault::damaged_part;
+use super::xml::{Piece, Xml};
+
+/// The most inflated bytes of a part with relationships.
+const MAX_PART_BYTES: u64 = 64 << 20;
+
+/// The most bytes of targets that are held in memory.
+const MAX_HELD_BYTES: usize = 16 << 20;
+
+/// The relationships of one part, by their ids.
+#[derive(Default)]
+pub(super) struct Relations(HashMap<String, Relation>);
+
+/// A relationship to another part or to an address.
+pub(super) struct Relation {
+    /// The last segment of its type, such as `worksheet`.
+    pub kind: String,
+    /// The name of the part, or the address of an external one.
+    pub target: String,
+    pub is_external: bool,
+}
+
+impl Relations {
+    /// Reads the relationships of a part; of the whole workbook for the empty name.
+    ///
+    /// # Errors
+    /// When they are damaged or exceed a bound.
+    pub fn read(archive: &Archive, of: &str) -> io::Result<Relations> {
+        let (folder, file) = of.rsplit_once('/').unwrap_or(("", of));
+        let slash = if folder.is_empty() { "" } else { "/" };
+        let name = format!("{folder}{slash}_rels/{file}.rels");
+        let mut found = Relations::default();
+        if !archive.has(&name) {
+            return Ok(found);
+        }
+        let mut xml = Xml::new(archive.part(&name, MAX_PART_BYTES)?);
+        let mut held = 0;
+        xml.root("Relationships")?;
+        loop {
+            match xml.next()? {
+                Piece::Start(tag) if tag.is("Relationship") => {
+                    let (mut id, mut kind, mut target, mut is_external) = Default::default();
+                    tag.attributes(|name, value| match name {
+                        "Id" => id = value.into_owned(),
+                        "Type" => kind = value.rsplit('/').next().unwrap_or_default().to_owned(),
+                        "Target" => target = value.into_owned(),
+                        "TargetMode" => is_external = value.eq_ignore_ascii_case("external"),
+                        _ => {}
+                    })?;
+                    if !is_external {
+                        target = resolved(folder, &target);
+                    }
+                    held += id.len() + kind.len() + target.len() + size_of::<Relation>();
+                    if held > MAX_HELD_BYTES {
+                        return Err(damaged_part(
+                            &name,
+                            format_args!("its links take more than {MAX_HELD_BYTES} bytes"),
+                        ));
+                    }
+                    found.0.insert(id, Relation { kind, target, is_external });
+                }
+                Piece::EndOfPart => return Ok(found),
+                _ => {}
+            }
+        }
+    }
+
+    /// The relationship with this id.
+    pub fn get(&self, id: &str) -> Option<&Relation> {
+        self.0.get(id)
+    }
+
+    /// The name of the part that is related in this way.
+    pub fn part(&self, kind: &str) -> Option<&str> {
+        self.0.values().find(|relation| relation.kind == kind && !relation.is_external).map(|found| &*found.target)
+    }
+}
+
+/// The name of a part that is named from within a folder.
+fn resolved(folder: &str, target: &str) -> String {
+    let (base, target) = match target.strip_prefix('/') {
+        Some(target) => ("", target),
+        None => (folder, target),
+    };
+    let mut segments: Vec<&str> = Vec::new();
+    for segment in base.split('/').chain(target.split('/')) {
+        match segment {
+            "" | "." => {}
+            ".." => {
+                segments.pop();
+            }
+            segment => segments.push(segment),
+        }
+    }
+    segments.join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_resolved() {
+        let cases = [
+            ("", "xl/workbook.xml", "xl/workbook.xml"),
+            ("xl", "worksheets/sheet1.xml", "xl/worksheets/sheet1.xml"),
+            ("xl/worksheets", "../styles.xml", "xl/styles.xml"),
+            ("xl", "/xl/./sheet.xml", "xl/sheet.xml"),
+            ("xl", "../../../x.xml", "x.xml"),
+        ];
+        for (folder, target, expected) in cases {
+            assert_eq!(resolved(folder, target), expected, "{folder} {target}");
+        }
+    }
+}

@@ -1,0 +1,423 @@
+//! How a spreadsheet shows a number, and whether that means the stored number.
+
+use jiff::civil::Date;
+
+use super::decimal::Decimal;
+use super::format::{DatePart, Format, Piece, Section};
+
+/// How a cell shows its number.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Shown {
+    /// As a number that means the stored one. The text is missing where it is the stored number's own.
+    Number(Option<String>),
+    /// As a date or time.
+    Date,
+    /// As the number with a unit: the whole text, and the unit.
+    Unit(String, String),
+    /// As something else, with what to do about it.
+    Other(String, &'static str),
+}
+
+const PERCENT: &str = "write the number that is meant in a cell that is not formatted as a percentage";
+const CURRENCY: &str = "that is no amount in US dollars; write one in a cell that is formatted as a number";
+const SCALED: &str = "format the cell as a number that is not shown in thousands or millions";
+pub(super) const UNIT: &str =
+    "format the cell as a number without other signs, and check that it is the number that is meant";
+const ROUNDED: &str = "write the number that is meant, or have the cell show all of its digits";
+const UNSHOWN: &str = "format the cell as a number, and check that it is the one that is meant";
+
+/// How the format shows a number.
+pub(super) fn show(format: &Format, number: f64) -> Shown {
+    let Some((section, hides_sign)) = choose(&format.numbers, number) else {
+        return Shown::Other(String::new(), UNSHOWN);
+    };
+    if section.is_date() {
+        return Shown::Date;
+    }
+    let has = |wanted: &Piece| section.pieces.contains(wanted);
+    let has_digits = section.pieces.iter().any(|piece| matches!(piece, Piece::Digit(_)));
+    let numeral = match () {
+        () if has(&Piece::General) && !has_digits => Numeral { text: format!("{}", number.abs()), is_exact: true },
+        () if !has_digits => {
+            let literals = literals(section);
+            // Accounting formats show zero as a dash.
+            let is_zero = number == 0.0 && literals.contains(['-', '–', '—']);
+            let shown = collapsed(&literals);
+            return if is_zero { Shown::Number(Some(shown)) } else { Shown::Other(shown, UNSHOWN) };
+        }
+        () if has(&Piece::Exponent) => scientific(section, number),
+        () if has(&Piece::Slash) => fraction(section, number),
+        () => decimal(section, number),
+    };
+    let Framed { text, has_inner } = framed(section, &numeral.text);
+    let is_negative = number < 0.0;
+    let sign = if is_negative && !hides_sign { "-" } else { "" };
+    let text = collapsed(&format!("{sign}{text}"));
+    let literals = literals(section);
+    let loses_sign = is_negative && hides_sign && !section.is_colored && !literals.contains(['-', '(', '−', '–']);
+    match () {
+        () if has(&Piece::Percent) => Shown::Other(text, PERCENT),
+        () if scale(section) > 0 => Shown::Other(text, SCALED),
+        () => match unit(section, &literals) {
+            Unit::Currency => Shown::Other(text, CURRENCY),
+            _ if has_inner || loses_sign => Shown::Other(text, UNIT),
+            _ if !numeral.is_exact => Shown::Other(text, ROUNDED),
+            Unit::Other(unit) => Shown::Unit(text, unit),
+            Unit::None => Shown::Number((text != format!("{number}")).then_some(text)),
+        },
+    }
+}
+
+/// How the format shows a text, if that is another text.
+pub(super) fn show_text(format: &Format, text: &str) -> Option<String> {
+    let section = format.text.as_ref()?;
+    let mut shown = String::new();
+    for piece in &section.pieces {
+        match piece {
+            Piece::Text | Piece::General => shown.push_str(text),
+            Piece::Literal(literal) => shown.push_str(literal),
+            _ => {}
+        }
+    }
+    (shown.trim() != text.trim()).then_some(shown)
+}
+
+/// The section for a number, and whether it shows a negative one without a sign of its own.
+fn choose(sections: &[Section], number: f64) -> Option<(&Section, bool)> {
+    if sections.iter().any(|section| section.condition.is_some()) {
+        let holds = |section: &&Section| section.condition.is_none_or(|condition| condition.holds(number));
+        return sections.iter().find(holds).map(|section| (section, false));
+    }
+    match sections {
+        [_, negative, ..] if number < 0.0 => Some((negative, true)),
+        [_, _, zero, ..] if number == 0.0 => Some((zero, false)),
+        [first, ..] => Some((first, false)),
+        [] => None,
+    }
+}
+
+/// A number's digits, and whether they are all that it has.
+struct Numeral {
+    text: String,
+    is_exact: bool,
+}
+
+/// How many thousands the section divides by: commas behind the last digit before the point.
+fn scale(section: &Section) -> i64 {
+    let whole = section.pieces.split(|piece| matches!(piece, Piece::Point | Piece::Exponent)).next().unwrap_or(&[]);
+    let is_digit = |piece: &Piece| matches!(piece, Piece::Digit(_));
+    let count = |pieces: &[Piece]| {
+        let last = pieces.iter().rposition(is_digit).map_or(pieces.len(), |at| at + 1);
+        pieces[last..].iter().filter(|piece| **piece == Piece::Comma).count()
+    };
+    // `0.0,,` scales too.
+    let behind = if whole.len() < section.pieces.len() { count(&section.pieces) } else { 0 };
+    i64::try_from(count(whole) + behind).unwrap_or(0)
+}
+
+/// The digit places before and behind the point.
+fn places(section: &Section) -> (Vec<char>, Vec<char>) {
+    let (mut whole, mut decimals, mut is_behind) = (Vec::new(), Vec::new(), false);
+    for piece in &section.pieces {
+        match piece {
+            Piece::Point => is_behind = true,
+            Piece::Exponent => break,
+            Piece::Digit(place) if is_behind => decimals.push(*place),
+            Piece::Digit(place) => whole.push(*place),
+            _ => {}
+        }
+    }
+    (whole, decimals)
+}
+
+fn decimal(section: &Section, number: f64) -> Numeral {
+    let (whole_places, decimal_places) = places(section);
+    let percents = section.pieces.iter().filter(|piece| **piece == Piece::Percent).count();
+    let scale = scale(section);
+    let mut decimal = Decimal::new(number);
+    decimal.shift(2 * i64::try_from(percents).unwrap_or(0) - 3 * scale);
+    let is_exact = !decimal.round(decimal_places.len());
+    let (mut whole, mut fraction) = decimal.parts();
+    let least = whole_places.iter().position(|place| *place == '0').map_or(0, |first| whole_places.len() - first);
+    whole = format!("{}{whole}", "0".repeat(least.saturating_sub(whole.len())));
+    let first = section.pieces.iter().position(|piece| matches!(piece, Piece::Digit(_)));
+    let is_grouped = scale == 0 && first.is_some_and(|first| section.pieces[first..].contains(&Piece::Comma));
+    if is_grouped {
+        let bytes = whole.len();
+        let grouped = whole.chars().enumerate().map(|(at, digit)| {
+            if at > 0 && (bytes - at).is_multiple_of(3) { format!(",{digit}") } else { digit.to_string() }
+        });
+        whole = grouped.collect();
+    }
+    let least = decimal_places.iter().rposition(|place| *place == '0').map_or(0, |last| last + 1);
+    fraction.push_str(&"0".repeat(least.saturating_sub(fraction.len())));
+    let point = if section.pieces.contains(&Piece::Point) { "." } else { "" };
+    Numeral { text: format!("{whole}{point}{fraction}"), is_exact }
+}
+
+fn scientific(section: &Section, number: f64) -> Numeral {
+    let (whole, decimals) = places(section);
+    let text = format!("{:.*e}", decimals.len(), number.abs());
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let (sign, digits) = exponent.strip_prefix('-').map_or(("+", exponent), |digits| ("-", digits));
+    let is_exact = Decimal::new(number).len() <= decimals.len() + whole.len().min(1);
+    Numeral { text: format!("{mantissa}E{sign}{digits:0>2}"), is_exact }
+}
+
+/// The nearest fraction with so many digits below the line.
+fn fraction(section: &Section, number: f64) -> Numeral {
+    let slash = section.pieces.iter().position(|piece| *piece == Piece::Slash).unwrap_or(0);
+    let places = section.pieces[slash..].iter().filter(|piece| matches!(piece, Piece::Digit(_))).count();
+    let highest: u32 = 10_u32.pow(u32::try_from(places.clamp(1, 3)).unwrap_or(1)) - 1;
+    let (whole, rest) = (number.abs().trunc(), number.abs().fract());
+    let error = |below: &u32| (rest - (rest * f64::from(*below)).round() / f64::from(*below)).abs();
+    let below = (1..=highest).min_by(|one, other| error(one).total_cmp(&error(other))).unwrap_or(1);
+    let above = (rest * f64::from(below)).round();
+    let text = if above == 0.0 { format!("{whole}") } else { format!("{whole} {above}/{below}") };
+    Numeral { text, is_exact: error(&below) < 1e-15 }
+}
+
+struct Framed {
+    text: String,
+    /// Whether signs other than blanks and apostrophes stand between the digits.
+    has_inner: bool,
+}
+
+/// The digits within the section's other signs. Signs between the digits are placed by the section's own places.
+fn framed(section: &Section, numeral: &str) -> Framed {
+    let is_digit = |piece: &Piece| matches!(piece, Piece::Digit(_) | Piece::General);
+    let first = section.pieces.iter().position(is_digit).unwrap_or(0);
+    let last = section.pieces.iter().rposition(is_digit).unwrap_or(0);
+    let text_of = |pieces: &[Piece]| -> String {
+        pieces
+            .iter()
+            .map(|piece| match piece {
+                Piece::Literal(text) => text.as_str(),
+                Piece::Percent => "%",
+                _ => "",
+            })
+            .collect()
+    };
+    let inner = &section.pieces[first..=last];
+    let is_plain = |letter: char| letter.is_whitespace() || matches!(letter, '\'' | '’');
+    let is_single = section.pieces.contains(&Piece::Slash) || section.pieces.contains(&Piece::Exponent);
+    let between = if is_single { String::new() } else { text_of(inner) };
+    let has_inner = between.chars().any(|letter| !is_plain(letter));
+    let numeral = if between.is_empty() { numeral.to_owned() } else { interleaved(inner, numeral) };
+    Framed {
+        text: format!("{}{numeral}{}", text_of(&section.pieces[..first]), text_of(&section.pieces[last + 1..])),
+        has_inner,
+    }
+}
+
+/// The digits with the signs that the section has between their places, from the last digit on.
+fn interleaved(pieces: &[Piece], numeral: &str) -> String {
+    let mut left: Vec<char> = numeral.chars().collect();
+    let mut shown: Vec<char> = Vec::new();
+    for piece in pieces.iter().rev() {
+        match piece {
+            Piece::Digit(_) | Piece::Point => shown.extend(left.pop()),
+            Piece::Literal(text) => shown.extend(text.chars().rev()),
+            _ => {}
+        }
+    }
+    left.iter().chain(shown.iter().rev()).collect()
+}
+
+/// The unit that a section shows next to the digits.
+enum Unit {
+    /// Nothing, or US dollars.
+    None,
+    Currency,
+    Other(String),
+}
+
+fn unit(section: &Section, literals: &str) -> Unit {
+    let is_neutral = |letter: char| letter.is_whitespace() || "-+()'’–−".contains(letter);
+    let unit: String = literals.chars().filter(|letter| !is_neutral(*letter)).collect();
+    let is_code = unit.len() == 3 && unit.bytes().all(|byte| byte.is_ascii_uppercase());
+    let is_symbol =
+        |letter: char| matches!(letter, '$' | '¢' | '£' | '¤' | '¥' | '\u{20a0}'..='\u{20cf}' | '￥' | '￡');
+    match unit.as_str() {
+        _ if section.is_foreign_dollar => Unit::Currency,
+        "" | "$" | "USD" | "US$" | "$US" | "USD$" => Unit::None,
+        _ if is_code || unit.contains(is_symbol) => Unit::Currency,
+        _ => Unit::Other(unit),
+    }
+}
+
+fn literals(section: &Section) -> String {
+    let texts = section.pieces.iter().filter_map(|piece| match piece {
+        Piece::Literal(text) => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect()
+}
+
+/// The text without blanks around it, and with one for several.
+fn collapsed(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// How the format shows a day, if that is not the whole date.
+pub(super) fn show_day(format: &Format, serial: f64, day: Date) -> Option<String> {
+    let (section, _) = choose(&format.numbers, serial)?;
+    let (mut has_year, mut has_month, mut has_day) = (false, false, false);
+    for part in section.date_parts() {
+        match part {
+            // Without its century, 1930 is shown as 2030 is.
+            DatePart::Year(count) => has_year |= count > 2 || (2000..2100).contains(&day.year()),
+            DatePart::Month(_) => has_month = true,
+            DatePart::Day(count) => has_day |= count < 3,
+            _ => {}
+        }
+    }
+    let is_whole = has_year && has_month && has_day && !section.is_foreign_calendar;
+    let is_foreign = section.date_parts().any(|part| part == DatePart::Era);
+    (!is_whole || is_foreign).then(|| shown_day(section, day))
+}
+
+fn shown_day(section: &Section, day: Date) -> String {
+    let mut shown = String::new();
+    for piece in &section.pieces {
+        match piece {
+            Piece::Literal(text) => shown.push_str(text),
+            Piece::Slash => shown.push('/'),
+            Piece::Point => shown.push('.'),
+            Piece::Comma => shown.push(','),
+            Piece::Date(part) => {
+                let pattern = match part {
+                    DatePart::Year(1 | 2) => "%y",
+                    DatePart::Year(_) => "%Y",
+                    DatePart::Month(1) => "%-m",
+                    DatePart::Month(2) => "%m",
+                    DatePart::Month(4) => "%B",
+                    DatePart::Month(_) => "%b",
+                    DatePart::Day(1) => "%-d",
+                    DatePart::Day(2) => "%d",
+                    DatePart::Day(3) => "%a",
+                    DatePart::Day(_) => "%A",
+                    DatePart::Hour(1) => "0",
+                    DatePart::Hour(_) | DatePart::Minute(_) | DatePart::Second(_) => "00",
+                    DatePart::AmPm => "AM",
+                    DatePart::Era => "…",
+                };
+                shown.push_str(&day.strftime(pattern).to_string());
+            }
+            _ => {}
+        }
+    }
+    collapsed(&shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn format(code: &str) -> Format {
+        Format::read(code).unwrap()
+    }
+
+    #[test]
+    fn numbers_are_shown_as_in_spreadsheets() {
+        let same = |text: &str| Shown::Number(Some(text.to_owned()));
+        let unit = |text: &str, unit: &str| Shown::Unit(text.to_owned(), unit.to_owned());
+        let other = |text: &str, remedy| Shown::Other(text.to_owned(), remedy);
+        let accounting = "_-* #,##0.00\\ \"€\"_-;\\-* #,##0.00\\ \"€\"_-;_-* \"-\"??\\ \"€\"_-;_-@_-";
+        let dollars = "_($* #,##0.00_);_($* (#,##0.00);_($* \"-\"??_);_(@_)";
+        let cases = [
+            ("General", 0.1 + 0.2, Shown::Number(None)),
+            ("@", 2.5, Shown::Number(None)),
+            ("0", 3.0, Shown::Number(None)),
+            ("0.00", 3.0, same("3.00")),
+            ("0.0", 0.1 + 0.2, same("0.3")),
+            ("#,##0", 1_234_567.0, same("1,234,567")),
+            ("#\\ ##0", 1_234.0, same("1 234")),
+            ("0000", 901.0, same("0901")),
+            ("0", 2.5, other("3", ROUNDED)),
+            ("0.0", 4.25, other("4.3", ROUNDED)),
+            ("#,##0", 0.4, other("0", ROUNDED)),
+            ("0%", 0.12, other("12%", PERCENT)),
+            ("0.0\\ %", 0.125, other("12.5 %", PERCENT)),
+            ("#,##0,", 3_000_000.0, other("3000", SCALED)),
+            ("0.0,,\"M\"", 3_500_000.0, other("3.5M", SCALED)),
+            ("$#,##0", 3_000.0, same("$3,000")),
+            ("[$$-409]#,##0.00", 3_000.0, same("$3,000.00")),
+            ("[$USD] 0", 3_000.0, same("USD 3000")),
+            ("[$$-1009]0", 3_000.0, other("$3000", CURRENCY)),
+            ("#,##0\\ [$€-407]", 3_000.0, other("3,000 €", CURRENCY)),
+            ("[$EUR]\\ 0", 3_000.0, other("EUR 3000", CURRENCY)),
+            ("0\" CHF\"", 3_000.0, other("3000 CHF", CURRENCY)),
+            ("€0", 3_000.0, other("€3000", CURRENCY)),
+            (accounting, 3_000.0, other("3,000.00 €", CURRENCY)),
+            (accounting, -3_000.0, other("- 3,000.00 €", CURRENCY)),
+            (dollars, 3_000.0, same("$ 3,000.00")),
+            (dollars, -3_000.0, same("$ (3,000.00)")),
+            (dollars, 0.0, same("$ -")),
+            ("0\" days\"", 5.0, unit("5 days", "days")),
+            ("0\" days\"", 5.5, other("6 days", ROUNDED)),
+            ("\"J\"0", 5.0, unit("J5", "J")),
+            ("0000\\-0000", 280_836.0, other("0028-0836", UNIT)),
+            ("0\\.0", 12.0, other("1.2", UNIT)),
+            ("0;0", -5.0, other("5", UNIT)),
+            ("0;[Red]0", -5.0, same("5")),
+            ("0;-0", -5.0, Shown::Number(None)),
+            ("0", -5.0, Shown::Number(None)),
+            ("\"Yes\";;\"No\"", 1.0, other("Yes", UNSHOWN)),
+            (";;;", 1.0, other("", UNSHOWN)),
+            ("[>=1000]0,\"k\";0", 5_000.0, other("5k", SCALED)),
+            ("[>=1000]0,\"k\";0", 5.0, Shown::Number(None)),
+            ("[>=1000]0", 5.0, other("", UNSHOWN)),
+            ("0.00E+00", 123_000.0, same("1.23E+05")),
+            ("0.00E+00", 123_456.0, other("1.23E+05", ROUNDED)),
+            ("0E-0", 0.002, same("2E-03")),
+            ("# ?/?", 2.5, same("2 1/2")),
+            ("# ?/?", 0.3, other("0 2/7", ROUNDED)),
+            ("General\" kg\"", 5.0, unit("5 kg", "kg")),
+            ("dd.mm.yyyy", 46_096.0, Shown::Date),
+        ];
+        for (code, number, expected) in cases {
+            assert_eq!(show(&format(code), number), expected, "{code} {number}");
+        }
+    }
+
+    #[test]
+    fn days_are_shown_whole_or_in_part() {
+        let cases = [
+            ("dd.mm.yyyy", (2026, 3, 15), None),
+            ("m/d/yyyy", (2026, 3, 15), None),
+            ("[$-F800]dddd\\,\\ mmmm\\ dd\\,\\ yyyy", (2026, 3, 15), None),
+            ("d-mmm-yy", (2026, 3, 15), None),
+            ("d-mmm-yy", (1930, 3, 15), Some("15-Mar-30")),
+            ("yyyy/m/d h:mm", (2026, 3, 15), None),
+            ("mmm yy", (2026, 3, 1), Some("Mar 26")),
+            ("mmm d", (2026, 3, 15), Some("Mar 15")),
+            ("yyyy", (2026, 1, 1), Some("2026")),
+            ("dddd", (2026, 3, 15), Some("Sunday")),
+            ("mmmm\\ yyyy", (2026, 3, 1), Some("March 2026")),
+            ("h:mm", (2026, 3, 15), Some("0:00")),
+            ("[$-D07041E]d/m/yyyy", (2026, 3, 15), Some("15/3/2026")),
+            ("[$-411]ge.m.d", (2026, 3, 15), Some("……3.15")),
+        ];
+        for (code, (year, month, day), expected) in cases {
+            let day = Date::new(year, month, day).unwrap();
+            let shown = show_day(&format(code), 46_096.0, day);
+            let expected = expected.map(str::to_owned);
+            if code.contains("ge") {
+                assert!(shown.is_some(), "{code}");
+            } else {
+                assert_eq!(shown, expected, "{code}");
+            }
+        }
+    }
+
+    #[test]
+    fn texts_are_shown_as_they_are() {
+        let cases =
+            [("General", None), ("@", None), ("0;-0;0;@", None), ("_(@_)", None), ("\"ISSN \"@", Some("ISSN x"))];
+        for (code, expected) in cases {
+            assert_eq!(show_text(&format(code), "x").as_deref(), expected, "{code}");
+        }
+        assert_eq!(show_text(&format(";;;"), "x").as_deref(), Some(""));
+    }
+}

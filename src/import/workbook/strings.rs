@@ -1,0 +1,212 @@
+//! Texts of a workbook: those that its cells share, and the escapes within them.
+
+use std::borrow::Cow;
+use std::io;
+
+use super::archive::Archive;
+use super::fault::unusable;
+use super::xml::{Piece, Xml};
+
+/// The most UTF-16 units of a cell, as in Excel.
+pub(super) const MAX_CELL_UNITS: usize = 32_767;
+
+/// The bytes of a cell's text that are read. A text that is cut here has more than [`MAX_CELL_UNITS`] units.
+const MAX_CELL_BYTES: usize = 1 << 17;
+
+/// The bytes of a cell's text that are read before its escapes are replaced.
+const MAX_ESCAPED_BYTES: usize = 1 << 18;
+
+/// The most bytes of all shared texts, which are held in memory.
+const MAX_SHARED_BYTES: usize = 64 << 20;
+
+/// The most shared texts.
+const MAX_SHARED: usize = 4_000_000;
+
+/// The texts that the cells of all sheets share.
+#[derive(Default)]
+pub(super) struct SharedStrings {
+    texts: String,
+    /// The end of each text.
+    ends: Vec<u32>,
+}
+
+impl SharedStrings {
+    /// Reads the part with this name. The numbers that it announces are not used.
+    ///
+    /// # Errors
+    /// When it is damaged or exceeds a bound.
+    pub fn read(archive: &Archive, name: &str) -> io::Result<SharedStrings> {
+        let mut xml = Xml::new(archive.part(name, u64::MAX)?);
+        let mut shared = SharedStrings::default();
+        xml.root("sst")?;
+        let mut item = Item::default();
+        loop {
+            match xml.next()? {
+                Piece::Start(tag) if tag.is("si") => {
+                    item.read(&mut xml)?;
+                    shared.push(&item.text)?;
+                }
+                Piece::Start(_) => xml.skip()?,
+                Piece::EndOfPart => return Ok(shared),
+                _ => {}
+            }
+        }
+    }
+
+    fn push(&mut self, text: &str) -> io::Result<()> {
+        let bytes = self.texts.len() + text.len();
+        let (true, Ok(end)) = (bytes <= MAX_SHARED_BYTES && self.ends.len() < MAX_SHARED, u32::try_from(bytes)) else {
+            return Err(unusable(format!(
+                "its cells hold more than {MAX_SHARED} texts or {MAX_SHARED_BYTES} bytes of text; split it, or save it as CSV \
+                 in UTF-8"
+            )));
+        };
+        // Doubling would take twice the memory at the end.
+        if bytes > self.texts.capacity() {
+            self.texts.reserve_exact(text.len().max(self.texts.len().min(4 << 20)));
+        }
+        self.texts.push_str(text);
+        self.ends.push(end);
+        Ok(())
+    }
+
+    /// The text with this index.
+    pub fn get(&self, index: usize) -> Option<&str> {
+        let start = index.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied())?;
+        let range = usize::try_from(start).ok()?..usize::try_from(*self.ends.get(index)?).ok()?;
+        self.texts.get(range)
+    }
+}
+
+/// Whether the text is longer than a cell of Excel can be.
+pub(super) fn is_too_long(text: &str) -> bool {
+    text.len() > MAX_CELL_UNITS && text.encode_utf16().count() > MAX_CELL_UNITS
+}
+
+/// A text with its runs, each of which may have a format of its own.
+#[derive(Default)]
+pub(super) struct Item {
+    pub text: String,
+    run: String,
+}
+
+impl Item {
+    /// Reads the text of the current element. Phonetic runs are skipped.
+    ///
+    /// # Errors
+    /// When the part is damaged or exceeds a bound.
+    pub fn read(&mut self, xml: &mut Xml<'_>) -> io::Result<()> {
+        self.text.clear();
+        let depth = xml.depth();
+        while xml.depth() >= depth {
+            let at = xml.depth();
+            match xml.next()? {
+                Piece::Start(tag) if tag.is("t") => {
+                    let mut keeps_blanks = false;
+                    tag.attributes(|name, value| keeps_blanks |= name == ":space" && value == "preserve")?;
+                    self.run.clear();
+                    xml.text(&mut self.run, MAX_ESCAPED_BYTES)?;
+                    let run = if keeps_blanks { &self.run } else { self.run.trim_matches([' ', '\t', '\r', '\n']) };
+                    push_unescaped(&mut self.text, run);
+                }
+                Piece::Start(tag) if at == depth && tag.is("r") => {}
+                Piece::Start(_) => xml.skip()?,
+                Piece::EndOfPart => return Ok(()),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the text of the current element alone.
+    ///
+    /// # Errors
+    /// When the part is damaged or exceeds a bound.
+    pub fn read_plain(&mut self, xml: &mut Xml<'_>) -> io::Result<()> {
+        self.text.clear();
+        self.run.clear();
+        xml.text(&mut self.run, MAX_ESCAPED_BYTES)?;
+        push_unescaped(&mut self.text, &self.run);
+        Ok(())
+    }
+}
+
+/// Appends a text, its escapes such as `_x000D_` replaced, up to [`MAX_CELL_BYTES`].
+fn push_unescaped(out: &mut String, text: &str) {
+    let text = unescaped(text);
+    let room = MAX_CELL_BYTES.saturating_sub(out.len());
+    out.push_str(&text[..text.floor_char_boundary(room)]);
+}
+
+fn unescaped(text: &str) -> Cow<'_, str> {
+    if !text.contains("_x") {
+        return text.into();
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("_x") {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let letter = match unit(rest) {
+            Some(high @ 0xd800..0xdc00) => match rest.get(7..).and_then(unit) {
+                Some(low) => char::decode_utf16([high, low]).next().and_then(Result::ok).map(|letter| (letter, 14)),
+                None => None,
+            },
+            Some(unit) => char::from_u32(unit.into()).map(|letter| (letter, 7)),
+            None => None,
+        };
+        let (letter, bytes) = letter.unwrap_or(('_', 1));
+        out.push(letter);
+        rest = &rest[bytes..];
+    }
+    out.push_str(rest);
+    out.into()
+}
+
+/// The UTF-16 unit that an escape at the beginning of the text stands for.
+fn unit(text: &str) -> Option<u16> {
+    let digits =
+        text.strip_prefix("_x")?.get(..4).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
+    text[6..].starts_with('_').then(|| u16::from_str_radix(digits, 16).ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_are_replaced() {
+        let cases = [
+            ("a_x000D_b", "a\rb"),
+            ("_x005F_x000D_", "_x000D_"),
+            ("_xD83D__xDE00_", "😀"),
+            ("_xD83D_", "_xD83D_"),
+            ("_xD83D__x0041_", "_xD83D_A"),
+            ("_x00e9_", "é"),
+            ("_x00g9_ _x00 _x é_x", "_x00g9_ _x00 _x é_x"),
+            ("_x+041_", "_x+041_"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(unescaped(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn texts_are_found_by_index() {
+        let mut shared = SharedStrings::default();
+        for text in ["a", "", "é"] {
+            shared.push(text).unwrap();
+        }
+        assert_eq!([0, 1, 2, 3].map(|index| shared.get(index)), [Some("a"), Some(""), Some("é"), None]);
+    }
+
+    #[test]
+    fn long_texts_are_cut_where_they_are_refused() {
+        for letter in ["x", "é", "日", "😀"] {
+            let mut cut = String::new();
+            push_unescaped(&mut cut, &letter.repeat(200_000));
+            assert!(is_too_long(&cut) && cut.len() <= MAX_CELL_BYTES, "{letter}");
+            assert_eq!(is_too_long(&letter.repeat(20_000)), letter == "😀");
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! Cells of workbooks that show another value than they hold, hyperlinks, and the forms that sheets come in.
+
+use rust_xlsxwriter::{ExcelDateTime, Format, Formula, Workbook, Worksheet};
+
+use super::spreadsheets::Then::{Refused, Stored, Warned};
+use super::spreadsheets::{ESMO, Then, check};
+use super::workbook_parts::Parts;
+
+/// A workbook of a sheet with a header.
+fn book(name: &str, header: &[&str], fill: impl FnOnce(&mut Worksheet)) -> Vec<u8> {
+    let mut workbook = Workbook::new();
+    let sheet = workbook.add_worksheet().set_name(name).unwrap();
+    for (column, cell) in (0..).zip(header) {
+        sheet.write_string(0, column, *cell).unwrap();
+    }
+    fill(sheet);
+    workbook.save_to_buffer().unwrap()
+}
+
+/// A journal with a number in a column, in this format.
+fn journal(column: &str, number: f64, format: &str) -> Vec<u8> {
+    book("journals", &["id", "name", column], |sheet| {
+        sheet.write_number(1, 0, 1).unwrap();
+        sheet.write_string(1, 1, "A").unwrap();
+        sheet.write_number_with_format(1, 2, number, &Format::new().set_num_format(format)).unwrap();
+    })
+}
+
+#[test]
+fn numbers_mean_what_the_sheet_shows() {
+    let cases: [(&str, f64, &str, Then<'_>); 16] = [
+        ("impact_factor", 12.5, "0.00", Stored(&[r#"{"id":1,"impact_factor":12.5}"#])),
+        ("impact_factor", 0.1 + 0.2, "0.0", Stored(&[r#"{"id":1,"impact_factor":0.30000000000000004}"#])),
+        ("impact_factor", 2.345, "General", Stored(&[r#"{"id":1,"impact_factor":2.345}"#])),
+        (
+            "impact_factor",
+            2.5,
+            "0",
+            Refused(
+                "book.xlsx[journals]:2: impact_factor: `2.5` - the cell C2 shows `3`; write the number that is meant, or have \
+                 the cell show all of its digits",
+            ),
+        ),
+        (
+            "impact_factor",
+            0.12,
+            "0%",
+            Refused(
+                "book.xlsx[journals]:2: impact_factor: `0.12` - the cell C2 shows `12%`; write the number that is meant in a \
+                 cell that is not formatted as a percentage",
+            ),
+        ),
+        (
+            "publishing_apc_usd",
+            3_000.0,
+            "$#,##0.00",
+            Stored(&[
+                r#"{"id":1,"publishing":{"access":null,"content_license":null,"apc_usd":3000,"embargo_months":null}}"#,
+            ]),
+        ),
+        ("publishing_apc_usd", 3_000.0, "[$$-409]#,##0", Stored(&[r#"{"id":1}"#])),
+        (
+            "publishing_apc_usd",
+            3_000.0,
+            "#,##0\\ [$€-407]",
+            Refused(
+                "book.xlsx[journals]:2: publishing_apc_usd: `3000` - the cell C2 shows `3,000 €`; that is no amount in US \
+                 dollars; write one in a cell that is formatted as a number",
+            ),
+        ),
+        (
+            "publishing_apc_usd",
+            3_000_000.0,
+            "#,##0,",
+            Refused(
+                "book.xlsx[journals]:2: publishing_apc_usd: `3000000` - the cell C2 shows `3000`; format the cell as a number \
+                 that is not shown in thousands or millions",
+            ),
+        ),
+        (
+            "publishing_embargo_months",
+            1.0,
+            "0 \"years\"",
+            Refused(
+                "book.xlsx[journals]:2: publishing_embargo_months: `1` - the cell C2 shows `1 years`; format the cell as a \
+                 number without other signs, and check that it is the number that is meant",
+            ),
+        ),
+        (
+            "issn_print",
+            280_836.0,
+            "00000000",
+            Refused(
+                "book.xlsx[journals]:2: issn_print: `280836` - is a number that is shown as `00280836`; format the cell as \
+                 text, and write it anew",
+            ),
+        ),
+        (
+            "impact_factor",
+            46_082.0,
+            "mmm yy",
+            Refused(
+                "book.xlsx[journals]:2: impact_factor: `2026-03-01` - the cell C2 shows `Mar 26`; write the date that is meant \
+                 in a cell that shows its day, month and year, such as 2026-03-15",
+            ),
+        ),
+        ("publishing_embargo_months", 12.0, "0 \"months\"", Stored(&[r#"{"id":1}"#])),
+        (
+            "abbv",
+            12.0,
+            "0 \"abbv\"",
+            Refused(
+                "book.xlsx[journals]:2: abbv: `12` - is a number that is shown as `12 abbv`; format the cell as text, and write it anew",
+            ),
+        ),
+        ("h_index", 12.0, "0.0", Stored(&[r#"{"id":1,"h_index":12}"#])),
+        ("abbv", 2026.0, "0", Stored(&[r#"{"id":1,"abbv":"2026"}"#])),
+    ];
+    for (column, number, format, then) in cases {
+        check("book.xlsx", &journal(column, number, format), "", then);
+    }
+    let padded = book("organizations", &["id", "name"], |sheet| {
+        sheet.write_number_with_format(1, 0, 901, &Format::new().set_num_format("0000")).unwrap();
+        sheet.write_string(1, 1, "A").unwrap();
+    });
+    check("book.xlsx", &padded, "", Stored(&[r#"{"id":901,"name":"A"}"#]));
+}
+
+/// A conference with a number as the date of its beginning, in this format.
+fn conference(number: f64, format: &str) -> Vec<u8> {
+    let header =
+        ["id", "name", "start_date", "start_date_status", "abstract_due_date_status", "late_breaking_due_date_status"];
+    book("conferences", &header, |sheet| {
+        sheet.write_number(1, 0, 1).unwrap();
+        sheet.write_string(1, 1, "A").unwrap();
+        sheet.write_number_with_format(1, 2, number, &Format::new().set_num_format(format)).unwrap();
+        for (column, status) in (3..).zip(["confirmed", "not_found", "not_found"]) {
+            sheet.write_string(1, column, status).unwrap();
+        }
+    })
+}
+
+#[test]
+fn dates_mean_what_the_sheet_shows() {
+    let whole = &[r#"{"id":1,"start_date":"2026-03-15"}"#];
+    for format in ["dd.mm.yyyy", "m/d/yy", "d-mmm-yy", "[$-F800]dddd\\,\\ mmmm\\ dd\\,\\ yyyy", "yyyy\\-mm\\-dd;@"] {
+        check("book.xlsx", &conference(46_096.0, format), "", Stored(whole));
+    }
+    let cases = [
+        (46_082.0, "mmm yy", "2026-03-01", "Mar 26"),
+        (46_096.0, "mmm d", "2026-03-15", "Mar 15"),
+        (46_023.0, "yyyy", "2026-01-01", "2026"),
+        (11_032.0, "dd.mm.yy", "1930-03-15", "15.03.30"),
+        (46_096.0, "h:mm", "2026-03-15", "0:00"),
+    ];
+    for (number, format, stored, shown) in cases {
+        let expected = format!(
+            "book.xlsx[conferences]:2: start_date: `{stored}` - the cell C2 shows `{shown}`; write the date that is meant in a \
+             cell that shows its day, month and year, such as 2026-03-15"
+        );
+        check("book.xlsx", &conference(number, format), "", Refused(&expected));
+    }
+}
+
+#[test]
+fn days_are_counted_from_where_the_workbook_says() {
+    let of_1904 = |book: &[u8]| {
+        let parts = Parts::of(book);
+        parts.changed("xl/workbook.xml", |text| text.replace("<workbookPr", "<workbookPr date1904=\"1\"")).pack()
+    };
+    for (serial, of_1900, expected) in [
+        (44_634.0, "2022-03-14", "2026-03-15"),
+        (44_562.0, "2022-01-01", "2026-01-02"),
+        (0.0, "", "1904-01-01"),
+        (60.0, "", "1904-03-01"),
+    ] {
+        let book = conference(serial, "yyyy-mm-dd");
+        if !of_1900.is_empty() {
+            check("book.xlsx", &book, "", Stored(&[&format!(r#"{{"start_date":"{of_1900}"}}"#)]));
+        }
+        check("book.xlsx", &of_1904(&book), "", Stored(&[&format!(r#"{{"start_date":"{expected}"}}"#)]));
+    }
+    let leap = conference(60.0, "yyyy-mm-dd");
+    let expected = "book.xlsx[conferences]:2: start_date: `60` - is no day of the calendar; write another date";
+    check("book.xlsx", &leap, "", Refused(expected));
+    let late = ExcelDateTime::from_ymd(2100, 12, 31).unwrap().to_excel();
+    check("book.xlsx", &conference(late, "yyyy-mm-dd"), "", Stored(&[r#"{"start_date":"2100-12-31"}"#]));
+}
+
+/// An organization whose cells are filled in.
+fn organization(fill: impl FnOnce(&mut Worksheet)) -> Vec<u8> {
+    book("organizations", &["id", "name", "url"], |sheet| {
+        sheet.write_number(1, 0, 1).unwrap();
+        sheet.write_string(1, 1, "ESMO").unwrap();
+        fill(sheet);
+    })
+}
+
+#[test]
+fn a_link_is_stored_by_its_target() {
+    let link = |text: &'static str, target: &'static str| {
+        organization(|sheet| {
+            sheet.write_url_with_text(1, 2, target, text).unwrap();
+        })
+    };
+    let formula = |text: &'static str, formula: &'static str| {
+        organization(|sheet| {
+            sheet.write_formula(1, 2, Formula::new(formula).set_result(text)).unwrap();
+        })
+    };
+    let named = organization(|sheet| {
+        sheet.write_url_with_text(1, 1, "https://esmo.org/about", "ESMO").unwrap();
+        sheet.write_string(1, 2, "https://esmo.org").unwrap();
+    });
+    let several = {
+        let book = organization(|sheet| {
+            sheet.write_url_with_text(1, 2, "https://esmo.org", "website").unwrap();
+            sheet.write_number(2, 0, 2).unwrap();
+            sheet.write_string(2, 1, "ASCO").unwrap();
+            sheet.write_string(2, 2, "website").unwrap();
+        });
+        Parts::of(&book).changed("xl/worksheets/sheet1.xml", |text| text.replace("ref=\"C2\"", "ref=\"C2:C3\"")).pack()
+    };
+    let conflict = "book.xlsx[organizations]:2: url: `https://esmo.org` - shows one address and links to another, \
+                    `https://asco.org`; remove the link, or write the right address in both";
+    let no_page = "which is no web address (http or https); write the address in the cell, and remove the link";
+    let cases: Vec<(Vec<u8>, Then<'_>)> = vec![
+        (link("our website", "https://esmo.org"), Stored(&[ESMO])),
+        (link("https://esmo.org", "https://esmo.org/"), Stored(&[ESMO])),
+        (link("https://esmo.org", "https://asco.org"), Refused(conflict)),
+        (link("part", "https://esmo.org/a#b"), Stored(&[r#"{"url":"https://esmo.org/a#b"}"#])),
+        (named, Stored(&[ESMO])),
+        (several, Stored(&[ESMO, r#"{"id":2,"url":"https://esmo.org"}"#])),
+        (formula("our website", "=HYPERLINK(\"https://esmo.org\",\"our website\")"), Stored(&[ESMO])),
+        (formula("https://esmo.org", "=HYPERLINK(\"https://\"&\"esmo.org\")"), Stored(&[ESMO])),
+    ];
+    for (content, then) in cases {
+        check("book.xlsx", &content, "", then);
+    }
+    for (content, value, target) in [
+        (link("write to us", "mailto:info@esmo.org"), "write to us", "mailto:info@esmo.org"),
+        (link("see there", "internal:Sheet2!A1"), "see there", "#Sheet2!A1"),
+        (formula("our website", "=HYPERLINK(A1,\"our website\")"), "our website", "HYPERLINK(A1,\"our website\")"),
+    ] {
+        let expected = format!("book.xlsx[organizations]:2: url: `{value}` - links to `{target}`, {no_page}");
+        check("book.xlsx", &content, "", Refused(&expected));
+    }
+}
+
+/// The forms in which other programs write a sheet.
+#[test]
+fn sheets_are_read_in_any_form() {
+    let sheet = |rows: &str| Parts::of_sheet(format!("<worksheet><sheetData>{rows}</sheetData></worksheet>"));
+    let inline = |text: &str| format!("<c t=\"inlineStr\"><is>{text}</is></c>");
+    let header = format!("<row>{}{}{}</row>", inline("<t>id</t>"), inline("<t>name</t>"), inline("<t>url</t>"));
+    let row = |name: &str| sheet(&format!("{header}<row><c><v>1</v></c>{}</row>", inline(name)));
+    let stored = |name: &str| format!(r#"{{"id":1,"name":"{name}"}}"#);
+    let cases = [
+        ("without positions", row("<t>ESMO</t>"), "ESMO"),
+        ("runs", row("<r><rPr><b/></rPr><t>ES</t></r><r><t>MO</t></r>"), "ESMO"),
+        ("phonetic runs", row("<t>ESMO</t><rPh sb=\"0\" eb=\"1\"><t>x</t></rPh><phoneticPr fontId=\"1\"/>"), "ESMO"),
+        ("blanks around", row("<t> ESMO\n</t>"), "ESMO"),
+        ("blanks that count", row("<t xml:space=\"preserve\">ESMO </t>"), "ESMO "),
+        ("entities", row("<t>A&amp;B &#x263a; <![CDATA[<x>]]></t>"), "A&B ☺ <x>"),
+        ("escapes", row("<t>a_x005F_x0041_</t>"), "a_x0041_"),
+        (
+            "prefixes and the strict namespaces",
+            row("<t>ESMO</t>")
+                .changed("xl/worksheets/sheet1.xml", |text| {
+                    let text = text.replace("</", "</x:").replace('<', "<x:").replace("<x:/x:", "</x:");
+                    text.replacen(
+                        "<x:worksheet",
+                        "<x:worksheet xmlns:x=\"http://purl.oclc.org/ooxml/spreadsheetml/main\"",
+                        1,
+                    )
+                })
+                .changed("xl/_rels/workbook.xml.rels", |text| {
+                    text.replace(
+                        "http://schemas.openxmlformats.org/officeDocument/2006",
+                        "http://purl.oclc.org/ooxml/officeDocument",
+                    )
+                }),
+            "ESMO",
+        ),
+        (
+            "a mark and a declaration",
+            row("<t>ESMO</t>").changed("xl/workbook.xml", |text| {
+                format!("\u{feff}<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"yes\"?>\r\n{text}")
+            }),
+            "ESMO",
+        ),
+        (
+            "absolute targets and other cases",
+            row("<t>ESMO</t>").changed("xl/_rels/workbook.xml.rels", |text| {
+                text.replace("worksheets/sheet1.xml", "/xl/Worksheets/Sheet1.XML")
+            }),
+            "ESMO",
+        ),
+        (
+            "no shared texts",
+            row("<t>ESMO</t>").without("xl/sharedStrings.xml").changed("xl/_rels/workbook.xml.rels", |text| {
+                text.replace("relationships/sharedStrings", "relationships/theme")
+            }),
+            "ESMO",
+        ),
+    ];
+    for (what, parts, name) in cases {
+        println!("{what}");
+        let stored = stored(name);
+        let stored: &[&str] = &[&stored];
+        let then = if name.ends_with(' ') { Warned(stored, "has blanks at an end") } else { Stored(stored) };
+        check("book.xlsx", &parts.pack(), "", then);
+    }
+    let chart = row("<t>ESMO</t>")
+        .changed("xl/workbook.xml", |text| {
+            text.replace("</sheets>", "<sheet name=\"tags\" sheetId=\"2\" r:id=\"rId9\"/></sheets>")
+        })
+        .changed("xl/_rels/workbook.xml.rels", |text| {
+            let kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/chartsheet";
+            text.replace(
+                "</",
+                &format!("<Relationship Id=\"rId9\" Type=\"{kind}\" Target=\"chartsheets/sheet1.xml\"/></"),
+            )
+        });
+    check("book.xlsx", &chart.pack(), "", Warned(&[&stored("ESMO")], "passed over `tags`"));
+    let swapped = sheet(&format!(
+        "{header}<row r=\"2\">{}<c r=\"A2\"><v>1</v></c></row>",
+        inline("<t>ESMO</t>").replace("<c ", "<c r=\"B2\" ")
+    ));
+    check("book.xlsx", &swapped.pack(), "", Stored(&[&stored("ESMO")]));
+}
