@@ -117,8 +117,8 @@ const PAUSES: &str = "…•·";
 const NO_WORDS: &str = "ÃÂÎÏÐĂ";
 
 /// Pairs of letters that no language has, and that UTF-8 has when read in Windows-1252 or Windows-1250: `Åž`, `ÃŸ`, `Ăł`.
-const ALIEN_PAIRS: [(&str, &str); 5] =
-    [("ÃÅ", "šžœŠŽŒŸ"), ("Ä", "šžœŒŸ"), ("ĂĹÄ", "ąĄłŁżŻśŚźŹ"), ("ĂĹ", "ľĽšŠ"), ("Ă", "žŽťŤ")];
+const ALIEN_PAIRS: [(&str, &str); 6] =
+    [("ÃÅ", "šžœŠŽŒŸ"), ("Ä", "šžœŒŸ"), ("ĂĹÄ", "ąĄłŁżŻśŚźŹ"), ("ĂĹ", "ľĽ"), ("Ă", "ťŤ"), ("Ĺ", "šŠ")];
 
 fn is_control(character: char) -> bool {
     ('\u{80}'..='\u{9f}').contains(&character)
@@ -375,6 +375,7 @@ mod tests {
             "SPITALUL ORĂŞENESC",
             "Îşi",
             "PÄŤDESIAT DĹŽOK",
+            "TĂŠARRŮFAT",
             "Priäžy, PRIÄŽY",
             "NESCAFÉ®",
             "SANTÉ–SOCIÉTÉ",
