@@ -2,6 +2,7 @@
 //!
 //! A rule is one item in a table; each family of rules is a file:
 //! - [`texts`]: texts that are none, or that lost something on their way. [`addresses`], [`issn`]: texts of one form.
+//! - [`mojibake`]: UTF-8 that was read in a single-byte encoding.
 //! - [`dates`]: of conferences. [`numbers`]: of journals.
 //! - [`twins`]: rows that are most likely one thing entered twice.
 //! - [`spellings`]: words that licenses compare exactly, by the vocabularies [`areas`] and [`countries`].
@@ -17,6 +18,7 @@ mod countries;
 mod dates;
 mod issn;
 mod linted;
+mod mojibake;
 pub mod names;
 mod nearness;
 mod numbers;

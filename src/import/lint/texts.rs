@@ -1,7 +1,6 @@
 //! Texts that are none, or that lost something on their way.
 
-use encoding_rs::{Encoding, MACINTOSH, WINDOWS_1252};
-
+use super::mojibake;
 use super::rule::TextRule;
 use crate::model::flat::looks_like_formula;
 use crate::model::fold::fold;
@@ -40,7 +39,7 @@ fn wrong_encoding(field: &str, text: &str) -> Option<String> {
                 .to_owned(),
         );
     }
-    if let Some(meant) = decode_anew(text) {
+    if let Some(meant) = mojibake::repair(text) {
         return Some(format!("was read in the wrong encoding; write `{meant}`, and save the file as UTF-8"));
     }
     if text.chars().any(|letter| ('\u{80}'..='\u{9f}').contains(&letter)) {
@@ -52,32 +51,6 @@ fn wrong_encoding(field: &str, text: &str) -> Option<String> {
         return Some("holds a `?` within a word, where a letter was lost; correct it from its source".to_owned());
     }
     None
-}
-
-/// The text that was meant, where UTF-8 was read as a single-byte encoding: whoever reads letters of such an encoding that
-/// happen to form UTF-8 has found no word of any language.
-fn decode_anew(text: &str) -> Option<String> {
-    fn decode(word: &str, encoding: &'static Encoding) -> Option<String> {
-        let (bytes, _, unmappable) = encoding.encode(word);
-        let decoded = std::str::from_utf8(&bytes).ok().filter(|_| !unmappable)?;
-        Some(decoded.to_owned())
-    }
-    if text.is_ascii() {
-        return None;
-    }
-    let mut found = false;
-    let words = text.split(' ').map(|word| {
-        let decoded = [WINDOWS_1252, MACINTOSH].into_iter().find_map(|encoding| decode(word, encoding));
-        match decoded.filter(|_| !word.is_ascii()) {
-            Some(meant) => {
-                found = true;
-                meant
-            }
-            None => word.to_owned(),
-        }
-    });
-    let meant: Vec<String> = words.collect();
-    found.then(|| meant.join(" "))
 }
 
 fn html_escape(field: &str, text: &str) -> Option<String> {
@@ -94,10 +67,26 @@ fn html_escape(field: &str, text: &str) -> Option<String> {
         ("<br/>", " "),
         ("<br />", " "),
     ];
-    let (escape, meant) = ESCAPES.iter().find(|(escape, _)| text.contains(escape))?;
+    let named =
+        ESCAPES.iter().find(|(escape, _)| text.contains(escape)).map(|(escape, meant)| (*escape, (*meant).to_owned()));
+    let (escape, meant) = named.or_else(|| numeric_escape(text))?;
     // `&amp;` in an address leads elsewhere, too.
     let what = if field == "url" { "address" } else { "text" };
     Some(format!("holds `{escape}`, which is HTML; write the {what} with `{meant}` for it"))
+}
+
+/// The first character reference with a number, such as `&#xE7;`, and its character.
+fn numeric_escape(text: &str) -> Option<(&str, String)> {
+    text.match_indices("&#").find_map(|(start, _)| {
+        let (escape, _) = text[start..].split_once(';')?;
+        let code = &escape["&#".len()..];
+        let number = match code.strip_prefix(['x', 'X']) {
+            Some(hexadecimal) => u32::from_str_radix(hexadecimal, 16),
+            None => code.parse(),
+        };
+        let character = char::from_u32(number.ok()?).filter(|character| !character.is_control())?;
+        Some((&text[start..=start + escape.len()], character.to_string()))
+    })
 }
 
 /// Whether a text stands for none: a word that says so, an error of a spreadsheet, or signs alone.
@@ -180,8 +169,73 @@ fn formula(field: &str, text: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use std::path::{Path, PathBuf};
+
     use super::*;
+
+    /// Real names of journals and societies in many languages.
+    pub(in crate::import::lint) fn names() -> Vec<&'static str> {
+        let lines = include_str!("../../../fixtures/names.txt").lines();
+        lines.filter(|line| !line.is_empty() && !line.starts_with(['#', '['])).collect()
+    }
+
+    #[test]
+    fn real_names_are_left_alone() {
+        for text in names() {
+            let found: Vec<String> = RULES.iter().filter_map(|rule| (rule.find)("name", text)).collect();
+            assert!(found.is_empty(), "{text}: {found:?}");
+        }
+    }
+
+    /// The texts of real lists: names, abbreviations, publishers, places.
+    fn real_texts(folder: &Path) -> Vec<String> {
+        let mut texts = Vec::new();
+        for (file, columns) in [
+            ("journals_pmc.csv", [0, 1, 4].as_slice()),
+            ("journal_abbreviations.csv", &[1, 2]),
+            ("organizations_japan.csv", &[1, 2, 4, 5, 19]),
+        ] {
+            let mut table = csv::Reader::from_path(folder.join(file)).unwrap();
+            for row in table.records().map(Result::unwrap) {
+                texts.extend(columns.iter().map(|column| row[*column].to_owned()));
+            }
+        }
+        for line in std::fs::read_to_string(folder.join("conferences.jsonl")).unwrap().lines() {
+            let row: serde_json::Value = serde_json::from_str(line).unwrap();
+            let fields = ["name", "acronym", "city", "country", "venue", "place_text"];
+            texts.extend(fields.iter().filter_map(|field| row[field].as_str()).map(str::to_owned));
+        }
+        texts.retain(|text| !text.is_empty());
+        texts.sort();
+        texts.dedup();
+        texts
+    }
+
+    #[test]
+    fn real_lists_have_no_false_alarm() {
+        let Some(folder) = std::env::var_os("MEDFEED_REAL_DATA").map(PathBuf::from) else {
+            println!("MEDFEED_REAL_DATA names no folder with real lists: nothing was tested");
+            return;
+        };
+        let mut false_alarms = Vec::new();
+        for text in real_texts(&folder) {
+            for rule in RULES {
+                let Some(message) = (rule.find)("name", &text) else { continue };
+                let is_right = match rule.name {
+                    "html_escape" => text.contains("&#"),
+                    "blanks" => text.trim() != text || text.contains("  "),
+                    "placeholder" => ["TBA", "TBD"].contains(&text.as_str()),
+                    _ => false,
+                };
+                println!("{}: {text:?}", rule.name);
+                if !is_right {
+                    false_alarms.push(format!("{}: {text:?} {message}", rule.name));
+                }
+            }
+        }
+        assert!(false_alarms.is_empty(), "{false_alarms:#?}");
+    }
 
     #[test]
     fn texts_that_lost_something_are_found() {
@@ -201,7 +255,10 @@ mod tests {
             ("name", "Who cares? We do", ""),
             ("name", "Heart &amp; Lung", "html_escape"),
             ("name", "Heart<br>Lung", "html_escape"),
+            ("name", "Associa&#x00e7;&#227;o", "html_escape"),
             ("name", "Heart & Lung", ""),
+            ("name", "R&D; AT&T &#; &#x; &#xD800; Q&#A", ""),
+            ("name", "Journal d’études", ""),
             ("name", "TBD", "placeholder"),
             ("name", "(n/a)", "placeholder"),
             ("name", "--", "placeholder"),
