@@ -18,9 +18,9 @@ use crate::import::lint::names::{all_names, has_names};
 use crate::import::{self, Assigned, Finding, FindingGroup, Merged, Options, Refusal, Rows, Source, group};
 use crate::model::Dataset;
 use crate::model::printable::Printable;
-use crate::store::read::curation::NoDatabase;
 use crate::store::write::batch::{Counts, LicenseEffect, Outcome};
 use crate::store::write::names::build_names;
+use crate::store::write::prepare::NoDatabase;
 use crate::store::{Content, Edit, StoreError, Writer};
 
 /// Arguments of `medfeed import`.

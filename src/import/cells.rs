@@ -26,7 +26,8 @@ pub(super) struct Notation {
 }
 
 /// The sign that begins a fraction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString)]
+#[strum(serialize_all = "lowercase", parse_err_ty = UnknownNotation, parse_err_fn = unknown_sign)]
 pub enum DecimalSign {
     /// `2.5`; commas group digits.
     Point,
@@ -35,12 +36,26 @@ pub enum DecimalSign {
 }
 
 /// The order of the parts of a date.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString)]
+#[strum(serialize_all = "lowercase", parse_err_ty = UnknownNotation, parse_err_fn = unknown_order)]
 pub enum DateOrder {
     /// Day, month, year.
     Dmy,
     /// Month, day, year.
     Mdy,
+}
+
+/// The text names no sign, or no order of dates.
+#[derive(Debug, thiserror::Error)]
+#[error("write {0}")]
+pub struct UnknownNotation(&'static str);
+
+fn unknown_sign(_text: &str) -> UnknownNotation {
+    UnknownNotation("`point` for 2.5, or `comma` for 2,5")
+}
+
+fn unknown_order(_text: &str) -> UnknownNotation {
+    UnknownNotation("`dmy` for day, month, year, or `mdy` for month, day, year")
 }
 
 /// Whether fields of this type hold texts as they are given. `words` are the only values of the type, if it has but a few.

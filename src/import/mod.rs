@@ -14,12 +14,14 @@
 //!   and `address` picks the address of a cell with a hyperlink.
 //!   `statement` is what a row states.
 //! - [`mod@merge`]: phase 2, rows to a batch, by the rules that the README tells under "Import".
+//! - `apply`: phase 3.
 //! - [`lint`]: what is most likely a mistake, though no rule forbids it.
 //! - [`report`]: what a run says about rows: `finding` is one of its lines, [`groups`] those of one kind as one.
 //! - `names`: the nearest known name; `blanks`: characters that show nothing; `utf16`: texts
 //!   in UTF-16.
 
 mod address;
+mod apply;
 mod blanks;
 pub mod bounds;
 pub mod cells;
@@ -42,6 +44,7 @@ mod tabular;
 mod utf16;
 mod workbook;
 
+pub use apply::apply;
 pub use bounds::Bounds;
 pub use cells::{DateOrder, DecimalSign};
 pub use groups::{FindingGroup, group};
@@ -51,14 +54,3 @@ pub use reading::{Reading, Rename, read_renames};
 pub use report::{BadRows, Finding, Position};
 pub use rows::Rows;
 pub use source::{Format, RowKind, Source, SourceError, Told};
-
-use crate::store::write::batch::{Batch, Outcome};
-use crate::store::{Edit, StoreError};
-
-/// Applies a batch, and keeps the index of names.
-///
-/// # Errors
-/// When the database cannot be read or written. The edit must be dropped then.
-pub fn apply(edit: &mut Edit<'_>, batch: &Batch) -> Result<Outcome, StoreError> {
-    edit.apply_before(batch, &mut lint::names::Indexer::default())
-}

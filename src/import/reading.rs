@@ -8,10 +8,12 @@ use std::path::{Path, PathBuf};
 
 use super::bounds::Bounds;
 use super::cells::{DateOrder, DecimalSign};
-use super::merge::identify::MAX_FIELDS;
 use super::names::comparable;
 use crate::model::field::Table;
 use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields};
+
+/// The most fields that match rows without ids.
+const MAX_FIELDS: usize = 8;
 
 /// What a run was told about reading; the default reads strictly.
 #[derive(Clone, Debug, Default)]

@@ -22,7 +22,7 @@ pub mod write;
 pub use error::StoreError;
 pub use file::open::{Follower, Writer};
 pub use format::codec::CLOCK_TOLERANCE_S;
-pub use format::names::{Content, WordCount};
+pub use format::names::{Content, NameEntry, WordCount};
 pub use read::history::CommitEntry;
 pub use read::snapshot::{CommitPoint, Snapshot};
 pub use write::batch::{Batch, Curation};

@@ -102,7 +102,7 @@ fn a_dry_run_shows_the_change() {
         "conferences removed:\n  3 Congress 3\n",
         "license `acme`, conferences: 26 enter, 1 change, 2 leave\n  enter  100 New 100\n",
         "  change 2 Congress 2\n  leave  1 Congress 1\n  leave  3 Congress 3\n",
-        "Dry run: nothing was changed.",
+        "Dry run: nothing was changed, with 1 warning.",
     ];
     for expected in expected {
         assert!(text.contains(expected), "{expected}\n{text}");

@@ -22,6 +22,8 @@ mod mojibake;
 pub mod names;
 mod nearness;
 mod numbers;
+#[cfg(test)]
+mod real_names;
 pub mod rule;
 mod spellings;
 mod texts;

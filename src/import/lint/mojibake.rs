@@ -329,7 +329,7 @@ pub(super) fn repair(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::lint::texts::tests::names;
+    use crate::import::lint::real_names::names;
 
     /// A name as people type it: in capitals, with another apostrophe, with signs around it.
     fn variants(name: &str) -> Vec<String> {

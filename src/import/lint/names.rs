@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use super::areas::AREAS;
+use super::countries::COUNTRIES;
 use super::linted::Linted;
-use super::{AREAS, COUNTRIES};
 use crate::model::reference::ReferenceFields;
 use crate::model::{ConferenceFields, Curated, JournalFields, RecordFields, References};
-use crate::store::write::batch::Onlooker;
-use crate::store::write::names::NameChanges;
+use crate::store::write::batch::{NameChanges, Onlooker};
 use crate::store::{Snapshot, StoreError};
 
 /// The version of the rules that make names and words from records. It is raised when other names come from the same record,

@@ -169,16 +169,11 @@ fn formula(field: &str, text: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use std::path::{Path, PathBuf};
 
     use super::*;
-
-    /// Real names of journals and societies in many languages.
-    pub(in crate::import::lint) fn names() -> Vec<&'static str> {
-        let lines = include_str!("../../../fixtures/names.txt").lines();
-        lines.filter(|line| !line.is_empty() && !line.starts_with(['#', '['])).collect()
-    }
+    use crate::import::lint::real_names::names;
 
     #[test]
     fn real_names_are_left_alone() {

@@ -1,6 +1,5 @@
 //! Rows without ids: their fields tell which record is meant (README, "Import").
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
@@ -25,11 +24,8 @@ pub struct Assigned {
     pub id: Id,
 }
 
-/// The fields by which rows are matched, as bits: the first one is 1.
+/// The fields by which rows are matched, as bits: the first one is 1. There are at most eight (`Reading::check`).
 type Mask = u32;
-
-/// The most fields that match rows.
-pub(in crate::import) const MAX_FIELDS: usize = 8;
 
 /// The values of all records of a dataset in the fields that match rows, and those of rows that got an id.
 struct Known {
@@ -155,7 +151,7 @@ pub(super) fn identify<F: RecordFields, C: Curation>(
 }
 
 /// A value without case, diacritics, blanks and signs, unless it is nothing but those.
-fn text_of(value: &Cow<'_, str>) -> String {
+fn text_of(value: &str) -> String {
     let comparable = comparable(value);
     if comparable.is_empty() { value.trim().to_owned() } else { comparable }
 }

@@ -3,7 +3,7 @@
 //! What is linked is resolved first, since a linked name means the row that has it after the run (`references`); then each record is
 //! merged with its stored values (`records`); last, what is removed is checked against what still links it.
 
-pub(in crate::import) mod identify;
+mod identify;
 #[cfg(test)]
 mod lint_tests;
 mod records;

@@ -409,12 +409,10 @@ fn many_removals_need_leave() {
 #[test]
 fn rows_without_ids_find_their_records() {
     let mut world = World::default();
-    let stored = format!(
-        "# conferences.csv\nid,name,year,start_date_status,abstract_due_date_status,late_breaking_due_date_status\n\
+    let stored = "# conferences.csv\nid,name,year,start_date_status,abstract_due_date_status,late_breaking_due_date_status\n\
          10,ESMO Congress,2026,check,check,check\n11,ESMO Congress,2027,check,check,check\n12,ASCO,,check,check,check\n\
-         # journals.csv\nid,name,issn_print,issn_online\n20,The Lancet,0140-6736,1474-547X\n21,Lancet Oncology,1470-2045,\n"
-    );
-    let merged = run(&world, &stored, Options::default()).unwrap();
+         # journals.csv\nid,name,issn_print,issn_online\n20,The Lancet,0140-6736,1474-547X\n21,Lancet Oncology,1470-2045,\n";
+    let merged = run(&world, stored, Options::default()).unwrap();
     apply(&mut world, merged.batch);
     let outcome = |matching: &str, file: &str, rows: &str| {
         let folder = tempfile::tempdir().unwrap();

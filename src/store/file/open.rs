@@ -16,10 +16,12 @@ use redb::{
 
 use crate::store::file::draft::{self, Draft};
 use crate::store::file::links::{folder_of, resolve};
+use crate::store::file::open_error::{io_error, open_error, repair_error};
 use crate::store::file::writer_note::WriterNote;
 use crate::store::format::replica::{ReplicaMark, find_mark};
 use crate::store::format::tables::{self, EachTable, META, META_SCHEMA, META_SECRET, SCHEMA, Stored};
 use crate::store::panics;
+use crate::store::pen::IsWanted;
 use crate::store::{CommitPoint, Snapshot, StoreError};
 
 /// The page cache of a writing command, in bytes.
@@ -50,37 +52,6 @@ impl Identity {
     }
 }
 
-fn io_error(path: &Path, source: io::Error) -> StoreError {
-    let path = &draft::shown(path);
-    if source.kind() == io::ErrorKind::NotFound {
-        // For a dangling link, name what it points to.
-        let path = if path.is_symlink() { resolve(path) } else { path.to_owned() };
-        StoreError::NotFound { path }
-    } else {
-        StoreError::Io { path: path.to_owned(), source }
-    }
-}
-
-fn open_error(path: &Path, error: DatabaseError) -> StoreError {
-    use redb::StorageError;
-    let is_empty = path.metadata().is_ok_and(|found| found.len() == 0);
-    let reason = match error {
-        DatabaseError::Storage(_) if is_empty => "it is empty".to_owned(),
-        DatabaseError::Storage(StorageError::Io(source)) if source.kind() == io::ErrorKind::InvalidData => {
-            let text = source.to_string();
-            if text.contains("magic number") { "it is another kind of file".to_owned() } else { text }
-        }
-        DatabaseError::Storage(StorageError::Io(source)) if source.kind() == io::ErrorKind::UnexpectedEof => {
-            "it is cut short".to_owned()
-        }
-        DatabaseError::Storage(StorageError::Io(source)) => return io_error(path, source),
-        DatabaseError::Storage(StorageError::Corrupted(reason)) => reason,
-        DatabaseError::UpgradeRequired(version) => format!("it is in the old redb format {version}"),
-        other => return StoreError::of_engine(other.into()),
-    };
-    StoreError::NotADatabase { path: draft::shown(path), reason }
-}
-
 /// How a command waits for another writer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Manner {
@@ -92,7 +63,7 @@ enum Manner {
 /// The writer of a database. While it lives no other process can write.
 pub struct Writer {
     // Dropped first: once the lock is free, the note belongs to the next writer.
-    note: Option<WriterNote>,
+    note: Option<Arc<WriterNote>>,
     database: Engine,
     identity: Identity,
     location: Mutex<Location>,
@@ -199,9 +170,10 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Whether another command asks for the lock.
-    pub(in crate::store) fn is_wanted(&self) -> bool {
-        self.note.as_ref().is_some_and(WriterNote::is_asked)
+    /// Tells whether another command asks for the lock.
+    pub(in crate::store) fn is_wanted(&self) -> IsWanted {
+        let note = self.note.clone();
+        Box::new(move || note.as_ref().is_some_and(|note| note.is_asked()))
     }
 
     /// Opens an existing database as [`Writer::open`] does, replicas too: for what holds the lock and changes no row.
@@ -216,7 +188,7 @@ impl Writer {
         let path = resolve(path);
         let writer = Writer::open_file(&path, wait, manner, check)?;
         draft::sweep(&path);
-        Ok(Writer { note: Some(WriterNote::leave(&path)), ..writer })
+        Ok(Writer { note: Some(Arc::new(WriterNote::leave(&path))), ..writer })
     }
 
     /// The mark that makes the file a replica.
@@ -238,7 +210,7 @@ impl Writer {
     /// Tells the name that its file took.
     pub(in crate::store) fn name_taken(self, path: &Path) -> Writer {
         let location = Mutex::new(Location::Named(path.to_owned()));
-        Writer { location, note: Some(WriterNote::leave(path)), ..self }
+        Writer { location, note: Some(Arc::new(WriterNote::leave(path))), ..self }
     }
 
     /// Opens a draft, which no other process opens.
@@ -590,17 +562,4 @@ pub fn read_replica(path: &Path) -> Result<(ReplicaMark, CommitPoint), StoreErro
         let mark = find_mark(&transaction)?.ok_or_else(|| StoreError::NotAReplica { path: path.to_owned() })?;
         Ok((mark, Snapshot::peek(&transaction)?))
     })
-}
-
-/// Names who can repair the file to a user who may not write to it.
-fn repair_error(path: &Path, error: DatabaseError) -> StoreError {
-    use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
-    match error {
-        DatabaseError::Storage(redb::StorageError::Io(source))
-            if matches!(source.kind(), PermissionDenied | ReadOnlyFilesystem) =>
-        {
-            StoreError::NeedsRepair { path: resolve(path), source }
-        }
-        error => open_error(path, error),
-    }
 }

@@ -79,6 +79,9 @@ impl NamesState {
     }
 }
 
+/// A row of `names`: the hash of a name, and a record that has it.
+pub type NameEntry = (u64, Dataset, Id);
+
 /// How many records have a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WordCount {
@@ -113,7 +116,7 @@ pub(in crate::store) fn records_named(
     table: &impl ReadableTable<(u64, u8, u64), ()>,
     names: &[u64],
     most: usize,
-) -> Result<Vec<(u64, Dataset, Id)>, StoreError> {
+) -> Result<Vec<NameEntry>, StoreError> {
     let mut found = Vec::new();
     for (name, dataset) in names.iter().flat_map(|name| Dataset::ALL.map(|dataset| (*name, dataset))) {
         let code = dataset.code();

@@ -18,12 +18,35 @@ use recorder::Recorder;
 pub(in crate::store) struct Pen {
     transaction: WriteTransaction,
     recorder: Option<RefCell<Recorder>>,
+    /// Tells whether another command asks for the lock, of a writer that gives way.
+    is_wanted: Option<IsWanted>,
+}
+
+/// Tells whether another command asks for the lock.
+pub(in crate::store) type IsWanted = Box<dyn Fn() -> bool>;
+
+/// After so many rows of a run the pen looks whether the writer is to give way.
+const ROWS_BETWEEN_LOOKS: usize = 1_000;
+
+/// Fails where another command asks a writer that gives way for the lock.
+fn check_wanted(is_wanted: Option<&IsWanted>) -> Result<(), StoreError> {
+    if is_wanted.is_some_and(|is_wanted| is_wanted()) { Err(StoreError::Wanted) } else { Ok(()) }
 }
 
 impl Pen {
     /// Writes without recording.
     pub fn new(transaction: WriteTransaction) -> Pen {
-        Pen { transaction, recorder: None }
+        Pen { transaction, recorder: None, is_wanted: None }
+    }
+
+    /// Has writes fail with [`StoreError::Wanted`] once `is_wanted` says that another command asks for the lock.
+    pub fn give_way(&mut self, is_wanted: IsWanted) {
+        self.is_wanted = Some(is_wanted);
+    }
+
+    /// Fails when a command asks for the lock, and the writer gives way.
+    pub fn check_wanted(&self) -> Result<(), StoreError> {
+        check_wanted(self.is_wanted.as_ref())
     }
 
     /// Records from now on, or no longer. Returns what was recorded.
@@ -41,7 +64,8 @@ impl Pen {
     ) -> Result<Rows<'_, K, V>, StoreError> {
         let recorder = self.recorder.as_ref();
         let recorder = recorder.and_then(|recorder| Some((code_of(definition.name())?, recorder)));
-        Ok(Rows { table: self.transaction.open_table(definition)?, recorder })
+        let is_wanted = self.is_wanted.as_ref();
+        Ok(Rows { table: self.transaction.open_table(definition)?, recorder, is_wanted })
     }
 
     /// Removes a table with all its rows, if it is there. It must be a local one.
@@ -79,6 +103,7 @@ pub(in crate::store) struct Rows<'p, K: Key + 'static, V: Value + 'static> {
     table: Table<'p, K, V>,
     /// The table's code, and who takes writes down.
     recorder: Option<(u8, &'p RefCell<Recorder>)>,
+    is_wanted: Option<&'p IsWanted>,
 }
 
 impl<'p, K: Key + 'static, V: Value + 'static> Deref for Rows<'p, K, V> {
@@ -168,12 +193,14 @@ impl<K: Key + 'static, V: Value + 'static> Rows<'_, K, V> {
     where
         for<'a> K::SelfType<'a>: Borrow<K::SelfType<'a>>,
     {
-        let mut rows = rows.into_iter();
+        let is_wanted = self.is_wanted;
+        let mut rows = rows.into_iter().enumerate();
+        let look = |at: usize| if at.is_multiple_of(ROWS_BETWEEN_LOOKS) { check_wanted(is_wanted) } else { Ok(()) };
         let Some(bound) = append_after else {
-            return rows.try_for_each(|(key, value)| self.insert(key, value));
+            return rows.try_for_each(|(at, (key, value))| look(at).and_then(|()| self.insert(key, value)));
         };
         let mut run = self.run_after(bound)?;
-        rows.try_for_each(|(key, value)| run.push(key, value))?;
+        rows.try_for_each(|(at, (key, value))| look(at).and_then(|()| run.push(key, value)))?;
         run.close()
     }
 }

@@ -2,12 +2,10 @@
 //!
 //! - [`snapshot`]: one committed state; [`history`]: what it still knows of its past.
 //! - [`feed_index`]: a feed in memory; [`entries`]: a license's entries; [`feed_cache`]: which feeds are in memory.
-//! - [`curation`]: what imports are prepared from.
 //! - [`columns`]: what filters run over; [`record_cache`]: records' finished JSON in memory; [`cache`]: their bounds.
 
 pub mod cache;
 pub mod columns;
-pub mod curation;
 pub mod entries;
 pub mod feed_cache;
 pub mod feed_index;

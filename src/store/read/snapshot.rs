@@ -72,7 +72,7 @@ pub struct Snapshot {
     licenses: HashMap<LicenseId, Licensed>,
     keys: HashMap<KeyHash, Arc<KeyRecord>>,
     /// What is sealed of each feed.
-    pub(super) feeds: HashMap<FeedId, FeedHead>,
+    pub(in crate::store) feeds: HashMap<FeedId, FeedHead>,
     /// How many rows other tables hold.
     counts: TableCounts,
     references: OnceLock<Arc<References>>,
@@ -81,15 +81,15 @@ pub struct Snapshot {
     building: Mutex<()>,
     record_cache: Arc<RecordCache>,
     pub(super) commits: Table<u64, &'static [u8]>,
-    pub(super) records: Table<(u8, u64), &'static [u8]>,
+    pub(in crate::store) records: Table<(u8, u64), &'static [u8]>,
     organizations: Table<u64, &'static [u8]>,
     tags: Table<u64, &'static [u8]>,
     pub(super) log: Log,
     pub(super) feed_entries: Table<(u64, u64), (u64, u64)>,
-    pub(super) feed_records: Table<(u64, u64), (u64, u64)>,
-    pub(super) links: Table<(u8, u64, u8, u64), ()>,
+    pub(in crate::store) feed_records: Table<(u64, u64), (u64, u64)>,
+    pub(in crate::store) links: Table<(u8, u64, u8, u64), ()>,
     /// The index of names, if there is one.
-    pub(super) names: Option<NamesTables>,
+    pub(in crate::store) names: Option<NamesTables>,
 }
 
 impl std::fmt::Debug for Snapshot {

@@ -6,8 +6,7 @@ use crate::model::reference::ReferenceFields;
 use crate::model::{
     Conference, Curated, Dataset, Id, Journal, License, Organization, RecordFields, ReferenceKind, References, Tag,
 };
-use crate::store::write::names::NameChanges;
-use crate::store::{StoreError, WordCount};
+use crate::store::{NameEntry, StoreError, WordCount};
 
 /// The rows that one commit writes, by id; `None` removes. It may hold rows equal to the stored ones: only differences are
 /// written.
@@ -75,12 +74,7 @@ pub trait Curation {
     ///
     /// # Errors
     /// When the database cannot be read.
-    fn records_named(
-        &self,
-        _version: u32,
-        _names: &[u64],
-        _most: usize,
-    ) -> Result<Option<Vec<(u64, Dataset, Id)>>, StoreError> {
+    fn records_named(&self, _version: u32, _names: &[u64], _most: usize) -> Result<Option<Vec<NameEntry>>, StoreError> {
         Ok(None)
     }
 
@@ -91,6 +85,30 @@ pub trait Curation {
     fn words(&self, _version: u32, _vocabulary: u8) -> Result<Option<Vec<WordCount>>, StoreError> {
         Ok(None)
     }
+}
+
+/// The names and words that records gain and lose.
+#[derive(Clone, Debug, Default)]
+pub struct NameChanges {
+    /// The version of the rules that made them.
+    pub version: u32,
+    /// What the index loses.
+    pub removed: Vec<NameEntry>,
+    /// What it gains.
+    pub added: Vec<NameEntry>,
+    /// By vocabulary and word.
+    pub words: BTreeMap<(u8, String), WordChange>,
+}
+
+/// The change of one word's count.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WordChange {
+    /// How many more records have it.
+    pub records: i64,
+    /// A record that gains it.
+    pub gained_by: Option<Id>,
+    /// The records that lose it.
+    pub lost_by: Vec<Id>,
 }
 
 /// Hears of each row that a batch adds, changes or removes, for showing it.

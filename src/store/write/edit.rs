@@ -16,7 +16,7 @@ use crate::store::pen::Pen;
 use crate::store::read::snapshot::{CommitPoint, last_commit};
 use crate::store::write::batch::Curation;
 use crate::store::write::publication::Publication;
-use crate::store::{Snapshot, StoreError, WordCount};
+use crate::store::{NameEntry, Snapshot, StoreError, WordCount};
 
 /// A write transaction. All its changes become visible together with [`Edit::commit`], or not at all.
 pub struct Edit<'w> {
@@ -39,8 +39,6 @@ pub struct Edit<'w> {
     pub(in crate::store) next_seq: u64,
     /// The description for the history.
     what: String,
-    /// Whether it gives way to a command that asks for the lock.
-    gives_way: bool,
 }
 
 impl std::fmt::Debug for Edit<'_> {
@@ -81,7 +79,6 @@ impl Writer {
             first_seq: point.seq + 1,
             next_seq: point.seq + 1,
             what: String::new(),
-            gives_way: false,
         })
     }
 }
@@ -90,12 +87,7 @@ impl Edit<'_> {
     /// Has the edit end with [`StoreError::Wanted`] when a command asks for the lock while rows are applied. The edit is dropped
     /// then, and made again.
     pub fn give_way(&mut self) {
-        self.gives_way = true;
-    }
-
-    /// Fails when a command asks for the lock, and the edit gives way.
-    pub(in crate::store) fn check_wanted(&self) -> Result<(), StoreError> {
-        if self.gives_way && self.writer.is_wanted() { Err(StoreError::Wanted) } else { Ok(()) }
+        self.pen.give_way(self.writer.is_wanted());
     }
 
     /// Whether anything was changed so far.
@@ -212,12 +204,7 @@ impl Curation for Edit<'_> {
         self.licenses.clone()
     }
 
-    fn records_named(
-        &self,
-        version: u32,
-        names: &[u64],
-        most: usize,
-    ) -> Result<Option<Vec<(u64, Dataset, Id)>>, StoreError> {
+    fn records_named(&self, version: u32, names: &[u64], most: usize) -> Result<Option<Vec<NameEntry>>, StoreError> {
         if !self.has_names(version)? {
             return Ok(None);
         }

@@ -1,43 +1,18 @@
 //! Keeps the index of names: in the commit of an import, or anew where there is none.
 
-use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::Path;
 use std::time::Duration;
 
 use redb::ReadableTable;
 
-use crate::model::{Dataset, Id};
 use crate::store::format::codec::seal;
 use crate::store::format::names::{NamesState, RecordsState};
 use crate::store::format::tables;
 use crate::store::pen::Pen;
+use crate::store::write::batch::NameChanges;
 use crate::store::write::edit::Edit;
-use crate::store::{Snapshot, StoreError, Writer};
-
-/// The names and words that records gain and lose.
-#[derive(Clone, Debug, Default)]
-pub struct NameChanges {
-    /// The version of the rules that made them.
-    pub version: u32,
-    /// Hash, dataset, id.
-    pub removed: Vec<(u64, Dataset, Id)>,
-    /// Hash, dataset, id.
-    pub added: Vec<(u64, Dataset, Id)>,
-    /// By vocabulary and word.
-    pub words: BTreeMap<(u8, String), WordChange>,
-}
-
-/// The change of one word's count.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WordChange {
-    /// How many more records have it.
-    pub records: i64,
-    /// A record that gains it.
-    pub gained_by: Option<Id>,
-    /// The records that lose it.
-    pub lost_by: Vec<Id>,
-}
+use crate::store::{NameEntry, Snapshot, StoreError, Writer};
 
 /// The most rows of the index that one transaction writes while the index is built. Other writers get their turn in between.
 const ROWS_AT_ONCE: usize = 100_000;
@@ -62,7 +37,6 @@ impl Edit<'_> {
 
     /// Writes the changes of the index that belong to the changes of records in this edit.
     pub(super) fn write_names(&self, changes: NameChanges) -> Result<(), StoreError> {
-        self.check_wanted()?;
         let state = NamesState { version: changes.version, of: self.records_state()?, is_whole: true };
         write(&self.pen, changes, state)
     }
@@ -111,7 +85,7 @@ fn drop_names(pen: &Pen) -> Result<(), StoreError> {
 
 fn write(pen: &Pen, changes: NameChanges, state: NamesState) -> Result<(), StoreError> {
     let NameChanges { mut removed, mut added, words, .. } = changes;
-    let key = |(name, dataset, id): (u64, Dataset, Id)| (name, dataset.code(), id.get());
+    let key = |(name, dataset, id): NameEntry| (name, dataset.code(), id.get());
     let mut table = pen.open(tables::NAMES)?;
     removed.sort_unstable();
     for row in removed {

@@ -141,8 +141,8 @@ impl Edit<'_> {
             let is_first_load = self.totals[dataset.index()] == 0;
             let ids: BTreeSet<Id> = rows.keys().copied().chain(touched.iter().copied()).collect();
             for (at, id) in ids.into_iter().enumerate() {
-                if at % ROWS_BETWEEN_LOOKS == 0 {
-                    self.check_wanted()?;
+                if at.is_multiple_of(ROWS_BETWEEN_LOOKS) {
+                    self.pen.check_wanted()?;
                 }
                 let before: Option<RecordRow<F>> = if is_first_load { None } else { find_record(&*records, id)? };
                 let after = match rows.get(&id) {
@@ -185,8 +185,8 @@ impl Edit<'_> {
         let mut records = self.pen.open(tables::RECORDS)?;
         let mut fresh = BTreeMap::new();
         for (at, change) in changes.iter().enumerate() {
-            if at % ROWS_BETWEEN_LOOKS == 0 {
-                self.check_wanted()?;
+            if at.is_multiple_of(ROWS_BETWEEN_LOOKS) {
+                self.pen.check_wanted()?;
             }
             let key = (code, change.id.get());
             match change.after.as_deref() {
@@ -218,8 +218,8 @@ impl Edit<'_> {
         }
         let mut run = log.run_after(Bound::Included((code, u64::MAX)))?;
         for (at, change) in changes.iter().enumerate() {
-            if at % ROWS_BETWEEN_LOOKS == 0 {
-                self.check_wanted()?;
+            if at.is_multiple_of(ROWS_BETWEEN_LOOKS) {
+                self.pen.check_wanted()?;
             }
             if let Some(record) = &change.after {
                 let json = json::render_record(record, self.time, &self.references);
@@ -248,7 +248,6 @@ impl Edit<'_> {
                 added.insert((*kind, id.get(), code, change.id.get()));
             }
         }
-        self.check_wanted()?;
         let end = table.is_empty()?.then_some(Bound::Unbounded);
         table.insert_all(end, added.into_iter().map(|key| (key, ())))
     }
@@ -260,7 +259,7 @@ impl Edit<'_> {
         let mut effects = Vec::new();
         for license in &self.licenses {
             let Some(feed) = license.feed(dataset) else { continue };
-            self.check_wanted()?;
+            self.pen.check_wanted()?;
             let change = match written.get(&feed) {
                 Some(change) => *change,
                 None => {

@@ -9,7 +9,7 @@ use crate::store::format::names::{NamesTables, records_named, words_of};
 use crate::store::format::rows::{find_linked, load_record_ids};
 use crate::store::read::snapshot::Snapshot;
 use crate::store::write::batch::Curation;
-use crate::store::{StoreError, WordCount};
+use crate::store::{NameEntry, StoreError, WordCount};
 
 impl Snapshot {
     /// Whether the index of names can be used by this version of the rules.
@@ -70,12 +70,7 @@ impl Curation for Snapshot {
         self.list_licenses().into_iter().map(|license| (**license).clone()).collect()
     }
 
-    fn records_named(
-        &self,
-        version: u32,
-        names: &[u64],
-        most: usize,
-    ) -> Result<Option<Vec<(u64, Dataset, Id)>>, StoreError> {
+    fn records_named(&self, version: u32, names: &[u64], most: usize) -> Result<Option<Vec<NameEntry>>, StoreError> {
         let Some(tables) = self.names_of(version)? else { return Ok(None) };
         records_named(&tables.names, names, most).map(Some)
     }

@@ -1,0 +1,59 @@
+//! Why a file cannot be opened, in words.
+
+use std::io;
+use std::path::Path;
+
+use redb::DatabaseError;
+
+use crate::store::StoreError;
+use crate::store::file::draft;
+use crate::store::file::links::resolve;
+
+/// The error of the file system at a path.
+pub(super) fn io_error(path: &Path, source: io::Error) -> StoreError {
+    let path = &draft::shown(path);
+    if source.kind() == io::ErrorKind::NotFound {
+        // For a dangling link, name what it points to.
+        let path = if path.is_symlink() { resolve(path) } else { path.to_owned() };
+        StoreError::NotFound { path }
+    } else {
+        StoreError::Io { path: path.to_owned(), source }
+    }
+}
+
+/// The error of the engine where a file cannot be opened.
+pub(super) fn open_error(path: &Path, error: DatabaseError) -> StoreError {
+    use redb::StorageError;
+    let is_empty = path.metadata().is_ok_and(|found| found.len() == 0);
+    let reason = match error {
+        DatabaseError::Storage(_) if is_empty => "it is empty".to_owned(),
+        DatabaseError::Storage(StorageError::Io(source)) if source.kind() == io::ErrorKind::InvalidData => {
+            let text = source.to_string();
+            if text.contains("magic number") { "it is another kind of file".to_owned() } else { text }
+        }
+        DatabaseError::Storage(StorageError::Io(source)) if source.kind() == io::ErrorKind::UnexpectedEof => {
+            "it is cut short".to_owned()
+        }
+        DatabaseError::Storage(StorageError::Io(source)) => return io_error(path, source),
+        DatabaseError::Storage(StorageError::Corrupted(reason)) if reason.contains("truncated") => {
+            "it is cut short".to_owned()
+        }
+        DatabaseError::Storage(StorageError::Corrupted(reason)) => reason,
+        DatabaseError::UpgradeRequired(version) => format!("it is in the old redb format {version}"),
+        other => return StoreError::of_engine(other.into()),
+    };
+    StoreError::NotADatabase { path: draft::shown(path), reason }
+}
+
+/// Names who can repair the file to a user who may not write to it.
+pub(super) fn repair_error(path: &Path, error: DatabaseError) -> StoreError {
+    use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    match error {
+        DatabaseError::Storage(redb::StorageError::Io(source))
+            if matches!(source.kind(), PermissionDenied | ReadOnlyFilesystem) =>
+        {
+            StoreError::NeedsRepair { path: resolve(path), source }
+        }
+        error => open_error(path, error),
+    }
+}
