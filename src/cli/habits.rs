@@ -43,8 +43,8 @@ pub(super) const OPTIONS: &[(&str, &[&str], &str)] = &[
     ),
     (
         "import",
-        &["--force", "-y", "--yes"],
-        "an import asks nothing; `--replace` and `--allow-removals N` allow removals",
+        &["--force", "-y"],
+        "`--yes` commits with warnings without a question; `--replace` and `--allow-removals N` allow removals",
     ),
     (
         "import",

@@ -15,8 +15,10 @@ use crate::model::time::parse_date;
 pub(super) struct Notation {
     /// Whether semicolons separate the cells, as in countries where a comma begins a fraction and points group digits.
     pub has_semicolons: bool,
-    /// Whether the column holds prices, which have no three digits behind the point.
+    /// Whether the column holds prices, which people write without three digits behind the point.
     pub is_price: bool,
+    /// Whether the table is a sheet, where a number is no text.
+    pub is_sheet: bool,
     /// Whether the cell held a number, and no text that looks like one.
     pub is_number: bool,
     /// The sign that begins a fraction, if the caller said so.
@@ -288,12 +290,12 @@ fn plain_number<'c>(cell: &'c str, notation: &Notation) -> Result<Cow<'c, str>, 
         };
     }
     let may_group = may_be_grouped(cell);
+    // An export writes no zero at the end of a fraction, and what was exported is read back.
+    let is_likely = notation.has_semicolons || notation.is_price && (notation.is_sheet || cell.ends_with('0'));
     match (sign, notation.decimal) {
         (_, Some(told)) if told == sign => Ok(as_decimal()),
         (_, Some(_)) if may_group => Ok(Cow::Owned(format!("{whole}{fraction}"))),
-        (DecimalSign::Point, _) if !may_group || !(notation.has_semicolons || notation.is_price) => {
-            Ok(Cow::Borrowed(cell))
-        }
+        (DecimalSign::Point, _) if !may_group || !is_likely => Ok(Cow::Borrowed(cell)),
         (DecimalSign::Comma, _) if !may_group && notation.has_semicolons => Ok(as_decimal()),
         (DecimalSign::Comma, _) if !may_group => {
             Err(format!("has a decimal comma; write a decimal point, `{whole}.{fraction}`, or add --decimal comma"))
@@ -407,6 +409,7 @@ mod tests {
     fn notation_decides_what_may_mean_two_things() {
         let semicolons = Notation { has_semicolons: true, ..Notation::default() };
         let price = Notation { is_price: true, ..Notation::default() };
+        let sheet = Notation { is_sheet: true, is_price: true, ..Notation::default() };
         let number = Notation { is_number: true, is_price: true, ..Notation::default() };
         let decimal = |sign| Notation { decimal: Some(sign), has_semicolons: true, ..Notation::default() };
         let dates = |order| Notation { dates: Some(order), ..Notation::default() };
@@ -420,6 +423,8 @@ mod tests {
             ("number", "1.234.567", semicolons, Ok("1234567")),
             ("number", "2.500", price, Err("may be 2500 or 2.5")),
             ("number", "2.50", price, Ok("2.50")),
+            ("number", "71.917", price, Ok("71.917")),
+            ("number", "71.917", sheet, Err("may be 71917 or 71.917")),
             ("number", "2.125", number, Ok("2.125")),
             ("number", "3.000", decimal(DecimalSign::Comma), Ok("3000")),
             ("number", "145,004", decimal(DecimalSign::Comma), Ok("145.004")),

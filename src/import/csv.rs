@@ -6,7 +6,6 @@ use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 
 use super::bounds::TooLarge;
 use super::quoting::CsvReader;
-use super::report::shortened;
 use super::rows::FileRows;
 use super::tabular::{Cell, Table, column_names, is_same};
 use super::utf16::DAMAGED;
@@ -18,28 +17,30 @@ const BEGINNING_BYTES: u64 = 1 << 16;
 /// How many lines are looked at.
 const BEGINNING_LINES: usize = 24;
 
-/// The fault of a cell that is neither UTF-8 nor UTF-16.
-fn not_utf8(bytes: &[u8]) -> String {
-    const REMEDY: &str = "save the file anew: in Excel as `CSV UTF-8`, in LibreOffice with the character set `Unicode (UTF-8)`, or \
-         as .xlsx";
+/// What to do about text that is neither UTF-8 nor UTF-16.
+const REMEDY: &str = "save the file anew: in Excel as `CSV UTF-8`, in LibreOffice with the character set `Unicode (UTF-8)`, or as \
+     .xlsx";
+
+/// The fault of a cell that is neither UTF-8 nor UTF-16, in a file whose encoding is most likely `encoding`.
+fn not_utf8(bytes: &[u8], encoding: Option<&str>) -> String {
     // What is UTF-8 but for this byte is damaged UTF-16.
     let sound: Vec<u8> = bytes.iter().copied().filter(|byte| *byte != DAMAGED).collect();
-    if std::str::from_utf8(&sound).is_ok() {
-        return format!("holds damaged letters; correct it, and {REMEDY}");
+    match encoding {
+        _ if std::str::from_utf8(&sound).is_ok() => format!("holds damaged letters; correct it, and {REMEDY}"),
+        Some(encoding) => format!("is not UTF-8, but most likely {encoding}; {REMEDY}"),
+        None => format!("is not UTF-8; {REMEDY}"),
+    }
+}
+
+/// The encoding that a text most likely has, by its beginning; `None` for UTF-8.
+fn guess_encoding(beginning: &[u8]) -> Option<&'static str> {
+    // The end may be cut within a letter.
+    if std::str::from_utf8(beginning).map_or_else(|error| error.error_len().is_none(), |_| true) {
+        return None;
     }
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
-    detector.feed(bytes, true);
-    let encoding = detector.guess(None, Utf8Detection::Deny);
-    match encoding.decode_without_bom_handling_and_without_replacement(bytes) {
-        Some(text) => {
-            format!(
-                "is not UTF-8, but most likely {}, in which it reads `{}`; {REMEDY}",
-                encoding.name(),
-                shortened(&text)
-            )
-        }
-        _ => format!("is not UTF-8; {REMEDY}"),
-    }
+    detector.feed(beginning, true);
+    Some(detector.guess(None, Utf8Detection::Deny).name())
 }
 
 /// Reads all rows below the header; returns how many there are.
@@ -61,6 +62,7 @@ pub(super) fn read_csv<F: Fields>(mut content: impl Read, rows: &mut FileRows<'_
         return Ok(1);
     }
     let form = Form::of::<F>(&beginning, rows);
+    let encoding = guess_encoding(&beginning);
     let text = Cursor::new(beginning.split_off(form.begins_at)).chain(content);
     let mut reader = CsvReader::new(text, rows.reading.bounds.line_bytes, form.separator, form.first_line);
     let bounds = &rows.reading.bounds;
@@ -85,17 +87,17 @@ pub(super) fn read_csv<F: Fields>(mut content: impl Read, rows: &mut FileRows<'_
                 continue;
             }
         };
-        let cells: Vec<Cell<'_>> = record.iter().map(cell).collect();
+        let cells: Vec<Cell<'_>> = record.iter().map(|bytes| cell(bytes, encoding)).collect();
         if table.take(line, &cells).is_break() {
             return Ok(table.end());
         }
     }
 }
 
-fn cell(bytes: &[u8]) -> Cell<'_> {
+fn cell<'r>(bytes: &'r [u8], encoding: Option<&str>) -> Cell<'r> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Cell::text(text),
-        Err(_) => Cell { fault: Some(not_utf8(bytes).into()), ..Cell::text(String::from_utf8_lossy(bytes)) },
+        Err(_) => Cell { fault: Some(not_utf8(bytes, encoding).into()), ..Cell::text(String::from_utf8_lossy(bytes)) },
     }
 }
 
@@ -234,7 +236,7 @@ mod tests {
             ("name\nA\n", "f:1: id: the column `id` is missing"),
             (
                 "id,R\u{e9}union,d\u{e9}but\n",
-                "f:1: is not UTF-8, but most likely windows-1252, in which it reads `Réunion`; save the file anew: in Excel as",
+                "f:1: is not UTF-8, but most likely windows-1252; save the file anew: in Excel as",
             ),
             ("id;Titel;Ort\n1;A;B\n", "f:1: Titel: unknown column `Titel`"),
             ("id;Titel;Ort\n1;A;B\n", "f:1: Ort: unknown column `Ort`"),

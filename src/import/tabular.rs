@@ -103,7 +103,7 @@ impl<'r, 'a, F: Fields> Table<'r, 'a, F> {
     /// A table of which no row is read yet. In one that `is_rectangular` a row with fewer cells than the header is bad.
     pub fn new(rows: &'r mut FileRows<'a, F>, is_rectangular: bool) -> Table<'r, 'a, F> {
         let Reading { decimal, dates, .. } = *rows.reading;
-        let notation = Notation { decimal, dates, ..Notation::default() };
+        let notation = Notation { decimal, dates, is_sheet: !is_rectangular, ..Notation::default() };
         let holds_numbers = F::default().values().iter().map(|value| value.type_name() == "number").collect();
         let (header, separators) = (Header::Sought(Vec::new()), Vec::new());
         Table { rows, header, is_rectangular, is_incomplete: false, read: 0, notation, separators, holds_numbers }

@@ -37,6 +37,7 @@ mod exports;
 mod faults;
 mod first_import;
 mod foreign_files;
+mod giving_way;
 mod health;
 mod hostile_workbooks;
 mod https;

@@ -66,7 +66,7 @@ fn check_stored(site: &Site, done: &Done, rows: &[&str], told: &str) {
 }
 
 pub const ESMO: &str = r#"{"id":1,"name":"ESMO","url":"https://esmo.org"}"#;
-const NOT_UTF8: &str = "is not UTF-8; save the file anew: in Excel as `CSV UTF-8`, in LibreOffice with the character set \
+const NOT_UTF8: &str = "is not UTF-8, but most likely windows-1252; save the file anew: in Excel as `CSV UTF-8`, in LibreOffice with the character set \
                         `Unicode (UTF-8)`, or as .xlsx";
 
 /// A CSV of one conference with this date of beginning.
@@ -91,6 +91,39 @@ fn text_tables() {
         (org, "sep=;\r\nid;name;url\r\n1;ESMO;https://esmo.org\r\n".into(), "", Stored(&[ESMO])),
         (org, "\"sep=;\"\r\nid;name;url\r\n1;ESMO;https://esmo.org\r\n".into(), "", Stored(&[ESMO])),
         (org, utf_16("id\tname\turl\r\n1\tESMO\thttps://esmo.org\r\n"), "", Stored(&[ESMO])),
+        (
+            org,
+            [utf_16("id\tname\r\n1\tES"), vec![0x34, 0xd8], utf_16("MO\r\n")[2..].to_vec()].concat(),
+            "",
+            Refused(
+                "organizations.csv:2: name: `ES\u{fffd}MO` - holds damaged letters; correct it, and save the file anew: in Excel as \
+                 `CSV UTF-8`, in LibreOffice with the character set `Unicode (UTF-8)`, or as .xlsx",
+            ),
+        ),
+        (org, "Nr;name;url\n1;ESMO;https://esmo.org\n".into(), "--map Nr=id", Stored(&[ESMO])),
+        (org, "Nr;Titel;Seite\n1;ESMO;https://esmo.org\n".into(), "--map Nr=id --map Titel=name --map Seite=url", Stored(&[ESMO])),
+        (
+            "organizations.jsonl",
+            "{\"Nr\":1,\"name\":\"ESMO\",\"url\":\"https://esmo.org\"}\n".into(),
+            "--map Nr=id",
+            Stored(&[ESMO]),
+        ),
+        (
+            org,
+            "id;Titel;Seite\n1;A;x\n".into(),
+            "",
+            Refused(
+                "organizations.csv:1: Titel, Seite: unknown column; known are `id`, `name`, `abbv`, `type`, `url`; give --map \
+                 'NAME=FIELD' where one has another name, or --ignore-unknown to pass over the rest",
+            ),
+        ),
+        (
+            "conferences.csv",
+            "name;year;start_date_status;abstract_due_date_status;late_breaking_due_date_status\nA;2026;Check;Not found;CHECK\n"
+                .into(),
+            "--match name,year",
+            Stored(&[r#"{"id":1,"start_date_status":"check","abstract_due_date_status":"not_found"}"#]),
+        ),
         (org, big_endian, "", Stored(&[r#"{"id":1,"name":"ESMO é"}"#])),
         (org, "id;name;url;;;\r\n1;ESMO;https://esmo.org;;;\r\n;;;;;\r\n;;;;;\r\n".into(), "", Stored(&[ESMO])),
         (org, "id,name,,url\n1,ESMO,,https://esmo.org\n".into(), "", Stored(&[ESMO])),
@@ -163,7 +196,8 @@ fn text_tables() {
             "name,url\nESMO,https://esmo.org\n".into(),
             "",
             Refused(
-                "organizations.csv:1: id: the column `id` is missing; the first row names the columns, `id` among them",
+                "organizations.csv:1: id: the column `id` is missing; the first row names the columns, `id` among them; a file without \
+                 ids needs --match",
             ),
         ),
         (org, b"id;name\n1;Soci\xe9t\xe9\n".to_vec(), "", Refused("organizations.csv:2: name: NOT_UTF8")),
@@ -302,7 +336,14 @@ fn dates_and_numbers_of_text_tables() {
         ("March 15, 2026", read),
         ("15-Mar-2026", read),
         ("", none),
-        ("03/15/2026", Refused("may be day/month or month/day; write a date as YYYY-MM-DD, such as 2026-03-15")),
+        ("03/15/2026", read),
+        (
+            "03/04/2026",
+            Refused(
+                "may be day/month or month/day; write a date as YYYY-MM-DD, such as 2026-03-15, or say the order of all such dates \
+                 with --dates dmy or --dates mdy",
+            ),
+        ),
         ("46096", Refused("is a day's number in a spreadsheet; format the column as a date, or write YYYY-MM-DD")),
         ("2026-03-15T09:30:00", Refused("has a time of day; write the date alone, `2026-03-15`")),
         ("TBD", Refused("is no date; leave the cell empty, and let the date's status say why, such as `not_found`")),
@@ -325,11 +366,12 @@ fn dates_and_numbers_of_text_tables() {
     let numbers = [
         ("12.5", Stored(&[r#"{"impact_factor":12.5}"#])),
         ("\u{a0}12.50 ", Stored(&[r#"{"impact_factor":12.5}"#])),
-        ("12,5", Refused("has a decimal comma; write a decimal point, `12.5`")),
+        ("12,5", Stored(&[r#"{"impact_factor":12.5}"#])),
         (
             "1,234",
             Refused(
-                "has commas, which may group digits or begin a fraction; write digits and at most one decimal point",
+                "may be 1234 or 1.234, since a `,` with three digits behind it may group them; write the one that is meant as `1234` or \
+                 `1.234`, or say what such signs are with --decimal point or --decimal comma",
             ),
         ),
         ("45%", Refused("is a percentage; write the number alone, without `%`")),

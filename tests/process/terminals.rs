@@ -152,7 +152,14 @@ fn only_a_yes_on_a_terminal_goes_on() {
     site.import("conferences.jsonl", format!("{{\"id\":1,\"name\":\"A\",\"country\":\"Germany\",{STATUSES}}}\n"));
     site.license("acme", "--dataset journals");
     site.backup("backup.redb");
+    site.write("odd/conferences.jsonl", format!("{{\"id\":2,\"name\":\"A \",\"country\":\"Germany\",{STATUSES}}}\n"));
     let cases = [
+        ("import odd", "n\n", 1, "nothing was imported"),
+        ("import odd", "n\n", 1, "The run has 2 warnings. Commit it all the same? [y/N]"),
+        ("show conferences 2", "", 1, "there is no"),
+        ("import odd --dry-run", "", 0, "Dry run: nothing was changed, with 2 warnings."),
+        ("import odd", "y\n", 0, "Committed, with 2 warnings."),
+        ("import odd --yes", "", 0, "Nothing is new; nothing was changed."),
         ("restore backup.redb", "n\n", 1, "nothing was restored"),
         ("restore backup.redb", "\n", 1, "nothing was restored"),
         ("restore backup.redb", "yep\n", 1, "nothing was restored"),

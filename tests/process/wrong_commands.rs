@@ -62,7 +62,7 @@ const UNKNOWN: &[Wrong<'_>] = &[
     ("import data.csv --verbose", 2, "only `serve` and `demo` log"),
     ("import data.csv -v", 2, "only `serve` and `demo` log"),
     ("import data.csv --dryrun", 2, "write `--dry-run`"),
-    ("import data.csv --yes", 2, "an import asks nothing"),
+    ("import data.csv --force", 2, "`--yes` commits with warnings"),
     ("export --output out", 2, "name the folder without an option"),
     ("export out csv", 2, "write `--format csv`"),
     ("license list --dry-run", 2, "it is an option of `medfeed import`"),

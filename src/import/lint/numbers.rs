@@ -26,6 +26,12 @@ fn unlikely_number(journal: &JournalFields) -> Option<Fault> {
             "is more than any journal has; look for a decimal point that was lost",
         ));
     }
+    const LEAST_PRICE: f64 = 10.0;
+    let price = journal.publishing.apc_usd.filter(|price| price.get() > 0.0 && price.get() < LEAST_PRICE);
+    if let Some(price) = price {
+        let message = "is less than any journal asks; look for a sign that groups digits, as in 2.500 for 2500";
+        return Some(Fault::of_value("publishing.apc_usd", price, message));
+    }
     let year = journal.impact_factor_year.filter(|year| !(1960..=2100).contains(year))?;
     Some(Fault::of_value("impact_factor_year", year, "is no year of an impact factor; write one such as 2025"))
 }
@@ -53,7 +59,9 @@ mod tests {
     fn numbers_that_no_journal_has_are_found() {
         let number = |value: f64| Number::try_from(value).ok();
         type Set = fn(&mut JournalFields, Option<Number>);
-        let cases: [(&str, Set, f64, &str); 7] = [
+        let cases: [(&str, Set, f64, &str); 9] = [
+            ("free", |journal, value| journal.publishing.apc_usd = value, 0.0, ""),
+            ("a group of digits", |journal, value| journal.publishing.apc_usd = value, 2.917, "unlikely_number"),
             ("usual", |journal, value| journal.impact_factor = value, 503.1, ""),
             ("a lost point", |journal, value| journal.impact_factor = value, 4_250.0, "unlikely_number"),
             ("cents", |journal, value| journal.publishing.apc_usd = value, 385_000.0, "unlikely_number"),

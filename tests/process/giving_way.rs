@@ -1,0 +1,117 @@
+//! What an import holds others up for: it reads, checks and asks without the writer's lock, and gives way while it writes.
+
+use std::io::Write;
+use std::process::Stdio;
+use std::time::Duration;
+
+use medfeed::store::write::licensing::KeySettings;
+use medfeed::store::{StoreError, Writer};
+
+use super::site::{Process, SOON, STATUSES, Site, conferences_of_version, wait_until};
+
+/// A site with a few conferences, a license and a key; with the key's id.
+fn keyed_site() -> (Site, String) {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(5, 1));
+    site.license("acme", "--dataset conferences");
+    let (id, _) = site.key("acme", &[]);
+    (site, id)
+}
+
+#[test]
+fn a_writer_that_gives_way_hears_of_a_waiting_command() {
+    let (site, _) = keyed_site();
+    let batch = || medfeed::store::Batch::default();
+    let writer = Writer::open(&site.db(), Duration::ZERO).unwrap();
+    let path = site.db();
+    // One that only waits asks for nothing.
+    assert!(matches!(Writer::open(&path, Duration::ZERO), Err(StoreError::Busy { .. })));
+    let waiting = std::thread::spawn(move || Writer::open_soon(&path, SOON).map(drop));
+    let rows = conferences_of_version(2_000, 2);
+    let file = site.write("many/conferences.jsonl", rows);
+    let sources = medfeed::import::Source::find(&[file], medfeed::import::Told::default()).unwrap();
+    wait_until("the writer hears of it", SOON, || {
+        let rows = medfeed::import::read_sources(&sources, &medfeed::import::Reading::default(), &mut |_| {}).unwrap();
+        let mut edit = writer.begin().unwrap();
+        let merged = medfeed::import::merge(rows, &edit, &medfeed::import::Options::default()).unwrap();
+        edit.give_way();
+        match edit.apply(&merged.batch) {
+            Ok(_) => None,
+            Err(StoreError::Wanted) => Some(()),
+            Err(other) => panic!("{other}"),
+        }
+    });
+    // One that does not give way goes on.
+    let mut edit = writer.begin().unwrap();
+    edit.apply(&batch()).unwrap();
+    drop(edit);
+    drop(writer);
+    waiting.join().unwrap().unwrap();
+    site.check();
+}
+
+#[test]
+fn a_key_is_revoked_while_a_large_import_writes() {
+    let (site, id) = keyed_site();
+    site.write("large/conferences.jsonl", conferences_of_version(40_000, 2));
+    let mut import =
+        Process::spawn(site.command(["import", "large", "--wait", "5m"]).stdout(Stdio::null()).stderr(Stdio::null()));
+    let note = site.folder().join("feed.redb.writer");
+    let has_lock =
+        || std::fs::read_to_string(&note).is_ok_and(|text| text.contains(&format!("process {} ", import.id())));
+    wait_until("the import writes", SOON, || has_lock().then_some(()));
+    let done = site.run(["key", "revoke", &id, "--wait", "5m"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let ended = import.ended_within(6 * SOON).expect("the import ends");
+    assert_eq!(ended.code(), Some(0));
+    let log = site.run(["log"]).stdout;
+    let at = |what: &str| log.lines().position(|line| line.contains(what)).unwrap_or_else(|| panic!("{what}: {log}"));
+    // Newest first.
+    assert!(at("import large") < at("key revoke"), "{log}");
+    site.check();
+}
+
+#[test]
+fn a_run_reads_again_where_another_commit_came_between() {
+    let (site, _) = keyed_site();
+    let writer = Writer::open(&site.db(), Duration::ZERO).unwrap();
+    let mut command = site.command(["import", "-", "--dataset", "conferences", "--wait", "5m", "--json"]);
+    let mut import = Process::spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()));
+    let row = format!("{{\"id\":900,\"name\":\"Both\",\"year\":2026,{STATUSES}}}\n");
+    let mut stdin = import.child().stdin.take().unwrap();
+    stdin.write_all(row.as_bytes()).unwrap();
+    drop(stdin);
+    // The run has opened the database and closed it again: what it merged with is old from now on. Where that is too quick to be
+    // seen, the run reads but once, and must end alike.
+    let fds = format!("/proc/{}/fd", import.id());
+    let holds = || {
+        let entries = std::fs::read_dir(&fds).into_iter().flatten().flatten();
+        entries.filter_map(|entry| std::fs::read_link(entry.path()).ok()).any(|target| target == site.db())
+    };
+    let seen = std::time::Instant::now();
+    while !holds() && seen.elapsed() < Duration::from_secs(2) {
+        std::thread::yield_now();
+    }
+    while holds() && seen.elapsed() < Duration::from_secs(2) {
+        std::thread::yield_now();
+    }
+    let file =
+        site.write("between/conferences.jsonl", format!("{{\"id\":901,\"name\":\"Both\",\"year\":2026,{STATUSES}}}\n"));
+    let sources = medfeed::import::Source::find(&[file], medfeed::import::Told::default()).unwrap();
+    let rows = medfeed::import::read_sources(&sources, &medfeed::import::Reading::default(), &mut |_| {}).unwrap();
+    let mut edit = writer.begin().unwrap();
+    let merged = medfeed::import::merge(rows, &edit, &medfeed::import::Options::default()).unwrap();
+    medfeed::import::apply(&mut edit, &merged.batch).unwrap();
+    edit.create_key("acme", KeySettings::default()).unwrap();
+    edit.commit().unwrap();
+    drop(writer);
+    let ended = import.ended_within(6 * SOON).expect("the import ends");
+    let mut told = String::new();
+    std::io::Read::read_to_string(&mut import.child().stdout.take().unwrap(), &mut told).unwrap();
+    assert_eq!(ended.code(), Some(0), "{told}");
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(told["datasets"]["conferences"]["added"], 1, "{told}");
+    // It is judged on the state that it changes: the other row of this name came first.
+    assert!(told["warnings"].to_string().contains("is also the name of conference 901"), "{told}");
+    site.check();
+}
