@@ -97,7 +97,7 @@ pub(super) fn plain<'c>(
 }
 
 /// The word that the cell means: case, blanks, `-` and `_` do not count.
-fn plain_word<'c>(words: &[&'static str], cell: &'c str) -> Cow<'c, str> {
+pub(super) fn plain_word<'c>(words: &[&'static str], cell: &'c str) -> Cow<'c, str> {
     let meant = comparable(cell);
     words.iter().find(|word| comparable(word) == meant).map_or(Cow::Borrowed(cell), |word| Cow::Borrowed(*word))
 }
@@ -290,8 +290,7 @@ fn plain_number<'c>(cell: &'c str, notation: &Notation) -> Result<Cow<'c, str>, 
         };
     }
     let may_group = may_be_grouped(cell);
-    // An export writes no zero at the end of a fraction, and what was exported is read back.
-    let is_likely = notation.has_semicolons || notation.is_price && (notation.is_sheet || cell.ends_with('0'));
+    let is_likely = groups_are_likely(cell, notation);
     match (sign, notation.decimal) {
         (_, Some(told)) if told == sign => Ok(as_decimal()),
         (_, Some(_)) if may_group => Ok(Cow::Owned(format!("{whole}{fraction}"))),
@@ -302,6 +301,12 @@ fn plain_number<'c>(cell: &'c str, notation: &Notation) -> Result<Cow<'c, str>, 
         }
         _ => Err(unclear_groups(cell)),
     }
+}
+
+/// Whether a sign that may group digits or begin a fraction is likely to group them. An export writes no zero at the end of a
+/// fraction, so that what was exported is read back.
+pub(super) fn groups_are_likely(cell: &str, notation: &Notation) -> bool {
+    notation.has_semicolons || notation.is_price && (notation.is_sheet || cell.ends_with('0'))
 }
 
 /// Whether the text has one comma or point, and exactly three digits behind it: it may group the digits or begin a fraction.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 
-use super::cells::{Notation, is_text, plain};
+use super::cells::{Notation, is_text, plain, plain_word};
 use super::names::did_you_mean;
 use super::report::{RowFaults, shortened};
 use crate::model::id::NotAnId;
@@ -73,6 +73,11 @@ pub(super) struct Reader<'a, 'f> {
 impl Reader<'_, '_> {
     /// Reads a JSON member as the field of this index. Reports call it `name`.
     pub fn read_json(&mut self, index: usize, json: Json<'_>, name: &dyn Display) {
+        let words = self.values[index].words();
+        let json = match json {
+            Json::Text(text) if !words.is_empty() => Json::Text(Cow::Owned(plain_word(words, &text).into_owned())),
+            other => other,
+        };
         if json.is_empty() {
             self.set_null(index);
         } else {
@@ -300,6 +305,7 @@ mod tests {
             ("start_date", r#""""#, "null"),
             ("start_date", "20260228", "is a number; write a date"),
             ("start_date_status", r#""check""#, r#""check""#),
+            ("start_date_status", r#""Not found""#, r#""not_found""#),
             ("year", "2026", "2026"),
             ("year", "2026.0", "`2026.0` - write a year"),
             ("year", r#""2026""#, "is a text; write a year"),

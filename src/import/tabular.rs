@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use super::address::{address, is_address_column};
 use super::blanks::is_blank;
-use super::cells::{Notation, as_flag, may_be_grouped, plain, unclear_groups};
+use super::cells::{Notation, as_flag, groups_are_likely, may_be_grouped, plain, unclear_groups};
 use super::names::{comparable, did_you_mean};
 use super::reading::Reading;
 use super::report::{RowFaults, shortened};
@@ -159,7 +159,7 @@ impl<'r, 'a, F: Fields> Table<'r, 'a, F> {
             Header::Found(Some(columns)) => {
                 self.read += 1;
                 let (is_rectangular, notation) = (self.is_rectangular, self.notation);
-                note_separators(&mut self.separators, &self.holds_numbers, line, columns, cells);
+                note_separators::<F>(&mut self.separators, &self.holds_numbers, &notation, line, columns, cells);
                 self.rows.add(line, |faults| read_row(columns, cells, is_rectangular, &notation, faults));
                 if self.is_incomplete
                     && let Some(row) = self.rows.rows.last_mut()
@@ -361,15 +361,21 @@ pub(super) fn unknown_remedy(name: &str, known: &[&str], faults: &RowFaults<'_>)
     match remedy.strip_prefix("did you mean `").and_then(|rest| rest.strip_suffix("`?")) {
         Some(near) => format!("did you mean `{near}`? Then rename it, or give --map '{name}={near}'"),
         None => format!(
-            "{remedy}; give --map 'NAME=FIELD' where one has another name, or --ignore-unknown to pass over the rest"
+            "{remedy}; give --map 'NAME=FIELD' or --map-file where one has another name, or --ignore-unknown to pass over the rest"
         ),
     }
 }
 
+/// Whether a column holds prices.
+fn is_price(column: &str) -> bool {
+    column.ends_with("_usd")
+}
+
 /// Notes the commas and points in the numbers of a row.
-fn note_separators(
+fn note_separators<F: Fields>(
     separators: &mut Vec<Separators>,
     holds_numbers: &[bool],
+    notation: &Notation,
     line: u64,
     columns: &[Column],
     cells: &[Cell<'_>],
@@ -381,6 +387,11 @@ fn note_separators(
             continue;
         }
         separators.has_commas |= cell.text.contains(',');
+        let notation = Notation { is_price: is_price(&F::table().fields[index].column), ..*notation };
+        // Those are refused by themselves.
+        if groups_are_likely(cell.text.trim_matches(is_blank), &notation) {
+            continue;
+        }
         if cell.text.contains('.')
             && may_be_grouped(cell.text.trim_matches(is_blank))
             && separators.unclear.len() < MAX_UNCLEAR
@@ -445,8 +456,7 @@ fn read_row<F: Fields>(
                 Err(message) => reader.faults.push_value(name, &cell.text, message),
             }
         } else {
-            let is_price = name.ends_with("_usd");
-            let notation = Notation { is_price, is_number: cell.is_number, ..*notation };
+            let notation = Notation { is_price: is_price(name), is_number: cell.is_number, ..*notation };
             reader.read_csv(index, &cell.text, &notation, name);
         }
     }

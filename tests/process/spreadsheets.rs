@@ -114,7 +114,7 @@ fn text_tables() {
             "",
             Refused(
                 "organizations.csv:1: Titel, Seite: unknown column; known are `id`, `name`, `abbv`, `type`, `url`; give --map \
-                 'NAME=FIELD' where one has another name, or --ignore-unknown to pass over the rest",
+                 'NAME=FIELD' or --map-file where one has another name, or --ignore-unknown to pass over the rest",
             ),
         ),
         (
@@ -182,7 +182,7 @@ fn text_tables() {
             "",
             Refused(
                 "organizations.csv:1: Remarks, Zweitname: unknown column; known are `id`, `name`, `abbv`, `type`, `url`; give \
-                 --map 'NAME=FIELD' where one has another name, or --ignore-unknown to pass over the rest",
+                 --map 'NAME=FIELD' or --map-file where one has another name, or --ignore-unknown to pass over the rest",
             ),
         ),
         (
