@@ -12,7 +12,6 @@ pub(super) struct Letters {
     pub text: String,
     /// The number of letters.
     pub length: usize,
-    digits: String,
     /// How often each letter occurs; several letters share a count.
     counts: [u8; 32],
 }
@@ -50,7 +49,6 @@ impl Budget {
 
 impl Letters {
     pub fn of(text: String) -> Letters {
-        let digits = text.chars().filter(char::is_ascii_digit).collect();
         let mut counts = [0_u8; 32];
         let mut length = 0;
         for letter in text.chars() {
@@ -58,7 +56,7 @@ impl Letters {
             *count = count.saturating_add(1);
             length += 1;
         }
-        Letters { text, length, digits, counts }
+        Letters { text, length, counts }
     }
 
     /// The edits from one text to the other, if they are at most `max` and no digit differs. A swap of two neighbours is one edit.
@@ -69,12 +67,16 @@ impl Letters {
             || self.text.len().max(other.text.len()) > MAX_BYTES
             // An edit changes at most two counts by one.
             || self.difference(other) > 2 * max
-            || self.digits != other.digits
+            || !self.digits().eq(other.digits())
             || !budget.take((self.length + 2) * (other.length + 2))
         {
             return None;
         }
         Some(strsim::damerau_levenshtein(&self.text, &other.text)).filter(|distance| *distance <= max)
+    }
+
+    fn digits(&self) -> impl Iterator<Item = u8> {
+        self.text.bytes().filter(u8::is_ascii_digit)
     }
 
     fn difference(&self, other: &Letters) -> usize {

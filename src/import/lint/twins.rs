@@ -1,6 +1,6 @@
 //! Rows that are most likely one thing entered twice.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use super::nearness::{Budget, Letters};
 use super::rule::{Hit, Place};
@@ -27,8 +27,8 @@ pub(in crate::import) struct Trait {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::import) struct Alike {
     name: Letters,
-    /// The words of the name.
-    words: Vec<String>,
+    /// The words of the name, each comparable, with blanks between them.
+    words: String,
     abbv: Option<String>,
 }
 
@@ -36,13 +36,15 @@ impl Alike {
     /// The names of a row with these.
     pub fn new(name: &str, abbv: Option<&str>) -> Alike {
         let abbv = abbv.map(comparable).filter(|abbv| abbv.len() > 2);
-        let words = name.split([' ', '-']).map(comparable).filter(|word| word.len() > 2).collect();
-        Alike { name: Letters::of(comparable(name)), words, abbv }
+        let words: Vec<String> = name.split([' ', '-']).map(comparable).filter(|word| word.len() > 2).collect();
+        Alike { name: Letters::of(comparable(name)), words: words.join(" "), abbv }
     }
 
     /// Whether two rows have nearly one name, one abbreviation, or one's abbreviation for a name.
     fn is_like(&self, other: &Alike, budget: &mut Budget) -> bool {
-        let names = |of: &Alike, abbv: &Option<String>| abbv.as_ref().is_some_and(|abbv| of.words.contains(abbv));
+        let names = |of: &Alike, abbv: &Option<String>| {
+            abbv.as_ref().is_some_and(|abbv| of.words.split(' ').any(|word| word == abbv))
+        };
         self.abbv.is_some() && self.abbv == other.abbv
             || names(self, &other.abbv)
             || names(other, &self.abbv)
@@ -66,7 +68,7 @@ struct Bearer {
 pub(super) struct Twins {
     seen: HashMap<(&'static str, &'static str, String), Vec<Bearer>>,
     /// The hashes of the traits that the run brings in.
-    new: BTreeSet<u64>,
+    new: Vec<u64>,
     pub budget: Budget,
 }
 
@@ -100,7 +102,10 @@ impl Trait {
 impl Twins {
     /// The hashes of the traits that the run brings in.
     pub fn new_hashes(&self) -> Vec<u64> {
-        self.new.iter().copied().collect()
+        let mut hashes = self.new.clone();
+        hashes.sort_unstable();
+        hashes.dedup();
+        hashes
     }
 
     /// Compares a row with those seen before. `before` are the traits that the database knows of it; `stays` says that it
@@ -119,7 +124,7 @@ impl Twins {
             let was_there = |old: &Trait| (old.rule, &old.key, &old.alike) == (this.rule, &this.key, &this.alike);
             let is_new = !stays && !before.iter().any(was_there);
             if is_new {
-                self.new.insert(this.hash(row.0));
+                self.new.push(this.hash(row.0));
             }
             let key = (row.0, this.rule, this.key.clone());
             let budget = &mut self.budget;
