@@ -89,28 +89,30 @@ impl ReadArgs {
     }
 }
 
+/// The heading of bounds in the help.
+const BOUNDS: &str = "Bounds, which no usual file meets";
+
 /// Bounds beyond which a file is refused.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Bounds, which no usual file meets")]
 struct BoundsArgs {
     /// The longest line of JSON, or row of a table, in bytes
-    #[arg(long, env = "MEDFEED_MAX_LINE_BYTES", value_name = "N", default_value_t = Bounds::default().line_bytes,
+    #[arg(long, help_heading = BOUNDS, env = "MEDFEED_MAX_LINE_BYTES", value_name = "N", default_value_t = Bounds::default().line_bytes,
           value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     max_line_bytes: usize,
     /// The longest name of a field or column, in bytes
-    #[arg(long, env = "MEDFEED_MAX_NAME_BYTES", value_name = "N", default_value_t = Bounds::default().name_bytes,
+    #[arg(long, help_heading = BOUNDS, env = "MEDFEED_MAX_NAME_BYTES", value_name = "N", default_value_t = Bounds::default().name_bytes,
           value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     max_name_bytes: usize,
     /// The most columns of a table, and members of a JSON object
-    #[arg(long, env = "MEDFEED_MAX_COLUMNS", value_name = "N", default_value_t = Bounds::default().columns,
+    #[arg(long, help_heading = BOUNDS, env = "MEDFEED_MAX_COLUMNS", value_name = "N", default_value_t = Bounds::default().columns,
           value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     max_columns: usize,
     /// The most rows of a table, and lines of a JSON file
-    #[arg(long, env = "MEDFEED_MAX_ROWS", value_name = "N", default_value_t = Bounds::default().rows,
+    #[arg(long, help_heading = BOUNDS, env = "MEDFEED_MAX_ROWS", value_name = "N", default_value_t = Bounds::default().rows,
           value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     max_rows: usize,
     /// The largest file, in bytes after decompressing it
-    #[arg(long, env = "MEDFEED_MAX_FILE_BYTES", value_name = "N", default_value_t = Bounds::default().file_bytes,
+    #[arg(long, help_heading = BOUNDS, env = "MEDFEED_MAX_FILE_BYTES", value_name = "N", default_value_t = Bounds::default().file_bytes,
           value_parser = RangedU64ValueParser::<u64>::new().range(1..))]
     max_file_bytes: u64,
 }
