@@ -320,7 +320,7 @@ pub(super) fn may_be_grouped(cell: &str) -> bool {
         && !whole.starts_with('0')
 }
 
-/// What to say of a number that [`may_be_grouped`].
+/// The message about a number that [`may_be_grouped`].
 pub(super) fn unclear_groups(cell: &str) -> String {
     let sign = if cell.contains(',') { ',' } else { '.' };
     let (digits, number) = (cell.replace(sign, ""), cell.replace(sign, "."));

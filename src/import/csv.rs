@@ -17,13 +17,13 @@ const BEGINNING_BYTES: u64 = 1 << 16;
 /// How many lines are looked at.
 const BEGINNING_LINES: usize = 24;
 
-/// What to do about text that is neither UTF-8 nor UTF-16.
+/// The remedy for text that is neither UTF-8 nor UTF-16.
 const REMEDY: &str = "save the file anew: in Excel as `CSV UTF-8`, in LibreOffice with the character set `Unicode (UTF-8)`, or as \
      .xlsx";
 
 /// The fault of a cell that is neither UTF-8 nor UTF-16, in a file whose encoding is most likely `encoding`.
 fn not_utf8(bytes: &[u8], encoding: Option<&str>) -> String {
-    // What is UTF-8 but for this byte is damaged UTF-16.
+    // Text that would be UTF-8 without this byte is damaged UTF-16.
     let sound: Vec<u8> = bytes.iter().copied().filter(|byte| *byte != DAMAGED).collect();
     match encoding {
         _ if std::str::from_utf8(&sound).is_ok() => format!("holds damaged letters; correct it, and {REMEDY}"),

@@ -100,7 +100,7 @@ pub struct Rename {
     pub to: String,
 }
 
-/// What a run was told about reading makes no sense.
+/// The options for reading contradict each other, or name a field that does not exist.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum BadReading {

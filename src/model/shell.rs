@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// Displays a text as one word of a POSIX shell, which means the text and nothing else. What no shell reads into stays bare;
-/// anything else is put into single quotes.
+/// Displays a text as one word of a POSIX shell, which means the text and nothing else. Plain letters and digits stay bare;
+/// other texts are put into single quotes.
 #[derive(Clone, Copy, Debug)]
 pub struct Word<'a>(pub &'a str);
 

@@ -44,7 +44,7 @@ pub fn open_file(path: &Path) -> io::Result<File> {
     regular(OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?)
 }
 
-/// Makes the file that will take a path's place. What stands at the draft's own path is removed; a link is not followed. The
+/// Makes the file that will take a path's place. A file or link at the draft's own path is removed, and not followed. The
 /// draft has the mode of the file that it replaces, for its own group no more than for everybody where the groups differ.
 ///
 /// # Errors

@@ -66,7 +66,7 @@ pub fn size(bytes: u64) -> String {
     size(*.most)
 )]
 pub struct TooLong {
-    /// What is too long.
+    /// The name of the part that is too long.
     pub what: &'static str,
     /// The most bytes that are read.
     pub most: u64,
@@ -79,7 +79,7 @@ impl TooLong {
     }
 }
 
-/// Reads at most so many bytes, then fails with [`TooLong`].
+/// A reader that fails with [`TooLong`] after a number of bytes.
 #[derive(Debug)]
 pub struct Bounded<R> {
     inner: R,

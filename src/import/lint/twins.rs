@@ -63,7 +63,7 @@ struct Bearer {
     is_new: bool,
 }
 
-/// What was seen of rows so far, by the kind of row, the rule and the key.
+/// The bearers of each trait so far, by the kind of row, the rule and the key.
 #[derive(Default)]
 pub(super) struct Twins {
     seen: HashMap<(&'static str, &'static str, String), Vec<Bearer>>,

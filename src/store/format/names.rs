@@ -23,7 +23,7 @@ pub(in crate::store) struct RecordsState {
 }
 
 impl RecordsState {
-    /// The state of the records in `log`, of which there are so many.
+    /// The state of the records in `log`; `records` is their number in each dataset.
     pub fn read(
         log: &impl ReadableTable<(u8, u64), LogValue<'static>>,
         records: [u64; 2],

@@ -92,9 +92,9 @@ pub trait Curation {
 pub struct NameChanges {
     /// The version of the rules that made them.
     pub version: u32,
-    /// What the index loses.
+    /// The entries that the index loses.
     pub removed: Vec<NameEntry>,
-    /// What it gains.
+    /// The entries that it gains.
     pub added: Vec<NameEntry>,
     /// By vocabulary and word.
     pub words: BTreeMap<(u8, String), WordChange>,
