@@ -273,6 +273,11 @@ impl Common {
         Writer::open_any(&self.db, self.wait)
     }
 
+    /// Opens the database for a short change as [`Common::open_writer`] does, or creates it.
+    pub fn open_or_create_for_change(&self) -> anyhow::Result<Writer> {
+        if self.resolved_db().exists() { Ok(self.open_writer()?) } else { self.open_or_create_writer() }
+    }
+
     pub fn open_or_create_writer(&self) -> anyhow::Result<Writer> {
         require_folder(&self.resolved_db())?;
         Ok(Writer::open_or_create(&self.db, self.wait)?)

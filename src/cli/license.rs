@@ -197,7 +197,7 @@ fn set(common: &Common, args: SetArgs) -> anyhow::Result<ExitCode> {
     };
     // Before the writer's lock is taken: nobody waits for it while somebody is asked.
     let warnings = values::check(common, &args.name, &scope, args.yes || args.dry_run)?;
-    let writer = common.open_or_create_writer()?;
+    let writer = common.open_or_create_for_change()?;
     let mut edit = writer.begin()?;
     match edit.find_license(&args.name) {
         Some(license) => check_widening(&args.name, &license.scope, &scope, args.widen)?,

@@ -76,7 +76,7 @@ fn a_link_puts_no_command_into_the_line() {
     let key = site.open_key();
     let server = site.serve();
     let (root, shell) = (format!("http://{}/v1/", server.address), Shell::new());
-    // What stands in the page's own address is none of its requests'.
+    // The text in the page's own address does not reach its requests.
     browser.go(&format!("http://{}/?a';touch pwned;'$(touch pwned)#/conferences", server.address));
     paste_key(&browser, &key);
     let cases = [

@@ -1,4 +1,4 @@
-//! What an import holds others up for: it reads, checks and asks without the writer's lock, and gives way while it writes.
+//! An import reads, checks and asks without the writer's lock, and gives way to short commands while it writes.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -51,7 +51,14 @@ fn a_writer_that_gives_way_hears_of_a_waiting_command() {
 }
 
 #[test]
-fn a_key_is_revoked_while_a_large_import_writes() {
+fn access_is_taken_away_while_a_large_import_writes() {
+    for command in ["key revoke KEY", "license set acme --dataset conferences --country France --yes"] {
+        check_gives_way_to(command);
+    }
+}
+
+/// Runs a command, in which `KEY` stands for a key's id, while an import writes: the command's commit comes first.
+fn check_gives_way_to(command: &str) {
     let (site, id) = keyed_site();
     site.write("large/conferences.jsonl", conferences_of_version(40_000, 2));
     let mut import =
@@ -60,14 +67,16 @@ fn a_key_is_revoked_while_a_large_import_writes() {
     let has_lock =
         || std::fs::read_to_string(&note).is_ok_and(|text| text.contains(&format!("process {} ", import.id())));
     wait_until("the import writes", SOON, || has_lock().then_some(()));
-    let done = site.run(["key", "revoke", &id, "--wait", "5m"]);
-    assert_eq!(done.code, Some(0), "{done:?}");
+    let line = format!("{} --wait 5m", command.replace("KEY", &id));
+    let done = site.run(line.split(' '));
+    assert_eq!(done.code, Some(0), "{line}: {done:?}");
     let ended = import.ended_within(6 * SOON).expect("the import ends");
     assert_eq!(ended.code(), Some(0));
     let log = site.run(["log"]).stdout;
     let at = |what: &str| log.lines().position(|line| line.contains(what)).unwrap_or_else(|| panic!("{what}: {log}"));
     // Newest first.
-    assert!(at("import large") < at("key revoke"), "{log}");
+    let name: Vec<&str> = command.split(' ').take(2).collect();
+    assert!(at("import large") < at(&name.join(" ")), "{command}: {log}");
     site.check();
 }
 

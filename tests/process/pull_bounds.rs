@@ -219,7 +219,7 @@ fn what_a_broken_service_sends_is_bounded() {
                 let fake = Fake::new(answer);
                 let copy = format!("{index}.sqlite");
                 let mut inner = site.command(["pull", &fake.url(), "--to", &copy, "--dataset", "conferences"]);
-                // The first run may load the export; the second asks the feed. What is beyond 1 GiB of memory ends the process.
+                // The first run may load the export; the second asks the feed. A process that takes more than 1 GiB of memory is ended.
                 for round in 0..2 {
                     let command = site.in_shell("ulimit -v 1048576; exec \"$@\"", inner.env("MEDFEED_KEY", "k"));
                     let (line, mut pull) = first_line(command);

@@ -91,7 +91,7 @@ fn a_restore_goes_back_and_ends_every_older_token() {
     site.check();
 }
 
-/// What the newest commits say, the newest first.
+/// The descriptions of the newest commits, the newest first.
 fn history(site: &Site) -> Vec<Value> {
     site.json(["log"])["commits"].as_array().unwrap().clone()
 }

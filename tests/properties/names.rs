@@ -100,7 +100,7 @@ fn files(lines: &[Line]) -> [(&'static str, String); 2] {
     [("conferences.jsonl", conferences), ("journals.jsonl", journals)]
 }
 
-/// What a run warns of. Of a word of the database any record that has it may be named.
+/// The warnings of a run. Of a word of the database any record that has it may be named.
 fn warnings(curation: &impl Curation, sources: &[Source]) -> Vec<String> {
     let rows = import::read_sources(sources, &Reading::default(), &mut |_| {}).unwrap();
     let options = Options { allow_removals: Some(1_000), extent: Extent::New, ..Options::default() };

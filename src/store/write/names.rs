@@ -43,7 +43,7 @@ impl Edit<'_> {
 }
 
 /// Builds the index of a database anew from `names`, which must come from `snapshot`. It is written in several
-/// transactions, and is given up where records change meanwhile. Returns whether it is whole.
+/// transactions. The build ends early if records change in between. Returns whether the index is whole.
 ///
 /// # Errors
 /// When the lock is not to be had within `wait` for one of the transactions, and when the database cannot be written.
