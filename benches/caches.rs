@@ -19,7 +19,7 @@ use medfeed::store::StoreError;
 
 use support::feed::{self, PAGE, Position};
 use support::machine::{Table, median, print_machine};
-use support::request::request;
+use support::request::{request, respond};
 use support::synthetic::{self, COUNTRY, RARE_TEXT, YEAR};
 use support::world::{self, Share, Size, World};
 
@@ -62,7 +62,7 @@ impl Served {
 
     fn ask(&self, service: &Service, target: &str, gzip: bool) -> Bytes {
         let headers: &[(&str, &str)] = if gzip { &[("accept-encoding", "gzip")] } else { &[] };
-        let response = service.answer_waiting(request(&self.world.keys[0], target, headers));
+        let response = respond(service, request(&self.world.keys[0], target, headers));
         assert!(response.status.is_success(), "{target}: {}", String::from_utf8_lossy(&response.body));
         response.body
     }

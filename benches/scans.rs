@@ -157,7 +157,7 @@ fn copy(request: &Request) -> Request {
 }
 
 fn respond(service: &Service, request: &Request) -> Response {
-    service.answer_waiting(copy(request))
+    support::request::respond(service, copy(request))
 }
 
 /// Builds an export, as the server does for the first who asks.

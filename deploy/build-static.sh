@@ -10,10 +10,13 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-profile=release folder=release
+profile=release folder=release options=
 case "${1:-}" in
     "") ;;
-    --quick) profile=dev folder=debug && export CARGO_PROFILE_DEV_OPT_LEVEL=0 ;;
+    --quick)
+        profile=dev folder=debug options="--config profile.dev.package.libsqlite3-sys.opt-level=0"
+        export CARGO_PROFILE_DEV_OPT_LEVEL=0 CARGO_PROFILE_DEV_DEBUG=false
+        ;;
     *) echo "usage: deploy/build-static.sh [--quick]" >&2 && exit 2 ;;
 esac
 
@@ -38,7 +41,7 @@ fi
 # A target that is named, be it the host's own, keeps the flags away from build scripts and macros.
 # Line tables make its backtraces say where; they go into the file of symbols.
 RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static" CARGO_PROFILE_RELEASE_DEBUG=line-tables-only \
-    cargo build --locked --bin medfeed --profile "$profile" --target "$target"
+    cargo build --locked --bin medfeed --profile "$profile" --target "$target" $options
 binary="$(cd "${CARGO_TARGET_DIR:-target}/$target/$folder" && pwd)/medfeed"
 
 mkdir -p target/static

@@ -5,10 +5,12 @@
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use crate::model::{Curated, Dataset, FeedId, Id, License, RecordFields, References, Timestamp, Witness};
+use crate::model::{
+    Curated, Dataset, FeedId, Filter, Id, License, RecordFields, ReferenceKind, References, Timestamp, Witness,
+};
 use crate::store::format::feed::FeedEntry;
-use crate::store::read::columns::{Columns, Condition};
-use crate::store::read::record_cache::{self, LogRef, RecordJson};
+use crate::store::read::columns::Columns;
+use crate::store::read::record_cache::{LogRef, RecordJson};
 use crate::store::{CommitPoint, Snapshot, StoreError};
 
 /// The dataset is not in the license.
@@ -54,25 +56,12 @@ impl<'s> View<'s> {
         Snapshot::feed_of(self.license, self.dataset)
     }
 
-    /// Whether the feed's entries are in memory; else the first who needs them reads them.
-    pub fn has_index(&self) -> bool {
-        self.snapshot.has_index(self.license, self.dataset)
-    }
-
     /// Whether what filters and reference lists run over is in memory; else the first who needs it builds it.
     pub fn has_columns(&self) -> bool {
         self.snapshot.has_columns(self.license, self.dataset)
     }
 
-    /// Whether the JSON of a record is in memory.
-    pub fn has_json(&self, row: LiveRow) -> bool {
-        record_cache::has(self.snapshot.record_cache(), self.dataset, row.log_ref())
-    }
-
     /// What an answer made now rests on.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
     pub fn witness(&self) -> Result<Witness, StoreError> {
         let CommitPoint { seq, time: _, lineage } = self.snapshot.witness(self.license, self.dataset)?;
         Ok(Witness { seq, lineage })
@@ -91,44 +80,29 @@ impl<'s> View<'s> {
     }
 
     /// Whether an earlier answer's witness is part of this history.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
     pub fn holds(&self, witness: &Witness) -> Result<bool, StoreError> {
         Ok(self.witness()? == *witness || self.snapshot.holds(witness.seq, &witness.lineage)?)
     }
 
     /// A visible record.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
     pub fn find(&self, id: Id) -> Result<Option<LiveRow>, StoreError> {
         let found = self.snapshot.find_live(self.license, self.dataset, id)?;
         Ok(found.as_ref().and_then(LiveRow::of))
     }
 
     /// The visible records with larger ids, in their order.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
     pub fn list_after(&self, id: u64) -> Result<impl Iterator<Item = LiveRow> + use<>, StoreError> {
         let entries = self.snapshot.entries(self.license, self.dataset, u64::MAX)?;
         Ok(entries.live_after(id).filter_map(|entry| LiveRow::of(&entry)))
     }
 
     /// A function that tells of visible records whether they changed, or entered the license, after a seq.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
     pub fn is_after(&self, seq: u64) -> Result<impl Fn(&LiveRow) -> bool + use<>, StoreError> {
         let entries = self.snapshot.entries(self.license, self.dataset, seq)?;
         Ok(move |row: &LiveRow| entries.is_after(row.id, row.log_seq.get(), seq))
     }
 
     /// The entries of the feed with larger seqs, oldest first.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
     pub fn feed_after(&self, seq: u64) -> Result<impl Iterator<Item = FeedEntry> + use<>, StoreError> {
         // Nothing is after the newest entry: a poll with nothing new reads nothing.
         let entries = if seq >= self.witness()?.seq {
@@ -140,37 +114,28 @@ impl<'s> View<'s> {
     }
 
     /// The finished JSON of visible records, in the order of the rows.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
     pub fn record_json(&self, rows: impl IntoIterator<Item = LiveRow>) -> Result<Vec<RecordJson>, StoreError> {
         let refs: Vec<LogRef> = rows.into_iter().map(|row| row.log_ref()).collect();
         self.snapshot.record_json(self.dataset, &refs)
     }
 
     /// A visible record's fields and `updated_at`, for the CSV export.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
     pub fn record<F: RecordFields>(&self, row: &LiveRow) -> Result<(Curated<F>, Timestamp), StoreError> {
         self.snapshot
             .find_record(row.id)?
             .ok_or_else(|| StoreError::damaged("records", format!("no record {} in {}", row.id, self.dataset)))
     }
 
-    /// Up to `limit` visible records that match a condition and another test, with larger ids, in their order.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
+    /// Up to `limit` visible records that match a filter (but for its `updated_since`) and another test, with larger ids, in their order.
     pub fn list_matching(
         &self,
         after: u64,
-        condition: &Condition,
+        filter: &Filter,
         mut test: impl FnMut(&LiveRow) -> bool,
         limit: usize,
     ) -> Result<Vec<LiveRow>, StoreError> {
         let columns = self.columns()?;
-        let rows = columns.find(after, condition).filter_map(|(id, log_seq)| LiveRow::new(id, log_seq));
+        let rows = columns.find(after, filter).filter_map(|(id, log_seq)| LiveRow::new(id, log_seq));
         Ok(rows.filter(|row| test(row)).take(limit).collect())
     }
 
@@ -178,51 +143,27 @@ impl<'s> View<'s> {
         self.snapshot.columns_of(self.license, self.dataset)
     }
 
-    /// How many visible records have each therapy area.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub fn count_therapy_areas(&self) -> Result<Vec<(String, u64)>, StoreError> {
-        let columns = self.columns()?;
-        Ok(columns.count_therapy_areas().into_iter().map(|(name, count)| (name.to_owned(), count)).collect())
+    /// How many visible records have each item of a list of texts that is filtered.
+    pub fn count_texts(&self, field: &str) -> Result<Vec<(String, u64)>, StoreError> {
+        Ok(self.columns()?.count_texts(field).into_iter().map(|(text, count)| (text.to_owned(), count)).collect())
     }
 
-    /// How many visible records are linked to each organization.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub fn count_organizations(&self) -> Result<Vec<(Id, u64)>, StoreError> {
-        Ok(self.columns()?.count_organizations())
-    }
-
-    /// How many visible records carry each tag.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub fn count_tags(&self) -> Result<Vec<(Id, u64)>, StoreError> {
-        Ok(self.columns()?.count_tags())
+    /// How many visible records are linked to each organization or tag.
+    pub fn count_links(&self, kind: ReferenceKind) -> Result<Vec<(Id, u64)>, StoreError> {
+        Ok(self.columns()?.count_links(kind))
     }
 
     /// The organizations and tags that records link to.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
     pub fn references(&self) -> Result<&Arc<References>, StoreError> {
         self.snapshot.references()
     }
 
     /// The last seq before an instant: what changed or entered since has a larger one.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
     pub fn seq_before(&self, time: Timestamp) -> Result<u64, StoreError> {
         self.snapshot.seq_before(time)
     }
 
     /// The commit that took a seq of this history.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
     pub fn commit_of(&self, seq: u64) -> Result<CommitPoint, StoreError> {
         self.snapshot.commit_of(seq)
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::layers::all_sources;
 
 /// The rooms that each room of the store uses. What checks uses nothing of what it checks.
-const ROOMS: [(&str, &[&str]); 9] = [
+const ROOMS: [(&str, &[&str]); 11] = [
     ("error", &[]),
     ("panics", &["error"]),
     ("format", &["error"]),
@@ -15,7 +15,9 @@ const ROOMS: [(&str, &[&str]); 9] = [
     ("file", &["error", "panics", "format", "pen", "read", "check"]),
     ("write", &["error", "format", "pen", "read", "file"]),
     ("check", &["error", "panics", "format", "file"]),
-    ("replication", &["error", "panics", "format", "pen", "read", "file", "write", "check"]),
+    ("upgrade", &["error", "panics", "format", "read", "file", "write"]),
+    ("restore", &["error", "panics", "format", "pen", "read", "file", "upgrade"]),
+    ("replication", &["error", "panics", "format", "pen", "read", "file", "write", "check", "upgrade", "restore"]),
 ];
 
 /// A path such as `store::file`, from the root of the crate.

@@ -12,7 +12,7 @@ type Hash = [u8; 16];
 
 // The shapes of the tables that an import writes, as the file format has them.
 const COMMITS: TableDefinition<u64, &[u8]> = TableDefinition::new("commits");
-const RECORDS: TableDefinition<(u8, u64), &[u8]> = TableDefinition::new("records");
+const RECORDS: TableDefinition<(u8, u64), u64> = TableDefinition::new("records");
 const ORGANIZATIONS: TableDefinition<u64, &[u8]> = TableDefinition::new("organizations");
 const TAGS: TableDefinition<u64, &[u8]> = TableDefinition::new("tags");
 const LINKS: TableDefinition<(u8, u64, u8, u64), ()> = TableDefinition::new("links");
@@ -28,7 +28,7 @@ const CACHE_BYTES: usize = 256 << 20;
 #[derive(Debug)]
 pub struct FinishedRows {
     commits: Vec<(u64, Vec<u8>)>,
-    records: Vec<((u8, u64), Vec<u8>)>,
+    records: Vec<((u8, u64), u64)>,
     organizations: Vec<(u64, Vec<u8>)>,
     tags: Vec<(u64, Vec<u8>)>,
     links: Vec<((u8, u64, u8, u64), ())>,
@@ -92,7 +92,7 @@ impl FinishedRows {
         let transaction = database.begin_read().expect("the finished database can be read");
         FinishedRows {
             commits: read!(transaction, COMMITS, <[u8]>::to_vec),
-            records: read!(transaction, RECORDS, <[u8]>::to_vec),
+            records: read!(transaction, RECORDS, |seq| seq),
             organizations: read!(transaction, ORGANIZATIONS, <[u8]>::to_vec),
             tags: read!(transaction, TAGS, <[u8]>::to_vec),
             links: read!(transaction, LINKS, |()| ()),
@@ -119,7 +119,7 @@ impl FinishedRows {
         let mut transaction = database.begin_write().expect("the write transaction begins");
         transaction.set_quick_repair(true);
         append!(transaction, COMMITS, &self.commits, Vec::as_slice);
-        append!(transaction, RECORDS, &self.records, Vec::as_slice);
+        append!(transaction, RECORDS, &self.records, |seq: &u64| *seq);
         append!(transaction, ORGANIZATIONS, &self.organizations, Vec::as_slice);
         append!(transaction, TAGS, &self.tags, Vec::as_slice);
         append!(transaction, LINKS, &self.links, |value: &()| *value);

@@ -1,10 +1,15 @@
 //! Requests to the API without a socket.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use medfeed::api::Request;
+use medfeed::api::exchange::Exchange;
+use medfeed::api::service::CheckedRequest;
+use medfeed::api::{Request, Response, Service};
 use medfeed::model::time::now;
 
 /// A GET of a target with a key, from this machine, now.
@@ -24,4 +29,21 @@ pub fn request(key: &str, target: &str, headers: &[(&str, &str)]) -> Request {
         at: Instant::now(),
         wall: now(),
     }
+}
+
+/// Answers a request in this thread. Nobody else may be asking for the same.
+pub fn respond(service: &Service, request: Request) -> Response {
+    let mut exchange = Exchange::new(request);
+    let answer = match service.check(&mut exchange) {
+        Ok(CheckedRequest::Answered(answer)) => Ok(answer),
+        Ok(CheckedRequest::Passed(job, _)) => {
+            let joined = pin!(service.join(&exchange, &job)).poll(&mut Context::from_waker(Waker::noop()));
+            let Poll::Ready(Err(guard)) = joined else { panic!("the answer is made elsewhere") };
+            let made = service.make(job).unwrap_or_else(|job| service.make_caught_up(job));
+            made.inspect(|answer| guard.finish(&exchange.request().target, Arc::clone(answer)))
+        }
+        Ok(checked) => panic!("no request of a benchmark: {checked:?}"),
+        Err(problem) => Err(problem),
+    };
+    service.finish(&exchange, answer)
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use quick_cache::sync::{DefaultLifecycle, PlaceholderGuard};
 use quick_cache::{DefaultHashBuilder, Equivalent};
 
+use super::problem::Problem;
 use super::representation::Representation;
 use crate::model::{Dataset, LicenseId, Witness};
 use crate::store::read::cache::{ByBytes, ByteCache, Cached, new_cache};
@@ -20,6 +21,9 @@ pub const DEFAULT_MAX_BYTES: u64 = 64 << 20;
 const MAX_SHARE: u64 = 2;
 /// What the cache's tables and the allocator take for an entry, in bytes.
 const ENTRY_BYTES: usize = 160;
+
+/// An answer that was made, or the problem to answer with.
+pub type AnswerResult = Result<Arc<CachedAnswer>, Problem>;
 
 /// A finished answer.
 #[derive(Debug)]
@@ -41,7 +45,7 @@ impl CachedAnswer {
 
 /// Who asked for what; no license for what needs no key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Key {
+struct Key {
     license: Option<LicenseId>,
     target: Box<str>,
 }
@@ -60,7 +64,7 @@ impl Equivalent<Key> for KeyRef<'_> {
 
 /// A cached answer and its weight.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+struct Entry {
     answer: Arc<CachedAnswer>,
     /// What it took in memory when it came in, in bytes: the cache takes off what it added, though the answer has grown.
     bytes: usize,
@@ -78,17 +82,17 @@ impl Cached for Entry {
 #[derive(Debug)]
 pub struct AnswerCache(ByteCache<Key, Entry>);
 
-/// The right to make an answer, for all who wait for the same one.
+/// The right to make an answer. Others who ask for the same wait until it is finished or dropped.
 #[derive(Debug)]
-pub(super) struct Making<'c> {
+pub struct BuildGuard<'c> {
     guard: PlaceholderGuard<'c, Key, Entry, ByBytes, DefaultHashBuilder, DefaultLifecycle<Key, Entry>>,
     cache: &'c AnswerCache,
 }
 
-impl Making<'_> {
+impl BuildGuard<'_> {
     /// Gives the answer to all who wait for it, and caches it.
     pub fn finish(self, target: &str, answer: Arc<CachedAnswer>) {
-        // If the cache no longer holds the placeholder, those who wait make their own.
+        // If the cache no longer holds the placeholder, the answer is not cached.
         let _ = self.guard.insert(self.cache.entry(target, answer));
     }
 }
@@ -126,20 +130,22 @@ impl AnswerCache {
         self.0.insert(Key { license, target: target.into() }, self.entry(target, answer));
     }
 
-    /// Waits until nobody else makes the answer to the same request. Returns it if it is current by then; else the right to
-    /// make it, for all who come meanwhile. Who comes from another state makes its own.
+    /// Waits until nobody else makes the answer to the same request. Returns it if it fits; else the right to make it.
     pub(super) async fn join(
         &self,
-        license: Option<LicenseId>,
+        license: LicenseId,
         target: &str,
-        is_current: impl Fn(&CachedAnswer) -> bool,
-    ) -> Result<Arc<CachedAnswer>, Option<Making<'_>>> {
-        let key = Key { license, target: target.into() };
-        self.0.remove_if(&key, |entry| !is_current(&entry.answer));
-        match self.0.get_value_or_guard_async(&key).await {
-            Ok(Entry { answer, .. }) if is_current(&answer) => Ok(answer),
-            Ok(_) => Err(None),
-            Err(guard) => Err(Some(Making { guard, cache: self })),
+        fits: impl Fn(&CachedAnswer) -> bool,
+    ) -> Result<Arc<CachedAnswer>, BuildGuard<'_>> {
+        let key = Key { license: Some(license), target: target.into() };
+        loop {
+            self.0.remove_if(&key, |entry| !fits(&entry.answer));
+            match self.0.get_value_or_guard_async(&key).await {
+                Ok(Entry { answer, .. }) if fits(&answer) => return Ok(answer),
+                // It was made from another state, or not compressed.
+                Ok(_) => {}
+                Err(guard) => return Err(BuildGuard { guard, cache: self }),
+            }
         }
     }
 }

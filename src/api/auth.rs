@@ -11,6 +11,15 @@ use crate::model::key::{ApiKey, KeyStatus};
 use crate::model::{KeyHash, KeyRecord};
 use crate::store::Snapshot;
 
+/// A usable key.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UsableKey {
+    /// The hash of its text.
+    pub hash: KeyHash,
+    /// Its row.
+    pub record: Arc<KeyRecord>,
+}
+
 /// The key of a request, in the form that it was sent in.
 #[derive(Debug, PartialEq, Eq)]
 enum Sent<'h> {
@@ -57,14 +66,6 @@ fn missing_key(headers: &HeaderMap) -> Problem {
     )
 }
 
-/// The hash of the one key of a request.
-pub(super) fn key_hash(request: &Request) -> Option<KeyHash> {
-    match sent_key(&request.headers) {
-        Sent::One(text) => Some(KeyHash::of(text)),
-        Sent::Nothing | Sent::Different => None,
-    }
-}
-
 /// Whether what was sent has the form of a key, whosever it is.
 pub(super) fn is_shaped(request: &Request) -> bool {
     match sent_key(&request.headers) {
@@ -77,7 +78,7 @@ pub(super) fn is_shaped(request: &Request) -> bool {
 ///
 /// # Errors
 /// The 401 of the contract. All but `missing_api_key` are of a key that was sent and cannot be used.
-pub fn authenticate(request: &Request, snapshot: &Snapshot) -> Result<Arc<KeyRecord>, Problem> {
+pub fn authenticate(request: &Request, snapshot: &Snapshot) -> Result<UsableKey, Problem> {
     let text = match sent_key(&request.headers) {
         Sent::Nothing => return Err(missing_key(&request.headers)),
         Sent::Different => {
@@ -86,9 +87,10 @@ pub fn authenticate(request: &Request, snapshot: &Snapshot) -> Result<Arc<KeyRec
         }
         Sent::One(text) => text,
     };
-    let record = snapshot.find_key(&KeyHash::of(text)).ok_or(Code::InvalidApiKey)?;
+    let hash = KeyHash::of(text);
+    let record = snapshot.find_key(&hash).ok_or(Code::InvalidApiKey)?;
     match record.status_after(request.wall, snapshot.commit().time) {
-        KeyStatus::Active | KeyStatus::Replaced => Ok(Arc::clone(record)),
+        KeyStatus::Active | KeyStatus::Replaced => Ok(UsableKey { hash, record: Arc::clone(record) }),
         KeyStatus::Revoked => Err(Code::RevokedApiKey.into()),
         KeyStatus::Expired => Err(Code::ExpiredApiKey.into()),
     }

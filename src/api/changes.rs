@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::caller::Caller;
-use super::deferred::{Outcome, Wait};
 use super::observe::FeedUse;
 use super::problem::{Code, Problem};
 use super::representation::Representation;
@@ -19,78 +18,130 @@ use crate::store::{Snapshot, StoreError};
 use crate::token::{Sealer, SyncToken};
 use crate::view::View;
 
-/// Where newer commits are looked for, once, before a token is said to be lost.
-pub(super) struct Newer<'s> {
-    pub source: &'s dyn SnapshotSource,
-    /// The looks that had begun when the request came.
-    pub looks: u64,
-    /// When the request came.
-    pub since: Instant,
+/// The parameters of a request for a page, with the sync token opened.
+#[derive(Debug)]
+pub(super) struct FeedQuery {
+    parameters: ChangesParameters,
+    start: Start,
+    token: Option<SyncToken>,
 }
 
-/// A page of the change feed.
+impl FeedQuery {
+    /// Parses the query and opens the sync token.
+    pub fn parse(caller: &Caller, dataset: Dataset, query: &Query<'_>) -> Result<FeedQuery, Problem> {
+        let parameters: ChangesParameters = query.parse()?;
+        let (start, token) = match (&parameters.since, parameters.updated_since) {
+            (Some(_), Some(_)) => {
+                return Err(Problem::invalid_parameter(
+                    "updated_since",
+                    "cannot be combined with `since`; send one of the two",
+                ));
+            }
+            (None, None) => (Start::Now, None),
+            (None, Some(time)) => (Start::Since(time), None),
+            (Some(text), None) => {
+                let token = open_token(caller, dataset, text)?;
+                (Start::After(token.position), Some(token))
+            }
+        };
+        Ok(FeedQuery { parameters, start, token })
+    }
+
+    /// Whether the page is empty and made from memory alone: it begins now, or nothing has changed since the token was issued.
+    pub fn is_poll(&self, caller: &Caller) -> Result<bool, Problem> {
+        let Some(token) = &self.token else { return Ok(matches!(self.start, Start::Now)) };
+        let is_newest = caller.view(token.dataset)?.witness()? == token.witness;
+        Ok(is_newest && token.position >= token.witness.seq && self.continues(&caller.snapshot, &caller.license)?)
+    }
+
+    /// Whether the token continues in a state: it is of this license, of this history, and of the license's present scope or,
+    /// with `resync=diff`, of a former one. The license's rows hold the difference: each record that it ever saw has one, which
+    /// moved when the record changed, entered or left.
+    pub fn continues(&self, snapshot: &Snapshot, license: &License) -> Result<bool, StoreError> {
+        let Some(token) = &self.token else { return Ok(true) };
+        let is_of_scope = token.scope_seq == license.scope_seq || self.parameters.resync == Some(Resync::Diff);
+        if token.license != license.id || !is_of_scope {
+            return Ok(false);
+        }
+        match View::open(snapshot, license, token.dataset) {
+            Ok(view) => view.holds(&token.witness),
+            Err(_) => Ok(false),
+        }
+    }
+
+    /// The caller in a newer state, in which the token continues: another server may have issued it a moment ago. `looks` is the
+    /// number of looks at the file that had begun when the request came, at `came_at`. It may wait for the disk.
+    ///
+    /// # Errors
+    /// 410 where the token is lost; 503 where it is of a state that is not here yet.
+    pub fn catch_up(
+        &self,
+        caller: &Caller,
+        source: &dyn SnapshotSource,
+        looks: u64,
+        came_at: Instant,
+    ) -> Result<Caller, Problem> {
+        let Some(token) = &self.token else { return Err(Problem::internal("there is no sync token")) };
+        let license_id = caller.license.id;
+        let accept = |snapshot: &Snapshot| {
+            let license = snapshot.find_license(license_id);
+            license.is_some_and(|license| self.continues(snapshot, license).unwrap_or(false))
+        };
+        let accepted = |snapshot: Arc<Snapshot>| {
+            let license = snapshot.find_license(license_id).map(Arc::clone).filter(|_| accept(&snapshot));
+            license.map(|license| Caller { snapshot, license })
+        };
+        let snapshot = source.catch_up(looks, &accept);
+        let was_ahead = is_ahead(token, &snapshot);
+        if let Some(caller) = accepted(snapshot) {
+            return Ok(caller);
+        }
+        if was_ahead && let Some(snapshot) = source.catch_up_with_origin(came_at, &accept) {
+            // Another server of the same data issued it, so it is not lost, unless the origin went back since.
+            let is_ahead = is_ahead(token, &snapshot) && !source.is_lost(last_seq(token));
+            match accepted(snapshot) {
+                Some(caller) => return Ok(caller),
+                None if is_ahead => return Err(Problem::ahead()),
+                None => {}
+            }
+        }
+        let dataset = token.dataset;
+        Err(Problem::new(
+            Code::ResyncRequired,
+            format!(
+                "The sync token is from before a change of the license, or from a state of the data that no longer exists. Load the export `/exports/{dataset}` anew and go on from its `X-Sync-Token`."
+            ),
+        ))
+    }
+}
+
+/// A page of the change feed, after a token that continues.
 pub(super) fn changes(
     caller: &Caller,
-    newer: &Newer<'_>,
     dataset: Dataset,
-    query: &Query<'_>,
+    query: &FeedQuery,
     gzip: Option<&SegmentCache>,
-    patience: Wait,
-) -> Result<Outcome, Problem> {
-    let mut caller = Cow::Borrowed(caller);
-    caller.view(dataset)?;
-    let ChangesParameters { since, updated_since, limit, wait, resync } = query.parse()?;
-    let later = |wait| Ok(Outcome::Later(wait));
-    let mut sent = None;
-    let start = match (&since, updated_since) {
-        (Some(_), Some(_)) => {
-            return Err(Problem::invalid_parameter(
-                "updated_since",
-                "cannot be combined with `since`; send one of the two",
-            ));
-        }
-        (None, None) => Start::Now,
-        (None, Some(time)) => Start::Since(time),
-        (Some(text), None) => {
-            let token = open_token(&caller, dataset, text)?;
-            if patience < Wait::Reading && !is_newest(&caller, &token)? {
-                return later(Wait::Reading);
-            }
-            if !continues(&caller.snapshot, &caller.license, &token, resync)? {
-                if patience < Wait::Looking {
-                    return later(Wait::Looking);
-                }
-                // Another server may have given it a moment ago: look once before saying that it is lost.
-                caller = Cow::Owned(catch_up(&caller, newer, &token, resync)?);
-            }
-            sent = Some(token);
-            Start::After(token.position)
-        }
-    };
+) -> Result<Representation, Problem> {
     let view = caller.view(dataset)?;
-    let is_poll = |position| position >= view.witness().map_or(0, |witness| witness.seq);
-    if patience < Wait::Reading && !matches!(start, Start::Now) && !matches!(start, Start::After(at) if is_poll(at)) {
-        return later(Wait::Reading);
-    }
-    let after = start.after(&view)?;
-    let rows = feed::feed(&view, after, usize::from(limit))?;
+    let FeedQuery { parameters: ChangesParameters { since, limit, wait, .. }, start, token: sent } = query;
+    let rows = feed::feed(&view, start.after(&view)?, usize::from(*limit))?;
     let next = feed::token_after(&view, &rows)?;
     let mut page = feed::page(&view, &rows)?;
     let token = match since {
         // With nothing new the token is the same.
-        Some(text) if sent == Some(next) => text,
-        _ => Sealer::new(caller.snapshot.secret()).seal_sync_token(&next),
+        Some(text) if *sent == Some(next) => Cow::from(text),
+        _ => Cow::from(Sealer::new(caller.snapshot.secret()).seal_sync_token(&next)),
     };
     page.end_changes(rows.has_more, &token);
     let mut representation = Representation::page(page, &view, gzip)?;
     // Who asks for the present moment has it, and a token of another scope is news.
     let is_news = !rows.entries.is_empty() || matches!(start, Start::Now) || sent.is_some_and(|sent| sent != next);
-    representation.hold = (wait > 0 && !is_news).then(|| Duration::from_secs(wait.into()));
-    if let Start::After(position) = start {
+    representation.hold = (*wait > 0 && !is_news).then(|| Duration::from_secs((*wait).into()));
+    if let Start::After(position) = *start {
         let newest_at = view.known_newest().map_or(caller.snapshot.commit().time, |(_, time)| time);
         representation.feed = Some(FeedUse { dataset, position, behind_s: behind_s(&view, position)?, newest_at });
     }
-    Ok(Outcome::made(&view, representation)?)
+    Ok(representation)
 }
 
 /// By how many seconds the feed's newest entry is later than a position.
@@ -105,11 +156,6 @@ pub(crate) fn behind_s(view: &View<'_>, position: u64) -> Result<u64, StoreError
     Ok(u64::try_from(newest - at).unwrap_or(0))
 }
 
-/// Whether it is seen at once, in memory, that a token continues in this state: nothing has changed since it was given.
-fn is_newest(caller: &Caller, token: &SyncToken) -> Result<bool, Problem> {
-    Ok(caller.view(token.dataset)?.witness()? == token.witness)
-}
-
 fn open_token(caller: &Caller, dataset: Dataset, text: &str) -> Result<SyncToken, Problem> {
     let sealer = Sealer::new(caller.snapshot.secret());
     sealer.open_sync_token(text).ok().filter(|token| token.dataset == dataset).ok_or_else(|| {
@@ -120,25 +166,6 @@ fn open_token(caller: &Caller, dataset: Dataset, text: &str) -> Result<SyncToken
     })
 }
 
-/// Whether a token continues in this state: of this license, of this history, and of the license's present scope or, where
-/// the caller takes the difference, of a former one. The license's rows hold the difference: each record that it ever saw has
-/// one, which moved when the record changed, entered or left.
-fn continues(
-    snapshot: &Snapshot,
-    license: &License,
-    token: &SyncToken,
-    resync: Option<Resync>,
-) -> Result<bool, StoreError> {
-    let is_of_scope = token.scope_seq == license.scope_seq || resync == Some(Resync::Diff);
-    if token.license != license.id || !is_of_scope {
-        return Ok(false);
-    }
-    match View::open(snapshot, license, token.dataset) {
-        Ok(view) => view.holds(&token.witness),
-        Err(_) => Ok(false),
-    }
-}
-
 /// The last seq that a token rests on.
 fn last_seq(token: &SyncToken) -> u64 {
     token.scope_seq.max(token.position).max(token.witness.seq)
@@ -147,38 +174,4 @@ fn last_seq(token: &SyncToken) -> u64 {
 /// Whether a token rests on what comes after all commits of a state.
 fn is_ahead(token: &SyncToken, snapshot: &Snapshot) -> bool {
     last_seq(token) > snapshot.commit().seq
-}
-
-/// The caller in a newer state, in which the token continues.
-fn catch_up(caller: &Caller, newer: &Newer<'_>, token: &SyncToken, resync: Option<Resync>) -> Result<Caller, Problem> {
-    let license_id = caller.license.id;
-    let accept = |snapshot: &Snapshot| {
-        let license = snapshot.find_license(license_id);
-        license.is_some_and(|license| continues(snapshot, license, token, resync).unwrap_or(false))
-    };
-    let accepted = |snapshot: Arc<Snapshot>| {
-        let license = snapshot.find_license(license_id).map(Arc::clone).filter(|_| accept(&snapshot));
-        license.map(|license| Caller { snapshot, license })
-    };
-    let snapshot = newer.source.catch_up(newer.looks, &accept);
-    let was_ahead = is_ahead(token, &snapshot);
-    if let Some(caller) = accepted(snapshot) {
-        return Ok(caller);
-    }
-    if was_ahead && let Some(snapshot) = newer.source.catch_up_with_origin(newer.since, &accept) {
-        // Another server of the same data gave it, so it is not lost, unless the origin went back since.
-        let is_ahead = is_ahead(token, &snapshot) && !newer.source.is_lost(last_seq(token));
-        match accepted(snapshot) {
-            Some(caller) => return Ok(caller),
-            None if is_ahead => return Err(Problem::ahead()),
-            None => {}
-        }
-    }
-    let dataset = token.dataset;
-    Err(Problem::new(
-        Code::ResyncRequired,
-        format!(
-            "The sync token is from before a change of the license, or from a state of the data that no longer exists. Load the export `/exports/{dataset}` anew and go on from its `X-Sync-Token`."
-        ),
-    ))
 }

@@ -6,14 +6,11 @@ use http::header::CONTENT_ENCODING;
 use sha2::{Digest as _, Sha256};
 
 use super::caller::Caller;
-use super::deferred::{Outcome, Wait};
 use super::etag::ETag;
 use super::problem::Problem;
 use super::representation::{Body, Representation};
 use super::response::{REPR_DIGEST, X_RECORD_COUNT, X_RECORDS_DIGEST, X_SYNC_TOKEN};
-use crate::contract::parameters::ExportParameters;
-use crate::contract::{Query, Route};
-use crate::model::ExportFormat;
+use crate::model::{Dataset, ExportFormat};
 use crate::query::export::{self, ExportFile};
 use crate::query::feed;
 use crate::query::segments::SegmentCache;
@@ -22,17 +19,11 @@ use crate::token::Sealer;
 /// A whole dataset as one file.
 pub(super) fn export(
     caller: &Caller,
-    route: &Route,
-    query: &Query<'_>,
+    dataset: Dataset,
+    format: ExportFormat,
     segments: &SegmentCache,
-    patience: Wait,
-) -> Result<Outcome, Problem> {
-    let dataset = route.dataset()?;
+) -> Result<Representation, Problem> {
     let view = caller.view(dataset)?;
-    let ExportParameters { format } = query.parse()?;
-    if patience < Wait::Exporting {
-        return Ok(Outcome::Later(Wait::Exporting));
-    }
     let ExportFile { gzip, plain_sha256, records } = export::export(&view, format, segments)?;
     let token = Sealer::new(caller.snapshot.secret()).seal_sync_token(&feed::token_now(&view)?);
     let token = HeaderValue::from_str(&token).map_err(Problem::internal)?;
@@ -52,7 +43,7 @@ pub(super) fn export(
     if format == ExportFormat::Csv {
         export = export.with(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
-    Ok(Outcome::made(&view, export)?)
+    Ok(export)
 }
 
 /// A SHA-256 as digest fields have it (RFC 9530, section 2).

@@ -3,7 +3,8 @@
 //! In reading order:
 //! - [`request`] and [`response`]: what comes in and what goes out; [`problem`]: every error.
 //! - [`source`]: where snapshots come from; `caller`: who passed the first checks.
-//! - [`service`]: the order of checks, from the body to the record; [`deferred`]: answers that have to wait.
+//! - [`service`]: the order of checks, from the body to the record; [`exchange`]: a request on its way to its answer; [`job`]: the
+//!   handler to run.
 //! - [`cors`]: what browsers ask and are told; [`own_host`]: whether a page of another name asks.
 //! - [`representation`]: what an answer says; [`answers`]: the cache of finished ones.
 //! - [`observe`]: what is told of each answer.
@@ -16,10 +17,11 @@ pub mod auth;
 mod caller;
 pub mod changes;
 pub mod cors;
-pub mod deferred;
 pub mod etag;
+pub mod exchange;
 mod explorer;
 pub mod exports;
+pub mod job;
 pub mod observe;
 pub mod own_host;
 pub mod problem;
@@ -35,7 +37,6 @@ pub mod source;
 pub mod status;
 
 pub use crate::contract::Code;
-pub use deferred::{Answer, Deferred, Held, Wait};
 pub use problem::Problem;
 pub use request::Request;
 pub use response::Response;

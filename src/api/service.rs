@@ -12,12 +12,12 @@ use std::time::Instant;
 use http::header::{CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY};
 use http::{HeaderValue, Method, StatusCode};
 
-use super::answers::{self, AnswerCache, CachedAnswer};
+use super::answers::{self, AnswerCache, AnswerResult, BuildGuard, CachedAnswer};
+use super::auth::{self, UsableKey};
 use super::caller::Caller;
 use super::cors::Cors;
-use super::deferred::{
-    Answer, Asked, Deferred, Held, Interest, Made, Outcome, Passed, RateHeaders, Resumed, Seeking, Shared, Turn, Wait,
-};
+use super::exchange::{Exchange, Interest, RateHeaders, new_request_id};
+use super::job::{Job, PermitKind};
 use super::observe::{Answered, Observer, RequestLog};
 use super::problem::{Code, Problem};
 use super::rate::{RateLimiter, Window};
@@ -25,12 +25,12 @@ use super::representation::Representation;
 use super::request::Request;
 use super::response::{Response, accepts_gzip, prefers_html};
 use super::source::{Listener, SnapshotSource};
-use super::{auth, changes, explorer, exports, records, reference, status};
+use super::{explorer, status};
 use crate::contract::route::is_under_v1;
-use crate::contract::{CONTRACT, Query, Resource};
+use crate::contract::{CONTRACT, Query, Resource, Route};
 use crate::docs;
 use crate::explorer::Demo;
-use crate::model::{KeyRecord, Timestamp};
+use crate::model::KeyRecord;
 use crate::query::segments::SegmentCache;
 use crate::store::read::cache::new_cache;
 
@@ -113,64 +113,52 @@ impl Service {
         (self.answers.entries(), self.answers.bytes() + self.segments.weight())
     }
 
-    /// Answers a request at once, or returns it to be resumed where it may wait. A panic on the way is a 500 for this request
-    /// alone.
-    pub fn answer(&self, request: Request) -> Answer {
-        let (request_id, since) = (new_request_id(), request.at);
-        let (window, key, pattern) = (RateHeaders::OfAddress, None, "(none)");
-        let may_seek = self.source.may_lack_keys();
-        self.proceed(Asked { request, request_id, window, key, pattern, since, may_hold: true, may_seek })
+    /// Checks a request up to its parameters and token, or anew once it has waited. Returns the answer if it is cached or made
+    /// from memory alone. It never blocks.
+    ///
+    /// # Errors
+    /// The problem to answer with. A panic is a 500 for this request alone, here and in all that follows.
+    pub fn check(&self, exchange: &mut Exchange) -> Result<CheckedRequest, Problem> {
+        catch(|| self.check_all(exchange))
     }
 
-    fn proceed(&self, mut asked: Asked) -> Answer {
-        match catch(|| self.check(&mut asked)) {
-            Err(problem) => Answer::Ready(self.refuse_asked(&asked, problem)),
-            Ok(Checked::Answered(answer)) => self.conclude(asked, &answer),
-            Ok(Checked::Preflight) => {
-                let window = self.window(&asked);
-                let response = Response::preflight(&asked.request_id, window.as_ref());
-                Answer::Ready(self.tell(&asked, response))
-            }
-            Ok(Checked::Passed(passed)) => self.begin(asked, passed),
-            Ok(Checked::UnknownKey) => {
-                let Request { address, at, .. } = asked.request;
-                let is_over_limit = self.rate.address_window(address, at).remaining == 0;
-                Answer::Seeking(Box::new(Seeking { asked, is_over_limit }))
-            }
+    /// Looks for keys that are newer than a request. It may block.
+    pub fn look_for_keys(&self, since: Instant) {
+        // A panic leaves the key unknown.
+        let _ = catch(|| {
+            self.source.look_for_keys(since);
+            Ok(())
+        });
+    }
+
+    /// Waits until nobody else makes the same answer. Returns it if it fits the request by then; else the right to make it.
+    ///
+    /// # Errors
+    /// That right.
+    pub async fn join(&self, exchange: &Exchange, job: &Job) -> Result<Arc<CachedAnswer>, BuildGuard<'_>> {
+        let fits = |answer: &CachedAnswer| fits(&job.caller, answer, job.wants_gzip);
+        self.answers.join(job.caller.license.id, &exchange.request.target, fits).await
+    }
+
+    /// Makes an answer. It may block.
+    ///
+    /// # Errors
+    /// The job itself, if its sync token does not continue in the caller's state: [`Service::make_caught_up`] is next.
+    pub fn make(&self, job: Box<Job>) -> Result<AnswerResult, Box<Job>> {
+        match catch(|| job.continues()) {
+            Ok(true) => Ok(self.run(*job)),
+            Ok(false) => Err(job),
+            Err(problem) => Ok(Err(problem)),
         }
     }
 
-    /// Waits for a look for new keys, in a thread that may wait, and answers then.
-    pub fn seek(&self, seeking: Box<Seeking>) -> Answer {
-        self.source.look_for_keys(seeking.asked.request.at);
-        self.give_up_seeking(seeking)
+    /// Makes an answer in a newer state, in which the sync token continues. It may block.
+    pub fn make_caught_up(&self, job: Box<Job>) -> AnswerResult {
+        catch(|| job.catch_up(self.source.as_ref())).and_then(|job| self.run(job))
     }
 
-    /// Answers by the keys that are known here.
-    pub fn give_up_seeking(&self, seeking: Box<Seeking>) -> Answer {
-        self.proceed(Asked { may_seek: false, ..seeking.asked })
-    }
-
-    fn begin(&self, asked: Asked, passed: Passed) -> Answer {
-        let resumed = self.go_on(Deferred { asked, passed, wait: Wait::Nothing });
-        if let Some(Made { license, target, answer }) = resumed.made {
-            self.answers.insert(Some(license), &target, answer);
-        }
-        resumed.answer
-    }
-
-    /// Finishes an answer, or holds it back where its caller wants that.
-    fn conclude(&self, asked: Asked, answer: &CachedAnswer) -> Answer {
-        let hold = answer.representation.hold.filter(|_| asked.may_hold && !asked.request.is_head());
-        let held = hold.zip(answer.rests_on).zip(asked.key.clone()).zip(auth::key_hash(&asked.request));
-        match held {
-            Some((((time, (dataset, witness)), key), key_hash)) => {
-                let interest = Interest { key_hash, key, dataset, witness };
-                let until = asked.request.at + time;
-                Answer::Held(Box::new(Held { asked, interest, until }))
-            }
-            None => Answer::Ready(self.finish(&asked, &answer.representation)),
-        }
+    fn run(&self, job: Job) -> AnswerResult {
+        catch(|| job.run(&self.segments)).map(Arc::new)
     }
 
     /// Tells a listener of every further state that answers are made from.
@@ -178,154 +166,38 @@ impl Service {
         self.source.subscribe(listener);
     }
 
-    /// Whether the answer to a held request is still the same: its key, and what its license sees. It reads nothing.
+    /// Whether a page that is held back would still be the same: its key, and what its license sees. It reads nothing.
     pub fn is_current(&self, interest: &Interest) -> bool {
-        let newest = self.source.newest();
-        let has_key = newest.find_key(&interest.key_hash).is_some_and(|key| **key == *interest.key);
-        let caller = self.caller(&interest.key).filter(|_| has_key);
+        let UsableKey { hash, record } = &interest.key;
+        let has_key = self.source.newest().find_key(hash).is_some_and(|newest| newest == record);
+        let caller = self.caller(record).filter(|_| has_key);
         caller.is_some_and(|caller| caller.has_witness(interest.dataset, &interest.witness))
     }
 
-    /// Goes on with a held request, at a time on both clocks. It passes the checks of key, address and license anew, but
-    /// counts no more. Unless `is_over`, it is held again if there is still no news.
-    pub fn wake(&self, held: Held, at: Instant, wall: Timestamp, is_over: bool) -> Answer {
-        let mut asked = held.asked;
-        (asked.request.wall, asked.since, asked.may_hold) = (wall, at, !is_over);
-        (asked.window, asked.key) = (RateHeaders::OfAddress, None);
-        match catch(|| self.check_again(&mut asked)) {
-            Err(problem) => Answer::Ready(self.refuse_asked(&asked, problem)),
-            Ok(passed) => self.begin(asked, passed),
-        }
+    /// The response to a request whose answer is there. The observer is told.
+    pub fn finish(&self, exchange: &Exchange, answer: AnswerResult) -> Response {
+        let Exchange { request, request_id, .. } = exchange;
+        let window = self.window(exchange);
+        let finished = answer
+            .and_then(|answer| catch(|| Response::new(&answer.representation, request, request_id, window.as_ref())));
+        let response = finished.unwrap_or_else(|problem| {
+            let page = self.page_instead(exchange, &problem);
+            let docs_url = &self.settings.docs_url;
+            page.unwrap_or_else(|| Response::of_problem(problem, docs_url, request, request_id, window.as_ref()))
+        });
+        self.tell(exchange, response)
     }
 
-    fn check_again(&self, asked: &mut Asked) -> Result<Passed, Problem> {
-        self.refuse_too_old()?;
-        let key = auth::authenticate(&asked.request, &self.source.newest())?;
-        asked.key = Some(Arc::clone(&key));
-        auth::check_address(&asked.request, &key)?;
-        let looks = self.source.looks();
-        let caller = self.caller(&key).ok_or_else(Problem::not_set_up)?;
-        asked.window = RateHeaders::Of(self.rate.key_window(&key.id, caller.license.rate_limit, asked.since));
-        let route = CONTRACT.route(asked.request.path()).ok_or_else(|| Problem::internal("a route is gone"))?;
-        Ok(Passed { caller, route, looks })
-    }
-
-    /// Waits until it is a request's turn: of those that wait for the same answer, one has it made.
-    pub async fn join(&self, deferred: Box<Deferred>) -> Turn<'_> {
-        let Passed { caller, .. } = &deferred.passed;
-        let target = &deferred.asked.request.target;
-        let joined = self.answers.join(Some(caller.license.id), target, |answer| caller.is_current(answer)).await;
-        let making = match joined {
-            Err(making) => making,
-            Ok(answer) if answer.representation.is_ready(accepts_gzip(&deferred.asked.request.headers)) => {
-                return Turn::Answered(self.conclude(deferred.asked, &answer));
-            }
-            Ok(_) => None,
-        };
-        Turn::Make(deferred, Shared(making))
-    }
-
-    /// Goes on with an answer that had to wait, in a thread that may. It may turn out that it has to wait for more.
-    pub fn resume(&self, deferred: Box<Deferred>) -> Resumed {
-        let wait = deferred.wait;
-        let resumed = self.go_on(*deferred);
-        match resumed.answer {
-            // It would come round for ever.
-            Answer::Deferred(again) if again.wait <= wait => {
-                let problem = Problem::internal("an answer waited in vain");
-                Resumed { answer: Answer::Ready(self.refuse(&again, problem)), made: None }
-            }
-            answer => Resumed { answer, ..resumed },
-        }
-    }
-
-    /// Gives what was made to those who wait for it, and caches it. Returns what became of the request itself.
-    pub fn share(&self, shared: Shared<'_>, resumed: Resumed) -> Answer {
-        if let Some(Made { license, target, answer }) = resumed.made {
-            match shared.0 {
-                Some(making) => making.finish(&target, answer),
-                None => self.answers.insert(Some(license), &target, answer),
-            }
-        }
-        resumed.answer
-    }
-
-    /// The answer to a deferred request that cannot be resumed. The observer hears of it.
-    pub fn refuse(&self, deferred: &Deferred, problem: Problem) -> Response {
-        self.refuse_asked(&deferred.asked, problem)
-    }
-
-    /// Answers a request here and now, however long it takes; it waits for no news.
-    pub fn answer_waiting(&self, request: Request) -> Response {
-        let mut answer = self.answer(request);
-        loop {
-            answer = match answer {
-                Answer::Ready(response) => return response,
-                Answer::Deferred(deferred) => self.share(Shared(None), self.resume(deferred)),
-                Answer::Seeking(seeking) => self.seek(seeking),
-                Answer::Held(held) => {
-                    let Request { at, wall, .. } = held.asked.request;
-                    self.wake(*held, at, wall, true)
-                }
-            }
-        }
-    }
-
-    /// Makes an answer, if it has to wait for no more than it may.
-    fn go_on(&self, deferred: Deferred) -> Resumed {
-        let Deferred { asked, passed, wait: patience } = deferred;
-        let (license, target) = (passed.caller.license.id, &asked.request.target);
-        let found = self.answers.find(Some(license), target).filter(|answer| passed.caller.is_current(answer));
-        let wants_gzip = accepts_gzip(&asked.request.headers);
-        let wait = match found {
-            Some(answer) => {
-                let is_whole = answer.representation.is_ready(wants_gzip);
-                if is_whole || patience >= Wait::Reading {
-                    let target = target.clone();
-                    let concluded = self.conclude(asked, &answer);
-                    // Its compressed form counts from now on.
-                    let made = (!is_whole).then_some(Made { license, target, answer });
-                    return Resumed { answer: concluded, made };
-                }
-                Wait::Reading
-            }
-            None => match catch(|| self.make(&asked.request, &passed, wants_gzip, patience)) {
-                Ok(Outcome::Made(rests_on, representation)) => {
-                    let (pattern, rests_on) = (asked.pattern, Some(rests_on));
-                    let answer = Arc::new(CachedAnswer { pattern, rests_on, representation });
-                    let target = target.clone();
-                    let concluded = self.conclude(asked, &answer);
-                    return Resumed { answer: concluded, made: Some(Made { license, target, answer }) };
-                }
-                Ok(Outcome::Later(wait)) => wait,
-                Err(problem) => {
-                    return Resumed { answer: Answer::Ready(self.refuse_asked(&asked, problem)), made: None };
-                }
-            },
-        };
-        Resumed { answer: Answer::Deferred(Box::new(Deferred { asked, passed, wait })), made: None }
-    }
-
-    fn finish(&self, asked: &Asked, representation: &Representation) -> Response {
-        let Asked { request, request_id, .. } = asked;
-        match catch(|| Response::new(representation, request, request_id, self.window(asked).as_ref())) {
-            Ok(response) => self.tell(asked, response),
-            Err(problem) => self.refuse_asked(asked, problem),
-        }
-    }
-
-    fn refuse_asked(&self, asked: &Asked, problem: Problem) -> Response {
-        let Asked { request, request_id, .. } = asked;
-        if let Some(response) = self.page_instead(asked, &problem) {
-            return self.tell(asked, response);
-        }
-        let (docs_url, window) = (&self.settings.docs_url, self.window(asked));
-        self.tell(asked, Response::of_problem(problem, docs_url, request, request_id, window.as_ref()))
+    /// The response to a browser that asks if it may send a request.
+    pub fn preflight(&self, exchange: &Exchange) -> Response {
+        let window = self.window(exchange);
+        self.tell(exchange, Response::preflight(&exchange.request_id, window.as_ref()))
     }
 
     /// What a path outside `/v1` that leads nowhere gets instead of a problem: the way to the page that was meant, or in a
     /// browser a page.
-    fn page_instead(&self, Asked { request, request_id, .. }: &Asked, problem: &Problem) -> Option<Response> {
+    fn page_instead(&self, exchange: &Exchange, problem: &Problem) -> Option<Response> {
+        let Exchange { request, request_id, .. } = exchange;
         let path = request.path();
         let reading = matches!(request.method, Method::GET | Method::HEAD);
         if problem.code != Code::NotFound || !reading || is_under_v1(path) {
@@ -345,7 +217,7 @@ impl Service {
     }
 
     /// What the rate headers tell.
-    fn window(&self, Asked { request, window, .. }: &Asked) -> Option<Window> {
+    fn window(&self, Exchange { request, window, .. }: &Exchange) -> Option<Window> {
         match window {
             RateHeaders::Of(window) => Some(*window),
             RateHeaders::OfAddress if is_under_v1(request.path()) => {
@@ -356,8 +228,8 @@ impl Service {
     }
 
     /// Tells the observer of a finished answer.
-    fn tell(&self, asked: &Asked, mut response: Response) -> Response {
-        let Asked { request, request_id, key, pattern, since, .. } = asked;
+    fn tell(&self, exchange: &Exchange, mut response: Response) -> Response {
+        let Exchange { request, request_id, key, pattern, since, .. } = exchange;
         response.has_key = key.is_some() && response.problem != Some(Code::IpNotAllowed);
         self.settings.cors.put_on(request, &mut response.headers);
         self.observer.answered(&Answered {
@@ -366,7 +238,7 @@ impl Service {
             route: pattern,
             status: response.status.as_u16(),
             problem: response.problem,
-            key: key.as_deref(),
+            key: key.as_ref().map(|key| &*key.record),
             address: request.address,
             bytes: response.body.len(),
             duration: since.elapsed(),
@@ -380,16 +252,15 @@ impl Service {
         (Problem::invalid_request(status, detail), new_request_id())
     }
 
-    /// All that is asked of a request before its parameters.
-    fn check(&self, asked: &mut Asked) -> Result<Checked, Problem> {
-        let request = &asked.request;
+    fn check_all(&self, exchange: &mut Exchange) -> Result<CheckedRequest, Problem> {
+        let request = &exchange.request;
         if let Some(flaw) = request.flaw {
-            asked.window = RateHeaders::None;
+            exchange.window = RateHeaders::None;
             return Err(Problem::invalid_request(StatusCode::BAD_REQUEST, flaw));
         }
         let uri_bytes = request.target.len();
         if uri_bytes > self.settings.max_uri_bytes {
-            asked.window = RateHeaders::None;
+            exchange.window = RateHeaders::None;
             return Err(Problem::invalid_request(
                 StatusCode::URI_TOO_LONG,
                 format!(
@@ -399,8 +270,8 @@ impl Service {
             ));
         }
         if self.settings.cors.is_preflight(request) {
-            asked.pattern = "(preflight)";
-            return Ok(Checked::Preflight);
+            exchange.pattern = "(preflight)";
+            return Ok(CheckedRequest::Preflight);
         }
         if is_under_v1(request.path()) {
             self.refuse_too_old()?;
@@ -410,11 +281,11 @@ impl Service {
             return Err(Problem::from(Code::InvalidRequest).closing());
         }
         let key = auth::authenticate(request, &self.source.newest());
-        let caller = key.as_ref().ok().and_then(|key| self.caller(key));
-        if reading && let Some(answer) = caller.as_ref().and_then(|caller| self.find_ready(caller, request)) {
-            asked.pattern = answer.pattern;
-            self.admit(asked, key, caller)?;
-            return Ok(Checked::Answered(answer));
+        let caller = key.as_ref().ok().and_then(|key| self.caller(&key.record));
+        if reading && let Some(answer) = caller.as_ref().and_then(|caller| self.find(caller, request)) {
+            exchange.pattern = answer.pattern;
+            self.admit(exchange, key, caller)?;
+            return Ok(CheckedRequest::Answered(answer));
         }
         let closing = |problem: Problem| if request.has_body { problem.closing() } else { problem };
         let route = CONTRACT.route(request.path()).ok_or_else(|| {
@@ -423,59 +294,54 @@ impl Service {
                 format!("There is no such endpoint. The endpoints are listed at {}/docs.", self.settings.public_url),
             ))
         })?;
-        asked.pattern = route.endpoint.pattern;
+        exchange.pattern = route.endpoint.pattern;
         if !reading {
             return Err(closing(Problem::method_not_allowed(&request.method)));
         }
         match route.endpoint.resource {
-            Resource::Docs => return self.docs(request.path(), route.endpoint.pattern).map(Checked::Answered),
+            Resource::Docs => return self.docs(request.path(), route.endpoint.pattern).map(CheckedRequest::Answered),
             Resource::Explorer => {
                 let demo = self.settings.demo.as_deref();
                 let page = explorer::page(request, route.endpoint.pattern, demo, &self.answers)?;
-                return Ok(Checked::Answered(page));
+                return Ok(CheckedRequest::Answered(page));
             }
             Resource::Status => {
                 let query = Query::of(route.endpoint, request.query());
                 let snapshot = self.source.published();
                 let readable = self.source.is_readable();
                 let status = status::status(&snapshot, readable, &query, request.wall)?;
-                return Ok(Checked::Answered(Arc::new(CachedAnswer::of_all(asked.pattern, status))));
+                return Ok(CheckedRequest::Answered(Arc::new(CachedAnswer::of_all(exchange.pattern, status))));
             }
             _ => {}
         }
         // An address that has used up its unusable keys may have been given a new one, too.
         let is_unknown = key.as_ref().is_err_and(|problem| problem.code == Code::InvalidApiKey);
-        if is_unknown && asked.may_seek && auth::is_shaped(request) {
-            return Ok(Checked::UnknownKey);
+        let may_be_new = !exchange.has_looked_for_key && self.source.may_lack_keys();
+        if is_unknown && may_be_new && auth::is_shaped(request) {
+            exchange.has_looked_for_key = true;
+            let is_over_limit = self.rate.address_window(request.address, request.at).remaining == 0;
+            return Ok(CheckedRequest::UnknownKey { is_over_limit });
         }
         let looks = self.source.looks();
-        let caller = self.admit(asked, key, caller)?;
-        Ok(Checked::Passed(Passed { caller, route, looks }))
+        let caller = self.admit(exchange, key, caller)?;
+        self.parse(&exchange.request, caller, &route, looks)
+    }
+
+    /// Parses the request of a caller who passed, and answers it if memory alone does.
+    fn parse(&self, request: &Request, caller: Caller, route: &Route, looks: u64) -> Result<CheckedRequest, Problem> {
+        let license = caller.license.id;
+        let job = Job::parse(caller, request, route, looks)?;
+        if let Some(permit) = job.permit()? {
+            return Ok(CheckedRequest::Passed(Box::new(job), permit));
+        }
+        let answer = self.run(job)?;
+        self.answers.insert(Some(license), &request.target, Arc::clone(&answer));
+        Ok(CheckedRequest::Answered(answer))
     }
 
     /// Refuses to answer from a state that may be too old, keys included.
     fn refuse_too_old(&self) -> Result<(), Problem> {
         self.source.is_too_old().map_or(Ok(()), |too_old| Err(Problem::too_old(too_old)))
-    }
-
-    /// The answer to a caller who passed, if it has to wait for no more than `patience`.
-    fn make(&self, request: &Request, passed: &Passed, wants_gzip: bool, patience: Wait) -> Result<Outcome, Problem> {
-        let Passed { caller, route, looks } = passed;
-        let query = &Query::of(route.endpoint, request.query());
-        let gzip = wants_gzip.then_some(&self.segments);
-        match route.endpoint.resource {
-            Resource::Export => exports::export(caller, route, query, &self.segments, patience),
-            Resource::List(dataset) => records::list(caller, dataset, query, gzip, patience),
-            Resource::Record(dataset) => records::single(caller, dataset, route.value.parse().ok(), query, patience),
-            Resource::Changes(dataset) => {
-                let newer = changes::Newer { source: self.source.as_ref(), looks: *looks, since: request.at };
-                changes::changes(caller, &newer, dataset, query, gzip, patience)
-            }
-            Resource::TherapyAreas => reference::therapy_areas(caller, query, patience),
-            Resource::Tags => reference::tags(caller, query, patience),
-            Resource::Organizations => reference::organizations(caller, query, patience),
-            Resource::Docs | Resource::Explorer | Resource::Status => Err(Problem::internal("a route was not taken")),
-        }
     }
 
     /// The state and the license that a key reads.
@@ -485,30 +351,29 @@ impl Service {
         Some(Caller { snapshot, license })
     }
 
-    /// A finished answer that is current, in the form that is asked for.
-    fn find_ready(&self, caller: &Caller, request: &Request) -> Option<Arc<CachedAnswer>> {
+    /// A cached answer that fits a request.
+    fn find(&self, caller: &Caller, request: &Request) -> Option<Arc<CachedAnswer>> {
         let answer = self.answers.find(Some(caller.license.id), &request.target)?;
-        let is_ready = || answer.representation.is_ready(accepts_gzip(&request.headers));
-        (caller.is_current(&answer) && is_ready()).then_some(answer)
+        fits(caller, &answer, accepts_gzip(&request.headers)).then_some(answer)
     }
 
     /// Key, address and rate, in this order.
     fn admit(
         &self,
-        asked: &mut Asked,
-        key: Result<Arc<KeyRecord>, Problem>,
+        exchange: &mut Exchange,
+        key: Result<UsableKey, Problem>,
         caller: Option<Caller>,
     ) -> Result<Caller, Problem> {
-        let request = &asked.request;
+        let request = &exchange.request;
         let key = match key {
             Ok(key) => key,
-            Err(problem) if problem.code == Code::MissingApiKey => return Err(problem),
+            Err(problem) if problem.code == Code::MissingApiKey || exchange.is_counted => return Err(problem),
             Err(problem) => {
                 // Only unusable keys use up the address's window, and only they are refused by it. So an address beyond it
                 // still learns by an answer whether a key is valid, at any rate. A key has 190 random bits, and looking it up
                 // takes one hash whether it is there or not: nobody finds one by trying.
                 let counted = self.rate.count_failure(request.address, request.at);
-                asked.window = RateHeaders::Of(counted.unwrap_or_else(|window| window));
+                exchange.window = RateHeaders::Of(counted.unwrap_or_else(|window| window));
                 return Err(match counted {
                     Ok(_) => problem,
                     Err(window) => Problem::rate_limited(
@@ -518,11 +383,17 @@ impl Service {
                 });
             }
         };
-        asked.key = Some(Arc::clone(&key));
-        auth::check_address(request, &key)?;
+        let UsableKey { record, .. } = &*exchange.key.insert(key);
+        auth::check_address(request, record)?;
         let caller = caller.ok_or_else(Problem::not_set_up)?;
-        let counted = self.rate.count_key(&key.id, caller.license.rate_limit, request.at);
-        asked.window = RateHeaders::Of(counted.unwrap_or_else(|window| window));
+        let limit = caller.license.rate_limit;
+        let counted = if exchange.is_counted {
+            Ok(self.rate.key_window(&record.id, limit, exchange.since))
+        } else {
+            self.rate.count_key(&record.id, limit, request.at)
+        };
+        exchange.is_counted = true;
+        exchange.window = RateHeaders::Of(counted.unwrap_or_else(|window| window));
         if let Err(window) = counted {
             return Err(Problem::rate_limited(
                 window.reset_s,
@@ -560,21 +431,25 @@ fn page(page: docs::Page) -> Representation {
         .with(REFERRER_POLICY, HeaderValue::from_static("no-referrer"))
 }
 
-/// What the checks before the parameters come to.
-enum Checked {
+/// The outcome of checking a request.
+#[derive(Debug)]
+pub enum CheckedRequest {
     /// A browser asks for an origin that is allowed. It sends no key with that, and nothing is counted.
     Preflight,
-    /// The answer is there: in the cache, or to what needs no key.
+    /// The answer is in memory.
     Answered(Arc<CachedAnswer>),
-    /// A caller whose key, address and rate have passed.
-    Passed(Passed),
-    /// A key that is none here, and may be a new one.
-    UnknownKey,
+    /// The answer is to be made, on a thread that may block.
+    Passed(Box<Job>, PermitKind),
+    /// The key is not known here, and may be new.
+    UnknownKey {
+        /// Whether its address has used up its unusable keys.
+        is_over_limit: bool,
+    },
 }
 
-/// A new id: unique across processes, and in the order of time for those who search logs.
-pub fn new_request_id() -> String {
-    uuid::Uuid::now_v7().to_string()
+/// Whether an answer is current, and in memory in the form that is asked for.
+fn fits(caller: &Caller, answer: &CachedAnswer, wants_gzip: bool) -> bool {
+    caller.is_current(answer) && answer.representation.is_ready(wants_gzip)
 }
 
 /// Does a part of the work for one request. Its panic is that request's failure alone.

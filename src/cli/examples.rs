@@ -105,6 +105,7 @@ pub(super) const EXAMPLES: &[Examples] = &[
     ("promote", &["medfeed promote s3://feed/prod --db replica.redb"]),
     ("restore", &["medfeed restore backup.redb", "medfeed restore backup.redb --yes"]),
     ("compact", &["medfeed compact"]),
+    ("upgrade", &["medfeed upgrade --dry-run", "medfeed upgrade", "medfeed upgrade --if-needed"]),
     (
         "completions",
         &[

@@ -128,7 +128,7 @@ pub(super) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<ExitCode
     let text = describe_assigned(&merged.assigned) + &describe(&outcome, changes.as_ref(), merged.warnings.len());
     let imported = Imported {
         committed: !args.dry_run,
-        datasets: Dataset::ALL.into_iter().map(|dataset| (dataset, outcome.datasets[dataset.index()])).collect(),
+        datasets: Dataset::ALL.into_iter().map(|dataset| (dataset, outcome.datasets[dataset])).collect(),
         organizations: outcome.organizations,
         tags: outcome.tags,
         licenses: outcome.licenses,
@@ -348,7 +348,7 @@ fn describe(outcome: &Outcome, changes: Option<&Changes>, warnings: usize) -> St
     let mut text = String::new();
     let rows = Dataset::ALL
         .into_iter()
-        .map(|dataset| (dataset.as_str(), outcome.datasets[dataset.index()]))
+        .map(|dataset| (dataset.as_str(), outcome.datasets[dataset]))
         .chain([("organizations", outcome.organizations), ("tags", outcome.tags)]);
     for (name, counts) in rows.filter(|(_, counts)| *counts != Counts::default()) {
         let Counts { added, changed, removed, unchanged } = counts;
@@ -370,7 +370,7 @@ fn describe(outcome: &Outcome, changes: Option<&Changes>, warnings: usize) -> St
             text.extend(changes.map(|changes| changes.describe_license(license, *dataset)));
         }
     }
-    let all = outcome.datasets.into_iter().chain([outcome.organizations, outcome.tags]);
+    let all = outcome.datasets.values().copied().chain([outcome.organizations, outcome.tags]);
     let nothing_new = all.fold(0, |sum, counts| sum + counts.added + counts.changed + counts.removed) == 0;
     let warned = match warnings {
         0 => ".".to_owned(),

@@ -1,6 +1,5 @@
 //! `medfeed license`: set, list, show, remove, explain.
 
-use std::any::Any;
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::process::ExitCode;
@@ -14,7 +13,7 @@ use super::common::{self, Common};
 use super::license_values as values;
 use super::near::nearest;
 use super::output::{confirm, counted, table};
-use crate::model::license::Rule;
+use crate::model::license::{Rule, RuleSet};
 use crate::model::printable::Printable;
 use crate::model::{ConferenceFields, Dataset, Id, JournalFields, License, RecordFields, Scope};
 use crate::store::write::licensing::LicenseChange;
@@ -149,13 +148,15 @@ fn joined<T: ToString>(set: &BTreeSet<T>) -> String {
 }
 
 /// The sets of a scope in words; `None` for one that restricts nothing.
-fn sets(scope: &Scope) -> [(&'static str, Option<String>); 4] {
-    [
-        ("datasets", Some(joined(&scope.datasets))),
-        ("therapy areas", scope.therapy_areas.as_ref().map(joined)),
-        ("countries", scope.countries.as_ref().map(joined)),
-        ("years", scope.years.as_ref().map(in_ranges)),
-    ]
+fn sets(scope: &Scope) -> [(String, Option<String>); 4] {
+    let [areas, countries, years] = Rule::ALL.map(|rule| {
+        let words = scope.set(rule).map(|set| match set {
+            RuleSet::Texts(_) => set.values().join(", "),
+            RuleSet::Years(years) => in_ranges(years),
+        });
+        (rule.to_string(), words)
+    });
+    [("datasets".to_owned(), Some(joined(&scope.datasets))), areas, countries, years]
 }
 
 /// Years as they are given: `2024, 2026..2028`.
@@ -224,13 +225,14 @@ fn scope_in_words(scope: &Scope) -> String {
 
 /// Refuses to drop a restriction that the license had, since it was most likely forgotten on the command line.
 fn check_widening(name: &str, before: &Scope, after: &Scope, widen: bool) -> anyhow::Result<()> {
-    let restrictions = [
-        ("--therapy-area", before.therapy_areas.is_some(), after.therapy_areas.is_some()),
-        ("--country", before.countries.is_some(), after.countries.is_some()),
-        ("--year", before.years.is_some(), after.years.is_some()),
-    ];
-    let dropped = restrictions.iter().filter(|(_, had, has)| *had && !has).map(|(option, ..)| *option);
-    let dropped: Vec<&str> = dropped.collect();
+    let dropped = Rule::ALL.into_iter().filter(|rule| before.set(*rule).is_some() && after.set(*rule).is_none());
+    let dropped: Vec<&str> = dropped
+        .map(|rule| match rule {
+            Rule::TherapyAreas => "--therapy-area",
+            Rule::Countries => "--country",
+            Rule::Years => "--year",
+        })
+        .collect();
     if !widen && !dropped.is_empty() {
         bail!(
             "the license is restricted by {}, which this command leaves out; state the restriction again, or add --widen to \
@@ -380,27 +382,14 @@ fn missing_dataset<F: RecordFields>(scope: &Scope) -> Option<String> {
 /// Why a license does not show a record; nothing if it does.
 pub(super) fn why_hidden<F: RecordFields>(scope: &Scope, fields: &F) -> Vec<String> {
     let mut reasons: Vec<String> = missing_dataset::<F>(scope).into_iter().collect();
-    // Journals have no rules of their own.
-    if let Some(conference) = (fields as &dyn Any).downcast_ref::<ConferenceFields>() {
-        let rules = scope.blocking_rules(conference);
-        reasons.extend(rules.into_iter().map(|rule| explain_rule(rule, conference, scope)));
-    }
+    reasons.extend(fields.blocking_rules(scope).into_iter().map(|(rule, value)| {
+        let has = match value.texts() {
+            [] => value.to_csv(&()),
+            texts => texts.join(", ").into(),
+        };
+        let has = if has.is_empty() { "none" } else { &has };
+        let allows = scope.set(rule).map(RuleSet::values).unwrap_or_default().join(", ");
+        format!("{rule}: the record has {has}, the license allows {allows}")
+    }));
     reasons
-}
-
-fn explain_rule(rule: Rule, fields: &ConferenceFields, scope: &Scope) -> String {
-    fn allowed<T: ToString>(set: Option<&BTreeSet<T>>) -> String {
-        set.map(joined).unwrap_or_default()
-    }
-    let (has, allows) = match rule {
-        Rule::TherapyAreas => (
-            if fields.therapy_areas.is_empty() { "none".to_owned() } else { fields.therapy_areas.join(", ") },
-            allowed(scope.therapy_areas.as_ref()),
-        ),
-        Rule::Countries => {
-            (fields.country.clone().unwrap_or_else(|| "none".to_owned()), allowed(scope.countries.as_ref()))
-        }
-        Rule::Years => (fields.year.map_or("none".to_owned(), |year| year.to_string()), allowed(scope.years.as_ref())),
-    };
-    format!("{rule}: the record has {has}, the license allows {allows}")
 }

@@ -33,6 +33,7 @@ mod serve;
 mod sheets;
 mod show;
 mod template;
+mod upgrade;
 mod usage;
 mod values;
 mod variables;
@@ -122,6 +123,12 @@ enum Command {
     /// Rewrite the database at its smallest; sync tokens stay alive
     #[command(args = common::writes())]
     Compact,
+    /// Bring a database of an older medfeed to this one's format; licenses, keys and sync tokens stay
+    ///
+    /// A copy is made, checked and put in the database's place in one step. The old file is kept beside it, as NAME.format-2.
+    /// Servers of the old medfeed go on answering from the old file until they are restarted.
+    #[command(args = common::writes())]
+    Upgrade(upgrade::UpgradeArgs),
     /// Make a replica the database that others follow, when its origin is lost
     #[cfg(feature = "bucket")]
     #[command(args = common::reads())]
@@ -206,7 +213,9 @@ pub fn run() -> ExitCode {
             let message = failure::tell(&error);
             match error.downcast_ref() {
                 // The engine's errors do not name the file.
-                Some(StoreError::Damaged { .. } | StoreError::Engine(_)) => format!("{db}: {message}"),
+                Some(StoreError::Damaged { .. } | StoreError::UnknownRow { .. } | StoreError::Engine(_)) => {
+                    format!("{db}: {message}")
+                }
                 Some(StoreError::Fenced { .. }) => {
                     code = ExitCode::from(EXIT_FENCED);
                     message
@@ -248,6 +257,7 @@ fn run_command(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
         Command::Backup(args) => replace::backup(common, &args),
         Command::Restore(args) => replace::restore(common, &args),
         Command::Compact => replace::compact(common),
+        Command::Upgrade(args) => upgrade::run(common, &args),
         #[cfg(feature = "bucket")]
         Command::Promote(args) => promote::run(common, &args),
         Command::Completions(args) => completions::run(args, program()),
@@ -363,6 +373,7 @@ mod tests {
             "serve: db",
             "show: db json",
             "template: json",
+            "upgrade: db json wait",
         ];
         let mut found = Vec::new();
         collect(&program(), "", &mut found);

@@ -11,7 +11,8 @@ use serde::Serialize;
 use super::common::{Common, require_folder};
 use super::output::{confirm, note};
 use crate::model::printable::Printable;
-use crate::store::file::replace::{self, BackupReport, CompactReport, Differences, Restoration};
+use crate::store::file::replace::{self, BackupReport, CompactReport};
+use crate::store::restore::{Differences, Restoration};
 
 /// Arguments of `medfeed backup`.
 #[derive(Debug, Args)]

@@ -7,7 +7,7 @@ use rust_xlsxwriter::{ColNum, DataValidation, ExcelDateTime, Format, FormatAlign
 
 use crate::model::Fields;
 use crate::model::time::parse_date;
-use crate::model::value::FieldValue;
+use crate::model::value::ValueKind;
 
 /// The most UTF-16 units of a cell.
 const MAX_CELL_UNITS: usize = 32_767;
@@ -18,62 +18,28 @@ const LAST_ROW: RowNum = 1_048_575;
 /// Whole numbers below this one survive a spreadsheet, which keeps 15 digits.
 const EXACT_BELOW: u64 = 1_000_000_000_000_000;
 
-/// What the cells of a column hold.
-#[derive(Clone, Debug)]
-enum Kind {
-    Whole,
-    Number,
-    Flag,
-    Date,
-    /// One of these words; of any text when there are none.
-    Text(Vec<String>),
-}
-
 #[derive(Clone, Debug)]
 struct Column {
     name: String,
     note: String,
-    kind: Kind,
+    kind: ValueKind,
 }
 
 impl Column {
-    fn new(name: &str, note: &str, kind: Kind) -> Column {
+    fn new(name: &str, note: &str, kind: ValueKind) -> Column {
         Column { name: name.to_owned(), note: note.to_owned(), kind }
-    }
-
-    fn of_field(name: &str, note: &str, value: &dyn FieldValue) -> Column {
-        let kind = match value.type_name() {
-            "integer" => Kind::Whole,
-            "number" => Kind::Number,
-            "boolean" => Kind::Flag,
-            "date" => Kind::Date,
-            _ => Kind::Text(words(value)),
-        };
-        Column::new(name, note, kind)
     }
 
     /// The width, in characters.
     fn width(&self) -> f64 {
-        match (&self.kind, self.name.as_str()) {
-            (Kind::Date, _) => 12.0,
-            (Kind::Whole | Kind::Number | Kind::Flag, _) => 10.0,
-            (Kind::Text(_), "name") => 44.0,
-            (Kind::Text(words), _) if !words.is_empty() => 14.0,
-            (Kind::Text(_), _) => 22.0,
+        match self.kind {
+            ValueKind::Date => 12.0,
+            ValueKind::Integer | ValueKind::Year | ValueKind::Number | ValueKind::Flag => 10.0,
+            ValueKind::Choice(_) | ValueKind::DateStatus(_) => 14.0,
+            ValueKind::Text if self.name == "name" => 44.0,
+            ValueKind::Text | ValueKind::Texts | ValueKind::Links(_) => 22.0,
         }
     }
-}
-
-/// The only words that a value may be; empty when it may be any.
-fn words(value: &dyn FieldValue) -> Vec<String> {
-    const STATUSES: &str = "#/components/schemas/DateStatus";
-    let schema = value.schema();
-    let listed = schema["enum"].as_array().cloned().unwrap_or_default();
-    let words: Vec<String> = listed.iter().filter_map(|word| word.as_str()).map(str::to_owned).collect();
-    if schema["$ref"] == STATUSES {
-        return crate::model::DateStatus::ALL.iter().map(|status| status.as_str().to_owned()).collect();
-    }
-    words
 }
 
 /// A workbook being written.
@@ -99,16 +65,12 @@ impl Sheets {
     /// # Errors
     /// When the sheet cannot be made.
     pub fn begin<F: Fields>(&mut self, is_dated: bool) -> anyhow::Result<Sheet<'_>> {
-        let fields = F::default();
-        let described = F::table().fields.iter().zip(fields.values());
-        let mut columns = vec![Column::new("id", "The row's own number, from 1 on; it never changes", Kind::Whole)];
-        columns.extend(described.map(|(field, value)| Column::of_field(&field.column, &field.note, value)));
+        let id = "The row's own number, from 1 on; it never changes";
+        let mut columns = vec![Column::new("id", id, ValueKind::Integer)];
+        columns.extend(F::table().fields.iter().map(|field| Column::new(&field.column, &field.note, field.kind)));
         if is_dated {
-            columns.push(Column::new(
-                "updated_at",
-                "When the record last changed; import ignores it",
-                Kind::Text(Vec::new()),
-            ));
+            let note = "When the record last changed; import ignores it";
+            columns.push(Column::new("updated_at", note, ValueKind::Text));
         }
         let sheet = self.workbook.add_worksheet();
         sheet.set_name(F::STEM)?;
@@ -151,7 +113,7 @@ impl Sheet<'_> {
         for ((at, column), cell) in (0..).zip(&self.columns).zip(cells) {
             let cell = cell.as_ref();
             if !cell.is_empty() {
-                write(self.sheet, (self.rows, at), &column.kind, cell, (self.date, self.text)).with_context(|| {
+                write(self.sheet, (self.rows, at), column.kind, cell, (self.date, self.text)).with_context(|| {
                     format!("row {} of `{}`, column `{}`", self.rows + 1, self.sheet.name(), column.name)
                 })?;
             }
@@ -177,22 +139,20 @@ impl Sheet<'_> {
     pub fn prepare(&mut self) -> anyhow::Result<()> {
         for (at, column) in (0..).zip(&self.columns) {
             self.sheet.insert_note(0, at, &Note::new(column.note.replace('`', "")).add_author_prefix(false))?;
-            let words = match &column.kind {
-                Kind::Date => {
-                    self.sheet.set_column_format(at, self.date)?;
-                    continue;
-                }
+            let format = match column.kind {
+                ValueKind::Date => Some(self.date),
                 // Else a spreadsheet makes dates and numbers of ISSNs and names.
-                Kind::Text(words) => {
-                    self.sheet.set_column_format(at, self.text)?;
-                    words.clone()
-                }
-                Kind::Flag => vec!["TRUE".to_owned(), "FALSE".to_owned()],
-                Kind::Whole | Kind::Number => continue,
+                ValueKind::Text | ValueKind::Texts | ValueKind::Links(_) => Some(self.text),
+                ValueKind::Choice(_) | ValueKind::DateStatus(_) => Some(self.text),
+                ValueKind::Integer | ValueKind::Year | ValueKind::Number | ValueKind::Flag => None,
             };
+            if let Some(format) = format {
+                self.sheet.set_column_format(at, format)?;
+            }
+            let words = if column.kind == ValueKind::Flag { &["TRUE", "FALSE"] } else { column.kind.words() };
             if !words.is_empty() {
                 let validation = DataValidation::new()
-                    .allow_list_strings(&words)?
+                    .allow_list_strings(words)?
                     .set_error_title("Unknown value")?
                     .set_error_message(format!("Choose one of: {}", words.join(", ")))?;
                 self.sheet.add_data_validation(1, at, LAST_ROW, at, &validation)?;
@@ -206,22 +166,22 @@ impl Sheet<'_> {
 fn write(
     sheet: &mut Worksheet,
     (row, at): (RowNum, ColNum),
-    kind: &Kind,
+    kind: ValueKind,
     cell: &str,
     (date, text): (&Format, &Format),
 ) -> anyhow::Result<()> {
     // A number or day that a spreadsheet would not give back exactly is written as a text, which import reads too.
     match kind {
-        Kind::Whole if cell.parse::<u64>().is_ok_and(|number| number < EXACT_BELOW) => {
+        ValueKind::Integer | ValueKind::Year if cell.parse::<u64>().is_ok_and(|number| number < EXACT_BELOW) => {
             sheet.write_number(row, at, cell.parse::<f64>()?)?;
         }
-        Kind::Number if is_exact(cell) => {
+        ValueKind::Number if is_exact(cell) => {
             sheet.write_number(row, at, cell.parse::<f64>()?)?;
         }
-        Kind::Flag => {
+        ValueKind::Flag => {
             sheet.write_boolean(row, at, cell == "TRUE")?;
         }
-        Kind::Date if date_of(cell).is_some() => {
+        ValueKind::Date if date_of(cell).is_some() => {
             if let Some(day) = date_of(cell) {
                 sheet.write_datetime_with_format(row, at, &day, date)?;
             }

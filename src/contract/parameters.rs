@@ -5,14 +5,14 @@
 
 use std::fmt;
 
-use jiff::civil::Date;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::Code;
 use crate::model::time::{parse_date, parse_time};
-use crate::model::{Dataset, ExportFormat, Id, Timestamp};
+use crate::model::value::ValueKind;
+use crate::model::{Dataset, ExportFormat, Id, Number, Timestamp};
 
 /// A request that an endpoint does not take.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,7 +100,9 @@ pub enum Form {
     /// The id of a record.
     Id,
     /// A whole number from the first to the second.
-    Whole(u16, u16),
+    Whole(u64, u64),
+    /// Any number from 0.
+    Number,
     /// A text.
     Text,
     /// A text of so many characters (Unicode scalar values), from the first to the second.
@@ -123,6 +125,20 @@ pub enum Form {
 pub const TIME_EXAMPLES: [&str; 3] = ["2026-03-15", "2026-03-15T09:30:00Z", "2026-03-15T09:30:00+02:00"];
 
 impl Form {
+    /// The form of a filter on fields of a kind.
+    fn of(kind: ValueKind) -> Form {
+        match kind {
+            ValueKind::Text | ValueKind::Texts => Form::Text,
+            ValueKind::Integer => Form::Whole(0, Id::MAX.get()),
+            ValueKind::Number => Form::Number,
+            ValueKind::Year => Form::Whole(1900, 2100),
+            ValueKind::Date => Form::Date,
+            ValueKind::Flag => Form::Choice(&["true", "false"]),
+            ValueKind::Choice(words) | ValueKind::DateStatus(words) => Form::Choice(words),
+            ValueKind::Links(_) => Form::Id,
+        }
+    }
+
     /// Reads a decoded value, or returns the rule that it breaks.
     fn read(&self, text: &str) -> Result<Value, String> {
         match self {
@@ -130,9 +146,10 @@ impl Form {
             Form::Id => text.parse::<Id>().ok().map(|id| id.get().into()),
             Form::Whole(min, max) => {
                 let digits = text.bytes().all(|byte| byte.is_ascii_digit());
-                let number = text.parse::<u16>().ok().filter(|number| digits && (min..=max).contains(&number));
+                let number = text.parse::<u64>().ok().filter(|number| digits && (min..=max).contains(&number));
                 number.map(Value::from)
             }
+            Form::Number => text.parse::<Number>().ok().map(|number| number.to_string().into()),
             Form::Choice(values) => values.contains(&text).then(|| text.into()),
             Form::Length(min, max) => {
                 let length = text.chars().count();
@@ -155,6 +172,7 @@ impl Form {
         match self {
             Form::Id => format!("a whole number from {} to {}", Id::MIN, Id::MAX),
             Form::Whole(min, max) => format!("a whole number from {min} to {max}"),
+            Form::Number => "a number from 0, such as 4.2".to_owned(),
             Form::Length(min, max) => format!("{min} to {max} characters"),
             Form::Date => "`YYYY-MM-DD`".to_owned(),
             Form::Time => quoted(&TIME_EXAMPLES, ", "),
@@ -177,11 +195,14 @@ const fn plain(name: &'static str) -> &'static str {
 macro_rules! parameters {
     ($(
         $(#[$doc:meta])*
-        $name:ident { $($field:ident: $type:ty, $component:literal, $form:expr, $absent:expr, $note:literal;)+ }
+        $name:ident { $($field:ident: $type:ty, $component:literal, $form:expr, $absent:expr, $note:literal;)+ $(.. $rest:ident, $rest_note:literal;)? }
     )+) => {$(
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-        pub struct $name { $(#[doc = $note] pub $field: $type,)+ }
+        pub struct $name {
+            $(#[doc = $note] pub $field: $type,)+
+            $(#[doc = $rest_note] #[serde(flatten)] pub $rest: Map<String, Value>,)?
+        }
 
         impl $name {
             /// The declaration.
@@ -198,7 +219,7 @@ macro_rules! parameters {
 }
 
 parameters! {
-    /// What lists take. Those of journals take the first four.
+    /// Parameters of lists. Those that filter by a field come from the model's tables ([`ListParameters::of`]).
     ListParameters {
         limit: u16, "Limit", Form::Whole(1, 500), Absent::Default("100"), "Records per page";
         cursor: Option<String>, "Cursor", Form::Cursor, Absent::Optional,
@@ -209,15 +230,8 @@ parameters! {
              minutes, since a change carries the time at which its writing began; not the largest `updated_at` that you \
              hold, which does not move when a record enters the license";
         q: Option<String>, "Q", Form::Length(2, 100), Absent::Optional,
-            "Text found anywhere in the name or the abbreviation, ignoring case and diacritics";
-        year: Option<u16>, "Year", Form::Whole(1900, 2100), Absent::Optional, "Edition year";
-        start_date_from: Option<Date>, "StartDateFrom", Form::Date, Absent::Optional,
-            "Meetings starting on or after this date";
-        start_date_to: Option<Date>, "StartDateTo", Form::Date, Absent::Optional,
-            "Meetings starting on or before this date";
-        country: Option<String>, "Country", Form::Text, Absent::Optional, "Host country, matched exactly as stored";
-        therapy_area: Option<String>, "TherapyArea", Form::Text, Absent::Optional,
-            "One therapy area name, matched exactly";
+            "Text found anywhere in the {searched}, ignoring case and diacritics";
+        ..filters, "The filters by fields, by their names";
     }
 
     /// What change feeds take.
@@ -250,6 +264,40 @@ parameters! {
             "The dataset whose records count";
         r#type: Option<String>, "TagType", Form::Text, Absent::Optional, "Only tags of this type";
     }
+}
+
+impl ListParameters {
+    /// The declaration for a dataset, with the filters by its fields. Its texts are never freed.
+    pub(super) fn of(dataset: Dataset) -> Vec<Parameter> {
+        let mut parameters = ListParameters::ALL.to_vec();
+        let fields = || Dataset::ALL.into_iter().flat_map(|dataset| &dataset.table().fields);
+        let mut searched: Vec<&str> = Vec::new();
+        for name in fields().filter_map(|field| field.uses.searched) {
+            if !searched.contains(&name) {
+                searched.push(name);
+            }
+        }
+        let searched = searched.join(" or the ");
+        for parameter in &mut parameters {
+            parameter.note = parameter.note.replace("{searched}", &searched).leak();
+        }
+        let table = dataset.table();
+        parameters.extend(table.filters.iter().map(|filter| Parameter {
+            name: &filter.name,
+            component: camel_case(&filter.name).leak(),
+            location: Location::Query,
+            form: Form::of(table.fields[filter.field].kind),
+            absent: Absent::Optional,
+            note: filter.note,
+        }));
+        parameters
+    }
+}
+
+/// A name such as `start_date_from` as `StartDateFrom`.
+fn camel_case(name: &str) -> String {
+    let word = |word: &str| word[..1].to_uppercase() + &word[1..];
+    name.split('_').map(word).collect()
 }
 
 /// How a caller comes back after a change of its license.

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::model::{DateStatus, Fields};
+use crate::model::value::{JsonType, ValueKind};
+use crate::model::{DateStatus, Fields, Id, ReferenceKind};
 
 /// A field and what a caller should know about it.
 #[derive(Clone, Debug)]
@@ -49,16 +50,49 @@ pub fn reference_fields<F: Fields>() -> Vec<FieldDoc> {
         "conferences" | "journals" => "Key of the record; lists are ordered by it",
         _ => "Key of the row",
     };
-    let schema = json!({"$ref": "#/components/schemas/Id"});
-    let mut fields = vec![FieldDoc { name: "id", type_name: "integer", schema, nullable: false, note }];
-    fields.extend(F::table().fields.iter().zip(empty.values()).map(|(field, value)| FieldDoc {
+    let id = json!({"$ref": "#/components/schemas/Id"});
+    let mut fields = vec![FieldDoc { name: "id", type_name: "integer", schema: id, nullable: false, note }];
+    fields.extend(F::table().fields.iter().map(|field| FieldDoc {
         name: &field.name,
-        type_name: value.type_name(),
-        schema: value.schema(),
-        nullable: !value.is_list() && !required.contains(&&*field.name),
+        type_name: type_name(field.kind),
+        schema: schema(field.kind),
+        nullable: field.kind.json_type() != JsonType::List && !required.contains(&&*field.name),
         note: &field.note,
     }));
     fields
+}
+
+/// A kind in words.
+fn type_name(kind: ValueKind) -> &'static str {
+    match kind {
+        ValueKind::Text | ValueKind::Choice(_) => "string",
+        ValueKind::DateStatus(_) => "string, a date confidence",
+        ValueKind::Texts => "list of strings",
+        ValueKind::Integer | ValueKind::Year => "integer",
+        ValueKind::Number => "number",
+        ValueKind::Date => "date",
+        ValueKind::Flag => "boolean",
+        ValueKind::Links(ReferenceKind::Organization) => "list of organizations",
+        ValueKind::Links(ReferenceKind::Tag) => "list of tags",
+    }
+}
+
+/// The JSON Schema of the values of a kind that are not null.
+fn schema(kind: ValueKind) -> Value {
+    let list = |items: Value| json!({"type": "array", "items": items, "uniqueItems": true});
+    match kind {
+        ValueKind::Text => json!({"type": "string", "minLength": 1}),
+        ValueKind::Choice(words) => json!({"type": "string", "enum": words}),
+        ValueKind::DateStatus(_) => json!({"$ref": "#/components/schemas/DateStatus"}),
+        ValueKind::Texts => list(schema(ValueKind::Text)),
+        ValueKind::Integer => json!({"type": "integer", "minimum": 0, "maximum": Id::MAX.get()}),
+        ValueKind::Year => json!({"type": "integer", "minimum": 1900, "maximum": 2100}),
+        ValueKind::Number => json!({"type": "number", "minimum": 0}),
+        ValueKind::Date => json!({"type": "string", "format": "date"}),
+        ValueKind::Flag => json!({"type": "boolean"}),
+        ValueKind::Links(ReferenceKind::Organization) => list(json!({"$ref": "#/components/schemas/Organization"})),
+        ValueKind::Links(ReferenceKind::Tag) => list(json!({"$ref": "#/components/schemas/Tag"})),
+    }
 }
 
 /// The meaning of a date confidence.
@@ -83,35 +117,22 @@ pub fn status_date(status: DateStatus) -> &'static str {
     }
 }
 
-/// The meaning of an object that groups fields, such as `formats`.
-pub fn group_note(name: &str) -> &'static str {
-    match name {
-        "formats" => "Presentation formats that the conference takes; a member is null when unknown",
-        "publishing" => "Publishing terms",
-        "timelines" => "How long the steps to publication take",
-        "submit_to_first_decision" => "From submission to the first decision",
-        "online_submit_to_accept" => "From online submission to acceptance",
-        "accept_to_online" => "From acceptance to publication online",
-        "accept_to_print" => "From acceptance to publication in print",
-        _ => "",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::field::{Holds, Node};
     use crate::model::{ConferenceFields, JournalFields, OrganizationFields, TagFields};
 
     #[test]
     fn every_field_and_every_object_has_a_note() {
+        fn have_notes(nodes: &[Node]) -> bool {
+            nodes.iter().all(|node| match &node.holds {
+                Holds::Field(_) => !node.note.is_empty(),
+                Holds::Object(inner) => !node.note.is_empty() && have_notes(inner),
+            })
+        }
         fn check<F: Fields>() {
-            for field in reference_fields::<F>() {
-                assert!(!field.note.is_empty(), "{}", field.name);
-                for (at, _) in field.name.match_indices('.') {
-                    let group = field.name[..at].rsplit('.').next().unwrap();
-                    assert!(!group_note(group).is_empty(), "{group}");
-                }
-            }
+            assert!(have_notes(&F::table().nodes), "{}", F::STEM);
         }
         check::<ConferenceFields>();
         check::<JournalFields>();

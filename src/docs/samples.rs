@@ -16,7 +16,7 @@ use crate::model::{
 use crate::query::export::{push_head, push_record};
 use crate::query::feed::tombstone;
 use crate::query::page::Page;
-use crate::query::reference::{OrganizationItem, TagItem, TherapyAreaItem};
+use crate::query::reference::{envelope, item, therapy_area};
 use crate::store::format::codec::hash;
 use crate::token::{Cursor, Sealer, SyncToken};
 
@@ -110,7 +110,7 @@ impl Samples {
     pub fn answer(&self, resource: Resource) -> Option<Vec<u8>> {
         let mut page = Page::new(0, 0);
         let mut push = |json: Vec<u8>| page.push(hash(&json), &json);
-        let items = match resource {
+        let item = match resource {
             Resource::List(dataset) => {
                 push(self.record(dataset));
                 page.end_list(Some(&self.cursor(dataset)));
@@ -130,12 +130,12 @@ impl Samples {
                 };
                 return serde_json::to_vec(&StatusBody::up(self.updated_at.plus_s(75), datasets)).ok();
             }
-            Resource::TherapyAreas => serde_json::to_value([self.therapy_area()?]),
-            Resource::Tags => serde_json::to_value([self.tag()?]),
-            Resource::Organizations => serde_json::to_value([self.organization()?]),
+            Resource::TherapyAreas => therapy_area(self.conference.fields().therapy_areas.first()?, 412),
+            Resource::Tags => item(self.references.tags.first_key_value()?.1, 1830),
+            Resource::Organizations => item(self.references.organizations.first_key_value()?.1, 3),
             Resource::Export | Resource::Docs | Resource::Explorer => return None,
         };
-        serde_json::to_vec(&serde_json::json!({"data": items.ok()?})).ok()
+        Some(envelope(&[item]))
     }
 
     /// The CSV export of a dataset, before it is compressed.
@@ -152,23 +152,6 @@ impl Samples {
             }
         }
         String::from_utf8(csv).ok()
-    }
-
-    fn therapy_area(&self) -> Option<TherapyAreaItem> {
-        let name = self.conference.fields().therapy_areas.first()?.clone();
-        Some(TherapyAreaItem { name, conferences: 412 })
-    }
-
-    fn tag(&self) -> Option<TagItem> {
-        let (&id, tag) = self.references.tags.first_key_value()?;
-        let TagFields { kind, name, category } = tag.row.fields().clone();
-        Some(TagItem { id, kind: kind?, name: name?, category, records: 1830 })
-    }
-
-    fn organization(&self) -> Option<OrganizationItem> {
-        let (&id, organization) = self.references.organizations.first_key_value()?;
-        let OrganizationFields { name, abbv, kind, url } = organization.row.fields().clone();
-        Some(OrganizationItem { id, name: name?, abbv, kind, url, records: 3 })
     }
 
     /// A sync token such as the service gives, made with a secret that no database has.

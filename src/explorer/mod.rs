@@ -2,11 +2,16 @@
 //! pastes. The server treats it as any other caller.
 //!
 //! It has no build step. `app.js` is where it begins; `api.js` makes requests and curl lines, `parts.js` holds what views
-//! share, `views.js`, `feed.js` and `demo.js` are the views. [`demo`] is what the page is told in a demo, and only there.
+//! share, `views.js`, `feed.js` and `demo.js` are the views. `filters.js` is made from the model's tables. [`demo`] is what the page is told in a demo, and only there.
 
 pub mod demo;
 
 pub use demo::Demo;
+
+use serde_json::{Value, json};
+
+use crate::model::Dataset;
+use crate::model::value::ValueKind;
 
 /// A `Content-Security-Policy` that fits the page: what this server gives, no inline script or style, and no form that is sent.
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
@@ -51,8 +56,34 @@ pub fn find(path: &str, in_demo: bool) -> Option<Asset> {
         let demo = if in_demo { DEMO_PATH.trim_start_matches('/') } else { "" };
         return Some(Asset { content_type: HTML, body: PAGE.replace("{{demo}}", demo).into_bytes() });
     }
+    if path == "/explorer/filters.js" {
+        return Some(Asset { content_type: SCRIPT, body: filters().into_bytes() });
+    }
     let (_, content_type, body) = ASSETS.iter().find(|(known, ..)| *known == path)?;
     Some(Asset { content_type, body: body.to_vec() })
+}
+
+/// A script with the boxes of each dataset's list: `q`, and the parameters that its fields declare.
+fn filters() -> String {
+    let boxes = |dataset: Dataset| -> Vec<Value> {
+        let table = dataset.table();
+        let searched: Vec<&str> = table.fields.iter().filter_map(|field| field.uses.searched).collect();
+        let q = json!({"name": "q", "label": label(&searched.join(" or ")), "example": "oncol"});
+        let filters = table.filters.iter().map(|filter| {
+            let field = &table.fields[filter.field];
+            let example = if field.kind == ValueKind::Date { "2026-01-01" } else { "" };
+            json!({"name": filter.name, "label": label(&filter.name), "example": example, "field": field.name})
+        });
+        std::iter::once(q).chain(filters).collect()
+    };
+    let boxes: Value = Dataset::ALL.into_iter().map(|dataset| (dataset.as_str(), boxes(dataset))).collect();
+    format!("export const FILTERS = {boxes};\n")
+}
+
+/// A parameter's name in words: `start_date_from` as `Start date from`.
+fn label(name: &str) -> String {
+    let words = name.replace('_', " ");
+    words[..1].to_uppercase() + &words[1..]
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 // Lists, records, reference lists and exports.
 import {html, useEffect, useRef, useState} from './preact.js';
 import {target, useAsk, useSession} from './api.js';
+import {FILTERS} from './filters.js';
 import {Answer, Choice, Out, STATUS, Status, Table, Title, count, date, link} from './parts.js';
 
 const name = dataset => record => html`<a href=${link(`${dataset}/${record.id}`)}>${record.name}</a>${record.abbv && html` <span class="soft">${record.abbv}</span>`}`;
@@ -36,12 +37,8 @@ const COLUMNS = {
 };
 
 // Texts all: the API judges them.
-const FILTERS = {
-	q: ['Name or abbreviation', 'oncol'], year: ['Year', '2026'], country: ['Country', 'Germany'],
-	therapy_area: ['Therapy area', 'Oncology'], start_date_from: ['Starts from', '2026-01-01'],
-	start_date_to: ['Starts until', '2026-12-31'], updated_since: ['Changed since', '2026-03-15'], limit: ['Per page', '100'],
-};
-const NAMES = {conferences: Object.keys(FILTERS), journals: ['q', 'updated_since', 'limit']};
+const BOXES = dataset => [...FILTERS[dataset], {name: 'updated_since', label: 'Changed since', example: '2026-03-15'},
+	{name: 'limit', label: 'Per page', example: '100'}];
 
 function Filters({dataset, params}) {
 	const {seen, areas} = useSession();
@@ -60,13 +57,13 @@ function Filters({dataset, params}) {
 		event.preventDefault();
 		location.hash = link(dataset);
 	};
-	const countries = [...new Set([...seen.conferences.values()].map(record => record.country))].filter(Boolean).sort();
+	// Beside the therapy areas, which are asked for, the values that were seen.
+	const known = field => field === 'therapy_areas' ? areas
+		: [...new Set([...seen[dataset].values()].flatMap(record => record[field] ?? []))].filter(value => typeof value === 'string').sort();
 	return html`<form class="filters" ref=${form} onSubmit=${apply} onReset=${clear} aria-label="Filters">
-		${NAMES[dataset].map(name => html`<div class="field ${name}" key=${name}><label for=${name}>${FILTERS[name][0]}</label>
-			<input id=${name} name=${name} placeholder=${FILTERS[name][1]} autocomplete="off"
-				list=${{country: 'countries', therapy_area: 'areas'}[name]} /></div>`)}
-		<datalist id="countries">${countries.map(text => html`<option value=${text} />`)}</datalist>
-		<datalist id="areas">${areas.map(text => html`<option value=${text} />`)}</datalist>
+		${BOXES(dataset).map(({name, label, example, field}) => html`<div class="field ${name}" key=${name}><label for=${name}>${label}</label>
+			<input id=${name} name=${name} placeholder=${example} autocomplete="off" list=${field && `${name}-known`} />
+			${field && html`<datalist id="${name}-known">${known(field).map(text => html`<option value=${text} />`)}</datalist>`}</div>`)}
 		<div class="row"><button>Apply</button><button type="reset" class="quiet">Clear</button></div>
 	</form>`;
 }

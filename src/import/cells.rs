@@ -9,6 +9,7 @@ use super::blanks::is_blank;
 use super::names::comparable;
 use crate::model::fold::fold;
 use crate::model::time::parse_date;
+use crate::model::value::ValueKind;
 
 /// How a table writes its values, as far as that is known.
 #[derive(Clone, Copy, Debug, Default)]
@@ -60,39 +61,34 @@ fn unknown_order(_text: &str) -> UnknownNotation {
     UnknownNotation("`dmy` for day, month, year, or `mdy` for month, day, year")
 }
 
-/// Whether fields of this type hold texts as they are given. `words` are the only values of the type, if it has but a few.
-pub(super) fn is_text(type_name: &str, words: &[&str]) -> bool {
-    words.is_empty() && (type_name == "string" || type_name.starts_with("list of"))
+/// Whether fields of this kind hold texts as they are given.
+pub(super) fn is_text(kind: ValueKind) -> bool {
+    match kind {
+        ValueKind::Text | ValueKind::Texts | ValueKind::Links(_) => true,
+        ValueKind::Integer | ValueKind::Number | ValueKind::Year | ValueKind::Date => false,
+        ValueKind::Flag | ValueKind::Choice(_) | ValueKind::DateStatus(_) => false,
+    }
 }
 
-/// The form in which a field of this type ([`FieldValue::type_name`](crate::model::value::FieldValue::type_name)) is
-/// read from the cell; empty for null. `words` are the only values of the type, if it has but a few.
+/// The form in which a field of this kind is read from the cell; empty for null.
 ///
 /// # Errors
 /// What is wrong with the cell, and what to write instead.
-pub(super) fn plain<'c>(
-    type_name: &str,
-    words: &[&'static str],
-    cell: &'c str,
-    notation: &Notation,
-) -> Result<Cow<'c, str>, String> {
-    if is_text(type_name, words) {
+pub(super) fn plain<'c>(kind: ValueKind, cell: &'c str, notation: &Notation) -> Result<Cow<'c, str>, String> {
+    let trimmed = cell.trim_matches(is_blank);
+    match kind {
         // Texts are stored as they are given, so that what is exported comes back.
-        return Ok(Cow::Borrowed(cell));
-    }
-    let cell = cell.trim_matches(is_blank);
-    match type_name {
-        _ if !words.is_empty() => Ok(plain_word(words, cell)),
-        "date" => plain_date(cell, notation.dates),
-        "integer" => plain_whole(cell),
-        "number" if notation.is_number => Ok(Cow::Borrowed(cell)),
-        "number" => plain_number(cell, notation),
-        "boolean" => Ok(match as_flag(cell) {
+        ValueKind::Text | ValueKind::Texts | ValueKind::Links(_) => Ok(Cow::Borrowed(cell)),
+        ValueKind::Choice(words) | ValueKind::DateStatus(words) => Ok(plain_word(words, trimmed)),
+        ValueKind::Date => plain_date(trimmed, notation.dates),
+        ValueKind::Integer | ValueKind::Year => plain_whole(trimmed),
+        ValueKind::Number if notation.is_number => Ok(Cow::Borrowed(trimmed)),
+        ValueKind::Number => plain_number(trimmed, notation),
+        ValueKind::Flag => Ok(match as_flag(trimmed) {
             Some(true) => Cow::Borrowed("TRUE"),
             Some(false) => Cow::Borrowed("FALSE"),
-            None => Cow::Borrowed(cell),
+            None => Cow::Borrowed(trimmed),
         }),
-        _ => Ok(Cow::Borrowed(cell)),
     }
 }
 
@@ -334,78 +330,79 @@ pub(super) fn unclear_groups(cell: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::ReferenceKind;
 
     #[test]
     fn cells_are_brought_into_form() {
         let cases = [
-            ("date", "2026-03-15", Ok("2026-03-15")),
-            ("date", "\u{a0}2026-03-15 ", Ok("2026-03-15")),
-            ("date", " \u{a0}", Ok("")),
-            ("date", "2026/03/15", Ok("2026-03-15")),
-            ("date", "2026-3-5", Ok("2026-03-05")),
-            ("date", "15.03.2026", Ok("2026-03-15")),
-            ("date", "5.3.2026", Ok("2026-03-05")),
-            ("date", "15.03.26", Ok("15.03.26")),
-            ("date", "March 15, 2026", Ok("2026-03-15")),
-            ("date", "15 Mar 2026", Ok("2026-03-15")),
-            ("date", "15-Mar-2026", Ok("2026-03-15")),
-            ("date", "2026-03-15T00:00:00", Ok("2026-03-15")),
-            ("date", "2026-03-15 00:00:00.000", Ok("2026-03-15")),
-            ("date", "2026-03-15T00:00:00Z", Ok("2026-03-15")),
-            ("date", "2026-03-15T09:30:00", Err("write the date alone, `2026-03-15`")),
-            ("date", "2026-03-15T00:00:00+02:00", Err("write the date alone")),
-            ("date", "03/15/2026", Ok("2026-03-15")),
-            ("date", "15/3/2026", Ok("2026-03-15")),
-            ("date", "15-3-2026", Ok("2026-03-15")),
-            ("date", "5/5/2026", Ok("2026-05-05")),
-            ("date", "03/04/2026", Err("may be day/month or month/day")),
-            ("date", "3/4/26", Err("year of two digits")),
-            ("date", "31/31/2026", Ok("31/31/2026")),
-            ("date", "46096", Err("is a day's number")),
-            ("date", "TBD", Err("leave the cell empty")),
-            ("date", "-", Err("leave the cell empty")),
-            ("date", "2026-02-30", Ok("2026-02-30")),
-            ("integer", "5", Ok("5")),
-            ("integer", "5.0", Ok("5")),
-            ("integer", "1.000", Err("`1000`")),
-            ("integer", "1,234", Err("`1234`")),
-            ("integer", "1 234 567", Err("`1234567`")),
-            ("integer", "1\u{202f}234", Err("`1234`")),
-            ("integer", "1.23E+05", Err("loses digits")),
-            ("integer", "05", Ok("05")),
-            ("integer", "N/A", Err("leave the cell empty")),
-            ("number", "4.2", Ok("4.2")),
-            ("number", "12,5", Err("`12.5`")),
-            ("number", "1,234", Err("may be 1234 or 1.234")),
-            ("number", "1,234.5", Ok("1234.5")),
-            ("number", "1.234,50", Ok("1234.50")),
-            ("number", "1,234,567", Ok("1234567")),
-            ("number", "1,23,4", Err("several commas or points")),
-            ("number", "1,234,5", Err("several commas or points")),
-            ("number", "4.125", Ok("4.125")),
-            ("number", "0.125", Ok("0.125")),
-            ("number", "1 234", Err("`1234`")),
-            ("number", "45%", Err("without `%`")),
-            ("number", "1e3", Ok("1e3")),
-            ("boolean", "True", Ok("TRUE")),
-            ("boolean", "wahr", Ok("TRUE")),
-            ("boolean", "VRAI", Ok("TRUE")),
-            ("boolean", "FAŁSZ", Ok("FALSE")),
-            ("boolean", "Nein", Ok("FALSE")),
-            ("boolean", " x ", Ok("TRUE")),
-            ("boolean", "o", Ok("o")),
-            ("string", " a ", Ok(" a ")),
-            ("string", "\u{a0}a b\u{a0}", Ok("\u{a0}a b\u{a0}")),
-            ("string", "a\u{a0}b", Ok("a\u{a0}b")),
-            ("string", "N/A", Ok("N/A")),
-            ("list of tags", "a; b ", Ok("a; b ")),
-            ("string, a date confidence", " check ", Ok("check")),
+            (ValueKind::Date, "2026-03-15", Ok("2026-03-15")),
+            (ValueKind::Date, "\u{a0}2026-03-15 ", Ok("2026-03-15")),
+            (ValueKind::Date, " \u{a0}", Ok("")),
+            (ValueKind::Date, "2026/03/15", Ok("2026-03-15")),
+            (ValueKind::Date, "2026-3-5", Ok("2026-03-05")),
+            (ValueKind::Date, "15.03.2026", Ok("2026-03-15")),
+            (ValueKind::Date, "5.3.2026", Ok("2026-03-05")),
+            (ValueKind::Date, "15.03.26", Ok("15.03.26")),
+            (ValueKind::Date, "March 15, 2026", Ok("2026-03-15")),
+            (ValueKind::Date, "15 Mar 2026", Ok("2026-03-15")),
+            (ValueKind::Date, "15-Mar-2026", Ok("2026-03-15")),
+            (ValueKind::Date, "2026-03-15T00:00:00", Ok("2026-03-15")),
+            (ValueKind::Date, "2026-03-15 00:00:00.000", Ok("2026-03-15")),
+            (ValueKind::Date, "2026-03-15T00:00:00Z", Ok("2026-03-15")),
+            (ValueKind::Date, "2026-03-15T09:30:00", Err("write the date alone, `2026-03-15`")),
+            (ValueKind::Date, "2026-03-15T00:00:00+02:00", Err("write the date alone")),
+            (ValueKind::Date, "03/15/2026", Ok("2026-03-15")),
+            (ValueKind::Date, "15/3/2026", Ok("2026-03-15")),
+            (ValueKind::Date, "15-3-2026", Ok("2026-03-15")),
+            (ValueKind::Date, "5/5/2026", Ok("2026-05-05")),
+            (ValueKind::Date, "03/04/2026", Err("may be day/month or month/day")),
+            (ValueKind::Date, "3/4/26", Err("year of two digits")),
+            (ValueKind::Date, "31/31/2026", Ok("31/31/2026")),
+            (ValueKind::Date, "46096", Err("is a day's number")),
+            (ValueKind::Date, "TBD", Err("leave the cell empty")),
+            (ValueKind::Date, "-", Err("leave the cell empty")),
+            (ValueKind::Date, "2026-02-30", Ok("2026-02-30")),
+            (ValueKind::Integer, "5", Ok("5")),
+            (ValueKind::Integer, "5.0", Ok("5")),
+            (ValueKind::Integer, "1.000", Err("`1000`")),
+            (ValueKind::Integer, "1,234", Err("`1234`")),
+            (ValueKind::Integer, "1 234 567", Err("`1234567`")),
+            (ValueKind::Integer, "1\u{202f}234", Err("`1234`")),
+            (ValueKind::Integer, "1.23E+05", Err("loses digits")),
+            (ValueKind::Integer, "05", Ok("05")),
+            (ValueKind::Integer, "N/A", Err("leave the cell empty")),
+            (ValueKind::Number, "4.2", Ok("4.2")),
+            (ValueKind::Number, "12,5", Err("`12.5`")),
+            (ValueKind::Number, "1,234", Err("may be 1234 or 1.234")),
+            (ValueKind::Number, "1,234.5", Ok("1234.5")),
+            (ValueKind::Number, "1.234,50", Ok("1234.50")),
+            (ValueKind::Number, "1,234,567", Ok("1234567")),
+            (ValueKind::Number, "1,23,4", Err("several commas or points")),
+            (ValueKind::Number, "1,234,5", Err("several commas or points")),
+            (ValueKind::Number, "4.125", Ok("4.125")),
+            (ValueKind::Number, "0.125", Ok("0.125")),
+            (ValueKind::Number, "1 234", Err("`1234`")),
+            (ValueKind::Number, "45%", Err("without `%`")),
+            (ValueKind::Number, "1e3", Ok("1e3")),
+            (ValueKind::Flag, "True", Ok("TRUE")),
+            (ValueKind::Flag, "wahr", Ok("TRUE")),
+            (ValueKind::Flag, "VRAI", Ok("TRUE")),
+            (ValueKind::Flag, "FAŁSZ", Ok("FALSE")),
+            (ValueKind::Flag, "Nein", Ok("FALSE")),
+            (ValueKind::Flag, " x ", Ok("TRUE")),
+            (ValueKind::Flag, "o", Ok("o")),
+            (ValueKind::Text, " a ", Ok(" a ")),
+            (ValueKind::Text, "\u{a0}a b\u{a0}", Ok("\u{a0}a b\u{a0}")),
+            (ValueKind::Text, "a\u{a0}b", Ok("a\u{a0}b")),
+            (ValueKind::Text, "N/A", Ok("N/A")),
+            (ValueKind::Links(ReferenceKind::Tag), "a; b ", Ok("a; b ")),
+            (ValueKind::DateStatus(&["check"]), " check ", Ok("check")),
         ];
-        for (type_name, cell, expected) in cases {
-            match (plain(type_name, &[], cell, &Notation::default()), expected) {
-                (Ok(read), Ok(expected)) => assert_eq!(read, expected, "{type_name} {cell:?}"),
-                (Err(told), Err(expected)) => assert!(told.contains(expected), "{type_name} {cell:?}: {told}"),
-                (read, expected) => panic!("{type_name} {cell:?}: {read:?}, expected {expected:?}"),
+        for (kind, cell, expected) in cases {
+            match (plain(kind, cell, &Notation::default()), expected) {
+                (Ok(read), Ok(expected)) => assert_eq!(read, expected, "{kind:?} {cell:?}"),
+                (Err(told), Err(expected)) => assert!(told.contains(expected), "{kind:?} {cell:?}: {told}"),
+                (read, expected) => panic!("{kind:?} {cell:?}: {read:?}, expected {expected:?}"),
             }
         }
     }
@@ -419,43 +416,43 @@ mod tests {
         let decimal = |sign| Notation { decimal: Some(sign), has_semicolons: true, ..Notation::default() };
         let dates = |order| Notation { dates: Some(order), ..Notation::default() };
         let cases = [
-            ("number", "3.000", semicolons, Err("may be 3000 or 3,")),
-            ("number", "3,000", semicolons, Err("may be 3000 or 3,")),
-            ("number", "2,5", semicolons, Ok("2.5")),
-            ("number", "0,125", semicolons, Ok("0.125")),
-            ("number", "3.5", semicolons, Ok("3.5")),
-            ("number", "3000", semicolons, Ok("3000")),
-            ("number", "1.234.567", semicolons, Ok("1234567")),
-            ("number", "2.500", price, Err("may be 2500 or 2.5")),
-            ("number", "2.50", price, Ok("2.50")),
-            ("number", "71.917", price, Ok("71.917")),
-            ("number", "71.917", sheet, Err("may be 71917 or 71.917")),
-            ("number", "2.125", number, Ok("2.125")),
-            ("number", "3.000", decimal(DecimalSign::Comma), Ok("3000")),
-            ("number", "145,004", decimal(DecimalSign::Comma), Ok("145.004")),
-            ("number", "3.000", decimal(DecimalSign::Point), Ok("3.000")),
-            ("number", "3,000", decimal(DecimalSign::Point), Ok("3000")),
-            ("number", "3,00", decimal(DecimalSign::Point), Ok("3.00")),
-            ("date", "03/04/2026", dates(DateOrder::Dmy), Ok("2026-04-03")),
-            ("date", "03/04/2026", dates(DateOrder::Mdy), Ok("2026-03-04")),
-            ("date", "15/03/2026", dates(DateOrder::Mdy), Err("no date in the order --dates mdy")),
-            ("date", "15.03.2026", dates(DateOrder::Mdy), Ok("2026-03-15")),
+            (ValueKind::Number, "3.000", semicolons, Err("may be 3000 or 3,")),
+            (ValueKind::Number, "3,000", semicolons, Err("may be 3000 or 3,")),
+            (ValueKind::Number, "2,5", semicolons, Ok("2.5")),
+            (ValueKind::Number, "0,125", semicolons, Ok("0.125")),
+            (ValueKind::Number, "3.5", semicolons, Ok("3.5")),
+            (ValueKind::Number, "3000", semicolons, Ok("3000")),
+            (ValueKind::Number, "1.234.567", semicolons, Ok("1234567")),
+            (ValueKind::Number, "2.500", price, Err("may be 2500 or 2.5")),
+            (ValueKind::Number, "2.50", price, Ok("2.50")),
+            (ValueKind::Number, "71.917", price, Ok("71.917")),
+            (ValueKind::Number, "71.917", sheet, Err("may be 71917 or 71.917")),
+            (ValueKind::Number, "2.125", number, Ok("2.125")),
+            (ValueKind::Number, "3.000", decimal(DecimalSign::Comma), Ok("3000")),
+            (ValueKind::Number, "145,004", decimal(DecimalSign::Comma), Ok("145.004")),
+            (ValueKind::Number, "3.000", decimal(DecimalSign::Point), Ok("3.000")),
+            (ValueKind::Number, "3,000", decimal(DecimalSign::Point), Ok("3000")),
+            (ValueKind::Number, "3,00", decimal(DecimalSign::Point), Ok("3.00")),
+            (ValueKind::Date, "03/04/2026", dates(DateOrder::Dmy), Ok("2026-04-03")),
+            (ValueKind::Date, "03/04/2026", dates(DateOrder::Mdy), Ok("2026-03-04")),
+            (ValueKind::Date, "15/03/2026", dates(DateOrder::Mdy), Err("no date in the order --dates mdy")),
+            (ValueKind::Date, "15.03.2026", dates(DateOrder::Mdy), Ok("2026-03-15")),
         ];
-        for (type_name, cell, notation, expected) in cases {
-            match (plain(type_name, &[], cell, &notation), expected) {
-                (Ok(read), Ok(expected)) => assert_eq!(read, expected, "{type_name} {cell:?}"),
-                (Err(told), Err(expected)) => assert!(told.contains(expected), "{type_name} {cell:?}: {told}"),
-                (read, expected) => panic!("{type_name} {cell:?}: {read:?}, expected {expected:?}"),
+        for (kind, cell, notation, expected) in cases {
+            match (plain(kind, cell, &notation), expected) {
+                (Ok(read), Ok(expected)) => assert_eq!(read, expected, "{kind:?} {cell:?}"),
+                (Err(told), Err(expected)) => assert!(told.contains(expected), "{kind:?} {cell:?}: {told}"),
+                (read, expected) => panic!("{kind:?} {cell:?}: {read:?}, expected {expected:?}"),
             }
         }
     }
 
     #[test]
     fn words_are_read_in_any_case() {
-        let words = ["not_found", "check"];
+        let kind = ValueKind::Choice(&["not_found", "check"]);
         let cases = [("Not Found", "not_found"), ("NOT-FOUND", "not_found"), ("Check ", "check"), ("cheque", "cheque")];
         for (cell, expected) in cases {
-            assert_eq!(plain("string", &words, cell, &Notation::default()).as_deref(), Ok(expected), "{cell:?}");
+            assert_eq!(plain(kind, cell, &Notation::default()).as_deref(), Ok(expected), "{cell:?}");
         }
     }
 }

@@ -13,7 +13,7 @@
 //!   `quoting`) and `workbook` give rows of cells to `tabular`, which finds their header; `cells` brings cells into form,
 //!   and `address` picks the address of a cell with a hyperlink.
 //!   `statement` is what a row states.
-//! - [`mod@merge`]: phase 2, rows to a batch, by the rules that the README tells under "Import".
+//! - [`mod@merge`]: phase 2, rows to a batch, by the rules in docs/import.md.
 //! - `apply`: phase 3.
 //! - [`lint`]: what is most likely a mistake, though no rule forbids it.
 //! - [`report`]: what a run says about rows: `finding` is one of its lines, [`groups`] those of one kind as one.

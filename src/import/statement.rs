@@ -6,6 +6,7 @@ use std::fmt::Display;
 use super::cells::{Notation, is_text, plain, plain_word};
 use super::names::did_you_mean;
 use super::report::{RowFaults, shortened};
+use crate::model::field::Field;
 use crate::model::id::NotAnId;
 use crate::model::reference::ReferenceFields;
 use crate::model::value::json::Members;
@@ -52,7 +53,8 @@ impl<F: Fields> Statement<F> {
 
     /// Reads values into it.
     pub fn reader<'a, 'f>(&'a mut self, faults: &'a mut RowFaults<'f>) -> Reader<'a, 'f> {
-        Reader { values: self.fields.values_mut(), named: &mut self.named, links: &mut self.links, faults }
+        let table = &F::table().fields;
+        Reader { table, values: self.fields.values_mut(), named: &mut self.named, links: &mut self.links, faults }
     }
 
     /// Writes what is stated to the fields. Lists of links become empty, and are handed back to be resolved.
@@ -64,6 +66,7 @@ impl<F: Fields> Statement<F> {
 
 /// Reads the values of a row into its statement. A value with a fault is reported and not stated.
 pub(super) struct Reader<'a, 'f> {
+    table: &'static [Field],
     values: Vec<&'a mut dyn FieldValue>,
     named: &'a mut [bool],
     links: &'a mut Vec<LinkList>,
@@ -73,7 +76,7 @@ pub(super) struct Reader<'a, 'f> {
 impl Reader<'_, '_> {
     /// Reads a JSON member as the field of this index. Reports call it `name`.
     pub fn read_json(&mut self, index: usize, json: Json<'_>, name: &dyn Display) {
-        let words = self.values[index].words();
+        let words = self.table[index].kind.words();
         let json = match json {
             Json::Text(text) if !words.is_empty() => Json::Text(Cow::Owned(plain_word(words, &text).into_owned())),
             other => other,
@@ -87,8 +90,7 @@ impl Reader<'_, '_> {
 
     /// Reads a cell of a table as the field of this index. Reports call it `name`.
     pub fn read_csv(&mut self, index: usize, cell: &str, notation: &Notation, name: &dyn Display) {
-        let value = &self.values[index];
-        match plain(value.type_name(), value.words(), cell, notation) {
+        match plain(self.table[index].kind, cell, notation) {
             Ok(plain) if plain.is_empty() => self.set_null(index),
             Ok(plain) => self.read(index, name, |value, reader| value.read_csv(&plain, reader)),
             Err(message) => self.faults.push_value(name, cell, message),
@@ -97,7 +99,7 @@ impl Reader<'_, '_> {
 
     /// Whether the field of this index holds texts as they are given.
     pub fn holds_text(&self, index: usize) -> bool {
-        is_text(self.values[index].type_name(), self.values[index].words())
+        is_text(self.table[index].kind)
     }
 
     /// Whether the field of this index is stated already.

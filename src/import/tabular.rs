@@ -12,6 +12,7 @@ use super::report::{RowFaults, shortened};
 use super::rows::{Edit, FileRows};
 use super::statement::Statement;
 use crate::model::id::NotAnId;
+use crate::model::value::ValueKind;
 use crate::model::{Fields, Id};
 
 /// How many rows may stand above the header.
@@ -104,7 +105,7 @@ impl<'r, 'a, F: Fields> Table<'r, 'a, F> {
     pub fn new(rows: &'r mut FileRows<'a, F>, is_rectangular: bool) -> Table<'r, 'a, F> {
         let Reading { decimal, dates, .. } = *rows.reading;
         let notation = Notation { decimal, dates, is_sheet: !is_rectangular, ..Notation::default() };
-        let holds_numbers = F::default().values().iter().map(|value| value.type_name() == "number").collect();
+        let holds_numbers = F::table().fields.iter().map(|field| field.kind == ValueKind::Number).collect();
         let (header, separators) = (Header::Sought(Vec::new()), Vec::new());
         Table { rows, header, is_rectangular, is_incomplete: false, read: 0, notation, separators, holds_numbers }
     }
@@ -474,7 +475,7 @@ fn read_id(cell: &Cell<'_>, faults: &mut RowFaults<'_>) -> Option<Id> {
         faults.push_value(&"id", &cell.text, fault);
         return None;
     }
-    match plain("integer", &[], &cell.text, &Notation::default()) {
+    match plain(ValueKind::Integer, &cell.text, &Notation::default()) {
         Ok(text) if text.starts_with('0') && text.len() > 1 && text.bytes().all(|byte| byte.is_ascii_digit()) => {
             let digits = text.trim_start_matches('0');
             faults.push_value(&"id", &cell.text, format!("begins with zeros, which ids do not have; write `{digits}`"));

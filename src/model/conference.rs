@@ -1,12 +1,12 @@
-//! Conferences: their fields and rules (README, "Import").
+//! Conferences: their fields and rules (docs/import.md).
 
 use jiff::civil::Date;
 
-use super::curated::{Curated, Fault, forbid_separator, record, require, row};
+use super::curated::{Curated, Fault, RecordFields, forbid_separator, require, row};
 use super::field::fields;
 use super::license::Rule;
 use super::value::Links;
-use super::{Dataset, DateStatus, OrganizationFields, Scope, TagFields};
+use super::{Dataset, DateStatus, OrganizationFields, TagFields};
 
 /// A conference edition whose rules hold.
 pub type Conference = Curated<ConferenceFields>;
@@ -14,14 +14,15 @@ pub type Conference = Curated<ConferenceFields>;
 fields! {
     /// The fields of a conference edition, apart from its id.
     pub struct ConferenceFields {
-        /// Conference name; searched by `q`
-        pub name: Option<String>,
-        /// Abbreviation or acronym; searched by `q`
-        pub abbv: Option<String>,
+        /// Conference name
+        pub name: Option<String> => searched("name"),
+        /// Abbreviation or acronym
+        pub abbv: Option<String> => searched("abbreviation"),
         /// Edition year
-        pub year: Option<u16>,
+        pub year: Option<u16> => equal("Edition year").scope(Rule::Years),
         /// Start of the meeting
-        pub start_date: Option<Date>,
+        pub start_date: Option<Date>
+            => range("Meetings starting on or after this date", "Meetings starting on or before this date"),
         /// Confidence of `start_date`
         pub start_date_status: Option<DateStatus>,
         /// Last day of the meeting; given only with a `start_date`
@@ -35,15 +36,16 @@ fields! {
         /// Confidence of `late_breaking_due_date`
         pub late_breaking_due_date_status: Option<DateStatus>,
         /// Host country, spelled as the `country` filter needs it
-        pub country: Option<String>,
+        pub country: Option<String> => equal("Host country, matched exactly as stored").scope(Rule::Countries),
         /// Host city
-        pub city: Option<String>,
+        pub city: Option<String> => indexed(),
         /// Venue
-        pub venue: Option<String>,
+        pub venue: Option<String> => indexed(),
         /// Website of the conference
         pub url: Option<String>,
         /// Therapy areas in the order of their code points; in CSV one text, joined by `; `
-        pub therapy_areas: Vec<String>,
+        pub therapy_areas: Vec<String>
+            => one_of("therapy_area", "One therapy area name, matched exactly").scope(Rule::TherapyAreas),
         /// Linked organizations in the order of their ids; in CSV their names, joined by `; `
         pub organizations: Links<OrganizationFields>,
         /// Tags in the order of their ids; in CSV `Type: Name`, joined by `; `
@@ -106,33 +108,6 @@ row!(ConferenceFields, "conferences", |conference, faults| {
     }
 });
 
-record!(ConferenceFields, Dataset::Conferences, |conference, scope| scope.shows_conference(conference));
-
-/// What a scope shows of conferences.
-impl Scope {
-    /// Whether every given set matches the conference. The dataset is not asked for here.
-    pub fn shows_conference(&self, conference: &ConferenceFields) -> bool {
-        self.blocking_rules(conference).is_empty()
-    }
-
-    /// The sets that do not match the conference, for `medfeed license explain`.
-    pub fn blocking_rules(&self, conference: &ConferenceFields) -> Vec<Rule> {
-        let mut blocking = Vec::new();
-        if let Some(areas) = &self.therapy_areas
-            && !conference.therapy_areas.iter().any(|area| areas.contains(area))
-        {
-            blocking.push(Rule::TherapyAreas);
-        }
-        if let Some(countries) = &self.countries
-            && !conference.country.as_ref().is_some_and(|country| countries.contains(country))
-        {
-            blocking.push(Rule::Countries);
-        }
-        if let Some(years) = &self.years
-            && !conference.year.is_some_and(|year| years.contains(&year))
-        {
-            blocking.push(Rule::Years);
-        }
-        blocking
-    }
+impl RecordFields for ConferenceFields {
+    const DATASET: Dataset = Dataset::Conferences;
 }

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::dataset::Dataset;
 use super::field::{Member, Table};
 use super::id::Id;
-use super::license::Scope;
-use super::value::ReferenceKind;
+use super::license::{Rule, Scope};
+use super::value::{FieldValue, ReferenceKind};
 
 /// What is wrong with a row, and what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl Fault {
 }
 
 /// The fields of a kind of row, apart from its id.
-pub trait Fields: Member + Default + Clone + PartialEq + Serialize + DeserializeOwned + Send + Sync + 'static {
+pub trait Fields: Member + Default + Clone + PartialEq + DeserializeOwned + Send + Sync + 'static {
     /// The stem of its import and export files, and its name in reports.
     const STEM: &'static str;
 
@@ -79,65 +79,37 @@ pub trait RecordFields: Fields {
     /// The dataset of these records.
     const DATASET: Dataset;
 
-    /// The record's abbreviation.
-    fn abbv(&self) -> Option<&str>;
-
-    /// The linked organizations, by id.
-    fn organizations(&self) -> &[Id] {
-        self.links(ReferenceKind::Organization)
-    }
-
-    /// The linked tags, by id.
-    fn tags(&self) -> &[Id] {
-        self.links(ReferenceKind::Tag)
-    }
-
     /// The linked rows of a kind, by id.
-    fn links(&self, kind: ReferenceKind) -> &Vec<Id>;
+    fn links(&self, kind: ReferenceKind) -> &[Id] {
+        Self::table().links(kind).map_or(&[], |field| self.values()[field].ids())
+    }
 
-    /// The linked rows of a kind, to be edited.
-    fn links_mut(&mut self, kind: ReferenceKind) -> &mut Vec<Id>;
-
-    /// Whether a license of this scope shows the record (README, "Licenses").
-    fn is_in(&self, scope: &Scope) -> bool;
-}
-
-/// Implements [`RecordFields`] for a kind of row: its dataset, and whether a scope shows the record.
-macro_rules! record {
-    ($row:ty, $dataset:expr, |$record:ident, $scope:ident| $is_in:expr) => {
-        impl $crate::model::RecordFields for $row {
-            const DATASET: $crate::model::Dataset = $dataset;
-
-            fn abbv(&self) -> Option<&str> {
-                self.abbv.as_deref()
-            }
-
-            fn links(&self, kind: $crate::model::ReferenceKind) -> &Vec<$crate::model::Id> {
-                match kind {
-                    $crate::model::ReferenceKind::Organization => &self.organizations,
-                    $crate::model::ReferenceKind::Tag => &self.tags,
-                }
-            }
-
-            fn links_mut(&mut self, kind: $crate::model::ReferenceKind) -> &mut Vec<$crate::model::Id> {
-                match kind {
-                    $crate::model::ReferenceKind::Organization => &mut self.organizations,
-                    $crate::model::ReferenceKind::Tag => &mut self.tags,
-                }
-            }
-
-            fn is_in(&self, $scope: &$crate::model::Scope) -> bool {
-                let $record = self;
-                $is_in
-            }
+    /// Replaces the links to rows of a kind.
+    fn set_links(&mut self, kind: ReferenceKind, ids: Vec<Id>) {
+        if let Some(field) = Self::table().links(kind) {
+            self.values_mut()[field].set_ids(ids);
         }
-    };
-}
-pub(super) use record;
+    }
 
-/// A row whose rules hold, with its id. It can only be made by [`Curated::new`].
+    /// Whether a license of this scope shows the record (docs/licenses.md). The dataset is not asked for here.
+    fn is_in(&self, scope: &Scope) -> bool {
+        !scope.is_restricted() || self.blocking_rules(scope).is_empty()
+    }
+
+    /// The sets of a scope that do not match the record, each with the value that it has. A kind of record without such
+    /// fields is shown as a whole or not at all.
+    fn blocking_rules(&self, scope: &Scope) -> Vec<(Rule, &dyn FieldValue)> {
+        let fields = Self::table().fields.iter().zip(self.values());
+        let scoped = fields.filter_map(|(field, value)| Some((field.uses.rule?, value)));
+        let mut blocking: Vec<_> =
+            scoped.filter(|(rule, value)| scope.set(*rule).is_some_and(|set| !set.matches(*value))).collect();
+        blocking.sort_by_key(|(rule, _)| *rule);
+        blocking
+    }
+}
+
+/// A row whose rules hold, with its id.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(bound = "F: Fields")]
 pub struct Curated<F> {
     id: Id,
     fields: F,
@@ -153,6 +125,11 @@ impl<F: Fields> Curated<F> {
         fields.values_mut().into_iter().for_each(|value| value.normalize());
         let faults = fields.faults();
         if faults.is_empty() { Ok(Curated { id, fields }) } else { Err(faults) }
+    }
+
+    /// A row as it was stored.
+    pub(super) fn stored(id: Id, fields: F) -> Curated<F> {
+        Curated { id, fields }
     }
 
     /// The row's id.

@@ -1,6 +1,9 @@
 //! The two datasets of the service, and the formats in which they are exported.
 
+use std::ops::{Index, IndexMut};
+
 use serde::{Deserialize, Serialize};
+use strum::EnumCount;
 
 /// A dataset: the first member of every path, token and row key (the contract, "What the service does").
 #[derive(
@@ -15,6 +18,7 @@ use serde::{Deserialize, Serialize};
     Serialize,
     Deserialize,
     strum::Display,
+    strum::EnumCount,
     strum::EnumString,
     strum::IntoStaticStr,
 )]
@@ -29,7 +33,7 @@ pub enum Dataset {
 
 impl Dataset {
     /// Both datasets, in the order in which commits number their records.
-    pub const ALL: [Dataset; 2] = [Dataset::Conferences, Dataset::Journals];
+    pub const ALL: [Dataset; Dataset::COUNT] = [Dataset::Conferences, Dataset::Journals];
 
     /// The name in paths, file stems and JSON.
     pub const fn as_str(self) -> &'static str {
@@ -48,10 +52,47 @@ impl Dataset {
     pub fn from_code(code: u8) -> Option<Dataset> {
         Dataset::ALL.into_iter().find(|dataset| dataset.code() == code)
     }
+}
 
-    /// The position in [`Dataset::ALL`], for arrays with one element per dataset.
-    pub const fn index(self) -> usize {
-        self as usize - 1
+/// A value for each dataset. A dataset that is added gets a member here, and the compiler finds the rest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+// Rows that were stored before a dataset was added do not name it.
+#[serde(default, deny_unknown_fields)]
+#[allow(missing_docs, reason = "named as the datasets")]
+pub struct PerDataset<T> {
+    pub conferences: T,
+    pub journals: T,
+}
+
+impl<T> PerDataset<T> {
+    /// Makes the value of each dataset.
+    pub fn of(mut make: impl FnMut(Dataset) -> T) -> PerDataset<T> {
+        PerDataset { conferences: make(Dataset::Conferences), journals: make(Dataset::Journals) }
+    }
+
+    /// The values, in the order of [`Dataset::ALL`].
+    pub fn values(&self) -> impl Iterator<Item = &T> {
+        Dataset::ALL.into_iter().map(|dataset| &self[dataset])
+    }
+}
+
+impl<T> Index<Dataset> for PerDataset<T> {
+    type Output = T;
+
+    fn index(&self, dataset: Dataset) -> &T {
+        match dataset {
+            Dataset::Conferences => &self.conferences,
+            Dataset::Journals => &self.journals,
+        }
+    }
+}
+
+impl<T> IndexMut<Dataset> for PerDataset<T> {
+    fn index_mut(&mut self, dataset: Dataset) -> &mut T {
+        match dataset {
+            Dataset::Conferences => &mut self.conferences,
+            Dataset::Journals => &mut self.journals,
+        }
     }
 }
 

@@ -1,11 +1,10 @@
-//! Journals: their fields and rules (README, "Import").
+//! Journals: their fields and rules (docs/import.md).
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value as Schema, json};
 
-use super::curated::{Curated, record, require, row};
+use super::curated::{Curated, RecordFields, require, row};
 use super::field::fields;
-use super::value::{JsonType, Links, Scalar};
+use super::value::{Links, Scalar, ValueKind};
 use super::{Dataset, Number, OrganizationFields, TagFields};
 
 /// A journal whose rules hold.
@@ -14,16 +13,16 @@ pub type Journal = Curated<JournalFields>;
 fields! {
     /// The fields of a journal, apart from its id.
     pub struct JournalFields {
-        /// Journal name; searched by `q`
-        pub name: Option<String>,
-        /// Abbreviated name; searched by `q`
-        pub abbv: Option<String>,
+        /// Journal name
+        pub name: Option<String> => searched("name"),
+        /// Abbreviated name
+        pub abbv: Option<String> => searched("abbreviation"),
         /// ISSN of the printed edition
         pub issn_print: Option<String>,
         /// ISSN of the online edition
         pub issn_online: Option<String>,
         /// Publisher
-        pub publisher: Option<String>,
+        pub publisher: Option<String> => indexed(),
         /// Website of the journal
         pub url: Option<String>,
         /// Impact metric
@@ -113,30 +112,23 @@ pub enum Access {
 impl Access {
     /// Every value.
     pub const ALL: [Access; 3] = [Access::Subscription, Access::Hybrid, Access::Open];
-
-    /// The value in JSON and CSV.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
 }
 
 impl Scalar for Access {
-    const TYPE_NAME: &'static str = "string";
-    const JSON_TYPE: JsonType = JsonType::Text;
+    const KIND: ValueKind = ValueKind::Choice(<Access as strum::VariantNames>::VARIANTS);
     const EXPECTED: &'static str = "write one of the texts `subscription`, `hybrid`, `open`";
-
-    const WORDS: &'static [&'static str] = <Access as strum::VariantNames>::VARIANTS;
-
-    fn schema() -> Schema {
-        json!({"type": "string", "enum": Access::ALL.map(Access::as_str)})
-    }
 
     fn parse(text: &str) -> Result<Access, String> {
         text.parse().map_err(|_| "write one of `subscription`, `hybrid`, `open`".to_owned())
+    }
+
+    fn rank(&self) -> u64 {
+        *self as u64 + 1
     }
 }
 
 row!(JournalFields, "journals", |journal, faults| require("name", &journal.name, faults));
 
-// Journals have no row rule: a license shows the whole dataset or nothing of it.
-record!(JournalFields, Dataset::Journals, |_journal, _scope| true);
+impl RecordFields for JournalFields {
+    const DATASET: Dataset = Dataset::Journals;
+}

@@ -2,17 +2,51 @@
 
 use super::curated::{Curated, Fields};
 use super::id::Id;
-use super::time::Timestamp;
+use super::time::{Timestamp, parse_time};
 use super::value::LinkTexts;
 pub use super::value::json::{push_display, push_str};
+
+/// Stands before the time with which a record's JSON ends.
+const UPDATED_AT: &str = ",\"updated_at\":\"";
+/// The length of that time, in bytes: `2026-03-15T09:30:00Z`.
+const TIME_LENGTH: usize = 20;
 
 /// A record as a JSON object, its links resolved.
 pub fn render_record<F: Fields>(row: &Curated<F>, updated_at: Timestamp, links: &dyn LinkTexts) -> Vec<u8> {
     let mut out = Vec::with_capacity(1024);
     push_fields(&mut out, row.id(), row.fields(), links);
-    push_display(&mut out, format_args!(",\"updated_at\":\"{updated_at}\"}}"));
+    push_display(&mut out, format_args!("{UPDATED_AT}{updated_at}\"}}"));
     out
 }
+
+/// Reads a text of [`render_record`]: the record with its links as ids, and when its content last changed. A field that the
+/// text does not name is null.
+///
+/// # Errors
+/// [`Unreadable`] says why the text is none.
+pub fn read_record<F: Fields>(id: Id, text: &[u8]) -> Result<(Curated<F>, Timestamp), Unreadable> {
+    let text = str::from_utf8(text).map_err(|error| Unreadable(error.to_string()))?;
+    let fields = serde_json::from_str(text).map_err(|error| Unreadable(error.to_string()))?;
+    // A quote within a value is escaped, so the key before the last time is the record's own.
+    let time_at = text.len().saturating_sub(TIME_LENGTH + "\"}".len());
+    let (before, time) = text.split_at_checked(time_at).unwrap_or_default();
+    let time = time.strip_suffix("\"}").filter(|_| before.ends_with(UPDATED_AT));
+    let time = time.ok_or_else(|| Unreadable("it has no `updated_at`".to_owned()))?;
+    let updated_at = parse_time(time).map_err(|error| Unreadable(format!("updated_at: {error}")))?;
+    Ok((Curated::stored(id, fields), updated_at))
+}
+
+/// Whether a text of [`render_record`] is that of a record, whenever that changed. Rendering costs less than reading.
+pub fn is_rendered<F: Fields>(text: &[u8], row: &Curated<F>, links: &dyn LinkTexts) -> bool {
+    let mut rendered = Vec::with_capacity(text.len());
+    push_fields(&mut rendered, row.id(), row.fields(), links);
+    text.strip_prefix(rendered.as_slice()).is_some_and(|rest| rest.starts_with(UPDATED_AT.as_bytes()))
+}
+
+/// The text is no record's JSON.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Unreadable(String);
 
 /// An organization or tag as a JSON object, as it stands within records.
 pub fn render_reference<F: Fields>(row: &Curated<F>) -> Vec<u8> {

@@ -76,6 +76,7 @@ impl KeyHash {
 
 /// A key as it is stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct KeyRecord {
     /// Its public id, for `key list`, `key revoke` and logs.
     pub id: String,

@@ -1,10 +1,11 @@
-//! Licenses: which datasets, and which conferences, a caller sees (README, "Licenses").
+//! Licenses: which datasets, and which conferences, a caller sees (docs/licenses.md).
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Dataset, Timestamp};
+use super::value::FieldValue;
+use super::{Dataset, PerDataset, Timestamp};
 
 /// Requests per minute of a license that names no limit of its own.
 pub const DEFAULT_RATE_LIMIT: u32 = 600;
@@ -22,6 +23,7 @@ pub struct FeedId(pub u64);
 /// How a license reads a dataset's changes. It stays when the dataset is dropped from the license: the tombstones of that
 /// moment are history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Subscription {
     /// The feed that it shares with all licenses that show the same records; `None` where the dataset is not licensed.
     pub feed: Option<FeedId>,
@@ -34,6 +36,7 @@ pub struct Subscription {
 
 /// What a license shows. An absent set means all; a given set never matches a null country or year.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Scope {
     /// The datasets that can be read at all.
     pub datasets: BTreeSet<Dataset>,
@@ -54,18 +57,59 @@ impl Scope {
     /// Whether the other scope shows the same records of a dataset, whatever they are.
     pub fn shows_same(&self, other: &Scope, dataset: Dataset) -> bool {
         match (self.datasets.contains(&dataset), other.datasets.contains(&dataset)) {
-            (true, true) => {
-                dataset == Dataset::Journals
-                    || (&self.therapy_areas, &self.countries, &self.years)
-                        == (&other.therapy_areas, &other.countries, &other.years)
-            }
+            (true, true) => match dataset {
+                Dataset::Conferences => Rule::ALL.iter().all(|rule| self.set(*rule) == other.set(*rule)),
+                // No field of journals has a rule.
+                Dataset::Journals => true,
+            },
             (one, two) => one == two,
+        }
+    }
+
+    /// Whether it has a set.
+    pub fn is_restricted(&self) -> bool {
+        Rule::ALL.iter().any(|rule| self.set(*rule).is_some())
+    }
+
+    /// The set of a rule; `None` where it restricts nothing.
+    pub fn set(&self, rule: Rule) -> Option<RuleSet<'_>> {
+        match rule {
+            Rule::TherapyAreas => self.therapy_areas.as_ref().map(RuleSet::Texts),
+            Rule::Countries => self.countries.as_ref().map(RuleSet::Texts),
+            Rule::Years => self.years.as_ref().map(RuleSet::Years),
+        }
+    }
+}
+
+/// One of a scope's sets, with its values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RuleSet<'a> {
+    /// A set of texts.
+    Texts(&'a BTreeSet<String>),
+    /// A set of years.
+    Years(&'a BTreeSet<u16>),
+}
+
+impl RuleSet<'_> {
+    /// Whether a field's value, or one of its items, is in the set. Null never is.
+    pub fn matches(self, value: &dyn FieldValue) -> bool {
+        match self {
+            RuleSet::Texts(set) => value.texts().iter().any(|text| set.contains(text)),
+            RuleSet::Years(set) => u16::try_from(value.rank()).is_ok_and(|year| set.contains(&year)),
+        }
+    }
+
+    /// The values as texts, in their order.
+    pub fn values(self) -> Vec<String> {
+        match self {
+            RuleSet::Texts(set) => set.iter().cloned().collect(),
+            RuleSet::Years(set) => set.iter().map(u16::to_string).collect(),
         }
     }
 }
 
 /// One of a scope's sets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum Rule {
     /// The set of therapy areas.
@@ -77,8 +121,14 @@ pub enum Rule {
     Years,
 }
 
+impl Rule {
+    /// Every rule, in the order in which scopes are shown.
+    pub const ALL: [Rule; 3] = [Rule::TherapyAreas, Rule::Countries, Rule::Years];
+}
+
 /// A license.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct License {
     /// Its number, for good.
     pub id: LicenseId,
@@ -90,8 +140,8 @@ pub struct License {
     pub rate_limit: u32,
     /// The last seq of the commit that made its present scope: older sync tokens get 410.
     pub scope_seq: u64,
-    /// Its subscriptions, per dataset in the order of [`Dataset::ALL`]; `None` where it never had the dataset.
-    pub subscriptions: [Option<Subscription>; 2],
+    /// Its subscriptions; `None` where it never had the dataset.
+    pub subscriptions: PerDataset<Option<Subscription>>,
     /// When it was made.
     pub created_at: Timestamp,
 }
@@ -99,12 +149,12 @@ pub struct License {
 impl License {
     /// The feeds that it shares with others.
     pub fn feeds(&self) -> impl Iterator<Item = FeedId> {
-        self.subscriptions.iter().flatten().filter_map(|subscription| subscription.feed)
+        self.subscriptions.values().flatten().filter_map(|subscription| subscription.feed)
     }
 
     /// The feed of a dataset that it shares with others; `None` where the dataset is not licensed.
     pub fn feed(&self, dataset: Dataset) -> Option<FeedId> {
-        self.subscriptions[dataset.index()].and_then(|subscription| subscription.feed)
+        self.subscriptions[dataset].and_then(|subscription| subscription.feed)
     }
 }
 

@@ -5,7 +5,8 @@
 //! - [`number`], [`time`], [`status`]: the small values with rules of their own.
 //! - [`value`]: the kinds of field values, each with its JSON, CSV, schema and parser.
 //! - [`field`]: the fields of a row as a table. JSON, CSV, import and documentation go over these tables.
-//! - [`curated`]: a row whose rules hold; [`conference`], [`journal`], [`mod@reference`] are the four kinds.
+//! - [`curated`]: a row whose rules hold; [`conference`], [`journal`], [`mod@reference`] are the four kinds; [`filter`]: what
+//!   lists of records are filtered by.
 //! - [`json`] and [`flat`]: the two shapes that a row takes outside.
 //! - [`license`] and [`key`]: who may see what, and what an answer rests on; [`network`]: from where.
 //! - [`replication`]: what an origin, its replicas and the bucket between them agree on.
@@ -16,6 +17,7 @@ pub mod conference;
 pub mod curated;
 pub mod dataset;
 pub mod field;
+pub mod filter;
 pub mod flat;
 pub mod fold;
 pub mod id;
@@ -38,11 +40,12 @@ mod tests;
 
 pub use conference::{Conference, ConferenceFields};
 pub use curated::{Curated, Fault, Fields, RecordFields};
-pub use dataset::{Dataset, ExportFormat};
+pub use dataset::{Dataset, ExportFormat, PerDataset};
+pub use filter::{Condition, Filter};
 pub use id::Id;
 pub use journal::{Access, Journal, JournalFields};
 pub use key::{ApiKey, KeyHash, KeyRecord};
-pub use license::{FeedId, License, LicenseId, Scope, Subscription, Witness};
+pub use license::{FeedId, License, LicenseId, Rule, Scope, Subscription, Witness};
 pub use number::Number;
 pub use reference::{Organization, OrganizationFields, ReferenceKind, References, Tag, TagFields};
 pub use replication::{CommitInfo, DatabaseId, Head, RowDigest};

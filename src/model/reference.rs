@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use super::Id;
 use super::curated::{Curated, Fields, forbid_separator, require, row};
 use super::field::fields;
@@ -17,6 +19,7 @@ pub type Tag = Curated<TagFields>;
 
 fields! {
     /// The fields of an organization, apart from its id.
+    #[derive(Serialize)]
     pub struct OrganizationFields {
         /// Name; no two organizations share one
         pub name: Option<String>,
@@ -31,6 +34,7 @@ fields! {
 
 fields! {
     /// The fields of a tag, apart from its id.
+    #[derive(Serialize)]
     pub struct TagFields {
         /// Kind of tag, for example a topic area, an audience or an attendee geography
         pub kind: Option<String> as "type",
@@ -56,7 +60,7 @@ row!(TagFields, "tags", |tag, faults| {
 });
 
 /// The fields of a kind of row that records link to.
-pub trait ReferenceFields: Fields + LinkTarget {
+pub trait ReferenceFields: Fields + LinkTarget + Serialize {
     /// The text that names the row in CSV lists and in imports: the name, of a tag `Type: Name`. Unique.
     fn label(&self) -> String;
 }

@@ -1,9 +1,8 @@
 //! How far a conference date can be trusted.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value as Schema, json};
 
-use super::value::{JsonType, Scalar};
+use super::value::{Scalar, ValueKind};
 
 /// The confidence of a date (the contract, "Date confidence values").
 #[derive(
@@ -57,17 +56,14 @@ impl DateStatus {
 }
 
 impl Scalar for DateStatus {
-    const TYPE_NAME: &'static str = "string, a date confidence";
-    const JSON_TYPE: JsonType = JsonType::Text;
+    const KIND: ValueKind = ValueKind::DateStatus(<DateStatus as strum::VariantNames>::VARIANTS);
     const EXPECTED: &'static str = "write one of the texts `confirmed`, `estimated`, `copied`, `not_found`, `check`";
-
-    const WORDS: &'static [&'static str] = <DateStatus as strum::VariantNames>::VARIANTS;
-
-    fn schema() -> Schema {
-        json!({"$ref": "#/components/schemas/DateStatus"})
-    }
 
     fn parse(text: &str) -> Result<DateStatus, String> {
         text.parse().map_err(|_| "write one of `confirmed`, `estimated`, `copied`, `not_found`, `check`".to_owned())
+    }
+
+    fn rank(&self) -> u64 {
+        *self as u64 + 1
     }
 }

@@ -88,30 +88,51 @@ fn journal() -> Journal {
     Curated::new(Id::MIN, fields).unwrap()
 }
 
-/// The stored bytes, the JSON and the CSV of a row.
+/// The JSON and the CSV of a row.
 fn shown<F: RecordFields + std::fmt::Debug>(row: &Curated<F>) -> String {
     let references = references();
     let at = Timestamp::from_unix_s(1_767_225_600);
-    let stored = rmp_serde::to_vec(row).unwrap();
-    assert_eq!(&rmp_serde::from_slice::<Curated<F>>(&stored).unwrap(), row);
-    let mut text = String::new();
-    for line in stored.chunks(48) {
-        text += &line.iter().fold(String::new(), |mut hex, byte| {
-            write!(hex, "{byte:02x}").unwrap();
-            hex
-        });
-        text.push('\n');
-    }
-    text += &String::from_utf8(json::render_record(row, at, &references)).unwrap();
+    let stored = json::render_record(row, at, &references);
+    assert_eq!(json::read_record::<F>(row.id(), &stored).unwrap(), (row.clone(), at));
+    assert!(json::is_rendered(&stored, row, &references));
+    assert!(!json::is_rendered(&stored, row, &()), "other texts of its links");
+    assert!(!json::is_rendered(&stored[..stored.len() - 30], row, &references), "cut short");
+    let mut text = String::from_utf8(stored).unwrap();
     writeln!(text).unwrap();
     writeln!(text, "{}", flat::record_columns::<F>().join("|")).unwrap();
     writeln!(text, "{}", flat::record_cells(row, at, &references).join("|")).unwrap();
     text
 }
 
-/// The fixture was written when format 2 was new. A difference here means another file format.
+/// Files hold the JSON. A difference here means that `medfeed upgrade` renders all records anew.
 #[test]
-fn rows_keep_their_bytes() {
+fn rows_keep_their_text() {
     let shown = shown(&conference()) + &shown(&journal());
-    assert_eq!(shown, include_str!("../../fixtures/rows-format-2.txt"));
+    assert_eq!(shown, include_str!("../../fixtures/rows.txt"));
+}
+
+#[test]
+fn a_field_that_a_text_does_not_name_is_null() {
+    let text =
+        br#"{"id":1,"name":"J","timelines":{"accept_to_print":{"max_weeks":2}},"updated_at":"2026-01-01T00:00:00Z"}"#;
+    let (read, _) = json::read_record::<JournalFields>(Id::MIN, text).unwrap();
+    let weeks = Weeks { max_weeks: Number::try_from(2.0).ok(), ..Weeks::default() };
+    let timelines = Timelines { accept_to_print: weeks, ..Timelines::default() };
+    let fields = JournalFields { name: Some("J".into()), timelines, ..JournalFields::default() };
+    assert_eq!(read.fields(), &fields);
+}
+
+#[test]
+fn other_texts_are_no_records() {
+    let cases: [(&[u8], &str); 5] = [
+        (b"", "EOF"),
+        (b"\xff", "utf-8"),
+        (br#"{"name":"J"}"#, "it has no `updated_at`"),
+        (br#"{"name":7,"updated_at":"2026-01-01T00:00:00Z"}"#, "invalid type"),
+        (br#"{"name":"J","updated_at":"2026-01-01T00:00:0xZ"}"#, "updated_at: "),
+    ];
+    for (text, expected) in cases {
+        let refused = json::read_record::<JournalFields>(Id::MIN, text).unwrap_err().to_string();
+        assert!(refused.contains(expected), "{refused}");
+    }
 }

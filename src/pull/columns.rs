@@ -1,47 +1,13 @@
 //! A record's JSON as the cells of a flat table, with the columns of the CSV export (the contract, "GET /exports/{dataset}").
 
-use std::sync::LazyLock;
-
 use serde_json::Value;
 
-use crate::model::{ConferenceFields, Dataset, Fields, JournalFields};
+pub use crate::model::field::Field as Column;
+use crate::model::value::ValueKind;
+use crate::model::{Dataset, ReferenceKind};
 
 /// What separates the items of a list within a cell, as in the CSV export.
 const ITEM_SEPARATOR: &str = "; ";
-
-/// The type of a column's values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A whole number.
-    Integer,
-    /// Any number.
-    Number,
-    /// True or false.
-    Flag,
-    /// A day, `YYYY-MM-DD`.
-    Date,
-    /// A text.
-    Text,
-    /// A list of texts.
-    Texts,
-    /// A list of organizations; its cell has their names.
-    Organizations,
-    /// A list of tags; its cell has `Type: Name`.
-    Tags,
-}
-
-/// A column.
-#[derive(Clone, Debug)]
-pub struct Column {
-    /// Its name.
-    pub name: String,
-    /// The keys that lead to its value.
-    pub path: Vec<String>,
-    /// The type of its values.
-    pub kind: Kind,
-    /// Its meaning, in Markdown with backticks as the only markup.
-    pub note: &'static str,
-}
 
 /// A value in a column.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,66 +26,39 @@ pub enum Cell {
 
 /// The columns of a dataset between `id` and `updated_at`.
 pub fn columns(dataset: Dataset) -> &'static [Column] {
-    static COLUMNS: LazyLock<[Vec<Column>; 2]> =
-        LazyLock::new(|| [columns_of::<ConferenceFields>(), columns_of::<JournalFields>()]);
-    &COLUMNS[dataset.index()]
+    &dataset.table().fields
 }
 
-fn columns_of<F: Fields>() -> Vec<Column> {
-    let example = F::default();
-    let kinds = example.values().into_iter().map(|value| match value.type_name() {
-        "integer" => Kind::Integer,
-        "number" => Kind::Number,
-        "boolean" => Kind::Flag,
-        "date" => Kind::Date,
-        "list of strings" => Kind::Texts,
-        "list of organizations" => Kind::Organizations,
-        "list of tags" => Kind::Tags,
-        _ => Kind::Text,
-    });
-    let fields = &F::table().fields;
-    let path = |name: &str| name.split('.').map(str::to_owned).collect();
-    let column = |(field, kind): (&'static crate::model::field::Field, Kind)| Column {
-        name: field.column.clone(),
-        path: path(&field.name),
-        kind,
-        note: &field.note,
-    };
-    fields.iter().zip(kinds).map(column).collect()
+/// The value that a record's JSON has for a column.
+pub fn value_of<'a>(column: &Column, record: &'a Value) -> &'a Value {
+    column.name.split('.').fold(record, |object, key| &object[key])
 }
 
-impl Column {
-    /// The value that a record's JSON has for the column.
-    pub fn value<'a>(&self, record: &'a Value) -> &'a Value {
-        self.path.iter().fold(record, |object, key| &object[key.as_str()])
-    }
-
-    /// The cell of a record. What does not fit the column's type stands as its JSON text.
-    pub fn cell(&self, record: &Value) -> Cell {
-        let value = self.value(record);
-        match (self.kind, value) {
-            (_, Value::Null) => Cell::Null,
-            (Kind::Flag, Value::Bool(flag)) => Cell::Flag(*flag),
-            (Kind::Integer, Value::Number(number)) if number.is_i64() => {
-                number.as_i64().map_or(Cell::Null, Cell::Integer)
-            }
-            (Kind::Number, Value::Number(number)) => number.as_f64().map_or(Cell::Null, Cell::Number),
-            (_, Value::String(text)) => Cell::Text(text.clone()),
-            (Kind::Texts | Kind::Organizations | Kind::Tags, Value::Array(items)) => {
-                let labels: Vec<String> = items.iter().map(|item| self.label(item)).collect();
-                if labels.is_empty() { Cell::Null } else { Cell::Text(labels.join(ITEM_SEPARATOR)) }
-            }
-            (_, other) => Cell::Text(other.to_string()),
+/// The cell of a record. A value of another type than the column's is given as its JSON text.
+pub fn cell_of(column: &Column, record: &Value) -> Cell {
+    let value = value_of(column, record);
+    match (column.kind, value) {
+        (_, Value::Null) => Cell::Null,
+        (ValueKind::Flag, Value::Bool(flag)) => Cell::Flag(*flag),
+        (ValueKind::Integer | ValueKind::Year, Value::Number(number)) if number.is_i64() => {
+            number.as_i64().map_or(Cell::Null, Cell::Integer)
         }
-    }
-
-    fn label(&self, item: &Value) -> String {
-        let text = |key: &str| item[key].as_str().unwrap_or_default();
-        match self.kind {
-            Kind::Organizations => text("name").to_owned(),
-            Kind::Tags => format!("{}: {}", text("type"), text("name")),
-            _ => item.as_str().unwrap_or_default().to_owned(),
+        (ValueKind::Number, Value::Number(number)) => number.as_f64().map_or(Cell::Null, Cell::Number),
+        (_, Value::String(text)) => Cell::Text(text.clone()),
+        (ValueKind::Texts | ValueKind::Links(_), Value::Array(items)) => {
+            let labels: Vec<String> = items.iter().map(|item| label(column, item)).collect();
+            if labels.is_empty() { Cell::Null } else { Cell::Text(labels.join(ITEM_SEPARATOR)) }
         }
+        (_, other) => Cell::Text(other.to_string()),
+    }
+}
+
+fn label(column: &Column, item: &Value) -> String {
+    let text = |key: &str| item[key].as_str().unwrap_or_default();
+    match column.kind {
+        ValueKind::Links(ReferenceKind::Organization) => text("name").to_owned(),
+        ValueKind::Links(ReferenceKind::Tag) => format!("{}: {}", text("type"), text("name")),
+        _ => item.as_str().unwrap_or_default().to_owned(),
     }
 }
 
@@ -148,10 +87,10 @@ mod tests {
             ("city", Cell::Null),
         ];
         for (name, expected) in cases {
-            let column = columns(Dataset::Conferences).iter().find(|column| column.name == name).unwrap();
-            assert_eq!(column.cell(&record), expected, "{name}");
+            let column = columns(Dataset::Conferences).iter().find(|column| column.column == name).unwrap();
+            assert_eq!(cell_of(column, &record), expected, "{name}");
         }
-        let metric = columns(Dataset::Journals).iter().find(|column| column.name == "impact_factor").unwrap();
-        assert_eq!(metric.cell(&json!({"impact_factor": 12})), Cell::Number(12.0));
+        let metric = columns(Dataset::Journals).iter().find(|column| column.column == "impact_factor").unwrap();
+        assert_eq!(cell_of(metric, &json!({"impact_factor": 12})), Cell::Number(12.0));
     }
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::columns::{Cell, Column, columns};
+use super::columns::{Cell, Column, cell_of, columns};
 use super::digest::ContentDigest;
 use super::entry::{Entry, Page};
 use super::error::PullError;
@@ -437,7 +437,7 @@ impl Table {
         draft.write_all(flat::BYTE_ORDER_MARK)?;
         let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(draft);
         let columns = columns(dataset);
-        let names = columns.iter().map(|column| column.name.as_str());
+        let names = columns.iter().map(|column| column.column.as_str());
         writer.write_record(["id"].into_iter().chain(names).chain(["updated_at"]))?;
         Ok(Table { writer, columns })
     }
@@ -445,7 +445,7 @@ impl Table {
     fn add(&mut self, id: i64, json: &str) -> io::Result<()> {
         let record: Value = serde_json::from_str(json)?;
         let updated_at = record["updated_at"].as_str().unwrap_or_default().to_owned();
-        let cells = self.columns.iter().map(|column| text_of(column.cell(&record)));
+        let cells = self.columns.iter().map(|column| text_of(cell_of(column, &record)));
         let updated_at = text_of(Cell::Text(updated_at));
         self.writer.write_record([id.to_string()].into_iter().chain(cells).chain([updated_at]))?;
         Ok(())

@@ -4,7 +4,8 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use super::columns::{Column, Kind, columns};
+use super::columns::{Column, columns, value_of};
+use crate::model::value::{JsonType, LinkTarget, ReferenceKind, ValueKind};
 use crate::model::{Dataset, Fields, OrganizationFields, TagFields};
 
 /// How a database words what differs between databases in the views.
@@ -62,30 +63,36 @@ pub struct Linked {
     pub table: &'static str,
     /// The column of link tables that holds its key.
     pub key: &'static str,
-    /// Which column of a record lists it.
-    pub kind: Kind,
+    /// Which rows; `None` for the texts of the field that the table is named after.
+    kind: Option<ReferenceKind>,
     /// Its columns besides the key, which is `id` (or `name` when there are none).
     pub columns: Vec<&'static str>,
 }
 
-/// The kinds of rows that records link to.
-pub fn linked() -> &'static [Linked; 3] {
-    fn names<F: Fields>() -> Vec<&'static str> {
-        F::table().fields.iter().map(|field| field.column.as_str()).collect()
+/// The kinds of rows that records link to: organizations, tags, and the texts of each list.
+pub fn linked() -> &'static [Linked] {
+    fn rows<F: Fields + LinkTarget>() -> Linked {
+        let columns = F::table().fields.iter().map(|field| field.column.as_str()).collect();
+        let key = match F::KIND {
+            ReferenceKind::Organization => "organization_id",
+            ReferenceKind::Tag => "tag_id",
+        };
+        Linked { table: F::STEM, key, kind: Some(F::KIND), columns }
     }
-    static LINKED: LazyLock<[Linked; 3]> = LazyLock::new(|| {
-        let organizations = names::<OrganizationFields>();
-        let tags = names::<TagFields>();
-        [
-            Linked {
-                table: "organizations",
-                key: "organization_id",
-                kind: Kind::Organizations,
-                columns: organizations,
-            },
-            Linked { table: "tags", key: "tag_id", kind: Kind::Tags, columns: tags },
-            Linked { table: "therapy_areas", key: "therapy_area", kind: Kind::Texts, columns: Vec::new() },
-        ]
+    fn texts(dataset: Dataset) -> impl Iterator<Item = Linked> {
+        let table = dataset.table();
+        let lists = table.fields.iter().enumerate().filter(|(_, field)| field.kind == ValueKind::Texts);
+        lists.map(|(at, field)| {
+            let filter = table.filters.iter().find(|filter| filter.field == at);
+            let key = filter.map_or("item", |filter| filter.name.as_str());
+            Linked { table: &field.column, key, kind: None, columns: Vec::new() }
+        })
+    }
+    static LINKED: LazyLock<Vec<Linked>> = LazyLock::new(|| {
+        let mut linked = vec![rows::<OrganizationFields>(), rows::<TagFields>()];
+        linked.extend(Dataset::ALL.into_iter().flat_map(texts));
+        linked.dedup_by_key(|linked| linked.table);
+        linked
     });
     &LINKED
 }
@@ -96,9 +103,17 @@ impl Linked {
         if self.columns.is_empty() { "name" } else { "id" }
     }
 
+    /// Whether a column lists such rows.
+    fn is_listed_in(&self, column: &Column) -> bool {
+        match self.kind {
+            Some(kind) => column.kind == ValueKind::Links(kind),
+            None => column.column == self.table,
+        }
+    }
+
     /// The table of a dataset's links to it; none where its records have no such links.
     pub fn link_table(&self, dataset: Dataset) -> Option<String> {
-        let has_links = columns(dataset).iter().any(|column| column.kind == self.kind);
+        let has_links = columns(dataset).iter().any(|column| self.is_listed_in(column));
         has_links.then(|| format!("{}_{}", one(dataset), self.table))
     }
 }
@@ -119,7 +134,7 @@ pub fn links(dataset: Dataset) -> Vec<(&'static Linked, String)> {
 /// The lists of a record that link to rows of a kind.
 pub fn items_of<'a>(columns: &[Column], kind: &Linked, record: &'a Value) -> impl Iterator<Item = &'a Value> {
     let lists: Vec<&Value> =
-        columns.iter().filter(|column| column.kind == kind.kind).map(|column| column.value(record)).collect();
+        columns.iter().filter(|column| kind.is_listed_in(column)).map(|column| value_of(column, record)).collect();
     lists.into_iter().filter_map(Value::as_array).flatten()
 }
 
@@ -137,10 +152,15 @@ pub fn one(dataset: Dataset) -> &'static str {
     }
 }
 
-/// The columns in the full-text index.
-pub fn searched(dataset: Dataset) -> &'static [&'static str] {
-    match dataset {
-        Dataset::Conferences => &["name", "abbv", "city", "country", "venue", "therapy_areas", "organizations", "tags"],
-        Dataset::Journals => &["name", "abbv", "publisher", "organizations", "tags"],
-    }
+/// The columns in the full-text index: lists, texts that are searched or filtered, and those that say so in their line.
+pub fn searched(dataset: Dataset) -> Vec<&'static str> {
+    let table = dataset.table();
+    let is_searched = |(at, field): &(usize, &Column)| {
+        let is_filtered = || table.filters.iter().any(|filter| filter.field == *at);
+        field.uses.indexed
+            || field.uses.searched.is_some()
+            || field.kind.json_type() == JsonType::List
+            || field.kind == ValueKind::Text && is_filtered()
+    };
+    table.fields.iter().enumerate().filter(is_searched).map(|(_, field)| field.column.as_str()).collect()
 }

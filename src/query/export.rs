@@ -28,9 +28,6 @@ pub struct ExportFile {
 
 /// Builds the file. The member's header carries no time, so the same content gives the same bytes. What the cache has of it
 /// is not compressed again.
-///
-/// # Errors
-/// When the database cannot be read.
 pub fn export(view: &View<'_>, format: ExportFormat, cache: &SegmentCache) -> Result<ExportFile, StoreError> {
     match (format, view.dataset()) {
         (ExportFormat::Jsonl, _) => write(view, cache, Form::Lines, &[], |_, json, out| {

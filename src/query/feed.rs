@@ -37,9 +37,6 @@ pub enum Start {
 
 impl Start {
     /// The seq that the page begins after.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
     pub fn after(self, view: &View<'_>) -> Result<u64, StoreError> {
         match self {
             Start::After(position) => Ok(position),
@@ -50,9 +47,6 @@ impl Start {
 }
 
 /// Up to `limit` entries after a seq, oldest change first.
-///
-/// # Errors
-/// When the database cannot be read.
 pub fn feed(view: &View<'_>, after: u64, limit: usize) -> Result<Rows, StoreError> {
     let mut entries = Vec::with_capacity(limit.min(ENTRIES_EXPECTED));
     let mut has_more = false;
@@ -67,9 +61,6 @@ pub fn feed(view: &View<'_>, after: u64, limit: usize) -> Result<Rows, StoreErro
 }
 
 /// The JSON of a page's records and tombstones.
-///
-/// # Errors
-/// When the database cannot be read.
 pub fn page(view: &View<'_>, rows: &Rows) -> Result<Page, StoreError> {
     let records = view.record_json(rows.entries.iter().filter_map(LiveRow::of))?;
     let tombstones = rows.entries.len() - records.len();
@@ -95,9 +86,6 @@ pub fn page(view: &View<'_>, rows: &Rows) -> Result<Page, StoreError> {
 }
 
 /// The token with which the caller goes on after a page.
-///
-/// # Errors
-/// When the database cannot be read.
 pub fn token_after(view: &View<'_>, rows: &Rows) -> Result<SyncToken, StoreError> {
     let witness = view.witness()?;
     let last = rows.entries.last().map(|entry| entry.seq);
@@ -116,9 +104,6 @@ pub fn tombstone(id: Id, changed_at: Timestamp) -> Vec<u8> {
 }
 
 /// The token of the present moment: what an export and an empty page carry.
-///
-/// # Errors
-/// When the database cannot be read.
 pub fn token_now(view: &View<'_>) -> Result<SyncToken, StoreError> {
     let witness = view.witness()?;
     Ok(token(view, witness.seq, witness))

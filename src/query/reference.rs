@@ -1,43 +1,32 @@
 //! Reference lists: what the visible records carry, counted, in alphabetical order.
 
-use serde::Serialize;
+use std::collections::BTreeMap;
 
-use crate::model::Id;
 use crate::model::fold::fold;
+use crate::model::json::{push_display, push_str};
+use crate::model::reference::{ReferenceFields, Referenced};
+use crate::model::{Fields, Id, OrganizationFields, TagFields};
 use crate::store::StoreError;
 use crate::view::View;
 
-/// A therapy area with the number of visible conferences that have it.
-#[derive(Debug, Serialize)]
-#[allow(missing_docs, reason = "named by the contract")]
-pub struct TherapyAreaItem {
-    pub name: String,
-    pub conferences: u64,
+/// The JSON of a therapy area with the number of visible conferences that have it.
+pub fn therapy_area(name: &str, conferences: u64) -> Vec<u8> {
+    let mut json = b"{\"name\":".to_vec();
+    push_str(&mut json, name);
+    push_display(&mut json, format_args!(",\"conferences\":{conferences}}}"));
+    json
 }
 
-/// A tag with the number of visible records that carry it.
-#[derive(Debug, Serialize)]
-#[allow(missing_docs, reason = "named by the contract")]
-pub struct TagItem {
-    pub id: Id,
-    #[serde(rename = "type")]
-    pub kind: String,
-    pub name: String,
-    pub category: Option<String>,
-    pub records: u64,
+/// The JSON of an organization or tag with the number of visible records that carry it.
+pub fn item<F>(row: &Referenced<F>, records: u64) -> Vec<u8> {
+    let mut json = row.json.strip_suffix(b"}").unwrap_or(&row.json).to_vec();
+    push_display(&mut json, format_args!(",\"records\":{records}}}"));
+    json
 }
 
-/// An organization with the number of visible records linked to it.
-#[derive(Debug, Serialize)]
-#[allow(missing_docs, reason = "named by the contract")]
-pub struct OrganizationItem {
-    pub id: Id,
-    pub name: String,
-    pub abbv: Option<String>,
-    #[serde(rename = "type")]
-    pub kind: Option<String>,
-    pub url: Option<String>,
-    pub records: u64,
+/// The JSON of a whole list.
+pub fn envelope(items: &[Vec<u8>]) -> Vec<u8> {
+    [b"{\"data\":[".as_slice(), &items.join(&b','), b"]}"].concat()
 }
 
 /// Alphabetical means: by the folding of `q`, then by code points. What is still equal goes by id.
@@ -48,67 +37,37 @@ fn sort_key(text: &str) -> SortKey {
 }
 
 /// The therapy areas of visible conferences.
-///
-/// # Errors
-/// When the database cannot be read.
-pub fn list_therapy_areas(view: &View<'_>) -> Result<Vec<TherapyAreaItem>, StoreError> {
-    let counts = view.count_therapy_areas()?.into_iter();
-    let mut items: Vec<TherapyAreaItem> =
-        counts.map(|(name, conferences)| TherapyAreaItem { name, conferences }).collect();
-    items.sort_by_cached_key(|item| sort_key(&item.name));
-    Ok(items)
-}
-
-/// A record links to what is not there.
-fn missing(table: &'static str, id: Id) -> StoreError {
-    StoreError::damaged(table, format!("there is no {id}, to which a record links"))
+pub fn list_therapy_areas(view: &View<'_>) -> Result<Vec<Vec<u8>>, StoreError> {
+    let mut counts = view.count_texts("therapy_areas")?;
+    counts.sort_by_cached_key(|(name, _)| sort_key(name));
+    Ok(counts.iter().map(|(name, conferences)| therapy_area(name, *conferences)).collect())
 }
 
 /// The tags of visible records, by type then name; of one type where it is given.
-///
-/// # Errors
-/// When the database cannot be read.
-pub fn list_tags(view: &View<'_>, kind: Option<&str>) -> Result<Vec<TagItem>, StoreError> {
-    let counts = view.count_tags()?;
-    let tags = &view.references()?.tags;
-    let mut items: Vec<TagItem> = Vec::with_capacity(counts.len());
-    for (id, records) in counts {
-        let tag = tags.get(&id).ok_or_else(|| missing("tags", id))?;
-        let fields = tag.row.fields();
-        if kind.is_none_or(|kind| fields.kind.as_deref() == Some(kind)) {
-            items.push(TagItem {
-                id,
-                kind: fields.kind.clone().unwrap_or_default(),
-                name: fields.name.clone().unwrap_or_default(),
-                category: fields.category.clone(),
-                records,
-            });
-        }
-    }
-    items.sort_by_cached_key(|item| (sort_key(&item.kind), sort_key(&item.name), item.id));
-    Ok(items)
+pub fn list_tags(view: &View<'_>, kind: Option<&str>) -> Result<Vec<Vec<u8>>, StoreError> {
+    list(view, &view.references()?.tags, |TagFields { kind: own, name, .. }| {
+        let key = [own, name].map(|text| sort_key(text.as_deref().unwrap_or_default()));
+        (kind.is_none() || own.as_deref() == kind).then_some(key)
+    })
 }
 
 /// The organizations linked to visible records, by name.
-///
-/// # Errors
-/// When the database cannot be read.
-pub fn list_organizations(view: &View<'_>) -> Result<Vec<OrganizationItem>, StoreError> {
-    let counts = view.count_organizations()?;
-    let organizations = &view.references()?.organizations;
-    let mut items: Vec<OrganizationItem> = Vec::with_capacity(counts.len());
-    for (id, records) in counts {
-        let organization = organizations.get(&id).ok_or_else(|| missing("organizations", id))?;
-        let fields = organization.row.fields();
-        items.push(OrganizationItem {
-            id,
-            name: fields.name.clone().unwrap_or_default(),
-            abbv: fields.abbv.clone(),
-            kind: fields.kind.clone(),
-            url: fields.url.clone(),
-            records,
-        });
+pub fn list_organizations(view: &View<'_>) -> Result<Vec<Vec<u8>>, StoreError> {
+    list(view, &view.references()?.organizations, |fields: &OrganizationFields| Some(sort_key(fields.name())))
+}
+
+/// The items of the rows that have a sort key, in its order, then by id.
+fn list<F: ReferenceFields, K: Ord>(
+    view: &View<'_>,
+    rows: &BTreeMap<Id, Referenced<F>>,
+    key_of: impl Fn(&F) -> Option<K>,
+) -> Result<Vec<Vec<u8>>, StoreError> {
+    let mut items = Vec::new();
+    for (id, records) in view.count_links(F::KIND)? {
+        let missing = || StoreError::damaged(F::STEM, format!("there is no {id}, to which a record links"));
+        let row = rows.get(&id).ok_or_else(missing)?;
+        items.extend(key_of(row.row.fields()).map(|key| (key, id, item(row, records))));
     }
-    items.sort_by_cached_key(|item| (sort_key(&item.name), item.id));
-    Ok(items)
+    items.sort_unstable();
+    Ok(items.into_iter().map(|(.., json)| json).collect())
 }

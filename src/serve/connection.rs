@@ -17,12 +17,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
 use super::address::TrustedProxies;
+use super::dispatch::Dispatcher;
 use super::guard::{GuardedStream, Timeouts};
 use super::host;
 use super::pace::Pace;
 use super::refusal::{ProblemStream, STRICT_TRANSPORT};
 use super::state::ConnectionState;
-use super::waiting::Waiting;
 use crate::api::{Request, Service};
 use crate::model::time::now;
 
@@ -48,8 +48,8 @@ pub struct ConnectionLimits {
 pub struct Shared {
     /// The API.
     pub service: Arc<Service>,
-    /// The permits of answers that wait.
-    pub waiting: Waiting,
+    /// Answers the requests of all connections.
+    pub dispatcher: Dispatcher,
     /// The limits.
     pub limits: ConnectionLimits,
     /// The proxies whose header names the caller's address.
@@ -136,7 +136,7 @@ async fn answer(
         at: Instant::now(),
         wall: now(),
     };
-    let answered = shared.waiting.answer(&shared.service, request, state, closing).await;
+    let answered = shared.dispatcher.answer(&shared.service, request, state, closing).await;
     let has_key = answered.has_key;
     let mut response = http::Response::new(Full::new(answered.body));
     *response.status_mut() = answered.status;

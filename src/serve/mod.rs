@@ -4,8 +4,9 @@
 //! - [`watcher`]: the newest state of the database, taken over while it is served; [`after_publish`]: or only once it is published;
 //!   [`fence`]: until another publisher takes over; [`background`]: its threads.
 //! - [`upstream`]: a database that is a replica; `following`: the thread that follows its origin (feature `bucket`).
-//! - [`waiting`]: answers that have to wait; [`held`]: those that their callers want held back until there is news.
 //! - [`connection`]: one connection, from its bytes to the API and back.
+//! - [`dispatch`]: from a request to its response; [`permits`]: how many threads may block at once; [`long_polls`]: requests that
+//!   wait for news.
 //! - [`address`]: whose request it is, behind trusted proxies.
 //! - [`state`]: what a connection is doing; [`limiter`]: how many there may be, and which one is given up for another.
 //! - [`guard`]: how long a caller may take to ask; [`pace`]: how fast it must take its answers; [`tls`]: HTTPS.
@@ -23,19 +24,21 @@ pub mod after_publish;
 pub mod assembly;
 pub mod background;
 pub mod connection;
+pub mod dispatch;
 pub mod exposition;
 pub mod fence;
 #[cfg(feature = "bucket")]
 pub mod following;
 pub mod guard;
 pub mod health;
-pub mod held;
 pub mod host;
 pub mod limiter;
 pub mod listen;
 pub mod log;
+pub mod long_polls;
 pub mod metrics;
 pub mod pace;
+pub mod permits;
 pub mod process;
 #[cfg(feature = "bucket")]
 pub mod publishing;
@@ -46,7 +49,6 @@ pub mod state;
 pub mod tls;
 pub mod upstream;
 pub mod usage;
-pub mod waiting;
 pub mod watcher;
 pub mod workers;
 

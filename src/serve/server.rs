@@ -15,14 +15,15 @@ use tokio::time::Instant;
 
 use super::address::TrustedProxies;
 use super::connection::{ConnectionLimits, Shared, serve_connection};
+use super::dispatch::Dispatcher;
 use super::guard::Timeouts;
-use super::held::HeldRequests;
 use super::limiter::{ConnectionLimiter, Slot};
 use super::listen::{drop_new, prepare};
+use super::long_polls::LongPolls;
 use super::pace::{Pace, PacedStream};
+use super::permits::Permits;
 use super::state::ConnectionState;
 use super::tls::{self, Tls};
-use super::waiting::Waiting;
 use super::workers::Workers;
 use crate::api::Service;
 use crate::api::observe::{ConnectionLimit, GivenUp};
@@ -121,13 +122,14 @@ impl Server {
     pub async fn run(self, stop: impl Future<Output = ()>) -> io::Result<usize> {
         let Server { listener, service, proxies, tls, limits, shares_address } = self;
         let (connection, strict_transport) = (limits.connection, tls.is_some());
-        let held = HeldRequests::new(limits.held, limits.held_per_key);
-        let waiting = Waiting::new(limits.exports, limits.exports_per_key, held, Handle::current());
-        let shared = Arc::new(Shared { service, waiting, limits: connection, proxies, strict_transport });
+        let permits = Permits::new(limits.exports, limits.exports_per_key);
+        let long_polls = LongPolls::new(limits.held, limits.held_per_key);
+        let dispatcher = Dispatcher::new(permits, long_polls, Handle::current());
+        let shared = Arc::new(Shared { service, dispatcher, limits: connection, proxies, strict_transport });
         let told = Arc::downgrade(&shared);
         shared.service.subscribe(Box::new(move || {
             let shared = told.upgrade();
-            shared.inspect(|shared| shared.waiting.held().tell(&shared.service)).is_some()
+            shared.inspect(|shared| shared.dispatcher.long_polls().notify(&shared.service)).is_some()
         }));
         let (close, closing) = watch::channel(false);
         let limiter = ConnectionLimiter::new(limits.connections, limits.connections_per_address);

@@ -254,7 +254,10 @@ impl Watcher {
             }
             Err(error) => {
                 // Where the path leads nowhere the open file still can be read; where the engine fails it cannot.
-                let readable = !matches!(error, StoreError::Engine(_) | StoreError::Damaged { .. });
+                let readable = !matches!(
+                    error,
+                    StoreError::Engine(_) | StoreError::Damaged { .. } | StoreError::UnknownRow { .. }
+                );
                 if !readable {
                     polled.broken = Some(now + BROKEN_REST);
                 }

@@ -9,13 +9,13 @@ use serde::Serialize;
 
 use crate::model::time::now;
 use crate::model::{
-    ConferenceFields, Dataset, FeedId, Head, JournalFields, KeyRecord, License, RecordFields, ReferenceKind,
-    References, json,
+    ConferenceFields, Dataset, FeedId, Head, JournalFields, KeyRecord, License, PerDataset, RecordFields,
+    ReferenceKind, References, json,
 };
 use crate::store::StoreError;
 use crate::store::file::open::Writer;
 use crate::store::format::codec::{
-    CLOCK_TOLERANCE_S, CommitRow, RecordRow, TableCounts, expect_count, hash, unseal, unseal_commit,
+    CLOCK_TOLERANCE_S, CommitRow, RecordRow, TableCounts, expect_count, unseal, unseal_commit,
 };
 use crate::store::format::digest::digest_of;
 use crate::store::format::feed::{FeedEntry, FeedHead};
@@ -209,7 +209,7 @@ fn check_labels(references: &References, report: &mut Report) {
 struct LastCommit {
     seq: u64,
     head: Head,
-    records: [u64; 2],
+    records: PerDataset<u64>,
     counts: TableCounts,
 }
 
@@ -280,23 +280,19 @@ fn check_records<F: RecordFields>(
     let checked = (|| -> Result<(), StoreError> {
         let log = transaction.open_table(tables::LOG)?;
         for entry in transaction.open_table(tables::RECORDS)?.range((code, 0)..=(code, u64::MAX))? {
-            let (key, bytes) = entry?;
-            let id = key.value().1;
-            let read = unseal::<RecordRow<F>>("records", bytes.value());
-            let Some(row) = report.note("records", read) else { continue };
-            report.expect(row.record.id().get() == id, "records", || {
-                format!("{dataset} {id} holds the record {}", row.record.id())
+            let (key, seq) = entry?;
+            let (id, seq) = (key.value().1, seq.value());
+            let Some(found) = log.get((code, seq))? else {
+                report.add("records", format!("{dataset} {id} has no row at seq {seq}"));
+                continue;
+            };
+            let (of, _, text) = found.value();
+            report.expect(of == id, "records", || format!("the row of {dataset} at seq {seq} is not of record {id}"));
+            let Some(row) = report.note("log", RecordRow::<F>::open(seq, found.value())) else { continue };
+            let rendered = json::render_record(&row.record, row.updated_at, references);
+            report.expect(text == rendered.as_slice(), "log", || {
+                format!("the row of {dataset} at seq {seq} is not written as its record is")
             });
-            match log.get((code, row.seq))? {
-                None => report.add("log", format!("{dataset} {id} has no row at seq {}", row.seq)),
-                Some(found) => {
-                    let (of, stored, text) = found.value();
-                    let rendered = json::render_record(&row.record, row.updated_at, references);
-                    report.expect(of == id && stored == hash(text) && text == rendered.as_slice(), "log", || {
-                        format!("the row of {dataset} at seq {} does not match record {id}", row.seq)
-                    });
-                }
-            }
             let fields = row.record.fields();
             for (kind, link) in
                 ReferenceKind::ALL.iter().flat_map(|kind| fields.links(*kind).iter().map(move |id| (kind, id)))
@@ -318,7 +314,7 @@ fn check_records<F: RecordFields>(
     })();
     report.note("records", checked);
     let count = u64::try_from(rows.len()).unwrap_or(u64::MAX);
-    let counted = last.records[dataset.index()];
+    let counted = last.records[dataset];
     report.expect(counted == count, "commits", || {
         format!("the last commit counts {counted} {dataset}, there are {count}")
     });
@@ -382,7 +378,7 @@ fn check_feeds<F: RecordFields>(
                 }
             }
         }
-        let Some(subscription) = license.subscriptions[dataset.index()] else { continue };
+        let Some(subscription) = license.subscriptions[dataset] else { continue };
         let joined_at = subscription.joined_at;
         report.expect(joined_at <= license.scope_seq, "licenses", || {
             format!("license `{name}` joined its feed of {dataset} at seq {joined_at}, after it was changed last")
@@ -485,7 +481,7 @@ fn read_feed(
 
 /// Checks that every feed is read by a license, and that every usable key opens one.
 fn check_owners(transaction: &ReadTransaction, licenses: &[License], report: &mut Report) -> Result<(), StoreError> {
-    let subscriptions = licenses.iter().flat_map(|license| license.subscriptions).flatten();
+    let subscriptions = licenses.iter().flat_map(|license| license.subscriptions.values().flatten());
     let read: BTreeSet<u64> = subscriptions
         .flat_map(|subscription| [subscription.feed, Some(subscription.baseline)])
         .flatten()

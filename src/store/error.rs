@@ -31,8 +31,16 @@ pub enum StoreError {
         /// The schema version of this program.
         known: u32,
     },
+    /// The file's records have fields that this program does not know.
+    #[error("{} was written by a newer medfeed: its rows have {}, which this one does not know; use that version, or a newer one", path.display(), unknown.join(", "))]
+    NewerFields {
+        /// The file.
+        path: PathBuf,
+        /// Such as `conferences.acronym`.
+        unknown: Vec<String>,
+    },
     /// The file was written by an older medfeed.
-    #[error("{} was written by an older medfeed (format {found}, this one knows {known}); export it with that version (`medfeed export FOLDER`) and import the files with this one into a new database", path.display())]
+    #[error("{} was written by an older medfeed (format {found}, this one knows {known}); {}", path.display(), remedy_of(*found))]
     OlderSchema {
         /// The file.
         path: PathBuf,
@@ -40,6 +48,14 @@ pub enum StoreError {
         found: u32,
         /// The schema version of this program.
         known: u32,
+    },
+    /// The file's records lack fields that this program has.
+    #[error("{} was written by an older medfeed, whose rows have no {}; run `medfeed upgrade`, which keeps the old file", path.display(), missing.join(", "))]
+    OlderFields {
+        /// The file.
+        path: PathBuf,
+        /// Such as `conferences.acronym`; none if only their order changed.
+        missing: Vec<String>,
     },
     /// Another process is writing.
     #[error("{} is being written by {holder}; try again when it is done, or give it more time with --wait", path.display())]
@@ -74,6 +90,16 @@ pub enum StoreError {
         /// What does not fit.
         detail: String,
     },
+    /// A row that is sound, and that this program does not understand.
+    #[error(
+        "table `{table}` has a row that this medfeed does not understand ({detail}); use the version that wrote it, or a newer one"
+    )]
+    UnknownRow {
+        /// The table.
+        table: &'static str,
+        /// The decoder's reason.
+        detail: String,
+    },
     /// A file that a backup must not replace, or be made from.
     #[error("{} cannot be used: {reason}", path.display())]
     BadTarget {
@@ -93,6 +119,14 @@ pub enum StoreError {
     /// The file follows another database, and only its follower may write to it.
     #[error("{} is a replica of {}; change the database that it follows, or make it one of its own with `medfeed promote`", path.display(), Printable(url))]
     IsReplica {
+        /// The file.
+        path: PathBuf,
+        /// Where it follows its origin.
+        url: String,
+    },
+    /// The file of a replica, written by an older medfeed.
+    #[error("{} is a replica of {}, written by an older medfeed; upgrade the database that it follows, then start this one again with `medfeed serve --from`: it loads the state anew", path.display(), Printable(url))]
+    OlderReplica {
         /// The file.
         path: PathBuf,
         /// Where it follows its origin.
@@ -155,6 +189,16 @@ pub enum StoreError {
     Engine(Box<redb::Error>),
 }
 
+/// The way on for a file of an older format.
+fn remedy_of(format: u32) -> &'static str {
+    match format {
+        0 | 1 => {
+            "export it with that version (`medfeed export FOLDER`) and import the files with this one into a new database"
+        }
+        _ => "run `medfeed upgrade`, which keeps the old file",
+    }
+}
+
 impl StoreError {
     /// Damage in a table.
     pub fn damaged(table: &'static str, detail: impl Into<String>) -> StoreError {
@@ -164,7 +208,9 @@ impl StoreError {
     /// What is wrong with the changes that wait to be published, if it is that alone: a whole state holds all that they do.
     pub fn outbox_damage(&self) -> Option<&str> {
         match self {
-            StoreError::Damaged { table: "outbox", detail } => Some(detail),
+            StoreError::Damaged { table: "outbox", detail } | StoreError::UnknownRow { table: "outbox", detail } => {
+                Some(detail)
+            }
             _ => None,
         }
     }

@@ -7,6 +7,7 @@
 //! - [`read`]: what an answer may ask.
 //! - [`replication`]: what commits changed, for other files that follow.
 //! - [`check`]: every index, hash and count compared with the records, without the code that it checks.
+//! - [`upgrade`]: files of older versions; [`restore`]: taking a backup's state.
 //! - [`error`]: what can go wrong; [`panics`] of the engine on damaged files.
 
 pub mod check;
@@ -17,6 +18,8 @@ pub mod panics;
 mod pen;
 pub mod read;
 pub mod replication;
+pub mod restore;
+pub mod upgrade;
 pub mod write;
 
 pub use error::StoreError;

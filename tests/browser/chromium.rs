@@ -183,6 +183,11 @@ impl Browser {
         self.devtools("Emulation.setEmulatedMedia", json!({"features": [scheme, motion]}));
     }
 
+    /// The window's content, as a PNG file.
+    pub fn picture(&self) -> Vec<u8> {
+        self.runtime.block_on(self.client.screenshot()).unwrap()
+    }
+
     /// Where files go that are downloaded.
     pub fn download_to(&self, folder: &Path) {
         self.devtools("Browser.setDownloadBehavior", json!({"behavior": "allow", "downloadPath": folder}));

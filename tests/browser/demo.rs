@@ -9,7 +9,7 @@ use crate::process::client::Client;
 const MAX_BYTES: u64 = 62 << 10;
 
 /// An edit of which one license gets an entry of a kind, and the other one of another kind.
-fn edit_with(wide: &str, narrow: &str) -> String {
+pub(super) fn edit_with(wide: &str, narrow: &str) -> String {
     let side = |at, kind: &str| format!("div/section[{at}]//span[.='{kind}']");
     format!("//article[{} and {}]", side(1, wide), side(2, narrow))
 }

@@ -1,21 +1,28 @@
 //! Time that passes: what is committed is moved into the past. The library gives a commit the present time and has no
 //! other clock, so this rewrites the rows of the table `commits` (their form is told in `store::format::tables`).
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use medfeed::model::Timestamp;
+use medfeed::model::{PerDataset, Timestamp};
 use medfeed::store::Writer;
 use redb::{ConcurrencyMode, Database, ReadableTable, TableDefinition};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::World;
 
 const COMMITS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("commits");
 const HASH_LEN: usize = 16;
 
-/// A commit: time, lineage, first and last seq, totals and times of the datasets' last changes, seq of the references' last
-/// one, counts, who, what.
-type Commit =
-    (Timestamp, [u8; 16], u64, u64, [u64; 2], [Option<Timestamp>; 2], u64, (u64, u64, u64, u64, u64), String, String);
+/// A commit: a map of named values, of which these two are times.
+#[derive(Serialize, Deserialize)]
+struct Commit {
+    time: Timestamp,
+    changed_at: PerDataset<Option<Timestamp>>,
+    #[serde(flatten)]
+    others: BTreeMap<String, Value>,
+}
 
 impl World {
     /// Lets so many seconds pass since everything that was committed.
@@ -35,9 +42,10 @@ impl World {
                 .collect();
             for (seq, bytes) in rows {
                 let mut commit: Commit = rmp_serde::from_slice(&bytes[HASH_LEN..]).unwrap();
-                commit.0 = commit.0.plus_s(-seconds);
-                commit.5 = commit.5.map(|time| time.map(|time| time.plus_s(-seconds)));
-                let text = rmp_serde::to_vec(&commit).unwrap();
+                commit.time = commit.time.plus_s(-seconds);
+                commit.changed_at =
+                    PerDataset::of(|dataset| commit.changed_at[dataset].map(|time| time.plus_s(-seconds)));
+                let text = rmp_serde::to_vec_named(&commit).unwrap();
                 let hash = blake3::hash(&text);
                 table.insert(seq, [&hash.as_bytes()[..HASH_LEN], &text].concat().as_slice()).unwrap();
             }

@@ -3,6 +3,7 @@
 mod age;
 mod answer;
 mod check;
+mod direct;
 mod scope;
 
 use std::cell::{Cell, RefCell};
@@ -22,6 +23,7 @@ use medfeed::store::{Edit, Snapshot, Writer};
 use serde_json::{Value, json};
 
 pub use answer::{Answer, gunzip};
+pub use direct::Direct;
 pub use scope::scope;
 
 /// The URL that callers of a world's service see.
@@ -41,9 +43,9 @@ pub struct Key {
 pub struct World {
     folder: Arc<tempfile::TempDir>,
     source: Arc<dyn api::SnapshotSource>,
-    service: Service,
+    service: Direct,
     /// Is asked whatever the service is asked, with HEAD for GET: so its windows stand where the service's stand.
-    twin: Service,
+    twin: Direct,
     keys: RefCell<Keys>,
     request_ids: RefCell<HashSet<String>>,
     known_pages: RefCell<HashSet<String>>,
@@ -107,7 +109,7 @@ impl World {
     }
 
     fn of(folder: Arc<tempfile::TempDir>, keys: Keys, source: Arc<dyn api::SnapshotSource>) -> World {
-        let service = || Service::new(Settings::of(PUBLIC_URL), Arc::clone(&source));
+        let service = || Direct::new(Service::new(Settings::of(PUBLIC_URL), Arc::clone(&source)));
         World {
             service: service(),
             twin: service(),
@@ -251,9 +253,9 @@ impl World {
             Method::HEAD => Method::GET,
             _ => request.method.clone(),
         };
-        let answer = Answer::of(&request, self.service.answer_waiting(request.clone()));
+        let answer = Answer::of(&request, self.service.answer(request.clone()));
         let twin_request = Request { method: twin_method, ..request.clone() };
-        let twin = Answer::of(&twin_request, self.twin.answer_waiting(twin_request.clone()));
+        let twin = Answer::of(&twin_request, self.twin.answer(twin_request.clone()));
         check::check(self, &request, &answer);
         check::check(self, &twin_request, &twin);
         // HEAD knows no ranges (RFC 9110, section 14.2).
@@ -263,23 +265,40 @@ impl World {
         answer
     }
 
+    /// GET with the key of a name, unchecked, for tests that ask for several answers at once.
+    pub async fn ask_at_once(&self, key: &str, target: &str, encoding: &'static str) -> api::Response {
+        let mut headers = HeaderMap::new();
+        headers.insert("x-api-key", HeaderValue::from_str(&self.key(key).text).unwrap());
+        headers.insert("accept-encoding", HeaderValue::from_static(encoding));
+        self.service.respond(self.get_request(target, headers)).await
+    }
+
+    /// Runs what asks for answers.
+    pub fn run<T>(&self, asking: impl Future<Output = T>) -> T {
+        direct::run(asking)
+    }
+
+    fn get_request(&self, target: &str, headers: HeaderMap) -> Request {
+        Request {
+            method: Method::GET,
+            target: target.to_owned(),
+            headers,
+            has_body: false,
+            flaw: None,
+            address: self.address.get(),
+            at: self.start,
+            wall: now(),
+        }
+    }
+
     /// Whether the page of a `type` is there.
     fn has_page(&self, url: &str) -> bool {
         if self.known_pages.borrow().contains(url) {
             return true;
         }
         let Some(path) = url.strip_prefix(PUBLIC_URL) else { return false };
-        let request = Request {
-            method: Method::GET,
-            target: path.to_owned(),
-            headers: HeaderMap::new(),
-            has_body: false,
-            flaw: None,
-            address: self.address.get(),
-            at: self.start,
-            wall: now(),
-        };
-        let found = self.service.answer_waiting(request).status == http::StatusCode::OK;
+        let request = self.get_request(path, HeaderMap::new());
+        let found = self.service.answer(request).status == http::StatusCode::OK;
         found && self.known_pages.borrow_mut().insert(url.to_owned())
     }
 }

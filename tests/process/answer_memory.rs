@@ -8,11 +8,11 @@ use super::site::{STATUSES, Site};
 
 const MIB: f64 = 1_048_576.0;
 /// Room for answers, in MiB.
-const ROOM: f64 = 32.0;
+const ROOM: f64 = 20.0;
 /// By how much claimed and real memory may differ: this part of it, and so many MiB for what the allocator keeps for each
 /// thread that made answers.
 const PART: f64 = 0.25;
-const SLACK: f64 = 10.0;
+const SLACK: f64 = 8.0;
 
 /// Anonymous memory of a process, in MiB.
 fn anonymous_mib(process: u32) -> f64 {

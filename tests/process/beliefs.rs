@@ -2,6 +2,8 @@
 //! machine that lost its place.
 
 use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 use medfeed::model::DatabaseId;
 use medfeed::replicate::layout;
@@ -260,6 +262,24 @@ fn a_fenced_publisher_tells_what_is_in_its_file_alone() {
 /// The words of a publisher's log about a lost object.
 const GONE: &str = "was put from here and is gone";
 
+/// Empties a folder, or removes a file, while the publisher writes there: a file that it renames meanwhile is gone as well.
+fn lose(path: &Path) {
+    let paths: Vec<PathBuf> = match fs::read_dir(path) {
+        Ok(entries) => entries.map(|entry| entry.unwrap().path()).collect(),
+        Err(_) => vec![path.to_owned()],
+    };
+    for path in paths {
+        wait_until("it is removed", SOON, || {
+            let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+            match removed {
+                Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => None,
+                Err(error) if error.kind() != ErrorKind::NotFound => panic!("{}: {error}", path.display()),
+                _ => Some(()),
+            }
+        });
+    }
+}
+
 #[test]
 fn a_bucket_that_loses_its_states_gets_another_at_once() {
     let site = curated();
@@ -276,14 +296,7 @@ fn a_bucket_that_loses_its_states_gets_another_at_once() {
     for folders in [&["states"][..], &["parts"], &["states", "parts", "log", "alive"]] {
         let told_before = publisher.logged().matches(GONE).count();
         for folder in folders {
-            let path = site.path("bucket").join(folder);
-            if path.is_dir() {
-                for entry in fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()) {
-                    if entry.is_dir() { fs::remove_dir_all(entry).unwrap() } else { fs::remove_file(entry).unwrap() }
-                }
-            } else {
-                let _ = fs::remove_file(path);
-            }
+            lose(&site.path("bucket").join(folder));
         }
         wait_until("it is told", SOON, || (publisher.logged().matches(GONE).count() > told_before).then_some(()));
         // A new replica begins, without another commit.
@@ -314,6 +327,33 @@ fn a_bucket_that_loses_its_states_gets_another_at_once() {
     assert_eq!(follow(&place, &fresh.db()), (lost + 1, None));
     publisher.process.kill();
     assert_eq!(place.once(&site), 0, "the next start has nothing to do");
+}
+
+#[test]
+fn a_state_at_the_end_of_the_log_that_lost_its_parts_is_followed_by_another() {
+    // Its manifest is there and cannot be replaced, so the next slot gets a state, without another commit.
+    for is_running in [true, false] {
+        let site = curated();
+        let place = Place::folder(&site);
+        assert_eq!(place.once(&site), 1);
+        let mut publisher = is_running.then(|| place.watch(&site, LIVELY));
+        if let Some(publisher) = &publisher {
+            wait_until("it publishes", SOON, || publisher.logged().contains("publishing").then_some(()));
+        }
+        lose(&site.path("bucket").join("parts"));
+        match &mut publisher {
+            Some(publisher) => {
+                wait_until("a state", SOON, || (place.slots(layout::STATES) == [1, 2]).then_some(()));
+                assert!(publisher.logged().contains(GONE));
+                publisher.process.kill();
+            }
+            None => assert_eq!(place.once(&site), 1),
+        }
+        assert_eq!(place.slots(layout::STATES), [1, 2]);
+        let replica = Site::new();
+        assert_eq!(follow(&place, &replica.db()), (2, None));
+        assert_eq!(rows_of(&replica.db()), rows_of(&site.db()));
+    }
 }
 
 #[test]

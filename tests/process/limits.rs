@@ -365,8 +365,11 @@ fn who_idles_longest_makes_room() {
     for number in 0..3 {
         held.push(served_from(&server, [127, 0, 0, 1 + number]).unwrap());
     }
-    // The first one asks again: the second one is idle for longest now.
-    assert_eq!(ask(&mut held[0], STATUS).unwrap().status, 200);
+    // The others ask again: the second one is idle for longest now. They do so more than once, since a busy machine may let a
+    // server's thread note late that an answer is out.
+    for number in [0, 2].repeat(5) {
+        assert_eq!(ask(&mut held[number], STATUS).unwrap().status, 200);
+    }
     let _fourth = served_from(&server, [127, 0, 0, 9]).expect("a slot is made free");
     assert!(is_closed(&mut held[1], SOON), "who idled longest");
     for number in [0, 2] {

@@ -6,6 +6,8 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "what goes wrong in a test is told by a panic")]
 
 #[cfg(feature = "bucket")]
+mod added_fields;
+#[cfg(feature = "bucket")]
 mod after_publish;
 mod answer_memory;
 mod backups;
@@ -28,7 +30,6 @@ mod compaction;
 mod curating;
 mod damage;
 mod damaged_commands;
-mod deferred;
 mod demo;
 #[cfg(feature = "bucket")]
 mod deploy_files;
@@ -36,6 +37,8 @@ mod examples;
 mod exports;
 mod faults;
 mod first_import;
+#[cfg(feature = "bucket")]
+mod fixtures;
 mod foreign_files;
 mod giving_way;
 mod health;
@@ -48,6 +51,7 @@ mod limits;
 mod links;
 mod logs;
 mod malformed;
+mod manuals;
 mod monitoring;
 mod monitoring_files;
 #[cfg(feature = "bucket")]
@@ -89,6 +93,7 @@ mod races;
 mod readers;
 mod readme;
 mod real_lists;
+mod recorded;
 mod relay;
 #[cfg(feature = "bucket")]
 mod replica_faults;
@@ -122,9 +127,13 @@ mod shell_example;
 mod shown_numbers;
 pub mod site;
 mod spreadsheets;
+mod stalled;
 mod stopping;
 mod strays;
 mod terminals;
+mod upgrades;
+#[cfg(feature = "bucket")]
+mod upgrading_replicas;
 mod usage;
 mod waiting;
 pub mod workbook_parts;

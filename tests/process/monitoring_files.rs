@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use super::manuals;
 use super::monitoring::serve_watched;
 use super::site::{Site, conferences_of_version};
 
@@ -55,24 +56,31 @@ fn all_samples() -> BTreeSet<String> {
 fn every_metric_that_is_asked_for_is_there() {
     let samples = all_samples();
     let (alerts, tests, dashboard) = (read("alerts.yml"), read("alerts_test.yml"), read("dashboard.json"));
+    // Without buckets there are neither publishers nor replicas.
+    let is_of_buckets = |name: &str| ["medfeed_replica_", "medfeed_publish_"].iter().any(|of| name.starts_with(of));
+    let is_built = |name: &str| cfg!(feature = "bucket") || !is_of_buckets(name);
     for (file, text, least) in
         [("alerts.yml", &alerts, 8), ("alerts_test.yml", &tests, 8), ("dashboard", &dashboard, 20)]
     {
         let named = metrics_in(text);
         assert!(named.len() >= least, "{file}: {named:?}");
-        // Without buckets there are neither publishers nor replicas.
-        let is_of_buckets = |name: &str| ["medfeed_replica_", "medfeed_publish_"].iter().any(|of| name.starts_with(of));
-        let is_built = |name: &str| cfg!(feature = "bucket") || !is_of_buckets(name);
         let unknown: Vec<_> = named.iter().filter(|name| is_built(name) && !samples.contains(**name)).collect();
         assert!(unknown.is_empty(), "{file} asks for {unknown:?}, which no program has: {samples:#?}");
     }
     // What is worth an alert has one, and each alert is tried.
-    let readme = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
-    let (_, worth) = readme.split_once("Worth an alert:").expect("the README says what is worth an alert");
-    let worth = worth.split_once("\n- **").unwrap().0;
     let watched = metrics_in(&alerts);
-    for name in metrics_in(worth) {
-        assert!(watched.contains(name), "{name} has no alert");
+    for manual in ["docs/operate.md", "docs/replicas.md"] {
+        let text = manuals::read(manual);
+        let unknown: Vec<_> =
+            metrics_in(&text).into_iter().filter(|name| is_built(name) && !samples.contains(*name)).collect();
+        assert!(unknown.is_empty(), "{manual} names {unknown:?}, which no program has");
+        let (_, worth) = text.split_once("\n### Alerts\n").expect("the manual lists alerts");
+        let rows: String = worth.lines().filter(|line| line.starts_with("| `")).collect();
+        let named = metrics_in(&rows);
+        assert!(named.len() >= 4, "{manual}: {named:?}");
+        for name in named {
+            assert!(watched.contains(name), "{name} has no alert");
+        }
     }
     for line in alerts.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")) {
         assert!(tests.contains(&format!("alertname: {line}\n        exp_alerts:\n")), "{line} is not tried");

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Stdio;
 use std::time::Duration;
 
-use medfeed::store::file::replace::Restoration;
+use medfeed::store::restore::Restoration;
 use redb::TableDefinition;
 use serde_json::{Value, json};
 
@@ -335,8 +335,7 @@ fn a_damaged_backup_is_refused() {
         assert_eq!(site.files(), files);
         assert!(fs::read(site.db()).unwrap() == before, "the database changed");
     }
-    tables.sort();
-    assert!(tables.iter().any(|table| table == "log") && tables.iter().any(|table| table == "records"), "{tables:?}");
+    assert!(!tables.is_empty() && tables.iter().all(|table| table == "log"), "{tables:?}");
 }
 
 #[test]

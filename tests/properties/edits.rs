@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use medfeed::model::time::parse_date;
 use medfeed::model::{
-    ConferenceFields, Curated, Dataset, DateStatus, Fields, Id, JournalFields, OrganizationFields, TagFields, Timestamp,
+    ConferenceFields, Curated, Dataset, DateStatus, Fields, Id, JournalFields, OrganizationFields, PerDataset,
+    TagFields, Timestamp,
 };
 use medfeed::store::Batch;
 use proptest::collection::vec;
@@ -60,9 +61,9 @@ pub fn import(world: &World, changes: &[Change]) -> (World, Batch) {
         match change {
             Change::Put(dataset, id, record) => {
                 let stored = Stored { record: record.clone(), updated_at: Timestamp::EPOCH };
-                after.records[dataset.index()].insert(*id, stored);
+                after.records[*dataset].insert(*id, stored);
             }
-            Change::Remove(dataset, id) => drop(after.records[dataset.index()].remove(id)),
+            Change::Remove(dataset, id) => drop(after.records[*dataset].remove(id)),
             Change::Organization(id, version) => {
                 after.organizations.insert(*id, format!("Society {id}.{version}"));
             }
@@ -71,7 +72,8 @@ pub fn import(world: &World, changes: &[Change]) -> (World, Batch) {
             Change::DropTag(id) => drop(after.tags.remove(id)),
         }
     }
-    for stored in after.records.iter_mut().flat_map(BTreeMap::values_mut) {
+    let PerDataset { conferences, journals } = &mut after.records;
+    for stored in [conferences, journals].into_iter().flat_map(BTreeMap::values_mut) {
         stored.record.organizations.retain(|id| after.organizations.contains_key(id));
         stored.record.tags.retain(|id| after.tags.contains_key(id));
     }
@@ -82,10 +84,12 @@ pub fn import(world: &World, changes: &[Change]) -> (World, Batch) {
         tags: all_ids(&world.tags, &after.tags, |id, name| {
             curated(id, TagFields { kind: Some("Topic".to_owned()), name: Some(name.clone()), category: None })
         }),
-        conferences: all_ids(&world.records[0], &after.records[0], |id, stored| {
+        conferences: all_ids(&world.records.conferences, &after.records.conferences, |id, stored| {
             curated(id, conference(&stored.record))
         }),
-        journals: all_ids(&world.records[1], &after.records[1], |id, stored| curated(id, journal(&stored.record))),
+        journals: all_ids(&world.records.journals, &after.records.journals, |id, stored| {
+            curated(id, journal(&stored.record))
+        }),
     };
     (after, batch)
 }
@@ -144,11 +148,10 @@ pub fn imported(before: &World, mut after: World, at: Timestamp) -> World {
                    old: &BTreeMap<u64, String>,
                    new: &BTreeMap<u64, String>| { links.iter().any(|id| old.get(id) != new.get(id)) };
     for dataset in Dataset::ALL {
-        let index = dataset.index();
         let mut changed = Vec::new();
-        for (id, stored) in &mut after.records[index] {
+        for (id, stored) in &mut after.records[dataset] {
             let record = &stored.record;
-            let same = before.records[index].get(id).filter(|old| {
+            let same = before.records[dataset].get(id).filter(|old| {
                 old.record == *record
                     && !renamed(&record.organizations, &before.organizations, &after.organizations)
                     && !renamed(&record.tags, &before.tags, &after.tags)
@@ -161,15 +164,15 @@ pub fn imported(before: &World, mut after: World, at: Timestamp) -> World {
                 }
             }
         }
-        let removed = before.records[index].keys().filter(|id| !after.records[index].contains_key(id));
+        let removed = before.records[dataset].keys().filter(|id| !after.records[dataset].contains_key(id));
         changed.extend(removed.map(|id| (*id, None)));
         for license in &mut after.licenses {
             for (id, record) in &changed {
                 let sees = record.as_ref().is_some_and(|record| license.scope.sees(dataset, record));
-                let saw = license.rows[index].get(id).is_some_and(|row| row.live);
+                let saw = license.rows[dataset].get(id).is_some_and(|row| row.live);
                 if sees || saw {
                     let order: Position = (after.commits, 0, Timestamp::EPOCH, *id);
-                    license.rows[index].insert(*id, Row { position: order, at, live: sees });
+                    license.rows[dataset].insert(*id, Row { position: order, at, live: sees });
                 }
             }
         }
@@ -193,15 +196,15 @@ pub fn rescoped(mut world: World, license: usize, scope: &Scope, at: Timestamp) 
     license.scope = scope.clone();
     license.scope_changes += 1;
     for dataset in Dataset::ALL {
-        let rows = &mut license.rows[dataset.index()];
-        for (id, stored) in &records[dataset.index()] {
+        let rows = &mut license.rows[dataset];
+        for (id, stored) in &records[dataset] {
             if scope.sees(dataset, &stored.record) && !rows.get(id).is_some_and(|row| row.live) {
                 let position = (commit, 0, stored.updated_at, *id);
                 rows.insert(*id, Row { position, at, live: true });
             }
         }
         for (id, row) in rows.iter_mut().filter(|(_, row)| row.live) {
-            let visible = records[dataset.index()].get(id).is_some_and(|stored| scope.sees(dataset, &stored.record));
+            let visible = records[dataset].get(id).is_some_and(|stored| scope.sees(dataset, &stored.record));
             if !visible {
                 *row = Row { position: (commit, 1, Timestamp::EPOCH, *id), at, live: false };
             }

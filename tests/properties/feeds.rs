@@ -209,7 +209,7 @@ fn walk_since(system: &System, license: usize, dataset: Dataset, since: Timestam
 
 /// Callers who work by times: the feed and the list from an instant on are what changed or entered since.
 fn check_times(system: &System, license: usize, dataset: Dataset, limit: usize) {
-    let rows = &system.world.licenses[license].rows[dataset.index()];
+    let rows = &system.world.licenses[license].rows[dataset];
     let mut times: BTreeSet<Timestamp> = rows.values().flat_map(|row| [row.at, row.at.plus_s(1)]).collect();
     times.insert(Timestamp::EPOCH);
     for since in times {

@@ -143,7 +143,7 @@ fn pages_are_the_export() {
                             Query { year: None, country: None, area: None, from: None, to: None, ..query.clone() }
                         }
                     };
-                    let records = &system.world.records[dataset.index()];
+                    let records = &system.world.records[dataset];
                     let found = visible.iter().zip(&export.lines);
                     let found: Vec<&String> =
                         found.filter(|(id, _)| query.matches(&records[id].record)).map(|(_, line)| line).collect();

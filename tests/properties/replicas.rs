@@ -5,7 +5,7 @@ use std::path::Path;
 use medfeed::model::{CommitInfo, DatabaseId};
 use medfeed::store::check::check;
 use medfeed::store::replication::{
-    ApplyError, OriginView, Pending, ReplicaDraft, ReplicaMark, ReplicaWriter, ReplicatedCommit,
+    ApplyError, OriginView, Pending, ReplicaDraft, ReplicaMark, ReplicaWriter, ReplicatedCommit, SCHEMA,
 };
 use medfeed::store::{Edit, Follower, Writer};
 use proptest::collection::vec;
@@ -98,7 +98,7 @@ fn mark(id: DatabaseId, slot: u64, digest: medfeed::model::RowDigest) -> Replica
 
 /// Loads the state of an origin; it takes the place of a replica that is there.
 fn load(origin: &OriginView, path: &Path, part_bytes: usize, replaced: Option<ReplicaWriter>) -> ReplicaWriter {
-    let mut draft = ReplicaDraft::beside(path).unwrap();
+    let mut draft = ReplicaDraft::beside(path, SCHEMA).unwrap();
     let digest = origin.dump(part_bytes, &mut |part| {
         draft.add_part(&part).unwrap();
         Ok(())

@@ -150,7 +150,7 @@ impl Caller {
         let visible = self.visible(system);
         let view: BTreeMap<u64, Value> = visible.iter().map(|id| (*id, system.world.json(self.dataset, *id))).collect();
         assert_eq!(self.copy, view, "the copy is the view");
-        let rows = &system.world.licenses[self.license].rows[self.dataset.index()];
+        let rows = &system.world.licenses[self.license].rows[self.dataset];
         for id in &sent {
             assert!(rows[id].position > begun.position, "nothing happened to {id}");
         }

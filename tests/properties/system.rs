@@ -19,6 +19,7 @@ use tempfile::TempDir;
 
 use super::edits::{self, Change};
 use super::world::{Scope, World};
+use crate::harness::Direct;
 
 /// Always the newest state.
 struct Newest(Mutex<Follower>);
@@ -84,7 +85,7 @@ pub struct Export {
 pub struct System {
     pub world: World,
     keys: Vec<String>,
-    service: Option<Service>,
+    service: Option<Direct>,
     writer: Option<Writer>,
     folder: TempDir,
 }
@@ -118,7 +119,7 @@ impl System {
         writer.begin().and_then(medfeed::store::Edit::commit).expect("an empty commit");
         let follower = Follower::open(&path).expect("the database opens for reading");
         let source = Arc::new(Newest(Mutex::new(follower)));
-        self.service = Some(Service::new(Settings::of("http://feed.test"), source));
+        self.service = Some(Direct::new(Service::new(Settings::of("http://feed.test"), source)));
         self.writer = Some(writer);
     }
 
@@ -174,7 +175,7 @@ impl System {
     fn answer(&self, license: usize, target: &str) -> Response {
         let mut headers = HeaderMap::new();
         headers.insert("x-api-key", HeaderValue::from_str(&self.keys[license]).expect("a key"));
-        self.service.as_ref().expect("an open database").answer_waiting(Request {
+        self.service.as_ref().expect("an open database").answer(Request {
             method: Method::GET,
             target: target.to_owned(),
             headers,
@@ -213,7 +214,7 @@ impl System {
         let report = check(&mut writer).expect("the check runs");
         assert_eq!(report.damages, 0, "{:?}", report.findings);
         let counts: Vec<u64> = Dataset::ALL.iter().map(|dataset| report.records[dataset]).collect();
-        let modelled = self.world.records.iter().map(|records| records.len() as u64);
+        let modelled = self.world.records.values().map(|records| records.len() as u64);
         assert_eq!(counts, modelled.collect::<Vec<_>>(), "the records checked");
     }
 }

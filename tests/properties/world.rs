@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use medfeed::model::{Dataset, Timestamp};
+use medfeed::model::{Dataset, PerDataset, Timestamp};
 use proptest::collection::{btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
@@ -137,7 +137,7 @@ pub struct License {
     pub scope: Scope,
     /// How often the scope changed: a token ends with it.
     pub scope_changes: u32,
-    pub rows: [BTreeMap<u64, Row>; 2],
+    pub rows: PerDataset<BTreeMap<u64, Row>>,
 }
 
 /// A record with the time of its last change.
@@ -152,7 +152,7 @@ pub struct Stored {
 pub struct World {
     /// Commits so far.
     pub commits: u64,
-    pub records: [BTreeMap<u64, Stored>; 2],
+    pub records: PerDataset<BTreeMap<u64, Stored>>,
     /// Names by id.
     pub organizations: BTreeMap<u64, String>,
     pub tags: BTreeMap<u64, String>,
@@ -167,7 +167,7 @@ impl World {
 
     /// What a license's feed holds after a position, in its order.
     pub fn feed_after(&self, license: usize, dataset: Dataset, after: Option<Position>) -> Vec<(Position, Value)> {
-        let rows = &self.licenses[license].rows[dataset.index()];
+        let rows = &self.licenses[license].rows[dataset];
         let mut feed: Vec<(Position, Value)> = rows
             .iter()
             .filter(|(_, row)| after.is_none_or(|after| row.position > after))
@@ -189,13 +189,13 @@ impl World {
     /// The ids that a license sees, worked out from its scope alone.
     pub fn visible(&self, license: usize, dataset: Dataset) -> Vec<u64> {
         let scope = &self.licenses[license].scope;
-        let records = self.records[dataset.index()].iter();
+        let records = self.records[dataset].iter();
         records.filter(|(_, stored)| scope.sees(dataset, &stored.record)).map(|(id, _)| *id).collect()
     }
 
     /// A record as callers get it.
     pub fn json(&self, dataset: Dataset, id: u64) -> Value {
-        let Stored { record, updated_at } = &self.records[dataset.index()][&id];
+        let Stored { record, updated_at } = &self.records[dataset][&id];
         let organization =
             |id: &u64| json!({"id": id, "name": self.organizations[id], "abbv": null, "type": null, "url": null});
         let tag = |id: &u64| json!({"id": id, "type": "Topic", "name": self.tags[id], "category": null});

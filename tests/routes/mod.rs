@@ -13,6 +13,7 @@ mod history;
 mod http;
 mod journals;
 mod memory;
+mod misses;
 mod order;
 mod rate;
 mod reference;

@@ -32,7 +32,7 @@ fn schema(form: Form) -> Value {
     match form {
         Form::Id => component("schemas", "Id"),
         Form::Whole(min, max) => json!({"type": "integer", "minimum": min, "maximum": max}),
-
+        Form::Number => json!({"type": "number", "minimum": 0}),
         Form::Text => json!({"type": "string", "minLength": 1}),
         Form::Cursor => component("schemas", "Cursor"),
         Form::SyncToken => component("schemas", "SyncToken"),

@@ -3,8 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::values::{component, object};
-use crate::docs::fields::{FieldDoc, group_note, record_fields, reference_fields, status_meaning};
-use crate::model::{ConferenceFields, Dataset, DateStatus, Id, JournalFields, OrganizationFields, TagFields};
+use crate::docs::fields::{FieldDoc, record_fields, reference_fields, status_meaning};
+use crate::model::field::{Holds, Node};
+use crate::model::{ConferenceFields, Dataset, DateStatus, Fields, Id, JournalFields, OrganizationFields, TagFields};
 use crate::token::{CURSOR_CHARS, SYNC_TOKEN_CHARS};
 
 /// The document's schemas.
@@ -15,10 +16,10 @@ pub fn all() -> Value {
         ("SyncToken", opaque(SYNC_TOKEN_CHARS, "A position in a change feed")),
         ("Timestamp", timestamp()),
         ("DateStatus", date_status()),
-        ("Organization", row("An organization", &reference_fields::<OrganizationFields>())),
-        ("Tag", row("A tag", &reference_fields::<TagFields>())),
-        ("Conference", row("A conference edition", &record_fields::<ConferenceFields>())),
-        ("Journal", row("A journal", &record_fields::<JournalFields>())),
+        ("Organization", row::<OrganizationFields>("An organization", &reference_fields::<OrganizationFields>())),
+        ("Tag", row::<TagFields>("A tag", &reference_fields::<TagFields>())),
+        ("Conference", row::<ConferenceFields>("A conference edition", &record_fields::<ConferenceFields>())),
+        ("Journal", row::<JournalFields>("A journal", &record_fields::<JournalFields>())),
         ("Tombstone", tombstone()),
         ("OrganizationItem", item("Organization", "Number of visible records linked to the organization")),
         ("TagItem", item("Tag", "Number of visible records that carry the tag")),
@@ -74,40 +75,26 @@ fn date_status() -> Value {
     })
 }
 
-/// A row of the model's tables.
-fn row(description: &str, fields: &[FieldDoc]) -> Value {
-    let properties: Vec<Property> = fields.iter().map(|field| (field.name, field_schema(field))).collect();
-    let mut schema = nested(&properties);
-    schema["description"] = description.into();
-    schema
+/// A row of the model's tables: `id`, the table's fields, and what records have behind them.
+fn row<F: Fields>(description: &str, fields: &[FieldDoc]) -> Value {
+    let plain = |field: &FieldDoc| (field.name, field_schema(field));
+    let (id, others) = fields.split_at(1);
+    let (own, more) = others.split_at(F::table().fields.len());
+    let of_table = nested(&F::table().nodes, own);
+    object_of(description, id.iter().map(plain).chain(of_table).chain(more.iter().map(plain)).collect())
 }
 
-/// A property's dotted name, and its schema.
-type Property = (&'static str, Value);
+fn nested(nodes: &[Node], fields: &[FieldDoc]) -> Vec<(&'static str, Value)> {
+    let schema = |node: &Node| match &node.holds {
+        Holds::Field(field) => field_schema(&fields[*field]),
+        Holds::Object(inner) => object_of(&node.note, nested(inner, fields)),
+    };
+    nodes.iter().map(|node| (node.key, schema(node))).collect()
+}
 
-/// The object that the dotted names stand for. Siblings stand side by side in the tables, as they do in JSON.
-fn nested(properties: &[Property]) -> Value {
-    let head = |property: &Property| property.0.split_once('.').map_or(property.0, |(head, _)| head);
-    let mut members = Map::new();
-    let mut required = Vec::new();
-    for group in properties.chunk_by(|one, other| head(one) == head(other)) {
-        let Some(first) = group.first() else { continue };
-        let name = head(first);
-        let inner: Vec<Property> = group
-            .iter()
-            .filter_map(|(path, schema)| path.split_once('.').map(|(_, rest)| (rest, schema.clone())))
-            .collect();
-        let schema = if inner.is_empty() {
-            first.1.clone()
-        } else {
-            let mut schema = nested(&inner);
-            schema["description"] = group_note(name).into();
-            schema
-        };
-        members.insert(name.to_owned(), schema);
-        required.push(name);
-    }
-    json!({"type": "object", "properties": members, "required": required})
+fn object_of(description: &str, members: Vec<(&str, Value)>) -> Value {
+    let required: Vec<&str> = members.iter().map(|(name, _)| *name).collect();
+    json!({"type": "object", "required": required, "description": description, "properties": object(members)})
 }
 
 fn field_schema(field: &FieldDoc) -> Value {

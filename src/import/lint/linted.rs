@@ -4,7 +4,7 @@ use super::issn::signs;
 use super::rule::RowRule;
 use super::spellings::Vocabulary;
 use super::texts::is_placeholder;
-use super::twins::{Alike, Trait, comparable};
+use super::twins::{Names, Trait, comparable};
 use super::{dates, numbers};
 use crate::model::reference::ReferenceFields;
 use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields};
@@ -14,24 +14,28 @@ pub(in crate::import) trait Linted: Fields {
     /// The rules about one row of this kind.
     const RULES: &[RowRule<Self>];
 
+    /// The names by which rows are compared.
+    fn names(&self) -> Names<'_>;
+
     /// What no two rows of this kind should share.
-    fn traits(&self) -> Vec<Trait>;
+    fn traits(&self) -> Vec<Trait<'_>>;
 
     /// The words of a vocabulary, which licenses and filters compare exactly.
-    fn words_of(&self, _vocabulary: &Vocabulary) -> Vec<&str> {
-        Vec::new()
+    fn words_of(&self, vocabulary: &Vocabulary) -> Vec<&str> {
+        let field = Self::table().fields.iter().position(|field| field.name == vocabulary.field);
+        field.map_or(&[][..], |field| self.values()[field].texts()).iter().map(String::as_str).collect()
     }
 }
 
 /// The trait of a name, which is compared without case, diacritics, blanks and signs.
-fn name_trait(rule: &'static str, name: &str, more: &str, message: &'static str) -> Option<Trait> {
+fn name_trait<'a>(rule: &'static str, name: &str, more: &str, message: &'static str) -> Option<Trait<'a>> {
     let key = comparable(name);
     (!key.is_empty() && !is_placeholder("name", name)).then(|| Trait {
         rule,
         field: "name",
         key: format!("{key} {more}"),
-        alike: None,
-        value: name.to_owned(),
+        compares_names: false,
+        value: None,
         message,
     })
 }
@@ -39,7 +43,11 @@ fn name_trait(rule: &'static str, name: &str, more: &str, message: &'static str)
 impl Linted for ConferenceFields {
     const RULES: &[RowRule<Self>] = dates::RULES;
 
-    fn traits(&self) -> Vec<Trait> {
+    fn names(&self) -> Names<'_> {
+        Names { name: self.name().into(), abbv: self.abbv.as_deref() }
+    }
+
+    fn traits(&self) -> Vec<Trait<'_>> {
         let year = self.year.map_or("without a year".to_owned(), |year| year.to_string());
         // An edition without a year may be any.
         let start = if self.year.is_none() { self.start_date.map(|date| date.to_string()) } else { None };
@@ -49,41 +57,38 @@ impl Linted for ConferenceFields {
             &format!("{year} {}", start.unwrap_or_default()),
             "is also the name of {}, of the same year; remove one of them, or tell them apart by name or year",
         );
-        let mut traits: Vec<Trait> = name.into_iter().collect();
+        let mut traits: Vec<Trait<'_>> = name.into_iter().collect();
         if let Some(start) = self.start_date {
             let city = self.city.as_deref().map(comparable).unwrap_or_default();
             traits.push(Trait {
                 rule: "same_meeting",
                 field: "name",
                 key: format!("{start} {city}"),
-                alike: Some(Alike::new(self.name(), self.abbv.as_deref())),
-                value: self.name().to_owned(),
+                compares_names: true,
+                value: None,
                 message: "begins on the same day in the same city as {}, of nearly the same name or abbreviation; remove one of them, or correct them",
             });
         }
         traits
-    }
-
-    fn words_of(&self, vocabulary: &Vocabulary) -> Vec<&str> {
-        match vocabulary.field {
-            "therapy_areas" => self.therapy_areas.iter().map(String::as_str).collect(),
-            _ => self.country.as_deref().into_iter().collect(),
-        }
     }
 }
 
 impl Linted for JournalFields {
     const RULES: &[RowRule<Self>] = numbers::RULES;
 
-    fn traits(&self) -> Vec<Trait> {
+    fn names(&self) -> Names<'_> {
+        Names { name: self.name().into(), abbv: None }
+    }
+
+    fn traits(&self) -> Vec<Trait<'_>> {
         let issns = [("issn_print", &self.issn_print), ("issn_online", &self.issn_online)];
         let issns = issns.into_iter().filter_map(|(field, issn)| {
             Some(Trait {
                 rule: "issn_twice",
                 field,
                 key: signs(issn.as_deref()?)?,
-                alike: None,
-                value: issn.clone()?,
+                compares_names: false,
+                value: issn.as_deref(),
                 message: "is also an ISSN of {}; give each journal and edition its own, or remove one of the journals",
             })
         });
@@ -94,7 +99,7 @@ impl Linted for JournalFields {
 }
 
 /// Names of what is linked are unique to the letter; these differ in case, blanks or signs alone.
-fn label_trait(fields: &impl ReferenceFields) -> Vec<Trait> {
+fn label_trait(fields: &impl ReferenceFields) -> Vec<Trait<'_>> {
     let message =
         "differs only in case, diacritics, blanks or signs from the name of {}; link one of them, and remove the other";
     name_trait("same_name", &fields.label(), "", message).into_iter().collect()
@@ -103,7 +108,11 @@ fn label_trait(fields: &impl ReferenceFields) -> Vec<Trait> {
 impl Linted for OrganizationFields {
     const RULES: &[RowRule<Self>] = &[];
 
-    fn traits(&self) -> Vec<Trait> {
+    fn names(&self) -> Names<'_> {
+        Names { name: self.label().into(), abbv: None }
+    }
+
+    fn traits(&self) -> Vec<Trait<'_>> {
         label_trait(self)
     }
 }
@@ -111,7 +120,11 @@ impl Linted for OrganizationFields {
 impl Linted for TagFields {
     const RULES: &[RowRule<Self>] = &[];
 
-    fn traits(&self) -> Vec<Trait> {
+    fn names(&self) -> Names<'_> {
+        Names { name: self.label().into(), abbv: None }
+    }
+
+    fn traits(&self) -> Vec<Trait<'_>> {
         label_trait(self)
     }
 }

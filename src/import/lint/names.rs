@@ -126,7 +126,7 @@ mod tests {
             issn_print: Some("0140-6736".to_owned()),
             ..JournalFields::default()
         };
-        let hashes = |traits: Vec<super::super::twins::Trait>, kind: &str| -> Vec<String> {
+        let hashes = |traits: Vec<super::super::twins::Trait<'_>>, kind: &str| -> Vec<String> {
             traits.iter().map(|one| format!("{} {} {:016x}", one.rule, one.key, one.hash(kind))).collect()
         };
         let conferences = hashes(conference.traits(), "conferences");

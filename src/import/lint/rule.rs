@@ -6,7 +6,7 @@ use crate::model::{Fault, Fields, Id};
 
 /// A rule about one text, in whatever field of whatever row it stands.
 pub(in crate::import) struct TextRule {
-    /// Its name in reports and in the README.
+    /// Its name in reports and in docs/import.md.
     pub name: &'static str,
     /// What is wrong with the text of a field, and what to do about it.
     pub find: fn(field: &str, text: &str) -> Option<String>,
@@ -14,7 +14,7 @@ pub(in crate::import) struct TextRule {
 
 /// A rule about one row.
 pub(in crate::import) struct RowRule<F> {
-    /// Its name in reports and in the README.
+    /// Its name in reports and in docs/import.md.
     pub name: &'static str,
     /// What is wrong with the row, and what to do about it.
     pub find: fn(&F) -> Option<Fault>,

@@ -32,6 +32,9 @@ pub(super) fn tidy(text: &str) -> String {
 }
 
 fn wrong_encoding(field: &str, text: &str) -> Option<String> {
+    if text.is_ascii() && !text.contains('?') {
+        return None;
+    }
     if text.contains('\u{fffd}') {
         return Some(
             "holds U+FFFD, which stands for letters that were lost; correct it from its source, and save the file as \
@@ -67,6 +70,9 @@ fn html_escape(field: &str, text: &str) -> Option<String> {
         ("<br/>", " "),
         ("<br />", " "),
     ];
+    if !text.contains(['&', '<']) {
+        return None;
+    }
     let named =
         ESCAPES.iter().find(|(escape, _)| text.contains(escape)).map(|(escape, meant)| (*escape, (*meant).to_owned()));
     let (escape, meant) = named.or_else(|| numeric_escape(text))?;
@@ -145,20 +151,16 @@ fn placeholder(field: &str, text: &str) -> Option<String> {
 }
 
 fn blanks(field: &str, text: &str) -> Option<String> {
-    // Spellings of these are compared anyway.
-    if matches!(field, "therapy_areas" | "country") || is_placeholder(field, text) {
-        return None;
-    }
-    let tidied = tidy(text);
-    let is_plain = match field {
-        "name" => text.chars().map(|letter| if letter.is_whitespace() { ' ' } else { letter }).eq(tidied.chars()),
+    let mut pairs = text.chars().zip(text.chars().skip(1));
+    let is_plain = text.trim() == text
         // Elsewhere two blanks within are harmless, and frequent.
-        _ => text.trim() == text,
-    };
-    if is_plain && !text.chars().any(is_invisible) {
+        && (field != "name" || !pairs.any(|(one, next)| one.is_whitespace() && next.is_whitespace()))
+        && !text.chars().any(is_invisible);
+    // Spellings of areas and countries are compared anyway.
+    if is_plain || matches!(field, "therapy_areas" | "country") || is_placeholder(field, text) {
         return None;
     }
-    Some(format!("has blanks at an end or side by side, or characters that do not show; write `{tidied}`"))
+    Some(format!("has blanks at an end or side by side, or characters that do not show; write `{}`", tidy(text)))
 }
 
 fn formula(field: &str, text: &str) -> Option<String> {

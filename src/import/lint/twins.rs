@@ -1,5 +1,7 @@
 //! Rows that are most likely one thing entered twice.
 
+use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::HashMap;
 
 use super::nearness::{Budget, Letters};
@@ -8,24 +10,31 @@ use crate::model::fold::fold;
 
 /// What may be the same in two rows.
 #[derive(Clone, Debug)]
-pub(in crate::import) struct Trait {
+pub(in crate::import) struct Trait<'a> {
     /// The rule that two such rows break.
     pub rule: &'static str,
     /// The field to name.
     pub field: &'static str,
     /// Equal in twins.
     pub key: String,
-    /// If given, the names must be alike in twins too.
-    pub alike: Option<Alike>,
-    /// What to show of it.
-    pub value: String,
+    /// Whether the names must be alike in twins too.
+    pub compares_names: bool,
+    /// The value of the field; `None` is the row's name.
+    pub value: Option<&'a str>,
     /// What is the matter, and what to do about it. `{}` stands for the other row.
     pub message: &'static str,
 }
 
-/// The names of a row, made comparable once: each meets those of many rows.
+/// The names of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::import) struct Alike {
+pub(in crate::import) struct Names<'a> {
+    pub name: Cow<'a, str>,
+    pub abbv: Option<&'a str>,
+}
+
+/// The names of a row, made comparable.
+#[derive(Debug, PartialEq, Eq)]
+struct Alike {
     name: Letters,
     /// The words of the name, each comparable, with blanks between them.
     words: String,
@@ -34,10 +43,10 @@ pub(in crate::import) struct Alike {
 
 impl Alike {
     /// The names of a row with these.
-    pub fn new(name: &str, abbv: Option<&str>) -> Alike {
-        let abbv = abbv.map(comparable).filter(|abbv| abbv.len() > 2);
-        let words: Vec<String> = name.split([' ', '-']).map(comparable).filter(|word| word.len() > 2).collect();
-        Alike { name: Letters::of(comparable(name)), words: words.join(" "), abbv }
+    fn new(names: &Names<'_>) -> Alike {
+        let abbv = names.abbv.map(comparable).filter(|abbv| abbv.len() > 2);
+        let words: Vec<String> = names.name.split([' ', '-']).map(comparable).filter(|word| word.len() > 2).collect();
+        Alike { name: Letters::of(comparable(&names.name)), words: words.join(" "), abbv }
     }
 
     /// Whether two rows have nearly one name, one abbreviation, or one's abbreviation for a name.
@@ -52,24 +61,72 @@ impl Alike {
     }
 }
 
-/// A row that has a trait.
-struct Bearer {
+/// A row that was looked at. Its traits share it: a large run has hundreds of thousands.
+struct SeenRow {
     place: Place,
-    row: (&'static str, u64),
-    field: &'static str,
-    value: String,
-    alike: Option<Alike>,
-    /// Whether the run brings it in.
-    is_new: bool,
+    kind: &'static str,
+    id: u64,
+    name: Box<str>,
+    abbv: Option<Box<str>>,
+    /// Made when the row first meets another one of its trait: most never do.
+    alike: OnceCell<Box<Alike>>,
 }
 
-/// The bearers of each trait so far, by the kind of row, the rule and the key.
+impl SeenRow {
+    fn alike(&self) -> &Alike {
+        let names = || Names { name: Cow::Borrowed(&self.name), abbv: self.abbv.as_deref() };
+        self.alike.get_or_init(|| Box::new(Alike::new(&names())))
+    }
+
+    /// The row in a message about another one.
+    fn in_words(&self) -> String {
+        format!("{} {} {}", self.kind.trim_end_matches('s'), self.id, self.place.in_words())
+    }
+}
+
+/// A trait of a row that was looked at.
+struct Bearer {
+    row: usize,
+    field: &'static str,
+    /// `None` is the row's name.
+    value: Option<Box<str>>,
+    compares_names: bool,
+    /// Whether the run brings it in.
+    is_new: bool,
+    /// The next bearer of the same trait.
+    next: Option<usize>,
+}
+
+/// The bearers of each trait so far.
 #[derive(Default)]
 pub(super) struct Twins {
-    seen: HashMap<(&'static str, &'static str, String), Vec<Bearer>>,
+    rows: Vec<SeenRow>,
+    bearers: Vec<Bearer>,
+    /// The first bearer of each trait, by the trait's hash.
+    first: HashMap<u64, usize>,
     /// The hashes of the traits that the run brings in.
     new: Vec<u64>,
     pub budget: Budget,
+}
+
+/// A row to compare with those seen before.
+pub(super) struct Compared<'a> {
+    pub place: &'a Place,
+    /// Its kind, and its id.
+    pub row: (&'static str, u64),
+    pub names: Names<'a>,
+    pub traits: Vec<Trait<'a>>,
+    pub known: Known<'a>,
+    /// Whether it is a row of the database that the run leaves alone.
+    pub stays: bool,
+}
+
+/// The traits of a row that the database has already.
+pub(super) enum Known<'a> {
+    Nothing,
+    /// These, with these names.
+    Traits(Names<'a>, Vec<Trait<'a>>),
+    All,
 }
 
 /// The most bearers of a trait whose names are compared.
@@ -77,8 +134,16 @@ pub(super) const MAX_COMPARED: usize = 20;
 
 /// A name without what two people write differently: case, diacritics, blanks and signs.
 pub(in crate::import) fn comparable(name: &str) -> String {
-    let letters = fold(name).replace('&', "and");
-    letters.chars().filter(|letter| letter.is_alphanumeric()).collect()
+    let folded = if name.is_ascii() { Cow::Borrowed(name) } else { Cow::Owned(fold(name)) };
+    let mut letters = String::with_capacity(folded.len());
+    for letter in folded.chars() {
+        match letter {
+            '&' => letters.push_str("and"),
+            letter if letter.is_alphanumeric() => letters.push(letter.to_ascii_lowercase()),
+            _ => {}
+        }
+    }
+    letters
 }
 
 /// Whether two names in their comparable form differ by a few letters only.
@@ -86,7 +151,7 @@ fn are_alike(one: &Letters, other: &Letters, budget: &mut Budget) -> bool {
     one.text == other.text || one.distance(other, one.length.max(other.length) / 10, budget).is_some()
 }
 
-impl Trait {
+impl Trait<'_> {
     /// The hash by which the index of names knows the trait.
     pub fn hash(&self, kind: &str) -> u64 {
         let mut hasher = blake3::Hasher::new();
@@ -108,63 +173,78 @@ impl Twins {
         hashes
     }
 
-    /// Compares a row with those seen before. `before` are the traits that the database knows of it; `stays` says that it
-    /// is a row of the database that the run leaves alone.
-    pub fn look(
-        &mut self,
-        place: &Place,
-        row: (&'static str, u64),
-        traits: Vec<Trait>,
-        before: &[Trait],
-        stays: bool,
-        found: &mut dyn FnMut(&Place, Hit),
-    ) {
+    /// Compares a row with those seen before.
+    pub fn look(&mut self, compared: Compared<'_>, found: &mut dyn FnMut(&Place, Hit)) {
+        let Compared { place, row: (kind, id), names, traits, known, stays } = compared;
+        self.rows.push(SeenRow {
+            place: place.clone(),
+            kind,
+            id,
+            name: names.name.as_ref().into(),
+            abbv: names.abbv.map(Box::from),
+            alike: OnceCell::new(),
+        });
+        let Twins { rows, bearers, first, new, budget } = self;
+        let (at, known_bearers) = (rows.len() - 1, bearers.len());
+        let this = &rows[at];
+        let has_names = |before: &Names<'_>| *before == names || Alike::new(before) == *this.alike();
         let mut is_told = false;
-        for this in traits {
-            let was_there = |old: &Trait| (old.rule, &old.key, &old.alike) == (this.rule, &this.key, &this.alike);
-            let is_new = !stays && !before.iter().any(was_there);
-            if is_new {
-                self.new.push(this.hash(row.0));
-            }
-            let key = (row.0, this.rule, this.key.clone());
-            let budget = &mut self.budget;
-            let others = self.seen.get(&key).map(Vec::as_slice).unwrap_or_default();
-            let is_twin = |other: &&Bearer| {
-                (is_new || other.is_new)
-                    && match (&this.alike, &other.alike) {
-                        (Some(one), Some(other)) => one.is_like(other, budget),
-                        _ => true,
-                    }
+        for one in traits {
+            let is_new = match &known {
+                Known::Nothing => true,
+                Known::All => false,
+                Known::Traits(names, traits) => {
+                    let has = traits.iter().any(|old| old.rule == one.rule && old.key == one.key);
+                    !has || one.compares_names && !has_names(names)
+                }
             };
-            if !is_told && let Some(other) = others.iter().take(MAX_COMPARED).find(is_twin) {
-                let in_words = |place: &Place, (kind, id): (&str, u64)| {
-                    format!("{} {id} {}", kind.trim_end_matches('s'), place.in_words())
-                };
+            let hash = one.hash(kind);
+            if is_new {
+                new.push(hash);
+            }
+            let next = |bearer: &usize| bearers[*bearer].next;
+            let others: Vec<usize> = std::iter::successors(first.get(&hash).copied(), next).collect();
+            let mut is_twin = |other: &&Bearer| {
+                (is_new || other.is_new)
+                    && (!(one.compares_names && other.compares_names)
+                        || this.alike().is_like(rows[other.row].alike(), budget))
+            };
+            if !is_told && let Some(other) = others.iter().map(|other| &bearers[*other]).find(|other| is_twin(other)) {
                 // What the run brings in is what can be corrected.
-                let (at, field, value, twin) = if is_new {
-                    let twin = match row == other.row {
-                        true => "the same row".to_owned(),
-                        false => in_words(&other.place, other.row),
+                let (row, field, value, twin) = if is_new {
+                    let twin = if (kind, id) == (rows[other.row].kind, rows[other.row].id) {
+                        "the same row".to_owned()
+                    } else {
+                        rows[other.row].in_words()
                     };
-                    (place, this.field, &this.value, twin)
+                    (this, one.field, one.value, twin)
                 } else {
-                    (&other.place, other.field, &other.value, in_words(place, row))
+                    (&rows[other.row], other.field, other.value.as_deref(), this.in_words())
                 };
-                let message = this.message.replace("{}", &twin);
-                found(at, Hit { rule: this.rule, field: field.to_owned(), value: Some(value.clone()), message });
+                let message = one.message.replace("{}", &twin);
+                let value = Some(value.unwrap_or(&row.name).to_owned());
+                found(&row.place, Hit { rule: one.rule, field: field.to_owned(), value, message });
                 is_told = true;
             }
-            if !stays && others.len() < MAX_COMPARED && (this.alike.is_some() || others.is_empty()) {
-                let bearer = Bearer {
-                    place: place.clone(),
-                    row,
-                    field: this.field,
-                    value: this.value,
-                    alike: this.alike,
+            if !stays && others.len() < MAX_COMPARED && (one.compares_names || others.is_empty()) {
+                let bearer = bearers.len();
+                match others.last() {
+                    Some(last) => bearers[*last].next = Some(bearer),
+                    None => _ = first.insert(hash, bearer),
+                }
+                let value = one.value.map(Box::from);
+                bearers.push(Bearer {
+                    row: at,
+                    field: one.field,
+                    value,
+                    compares_names: one.compares_names,
                     is_new,
-                };
-                self.seen.entry(key).or_default().push(bearer);
+                    next: None,
+                });
             }
+        }
+        if bearers.len() == known_bearers {
+            rows.pop();
         }
     }
 }
@@ -175,7 +255,8 @@ mod tests {
 
     #[test]
     fn an_abbreviation_stands_for_a_name() {
-        let of = |(name, abbv): (&str, &str)| Alike::new(name, Some(abbv));
+        let of =
+            |(name, abbv): (&'static str, &'static str)| Alike::new(&Names { name: name.into(), abbv: Some(abbv) });
         let long = ("European Society for Medical Oncology Congress", "ESMO");
         let cases = [
             (long, ("ESMO Congress 2026", ""), true),

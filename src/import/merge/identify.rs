@@ -1,4 +1,4 @@
-//! Rows without ids: their fields tell which record is meant (README, "Import").
+//! Rows without ids: their fields tell which record is meant (docs/import.md).
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -26,7 +26,7 @@ fn licensed_world() -> World {
         },
         rate_limit: 600,
         scope_seq: 0,
-        subscriptions: [None; 2],
+        subscriptions: Default::default(),
         created_at: Timestamp::EPOCH,
     };
     world.licenses = vec![license("acme", "Oncology"), license("heart", "Cardiology")];

@@ -1,4 +1,4 @@
-//! Phase 2: merges rows with the stored state into a batch, under the writer's lock (README, "Import").
+//! Phase 2: merges rows with the stored state into a batch, under the writer's lock (docs/import.md).
 //!
 //! What is linked is resolved first, since a linked name means the row that has it after the run (`references`); then each record is
 //! merged with its stored values (`records`); last, what is removed is checked against what still links it.

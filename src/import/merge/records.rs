@@ -85,7 +85,7 @@ pub(super) fn merge_records<F: RecordFields + Linted, C: Curation>(
                         }
                         LinkList::Tags(list) => (ReferenceKind::Tag, links.tags.find_ids(list, &mut faults)),
                     };
-                    *fields.links_mut(kind) = ids;
+                    fields.set_links(kind, ids);
                 }
                 // The rules of whole rows are judged on rows that are read whole: else one mistake looks like two.
                 if !row.is_bad && !faults.found() {

@@ -45,10 +45,7 @@ impl Curation for World {
             id: Id,
         ) -> Vec<(Dataset, Id)> {
             rows.values()
-                .filter(|row| match kind {
-                    ReferenceKind::Organization => row.fields().organizations().contains(&id),
-                    ReferenceKind::Tag => row.fields().tags().contains(&id),
-                })
+                .filter(|row| row.fields().links(kind).contains(&id))
                 .map(|row| (F::DATASET, row.id()))
                 .collect()
         }
@@ -160,16 +157,11 @@ fn outcome(files: &str) -> String {
                 .conferences
                 .values()
                 .map(|row| {
-                    format!(
-                        "{}:{:?}{:?}",
-                        row.id(),
-                        numbers(row.fields().organizations()),
-                        numbers(row.fields().tags())
-                    )
+                    format!("{}:{:?}{:?}", row.id(), numbers(&row.fields().organizations), numbers(&row.fields().tags))
                 })
                 .collect();
             links.extend(
-                world.journals.values().map(|row| format!("{}:{:?}", row.id(), numbers(row.fields().organizations()))),
+                world.journals.values().map(|row| format!("{}:{:?}", row.id(), numbers(&row.fields().organizations))),
             );
             [organizations.join(","), tags.join(","), links.join(" "), warnings.join("\n")].join(" | ")
         }

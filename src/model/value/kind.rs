@@ -1,10 +1,8 @@
-//! What every kind of field value can do.
+//! The kinds of field values, and what every value can do.
 
 use std::borrow::Cow;
 
-use serde_json::Value as Schema;
-
-use super::json::Json;
+use super::json::{Json, JsonType};
 use crate::model::id::Id;
 
 /// Which of the two kinds of rows that records link to.
@@ -50,27 +48,79 @@ impl LinkTexts for () {
     }
 }
 
+/// A kind of field value. Code that treats kinds differently matches all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueKind {
+    /// Any text.
+    Text,
+    /// A list of texts.
+    Texts,
+    /// A whole number from 0 to 2^53-1.
+    Integer,
+    /// A number from 0.
+    Number,
+    /// A year, 1900 to 2100.
+    Year,
+    /// A day.
+    Date,
+    /// True or false.
+    Flag,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// A date confidence, one of these words.
+    DateStatus(&'static [&'static str]),
+    /// A list of links to organizations or tags.
+    Links(ReferenceKind),
+}
+
+impl ValueKind {
+    /// All values, where the kind has but a few words; else none.
+    pub const fn words(self) -> &'static [&'static str] {
+        if let ValueKind::Choice(words) | ValueKind::DateStatus(words) = self { words } else { &[] }
+    }
+
+    /// The type of its values in JSON. Lists are never null.
+    pub const fn json_type(self) -> JsonType {
+        match self {
+            ValueKind::Text | ValueKind::Date | ValueKind::Choice(_) | ValueKind::DateStatus(_) => JsonType::Text,
+            ValueKind::Integer | ValueKind::Number | ValueKind::Year => JsonType::Number,
+            ValueKind::Flag => JsonType::Flag,
+            ValueKind::Texts | ValueKind::Links(_) => JsonType::List,
+        }
+    }
+}
+
 /// A field's value: one of a kind, or null (the empty list).
 pub trait FieldValue: Send + Sync {
-    /// The kind in words, as the reference page names it.
-    fn type_name(&self) -> &'static str;
-
-    /// The JSON Schema of the values that are not null.
-    fn schema(&self) -> Schema;
-
-    /// All values, where the kind has but a few words; else none.
-    fn words(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    /// Whether it is a list. Lists are never null.
-    fn is_list(&self) -> bool {
-        false
-    }
+    /// The kind of its values.
+    fn kind() -> ValueKind
+    where
+        Self: Sized;
 
     /// The texts in it, as people wrote them.
     fn texts(&self) -> &[String] {
         &[]
+    }
+
+    /// The ids of the linked rows.
+    fn ids(&self) -> &[Id] {
+        &[]
+    }
+
+    /// Replaces the links.
+    fn set_ids(&mut self, _ids: Vec<Id>) {}
+
+    /// A number from 1 in the order of values, for kinds of one number, date or word; 0 for null and for other kinds.
+    fn rank(&self) -> u64 {
+        0
+    }
+
+    /// The [`rank`](FieldValue::rank) of the value that a text states.
+    fn rank_of(_text: &str) -> u64
+    where
+        Self: Sized,
+    {
+        0
     }
 
     /// Appends the value as JSON, its links resolved.

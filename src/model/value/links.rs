@@ -4,12 +4,11 @@ use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Value as Schema, json};
+use serde::{Deserialize, Deserializer};
 
 use super::cell::{join_items, split_items};
 use super::json::{Json, push_list};
-use super::kind::{FieldValue, LinkTexts, ReferenceKind, ValueReader};
+use super::kind::{FieldValue, LinkTexts, ReferenceKind, ValueKind, ValueReader};
 use crate::model::id::Id;
 
 /// The fields of rows that can be linked.
@@ -19,12 +18,22 @@ pub trait LinkTarget: Send + Sync {
 }
 
 /// Links to rows with the fields `R`: their ids, ordered, each once.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(transparent, bound = "")]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Links<R> {
     ids: Vec<Id>,
-    #[serde(skip)]
     linked: PhantomData<R>,
+}
+
+/// From the objects that stand for linked rows in a record's JSON.
+impl<'de, R> Deserialize<'de> for Links<R> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Links<R>, D::Error> {
+        #[derive(Deserialize)]
+        struct Linked {
+            id: Id,
+        }
+        let linked: Vec<Linked> = Deserialize::deserialize(deserializer)?;
+        Ok(linked.into_iter().map(|linked| linked.id).collect::<Vec<Id>>().into())
+    }
 }
 
 impl<R> Deref for Links<R> {
@@ -48,23 +57,16 @@ impl<R> From<Vec<Id>> for Links<R> {
 }
 
 impl<R: LinkTarget> FieldValue for Links<R> {
-    fn type_name(&self) -> &'static str {
-        match R::KIND {
-            ReferenceKind::Organization => "list of organizations",
-            ReferenceKind::Tag => "list of tags",
-        }
+    fn kind() -> ValueKind {
+        ValueKind::Links(R::KIND)
     }
 
-    fn schema(&self) -> Schema {
-        let items = match R::KIND {
-            ReferenceKind::Organization => "#/components/schemas/Organization",
-            ReferenceKind::Tag => "#/components/schemas/Tag",
-        };
-        json!({"type": "array", "items": {"$ref": items}, "uniqueItems": true})
+    fn ids(&self) -> &[Id] {
+        self
     }
 
-    fn is_list(&self) -> bool {
-        true
+    fn set_ids(&mut self, ids: Vec<Id>) {
+        self.ids = ids;
     }
 
     fn write_json(&self, out: &mut Vec<u8>, links: &dyn LinkTexts) {

@@ -4,35 +4,28 @@ use std::borrow::Cow;
 use std::fmt::Display;
 
 use jiff::civil::Date;
-use serde_json::{Value as Schema, json};
 
 use super::json::{Json, JsonType, push_display};
-use super::kind::{FieldValue, LinkTexts, ValueReader};
+use super::kind::{FieldValue, LinkTexts, ValueKind, ValueReader};
 use crate::model::id::Id;
 use crate::model::time::parse_date;
 
 /// A value of such a kind; its `Display` is its text.
 pub trait Scalar: Display + Send + Sync + Sized {
-    /// The kind in words.
-    const TYPE_NAME: &'static str;
-
-    /// How JSON writes it; a text needs no escapes.
-    const JSON_TYPE: JsonType;
+    /// The kind. Where JSON writes a text, that needs no escapes.
+    const KIND: ValueKind;
 
     /// What to write in JSON, as a request.
     const EXPECTED: &'static str;
-
-    /// All values, where the kind has but a few words.
-    const WORDS: &'static [&'static str] = &[];
-
-    /// The JSON Schema of its values.
-    fn schema() -> Schema;
 
     /// Reads the text.
     ///
     /// # Errors
     /// What to write instead.
     fn parse(text: &str) -> Result<Self, String>;
+
+    /// A number from 1 in the order of values.
+    fn rank(&self) -> u64;
 
     /// The text in CSV.
     fn to_csv(&self) -> String {
@@ -41,21 +34,21 @@ pub trait Scalar: Display + Send + Sync + Sized {
 }
 
 impl<S: Scalar> FieldValue for Option<S> {
-    fn type_name(&self) -> &'static str {
-        S::TYPE_NAME
+    fn kind() -> ValueKind {
+        S::KIND
     }
 
-    fn words(&self) -> &'static [&'static str] {
-        S::WORDS
+    fn rank(&self) -> u64 {
+        self.as_ref().map_or(0, S::rank)
     }
 
-    fn schema(&self) -> Schema {
-        S::schema()
+    fn rank_of(text: &str) -> u64 {
+        S::parse(text).map_or(0, |value| value.rank())
     }
 
     fn write_json(&self, out: &mut Vec<u8>, _links: &dyn LinkTexts) {
         match self {
-            Some(value) if S::JSON_TYPE == JsonType::Text => push_display(out, format_args!("\"{value}\"")),
+            Some(value) if S::KIND.json_type() == JsonType::Text => push_display(out, format_args!("\"{value}\"")),
             Some(value) => push_display(out, value),
             None => out.extend_from_slice(b"null"),
         }
@@ -71,7 +64,7 @@ impl<S: Scalar> FieldValue for Option<S> {
             Json::Text(text) => text,
             other => Cow::Owned(other.to_string()),
         };
-        if json_type == S::JSON_TYPE {
+        if json_type == S::KIND.json_type() {
             return self.read_csv(&text, reader);
         }
         let quotes = if json_type == JsonType::Text { ", without quotes" } else { "" };
@@ -88,46 +81,44 @@ impl<S: Scalar> FieldValue for Option<S> {
 
 /// A day, `YYYY-MM-DD`.
 impl Scalar for Date {
-    const TYPE_NAME: &'static str = "date";
-    const JSON_TYPE: JsonType = JsonType::Text;
+    const KIND: ValueKind = ValueKind::Date;
     const EXPECTED: &'static str = "write a date as a text, such as \"2026-03-15\"";
-
-    fn schema() -> Schema {
-        json!({"type": "string", "format": "date"})
-    }
 
     fn parse(text: &str) -> Result<Date, String> {
         parse_date(text).map_err(|error| error.to_string())
+    }
+
+    fn rank(&self) -> u64 {
+        let date = i32::from(self.year()) * 10_000 + i32::from(self.month()) * 100 + i32::from(self.day());
+        u64::try_from(date).unwrap_or_default()
     }
 }
 
 /// A year, 1900 to 2100.
 impl Scalar for u16 {
-    const TYPE_NAME: &'static str = "integer";
-    const JSON_TYPE: JsonType = JsonType::Number;
+    const KIND: ValueKind = ValueKind::Year;
     const EXPECTED: &'static str = "write a year from 1900 to 2100";
-
-    fn schema() -> Schema {
-        json!({"type": "integer", "minimum": 1900, "maximum": 2100})
-    }
 
     fn parse(text: &str) -> Result<u16, String> {
         parse_digits(text).filter(|year| (1900..=2100).contains(year)).ok_or_else(|| Self::EXPECTED.to_owned())
+    }
+
+    fn rank(&self) -> u64 {
+        u64::from(*self)
     }
 }
 
 /// A whole number from 0 to 2^53-1, so that every JSON reader holds it exactly.
 impl Scalar for u64 {
-    const TYPE_NAME: &'static str = "integer";
-    const JSON_TYPE: JsonType = JsonType::Number;
+    const KIND: ValueKind = ValueKind::Integer;
     const EXPECTED: &'static str = "write a whole number from 0 to 9007199254740991, without a fraction";
-
-    fn schema() -> Schema {
-        json!({"type": "integer", "minimum": 0, "maximum": Id::MAX.get()})
-    }
 
     fn parse(text: &str) -> Result<u64, String> {
         parse_digits(text).filter(|number| *number <= Id::MAX.get()).ok_or_else(|| Self::EXPECTED.to_owned())
+    }
+
+    fn rank(&self) -> u64 {
+        self + 1
     }
 }
 
@@ -138,13 +129,8 @@ fn parse_digits<N: std::str::FromStr>(text: &str) -> Option<N> {
 }
 
 impl Scalar for bool {
-    const TYPE_NAME: &'static str = "boolean";
-    const JSON_TYPE: JsonType = JsonType::Flag;
+    const KIND: ValueKind = ValueKind::Flag;
     const EXPECTED: &'static str = "write true or false";
-
-    fn schema() -> Schema {
-        json!({"type": "boolean"})
-    }
 
     fn parse(text: &str) -> Result<bool, String> {
         match text {
@@ -152,6 +138,10 @@ impl Scalar for bool {
             "FALSE" | "false" => Ok(false),
             _ => Err("write TRUE or FALSE".to_owned()),
         }
+    }
+
+    fn rank(&self) -> u64 {
+        u64::from(*self) + 1
     }
 
     fn to_csv(&self) -> String {

@@ -2,20 +2,14 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Value as Schema, json};
-
 use super::cell::{guard_formula, join_items, split_items, unguard_formula};
 use super::json::{Json, push_list, push_str};
-use super::kind::{FieldValue, LinkTexts, ValueReader};
+use super::kind::{FieldValue, LinkTexts, ValueKind, ValueReader};
 
 /// Any text; an empty one counts as null.
 impl FieldValue for Option<String> {
-    fn type_name(&self) -> &'static str {
-        "string"
-    }
-
-    fn schema(&self) -> Schema {
-        json!({"type": "string", "minLength": 1})
+    fn kind() -> ValueKind {
+        ValueKind::Text
     }
 
     fn texts(&self) -> &[String] {
@@ -51,16 +45,8 @@ impl FieldValue for Option<String> {
 
 /// A list of texts, ordered by code point, each once.
 impl FieldValue for Vec<String> {
-    fn type_name(&self) -> &'static str {
-        "list of strings"
-    }
-
-    fn schema(&self) -> Schema {
-        json!({"type": "array", "items": {"type": "string", "minLength": 1}, "uniqueItems": true})
-    }
-
-    fn is_list(&self) -> bool {
-        true
+    fn kind() -> ValueKind {
+        ValueKind::Texts
     }
 
     fn texts(&self) -> &[String] {

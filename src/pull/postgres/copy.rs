@@ -9,8 +9,8 @@ use super::check;
 use super::open::open;
 use super::rows::{Tables, Writer};
 use super::session::Session;
-use crate::model::Dataset;
 use crate::model::time::now;
+use crate::model::{Dataset, PerDataset};
 use crate::pull::digest::{ContentDigest, Hasher};
 use crate::pull::entry::{Entry, Page};
 use crate::pull::error::PullError;
@@ -30,7 +30,7 @@ const BATCH_BYTES: usize = 4 << 20;
 pub struct PostgresCopy {
     address: Address,
     session: Option<Session>,
-    tables: [Tables; 2],
+    tables: PerDataset<Tables>,
     server: String,
     /// Datasets that are loaded before anything else, whatever token they have.
     to_reload: Vec<Dataset>,
@@ -55,7 +55,7 @@ impl PostgresCopy {
         let mut copy = PostgresCopy {
             address,
             session: None,
-            tables: Dataset::ALL.map(Tables::new),
+            tables: PerDataset::of(Tables::new),
             server: server.to_string(),
             to_reload: if reload { Dataset::ALL.to_vec() } else { Vec::new() },
             replaces: reload,
@@ -65,7 +65,7 @@ impl PostgresCopy {
     }
 
     /// The session and the tables; connects anew where that is needed.
-    fn connected(&mut self) -> Result<(&mut Session, &[Tables; 2]), PullError> {
+    fn connected(&mut self) -> Result<(&mut Session, &PerDataset<Tables>), PullError> {
         let session = match self.session.take().filter(|session| !session.is_lost()) {
             Some(session) => session,
             None => {
@@ -121,7 +121,7 @@ impl Target for PostgresCopy {
                 }
             }
             let removed: Vec<i64> = before.difference(&after).copied().collect();
-            let mut writer = Writer::new(&tables[dataset.index()]);
+            let mut writer = Writer::new(&tables[dataset]);
             writer.write(session, &puts.into_values().collect::<Vec<_>>(), &removed)?;
             writer.sweep(session)?;
             let change = count(after.len()) - count(before.len());
@@ -144,7 +144,7 @@ impl Target for PostgresCopy {
         let (session, tables) = self.connected()?;
         session.in_transaction(|session| {
             forget_others(session, tables, dataset, &server)?;
-            let tables = &tables[dataset.index()];
+            let tables = &tables[dataset];
             if anew {
                 clear_links(session, tables)?;
             }
@@ -198,7 +198,7 @@ impl Target for PostgresCopy {
             )
         })?;
         // So that queries are planned well from the first one on. They work without, and the server does so by itself later.
-        let links = &tables[dataset.index()].links;
+        let links = &tables[dataset].links;
         let others: String = links.iter().map(|links| format!(", {}, {}", links.table, links.kind.table)).collect();
         let _ = session.batch(&format!("ANALYZE {dataset}{others}"));
         self.replaces = false;
@@ -220,7 +220,7 @@ impl Target for PostgresCopy {
 
     fn find_fault(&mut self, dataset: Dataset) -> Result<Option<String>, PullError> {
         let (session, tables) = self.connected()?;
-        check::find_fault(session, &tables[dataset.index()])
+        check::find_fault(session, &tables[dataset])
     }
 
     fn set_verified(&mut self, dataset: Dataset) -> Result<(), PullError> {
@@ -283,12 +283,17 @@ fn clear_links(session: &mut Session, tables: &Tables) -> Result<(), PullError> 
 }
 
 /// Removes what another service said of the other datasets, if the content is another one's.
-fn forget_others(session: &mut Session, all: &[Tables; 2], kept: Dataset, server: &str) -> Result<(), PullError> {
+fn forget_others(
+    session: &mut Session,
+    all: &PerDataset<Tables>,
+    kept: Dataset,
+    server: &str,
+) -> Result<(), PullError> {
     let foreign = "SELECT 1 FROM copy WHERE name = 'server' AND value <> $1";
     if session.first(foreign, &[&server])?.is_none() {
         return Ok(());
     }
-    for tables in all.iter().filter(|tables| tables.dataset != kept) {
+    for tables in all.values().filter(|tables| tables.dataset != kept) {
         let dataset = tables.dataset;
         clear_links(session, tables)?;
         session.batch(&format!("DELETE FROM {dataset}; DELETE FROM sync WHERE dataset = '{dataset}'"))?;

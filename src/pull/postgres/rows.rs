@@ -8,7 +8,8 @@ use super::schema::{cells, key_type};
 use super::session::Session;
 use crate::model::Dataset;
 use crate::model::time::{parse_date, parse_time};
-use crate::pull::columns::{Cell, Column, Kind, columns};
+use crate::model::value::ValueKind;
+use crate::pull::columns::{Cell, Column, cell_of, columns};
 use crate::pull::entry::Entry;
 use crate::pull::error::PullError;
 use crate::pull::tables::{Linked, items_of, links, no_link, one};
@@ -129,16 +130,19 @@ pub fn row_of(columns: &[Column], id: i64, record: &Value) -> RowJson {
     let mut row = Map::new();
     row.insert("id".to_owned(), id.into());
     for column in columns {
-        let value = match (column.kind, column.cell(record)) {
-            (Kind::Integer, Cell::Integer(number)) => number.into(),
-            (Kind::Number, Cell::Number(number)) => number.into(),
-            (Kind::Flag, Cell::Flag(flag)) => flag.into(),
-            (Kind::Date, Cell::Text(text)) if parse_date(&text).is_ok() => text.into(),
-            (Kind::Integer | Kind::Number | Kind::Flag | Kind::Date, _) => Value::Null,
-            (_, Cell::Text(text)) => storable(&text).into(),
-            _ => Value::Null,
+        let value = match (column.kind, cell_of(column, record)) {
+            (ValueKind::Integer | ValueKind::Year, Cell::Integer(number)) => number.into(),
+            (ValueKind::Number, Cell::Number(number)) => number.into(),
+            (ValueKind::Flag, Cell::Flag(flag)) => flag.into(),
+            (ValueKind::Date, Cell::Text(text)) if parse_date(&text).is_ok() => text.into(),
+            (ValueKind::Integer | ValueKind::Year | ValueKind::Number | ValueKind::Flag | ValueKind::Date, _) => {
+                Value::Null
+            }
+            (ValueKind::Text | ValueKind::Choice(_) | ValueKind::DateStatus(_), Cell::Text(text))
+            | (ValueKind::Texts | ValueKind::Links(_), Cell::Text(text)) => storable(&text).into(),
+            (_, Cell::Null | Cell::Integer(_) | Cell::Number(_) | Cell::Flag(_)) => Value::Null,
         };
-        row.insert(column.name.clone(), value);
+        row.insert(column.column.clone(), value);
     }
     // As PostgreSQL words it in JSON, so that it can be compared.
     let updated_at = record["updated_at"].as_str().and_then(|text| parse_time(text).ok());

@@ -8,7 +8,8 @@ use std::fmt::Write;
 use sha2::{Digest as _, Sha256};
 
 use crate::model::Dataset;
-use crate::pull::columns::{Kind, columns};
+use crate::model::value::ValueKind;
+use crate::pull::columns::columns;
 use crate::pull::tables::{Dialect, Linked, linked, links, one, searched, views};
 
 /// Raised when an older program must not go on with a newer copy.
@@ -36,17 +37,18 @@ const SEARCHED_LENGTH: u32 = 50_000;
 
 /// The name and type of each column of a dataset that is written, in order.
 pub fn cells(dataset: Dataset) -> Vec<(&'static str, &'static str)> {
-    let between = columns(dataset).iter().map(|column| (column.name.as_str(), sql_type(column.kind)));
+    let between = columns(dataset).iter().map(|column| (column.column.as_str(), sql_type(column.kind)));
     [("id", "bigint")].into_iter().chain(between).chain([("updated_at", "timestamptz"), ("json", "json")]).collect()
 }
 
-fn sql_type(kind: Kind) -> &'static str {
+fn sql_type(kind: ValueKind) -> &'static str {
     match kind {
-        Kind::Integer => "bigint",
-        Kind::Number => "double precision",
-        Kind::Flag => "boolean",
-        Kind::Date => "date",
-        Kind::Text | Kind::Texts | Kind::Organizations | Kind::Tags => "text",
+        ValueKind::Integer | ValueKind::Year => "bigint",
+        ValueKind::Number => "double precision",
+        ValueKind::Flag => "boolean",
+        ValueKind::Date => "date",
+        ValueKind::Text | ValueKind::Choice(_) | ValueKind::DateStatus(_) => "text",
+        ValueKind::Texts | ValueKind::Links(_) => "text",
     }
 }
 
@@ -104,7 +106,7 @@ fn push_dataset(ddl: &mut String, dataset: Dataset) {
     );
     for column in columns(dataset) {
         let note = column.note.replace('\'', "''");
-        let _ = writeln!(ddl, "COMMENT ON COLUMN {dataset}.{} IS '{note}';", column.name);
+        let _ = writeln!(ddl, "COMMENT ON COLUMN {dataset}.{} IS '{note}';", column.column);
     }
     for (kind, table) in links(dataset) {
         let (key, target) = (kind.key, kind.table);

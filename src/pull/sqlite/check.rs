@@ -43,7 +43,7 @@ pub fn find_fault(connection: &Connection, statements: &Statements) -> rusqlite:
 /// Compares the cells of every row and its links.
 fn find_in_rows(connection: &Connection, statements: &Statements) -> rusqlite::Result<Option<String>> {
     let (dataset, columns) = (statements.dataset, statements.columns);
-    let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+    let names: Vec<&str> = columns.iter().map(|column| column.column.as_str()).collect();
     let query = format!("SELECT id, {}, updated_at, json FROM {dataset} ORDER BY id", names.join(", "));
     let mut links: Vec<Links<'_>> =
         statements.links.iter().map(|(kind, table)| Links::new(connection, kind, table)).collect();

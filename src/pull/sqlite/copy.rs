@@ -10,8 +10,8 @@ use super::check;
 use super::failure::failure;
 use super::open::{identity, open};
 use super::rows::{Mode, Rows, Statements, bytes_of};
-use crate::model::Dataset;
 use crate::model::time::now;
+use crate::model::{Dataset, PerDataset};
 use crate::pull::digest::{ContentDigest, Hasher};
 use crate::pull::entry::{Entry, Page};
 use crate::pull::error::PullError;
@@ -28,7 +28,7 @@ const PROGRESS_EVERY: u32 = 1000;
 pub struct SqliteCopy {
     path: PathBuf,
     connection: Connection,
-    statements: [Statements; 2],
+    statements: PerDataset<Statements>,
     identity: (u64, u64),
     server: String,
     /// Datasets that are loaded before anything else, whatever token they have.
@@ -59,7 +59,7 @@ impl SqliteCopy {
         Ok(SqliteCopy {
             path: path.to_owned(),
             connection: opened.connection,
-            statements: Dataset::ALL.map(Statements::new),
+            statements: PerDataset::of(Statements::new),
             identity: opened.identity,
             server,
             to_reload: if reload { Dataset::ALL.to_vec() } else { Vec::new() },
@@ -90,7 +90,7 @@ impl Target for SqliteCopy {
     }
 
     fn apply(&mut self, dataset: Dataset, page: &Page, events: &dyn Events) -> Result<(), PullError> {
-        let statements = &self.statements[dataset.index()];
+        let statements = &self.statements[dataset];
         let transaction = begin(&self.path, &mut self.connection)?;
         let mut rows = Rows::new(&self.path, &transaction, statements, Mode::Keep);
         let mut change: i64 = 0;
@@ -126,7 +126,7 @@ impl Target for SqliteCopy {
         anew: bool,
         events: &dyn Events,
     ) -> Result<(), PullError> {
-        let statements = &self.statements[dataset.index()];
+        let statements = &self.statements[dataset];
         let path = &self.path;
         let is_foreign = self.is_foreign;
         let transaction = begin(path, &mut self.connection)?;
@@ -213,7 +213,7 @@ impl Target for SqliteCopy {
     }
 
     fn find_fault(&mut self, dataset: Dataset) -> Result<Option<String>, PullError> {
-        check::find_fault(&self.connection, &self.statements[dataset.index()]).map_err(|error| self.fail(&error))
+        check::find_fault(&self.connection, &self.statements[dataset]).map_err(|error| self.fail(&error))
     }
 
     fn set_verified(&mut self, dataset: Dataset) -> Result<(), PullError> {
@@ -265,8 +265,8 @@ fn clear_links(connection: &Connection, statements: &Statements) -> rusqlite::Re
 }
 
 /// Removes what another service said of the other datasets.
-fn forget_others(connection: &Connection, statements: &[Statements; 2], kept: Dataset) -> rusqlite::Result<()> {
-    for other in statements.iter().filter(|other| other.dataset != kept) {
+fn forget_others(connection: &Connection, statements: &PerDataset<Statements>, kept: Dataset) -> rusqlite::Result<()> {
+    for other in statements.values().filter(|other| other.dataset != kept) {
         let dataset = other.dataset;
         clear_links(connection, other)?;
         connection.execute_batch(&format!(

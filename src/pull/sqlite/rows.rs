@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::failure::failure;
 use crate::model::Dataset;
-use crate::pull::columns::{Cell, Column, columns};
+use crate::pull::columns::{Cell, Column, cell_of, columns};
 use crate::pull::error::PullError;
 use crate::pull::tables::{Linked, items_of, links, no_link, one, searched};
 
@@ -57,7 +57,7 @@ impl Statements {
     /// Those of a dataset.
     pub fn new(dataset: Dataset) -> Statements {
         let columns = columns(dataset);
-        let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+        let names: Vec<&str> = columns.iter().map(|column| column.column.as_str()).collect();
         let texts = searched(dataset).join(", ");
         let marks = ", ?".repeat(searched(dataset).len());
         Statements {
@@ -82,7 +82,7 @@ impl Statements {
 
 /// The cells of a record.
 pub fn cells_of(columns: &[Column], record: &Value) -> Vec<Cell> {
-    columns.iter().map(|column| column.cell(record)).collect()
+    columns.iter().map(|column| cell_of(column, record)).collect()
 }
 
 /// The cell of `updated_at`.
@@ -169,7 +169,7 @@ impl<'a> Rows<'a> {
         let mut row = cells_of(columns, record);
         let is_searched = self.mode == Mode::Keep
             && before.is_none_or(|before| {
-                statements.searched.iter().any(|index| columns[*index].cell(before) != row[*index])
+                statements.searched.iter().any(|index| cell_of(&columns[*index], before) != row[*index])
             });
         if is_searched && before.is_some() {
             self.unsearch(id)?;

@@ -7,7 +7,8 @@ use std::fmt::Write;
 use sha2::{Digest as _, Sha256};
 
 use crate::model::Dataset;
-use crate::pull::columns::{Column, Kind, columns};
+use crate::model::value::ValueKind;
+use crate::pull::columns::{Column, columns};
 use crate::pull::tables::{Dialect, Linked, linked, links, one, searched, views};
 
 /// `PRAGMA application_id` of a copy: "mfcp".
@@ -54,7 +55,7 @@ fn ddl_of(kind: &Linked) -> String {
 
 fn push_dataset(ddl: &mut String, dataset: Dataset) {
     let cells: String =
-        columns(dataset).iter().map(|column| format!(", {} {}", column.name, sql_type(column))).collect();
+        columns(dataset).iter().map(|column| format!(", {} {}", column.column, sql_type(column))).collect();
     let _ = writeln!(
         ddl,
         "CREATE TABLE {dataset} (id INTEGER PRIMARY KEY{cells}, updated_at TEXT, json TEXT NOT NULL);
@@ -76,11 +77,12 @@ fn push_dataset(ddl: &mut String, dataset: Dataset) {
 
 fn sql_type(column: &Column) -> &'static str {
     match column.kind {
-        Kind::Integer => "INTEGER",
-        Kind::Number => "REAL",
-        Kind::Flag => "BOOLEAN",
-        Kind::Date => "DATE",
-        Kind::Text | Kind::Texts | Kind::Organizations | Kind::Tags => "TEXT",
+        ValueKind::Integer | ValueKind::Year => "INTEGER",
+        ValueKind::Number => "REAL",
+        ValueKind::Flag => "BOOLEAN",
+        ValueKind::Date => "DATE",
+        ValueKind::Text | ValueKind::Choice(_) | ValueKind::DateStatus(_) => "TEXT",
+        ValueKind::Texts | ValueKind::Links(_) => "TEXT",
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use super::load::{EndRule, Load, Loaded, commits_of, mark_at, place_of};
+use super::load::{EndRule, Load, Loaded, check_format, commits_of, mark_at, place_of};
 use super::log::{End, LogReader, Place, StateAt};
 use super::trouble::Trouble;
 use crate::replicate::entry::Entry;
@@ -61,6 +61,7 @@ pub fn audit(log: &LogReader, path: &Path) -> Result<Audit, Trouble> {
             Some(state) => loaded = load.load(state)?,
             None => {
                 let name = layout::log(slot);
+                check_format(&entry, loaded.schema)?;
                 let mark = mark_at(log.url(), place, entry.header.digest);
                 let applied = loaded.draft.apply(&commits_of(&entry), &mark);
                 applied.map_err(|error| Trouble::of_apply(error, &name))?;

@@ -7,7 +7,7 @@ use super::trouble::Trouble;
 use crate::model::{DatabaseId, Head, Timestamp};
 use crate::replicate::entry::Entry;
 use crate::replicate::layout;
-use crate::store::replication::{ApplyError, LoadedDraft, ReplicaDraft, ReplicaMark, ReplicatedCommit};
+use crate::store::replication::{ApplyError, LoadedDraft, ReplicaDraft, ReplicaMark, ReplicatedCommit, SCHEMA};
 
 /// A load that is to be made.
 #[derive(Clone, Copy)]
@@ -56,6 +56,8 @@ pub struct Loaded {
     pub mark: ReplicaMark,
     /// Its last commit.
     pub head: Head,
+    /// The format of its rows.
+    pub schema: u32,
     /// Why it may not be the newest state, where [`EndRule::Partial`] accepts that.
     pub doubt: Option<String>,
 }
@@ -87,6 +89,18 @@ pub(super) fn commits_of(entry: &Entry) -> Vec<ReplicatedCommit<'_>> {
         changes,
     });
     replicated.collect()
+}
+
+/// Fails unless the changes of an entry are of a format. Where the format changes, the log holds a whole state.
+pub(super) fn check_format(entry: &Entry, schema: u32) -> Result<(), Trouble> {
+    let found = entry.header.schema;
+    match found == schema {
+        true => Ok(()),
+        false => Err(Trouble::object(
+            layout::log(entry.header.slot),
+            format!("its changes are of format {found}, not {schema}"),
+        )),
+    }
 }
 
 impl Load<'_> {
@@ -195,7 +209,11 @@ impl Load<'_> {
 
     /// Loads a state alone.
     pub(super) fn load(&self, state: StateAt) -> Result<Loaded, Trouble> {
-        let mut draft = ReplicaDraft::beside(self.path)?;
+        // A replica answers from what it loads; a backup of it is upgraded.
+        if self.end == EndRule::Follow && state.schema != SCHEMA {
+            return Err(Trouble::OlderSchema { found: state.schema, known: SCHEMA });
+        }
+        let mut draft = ReplicaDraft::beside(self.path, state.schema)?;
         self.log.parts(&state.parts, &mut |part, changes| {
             if !(self.go_on)() {
                 return Err(Trouble::Stopped);
@@ -204,7 +222,7 @@ impl Load<'_> {
         })?;
         let mark = mark_at(self.log.url(), state.place, state.digest);
         let draft = draft.finish(&mark, state.head).map_err(of_load(&layout::state(state.place.slot)))?;
-        Ok(Loaded { draft, mark, head: state.head, doubt: None })
+        Ok(Loaded { draft, mark, head: state.head, schema: state.schema, doubt: None })
     }
 
     /// Applies the entries after a loaded state.
@@ -228,6 +246,7 @@ impl Load<'_> {
             if let Some(state) = StateAt::of_entry(&entry.header, entry.hash) {
                 return Ok(Reached::State(state));
             }
+            check_format(&entry, loaded.schema)?;
             let mut commits = commits_of(&entry);
             let in_time = |at: Timestamp| self.until.is_none_or(|until| at <= until);
             commits.truncate(entry.header.commits.iter().take_while(|commit| in_time(commit.time)).count());
@@ -249,6 +268,7 @@ impl Load<'_> {
 fn of_load(name: &str) -> impl Fn(ApplyError) -> Trouble {
     move |error| match error {
         ApplyError::Store(error) => Trouble::Store(error),
+        ApplyError::OtherVersion => Trouble::OtherFields,
         other => Trouble::object(name, other),
     }
 }

@@ -11,7 +11,7 @@ use crate::replicate::frame::Hash;
 use crate::replicate::layout;
 use crate::replicate::report::Alive;
 use crate::replicate::state::{Manifest, PartRef, decode_part};
-use crate::store::replication::SCHEMA;
+use crate::store::replication::{OLDEST, SCHEMA};
 
 /// The parts of a state that are fetched at once.
 const FETCHERS: usize = 4;
@@ -53,8 +53,9 @@ impl Place {
     }
 }
 
+/// Fails for a format that this program cannot read.
 fn check_schema(found: u32) -> Result<(), Trouble> {
-    if found == SCHEMA { Ok(()) } else { Err(Trouble::Schema { found, known: SCHEMA }) }
+    if (OLDEST..=SCHEMA).contains(&found) { Ok(()) } else { Err(Trouble::Schema { found, known: SCHEMA }) }
 }
 
 /// Where the log ends, seen from a position whose next slot was found empty.
@@ -104,6 +105,8 @@ pub struct StateAt {
     pub head: Head,
     /// The digest of its rows.
     pub digest: RowDigest,
+    /// The format of its rows.
+    pub schema: u32,
     /// Its rows.
     pub parts: Vec<PartRef>,
 }
@@ -113,14 +116,14 @@ impl StateAt {
     pub fn of_manifest(manifest: Manifest) -> StateAt {
         let head = manifest.head();
         let place = Place { id: manifest.id, slot: manifest.slot, hash: manifest.entry_hash };
-        StateAt { place, head, digest: manifest.digest, parts: manifest.parts }
+        StateAt { place, head, digest: manifest.digest, schema: manifest.schema, parts: manifest.parts }
     }
 
     /// The state that an entry holds in place of commits.
     pub fn of_entry(header: &Header, hash: Hash) -> Option<StateAt> {
         let parts = header.state.clone()?;
         let place = Place { id: header.id, slot: header.slot, hash };
-        Some(StateAt { place, head: header.head(), digest: header.digest, parts })
+        Some(StateAt { place, head: header.head(), digest: header.digest, schema: header.schema, parts })
     }
 }
 

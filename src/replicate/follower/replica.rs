@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::load::{EndRule, Load, Loaded, commits_of, mark_at, place_of};
+use super::load::{EndRule, Load, Loaded, check_format, commits_of, mark_at, place_of};
 use super::log::{End, LogReader, Place, StateAt};
 use super::standing::Standing;
 use super::trouble::Trouble;
@@ -14,7 +14,7 @@ use crate::model::time::{now, since_boot};
 use crate::replicate::entry::Entry;
 use crate::replicate::layout;
 use crate::replicate::report::{Alive, ReplicaReport};
-use crate::store::replication::{ReplicaMark, ReplicaWriter, read_replica};
+use crate::store::replication::{OlderReplica, ReplicaMark, ReplicaWriter, SCHEMA, read_replica};
 use crate::store::{StoreError, panics};
 
 /// After so long without the bucket, entries are looked for again from the newest state's side: places may have been swept.
@@ -88,13 +88,25 @@ impl Replica {
         go_on: &dyn Fn() -> bool,
     ) -> Result<Replica, Trouble> {
         let Opened { writer, is_followed, mark, head } = loop {
-            match open(path) {
-                Err(StoreError::NotFound { .. }) => {}
+            let older = match open(path) {
+                Err(StoreError::NotFound { .. }) => None,
+                Err(StoreError::OlderSchema { .. } | StoreError::OlderFields { .. }) => Some(OlderReplica::open(path)?),
                 opened => break opened?,
-            }
-            let load = Load { log: &log, path, id: None, until: None, end: EndRule::Follow, go_on };
+            };
+            let id = older.as_ref().map(|older| older.id);
+            let load = Load { log: &log, path, id, until: None, end: EndRule::Follow, go_on };
             let Loaded { draft, mark, head, .. } = load.newest()?;
-            match draft.take_name(None) {
+            let taken = match older {
+                Some(older) if head.seq < older.head.seq => {
+                    return Err(Trouble::Behind { slot: mark.slot, end: head.seq, here: older.head.seq });
+                }
+                Some(older) => {
+                    tracing::info!(slot = mark.slot, "the file of an older medfeed is replaced by a whole state");
+                    draft.replace_older(older)
+                }
+                None => draft.take_name(None),
+            };
+            match taken {
                 // Another process has loaded it meanwhile.
                 Err(StoreError::Replaced { .. }) => {}
                 taken => {
@@ -482,6 +494,7 @@ impl Replica {
         if let Some(state) = StateAt::of_entry(&entry.header, entry.hash) {
             return self.load_in_place(&|load| load.from_state(state.clone(), place.slot), go_on);
         }
+        check_format(entry, SCHEMA)?;
         let mark = mark_at(self.log.url(), place, entry.header.digest);
         let writer = open_writer(&mut self.writer, &self.path)?;
         let name = layout::log(place.slot);

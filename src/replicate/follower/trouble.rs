@@ -48,6 +48,20 @@ pub enum Trouble {
         /// This program's.
         known: u32,
     },
+    /// The log is written by an older program.
+    #[error(
+        "the origin is of an older medfeed (format {found}, this one knows {known}); upgrade it first: `medfeed upgrade` there, \
+         then `medfeed publish`. Until then its replicas need the older medfeed"
+    )]
+    OlderSchema {
+        /// The log's.
+        found: u32,
+        /// This program's.
+        known: u32,
+    },
+    /// The rows have other fields than this program's.
+    #[error("the origin is of another medfeed, whose records have other fields; use the origin's version here too")]
+    OtherFields,
     /// The bucket is empty.
     #[error(
         "nothing is published at {0}; run `medfeed publish {word}` where the database is, and look whether URL and seal key are the same",
@@ -161,6 +175,7 @@ impl Trouble {
             ApplyError::Base { .. } => Trouble::Parted(error.to_string()),
             ApplyError::Digest(_) => Trouble::Digest(error.to_string()),
             ApplyError::Malformed(detail) => Trouble::object(name, detail),
+            ApplyError::OtherVersion => Trouble::OtherFields,
             ApplyError::Store(error) => Trouble::Store(error),
         }
     }
@@ -172,6 +187,9 @@ impl Trouble {
 
     /// Whether following ends with it: trying again helps only after somebody acted.
     pub fn is_final(&self) -> bool {
-        matches!(self, Trouble::OtherDatabase { .. } | Trouble::Schema { .. })
+        matches!(
+            self,
+            Trouble::OtherDatabase { .. } | Trouble::Schema { .. } | Trouble::OlderSchema { .. } | Trouble::OtherFields
+        )
     }
 }

@@ -98,11 +98,12 @@ impl Work {
         if manifest.digest != self.end.digest {
             return Err(StoreError::damaged("meta", "the rows do not add up to the digest that was published").into());
         }
-        if put_manifest(&self.bucket, &mut self.patience, &manifest)? {
+        let present = put_manifest(&self.bucket, &mut self.patience, &manifest)?;
+        if present.is_none() {
             self.standing.note(|progress| progress.states += 1);
             tracing::info!(slot = manifest.slot, seq = manifest.seq, bytes = dumped.bytes, "put a state");
         }
-        let objects = StateObjects::of(manifest.slot, &manifest.parts);
+        let objects = StateObjects::of(manifest.slot, &present.as_ref().unwrap_or(&manifest).parts);
         Ok(Put { at: manifest.at, bytes: dumped.bytes, objects })
     }
 }

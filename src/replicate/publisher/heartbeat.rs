@@ -95,7 +95,9 @@ impl Publisher {
     fn look_for_loss(&mut self, end: End, has_end: bool) -> Result<(), PublishError> {
         let (None, None, Some(state)) = (&self.beside, self.wanted_state, &self.newest_state) else { return Ok(()) };
         let name = layout::state(state.slot);
-        let mut lost = match self.patience.ask(|| self.bucket.get(&name)) {
+        let manifest = self.patience.ask(|| self.bucket.get(&name));
+        let is_slot_free = state.slot != end.slot || matches!(manifest, Ok(None));
+        let mut lost = match manifest {
             Ok(Some(_)) if has_end => None,
             Ok(Some(_)) => Some(layout::log(end.slot)),
             Ok(None) | Err(BucketError::Damaged { .. }) => Some(name),
@@ -118,7 +120,7 @@ impl Publisher {
              state goes out now; look who deletes objects in {}",
             self.bucket.url()
         );
-        self.wanted_state = Some(if has_end { WantedState::Beside } else { WantedState::Entry });
+        self.wanted_state = Some(if has_end && is_slot_free { WantedState::Beside } else { WantedState::Entry });
         Ok(())
     }
 }

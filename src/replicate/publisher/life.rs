@@ -25,7 +25,7 @@ pub(super) struct Life {
 pub(super) enum WantedState {
     /// Next to the log, whose last entry is there.
     Beside,
-    /// As the next entry: the last one is gone too.
+    /// As the next entry: the last one is gone too, or its slot has a manifest that names what is gone.
     Entry,
 }
 

@@ -98,17 +98,17 @@ fn put_part(bucket: &Bucket, patience: &mut Patience, name: String, changes: &[u
     }
 }
 
-/// Creates a manifest. Returns whether it was ours: there may be one of that state already.
+/// Creates a manifest. Returns the one that is there already, if there is one of that state: it names other parts.
 pub(super) fn put_manifest(
     bucket: &Bucket,
     patience: &mut Patience,
     manifest: &Manifest,
-) -> Result<bool, PublishError> {
+) -> Result<Option<Manifest>, PublishError> {
     let name = layout::state(manifest.slot);
     let (bytes, _) = manifest.encode()?;
-    let Made::Others(found) = patience.create(bucket, &name, &bytes)? else { return Ok(true) };
+    let Made::Others(found) = patience.create(bucket, &name, &bytes)? else { return Ok(None) };
     match Manifest::decode(&found) {
-        Ok((other, _)) if (other.slot, other.entry_hash) == (manifest.slot, manifest.entry_hash) => Ok(false),
+        Ok((other, _)) if (other.slot, other.entry_hash) == (manifest.slot, manifest.entry_hash) => Ok(Some(other)),
         Ok(_) => Err(unusable(bucket, &name, "it is of another log; publish to another prefix")),
         Err(error) => Err(unusable(bucket, &name, error)),
     }

@@ -17,7 +17,7 @@ use crate::model::{DatabaseId, Head, Timestamp};
 use crate::replicate::frame::Hash;
 use crate::replicate::layout;
 use crate::replicate::report::Alive;
-use crate::store::replication::{OriginView, PublishedNote};
+use crate::store::replication::{OriginView, PublishedNote, SCHEMA};
 use crate::store::{Follower, StoreError, Writer};
 
 /// The id of a database that was never published.
@@ -152,12 +152,14 @@ impl Publisher {
                     self.bucket.url(),
                     found.lost_part.as_deref().unwrap_or("the newest state")
                 );
-                self.wanted_state = Some(WantedState::Beside);
+                let is_slot_free = found.manifest.as_ref().is_none_or(|state| state.slot != found.header.slot);
+                self.wanted_state = Some(if is_slot_free { WantedState::Beside } else { WantedState::Entry });
             }
-            if is_held {
+            if is_held && found.header.schema == SCHEMA {
                 self.tell_end();
                 self.note();
             } else {
+                // Also after an upgrade: replicas of this version start from a state of its format.
                 self.put_state_entry()?;
             }
         } else {

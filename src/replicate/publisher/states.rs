@@ -52,8 +52,8 @@ impl Publisher {
             at: header.at,
             parts: header.state.clone().unwrap_or_default(),
         };
-        put_manifest(&self.bucket, &mut self.patience, &manifest)?;
-        self.newest_state = Some(StateObjects::of(manifest.slot, &manifest.parts));
+        let present = put_manifest(&self.bucket, &mut self.patience, &manifest)?;
+        self.newest_state = Some(StateObjects::of(manifest.slot, &present.unwrap_or(manifest).parts));
         Ok(())
     }
 

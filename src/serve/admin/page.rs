@@ -1,7 +1,6 @@
 //! The operators' page: what is served, to whom, how well, and who is behind. It needs no script, and shows no key.
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
 
 use askama::Template;
 
@@ -11,8 +10,9 @@ use super::watched::Watched;
 use crate::api::SnapshotSource;
 use crate::api::changes::behind_s;
 use crate::model::key::KeyStatus;
+use crate::model::license::Rule;
 use crate::model::time::now;
-use crate::model::{Dataset, KeyRecord, License, Scope, Timestamp};
+use crate::model::{Dataset, KeyRecord, License, PerDataset, Scope, Timestamp};
 use crate::serve::usage::{KeyUse, Uses};
 use crate::store::{Snapshot, StoreError};
 use crate::view::View;
@@ -102,8 +102,8 @@ struct Figure {
 
 struct LicenseRow {
     name: String,
-    /// Records per dataset, in the order of [`Dataset::ALL`]; a dash where the dataset is not licensed.
-    records: [String; 2],
+    /// Records; a dash where the dataset is not licensed.
+    records: PerDataset<String>,
     sets: Vec<(&'static str, String)>,
     rate_limit: String,
     keys: usize,
@@ -196,7 +196,7 @@ pub fn render(subject: &Subject) -> Result<String, PageError> {
     let all_licenses = published.list_licenses();
     let licenses = all_licenses.iter().take(MAX_ROWS).map(|license| LicenseRow {
         name: license.name.clone(),
-        records: Dataset::ALL.map(|dataset| match published.visible_records(license, dataset) {
+        records: PerDataset::of(|dataset| match published.visible_records(license, dataset) {
             Some(records) => grouped(records),
             None => "–".to_owned(),
         }),
@@ -330,22 +330,22 @@ fn feed_row((dataset, behind_s): (Dataset, u64)) -> FeedRow {
 
 /// The sets of a scope that restrict it, in words.
 fn sets(scope: &Scope) -> Vec<(&'static str, String)> {
-    fn listed<T: Display>(set: &Option<impl IntoIterator<Item = T> + Clone>) -> Option<String> {
-        let values: Vec<String> = set.clone()?.into_iter().map(|value| value.to_string()).collect();
+    let words = |rule: Rule| {
+        let values = scope.set(rule)?.values();
         let mut text = values.iter().take(MAX_VALUES).map(String::as_str).collect::<Vec<_>>().join(", ");
         match values.len().saturating_sub(MAX_VALUES) {
             _ if values.is_empty() => text.push_str("none"),
             0 => {}
             more => text.push_str(&format!(" and {more} more")),
         }
-        Some(text)
-    }
-    let sets = [
-        ("Therapy areas", listed(&scope.therapy_areas)),
-        ("Countries", listed(&scope.countries)),
-        ("Years", listed(&scope.years)),
-    ];
-    sets.into_iter().filter_map(|(name, set)| Some((name, set?))).collect()
+        let name = match rule {
+            Rule::TherapyAreas => "Therapy areas",
+            Rule::Countries => "Countries",
+            Rule::Years => "Years",
+        };
+        Some((name, text))
+    };
+    Rule::ALL.into_iter().filter_map(words).collect()
 }
 
 /// A number with its thousands set apart.

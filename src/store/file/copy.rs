@@ -40,6 +40,25 @@ pub(in crate::store) fn copy_checked(from: &ReadTransaction, to: &Path, local: L
     check_file(to)
 }
 
+/// Copies all rows but those that wait to be published, as they are.
+pub(in crate::store) fn copy_tables(from: &ReadTransaction, to: &WriteTransaction) -> Result<(), StoreError> {
+    tables::for_each_table(&mut Copy { from, to, local: Local::Copied })
+}
+
+/// Copies the rows of a table as they are.
+pub(in crate::store) fn copy_table<K, V>(
+    from: &ReadTransaction,
+    to: &WriteTransaction,
+    definition: TableDefinition<'static, K, V>,
+) -> Result<(), StoreError>
+where
+    K: Key + Stored + 'static,
+    V: Value + Stored + 'static,
+    for<'a> K::SelfType<'a>: Borrow<K::SelfType<'a>>,
+{
+    Copy { from, to, local: Local::Copied }.table(definition)
+}
+
 /// Checks a draft.
 pub(in crate::store) fn check_file(path: &Path) -> Result<(), StoreError> {
     let mut writer = Writer::open_draft(path)?;

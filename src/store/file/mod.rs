@@ -5,11 +5,13 @@
 //! - [`links`]: the file that a path leads to; [`draft`]: files without a name until they are complete; [`writer_note`]: who
 //!   is writing; [`published_note`]: what is published.
 //! - [`publish`]: making a database one that is published.
-//! - [`replace`]: backup, restore and compaction; `copy` writes a database anew, row by row.
+//! - [`replace`]: backup and compaction; `copy` writes a database anew, row by row; `older`: files that are read to be
+//!   upgraded.
 
-mod copy;
+pub(in crate::store) mod copy;
 pub mod draft;
 pub mod links;
+pub(in crate::store) mod older;
 pub mod open;
 mod open_error;
 pub mod publish;

@@ -1,7 +1,6 @@
 //! Opening the database file: the one writer, the followers, and repair after a killed writer.
 
 use std::borrow::Borrow;
-use std::cmp::Ordering;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -11,25 +10,26 @@ use std::time::{Duration, Instant};
 
 use redb::{
     Builder, ConcurrencyMode, Database, DatabaseError, Key, ReadOnlyDatabase, ReadTransaction, ReadableDatabase,
-    ReadableTable, TableDefinition, TableError, Value, WriteTransaction,
+    TableDefinition, TableError, Value, WriteTransaction,
 };
 
 use crate::store::file::draft::{self, Draft};
 use crate::store::file::links::{folder_of, resolve};
-use crate::store::file::open_error::{io_error, open_error, repair_error};
+use crate::store::file::open_error::{io_error, is_full, open_error, repair_error};
 use crate::store::file::writer_note::WriterNote;
 use crate::store::format::replica::{ReplicaMark, find_mark};
-use crate::store::format::tables::{self, EachTable, META, META_SCHEMA, META_SECRET, SCHEMA, Stored};
+use crate::store::format::tables::{self, EachTable, META, META_FIELDS, META_SCHEMA, META_SECRET, SCHEMA, Stored};
+use crate::store::format::version::{Version, known_fields};
 use crate::store::panics;
 use crate::store::pen::IsWanted;
 use crate::store::{CommitPoint, Snapshot, StoreError};
 
 /// The page cache of a writing command, in bytes.
-const WRITER_CACHE_BYTES: usize = 256 << 20;
+const WRITER_CACHE_BYTES: usize = 64 << 20;
 /// The page cache of a follower, in bytes.
 const READER_CACHE_BYTES: usize = 32 << 20;
 /// The time between a waiting writer's attempts.
-const RETRY_EVERY: Duration = Duration::from_millis(25);
+pub(super) const RETRY_EVERY: Duration = Duration::from_millis(25);
 
 fn builder(cache_bytes: usize) -> Builder {
     let mut builder = Database::builder();
@@ -40,10 +40,10 @@ fn builder(cache_bytes: usize) -> Builder {
 
 /// A file's identity, whatever its path: device and inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Identity(u64, u64);
+pub(in crate::store) struct Identity(u64, u64);
 
 impl Identity {
-    fn of_path(path: &Path) -> io::Result<Identity> {
+    pub fn of_path(path: &Path) -> io::Result<Identity> {
         std::fs::metadata(path).map(|found| Identity(found.dev(), found.ino()))
     }
 
@@ -224,7 +224,7 @@ impl Writer {
         // Opening for writing marks the file, so a newer format is detected by reading first.
         match open_follower(path) {
             Ok(found) => {
-                check_schema(path, &found)?;
+                check_version(path, &found)?;
                 check(path, &found)?;
             }
             Err(DatabaseError::RepairAborted | DatabaseError::DatabaseAlreadyOpen) => {}
@@ -237,7 +237,7 @@ impl Writer {
             match builder(WRITER_CACHE_BYTES).create_file(file) {
                 // A rename may have replaced the file between opening and locking.
                 Ok(database) if Identity::of_path(path).is_ok_and(|now| now == identity) => {
-                    check_schema(path, &database)?;
+                    check_version(path, &database)?;
                     let location = Mutex::new(Location::Named(path.to_owned()));
                     return Ok(Writer { database: Engine::new(database), identity, location, note: None });
                 }
@@ -362,11 +362,17 @@ fn create_draft(path: &Path) -> Result<Draft, StoreError> {
         getrandom::fill(&mut secret)?;
         let mut meta = transaction.open_table(META)?;
         meta.insert(META_SCHEMA, SCHEMA.to_le_bytes().as_slice())?;
+        meta.insert(META_FIELDS, known_fields().as_bytes())?;
         meta.insert(META_SECRET, secret.as_slice())?;
         drop(meta);
-        tables::for_each_table(&mut Create(transaction))
+        create_tables(transaction)
     })?;
     Ok(draft)
+}
+
+/// Creates every table.
+pub(in crate::store) fn create_tables(transaction: &WriteTransaction) -> Result<(), StoreError> {
+    tables::for_each_table(&mut Create(transaction))
 }
 
 /// Creates every table by opening it.
@@ -409,27 +415,28 @@ pub(in crate::store) fn create_writer(path: &Path) -> Result<Writer, StoreError>
 /// An empty draft of a file.
 pub(in crate::store) fn new_draft(target: &Path) -> Result<Draft, StoreError> {
     let folder = folder_of(target);
-    Draft::beside(target).map_err(|source| StoreError::Io { path: folder.to_owned(), source })
+    Draft::beside(target).map_err(|source| match is_full(&source) {
+        true => StoreError::DiskFull(source),
+        false => StoreError::Io { path: folder.to_owned(), source },
+    })
 }
 
-fn check_schema(path: &Path, database: &impl ReadableDatabase) -> Result<(), StoreError> {
-    let transaction = database.begin_read()?;
+fn check_version(path: &Path, database: &impl ReadableDatabase) -> Result<(), StoreError> {
+    version_of(path, database)?.check(path)
+}
+
+/// The version of a file.
+pub(in crate::store) fn version_of(path: &Path, database: &impl ReadableDatabase) -> Result<Version, StoreError> {
     let not_ours = || StoreError::NotADatabase {
         path: path.to_owned(),
         reason: "it is a redb file of another program".to_owned(),
     };
-    let meta = match transaction.open_table(META) {
+    let meta = match database.begin_read()?.open_table(META) {
         Ok(meta) => meta,
         Err(TableError::Storage(error)) => return Err(error.into()),
         Err(_) => return Err(not_ours()),
     };
-    let stored = meta.get(META_SCHEMA)?.ok_or_else(not_ours)?;
-    let found = u32::from_le_bytes(stored.value().try_into().map_err(|_| not_ours())?);
-    match found.cmp(&SCHEMA) {
-        Ordering::Less => Err(StoreError::OlderSchema { path: path.to_owned(), found, known: SCHEMA }),
-        Ordering::Equal => Ok(()),
-        Ordering::Greater => Err(StoreError::NewerSchema { path: path.to_owned(), found, known: SCHEMA }),
-    }
+    Version::read(&meta)?.ok_or_else(not_ours)
 }
 
 fn open_follower(path: &Path) -> Result<ReadOnlyDatabase, DatabaseError> {
@@ -458,7 +465,7 @@ impl Follower {
     /// [`StoreError::NotFound`], [`StoreError::NewerSchema`], and what the file system says.
     pub fn open(path: &Path) -> Result<Follower, StoreError> {
         let (database, identity) = open_and_repair(path)?;
-        check_schema(path, &database)?;
+        check_version(path, &database)?;
         let newest = Arc::new(Snapshot::open(&database.begin_read()?)?.with_witnesses());
         Ok(Follower { path: path.to_owned(), database, identity, newest })
     }
@@ -498,7 +505,7 @@ impl Follower {
     fn look(&mut self) -> Result<(), StoreError> {
         if Identity::of_path(&self.path).map_err(|error| io_error(&self.path, error))? != self.identity {
             let (database, identity) = open_and_repair(&self.path)?;
-            check_schema(&self.path, &database)?;
+            check_version(&self.path, &database)?;
             let newest = Arc::new(Snapshot::open_after(&self.newest, &database.begin_read()?)?);
             self.database = database;
             self.identity = identity;
@@ -513,7 +520,7 @@ impl Follower {
     }
 }
 
-fn open_and_repair(path: &Path) -> Result<(ReadOnlyDatabase, Identity), StoreError> {
+pub(in crate::store) fn open_and_repair(path: &Path) -> Result<(ReadOnlyDatabase, Identity), StoreError> {
     const REPAIR_WAIT: Duration = Duration::from_secs(5);
     let deadline = Instant::now() + REPAIR_WAIT;
     loop {
@@ -557,7 +564,7 @@ fn refuse_replica(path: &Path, transaction: &ReadTransaction) -> Result<(), Stor
 pub fn read_replica(path: &Path) -> Result<(ReplicaMark, CommitPoint), StoreError> {
     panics::guard(|| {
         let (database, _) = open_and_repair(path)?;
-        check_schema(path, &database)?;
+        check_version(path, &database)?;
         let transaction = database.begin_read()?;
         let mark = find_mark(&transaction)?.ok_or_else(|| StoreError::NotAReplica { path: path.to_owned() })?;
         Ok((mark, Snapshot::peek(&transaction)?))

@@ -34,7 +34,7 @@ pub(super) fn open_error(path: &Path, error: DatabaseError) -> StoreError {
         DatabaseError::Storage(StorageError::Io(source)) if source.kind() == io::ErrorKind::UnexpectedEof => {
             "it is cut short".to_owned()
         }
-        DatabaseError::Storage(StorageError::Io(source)) => return io_error(path, source),
+        DatabaseError::Storage(StorageError::Io(source)) if !is_full(&source) => return io_error(path, source),
         DatabaseError::Storage(StorageError::Corrupted(reason)) if reason.contains("truncated") => {
             "it is cut short".to_owned()
         }
@@ -43,6 +43,11 @@ pub(super) fn open_error(path: &Path, error: DatabaseError) -> StoreError {
         other => return StoreError::of_engine(other.into()),
     };
     StoreError::NotADatabase { path: draft::shown(path), reason }
+}
+
+/// Whether there is no room on the disk.
+pub(super) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// Names who can repair the file to a user who may not write to it.

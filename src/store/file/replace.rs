@@ -1,40 +1,24 @@
-//! Backup, restore and compaction: complete files that take their name in one step, by rename and never by copying over.
+//! Backup and compaction: complete files that take their name in one step, by rename and never by copying over.
 //!
-//! Restore and compaction hold the old file's writer lock until the rename is done. A writer that waits for it then notices
+//! Compaction holds the old file's writer lock until the rename is done. A writer that waits for it then notices
 //! that the path leads to another file, and opens that one.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::ops::Bound;
+use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use redb::backends::FileBackend;
-use redb::{ReadTransaction, ReadableTable, StorageBackend};
+use redb::ReadTransaction;
 use serde::Serialize;
 
-use crate::model::time::now;
-use crate::model::{Dataset, KeyRecord, License, Timestamp};
+use crate::model::Dataset;
 use crate::store::StoreError;
-use crate::store::file::copy::{Local, check_file, copy_checked};
+use crate::store::file::copy::{Local, copy_checked};
 use crate::store::file::draft::{self, Draft};
 use crate::store::file::links::{refuse_other_names, resolve};
 use crate::store::file::open::{Follower, Writer, new_draft};
-use crate::store::file::publish::{KeptOrigin, forget_local, put_history_entry};
-use crate::store::file::published_note::PublishedNote;
-use crate::store::format::codec::{CommitRow, seal, unseal, unseal_commit};
-use crate::store::format::rows::load_rows;
-use crate::store::format::tables;
 use crate::store::panics;
-use crate::store::panics::guard;
-use crate::store::pen::Pen;
-use crate::store::read::history::RESTORED;
-use crate::store::read::snapshot::{CommitPoint, Snapshot, last_commit};
-
-/// The bytes that redb's writers lock, far beyond any file's end (its design document, "Lock bytes"). Used for files that
-/// are too damaged to be opened.
-const REDB_WRITER_LOCK: [u64; 2] = [(1 << 62) + 1, 1 << 62];
+use crate::store::read::snapshot::Snapshot;
 
 /// The content of a backup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -87,7 +71,8 @@ fn refuse_as_target(database: &Path, target: &Path) -> Result<(), StoreError> {
         return refused("it is the database itself");
     }
     match Follower::open(target) {
-        Ok(_) => Ok(()),
+        // A backup of an older release makes way for a new one too.
+        Ok(_) | Err(StoreError::OlderSchema { .. } | StoreError::OlderFields { .. }) => Ok(()),
         Err(_) => refused("it exists and is no backup; choose another name, or remove it"),
     }
 }
@@ -121,313 +106,18 @@ pub fn compact(path: &Path, wait: Duration) -> Result<CompactReport, StoreError>
     Ok(CompactReport { bytes_before, bytes_after })
 }
 
-/// What a restore changes.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Differences {
-    /// When the backup's last commit was made.
-    pub restored_to: Option<String>,
-    /// When the replaced database's last commit was made.
-    pub replaced_from: Option<String>,
-    /// Records per dataset: in the replaced database, in the backup.
-    pub records: BTreeMap<Dataset, (u64, u64)>,
-    /// Licenses that differ in the backup, are missing from it, or are only in it.
-    pub licenses: Vec<LicenseDifference>,
-    /// The ids of keys that work now and stop working.
-    pub keys_that_stop: Vec<String>,
-    /// The ids of keys that are usable in the backup and stay revoked.
-    pub keys_that_stay_revoked: Vec<String>,
-    /// Why the replaced database could not be read; its revocations are then lost.
-    pub unreadable: Option<String>,
-}
-
-/// A license that differs between the replaced database and the backup.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct LicenseDifference {
-    /// Its name.
-    pub license: String,
-    /// How it differs.
-    pub change: &'static str,
-}
-
-/// A restore that is prepared and not yet done.
-#[derive(Debug)]
-pub struct Restoration {
-    draft: Draft,
-    target: PathBuf,
-    differences: Differences,
-    /// The old file's lock, held until the rename is done.
-    lock: OldFile,
-}
-
-#[derive(Debug)]
-enum OldFile {
-    None,
-    Locked(#[allow(dead_code, reason = "held for its lock")] Box<Writer>),
-    Damaged(#[allow(dead_code, reason = "held for its lock")] Box<FileBackend>),
-}
-
-/// What is carried over from the replaced database.
-#[derive(Default)]
-struct Kept {
-    secret: Option<Vec<u8>>,
-    /// The time of its last commit.
-    committed: Timestamp,
-    /// That commit's seq; 0 where there is none, or it cannot be read.
-    seq: u64,
-    keys: BTreeMap<[u8; 32], KeyRecord>,
-    licenses: Vec<License>,
-    /// What replicas know it by, if it is published.
-    origin: Option<KeptOrigin>,
-}
-
-impl Restoration {
-    /// Copies and checks the backup, renews its lineages, carries revocations over, and adds a commit that says so to the history.
-    /// The database is not changed yet.
-    ///
-    /// # Errors
-    /// When the backup cannot be read or is damaged, another process writes, or the old file is of a newer format or has
-    /// other names (hard links).
-    pub fn prepare(target: &Path, backup: &Path, wait: Duration) -> Result<Restoration, StoreError> {
-        let target = &resolve(target);
-        let found = std::fs::metadata(backup).map_err(|source| io_error(backup, source))?;
-        if std::fs::metadata(target).is_ok_and(|own| (own.dev(), own.ino()) == (found.dev(), found.ino())) {
-            let reason = "it is the database itself".to_owned();
-            return Err(StoreError::BadTarget { path: backup.to_owned(), reason });
-        }
-        refuse_other_names(target)?;
-        draft::sweep(target);
-        let draft = new_draft(target)?;
-        let copied = File::open(backup).and_then(|mut from| std::io::copy(&mut from, &mut draft.file()));
-        copied.map_err(|source| io_error(backup, source))?;
-        guard(|| check_file(draft.path())).map_err(|error| name_backup(error, backup))?;
-
-        let mut differences = Differences::default();
-        let (lock, kept) = Restoration::lock_old(target, wait, &mut differences)?;
-        let writer = Writer::open_draft(draft.path())?;
-        let restored = compare(&writer.begin_read()?, &kept, &mut differences)?;
-        let what = describe(restored, &kept, differences.unreadable.is_some());
-        let pen = Pen::new(writer.begin_raw()?);
-        renew_lineages(&pen)?;
-        keep_revocations(&pen, &kept)?;
-        forget_local(&pen)?;
-        match &kept.origin {
-            Some(origin) => origin.put(&pen, kept.committed, &what)?,
-            None => drop(put_history_entry(&pen, &what)?),
-        }
-        pen.commit()?;
-        if kept.origin.is_some() {
-            writer.mark_published()?;
-        }
-        Ok(Restoration { draft, target: target.to_owned(), differences, lock })
-    }
-
-    /// Takes the old file's writer lock and reads what is carried over from it.
-    fn lock_old(target: &Path, wait: Duration, differences: &mut Differences) -> Result<(OldFile, Kept), StoreError> {
-        if !target.exists() {
-            return Ok((OldFile::None, Kept::default()));
-        }
-        match guard(|| Writer::open(target, wait)) {
-            Ok(writer) => {
-                let note = writer.published_note()?;
-                writer.refuse_fenced(note.as_ref())?;
-                let read = guard(|| read_kept(&writer.begin_read()?, differences));
-                let kept = read.unwrap_or_else(|error| {
-                    differences.unreadable = Some(error.to_string());
-                    Kept { origin: note.as_ref().map(KeptOrigin::of_note), ..Kept::default() }
-                });
-                Ok((OldFile::Locked(Box::new(writer)), kept))
-            }
-            Err(error @ (StoreError::NotADatabase { .. } | StoreError::Damaged { .. } | StoreError::Engine(_))) => {
-                differences.unreadable = Some(error.to_string());
-                let origin = PublishedNote::read(target)?.as_ref().map(KeptOrigin::of_note);
-                Ok((OldFile::Damaged(Box::new(bare_lock(target)?)), Kept { origin, ..Kept::default() }))
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    /// What the restore will change.
-    pub fn differences(&self) -> &Differences {
-        &self.differences
-    }
-
-    /// Replaces the database.
-    ///
-    /// # Errors
-    /// When the file system refuses; the database is then unchanged.
-    pub fn finish(self) -> Result<(), StoreError> {
-        if self.target.exists() {
-            take_owner(&self.target, &self.draft)?;
-        }
-        take_name(self.draft, &self.target)?;
-        drop(self.lock);
-        forget_old_damage();
-        Ok(())
-    }
-}
-
-/// Names the backup in an error, so that nobody takes it for the database.
-fn name_backup(error: StoreError, backup: &Path) -> StoreError {
-    let reason = match error {
-        StoreError::Damaged { table, detail } => format!("table `{table}`: {detail}"),
-        StoreError::NotADatabase { reason, .. } => reason,
-        StoreError::NewerSchema { found, known, .. } => {
-            return StoreError::NewerSchema { path: backup.to_owned(), found, known };
-        }
-        StoreError::OlderSchema { found, known, .. } => {
-            return StoreError::OlderSchema { path: backup.to_owned(), found, known };
-        }
-        other => other.to_string(),
-    };
-    StoreError::BadBackup { path: backup.to_owned(), reason }
-}
-
-/// Takes the writer's lock of a file that cannot be opened.
-fn bare_lock(path: &Path) -> Result<FileBackend, StoreError> {
-    let file = File::options().read(true).write(true).open(path).map_err(|source| io_error(path, source))?;
-    let busy = || StoreError::Busy { path: path.to_owned(), holder: "another process".to_owned() };
-    let backend = FileBackend::new(file).map_err(|_| busy())?;
-    for byte in REDB_WRITER_LOCK {
-        match backend.try_lock_range(Bound::Included(byte), Bound::Included(byte)) {
-            Ok(true) => {}
-            _ => return Err(busy()),
-        }
-    }
-    Ok(backend)
-}
-
-fn read_kept(transaction: &ReadTransaction, differences: &mut Differences) -> Result<Kept, StoreError> {
-    let snapshot = Snapshot::open(transaction)?;
-    let commit = snapshot.commit();
-    differences.replaced_from = (commit.seq > 0).then(|| commit.time.to_string());
-    for dataset in Dataset::ALL {
-        differences.records.insert(dataset, (snapshot.dataset_state(dataset).records, 0));
-    }
-    let mut keys = BTreeMap::new();
-    for entry in transaction.open_table(tables::KEYS)?.iter()? {
-        let (hash, bytes) = entry?;
-        keys.insert(hash.value(), unseal("keys", bytes.value())?);
-    }
-    let licenses = load_rows("licenses", &transaction.open_table(tables::LICENSES)?)?;
-    let origin = KeptOrigin::read(transaction, commit.head())?;
-    let secret = Some(snapshot.secret().to_vec());
-    Ok(Kept { secret, committed: commit.time, seq: commit.seq, keys, licenses, origin })
-}
-
-/// The description of a restore in the history. Both commits are named, since the history behind the backup's is gone.
-fn describe(restored: CommitPoint, kept: &Kept, is_unreadable: bool) -> String {
-    let from = match restored.seq {
-        0 => format!("{RESTORED} without commits"),
-        seq => format!("{RESTORED} of {}, seq {seq}", restored.time),
-    };
-    match kept.seq {
-        _ if is_unreadable => format!("{from}; the database before it could not be read"),
-        0 => from,
-        seq => format!("{from}; the database before it was of {}, seq {seq}", kept.committed),
-    }
-}
-
-/// Notes the differences between the replaced database and the backup. Returns the backup's last commit.
-fn compare(
-    transaction: &ReadTransaction,
-    kept: &Kept,
-    differences: &mut Differences,
-) -> Result<CommitPoint, StoreError> {
-    let snapshot = Snapshot::open(transaction)?;
-    let at = now();
-    let commit = snapshot.commit();
-    differences.restored_to = (commit.seq > 0).then(|| commit.time.to_string());
-    for dataset in Dataset::ALL {
-        differences.records.entry(dataset).or_default().1 = snapshot.dataset_state(dataset).records;
-    }
-    for license in &kept.licenses {
-        let change = match snapshot.find_license_named(&license.name) {
-            None => "is not in the backup",
-            Some(other) if other.id != license.id => "is another license of the same name in the backup",
-            Some(other) if other.scope != license.scope => "has another scope in the backup",
-            Some(other) if other.rate_limit != license.rate_limit => "has another rate limit in the backup",
-            Some(_) => continue,
-        };
-        differences.licenses.push(LicenseDifference { license: license.name.clone(), change });
-    }
-    let names: BTreeSet<&str> = kept.licenses.iter().map(|license| license.name.as_str()).collect();
-    for license in snapshot.list_licenses().into_iter().filter(|license| !names.contains(license.name.as_str())) {
-        let change = "comes back with the backup";
-        differences.licenses.push(LicenseDifference { license: license.name.clone(), change });
-    }
-    for (hash, key) in &kept.keys {
-        let restored = snapshot.find_key(&crate::model::KeyHash(*hash));
-        let works = key.status_after(at, kept.committed).is_usable();
-        let restored_works = restored.is_some_and(|restored| restored.status_after(at, commit.time).is_usable());
-        match restored {
-            Some(_) if works && !restored_works => differences.keys_that_stop.push(key.id.clone()),
-            None if works => differences.keys_that_stop.push(key.id.clone()),
-            Some(_) if !works && restored_works && key.revoked_at.is_some() => {
-                differences.keys_that_stay_revoked.push(key.id.clone());
-            }
-            _ => {}
-        }
-    }
-    Ok(commit)
-}
-
-/// Gives all commits new lineages, so that tokens made after the backup are recognized as those of another history.
-fn renew_lineages(pen: &Pen) -> Result<(), StoreError> {
-    let mut commits = pen.open(tables::COMMITS)?;
-    let mut renewed: Vec<(u64, CommitRow)> = Vec::new();
-    for entry in commits.iter()? {
-        let (seq, bytes) = entry?;
-        let mut row = unseal_commit(seq.value(), bytes.value())?;
-        getrandom::fill(&mut row.lineage)?;
-        renewed.push((seq.value(), row));
-    }
-    for (seq, row) in renewed {
-        commits.insert(seq, seal(&row)?.as_slice())?;
-    }
-    Ok(())
-}
-
-/// Keeps keys revoked that are revoked in either database. The replaced database's secret is kept too, so that its tokens
-/// are recognized, and answered with 410.
-fn keep_revocations(pen: &Pen, kept: &Kept) -> Result<(), StoreError> {
-    if let Some(secret) = &kept.secret {
-        pen.open(tables::META)?.insert(tables::META_SECRET, secret.as_slice())?;
-    }
-    let restored_to = last_commit(&*pen.open(tables::COMMITS)?)?.map_or(Timestamp::EPOCH, |(point, _)| point.time);
-    let judged_at = now().max(kept.committed);
-    let mut keys = pen.open(tables::KEYS)?;
-    let mut changed: Vec<([u8; 32], KeyRecord)> = Vec::new();
-    for entry in keys.iter()? {
-        let (hash, bytes) = entry?;
-        let mut key: KeyRecord = unseal("keys", bytes.value())?;
-        let Some(old) = kept.keys.get(&hash.value()) else { continue };
-        // What is revoked now is revoked from the restored state on, whatever the clock says later.
-        let revoked_at = old.revoked_at.map(|at| if at <= judged_at { at.min(restored_to) } else { at });
-        let earliest = [key.revoked_at, revoked_at].into_iter().flatten().min();
-        if earliest != key.revoked_at {
-            key.revoked_at = earliest;
-            key.replaced_by = old.replaced_by.clone();
-            changed.push((hash.value(), key));
-        }
-    }
-    for (hash, key) in changed {
-        keys.insert(hash, seal(&key)?.as_slice())?;
-    }
-    Ok(())
-}
-
 /// Discards damage met when the replaced file was closed.
-fn forget_old_damage() {
+pub(in crate::store) fn forget_old_damage() {
     let _ = panics::take_at_close();
 }
 
 /// Gives a draft its name in one step, and makes that durable.
-fn take_name(draft: Draft, target: &Path) -> Result<(), StoreError> {
+pub(in crate::store) fn take_name(draft: Draft, target: &Path) -> Result<(), StoreError> {
     draft.take_name(target).map_err(|source| io_error(target, source))
 }
 
 /// Gives a draft the owner and permissions of the file that it replaces.
-fn take_owner(old: &Path, draft: &Draft) -> Result<(), StoreError> {
+pub(in crate::store) fn take_owner(old: &Path, draft: &Draft) -> Result<(), StoreError> {
     draft.take_owner_of(old).map_err(|source| io_error(old, source))
 }
 
@@ -435,6 +125,6 @@ fn size(path: &Path) -> Result<u64, StoreError> {
     std::fs::metadata(path).map(|found| found.len()).map_err(|source| io_error(path, source))
 }
 
-fn io_error(path: &Path, source: std::io::Error) -> StoreError {
+pub(in crate::store) fn io_error(path: &Path, source: std::io::Error) -> StoreError {
     StoreError::Io { path: path.to_owned(), source }
 }

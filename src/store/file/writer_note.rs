@@ -87,7 +87,11 @@ fn write_new(path: &Path, text: &str) -> io::Result<File> {
         _ => {}
     }
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(text.as_bytes())?;
+    if let Err(error) = file.write_all(text.as_bytes()) {
+        // On a full disk. Nothing would remove a note that nobody holds.
+        let _ = fs::remove_file(path);
+        return Err(error);
+    }
     Ok(file)
 }
 

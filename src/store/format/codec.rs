@@ -1,13 +1,11 @@
-//! Rows as bytes: MessagePack behind a hash that is checked when the row is read, since redb checks none.
+//! Rows as bytes: MessagePack, or a record's JSON, behind a hash that is checked when the row is read, since redb checks none.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-#[cfg(doc)]
-use crate::model::Dataset;
-use crate::model::{Curated, Fields, Timestamp};
+use crate::model::{Curated, Fields, Id, PerDataset, Timestamp, json};
 use crate::store::StoreError;
-use crate::store::format::tables::HASH_LEN;
+use crate::store::format::tables::{HASH_LEN, LogValue};
 
 /// A hash of bytes: 128 bits of BLAKE3.
 pub type Hash = [u8; HASH_LEN];
@@ -24,6 +22,7 @@ pub const CLOCK_TOLERANCE_S: i64 = 120;
 
 /// A commit, in table `commits`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(in crate::store) struct CommitRow {
     /// When its writing began; never before an earlier commit's.
     pub time: Timestamp,
@@ -33,10 +32,10 @@ pub(in crate::store) struct CommitRow {
     pub first_seq: u64,
     /// The last seq of the commit, which is its key too.
     pub last_seq: u64,
-    /// How many records each dataset holds after it, in the order of [`Dataset::ALL`].
-    pub records: [u64; 2],
+    /// How many records each dataset holds after it.
+    pub records: PerDataset<u64>,
     /// When each dataset's content last changed.
-    pub changed_at: [Option<Timestamp>; 2],
+    pub changed_at: PerDataset<Option<Timestamp>>,
     /// The last seq of the commit that last changed an organization or tag; 0 before the first.
     pub references_seq: u64,
     /// How many rows other tables hold after it.
@@ -49,6 +48,7 @@ pub(in crate::store) struct CommitRow {
 
 /// The row counts of the tables that are always read whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[allow(missing_docs, reason = "named as the tables")]
 pub(in crate::store) struct TableCounts {
     pub organizations: u64,
@@ -76,11 +76,10 @@ pub(in crate::store) fn expect_count(table: &'static str, found: usize, counted:
     Err(StoreError::damaged(table, format!("it holds {found} rows, the last commit counts {counted}")))
 }
 
-/// A record, in table `records`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(bound = "F: Fields")]
+/// A record, as table `log` holds it.
+#[derive(Clone, Debug)]
 pub(in crate::store) struct RecordRow<F> {
-    /// The seq of its `log` row.
+    /// The seq of its row.
     pub seq: u64,
     /// When its content last changed.
     pub updated_at: Timestamp,
@@ -88,10 +87,25 @@ pub(in crate::store) struct RecordRow<F> {
     pub record: Curated<F>,
 }
 
+impl<F: Fields> RecordRow<F> {
+    /// Decodes the row of `log` at a seq.
+    pub fn open(seq: u64, (id, stored, text): LogValue<'_>) -> Result<RecordRow<F>, StoreError> {
+        let damaged =
+            |detail: String| StoreError::damaged("log", format!("the row of {} at seq {seq}: {detail}", F::STEM));
+        let id = Id::try_from(id).map_err(|error| damaged(format!("id {id}: {error}")))?;
+        if hash(text) != stored {
+            return Err(damaged("it does not match its hash".to_owned()));
+        }
+        let (record, updated_at) = json::read_record(id, text).map_err(|error| damaged(error.to_string()))?;
+        Ok(RecordRow { seq, updated_at, record })
+    }
+}
+
 /// The sealed bytes of a value.
 pub(in crate::store) fn seal<T: Serialize>(value: &T) -> Result<Vec<u8>, StoreError> {
     let mut bytes = vec![0; HASH_LEN];
-    rmp_serde::encode::write(&mut bytes, value).map_err(|error| StoreError::damaged("(new row)", error.to_string()))?;
+    rmp_serde::encode::write_named(&mut bytes, value)
+        .map_err(|error| StoreError::damaged("(new row)", error.to_string()))?;
     let hash = hash(&bytes[HASH_LEN..]);
     bytes[..HASH_LEN].copy_from_slice(&hash);
     Ok(bytes)
@@ -104,5 +118,42 @@ pub(in crate::store) fn unseal<T: DeserializeOwned>(table: &'static str, bytes: 
     if *stored != hash(text) {
         return Err(StoreError::damaged(table, "a row does not match its hash"));
     }
-    rmp_serde::from_slice(text).map_err(|error| StoreError::damaged(table, error.to_string()))
+    // The row is as it was written, so another program wrote it.
+    rmp_serde::from_slice(text).map_err(|error| StoreError::UnknownRow { table, detail: error.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Serialize)]
+    struct Counts {
+        organizations: u64,
+        tags: u64,
+        licenses: u64,
+        keys: u64,
+        feeds: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        venues: Option<u64>,
+    }
+
+    #[test]
+    fn a_name_that_is_not_known_is_refused_and_no_damage() {
+        let counts = |venues| Counts { organizations: 1, tags: 2, licenses: 3, keys: 4, feeds: 5, venues };
+        let known = TableCounts { organizations: 1, tags: 2, licenses: 3, keys: 4, feeds: 5 };
+        assert_eq!(unseal::<TableCounts>("commits", &seal(&counts(None)).unwrap()).unwrap(), known);
+        let row = seal(&counts(Some(6))).unwrap();
+        let refused = unseal::<TableCounts>("commits", &row).unwrap_err();
+        assert!(matches!(&refused, StoreError::UnknownRow { table: "commits", .. }), "{refused}");
+        let mut damaged = row.clone();
+        damaged[20] ^= 1;
+        assert!(matches!(unseal::<TableCounts>("commits", &damaged), Err(StoreError::Damaged { .. })));
+    }
+
+    #[test]
+    fn a_dataset_that_a_row_does_not_name_has_the_default() {
+        let row = seal(&std::collections::BTreeMap::from([("journals", 7)])).unwrap();
+        let read: PerDataset<u64> = unseal("commits", &row).unwrap();
+        assert_eq!(read, PerDataset { conferences: 0, journals: 7 });
+    }
 }

@@ -73,6 +73,7 @@ fn mix(number: u64) -> u64 {
 
 /// A feed's head, in table `feeds`: counts and digest of its entries. Entries that do not add up to it are damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(in crate::store) struct FeedHead {
     /// The feed. It is compared with the key, so that no other feed's head passes for this one's.
     pub feed: FeedId,

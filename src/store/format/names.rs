@@ -6,7 +6,7 @@
 use redb::{ReadTransaction, ReadableTable};
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Dataset, Id};
+use crate::model::{Dataset, Id, PerDataset};
 use crate::store::StoreError;
 use crate::store::format::codec::unseal;
 use crate::store::format::rows::{if_there, read_id};
@@ -18,28 +18,28 @@ use crate::store::format::tables::{self, LogValue};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::store) struct RecordsState {
     /// 0 for a dataset without records.
-    newest_seq: [u64; 2],
-    records: [u64; 2],
+    newest_seq: PerDataset<u64>,
+    records: PerDataset<u64>,
 }
 
 impl RecordsState {
     /// The state of the records in `log`; `records` is their number in each dataset.
     pub fn read(
         log: &impl ReadableTable<(u8, u64), LogValue<'static>>,
-        records: [u64; 2],
+        records: PerDataset<u64>,
     ) -> Result<RecordsState, StoreError> {
-        let mut newest_seq = [0; 2];
+        let mut newest_seq = PerDataset::default();
         for dataset in Dataset::ALL {
             let code = dataset.code();
             let last = log.range((code, 0)..=(code, u64::MAX))?.next_back().transpose()?;
-            newest_seq[dataset.index()] = last.map_or(0, |(key, _)| key.value().1);
+            newest_seq[dataset] = last.map_or(0, |(key, _)| key.value().1);
         }
         Ok(RecordsState { newest_seq, records })
     }
 
     /// Whether there is no record.
     pub fn is_empty(&self) -> bool {
-        self.records == [0; 2]
+        self.records == PerDataset::default()
     }
 }
 
@@ -52,8 +52,13 @@ pub struct Content {
 
 impl Content {
     /// Nothing.
-    pub const EMPTY: Content =
-        Content { records: RecordsState { newest_seq: [0; 2], records: [0; 2] }, references_seq: 0 };
+    pub const EMPTY: Content = Content {
+        records: RecordsState {
+            newest_seq: PerDataset { conferences: 0, journals: 0 },
+            records: PerDataset { conferences: 0, journals: 0 },
+        },
+        references_seq: 0,
+    };
 }
 
 /// The row of `names_state`.

@@ -8,25 +8,51 @@ use crate::model::reference::{ReferenceFields, Referenced};
 use crate::model::{Curated, Dataset, Id, RecordFields, ReferenceKind, References};
 use crate::store::StoreError;
 use crate::store::format::codec::{RecordRow, unseal};
+use crate::store::format::tables::LogValue;
 
 /// Decodes an id.
 pub(in crate::store) fn read_id(table: &'static str, id: u64) -> Result<Id, StoreError> {
     Id::try_from(id).map_err(|error| StoreError::damaged(table, format!("id {id}: {error}")))
 }
 
-/// Reads a record's row, and checks that it is of that record.
+/// The rows of `log`.
+pub(in crate::store) trait LogRows: ReadableTable<(u8, u64), LogValue<'static>> {}
+impl<T: ReadableTable<(u8, u64), LogValue<'static>>> LogRows for T {}
+
+/// Reads a record, if there is one of that id.
 pub(in crate::store) fn find_record<F: RecordFields>(
-    records: &impl ReadableTable<(u8, u64), &'static [u8]>,
+    records: &impl ReadableTable<(u8, u64), u64>,
+    log: &impl LogRows,
     id: Id,
 ) -> Result<Option<RecordRow<F>>, StoreError> {
-    let found = records.get((F::DATASET.code(), id.get()))?;
-    let row: Option<RecordRow<F>> = found.map(|bytes| unseal("records", bytes.value())).transpose()?;
-    match row {
-        Some(row) if row.record.id() != id => {
-            Err(StoreError::damaged("records", format!("{} {id} holds the record {}", F::DATASET, row.record.id())))
-        }
-        row => Ok(row),
+    let Some(seq) = records.get((F::DATASET.code(), id.get()))? else { return Ok(None) };
+    read_record(log, id, seq.value()).map(Some)
+}
+
+/// Reads the record at a seq, and checks that it is the one of that id.
+pub(in crate::store) fn read_record<F: RecordFields>(
+    log: &impl LogRows,
+    id: Id,
+    seq: u64,
+) -> Result<RecordRow<F>, StoreError> {
+    let missing = || StoreError::damaged("log", format!("there is no {} {id} at seq {seq}", F::DATASET));
+    let found = log.get((F::DATASET.code(), seq))?.ok_or_else(missing)?;
+    let row = RecordRow::open(seq, found.value())?;
+    if row.record.id() == id { Ok(row) } else { Err(missing()) }
+}
+
+/// Calls `each` with every record of a dataset, in the order of their ids.
+pub(in crate::store) fn for_each_record<F: RecordFields, E: From<StoreError>>(
+    records: &impl ReadableTable<(u8, u64), u64>,
+    log: &impl LogRows,
+    mut each: impl FnMut(RecordRow<F>) -> Result<(), E>,
+) -> Result<(), E> {
+    let code = F::DATASET.code();
+    for entry in records.range((code, 0)..=(code, u64::MAX)).map_err(StoreError::from)? {
+        let (key, seq) = entry.map_err(StoreError::from)?;
+        each(read_record(log, read_id("records", key.value().1)?, seq.value())?)?;
     }
+    Ok(())
 }
 
 /// Reads all rows of a table.
@@ -54,7 +80,7 @@ pub(in crate::store) fn load_references(
 
 /// The ids of all records of a dataset.
 pub(in crate::store) fn load_record_ids(
-    records: &impl ReadableTable<(u8, u64), &'static [u8]>,
+    records: &impl ReadableTable<(u8, u64), u64>,
     dataset: Dataset,
 ) -> Result<BTreeSet<Id>, StoreError> {
     let code = dataset.code();

@@ -3,16 +3,16 @@
 //! Integers in keys are redb tuples, so their order is numeric. `dataset` is [`Dataset::code`], `kind` is
 //! [`ReferenceKind::code`], `license` a [`LicenseId`]. `seq` is one monotonic number for the whole database; every
 //! commit takes at least one, a key's creation too. A *sealed* value is a 16-byte BLAKE3 hash and the MessagePack text
-//! that it covers (`codec`).
+//! that it covers (`codec`): a map with the names of its fields, so that fields can be added to it (`docs/upgrading.md`).
 //!
 //! | table | key | value |
 //! | --- | --- | --- |
-//! | `meta` | name | `schema`: u32 LE; `secret`: the 32 bytes that tokens and cursors are sealed with; `database`: the 16 bytes of the id, once published; *local*: `publish`: sealed `KeptDigest`, once published; `restored`: sealed `Head`, the last commit of what a restore replaced |
+//! | `meta` | name | `schema`: u32 LE; `fields`: the names in the JSON of rows (`fields`); `secret`: the 32 bytes that tokens and cursors are sealed with; `database`: the 16 bytes of the id, once published; *local*: `publish`: sealed `KeptDigest`, once published; `restored`: sealed `Head`, the last commit of what a restore replaced |
 //! | `commits` | last seq of the commit | sealed `CommitRow`: time, lineage, seqs, totals, last changes, who and what. Never trimmed |
-//! | `records` | (dataset, id) | sealed `RecordRow`: the curated record with links by id, seq, updated_at. The truth |
+//! | `records` | (dataset, id) | the seq of the record's row in `log`: the index of `log` by id |
 //! | `organizations`, `tags` | id | sealed row. The truth |
 //! | `links` | (kind, ref id, dataset, id) | nothing: which records a change of one touches. Derived |
-//! | `log` | (dataset, seq) | id, hash of the JSON bytes, the finished JSON: one row per live record. Derived |
+//! | `log` | (dataset, seq) | id, hash of the JSON bytes, the finished JSON: one row per live record. The truth |
 //! | `feeds` | feed | sealed `FeedHead`: dataset, counts and digest of the feed's entries |
 //! | `feed_entries` | (feed, seq) | id, log seq or [`TOMBSTONE`]: one row per record that the feed's licenses can see, or could. History |
 //! | `feed_records` | (feed, id) | seq, log seq or [`TOMBSTONE`]: the index of `feed_entries` by id |
@@ -33,6 +33,9 @@
 //! backups. All other rows do, `schema`, `secret` and `database` too. The tables `outbox`, `replica`, `names`, `words` and
 //! `names_state` are made when they are first needed; a file without them is whole.
 //!
+//! A record is stored once, as the JSON that answers hold. In it the ids of organizations and tags are the truth; their names
+//! and other fields are derived from the tables of organizations and tags.
+//!
 //! What is derived can be rebuilt from the truth. Tombstones and the seqs at which records entered a license are history:
 //! nothing else holds them. Rows of `feed_entries` and `feed_records` carry no hash; the feed's head has their digest.
 
@@ -44,9 +47,9 @@ use redb::{Key, TableDefinition, Value};
 use crate::model::{Dataset, LicenseId, ReferenceKind};
 use crate::store::StoreError;
 
-/// The version of this format, of how rows are encoded and of how JSON is rendered. Files of another version are refused
-/// untouched.
-pub const SCHEMA: u32 = 2;
+/// The version of this format. It changes when the meaning of rows changes. Fields that are added to rows need no other
+/// version.
+pub const SCHEMA: u32 = 3;
 
 /// The log seq of a tombstone: the record is no longer visible. No commit has seq 0.
 pub const TOMBSTONE: u64 = 0;
@@ -59,7 +62,7 @@ pub type LogValue<'a> = (u64, [u8; HASH_LEN], &'a [u8]);
 
 pub const META: TableDefinition<&str, &[u8]> = TableDefinition::new("meta");
 pub const COMMITS: TableDefinition<u64, &[u8]> = TableDefinition::new("commits");
-pub const RECORDS: TableDefinition<(u8, u64), &[u8]> = TableDefinition::new("records");
+pub const RECORDS: TableDefinition<(u8, u64), u64> = TableDefinition::new("records");
 pub const ORGANIZATIONS: TableDefinition<u64, &[u8]> = TableDefinition::new("organizations");
 pub const TAGS: TableDefinition<u64, &[u8]> = TableDefinition::new("tags");
 pub const LINKS: TableDefinition<(u8, u64, u8, u64), ()> = TableDefinition::new("links");
@@ -194,9 +197,9 @@ pub fn is_local(table: u8, key: &[u8]) -> bool {
     has_local_rows(table) && [META_PUBLISH, META_RESTORED].iter().any(|name| name.as_bytes() == key)
 }
 
-/// Whether a row tells the version of the format.
-pub fn is_schema(table: u8, key: &[u8]) -> bool {
-    table == META_CODE && key == META_SCHEMA.as_bytes()
+/// Whether a row tells of which format the rows are.
+pub fn is_format(table: u8, key: &[u8]) -> bool {
+    table == META_CODE && [META_SCHEMA, META_FIELDS].iter().any(|name| name.as_bytes() == key)
 }
 
 /// The code of [`META`].
@@ -204,6 +207,7 @@ const META_CODE: u8 = 0;
 
 /// Names in `meta`.
 pub const META_SCHEMA: &str = "schema";
+pub const META_FIELDS: &str = "fields";
 pub const META_SECRET: &str = "secret";
 pub const META_DATABASE: &str = "database";
 pub const META_PUBLISH: &str = "publish";

@@ -12,17 +12,18 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::sync::Arc;
 
-use jiff::civil::Date;
 use memchr::memmem::Finder;
-use redb::ReadOnlyTable;
 
+use crate::model::field::{Compare, Field};
+use crate::model::filter::{Condition, Filter};
 use crate::model::fold::fold;
-use crate::model::{ConferenceFields, Curated, Dataset, Id, JournalFields, RecordFields};
+use crate::model::value::{FieldValue, JsonType, ValueKind};
+use crate::model::{ConferenceFields, Curated, Dataset, Id, JournalFields, RecordFields, ReferenceKind};
 use crate::store::StoreError;
-use crate::store::format::codec::RecordRow;
 use crate::store::format::feed::{FeedEntry, FeedHead};
-use crate::store::format::rows::find_record;
+use crate::store::format::rows::read_record;
 use crate::store::read::feed_index::FeedIndex;
+use crate::store::read::record_cache::Log;
 
 /// Rows per chunk when chunks are built.
 const CHUNK_ROWS: usize = 256;
@@ -34,25 +35,11 @@ const MASK_WORDS: usize = MAX_CHUNK_ROWS / 64;
 const SEARCH_RUN_FROM: u32 = 16;
 /// Ends each folded text. No `q` holds it, so that none is found across an end.
 const TEXT_END: char = '\0';
-/// Stands for a country that is null.
-const NO_CODE: u32 = u32::MAX;
-/// Stands for a year that is null.
-const NO_YEAR: u16 = 0;
-/// Stands for a date that is null; before all others.
-const NO_DAY: i32 = i32::MIN;
-
-/// The table of records.
-type Records = ReadOnlyTable<(u8, u64), &'static [u8]>;
 
 /// A bit per row of a chunk.
 type Mask = [u64; MASK_WORDS];
 
-/// A date as a number in the order of dates.
-fn day(date: Date) -> i32 {
-    i32::from(date.year()) * 10_000 + i32::from(date.month()) * 100 + i32::from(date.day())
-}
-
-/// Values, each with a small number.
+/// Values, each with a small number from 1.
 #[derive(Clone, Debug)]
 struct Interned<T> {
     values: Vec<T>,
@@ -67,7 +54,7 @@ impl<T> Default for Interned<T> {
 
 impl<T: Hash + Eq + Clone> Interned<T> {
     fn add(&mut self, value: T) -> u32 {
-        let next = u32::try_from(self.values.len()).unwrap_or(NO_CODE);
+        let next = u32::try_from(self.values.len() + 1).unwrap_or(u32::MAX);
         *self.codes.entry(value).or_insert_with_key(|value| {
             self.values.push(value.clone());
             next
@@ -75,87 +62,50 @@ impl<T: Hash + Eq + Clone> Interned<T> {
     }
 }
 
-/// The names that rows hold as numbers.
-#[derive(Clone, Debug, Default)]
+/// A field that has a column, and the names that its rows hold as numbers.
+#[derive(Clone, Debug)]
 struct Names {
-    countries: Interned<Box<str>>,
-    therapy_areas: Interned<Box<str>>,
-    organizations: Interned<Id>,
-    tags: Interned<Id>,
+    field: &'static Field,
+    /// The field's index in its table.
+    index: usize,
+    texts: Interned<Box<str>>,
+    ids: Interned<Id>,
 }
 
 impl Names {
-    /// What they take in memory, in bytes, about: each value stands in a list and in a hash table.
+    /// Those of a dataset's fields that are filtered, or counted by a reference list.
+    fn of(dataset: Dataset) -> Vec<Names> {
+        let table = dataset.table();
+        let has_column = |(index, field): &(usize, &Field)| {
+            table.filters.iter().any(|filter| filter.field == *index) || matches!(field.kind, ValueKind::Links(_))
+        };
+        let names = |(index, field)| Names { field, index, texts: Interned::default(), ids: Interned::default() };
+        table.fields.iter().enumerate().filter(has_column).map(names).collect()
+    }
+
+    /// The numbers of a value's names; none where it has no names.
+    fn add<'n>(&'n mut self, value: &'n dyn FieldValue) -> impl Iterator<Item = u32> + 'n {
+        let Names { texts, ids, .. } = self;
+        let texts = value.texts().iter().map(|text| texts.add(text.as_str().into()));
+        texts.chain(value.ids().iter().map(|id| ids.add(*id)))
+    }
+
+    /// The number that stands for a filter's value in the column; 0 where no record has it.
+    fn number(&self, value: &str) -> u64 {
+        let code = match self.field.kind {
+            ValueKind::Text | ValueKind::Texts => self.texts.codes.get(value),
+            ValueKind::Links(_) => value.parse().ok().and_then(|id: Id| self.ids.codes.get(&id)),
+            ValueKind::Integer | ValueKind::Number | ValueKind::Year | ValueKind::Date => None,
+            ValueKind::Flag | ValueKind::Choice(_) | ValueKind::DateStatus(_) => None,
+        };
+        code.map_or_else(|| (self.field.rank_of)(value), |code| u64::from(*code))
+    }
+
+    /// Their size in memory, in bytes, about: each value stands in a list and in a hash table.
     fn bytes(&self) -> usize {
         const EACH_BYTES: usize = 64;
-        let texts = self.countries.values.iter().chain(&self.therapy_areas.values);
-        let ids = self.organizations.values.len() + self.tags.values.len();
-        texts.map(|text| EACH_BYTES + 2 * text.len()).sum::<usize>() + ids * EACH_BYTES
-    }
-}
-
-/// A record's values in the columns.
-#[derive(Clone, Debug)]
-struct Row {
-    id: Id,
-    log_seq: u64,
-    year: u16,
-    start_day: i32,
-    country: u32,
-    therapy_areas: Vec<u32>,
-    organizations: Vec<u32>,
-    tags: Vec<u32>,
-    /// Name and abbreviation, folded, each with [`TEXT_END`] behind it.
-    text: String,
-}
-
-impl Row {
-    fn of<F: RecordFields>(record: &Curated<F>, log_seq: u64, names: &mut Names) -> Row {
-        let fields = record.fields();
-        let mut text = fold(fields.name());
-        text.push(TEXT_END);
-        text.push_str(&fold(fields.abbv().unwrap_or_default()));
-        text.push(TEXT_END);
-        Row {
-            id: record.id(),
-            log_seq,
-            year: NO_YEAR,
-            start_day: NO_DAY,
-            country: NO_CODE,
-            therapy_areas: Vec::new(),
-            organizations: fields.organizations().iter().map(|id| names.organizations.add(*id)).collect(),
-            tags: fields.tags().iter().map(|id| names.tags.add(*id)).collect(),
-            text,
-        }
-    }
-
-    fn of_conference(record: &Curated<ConferenceFields>, log_seq: u64, names: &mut Names) -> Row {
-        let fields = record.fields();
-        Row {
-            year: fields.year.unwrap_or(NO_YEAR),
-            start_day: fields.start_date.map_or(NO_DAY, day),
-            country: fields.country.as_deref().map_or(NO_CODE, |country| names.countries.add(country.into())),
-            therapy_areas: fields
-                .therapy_areas
-                .iter()
-                .map(|area| names.therapy_areas.add(area.as_str().into()))
-                .collect(),
-            ..Row::of(record, log_seq, names)
-        }
-    }
-
-    /// The row of a visible record.
-    fn load(records: &Records, dataset: Dataset, id: Id, log_seq: u64, names: &mut Names) -> Result<Row, StoreError> {
-        fn load<F: RecordFields>(records: &Records, id: Id, log_seq: u64) -> Result<RecordRow<F>, StoreError> {
-            let found = find_record::<F>(records, id)?.filter(|row| row.seq == log_seq);
-            found.ok_or_else(|| {
-                StoreError::damaged("records", format!("there is no {} {id} of seq {log_seq}", F::DATASET))
-            })
-        }
-        Ok(match dataset {
-            Dataset::Conferences => Row::of_conference(&load(records, id, log_seq)?.record, log_seq, names),
-            Dataset::Journals => Row::of::<JournalFields>(&load(records, id, log_seq)?.record, log_seq, names),
-        })
+        let texts = self.texts.values.iter().map(|text| EACH_BYTES + 2 * text.len());
+        texts.sum::<usize>() + self.ids.values.len() * EACH_BYTES
     }
 }
 
@@ -167,8 +117,8 @@ struct Lists {
 }
 
 impl Lists {
-    fn push(&mut self, list: &[u32]) {
-        self.values.extend_from_slice(list);
+    fn push(&mut self, list: impl Iterator<Item = u32>) {
+        self.values.extend(list);
         self.ends.push(u32::try_from(self.values.len()).unwrap_or(u32::MAX));
     }
 
@@ -178,52 +128,146 @@ impl Lists {
     }
 }
 
+/// The values of a field, one per row, as numbers as wide as the kind needs. 0 stands for null and is before all others.
+#[derive(Debug)]
+enum Column {
+    Short(Vec<u16>),
+    Medium(Vec<u32>),
+    Long(Vec<u64>),
+    Lists(Lists),
+}
+
+impl Column {
+    fn of(kind: ValueKind) -> Column {
+        match kind {
+            ValueKind::Year | ValueKind::Flag => Column::Short(Vec::new()),
+            ValueKind::Choice(_) | ValueKind::DateStatus(_) => Column::Short(Vec::new()),
+            ValueKind::Date | ValueKind::Text => Column::Medium(Vec::new()),
+            ValueKind::Integer | ValueKind::Number => Column::Long(Vec::new()),
+            ValueKind::Texts | ValueKind::Links(_) => Column::Lists(Lists::default()),
+        }
+    }
+
+    fn push(&mut self, value: &dyn FieldValue, names: &mut Names) {
+        let mut codes = names.add(value);
+        let mut number = || codes.next().map_or_else(|| value.rank(), u64::from);
+        match self {
+            Column::Short(column) => column.push(u16::try_from(number()).unwrap_or_default()),
+            Column::Medium(column) => column.push(u32::try_from(number()).unwrap_or_default()),
+            Column::Long(column) => column.push(number()),
+            Column::Lists(lists) => lists.push(codes),
+        }
+    }
+
+    /// Adds a row of another chunk's column of the field.
+    fn copy(&mut self, from: &Column, position: usize) {
+        match (self, from) {
+            (Column::Short(column), Column::Short(from)) => column.push(from[position]),
+            (Column::Medium(column), Column::Medium(from)) => column.push(from[position]),
+            (Column::Long(column), Column::Long(from)) => column.push(from[position]),
+            (Column::Lists(lists), Column::Lists(from)) => lists.push(from.get(position).iter().copied()),
+            _ => debug_assert!(false, "columns of one field are of one type"),
+        }
+    }
+
+    /// Clears the bits of rows whose values do not compare so with a number.
+    fn retain(&self, mask: &mut Mask, compare: Compare, number: u64) {
+        match self {
+            Column::Short(column) => retain_number(mask, column, compare, number),
+            Column::Medium(column) => retain_number(mask, column, compare, number),
+            Column::Long(column) => retain_number(mask, column, compare, number),
+            Column::Lists(lists) => {
+                let code = u32::try_from(number).unwrap_or_default();
+                Chunk::retain(mask, |position| lists.get(position).contains(&code));
+            }
+        }
+    }
+
+    /// What it takes in memory, in bytes.
+    fn bytes(&self) -> usize {
+        size_of::<Column>()
+            + match self {
+                Column::Short(column) => size_of_val(column.as_slice()),
+                Column::Medium(column) => size_of_val(column.as_slice()),
+                Column::Long(column) => size_of_val(column.as_slice()),
+                Column::Lists(lists) => size_of_val(lists.ends.as_slice()) + size_of_val(lists.values.as_slice()),
+            }
+    }
+}
+
+/// [`Column::retain`] for a plain column.
+fn retain_number<T: Copy + Ord + Default + TryFrom<u64>>(mask: &mut Mask, column: &[T], compare: Compare, number: u64) {
+    let (null, number) = (T::default(), T::try_from(number).unwrap_or_default());
+    match compare {
+        Compare::Equal => Chunk::retain_equal(mask, column, number),
+        Compare::From => Chunk::retain(mask, |position| column[position] >= number),
+        Compare::To => Chunk::retain(mask, |position| column[position] != null && column[position] <= number),
+    }
+}
+
 /// Neighbouring rows, column by column.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Chunk {
     ids: Vec<Id>,
     log_seqs: Vec<u64>,
-    years: Vec<u16>,
-    start_days: Vec<i32>,
-    countries: Vec<u32>,
-    therapy_areas: Lists,
-    organizations: Lists,
-    tags: Lists,
+    /// In the order of the names.
+    columns: Vec<Column>,
+    /// The texts that `q` searches, folded, each with [`TEXT_END`] behind it.
     text: String,
     text_ends: Vec<usize>,
 }
 
 impl Chunk {
-    fn of(rows: &[Row]) -> Chunk {
-        let mut chunk = Chunk::default();
-        for row in rows {
-            chunk.ids.push(row.id);
-            chunk.log_seqs.push(row.log_seq);
-            chunk.years.push(row.year);
-            chunk.start_days.push(row.start_day);
-            chunk.countries.push(row.country);
-            chunk.therapy_areas.push(&row.therapy_areas);
-            chunk.organizations.push(&row.organizations);
-            chunk.tags.push(&row.tags);
-            chunk.text.push_str(&row.text);
+    /// A chunk without rows.
+    fn new(names: &[Names]) -> Chunk {
+        let columns = names.iter().map(|names| Column::of(names.field.kind)).collect();
+        Chunk { ids: Vec::new(), log_seqs: Vec::new(), columns, text: String::new(), text_ends: Vec::new() }
+    }
+
+    /// A chunk of rows of others.
+    fn of(rows: &[(&Chunk, usize)], names: &[Names]) -> Chunk {
+        let mut chunk = Chunk::new(names);
+        for &(from, position) in rows {
+            chunk.ids.push(from.ids[position]);
+            chunk.log_seqs.push(from.log_seqs[position]);
+            chunk.columns.iter_mut().zip(&from.columns).for_each(|(column, from)| column.copy(from, position));
+            chunk.text.push_str(from.text(position));
             chunk.text_ends.push(chunk.text.len());
         }
         chunk.text.shrink_to_fit();
         chunk
     }
 
-    fn row(&self, position: usize) -> Row {
-        Row {
-            id: self.ids[position],
-            log_seq: self.log_seqs[position],
-            year: self.years[position],
-            start_day: self.start_days[position],
-            country: self.countries[position],
-            therapy_areas: self.therapy_areas.get(position).to_vec(),
-            organizations: self.organizations.get(position).to_vec(),
-            tags: self.tags.get(position).to_vec(),
-            text: self.text(position).to_owned(),
+    fn push<F: RecordFields>(&mut self, record: &Curated<F>, log_seq: u64, names: &mut [Names]) {
+        let values = record.fields().values();
+        self.ids.push(record.id());
+        self.log_seqs.push(log_seq);
+        for (column, names) in self.columns.iter_mut().zip(names) {
+            column.push(values[names.index], names);
         }
+        let searched = F::table().fields.iter().zip(&values).filter(|(field, _)| field.uses.searched.is_some());
+        for text in searched.flat_map(|(_, value)| value.texts()) {
+            self.text.push_str(&fold(text));
+            self.text.push(TEXT_END);
+        }
+        self.text_ends.push(self.text.len());
+    }
+
+    /// Adds the row of a visible record.
+    fn load(
+        &mut self,
+        log: &Log,
+        dataset: Dataset,
+        (id, log_seq): (Id, u64),
+        names: &mut [Names],
+    ) -> Result<(), StoreError> {
+        match dataset {
+            Dataset::Conferences => {
+                self.push::<ConferenceFields>(&read_record(log, id, log_seq)?.record, log_seq, names);
+            }
+            Dataset::Journals => self.push::<JournalFields>(&read_record(log, id, log_seq)?.record, log_seq, names),
+        }
+        Ok(())
     }
 
     fn text(&self, position: usize) -> &str {
@@ -233,17 +277,12 @@ impl Chunk {
 
     /// What it takes in memory, in bytes.
     fn bytes(&self) -> usize {
-        let lists = [&self.therapy_areas, &self.organizations, &self.tags];
-        let lists = lists.iter().map(|lists| size_of_val(lists.ends.as_slice()) + size_of_val(lists.values.as_slice()));
         size_of::<Chunk>()
             + size_of_val(self.ids.as_slice())
             + size_of_val(self.log_seqs.as_slice())
-            + size_of_val(self.years.as_slice())
-            + size_of_val(self.start_days.as_slice())
-            + size_of_val(self.countries.as_slice())
             + size_of_val(self.text_ends.as_slice())
             + self.text.len()
-            + lists.sum::<usize>()
+            + self.columns.iter().map(Column::bytes).sum::<usize>()
     }
 
     /// A bit for each row.
@@ -307,52 +346,55 @@ pub struct Columns {
     head: FeedHead,
     /// Chunks in the order of ids, none empty.
     chunks: Vec<Arc<Chunk>>,
-    names: Arc<Names>,
+    names: Arc<Vec<Names>>,
     bytes: usize,
 }
 
 impl Columns {
     /// Reads all visible records of a feed.
-    pub(in crate::store) fn build(records: &Records, index: &FeedIndex) -> Result<Columns, StoreError> {
+    pub(in crate::store) fn build(log: &Log, index: &FeedIndex) -> Result<Columns, StoreError> {
         let dataset = index.head().dataset;
-        let mut names = Names::default();
+        let mut names = Names::of(dataset);
         let mut chunks = Vec::new();
-        let mut rows = Vec::with_capacity(CHUNK_ROWS);
+        let mut chunk = Chunk::new(&names);
         for entry in (0..index.entries().len()).filter_map(|position| index.by_id(position)) {
             let Some(log_seq) = entry.log_seq else { continue };
-            rows.push(Row::load(records, dataset, entry.id, log_seq.get(), &mut names)?);
-            if rows.len() == CHUNK_ROWS {
-                chunks.push(Arc::new(Chunk::of(&rows)));
-                rows.clear();
+            chunk.load(log, dataset, (entry.id, log_seq.get()), &mut names)?;
+            if chunk.ids.len() == CHUNK_ROWS {
+                chunk.text.shrink_to_fit();
+                chunks.push(Arc::new(std::mem::replace(&mut chunk, Chunk::new(&names))));
             }
         }
-        if !rows.is_empty() {
-            chunks.push(Arc::new(Chunk::of(&rows)));
+        if !chunk.ids.is_empty() {
+            chunks.push(Arc::new(chunk));
         }
         Ok(Columns::of(*index.head(), chunks, names))
     }
 
-    fn of(head: FeedHead, chunks: Vec<Arc<Chunk>>, names: Names) -> Columns {
-        let bytes = size_of::<Columns>() + names.bytes() + chunks.iter().map(|chunk| chunk.bytes()).sum::<usize>();
+    fn of(head: FeedHead, chunks: Vec<Arc<Chunk>>, names: Vec<Names>) -> Columns {
+        let of_chunks = chunks.iter().map(|chunk| chunk.bytes()).sum::<usize>();
+        let bytes = size_of::<Columns>() + names.iter().map(Names::bytes).sum::<usize>() + of_chunks;
         Columns { head, chunks, names: Arc::new(names), bytes }
     }
 
     /// The columns of the feed's state that an index is of.
-    pub(in crate::store) fn advance(&self, records: &Records, index: &FeedIndex) -> Result<Columns, StoreError> {
+    pub(in crate::store) fn advance(&self, log: &Log, index: &FeedIndex) -> Result<Columns, StoreError> {
         let dataset = index.head().dataset;
-        let mut names = Names::clone(&self.names);
+        let mut names = Vec::clone(&self.names);
+        let mut newer = Chunk::new(&names);
         let mut changes = BTreeMap::new();
         for FeedEntry { id, log_seq, .. } in &index.entries()[index.position_after(self.head.newest_seq)..] {
-            let row = match log_seq {
-                Some(log_seq) => Some(Row::load(records, dataset, *id, log_seq.get(), &mut names)?),
-                None => None,
-            };
-            changes.insert(*id, row);
+            let position = log_seq.map(|_| newer.ids.len());
+            if let Some(log_seq) = log_seq {
+                newer.load(log, dataset, (*id, log_seq.get()), &mut names)?;
+            }
+            changes.insert(*id, position);
         }
         let mut chunks = Vec::with_capacity(self.chunks.len());
         let mut old = self.chunks.iter().peekable();
         if old.peek().is_none() {
-            split(changes.into_values().flatten().collect(), &mut chunks);
+            let rows = changes.into_values().flatten().map(|position| (&newer, position));
+            split(rows.collect(), &names, &mut chunks);
             return Ok(Columns::of(*index.head(), chunks, names));
         }
         while let Some(chunk) = old.next() {
@@ -366,15 +408,15 @@ impl Columns {
                 chunks.push(Arc::clone(chunk));
                 continue;
             }
-            let mut rows: BTreeMap<Id, Row> =
-                (0..chunk.ids.len()).map(|position| (chunk.ids[position], chunk.row(position))).collect();
-            for (id, row) in own {
-                match row {
-                    Some(row) => rows.insert(id, row),
+            let older = chunk.ids.iter().enumerate().map(|(position, id)| (*id, (&**chunk, position)));
+            let mut rows: BTreeMap<Id, (&Chunk, usize)> = older.collect();
+            for (id, position) in own {
+                match position {
+                    Some(position) => rows.insert(id, (&newer, position)),
                     None => rows.remove(&id),
                 };
             }
-            split(rows.into_values().collect(), &mut chunks);
+            split(rows.into_values().collect(), &names, &mut chunks);
         }
         Ok(Columns::of(*index.head(), chunks, names))
     }
@@ -389,24 +431,26 @@ impl Columns {
         self.bytes
     }
 
-    /// The rows with larger ids that match a condition, in the order of their ids.
-    pub(crate) fn find<'c>(&'c self, after: u64, condition: &'c Condition) -> Matches<'c> {
-        let country = condition.country.as_deref().map(|name| self.names.countries.codes.get(name).copied());
-        let area = condition.therapy_area.as_deref().map(|name| self.names.therapy_areas.codes.get(name).copied());
+    /// The rows with larger ids that match a filter but for its `updated_since`, in the order of their ids.
+    pub(crate) fn find(&self, after: u64, filter: &Filter) -> Matches<'_> {
+        let text = filter.text.as_deref().map(fold);
+        let columns = || self.names.iter().enumerate();
+        let asked = filter.conditions.iter().filter_map(|Condition { filter, value }| {
+            let (column, names) = columns().find(|(_, names)| names.index == filter.field)?;
+            Some(Asked { column, compare: filter.compare, number: names.number(value) })
+        });
+        let mut asked: Vec<Asked> = asked.collect();
+        // The fastest comparison first.
+        let is_list = |column: usize| self.names[column].field.kind.json_type() == JsonType::List;
+        asked.sort_by_key(|asked| (is_list(asked.column), asked.compare));
         // A name that no record has matches none; a text of diacritics alone folds to nothing, which is found nowhere.
-        let none =
-            country == Some(None) || area == Some(None) || condition.folded_text.as_deref().is_some_and(str::is_empty);
-        let first = if none {
-            self.chunks.len()
-        } else {
-            self.chunks.partition_point(|chunk| chunk.ids.last().is_some_and(|last| last.get() <= after))
-        };
+        let none = asked.iter().any(|asked| asked.number == 0) || text.as_deref().is_some_and(str::is_empty);
+        let first =
+            self.chunks.partition_point(|chunk| none || chunk.ids.last().is_some_and(|last| last.get() <= after));
         Matches {
             columns: self,
-            condition,
-            country: country.flatten(),
-            area: area.flatten(),
-            finder: condition.folded_text.as_ref().map(|text| Finder::new(text.as_bytes())),
+            asked,
+            finder: text.map(|text| Finder::new(text.as_bytes()).into_owned()),
             after,
             next_chunk: first,
             word: MASK_WORDS,
@@ -414,71 +458,58 @@ impl Columns {
         }
     }
 
-    /// How many rows have each therapy area.
-    pub(crate) fn count_therapy_areas(&self) -> Vec<(&str, u64)> {
-        let counts = self.count(&self.names.therapy_areas, |chunk| &chunk.therapy_areas);
+    /// How many rows have each item of a list of texts.
+    pub(crate) fn count_texts(&self, field: &str) -> Vec<(&str, u64)> {
+        let counts = self.count(|names| names.field.name == field, |names| &names.texts);
         counts.map(|(name, count)| (name.as_ref(), count)).collect()
     }
 
-    /// How many rows are linked to each organization.
-    pub(crate) fn count_organizations(&self) -> Vec<(Id, u64)> {
-        self.count(&self.names.organizations, |chunk| &chunk.organizations).map(|(id, count)| (*id, count)).collect()
+    /// How many rows are linked to each organization or tag.
+    pub(crate) fn count_links(&self, kind: ReferenceKind) -> Vec<(Id, u64)> {
+        let counts = self.count(|names| names.field.kind == ValueKind::Links(kind), |names| &names.ids);
+        counts.map(|(id, count)| (*id, count)).collect()
     }
 
-    /// How many rows carry each tag.
-    pub(crate) fn count_tags(&self) -> Vec<(Id, u64)> {
-        self.count(&self.names.tags, |chunk| &chunk.tags).map(|(id, count)| (*id, count)).collect()
-    }
-
-    fn count<'n, T>(
-        &self,
-        names: &'n Interned<T>,
-        of: impl Fn(&Chunk) -> &Lists,
+    fn count<'n, T: 'n>(
+        &'n self,
+        is_counted: impl Fn(&Names) -> bool,
+        of: impl Fn(&'n Names) -> &'n Interned<T>,
     ) -> impl Iterator<Item = (&'n T, u64)> {
-        let mut counts = vec![0; names.values.len()];
-        for code in self.chunks.iter().flat_map(|chunk| &of(chunk).values) {
-            if let Some(count) = counts.get_mut(*code as usize) {
-                *count += 1;
+        let position = self.names.iter().position(is_counted);
+        let values = position.map_or(&[][..], |position| &of(&self.names[position]).values);
+        let mut counts = vec![0; values.len()];
+        for chunk in self.chunks.iter() {
+            if let Some(Column::Lists(lists)) = position.map(|position| &chunk.columns[position]) {
+                lists.values.iter().for_each(|code| counts[*code as usize - 1] += 1);
             }
         }
-        names.values.iter().zip(counts).filter(|(_, count)| *count > 0)
+        values.iter().zip(counts).filter(|(_, count)| *count > 0)
     }
 }
 
 /// Rows as chunks, halved where they have grown too many.
-fn split(rows: Vec<Row>, chunks: &mut Vec<Arc<Chunk>>) {
+fn split(rows: Vec<(&Chunk, usize)>, names: &[Names], chunks: &mut Vec<Arc<Chunk>>) {
     if rows.len() > MAX_CHUNK_ROWS {
-        rows.chunks(CHUNK_ROWS).for_each(|rows| chunks.push(Arc::new(Chunk::of(rows))));
+        rows.chunks(CHUNK_ROWS).for_each(|rows| chunks.push(Arc::new(Chunk::of(rows, names))));
     } else if !rows.is_empty() {
-        chunks.push(Arc::new(Chunk::of(&rows)));
+        chunks.push(Arc::new(Chunk::of(&rows, names)));
     }
 }
 
-/// What rows must match; every given part must hold.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Condition {
-    /// Edition year.
-    pub year: Option<u16>,
-    /// Starts on or after this day.
-    pub start_date_from: Option<Date>,
-    /// Starts on or before this day.
-    pub start_date_to: Option<Date>,
-    /// Host country, exactly.
-    pub country: Option<String>,
-    /// One therapy area, exactly.
-    pub therapy_area: Option<String>,
-    /// Text found anywhere in the folded name or abbreviation; folded itself.
-    pub folded_text: Option<String>,
+/// A condition on a column.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    column: usize,
+    compare: Compare,
+    number: u64,
 }
 
 /// Walks the rows that match.
 #[derive(Debug)]
 pub struct Matches<'c> {
     columns: &'c Columns,
-    condition: &'c Condition,
-    country: Option<u32>,
-    area: Option<u32>,
-    finder: Option<Finder<'c>>,
+    asked: Vec<Asked>,
+    finder: Option<Finder<'static>>,
     after: u64,
     /// The chunk after the one that `mask` is of.
     next_chunk: usize,
@@ -489,25 +520,12 @@ pub struct Matches<'c> {
 impl Matches<'_> {
     fn enter(&mut self, chunk: &Chunk) {
         let mut mask = chunk.all();
-        let Condition { year, start_date_from, start_date_to, .. } = self.condition;
         if chunk.ids.first().is_some_and(|first| first.get() <= self.after) {
             let after = self.after;
             Chunk::retain(&mut mask, |index| chunk.ids[index].get() > after);
         }
-        if let Some(year) = year {
-            Chunk::retain_equal(&mut mask, &chunk.years, *year);
-        }
-        if let Some(country) = self.country {
-            Chunk::retain_equal(&mut mask, &chunk.countries, country);
-        }
-        if let Some(from) = start_date_from.map(day) {
-            Chunk::retain(&mut mask, |index| chunk.start_days[index] >= from);
-        }
-        if let Some(to) = start_date_to.map(day) {
-            Chunk::retain(&mut mask, |index| chunk.start_days[index] != NO_DAY && chunk.start_days[index] <= to);
-        }
-        if let Some(area) = self.area {
-            Chunk::retain(&mut mask, |index| chunk.therapy_areas.get(index).contains(&area));
+        for Asked { column, compare, number } in &self.asked {
+            chunk.columns[*column].retain(&mut mask, *compare, *number);
         }
         if let Some(finder) = &self.finder
             && mask != Mask::default()

@@ -8,7 +8,7 @@ use crate::model::{Dataset, Id, RecordFields, Timestamp};
 use crate::store::StoreError;
 use crate::store::format::codec::{CommitRow, unseal_commit};
 use crate::store::format::feed::FeedEntry;
-use crate::store::format::rows::{find_record, read_id};
+use crate::store::format::rows::read_id;
 use crate::store::format::tables;
 use crate::store::read::snapshot::Snapshot;
 
@@ -56,7 +56,8 @@ impl Snapshot {
     /// # Errors
     /// When the database cannot be read.
     pub fn changed_at_seq<F: RecordFields>(&self, id: Id) -> Result<Option<u64>, StoreError> {
-        Ok(find_record::<F>(&self.records, id)?.map(|row| row.seq))
+        let seq = self.records.get((F::DATASET.code(), id.get()))?;
+        Ok(seq.map(|seq| seq.value()))
     }
 
     /// What licenses were told of a record last, in all feeds of its dataset, oldest first: also of one that is no more.

@@ -160,12 +160,6 @@ pub(in crate::store) fn read(
     checked.collect()
 }
 
-/// Whether a row of `log` is in memory, so that nobody has to wait for it.
-pub fn has(cache: &RecordCache, dataset: Dataset, log_ref: LogRef) -> bool {
-    let block = cache.get(&(dataset, log_ref.seq / BLOCK_SEQS));
-    block.is_some_and(|block| block.find(log_ref.seq, 0).is_some())
-}
-
 /// Reads a whole block. Only those who ask for a rotten row hear of it.
 fn load(cache: &RecordCache, log: &Log, dataset: Dataset, number: u64, seqs: &[u64]) -> Result<Arc<Block>, StoreError> {
     let (code, first) = (dataset.code(), number * BLOCK_SEQS);

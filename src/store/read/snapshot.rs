@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTable};
 
 use crate::model::{
-    Curated, Dataset, FeedId, Head, Id, KeyHash, KeyRecord, License, LicenseId, RecordFields, References, Timestamp,
+    Curated, Dataset, FeedId, Head, Id, KeyHash, KeyRecord, License, LicenseId, PerDataset, RecordFields, References,
+    Timestamp,
 };
 use crate::store::StoreError;
 use crate::store::format::codec::{CommitRow, RecordRow, TableCounts, expect_count, unseal, unseal_commit};
 use crate::store::format::feed::{FeedEntry, FeedHead};
 use crate::store::format::names::{Content, NamesTables, RecordsState};
-use crate::store::format::rows::{find_record, load_references};
+use crate::store::format::rows::{find_record, for_each_record, load_references};
 use crate::store::format::tables;
 use crate::store::panics;
 use crate::store::read::cache::new_cache;
@@ -56,7 +57,7 @@ pub struct DatasetState {
 struct Licensed {
     license: Arc<License>,
     /// The newest entry of its feed or its scope change, per dataset; `None` where that cannot be read.
-    witnesses: [Option<CommitPoint>; 2],
+    witnesses: PerDataset<Option<CommitPoint>>,
 }
 
 type Table<K, V> = ReadOnlyTable<K, V>;
@@ -65,7 +66,7 @@ type Table<K, V> = ReadOnlyTable<K, V>;
 /// must not outlive an answer's making.
 pub struct Snapshot {
     commit: CommitPoint,
-    datasets: [DatasetState; 2],
+    datasets: PerDataset<DatasetState>,
     /// When organizations and tags were changed last.
     references_seq: u64,
     secret: [u8; 32],
@@ -81,7 +82,7 @@ pub struct Snapshot {
     building: Mutex<()>,
     record_cache: Arc<RecordCache>,
     pub(super) commits: Table<u64, &'static [u8]>,
-    pub(in crate::store) records: Table<(u8, u64), &'static [u8]>,
+    pub(in crate::store) records: Table<(u8, u64), u64>,
     organizations: Table<u64, &'static [u8]>,
     tags: Table<u64, &'static [u8]>,
     pub(super) log: Log,
@@ -113,13 +114,13 @@ impl Snapshot {
     fn open_with(transaction: &ReadTransaction, earlier: Option<&Snapshot>) -> Result<Snapshot, StoreError> {
         let commits = transaction.open_table(tables::COMMITS)?;
         let (commit, datasets, references_seq, counts) = match last_commit(&commits)? {
-            None => (CommitPoint::EMPTY, [DatasetState::default(); 2], 0, TableCounts::default()),
+            None => (CommitPoint::EMPTY, PerDataset::default(), 0, TableCounts::default()),
             Some((point, row)) => (point, dataset_states(&row), row.references_seq, row.counts),
         };
         let mut licenses = HashMap::new();
         for entry in transaction.open_table(tables::LICENSES)?.iter()? {
             let license: License = unseal("licenses", entry?.1.value())?;
-            licenses.insert(license.id, Licensed { license: Arc::new(license), witnesses: [None; 2] });
+            licenses.insert(license.id, Licensed { license: Arc::new(license), witnesses: PerDataset::default() });
         }
         expect_count("licenses", licenses.len(), counts.licenses)?;
         let mut keys = HashMap::new();
@@ -202,7 +203,7 @@ impl Snapshot {
                 let Ok(seq) = self.witness_seq(license, dataset) else { continue };
                 let find = || panics::guard(|| self.commit_of(seq)).ok();
                 let commit = *commits.entry(seq).or_insert_with(find);
-                witnesses[dataset.index()] = commit.map(|commit| CommitPoint { seq, ..commit });
+                witnesses[dataset] = commit.map(|commit| CommitPoint { seq, ..commit });
             }
         }
         Snapshot { licenses, ..self }
@@ -215,7 +216,7 @@ impl Snapshot {
 
     /// What `/v1/status` says of a dataset.
     pub fn dataset_state(&self, dataset: Dataset) -> DatasetState {
-        self.datasets[dataset.index()]
+        self.datasets[dataset]
     }
 
     /// The secret that tokens and cursors are sealed with.
@@ -271,12 +272,6 @@ impl Snapshot {
         Ok(self.references.get_or_init(|| loaded))
     }
 
-    /// Whether the entries of a license's feed are in memory.
-    pub(crate) fn has_index(&self, license: &License, dataset: Dataset) -> bool {
-        let cached = license.feed(dataset).map(|feed| self.cached(feed));
-        matches!(cached, Some(Ok(Some(_))))
-    }
-
     /// Whether the columns of a license's feed are in memory.
     pub(crate) fn has_columns(&self, license: &License, dataset: Dataset) -> bool {
         let cached = license.feed(dataset).map(|feed| self.cached(feed));
@@ -315,8 +310,8 @@ impl Snapshot {
             return Ok(columns);
         }
         let columns = Arc::new(match &cached.columns {
-            Some(earlier) => earlier.advance(&self.records, &cached.index)?,
-            None => Columns::build(&self.records, &cached.index)?,
+            Some(earlier) => earlier.advance(&self.log, &cached.index)?,
+            None => Columns::build(&self.log, &cached.index)?,
         });
         self.cache(feed, CachedFeed { index: cached.index, columns: Some(Arc::clone(&columns)) });
         Ok(columns)
@@ -353,7 +348,7 @@ impl Snapshot {
     /// # Errors
     /// When the database cannot be read.
     pub fn find_record<F: RecordFields>(&self, id: Id) -> Result<Option<(Curated<F>, Timestamp)>, StoreError> {
-        Ok(find_record(&self.records, id)?.map(|row: RecordRow<F>| (row.record, row.updated_at)))
+        Ok(find_record(&self.records, &self.log, id)?.map(|row: RecordRow<F>| (row.record, row.updated_at)))
     }
 
     /// Calls `each` with every curated record of a dataset, in the order of their ids.
@@ -364,13 +359,7 @@ impl Snapshot {
         &self,
         mut each: impl FnMut(Curated<F>, Timestamp, u64) -> Result<(), E>,
     ) -> Result<(), E> {
-        let code = F::DATASET.code();
-        for entry in self.records.range((code, 0)..=(code, u64::MAX)).map_err(StoreError::from)? {
-            let (_, bytes) = entry.map_err(StoreError::from)?;
-            let row: RecordRow<F> = unseal("records", bytes.value())?;
-            each(row.record, row.updated_at, row.seq)?;
-        }
-        Ok(())
+        for_each_record(&self.records, &self.log, |row: RecordRow<F>| each(row.record, row.updated_at, row.seq))
     }
 
     /// The commit of the newest entry in a license's feed, or of its scope change if that is later; with the seq of that
@@ -385,7 +374,7 @@ impl Snapshot {
 
     /// The witness without reading anything: `None` where it could not be read when the state was opened.
     pub(crate) fn known_witness(&self, license: &License, dataset: Dataset) -> Option<CommitPoint> {
-        self.licenses.get(&license.id).and_then(|licensed| licensed.witnesses[dataset.index()])
+        self.licenses.get(&license.id).and_then(|licensed| licensed.witnesses[dataset])
     }
 
     fn witness_seq(&self, license: &License, dataset: Dataset) -> Result<u64, StoreError> {
@@ -402,7 +391,7 @@ impl Snapshot {
     /// A license's entries in a dataset; those of before it joined its feed only where ones after `seq` are asked for.
     pub(crate) fn entries(&self, license: &License, dataset: Dataset, seq: u64) -> Result<Entries, StoreError> {
         let shared = self.index(Snapshot::feed_of(license, dataset)?)?;
-        let (joined_at, baseline) = license.subscriptions[dataset.index()]
+        let (joined_at, baseline) = license.subscriptions[dataset]
             .map_or((0, None), |subscription| (subscription.joined_at, Some(subscription.baseline)));
         let baseline = baseline.filter(|_| seq < joined_at).map(|baseline| self.index(baseline)).transpose()?;
         Ok(Entries { shared, joined_at, baseline })
@@ -446,7 +435,7 @@ impl Snapshot {
 
     /// The records of this state.
     pub(in crate::store) fn records_state(&self) -> Result<RecordsState, StoreError> {
-        RecordsState::read(&self.log, Dataset::ALL.map(|dataset| self.datasets[dataset.index()].records))
+        RecordsState::read(&self.log, PerDataset::of(|dataset| self.datasets[dataset].records))
     }
 
     /// The records, organizations and tags of this state.
@@ -543,9 +532,6 @@ pub(in crate::store) fn last_commit(
     }
 }
 
-fn dataset_states(row: &CommitRow) -> [DatasetState; 2] {
-    Dataset::ALL.map(|dataset| DatasetState {
-        records: row.records[dataset.index()],
-        last_change_at: row.changed_at[dataset.index()],
-    })
+fn dataset_states(row: &CommitRow) -> PerDataset<DatasetState> {
+    PerDataset::of(|dataset| DatasetState { records: row.records[dataset], last_change_at: row.changed_at[dataset] })
 }

@@ -9,16 +9,18 @@ use redb::{Key, TableDefinition, Value};
 
 use crate::store::StoreError;
 use crate::store::format::changes::{Change, Changes, Malformed};
-use crate::store::format::tables::{self, EachTable, SCHEMA, Stored};
+use crate::store::format::tables::{self, EachTable, META_SCHEMA, Stored};
+use crate::store::format::version::known_fields;
 use crate::store::pen::{Pen, Rows};
 use crate::store::replication::error::ApplyError;
+use crate::store::upgrade::with_table;
 
-/// Applies changes in their order. After an error the transaction must be given up.
-pub(super) fn apply(pen: &Pen, changes: &[u8]) -> Result<(), ApplyError> {
-    let mut action = Apply { pen, changes: Changes::new(changes).peekable() };
+/// Applies changes of rows of a format in their order. After an error the transaction must be aborted.
+pub(super) fn apply(pen: &Pen, schema: u32, changes: &[u8]) -> Result<(), ApplyError> {
+    let mut action = Apply { pen, schema, changes: Changes::new(changes).peekable() };
     while let Some(next) = action.changes.peek() {
         let table = next.as_ref().map_err(malformed)?.table();
-        if !tables::with_table(table, &mut action)? {
+        if !with_table(schema, table, &mut action)? {
             return Err(ApplyError::Malformed(format!("there is no table {table}")));
         }
     }
@@ -32,6 +34,7 @@ fn malformed(error: &Malformed) -> ApplyError {
 /// Applies the next changes, as long as they are of one table.
 struct Apply<'p, 'c> {
     pen: &'p Pen,
+    schema: u32,
     changes: Peekable<Changes<'c>>,
 }
 
@@ -48,13 +51,13 @@ impl EachTable for Apply<'_, '_> {
         let Some(Ok(first)) = self.changes.peek() else { return Ok(()) };
         let table = first.table();
         while let Some(change) = self.changes.next_if(|next| next.as_ref().is_ok_and(|next| next.table() == table)) {
-            apply_one(&mut rows, change.map_err(|error| malformed(&error))?)?;
+            apply_one(self.schema, &mut rows, change.map_err(|error| malformed(&error))?)?;
         }
         Ok(())
     }
 }
 
-fn apply_one<K, V>(rows: &mut Rows<'_, K, V>, change: Change<'_>) -> Result<(), ApplyError>
+fn apply_one<K, V>(schema: u32, rows: &mut Rows<'_, K, V>, change: Change<'_>) -> Result<(), ApplyError>
 where
     K: Key + Stored + 'static,
     V: Value + Stored + 'static,
@@ -62,7 +65,7 @@ where
 {
     match change {
         Change::Put { table, key, value } => {
-            let (key, value) = row::<K, V>(table, key, value)?;
+            let (key, value) = row::<K, V>(schema, table, key, value)?;
             rows.insert(key, value)?;
         }
         Change::Remove { table, key } => {
@@ -82,7 +85,7 @@ where
             let Some((first, _)) = run_rows.clone().next() else { return Ok(()) };
             let mut run = rows.run_after(Bound::Excluded(key_of::<K>(table, first)?))?;
             for (key, value) in run_rows {
-                let (key, value) = row::<K, V>(table, key, value)?;
+                let (key, value) = row::<K, V>(schema, table, key, value)?;
                 run.push(key, value).map_err(out_of_order)?;
             }
             run.close()?;
@@ -92,6 +95,7 @@ where
 }
 
 fn row<'a, K: Key + Stored, V: Value + Stored>(
+    schema: u32,
     table: u8,
     key: &'a [u8],
     value: &'a [u8],
@@ -100,10 +104,15 @@ fn row<'a, K: Key + Stored, V: Value + Stored>(
     if !V::fits(value) {
         return Err(ApplyError::Malformed(format!("a value that table {table} does not hold")));
     }
-    if tables::is_schema(table, key) && value != SCHEMA.to_le_bytes() {
-        return Err(ApplyError::Malformed("rows of another format".to_owned()));
+    if tables::is_format(table, key) && !is_of(schema, key, value) {
+        return Err(ApplyError::OtherVersion);
     }
     Ok((fitting, V::from_bytes(value)))
+}
+
+/// Whether a row of `meta` that tells the rows' version tells the one that is expected.
+fn is_of(schema: u32, key: &[u8], value: &[u8]) -> bool {
+    if key == META_SCHEMA.as_bytes() { value == schema.to_le_bytes() } else { value == known_fields().as_bytes() }
 }
 
 fn key_of<K: Key + Stored>(table: u8, key: &[u8]) -> Result<K::SelfType<'_>, ApplyError> {
@@ -126,8 +135,16 @@ fn out_of_order(error: StoreError) -> ApplyError {
     }
 }
 
-/// Makes all tables that every file has.
-pub(super) struct MakeTables<'p>(pub &'p Pen);
+struct MakeTables<'p>(&'p Pen);
+
+/// Makes all tables that every file of a format has.
+pub(super) fn make_tables(pen: &Pen, schema: u32) -> Result<(), StoreError> {
+    let mut code = 0;
+    while with_table(schema, code, &mut MakeTables(pen))? {
+        code += 1;
+    }
+    Ok(())
+}
 
 impl EachTable for MakeTables<'_> {
     type Error = StoreError;

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use redb::ReadableTable;
 
@@ -9,17 +10,21 @@ use crate::model::{DatabaseId, Head};
 use crate::store::StoreError;
 use crate::store::file::draft::{self, Draft};
 use crate::store::file::links::{refuse_other_names, resolve};
+use crate::store::file::older::OldFile;
 use crate::store::file::open::{Writer, create_writer, new_draft};
 use crate::store::file::replace::{BackupReport, write_backup};
 use crate::store::format::publish::database_id;
 use crate::store::format::replica::ReplicaMark;
-use crate::store::format::tables::{self, META, META_SCHEMA, META_SECRET, SCHEMA};
+use crate::store::format::tables::{self, META, META_SECRET, SCHEMA};
+use crate::store::format::version::Version;
+use crate::store::panics::guard;
 use crate::store::pen::Pen;
 use crate::store::pen::recorder::Recorder;
-use crate::store::read::snapshot::{CommitPoint, last_commit};
-use crate::store::replication::apply::{MakeTables, apply};
+use crate::store::read::snapshot::CommitPoint;
+use crate::store::replication::apply::{apply, make_tables};
 use crate::store::replication::error::ApplyError;
 use crate::store::replication::replica::{ReplicaWriter, ReplicatedCommit, put_mark};
+use crate::store::upgrade::{copy_of, find_replica, last_point};
 
 /// A load that is under way, in one transaction. Dropped, it leaves nothing behind.
 pub struct ReplicaDraft {
@@ -28,6 +33,8 @@ pub struct ReplicaDraft {
     writer: Writer,
     draft: Draft,
     target: PathBuf,
+    /// The format of its rows.
+    schema: u32,
 }
 
 impl std::fmt::Debug for ReplicaDraft {
@@ -37,19 +44,19 @@ impl std::fmt::Debug for ReplicaDraft {
 }
 
 impl ReplicaDraft {
-    /// Begins a load in the folder of the replica's file, links followed.
+    /// Begins a load of rows of a format in the folder of the replica's file, links followed.
     ///
     /// # Errors
     /// What the file system says of the folder.
-    pub fn beside(path: &Path) -> Result<ReplicaDraft, StoreError> {
+    pub fn beside(path: &Path, schema: u32) -> Result<ReplicaDraft, StoreError> {
         let target = resolve(path);
         draft::sweep(&target);
         let draft = new_draft(&target)?;
         let writer = create_writer(draft.path())?;
         let mut pen = Pen::new(writer.begin_raw()?);
-        tables::for_each_table(&mut MakeTables(&pen))?;
+        make_tables(&pen, schema)?;
         pen.record(Some(Recorder::of_digest(Default::default())));
-        Ok(ReplicaDraft { pen, writer, draft, target })
+        Ok(ReplicaDraft { pen, writer, draft, target, schema })
     }
 
     /// Takes in the next part of a state.
@@ -57,7 +64,7 @@ impl ReplicaDraft {
     /// # Errors
     /// [`ApplyError::Malformed`], and when the file cannot be written. The draft must be dropped then.
     pub fn add_part(&mut self, part: &[u8]) -> Result<(), ApplyError> {
-        apply(&self.pen, part)
+        apply(&self.pen, self.schema, part)
     }
 
     /// Ends the load: the rows must add up to the mark's digest, and the last commit be the one expected.
@@ -65,29 +72,30 @@ impl ReplicaDraft {
     /// # Errors
     /// [`ApplyError`].
     pub fn finish(self, mark: &ReplicaMark, head: Head) -> Result<LoadedDraft, ApplyError> {
-        let ReplicaDraft { mut pen, writer, draft, target } = self;
+        let ReplicaDraft { mut pen, writer, draft, target, schema } = self;
         let digest = pen.record(None).map(|recorder| recorder.digest()).unwrap_or_default();
         if digest != mark.digest {
             return Err(ApplyError::Digest(head.seq));
         }
-        let found = last_commit(&*pen.open(tables::COMMITS)?)?.map_or(CommitPoint::EMPTY, |(point, _)| point).head();
+        let found = last_point(schema, &*pen.open(tables::COMMITS)?)?.head();
         if found != head {
             return Err(ApplyError::Base { expected: head.seq, found: found.seq });
         }
-        if !is_database(&pen, mark.id)? {
+        if !is_database(&pen, schema, mark.id)? {
             return Err(ApplyError::Malformed(format!("the rows are not those of database {}", mark.id)));
         }
         put_mark(&pen, mark)?;
         pen.commit()?;
-        Ok(LoadedDraft { replica: ReplicaWriter::of(writer), draft, target })
+        Ok(LoadedDraft { replica: ReplicaWriter::of_format(writer, schema), draft, target, schema })
     }
 }
 
-/// Whether the rows are a database's, and that of an id.
-fn is_database(pen: &Pen, id: DatabaseId) -> Result<bool, StoreError> {
+/// Whether the rows are those of a database of a format and an id.
+fn is_database(pen: &Pen, schema: u32, id: DatabaseId) -> Result<bool, StoreError> {
     let meta = pen.open(META)?;
-    let schema = meta.get(META_SCHEMA)?.is_some_and(|schema| schema.value() == SCHEMA.to_le_bytes());
-    Ok(schema && meta.get(META_SECRET)?.is_some() && database_id(&*meta)? == Some(id))
+    let version = Version::read(&*meta)?;
+    let is_sound = version.is_some_and(|version| version.schema == schema && (schema < SCHEMA || version.is_ours()));
+    Ok(is_sound && meta.get(META_SECRET)?.is_some() && database_id(&*meta)? == Some(id))
 }
 
 /// A loaded state that has no name yet.
@@ -96,6 +104,7 @@ pub struct LoadedDraft {
     replica: ReplicaWriter,
     draft: Draft,
     target: PathBuf,
+    schema: u32,
 }
 
 impl LoadedDraft {
@@ -115,12 +124,33 @@ impl LoadedDraft {
         self.replica.head()
     }
 
-    /// Writes a backup of the loaded state: a database of its own, checked.
+    /// Writes a backup of the loaded state: a database of its own, checked, as this program writes it.
     ///
     /// # Errors
     /// Those of [`backup`](crate::store::file::replace::backup).
     pub fn write_backup(&self, target: &Path) -> Result<BackupReport, StoreError> {
-        write_backup(self.draft.path(), &self.replica.writer().begin_read()?, target)
+        let state = self.replica.writer().begin_read()?;
+        if self.schema == SCHEMA {
+            return write_backup(self.draft.path(), &state, target);
+        }
+        let version = Version { schema: self.schema, fields: None };
+        let upgraded = copy_of(&state, &version, &self.target, &mut || Ok(()))?;
+        write_backup(self.draft.path(), &Writer::open_draft(upgraded.path())?.begin_read()?, target)
+    }
+
+    /// Takes the name of a replica of an older version, in one step.
+    ///
+    /// # Errors
+    /// [`StoreError::Replaced`], and what the file system says.
+    pub fn replace_older(self, old: OlderReplica) -> Result<ReplicaWriter, StoreError> {
+        let LoadedDraft { replica, draft, target, .. } = self;
+        let io_error = |source| StoreError::Io { path: target.clone(), source };
+        refuse_other_names(&target)?;
+        draft.take_owner_of(&target).map_err(io_error)?;
+        old.file.check_in_place()?;
+        draft.take_name(&target).map_err(io_error)?;
+        drop(old);
+        Ok(ReplicaWriter::of(replica.into_writer().name_taken(&target)))
     }
 
     /// Takes the name in one step. A replica that has the name is replaced, and must be handed over: it is locked until then.
@@ -128,7 +158,7 @@ impl LoadedDraft {
     /// # Errors
     /// [`StoreError::Replaced`] when there is another file of the name, and what the file system says.
     pub fn take_name(self, replaced: Option<ReplicaWriter>) -> Result<ReplicaWriter, StoreError> {
-        let LoadedDraft { replica, draft, target } = self;
+        let LoadedDraft { replica, draft, target, .. } = self;
         let io_error = |source: io::Error| match source.kind() {
             io::ErrorKind::AlreadyExists => StoreError::Replaced { path: target.clone() },
             _ => StoreError::Io { path: target.clone(), source },
@@ -147,5 +177,31 @@ impl LoadedDraft {
         }
         drop(replaced);
         Ok(ReplicaWriter::of(replica.into_writer().name_taken(&target)))
+    }
+}
+
+/// The file of a replica of an older version, locked. Its state is loaded anew, as the origin publishes it now.
+#[derive(Debug)]
+pub struct OlderReplica {
+    file: OldFile,
+    /// The origin's database.
+    pub id: DatabaseId,
+    /// Its last commit.
+    pub head: Head,
+}
+
+impl OlderReplica {
+    /// Locks the file. Another process that has it open for writing is not waited for.
+    ///
+    /// # Errors
+    /// [`StoreError::NotAReplica`], [`StoreError::Busy`], and what the file system says.
+    pub fn open(path: &Path) -> Result<OlderReplica, StoreError> {
+        let path = resolve(path);
+        guard(|| {
+            let file = OldFile::lock(&path, Duration::ZERO)?;
+            let found = find_replica(file.version(), &file.begin_read()?)?;
+            let found = found.ok_or_else(|| StoreError::NotAReplica { path: path.clone() })?;
+            Ok(OlderReplica { file, id: found.id, head: found.head })
+        })
     }
 }

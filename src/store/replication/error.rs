@@ -19,6 +19,9 @@ pub enum ApplyError {
     /// The changes cannot be understood.
     #[error("the changes cannot be applied: {0}")]
     Malformed(String),
+    /// The rows are of a program whose records have other fields.
+    #[error("the rows are not those of this medfeed's version")]
+    OtherVersion,
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),

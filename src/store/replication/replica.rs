@@ -12,14 +12,15 @@ use crate::store::file::publish::{keep_digest, leap};
 use crate::store::format::codec::seal;
 use crate::store::format::publish::KeptDigest;
 use crate::store::format::replica::ReplicaMark;
-use crate::store::format::tables;
+use crate::store::format::tables::{self, SCHEMA};
 use crate::store::panics::guard;
 use crate::store::pen::Pen;
 use crate::store::pen::recorder::Recorder;
 use crate::store::read::history::{CommitEntry, entry_of};
-use crate::store::read::snapshot::{CommitPoint, Snapshot, last_commit};
+use crate::store::read::snapshot::CommitPoint;
 use crate::store::replication::apply::apply;
 use crate::store::replication::error::ApplyError;
+use crate::store::upgrade::last_point;
 
 /// How the history describes a commit by which a replica took its origin's place.
 const PROMOTED: &str = "promoted in place of ";
@@ -56,6 +57,8 @@ pub struct Leap {
 #[derive(Debug)]
 pub struct ReplicaWriter {
     writer: Writer,
+    /// The format of its rows: an older one only where a state is loaded to be kept as a backup.
+    schema: u32,
 }
 
 impl ReplicaWriter {
@@ -70,7 +73,11 @@ impl ReplicaWriter {
     }
 
     pub(super) fn of(writer: Writer) -> ReplicaWriter {
-        ReplicaWriter { writer }
+        ReplicaWriter::of_format(writer, SCHEMA)
+    }
+
+    pub(super) fn of_format(writer: Writer, schema: u32) -> ReplicaWriter {
+        ReplicaWriter { writer, schema }
     }
 
     pub(super) fn writer(&self) -> &Writer {
@@ -95,7 +102,7 @@ impl ReplicaWriter {
     /// # Errors
     /// When the file cannot be read.
     pub fn head(&self) -> Result<CommitPoint, StoreError> {
-        guard(|| Snapshot::peek(&self.writer.begin_read()?))
+        guard(|| last_point(self.schema, &self.writer.begin_read()?.open_table(tables::COMMITS)?))
     }
 
     /// Applies commits and moves the mark, in one transaction. The mark's digest must be that after the last of them.
@@ -120,14 +127,14 @@ impl ReplicaWriter {
         let mut digest = self.mark()?.digest;
         let mut pen = Pen::new(self.writer.begin_raw()?);
         for commit in commits {
-            expect_head(&pen, commit.base)?;
+            self.expect_head(&pen, commit.base)?;
             pen.record(Some(Recorder::of_digest(digest)));
-            apply(&pen, commit.changes)?;
+            apply(&pen, self.schema, commit.changes)?;
             digest = pen.record(None).map_or(digest, |recorder| recorder.digest());
             if digest != commit.digest {
                 return Err(ApplyError::Digest(commit.last_seq));
             }
-            expect_head(&pen, Head { seq: commit.last_seq, lineage: commit.lineage })?;
+            self.expect_head(&pen, Head { seq: commit.last_seq, lineage: commit.lineage })?;
         }
         if digest != mark.digest {
             return Err(ApplyError::Digest(commits.last().map_or(0, |commit| commit.last_seq)));
@@ -136,6 +143,12 @@ impl ReplicaWriter {
         self.writer.check_in_place()?;
         pen.commit()?;
         Ok(self.writer.check_in_place()?)
+    }
+
+    /// Fails unless a commit is the last one.
+    fn expect_head(&self, pen: &Pen, expected: Head) -> Result<(), ApplyError> {
+        let found = last_point(self.schema, &*pen.open(tables::COMMITS)?)?.head();
+        if found == expected { Ok(()) } else { Err(ApplyError::Base { expected: expected.seq, found: found.seq }) }
     }
 
     /// The last commit after a seq by which a replica took its origin's place; `None` if there is none.
@@ -215,13 +228,6 @@ impl ReplicaWriter {
         pen.commit()?;
         Ok(self.writer)
     }
-}
-
-/// Fails unless a commit is the last one.
-fn expect_head(pen: &Pen, expected: Head) -> Result<(), ApplyError> {
-    let commits = pen.open(tables::COMMITS)?;
-    let found = last_commit(&*commits)?.map_or(CommitPoint::EMPTY, |(point, _)| point).head();
-    if found == expected { Ok(()) } else { Err(ApplyError::Base { expected: expected.seq, found: found.seq }) }
 }
 
 /// Writes the mark.

@@ -7,9 +7,10 @@ use super::*;
 use crate::model::{Head, RowDigest, Scope};
 use crate::store::check::check;
 use crate::store::file::links::resolve;
-use crate::store::file::replace::{Restoration, backup, compact};
+use crate::store::file::replace::{backup, compact};
 use crate::store::format::digest::digest_of;
 use crate::store::format::tables;
+use crate::store::restore::Restoration;
 use crate::store::write::licensing::KeySettings;
 use crate::store::{Edit, Follower, StoreError, Writer};
 
@@ -81,7 +82,7 @@ impl Origin {
     }
 
     fn draft(&self) -> LoadedDraft {
-        let mut draft = ReplicaDraft::beside(&self.at("replica.redb")).unwrap();
+        let mut draft = ReplicaDraft::beside(&self.at("replica.redb"), SCHEMA).unwrap();
         let view = self.view();
         let digest = view.dump(100, &mut |part| {
             draft.add_part(&part).unwrap();
@@ -408,11 +409,13 @@ fn what_does_not_fit_is_refused() {
     backwards.remove_range(3, &[9; 8], &[8; 8]);
     let mut over_local_rows = crate::store::format::changes::Encoder::default();
     over_local_rows.remove_range(0, b"a", b"z");
-    let foreign: [(Vec<u8>, &str); 9] = [
+    const OTHER: &str = "the rows are not those of this medfeed's version";
+    let foreign: [(Vec<u8>, &str); 10] = [
         (with(12, b"", b""), "there is no table 12"),
         (with(0, b"publish", b""), "a row that is a file's own"),
         (over_local_rows.finish(), "a range that may hold a row that is a file's own"),
-        (with(0, b"schema", &3_u32.to_le_bytes()), "rows of another format"),
+        (with(0, b"schema", &4_u32.to_le_bytes()), OTHER),
+        (with(0, b"fields", b"conferences.x\n"), OTHER),
         (with(0, &[0xff], b""), "a key that table 0 does not hold"),
         (with(6, &[0; 9], &[0; 23]), "a value that table 6 does not hold"),
         (unordered, "a run whose rows are not in order"),
@@ -422,7 +425,9 @@ fn what_does_not_fit_is_refused() {
     for (changes, expected) in &foreign {
         let refused = replica.apply(&[ReplicatedCommit { changes, ..sound }], &mark(&view, commit.digest));
         let told = refused.unwrap_err().to_string();
-        assert_eq!(told, format!("the changes cannot be applied: {expected}"));
+        let expected =
+            if *expected == OTHER { OTHER.to_owned() } else { format!("the changes cannot be applied: {expected}") };
+        assert_eq!(told, expected);
     }
     let other = Head { lineage: [9; 16], ..base };
     let wrong: [(ReplicatedCommit<'_>, RowDigest, &str); 5] = [
@@ -457,7 +462,7 @@ fn a_load_that_is_not_whole_takes_no_name() {
     let mut duplicated = parts.clone();
     duplicated.push(parts[0].clone());
     let load = |parts: &[Vec<u8>], mark: &ReplicaMark, head: Head| {
-        let mut draft = ReplicaDraft::beside(&origin.at("replica.redb"))?;
+        let mut draft = ReplicaDraft::beside(&origin.at("replica.redb"), SCHEMA)?;
         parts.iter().try_for_each(|part| draft.add_part(part))?;
         draft.finish(mark, head)
     };

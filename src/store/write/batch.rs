@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::reference::ReferenceFields;
 use crate::model::{
-    Conference, Curated, Dataset, Id, Journal, License, Organization, RecordFields, ReferenceKind, References, Tag,
+    Conference, Curated, Dataset, Id, Journal, License, Organization, PerDataset, RecordFields, ReferenceKind,
+    References, Tag,
 };
 use crate::store::{NameEntry, StoreError, WordCount};
 
@@ -176,8 +177,8 @@ pub struct LicenseEffect {
 /// What a batch did.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// Per dataset, in the order of [`Dataset::ALL`]. A record touched by a changed organization or tag counts as changed.
-    pub datasets: [Counts; 2],
+    /// Records. A record touched by a changed organization or tag counts as changed.
+    pub datasets: PerDataset<Counts>,
     /// Organizations.
     pub organizations: Counts,
     /// Tags.

@@ -2,15 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use redb::{ReadableTable, ReadableTableMetadata};
+use redb::ReadableTableMetadata;
 
 use crate::model::time::now;
-use crate::model::{Curated, Dataset, Id, License, RecordFields, ReferenceKind, References, Timestamp};
+use crate::model::{Curated, Dataset, Id, License, PerDataset, RecordFields, ReferenceKind, References, Timestamp};
 use crate::store::file::open::Writer;
 use crate::store::file::writer_note::who;
-use crate::store::format::codec::{CommitRow, RecordRow, TableCounts, seal, unseal};
+use crate::store::format::codec::{CommitRow, RecordRow, TableCounts, seal};
 use crate::store::format::names::{Content, NamesState, records_named, words_of};
-use crate::store::format::rows::{find_linked, find_record, load_record_ids, load_references, load_rows};
+use crate::store::format::rows::{
+    find_linked, find_record, for_each_record, load_record_ids, load_references, load_rows,
+};
 use crate::store::format::tables;
 use crate::store::pen::Pen;
 use crate::store::read::snapshot::{CommitPoint, last_commit};
@@ -30,8 +32,8 @@ pub struct Edit<'w> {
     began_at: Timestamp,
     /// The commit's time: the clock's, or the last commit's if that is later, so that times do not descend.
     pub(in crate::store) time: Timestamp,
-    pub(in crate::store) totals: [u64; 2],
-    pub(in crate::store) changed_at: [Option<Timestamp>; 2],
+    pub(in crate::store) totals: PerDataset<u64>,
+    pub(in crate::store) changed_at: PerDataset<Option<Timestamp>>,
     references_seq: u64,
     /// Whether an organization or tag changed.
     pub(in crate::store) references_changed: bool,
@@ -56,7 +58,7 @@ impl Writer {
         let mut pen = Pen::new(self.begin_raw()?);
         let last = last_commit(&*pen.open(tables::COMMITS)?)?;
         let (point, totals, changed_at, references_seq) = match last {
-            None => (CommitPoint::EMPTY, [0; 2], [None; 2], 0),
+            None => (CommitPoint::EMPTY, PerDataset::default(), PerDataset::default(), 0),
             Some((point, row)) => (point, row.records, row.changed_at, row.references_seq),
         };
         let references = load_references(&*pen.open(tables::ORGANIZATIONS)?, &*pen.open(tables::TAGS)?)?;
@@ -165,7 +167,7 @@ impl Edit<'_> {
     }
 
     pub(in crate::store) fn find_row<F: RecordFields>(&self, id: Id) -> Result<Option<RecordRow<F>>, StoreError> {
-        find_record(&*self.pen.open(tables::RECORDS)?, id)
+        find_record(&*self.pen.open(tables::RECORDS)?, &*self.pen.open(tables::LOG)?, id)
     }
 }
 
@@ -183,7 +185,7 @@ impl Curation for Edit<'_> {
     }
 
     fn record_count(&self, dataset: Dataset) -> Result<usize, StoreError> {
-        Ok(usize::try_from(self.totals[dataset.index()]).unwrap_or(usize::MAX))
+        Ok(usize::try_from(self.totals[dataset]).unwrap_or(usize::MAX))
     }
 
     fn linked_records(&self, kind: ReferenceKind, id: Id) -> Result<Vec<(Dataset, Id)>, StoreError> {
@@ -191,13 +193,11 @@ impl Curation for Edit<'_> {
     }
 
     fn for_each_record<F: RecordFields>(&self, each: &mut dyn FnMut(Curated<F>)) -> Result<(), StoreError> {
-        let code = F::DATASET.code();
-        let records = self.pen.open(tables::RECORDS)?;
-        for entry in records.range((code, 0)..=(code, u64::MAX))? {
-            let row: RecordRow<F> = unseal("records", entry?.1.value())?;
+        let (records, log) = (self.pen.open(tables::RECORDS)?, self.pen.open(tables::LOG)?);
+        for_each_record(&*records, &*log, |row| {
             each(row.record);
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     fn licenses(&self) -> Vec<License> {

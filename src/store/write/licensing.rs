@@ -10,8 +10,8 @@ use serde::Serialize;
 use crate::model::key::{KeyStatus, new_key_id};
 use crate::model::license::DEFAULT_RATE_LIMIT;
 use crate::model::{
-    ApiKey, ConferenceFields, Dataset, FeedId, Id, JournalFields, KeyHash, KeyRecord, License, LicenseId, RecordFields,
-    Scope, Subscription, Timestamp,
+    ApiKey, ConferenceFields, Dataset, FeedId, Id, JournalFields, KeyHash, KeyRecord, License, LicenseId, PerDataset,
+    RecordFields, Scope, Subscription, Timestamp,
 };
 use crate::store::StoreError;
 use crate::store::format::codec::{RecordRow, seal, unseal};
@@ -65,7 +65,7 @@ impl Edit<'_> {
                 scope: Scope::nothing(),
                 rate_limit: DEFAULT_RATE_LIMIT,
                 scope_seq: 0,
-                subscriptions: [None; 2],
+                subscriptions: PerDataset::default(),
                 created_at: self.time,
             },
         };
@@ -111,7 +111,7 @@ impl Edit<'_> {
         }
         let licensed = scope.datasets.contains(&dataset);
         let visible = if licensed { self.visible_records::<F>(scope)? } else { BTreeMap::new() };
-        let before = license.subscriptions[dataset.index()];
+        let before = license.subscriptions[dataset];
         let mut entries = feeds::load_entries(&self.pen, dataset, before)?;
         let is_live = |id: &Id| entries.get(id).is_some_and(FeedEntry::is_live);
         let mut entering: Vec<(Timestamp, Id, NonZeroU64)> = visible
@@ -155,7 +155,7 @@ impl Edit<'_> {
             }
             shared => shared,
         };
-        license.subscriptions[dataset.index()] = Some(Subscription { feed, joined_at: self.next_seq - 1, baseline });
+        license.subscriptions[dataset] = Some(Subscription { feed, joined_at: self.next_seq - 1, baseline });
         Ok(effect)
     }
 
@@ -165,13 +165,14 @@ impl Edit<'_> {
         scope: &Scope,
     ) -> Result<BTreeMap<Id, (Timestamp, NonZeroU64)>, StoreError> {
         let code = F::DATASET.code();
-        let records = self.pen.open(tables::RECORDS)?;
+        let log = self.pen.open(tables::LOG)?;
         let mut visible = BTreeMap::new();
-        for entry in records.range((code, 0)..=(code, u64::MAX))? {
-            let row: RecordRow<F> = unseal("records", entry?.1.value())?;
+        for entry in log.range((code, 0)..=(code, u64::MAX))? {
+            let (key, value) = entry?;
+            let row: RecordRow<F> = RecordRow::open(key.value().1, value.value())?;
             if row.record.fields().is_in(scope) {
                 let log_seq = NonZeroU64::new(row.seq).ok_or_else(|| {
-                    StoreError::damaged("records", format!("{} {} has no seq", F::DATASET, row.record.id()))
+                    StoreError::damaged("log", format!("{} {} has no seq", F::DATASET, row.record.id()))
                 })?;
                 visible.insert(row.record.id(), (row.updated_at, log_seq));
             }
@@ -204,7 +205,7 @@ impl Edit<'_> {
         let found = self.find_license(name).cloned();
         let license = found.ok_or_else(|| StoreError::NoSuchLicense(name.to_owned()))?;
         for dataset in Dataset::ALL {
-            if let Some(subscription) = license.subscriptions[dataset.index()] {
+            if let Some(subscription) = license.subscriptions[dataset] {
                 feeds::erase(&self.pen, subscription.baseline)?;
             }
             self.leave_feed(&license, dataset)?;

@@ -1,6 +1,5 @@
 //! Applying a batch: changed rows, new log rows, and new entries in the feeds of licenses.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
 use std::ops::Bound;
@@ -22,12 +21,39 @@ use crate::store::write::edit::Edit;
 use crate::store::write::feeds::{self, FeedChange};
 
 /// A record that a commit adds, changes or removes. Each takes one seq.
-struct Change<'b, F: Clone> {
+struct Change<'b, F> {
     id: Id,
     seq: u64,
-    before: Option<RecordRow<F>>,
-    after: Option<Cow<'b, Curated<F>>>,
+    // Boxed, since a first import has a million changes and no record before.
+    before: Option<Box<RecordRow<F>>>,
+    after: After<'b, F>,
+    updated_at: Timestamp,
 }
+
+/// A record after a commit.
+enum After<'b, F> {
+    Removed,
+    Given(&'b Curated<F>),
+    /// The record itself is as before; an organization or tag that it links to is not.
+    AsBefore,
+}
+
+impl<F> Change<'_, F> {
+    fn before(&self) -> Option<&Curated<F>> {
+        self.before.as_ref().map(|row| &row.record)
+    }
+
+    fn after(&self) -> Option<&Curated<F>> {
+        match &self.after {
+            After::Removed => None,
+            After::Given(record) => Some(record),
+            After::AsBefore => self.before(),
+        }
+    }
+}
+
+/// The records that are rendered anew at once: they are held in memory.
+const RENDERED_AT_ONCE: usize = 10_000;
 
 /// After so many rows an edit looks whether it is to give way.
 const ROWS_BETWEEN_LOOKS: usize = 1_000;
@@ -137,45 +163,50 @@ impl Edit<'_> {
         let mut counts = Counts::default();
         let mut changes: Vec<Change<'_, F>> = Vec::new();
         {
-            let records = self.pen.open(tables::RECORDS)?;
-            let is_first_load = self.totals[dataset.index()] == 0;
+            let (records, log) = (self.pen.open(tables::RECORDS)?, self.pen.open(tables::LOG)?);
+            let is_first_load = self.totals[dataset] == 0;
             let ids: BTreeSet<Id> = rows.keys().copied().chain(touched.iter().copied()).collect();
             for (at, id) in ids.into_iter().enumerate() {
                 if at.is_multiple_of(ROWS_BETWEEN_LOOKS) {
                     self.pen.check_wanted()?;
                 }
-                let before: Option<RecordRow<F>> = if is_first_load { None } else { find_record(&*records, id)? };
+                if let Some(Some(row)) = rows.get(&id)
+                    && !touched.contains(&id)
+                    && let Some(seq) = records.get((dataset.code(), id.get()))?
+                    && let Some(stored) = log.get((dataset.code(), seq.value()))?
+                    && json::is_rendered(stored.value().2, row, &self.references)
+                {
+                    counts.unchanged += 1;
+                    continue;
+                }
+                let before: Option<RecordRow<F>> =
+                    if is_first_load { None } else { find_record(&*records, &*log, id)? };
                 let after = match rows.get(&id) {
-                    Some(row) => row.as_ref().map(Cow::Borrowed),
-                    None => before.as_ref().map(|row| Cow::Owned(row.record.clone())),
+                    Some(Some(row)) => After::Given(row),
+                    Some(None) => After::Removed,
+                    None => After::AsBefore,
                 };
                 match (&before, &after) {
-                    (None, None) => continue,
-                    (None, Some(_)) => counts.added += 1,
-                    (Some(_), None) => counts.removed += 1,
-                    (Some(before), Some(after)) => {
-                        if before.record == **after && !touched.contains(&id) {
-                            counts.unchanged += 1;
-                            continue;
-                        }
-                        counts.changed += 1;
-                    }
+                    (None, After::Given(_)) => counts.added += 1,
+                    (None, _) => continue,
+                    (Some(_), After::Removed) => counts.removed += 1,
+                    (Some(_), _) => counts.changed += 1,
                 }
-                changes.push(Change { id, seq: 0, before, after });
+                changes.push(Change { id, seq: 0, before: before.map(Box::new), after, updated_at: self.time });
             }
         }
         for change in &mut changes {
             change.seq = self.take_seq();
-            onlooker.record(change.before.as_ref().map(|row| &row.record), change.after.as_deref(), &self.references);
+            onlooker.record(change.before(), change.after(), &self.references);
         }
         self.write_records(&changes)?;
         self.write_log(&changes)?;
         self.write_links(&changes)?;
-        self.totals[dataset.index()] = self.totals[dataset.index()] + counts.added - counts.removed;
+        self.totals[dataset] = self.totals[dataset] + counts.added - counts.removed;
         if !changes.is_empty() {
-            self.changed_at[dataset.index()] = Some(self.time);
+            self.changed_at[dataset] = Some(self.time);
         }
-        outcome.datasets[dataset.index()] = counts;
+        outcome.datasets[dataset] = counts;
         outcome.licenses.extend(self.write_feeds(&changes)?);
         Ok(())
     }
@@ -183,30 +214,21 @@ impl Edit<'_> {
     fn write_records<F: RecordFields>(&mut self, changes: &[Change<'_, F>]) -> Result<(), StoreError> {
         let code = F::DATASET.code();
         let mut records = self.pen.open(tables::RECORDS)?;
-        let mut fresh = BTreeMap::new();
-        for (at, change) in changes.iter().enumerate() {
+        let is_fresh = |change: &&Change<'_, F>| change.before.is_none();
+        for (at, change) in changes.iter().filter(|change| !is_fresh(change)).enumerate() {
             if at.is_multiple_of(ROWS_BETWEEN_LOOKS) {
                 self.pen.check_wanted()?;
             }
             let key = (code, change.id.get());
-            match change.after.as_deref() {
-                None => {
-                    records.remove(key)?;
-                }
-                Some(record) => {
-                    let row = RecordRow { seq: change.seq, updated_at: self.time, record: record.clone() };
-                    let bytes = seal(&row)?;
-                    if change.before.is_none() {
-                        fresh.insert(key, bytes);
-                    } else {
-                        records.insert(key, bytes.as_slice())?;
-                    }
-                }
+            match change.after() {
+                None => drop(records.remove(key)?),
+                Some(_) => records.insert(key, change.seq)?,
             }
         }
         let is_first_load = records.range((code, 0)..=(code, u64::MAX))?.next().is_none();
         let end = is_first_load.then_some(Bound::Included((code, u64::MAX)));
-        records.insert_all(end, fresh.iter().map(|(key, bytes)| (*key, bytes.as_slice())))
+        let fresh = changes.iter().filter(is_fresh).map(|change| ((code, change.id.get()), change.seq));
+        records.insert_all(end, fresh)
     }
 
     /// Moves the log rows of changed records to their new seqs, which are larger than all others.
@@ -221,8 +243,8 @@ impl Edit<'_> {
             if at.is_multiple_of(ROWS_BETWEEN_LOOKS) {
                 self.pen.check_wanted()?;
             }
-            if let Some(record) = &change.after {
-                let json = json::render_record(record, self.time, &self.references);
+            if let Some(record) = change.after() {
+                let json = json::render_record(record, change.updated_at, &self.references);
                 run.push((code, change.seq), (change.id.get(), hash(&json), json.as_slice()))?;
             }
         }
@@ -239,8 +261,7 @@ impl Edit<'_> {
         let mut added = BTreeSet::new();
         let mut table = self.pen.open(tables::LINKS)?;
         for change in changes {
-            let before = links(change.before.as_ref().map(|row| &row.record));
-            let after = links(change.after.as_deref());
+            let (before, after) = (links(change.before()), links(change.after()));
             for (kind, id) in before.difference(&after) {
                 table.remove((*kind, id.get(), code, change.id.get()))?;
             }
@@ -264,7 +285,7 @@ impl Edit<'_> {
                 Some(change) => *change,
                 None => {
                     let entries = changes.iter().map(|change| {
-                        let visible = change.after.as_ref().is_some_and(|record| record.fields().is_in(&license.scope));
+                        let visible = change.after().is_some_and(|record| record.fields().is_in(&license.scope));
                         let log_seq = if visible { NonZeroU64::new(change.seq) } else { None };
                         FeedEntry { seq: change.seq, id: change.id, log_seq }
                     });
@@ -277,6 +298,50 @@ impl Edit<'_> {
             effects.push(LicenseEffect { license: license.name.clone(), dataset, entering, changed, leaving });
         }
         Ok(effects)
+    }
+
+    /// Renders the JSON of all records anew, as a program with other fields does. A record whose JSON changes takes a seq; the
+    /// time of its last change stays, for nobody curated it. `each` is called after each record. Takes one seq at least.
+    ///
+    /// # Errors
+    /// When the database cannot be read or written, and what `each` returns. The edit must be dropped then.
+    pub fn render_anew(&mut self, each: &mut dyn FnMut() -> Result<(), StoreError>) -> Result<(), StoreError> {
+        self.render_dataset::<ConferenceFields>(each)?;
+        self.render_dataset::<JournalFields>(each)?;
+        if self.is_empty() {
+            self.take_seq();
+        }
+        self.references_changed = true;
+        Ok(())
+    }
+
+    fn render_dataset<F: RecordFields>(
+        &mut self,
+        each: &mut dyn FnMut() -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let code = F::DATASET.code();
+        let ids: Vec<Id> = self.record_ids(F::DATASET)?.into_iter().collect();
+        for ids in ids.chunks(RENDERED_AT_ONCE) {
+            let mut changes: Vec<Change<'_, F>> = Vec::new();
+            for id in ids {
+                let Some(row) = self.find_row::<F>(*id)? else { continue };
+                let json = json::render_record(&row.record, row.updated_at, &self.references);
+                let is_same =
+                    self.pen.open(tables::LOG)?.get((code, row.seq))?.is_some_and(|old| old.value().2 == json);
+                if !is_same {
+                    let (updated_at, before) = (row.updated_at, Some(Box::new(row)));
+                    changes.push(Change { id: *id, seq: self.take_seq(), before, after: After::AsBefore, updated_at });
+                }
+                each()?;
+            }
+            if !changes.is_empty() {
+                self.write_records(&changes)?;
+                self.write_log(&changes)?;
+                self.write_feeds(&changes)?;
+                self.changed_at[F::DATASET] = Some(self.time);
+            }
+        }
+        Ok(())
     }
 
     /// The time of this edit's commit.

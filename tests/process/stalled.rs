@@ -1,5 +1,6 @@
 //! Answers that wait keep no other waiting: a server with one worker, over a source whose looks take as long as a test says.
 
+use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -12,7 +13,7 @@ use medfeed::store::Snapshot;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use super::client::Client;
+use super::client::{Client, connect};
 use super::site::{SOON, wait_until};
 use crate::harness::{World, removal};
 
@@ -137,8 +138,37 @@ fn a_look_that_takes_long_keeps_no_other_answer_waiting() {
             assert_eq!(remaining, (limit - asked).to_string(), "each request is counted once");
         });
     });
-    assert!(source.max_looking.load(Ordering::SeqCst) <= 4, "few threads wait, however many callers do");
+    assert_eq!(source.max_looking.load(Ordering::SeqCst), 1, "one looks for all who ask for the same");
     assert_eq!(heard, u64::try_from(STALE + 2 * good.len() + 1).unwrap(), "each answer is told of once");
+}
+
+#[test]
+fn two_stale_tokens_are_looked_for_at_once() {
+    let world = World::small();
+    let (key, token) = (world.key("full").text, stale_token(&world));
+    let source = Stalled::over(world.published());
+    serve(source.clone(), |address| {
+        std::thread::scope(|scope| {
+            let (key, token) = (&key, &token);
+            let stale = |limit: usize| {
+                scope.spawn(move || {
+                    let target = format!("/v1/conferences/changes?since={token}&limit={limit}");
+                    Client::new(address, Some(key)).get(&target).status
+                })
+            };
+            let waiting: Vec<_> = (1..=12).map(stale).collect();
+            wait_until("two looks", SOON, || (source.looking.load(Ordering::SeqCst) == 2).then_some(()));
+            // Feed pages that have to be read are, meanwhile.
+            let mut client = Client::new(address, Some(key));
+            for limit in 1..=20 {
+                let target = format!("/v1/conferences/changes?updated_since=2000-01-01&limit={limit}");
+                assert_eq!(client.get(&target).status, 200, "{target}");
+            }
+            source.release();
+            assert!(waiting.into_iter().all(|asker| asker.join().unwrap() == 410));
+        });
+    });
+    assert_eq!(source.max_looking.load(Ordering::SeqCst), 2, "two threads look, however many callers wait");
 }
 
 #[test]
@@ -147,16 +177,31 @@ fn callers_who_left_take_no_thread_from_others() {
     let (key, token) = (world.key("full").text, stale_token(&world));
     let source = Stalled::over(world.published());
     serve(source.clone(), |address| {
-        let request = Client::new(address, Some(&key)).request(&format!("/v1/conferences/changes?since={token}"));
+        let send = |limit: usize| {
+            let target = format!("/v1/conferences/changes?since={token}&limit={limit}");
+            let mut connection = connect(address).unwrap();
+            connection.write_all(Client::new(address, Some(&key)).request(&target).as_bytes()).unwrap();
+            connection
+        };
+        let is_looked = |count: usize| {
+            wait_until("a look", SOON, || (source.looking.load(Ordering::SeqCst) >= count).then_some(()));
+        };
+        // Many ask for the same and leave, then one for something else, and the threads look on.
         for _ in 0..50 {
-            use std::io::Write;
-            let mut connection = super::client::connect(address).unwrap();
-            connection.write_all(request.as_bytes()).unwrap();
-            wait_until("a look", SOON, || (source.looking.load(Ordering::SeqCst) > 0).then_some(()));
+            let _leaves = send(1);
+            is_looked(1);
         }
-        assert_eq!(Client::new(address, Some(&key)).get("/v1/conferences?q=on").status, 200);
+        {
+            let _leaves = send(2);
+            is_looked(2);
+        }
+        let _more: Vec<_> = (3..=12).map(send).collect();
+        let mut client = Client::new(address, Some(&key));
+        for limit in 1..=20 {
+            assert_eq!(client.get(&format!("/v1/conferences?q=on&limit={limit}")).status, 200);
+        }
         let looking = source.looking.load(Ordering::SeqCst);
         source.release();
-        assert!(looking <= 4, "{looking} threads wait for callers who left");
+        assert_eq!(looking, 2, "so many threads wait for callers who left");
     });
 }

@@ -1,6 +1,6 @@
 //! Requests that wait for news of a change feed, as their callers want (`wait`). Each costs its connection and a timer, and no
-//! thread. Those of one key that rest on the same form a group, and only what the group rests on wakes it: after a commit one
-//! look per group, in memory, tells whether its callers see anything new.
+//! thread. Those of one key with the same interest form a group: after a commit one check per group, in memory, says whether its
+//! callers see anything new.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,9 +9,9 @@ use std::time::Instant;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 
 use super::state::ConnectionState;
-use crate::api::deferred::Interest;
+use crate::api::Service;
+use crate::api::exchange::{Exchange, Interest};
 use crate::api::observe::WaitEnd;
-use crate::api::{Answer, Held, Service};
 use crate::model::KeyHash;
 use crate::model::time::now;
 
@@ -22,7 +22,7 @@ const TURNS: usize = 16;
 
 /// All requests that wait for news.
 #[derive(Debug)]
-pub struct HeldRequests {
+pub struct LongPolls {
     max: usize,
     max_per_key: usize,
     table: Mutex<Table>,
@@ -48,18 +48,18 @@ struct Group {
     turns: Arc<Semaphore>,
 }
 
-/// A request's place in its group. Dropping it leaves the group.
-struct Place<'h> {
-    requests: &'h HeldRequests,
+/// A request's membership of its group. Dropping it leaves the group.
+struct Membership<'h> {
+    polls: &'h LongPolls,
     service: &'h Service,
     group: Arc<Group>,
     end: WaitEnd,
 }
 
-impl HeldRequests {
+impl LongPolls {
     /// Room for `max` requests, `max_per_key` of them of one key.
-    pub fn new(max: usize, max_per_key: usize) -> HeldRequests {
-        HeldRequests { max, max_per_key, table: Mutex::default() }
+    pub fn new(max: usize, max_per_key: usize) -> LongPolls {
+        LongPolls { max, max_per_key, table: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
@@ -67,7 +67,7 @@ impl HeldRequests {
     }
 
     /// Wakes those for whom something changed.
-    pub fn tell(&self, service: &Service) {
+    pub fn notify(&self, service: &Service) {
         let groups: Vec<Arc<Group>> =
             self.lock().keys.values().flatten().map(|member| Arc::clone(&member.group)).collect();
         for group in groups {
@@ -77,38 +77,43 @@ impl HeldRequests {
         }
     }
 
-    /// Holds a request until there is news for its caller, its time is over, the server stops or its connection is needed for
-    /// another. Returns what becomes of it then, and its turn, to be kept until it is answered.
-    pub async fn hold(
+    /// Waits until there is news for a request, its time is over, the server stops or its connection is needed for another.
+    /// Returns its turn, to be kept until it is answered.
+    pub async fn wait(
         &self,
         service: &Service,
-        held: Box<Held>,
+        exchange: &mut Exchange,
+        interest: Interest,
+        until: Instant,
         state: &ConnectionState,
         closing: &mut watch::Receiver<bool>,
-    ) -> (Answer, Option<OwnedSemaphorePermit>) {
-        let Some(mut place) = self.enter(service, held.interest()) else {
-            return (service.wake(*held, Instant::now(), now(), true), None);
+    ) -> Option<OwnedSemaphorePermit> {
+        let Some(mut membership) = self.enter(service, &interest) else {
+            exchange.wake(Instant::now(), now(), true);
+            return None;
         };
-        let group = Arc::clone(&place.group);
+        let group = Arc::clone(&membership.group);
         let mut news = std::pin::pin!(group.news.notified());
         news.as_mut().enable();
         state.hold();
-        // What changed before it was in the group woke nobody, so what there is then is told without waiting.
-        let is_current = service.is_current(held.interest());
-        place.end = if is_current {
+        // A change before it joined the group woke nobody, so the request does not wait then.
+        let is_current = service.is_current(&interest);
+        // Its key may end before its own time.
+        let wake_at = exchange.key_ends_at().map_or(until, |end| end.min(until));
+        membership.end = if is_current {
             tokio::select! {
                 biased;
                 () = news => WaitEnd::Change,
                 // An error means that the server is gone.
                 _ = closing.wait_for(|closing| *closing) => WaitEnd::Stop,
                 () = state.released() => WaitEnd::Capacity,
-                () = tokio::time::sleep_until(held.wake_at().into()) => WaitEnd::Time,
+                () = tokio::time::sleep_until(wake_at.into()) => WaitEnd::Time,
             }
         } else {
             WaitEnd::Change
         };
-        let end = place.end;
-        drop(place);
+        let end = membership.end;
+        drop(membership);
         state.go_on();
         let turn = match end {
             WaitEnd::Change => Arc::clone(&group.turns).acquire_owned().await.ok(),
@@ -117,22 +122,22 @@ impl HeldRequests {
         let at = Instant::now();
         let is_over = match end {
             WaitEnd::Change => !is_current,
-            // Its key may have ended before its own time.
-            WaitEnd::Time => at >= held.until(),
+            WaitEnd::Time => at >= until,
             WaitEnd::Capacity | WaitEnd::Stop | WaitEnd::Left => true,
         };
-        (service.wake(*held, at, now(), is_over), turn)
+        exchange.wake(at, now(), is_over);
+        turn
     }
 
     /// Puts a request into its group; `None` where there is no room.
-    fn enter<'h>(&'h self, service: &'h Service, interest: &Interest) -> Option<Place<'h>> {
+    fn enter<'h>(&'h self, service: &'h Service, interest: &Interest) -> Option<Membership<'h>> {
         let mut table = self.lock();
-        let of_key = table.keys.get(&interest.key_hash).map_or(0, |members| members.iter().map(|it| it.count).sum());
+        let of_key = table.keys.get(&interest.key.hash).map_or(0, |members| members.iter().map(|it| it.count).sum());
         if table.count >= self.max || of_key >= self.max_per_key {
             return None;
         }
         table.count += 1;
-        let members = table.keys.entry(interest.key_hash).or_default();
+        let members = table.keys.entry(interest.key.hash).or_default();
         let group = match members.iter_mut().find(|member| member.group.interest == *interest) {
             Some(member) => {
                 member.count += 1;
@@ -146,15 +151,15 @@ impl HeldRequests {
             }
         };
         service.observer().waits();
-        Some(Place { requests: self, service, group, end: WaitEnd::Left })
+        Some(Membership { polls: self, service, group, end: WaitEnd::Left })
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Membership<'_> {
     fn drop(&mut self) {
-        let mut table = self.requests.lock();
+        let mut table = self.polls.lock();
         table.count -= 1;
-        let key_hash = self.group.interest.key_hash;
+        let key_hash = self.group.interest.key.hash;
         if let Some(members) = table.keys.get_mut(&key_hash) {
             for member in members.iter_mut().filter(|member| Arc::ptr_eq(&member.group, &self.group)) {
                 member.count -= 1;

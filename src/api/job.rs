@@ -1,0 +1,137 @@
+//! A request after its checks: the handler to run, with its parameters parsed.
+
+use std::time::Instant;
+
+use super::answers::CachedAnswer;
+use super::caller::Caller;
+use super::changes::{self, FeedQuery};
+use super::problem::Problem;
+use super::request::Request;
+use super::response::accepts_gzip;
+use super::source::SnapshotSource;
+use super::{exports, records, reference};
+use crate::contract::parameters::{ExportParameters, ListParameters, NoParameters, ReferenceParameters};
+use crate::contract::{Query, Resource, Route};
+use crate::model::{Dataset, ExportFormat, Id};
+use crate::query::reference::{list_organizations, list_tags, list_therapy_areas};
+use crate::query::segments::SegmentCache;
+
+/// The kind of permit that a job needs to run on a thread that may block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PermitKind {
+    /// To read from the disk.
+    Read,
+    /// To build the columns that filters run over.
+    Build,
+    /// To look for newer commits of the file or of the origin.
+    CatchUp,
+    /// To build an export.
+    Export,
+}
+
+/// A handler and what it is run with. Running it consumes the job, so a handler runs once.
+#[derive(Debug)]
+pub struct Job {
+    pub(super) caller: Caller,
+    pattern: &'static str,
+    dataset: Dataset,
+    handler: Handler,
+    pub(super) wants_gzip: bool,
+    /// The number of looks at the file that had begun when the request came.
+    looks: u64,
+    came_at: Instant,
+}
+
+/// A handler's parameters.
+#[derive(Debug)]
+enum Handler {
+    List(ListParameters),
+    Record(Option<Id>),
+    Changes(FeedQuery),
+    Export(ExportFormat),
+    TherapyAreas,
+    Tags(Option<String>),
+    Organizations,
+}
+
+impl Job {
+    /// Parses a request of a caller. `looks` is the number of looks at the file that have begun.
+    ///
+    /// # Errors
+    /// 403 for a dataset that is not licensed, before anything is said of the parameters; then 400.
+    pub(super) fn parse(caller: Caller, request: &Request, route: &Route, looks: u64) -> Result<Job, Problem> {
+        let query = &Query::of(route.endpoint, request.query());
+        let dataset = match route.endpoint.resource {
+            Resource::List(dataset) | Resource::Record(dataset) | Resource::Changes(dataset) => Some(dataset),
+            Resource::Export => Some(route.dataset()?),
+            Resource::TherapyAreas => Some(Dataset::Conferences),
+            _ => query.dataset(),
+        };
+        if let Some(dataset) = dataset {
+            caller.view(dataset)?;
+        }
+        let none = || query.parse::<NoParameters>();
+        let handler = match route.endpoint.resource {
+            Resource::List(_) => Handler::List(query.parse()?),
+            Resource::Record(_) => none().map(|_| Handler::Record(route.value.parse().ok()))?,
+            Resource::Changes(dataset) => Handler::Changes(FeedQuery::parse(&caller, dataset, query)?),
+            Resource::Export => Handler::Export(query.parse::<ExportParameters>()?.format),
+            Resource::TherapyAreas => none().map(|_| Handler::TherapyAreas)?,
+            Resource::Tags => Handler::Tags(query.parse::<ReferenceParameters>()?.r#type),
+            Resource::Organizations => query.parse::<ReferenceParameters>().map(|_| Handler::Organizations)?,
+            Resource::Docs | Resource::Explorer | Resource::Status => {
+                return Err(Problem::internal("it has no handler"));
+            }
+        };
+        let dataset = dataset.ok_or_else(|| Problem::internal("a request without a dataset"))?;
+        let (pattern, wants_gzip) = (route.endpoint.pattern, accepts_gzip(&request.headers));
+        Ok(Job { caller, pattern, dataset, handler, wants_gzip, looks, came_at: request.at })
+    }
+
+    /// The permit that it needs; `None` where it reads memory alone, and little of it.
+    pub(super) fn permit(&self) -> Result<Option<PermitKind>, Problem> {
+        let needs_columns = match &self.handler {
+            Handler::Export(_) => return Ok(Some(PermitKind::Export)),
+            Handler::Changes(query) => return Ok((!query.is_poll(&self.caller)?).then_some(PermitKind::Read)),
+            Handler::List(parameters) => records::is_filtered(parameters),
+            Handler::Record(_) => false,
+            Handler::TherapyAreas | Handler::Tags(_) | Handler::Organizations => true,
+        };
+        let builds = needs_columns && !self.caller.view(self.dataset)?.has_columns();
+        Ok(Some(if builds { PermitKind::Build } else { PermitKind::Read }))
+    }
+
+    /// Whether its sync token continues in the caller's state; true without one. It may read.
+    pub(super) fn continues(&self) -> Result<bool, Problem> {
+        let Handler::Changes(query) = &self.handler else { return Ok(true) };
+        Ok(query.continues(&self.caller.snapshot, &self.caller.license)?)
+    }
+
+    /// The job in a newer state, in which its sync token continues.
+    pub(super) fn catch_up(self, source: &dyn SnapshotSource) -> Result<Job, Problem> {
+        let Handler::Changes(query) = &self.handler else { return Ok(self) };
+        let caller = query.catch_up(&self.caller, source, self.looks, self.came_at)?;
+        Ok(Job { caller, ..self })
+    }
+
+    /// Runs the handler, and compresses the answer for a caller who takes it so.
+    pub(super) fn run(self, segments: &SegmentCache) -> Result<CachedAnswer, Problem> {
+        let Job { caller, pattern, dataset, handler, wants_gzip, .. } = self;
+        let view = caller.view(dataset)?;
+        let gzip = wants_gzip.then_some(segments);
+        let representation = match handler {
+            Handler::List(parameters) => records::list(&caller, dataset, parameters, gzip)?,
+            Handler::Record(id) => records::single(&caller, dataset, id)?,
+            Handler::Changes(query) => changes::changes(&caller, dataset, &query, gzip)?,
+            Handler::Export(format) => exports::export(&caller, dataset, format, segments)?,
+            Handler::TherapyAreas => reference::list(&list_therapy_areas(&view)?),
+            Handler::Tags(kind) => reference::list(&list_tags(&view, kind.as_deref())?),
+            Handler::Organizations => reference::list(&list_organizations(&view)?),
+        };
+        if wants_gzip {
+            representation.gzip();
+        }
+        let rests_on = Some((dataset, view.witness()?));
+        Ok(CachedAnswer { pattern, rests_on, representation })
+    }
+}

@@ -1,0 +1,175 @@
+//! Upgrading the file of a database.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::{copy_of, count_records, fields_added, find_replica};
+use crate::model::PerDataset;
+use crate::store::StoreError;
+use crate::store::file::draft::{self, Draft};
+use crate::store::file::links::{refuse_other_names, resolve};
+use crate::store::file::older::{OldFile, OldReplica};
+use crate::store::file::open::{open_and_repair, version_of};
+use crate::store::file::writer_note::WriterNote;
+use crate::store::format::tables::SCHEMA;
+use crate::store::format::version::Version;
+use crate::store::panics::guard;
+use redb::{ReadTransaction, ReadableDatabase};
+
+/// The most names that are tried for an old file.
+const MAX_KEPT: u32 = 1_000;
+
+/// An upgrade that a file needs.
+#[derive(Clone, Debug, Serialize)]
+pub struct Plan {
+    /// The format of the file.
+    pub from: u32,
+    /// The format of this program.
+    pub to: u32,
+    /// The file's records.
+    pub records: PerDataset<u64>,
+    /// The fields that rows gain, such as `conferences.acronym`.
+    pub fields: Vec<String>,
+    /// The file's size, in bytes.
+    pub bytes: u64,
+}
+
+/// An upgrade that was made.
+#[derive(Clone, Debug, Serialize)]
+pub struct Upgraded {
+    /// The upgrade that the file needed.
+    #[serde(flatten)]
+    pub plan: Plan,
+    /// The name under which the old file is kept.
+    pub kept: PathBuf,
+    /// The size of the new file, in bytes.
+    pub bytes_after: u64,
+}
+
+/// The upgrade that a file needs; `None` for a file of this program's version. Nothing is changed.
+///
+/// # Errors
+/// [`StoreError::NotFound`], [`StoreError::NotADatabase`], [`StoreError::OlderSchema`] for a format that is too old, those for
+/// newer files, [`StoreError::IsReplica`] for a replica, which loads its state anew.
+pub fn plan(path: &Path) -> Result<Option<Plan>, StoreError> {
+    let path = &resolve(path);
+    guard(|| {
+        let (database, _) = open_and_repair(path)?;
+        let version = version_of(path, &database)?;
+        plan_of(path, &version, &database.begin_read()?)
+    })
+}
+
+fn plan_of(path: &Path, version: &Version, from: &ReadTransaction) -> Result<Option<Plan>, StoreError> {
+    if version.is_ours() {
+        return Ok(None);
+    }
+    version.check_known(path)?;
+    if version.schema < super::OLDEST {
+        return Err(StoreError::OlderSchema { path: path.to_owned(), found: version.schema, known: SCHEMA });
+    }
+    if let Some(OldReplica { url, .. }) = find_replica(version, from)? {
+        return Err(StoreError::OlderReplica { path: path.to_owned(), url });
+    }
+    Ok(Some(Plan {
+        from: version.schema,
+        to: SCHEMA,
+        records: count_records(version, from)?,
+        fields: fields_added(version),
+        bytes: size(path)?,
+    }))
+}
+
+/// Upgrades a file. `each` is called after each record. `None` for a file of this program's version, which stays as it is.
+///
+/// # Errors
+/// Those of [`plan`], [`StoreError::Busy`] after the wait, [`StoreError::Damaged`], and what the file system says. The file is
+/// then as it was.
+pub fn upgrade(
+    path: &Path,
+    wait: Duration,
+    each: &mut dyn FnMut() -> Result<(), StoreError>,
+) -> Result<Option<Upgraded>, StoreError> {
+    let path = &resolve(path);
+    if plan(path)?.is_none() {
+        return Ok(None);
+    }
+    guard(|| {
+        let old = OldFile::lock(path, wait)?;
+        let _note = WriterNote::leave(path);
+        let from = old.begin_read()?;
+        // Another process may have upgraded it meanwhile.
+        let Some(plan) = plan_of(path, old.version(), &from)? else { return Ok(None) };
+        draft::sweep(path);
+        let kept = find_name(path, plan.from)?;
+        if !is_same_file(path, &kept) {
+            refuse_other_names(path)?;
+        }
+        let draft = copy_of(&from, old.version(), path, each)?;
+        draft.take_owner_of(path).map_err(|source| io_error(path, source))?;
+        let bytes_after = draft.file().metadata().map_err(|source| io_error(path, source))?.len();
+        old.check_in_place()?;
+        keep(path, &kept)?;
+        draft.take_name(path).map_err(|source| io_error(path, source))?;
+        Ok(Some(Upgraded { plan, kept, bytes_after }))
+    })
+}
+
+/// A name for the old file: `medfeed.redb.format-2`, or with a number behind it where an earlier upgrade left that. A killed
+/// upgrade may have given the file this second name already.
+fn find_name(path: &Path, schema: u32) -> Result<PathBuf, StoreError> {
+    let name = |number: u32| {
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".format-{schema}"));
+        if number > 1 {
+            name.push(format!("-{number}"));
+        }
+        path.with_file_name(name)
+    };
+    let is_free = |kept: &PathBuf| kept.symlink_metadata().is_err() || is_same_file(path, kept);
+    (1..MAX_KEPT).map(name).find(is_free).ok_or_else(|| StoreError::BadTarget {
+        path: name(1),
+        reason:
+            "it and hundreds of others of its kind are left from earlier upgrades; remove those that you do not need"
+                .to_owned(),
+    })
+}
+
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    let id = |path: &Path| path.symlink_metadata().map(|found| (found.dev(), found.ino())).ok();
+    id(one).is_some() && id(one) == id(other)
+}
+
+/// Gives the old file a second name.
+fn keep(path: &Path, kept: &Path) -> Result<(), StoreError> {
+    match fs::hard_link(path, kept) {
+        Ok(()) => Ok(()),
+        Err(_) if is_same_file(path, kept) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let reason = "it was made by another process meanwhile; run the command again".to_owned();
+            Err(StoreError::BadTarget { path: kept.to_owned(), reason })
+        }
+        // Some file systems have no second names: a copy is kept there.
+        Err(_) => copy_file(path, kept).map_err(|source| io_error(kept, source)),
+    }
+}
+
+fn copy_file(path: &Path, kept: &Path) -> io::Result<()> {
+    let draft = Draft::beside(kept)?;
+    io::copy(&mut fs::File::open(path)?, &mut draft.file())?;
+    draft.take_owner_of(path)?;
+    draft.take_new_name(kept)
+}
+
+fn size(path: &Path) -> Result<u64, StoreError> {
+    fs::metadata(path).map(|found| found.len()).map_err(|source| io_error(path, source))
+}
+
+fn io_error(path: &Path, source: io::Error) -> StoreError {
+    StoreError::Io { path: path.to_owned(), source }
+}

@@ -1,0 +1,43 @@
+//! A service that is asked without a socket, by the same code as the requests of connections.
+
+use std::sync::{Arc, LazyLock};
+
+use medfeed::api::{Request, Response, Service};
+use medfeed::serve::dispatch::Dispatcher;
+use medfeed::serve::long_polls::LongPolls;
+use medfeed::serve::permits::Permits;
+use medfeed::serve::state::ConnectionState;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::watch;
+
+static RUNTIME: LazyLock<Runtime> =
+    LazyLock::new(|| Builder::new_multi_thread().worker_threads(1).enable_time().build().unwrap());
+
+/// A service and its dispatcher, which lets nobody wait for news.
+pub struct Direct {
+    service: Arc<Service>,
+    dispatcher: Dispatcher,
+}
+
+impl Direct {
+    pub fn new(service: Service) -> Direct {
+        let dispatcher = Dispatcher::new(Permits::new(8, 2), LongPolls::new(0, 0), RUNTIME.handle().clone());
+        Direct { service: Arc::new(service), dispatcher }
+    }
+
+    /// The response to a request.
+    pub fn answer(&self, request: Request) -> Response {
+        run(self.respond(request))
+    }
+
+    /// As [`Direct::answer`], for [`run`].
+    pub async fn respond(&self, request: Request) -> Response {
+        let (_open, mut closing) = watch::channel(false);
+        self.dispatcher.answer(&self.service, request, &ConnectionState::default(), &mut closing).await
+    }
+}
+
+/// Runs what asks for responses.
+pub fn run<T>(asking: impl Future<Output = T>) -> T {
+    RUNTIME.block_on(asking)
+}

@@ -1,0 +1,199 @@
+//! A release adds a field: files of the release before it lack the field, and `medfeed upgrade` renders their records anew.
+//!
+//! Such a file is made from one of today's: a field is taken from the JSON of its records, and from the list of its fields.
+
+use std::path::Path;
+
+use redb::{ReadableTable, TableDefinition};
+use serde_json::Value;
+
+use super::client::Client;
+use super::foreign_files::open;
+use super::recorded::{Fixture, format_of};
+use super::site::{Site, conferences_of_version};
+
+const META: TableDefinition<&str, &[u8]> = TableDefinition::new("meta");
+
+/// Id, hash and JSON of a record, by dataset and seq.
+type LogRow = (u64, [u8; 16], &'static [u8]);
+const LOG: TableDefinition<(u8, u64), LogRow> = TableDefinition::new("log");
+
+const CONFERENCES: u8 = 1;
+const FIELD: &str = "conferences.venue";
+
+const JOURNAL: &str = r#"{"id":1,"name":"Journal"}"#;
+
+/// Changes the JSON of a dataset's records.
+fn rewrite(db: &Path, dataset: u8, change: impl Fn(&str) -> String) {
+    let database = open(db);
+    let transaction = database.begin_write().unwrap();
+    {
+        let mut log = transaction.open_table(LOG).unwrap();
+        let rows: Vec<((u8, u64), u64, String)> = log
+            .range((dataset, 0)..=(dataset, u64::MAX))
+            .unwrap()
+            .map(|row| {
+                let (key, value) = row.unwrap();
+                let (id, _, text) = value.value();
+                (key.value(), id, change(std::str::from_utf8(text).unwrap()))
+            })
+            .collect();
+        for (key, id, text) in rows {
+            let hash = blake3::hash(text.as_bytes()).as_bytes()[..16].try_into().unwrap();
+            log.insert(key, (id, hash, text.as_bytes())).unwrap();
+        }
+    }
+    transaction.commit().unwrap();
+}
+
+/// Changes the list of the fields that rows have.
+fn rewrite_fields(db: &Path, change: impl Fn(&str) -> String) {
+    let database = open(db);
+    let transaction = database.begin_write().unwrap();
+    {
+        let mut meta = transaction.open_table(META).unwrap();
+        let fields = change(std::str::from_utf8(meta.get("fields").unwrap().unwrap().value()).unwrap());
+        meta.insert("fields", fields.as_bytes()).unwrap();
+    }
+    transaction.commit().unwrap();
+}
+
+/// Takes the venue from conferences, as if nobody knew of it when they were written.
+fn take_field(db: &Path) {
+    rewrite(db, CONFERENCES, |text| {
+        let (before, rest) = text.split_once(r#","venue":""#).unwrap();
+        let (_, after) = rest.split_once('"').unwrap();
+        format!("{before}{after}")
+    });
+    rewrite_fields(db, |fields| fields.replacen(&format!("{FIELD}\n"), "", 1));
+}
+
+/// The records of an export, and the token of its state.
+fn export(client: &mut Client, dataset: &str) -> (Vec<Value>, String) {
+    let export = client.get(&format!("/v1/exports/{dataset}"));
+    (export.lines(), export.header("x-sync-token").unwrap().to_owned())
+}
+
+/// The changes since a token, up to the end of the feed, and the token there.
+fn walk(client: &mut Client, dataset: &str, since: &str) -> (Vec<Value>, String) {
+    let (mut items, mut token) = (Vec::new(), since.to_owned());
+    loop {
+        let page = client.get(&format!("/v1/{dataset}/changes?since={token}"));
+        assert_eq!(page.status, 200);
+        items.extend(page.items());
+        let page = page.json();
+        page["next_sync_token"].as_str().unwrap().clone_into(&mut token);
+        if page["has_more"] == false {
+            return (items, token);
+        }
+    }
+}
+
+#[test]
+fn records_that_gain_a_field_come_once_by_the_feed() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(30, 7));
+    site.import("journals.jsonl", JOURNAL);
+    site.json(["license", "set", "all", "--dataset", "conferences", "--dataset", "journals"]);
+    site.json(["license", "set", "hearts", "--dataset", "conferences", "--therapy-area", "Cardiology"]);
+    let keys = [site.key("all", &[]).1, site.key("hearts", &[]).1];
+    let server = site.serve();
+    let exports: Vec<(Vec<Value>, String)> =
+        keys.iter().map(|key| export(&mut server.client(key), "conferences")).collect();
+    let (_, journals_token) = export(&mut server.client(&keys[0]), "journals");
+    server.stop();
+    take_field(&site.db());
+
+    for command in [&["check"][..], &["log"], &["backup", "copy.redb"], &["key", "list"], &["compact"]] {
+        let done = site.run(command);
+        assert_eq!(done.code, Some(1), "{command:?}: {done:?}");
+        assert!(done.stderr.contains(FIELD) && done.stderr.contains("medfeed upgrade"), "{command:?}: {done:?}");
+    }
+    let told = site.json(["upgrade", "--dry-run"]);
+    assert_eq!((&told["upgraded"], &told["fields"][0]), (&Value::Bool(false), &Value::from(FIELD)), "{told}");
+    let done = site.run(["upgrade"]);
+    assert!(done.code == Some(0) && done.stdout.contains(FIELD), "{done:?}");
+    site.check();
+    assert!(site.run(["log"]).stdout.contains("rows gained conferences.venue"));
+    assert!(site.run(["upgrade"]).stdout.contains("nothing to upgrade"));
+
+    let server = site.serve();
+    for (key, (mut expected, token)) in keys.iter().zip(exports) {
+        let (items, now) = walk(&mut server.client(key), "conferences", &token);
+        expected.iter_mut().for_each(|record| record["venue"] = Value::Null);
+        assert_eq!(items, expected, "each once, with the field, and `updated_at` as before");
+        assert_eq!(export(&mut server.client(key), "conferences").0, expected);
+        assert_eq!(walk(&mut server.client(key), "conferences", &now).0, Vec::<Value>::new());
+    }
+    let (items, _) = walk(&mut server.client(&keys[0]), "journals", &journals_token);
+    assert_eq!(items, Vec::<Value>::new(), "journals have no new field");
+    server.stop();
+
+    // What is imported now has the field.
+    let told = site.import("conferences.jsonl", conferences_of_version(30, 8));
+    assert_eq!(told["datasets"]["conferences"]["changed"], 30, "{told}");
+    site.check();
+}
+
+#[test]
+fn a_database_without_records_gains_a_field_too() {
+    let site = Site::new();
+    site.json(["license", "set", "all", "--dataset", "conferences", "--dataset", "journals"]);
+    take_field(&site.db());
+    assert_eq!(site.json(["upgrade"])["upgraded"], true);
+    site.check();
+}
+
+#[test]
+fn a_published_database_gains_a_field_and_goes_on_in_its_bucket() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(9, 1));
+    site.json(["license", "set", "all", "--dataset", "conferences", "--dataset", "journals"]);
+    let bucket = format!("file://{}", site.path("bucket").display());
+    assert_eq!(site.run(["publish", &bucket, "--once"]).code, Some(0));
+    take_field(&site.db());
+    assert_eq!(site.json(["upgrade"])["upgraded"], true);
+    assert_eq!(site.run(["publish", &bucket, "--once"]).code, Some(0));
+    site.import("conferences.jsonl", conferences_of_version(9, 2));
+    assert_eq!(site.run(["publish", &bucket, "--once"]).code, Some(0));
+    let copy = site.path("copy.redb");
+    let done = site.run(["backup".as_ref(), copy.as_os_str(), "--from".as_ref(), bucket.as_ref()]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!(site.conferences_in(&copy), site.conferences_in(&site.db()));
+}
+
+#[test]
+fn fields_of_a_newer_program_are_refused() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(2, 0));
+    rewrite_fields(&site.db(), |fields| format!("{fields}conferences.acronym\n"));
+    for command in [&["check"][..], &["upgrade"], &["upgrade", "--if-needed"], &["export", "out"]] {
+        let done = site.run(command);
+        assert_eq!(done.code, Some(1), "{command:?}: {done:?}");
+        let expected = ["was written by a newer medfeed", "conferences.acronym"];
+        assert!(expected.iter().all(|text| done.stderr.contains(text)), "{command:?}: {done:?}");
+    }
+}
+
+/// Format 2 stored a record twice. If the two differ, nobody can tell which one is right.
+#[test]
+fn a_record_that_differs_from_its_json_is_not_upgraded() {
+    for fixture in Fixture::older().into_iter().filter(|fixture| fixture.format == 2) {
+        rewrite(&fixture.site.db(), CONFERENCES, |text| text.replacen(r#""oral":true"#, r#""oral":null"#, 1));
+        let done = fixture.site.run(["upgrade"]);
+        assert!(done.code == Some(1) && done.stderr.contains("is damaged: table `log`"), "{done:?}");
+    }
+}
+
+#[test]
+fn a_backup_takes_the_name_of_one_of_an_older_release() {
+    for fixture in Fixture::older() {
+        let site = Site::new();
+        site.import("conferences.jsonl", conferences_of_version(2, 0));
+        let target = fixture.site.db();
+        let done = site.run(["backup".as_ref(), target.as_os_str()]);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        assert_eq!(format_of(&target), format_of(&site.db()));
+        site.check_file(&target);
+    }
+}

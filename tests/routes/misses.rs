@@ -1,0 +1,156 @@
+//! Answers that are not cached yet: each is made once, for all who ask for it.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+
+use medfeed::api::{Response, SnapshotSource};
+use medfeed::store::Snapshot;
+
+use crate::harness::{World, removal};
+
+const TARGETS: [&str; 7] = [
+    "/v1/conferences",
+    "/v1/conferences?q=on&limit=500",
+    "/v1/conferences/2",
+    "/v1/conferences/changes?updated_since=2000-01-01",
+    "/v1/exports/conferences",
+    "/v1/reference/organizations?dataset=conferences",
+    "/v1/journals",
+];
+
+type Asker<'w> = Pin<Box<dyn Future<Output = Response> + 'w>>;
+
+/// Waits for all, polling each once before any is done.
+async fn join_all(mut askers: Vec<Asker<'_>>) -> Vec<Response> {
+    let mut responses: Vec<Option<Response>> = askers.iter().map(|_| None).collect();
+    poll_fn(|cx| {
+        for (asker, response) in askers.iter_mut().zip(&mut responses) {
+            if response.is_none()
+                && let Poll::Ready(ready) = asker.as_mut().poll(cx)
+            {
+                *response = Some(ready);
+            }
+        }
+        if responses.iter().all(Option::is_some) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    responses.into_iter().flatten().collect()
+}
+
+/// All have the same bytes in memory: one of them was made.
+fn assert_shared(target: &str, responses: &[Response]) {
+    for response in responses {
+        assert_eq!(response.status, 200, "{target}");
+        assert_eq!(response.body.as_ptr(), responses[0].body.as_ptr(), "{target}: it was made more than once");
+    }
+}
+
+#[test]
+fn all_who_ask_for_the_same_get_one_answer() {
+    for encoding in ["identity", "gzip"] {
+        let world = World::small();
+        for target in TARGETS {
+            let asker = || -> Asker<'_> { Box::pin(world.ask_at_once("full", target, encoding)) };
+            let responses = world.run(join_all((0..6).map(|_| asker()).collect()));
+            assert_shared(target, &responses);
+            let later = world.run(asker());
+            assert_eq!(later.body.as_ptr(), responses[0].body.as_ptr(), "{target}: it was not cached");
+        }
+    }
+}
+
+#[test]
+fn a_caller_who_leaves_leaves_the_answer_to_the_next() {
+    let world = World::small();
+    for target in TARGETS {
+        let asker = || -> Asker<'_> { Box::pin(world.ask_at_once("full", target, "identity")) };
+        let mut askers: Vec<_> = (0..4).map(|_| asker()).collect();
+        world.run(async {
+            let count_ready = |cx: &mut Context<'_>| {
+                Poll::Ready(
+                    askers.iter_mut().filter_map(|asker| asker.as_mut().poll(cx).is_ready().then_some(())).count(),
+                )
+            };
+            // On a busy machine the first one may be done before the others ask.
+            if poll_fn(count_ready).await == 0 {
+                // The one that makes it leaves, and one that waits for that.
+                askers.drain(..2);
+                assert_shared(target, &join_all(askers).await);
+            }
+        });
+    }
+}
+
+#[test]
+fn who_wants_another_form_gets_it() {
+    let world = World::small();
+    let target = "/v1/conferences?limit=500";
+    let asker = |encoding: &'static str| -> Asker<'_> { Box::pin(world.ask_at_once("full", target, encoding)) };
+    let askers = ["identity", "gzip", "identity", "gzip"].map(asker);
+    let responses = world.run(join_all(askers.into()));
+    let plain = |response: &Response| !response.headers.contains_key("content-encoding");
+    assert!(plain(&responses[0]) && !plain(&responses[1]) && plain(&responses[2]) && !plain(&responses[3]));
+    assert_eq!(responses[1].body.as_ptr(), responses[3].body.as_ptr(), "it was compressed more than once");
+}
+
+/// Counts how often a request asks for states.
+struct Counted {
+    world: Arc<Snapshot>,
+    asked: [AtomicU64; 3],
+}
+
+impl Counted {
+    fn count(&self, what: usize) -> Arc<Snapshot> {
+        self.asked[what].fetch_add(1, Ordering::SeqCst);
+        Arc::clone(&self.world)
+    }
+
+    fn take(&self) -> [u64; 3] {
+        [0, 1, 2].map(|what| self.asked[what].swap(0, Ordering::SeqCst))
+    }
+}
+
+impl SnapshotSource for Counted {
+    fn published(&self) -> Arc<Snapshot> {
+        self.count(0)
+    }
+
+    fn newest(&self) -> Arc<Snapshot> {
+        self.count(1)
+    }
+
+    fn looks(&self) -> u64 {
+        0
+    }
+
+    fn catch_up(&self, _: u64, _: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
+        self.count(2)
+    }
+}
+
+#[test]
+fn a_request_passes_its_checks_once() {
+    let world = World::small();
+    let fork = world.fork();
+    fork.conferences(&[removal(1)]);
+    let stale = fork.get("full", "/v1/conferences/changes").token();
+    let current = world.get("full", "/v1/conferences/changes").token();
+    let source = Arc::new(Counted { world: world.published(), asked: Default::default() });
+    let counted = world.with_source(source.clone());
+    let stale = format!("/v1/conferences/changes?since={stale}");
+    let poll = format!("/v1/conferences/changes?since={current}");
+    let unknown = "/v1/conferences/999999".to_owned();
+    let targets = TARGETS.map(str::to_owned).into_iter().chain([poll, unknown]);
+    for target in targets.flat_map(|target| [target.clone(), target]) {
+        let status = counted.run(counted.ask_at_once("full", &target, "identity")).status.as_u16();
+        assert!(status == 200 || target.ends_with("999999") && status == 404, "{target}: {status}");
+        assert_eq!(source.take(), [1, 1, 0], "{target}: published, newest, catch_up");
+    }
+    for _ in 0..2 {
+        assert_eq!(counted.run(counted.ask_at_once("full", &stale, "identity")).status, 410);
+        assert_eq!(source.take(), [1, 1, 1], "one look before it is said to be lost");
+    }
+}
