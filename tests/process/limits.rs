@@ -154,6 +154,12 @@ fn served_from(server: &Server, source: [u8; 4]) -> io::Result<BufReader<TcpStre
     Ok(connection)
 }
 
+/// The same where one of the address's own must make room. A busy machine may let the server note late that an answer is out,
+/// and while all of them are being answered a further one is refused.
+fn served_in_time_from(server: &Server, source: [u8; 4]) -> BufReader<TcpStream> {
+    wait_until("one of its own makes room", SOON, || served_from(server, source).ok())
+}
+
 /// Holds that one connection is closed, takes it out, and holds that the others stay.
 fn assert_one_closed(held: &mut Vec<BufReader<TcpStream>>, case: &str) {
     let patience = |held: &[BufReader<TcpStream>], time| {
@@ -178,7 +184,7 @@ fn an_address_makes_room_among_its_own() {
     let mut others = [[127, 0, 0, 2], [127, 0, 0, 3]].map(|source| served_from(&server, source).unwrap());
     let mut held = vec![served_from(&server, HERE).unwrap(), served_from(&server, HERE).unwrap()];
     for round in 0..5 {
-        held.push(served_from(&server, HERE).unwrap_or_else(|error| panic!("round {round}: {error}")));
+        held.push(served_in_time_from(&server, HERE));
         assert_one_closed(&mut held, &format!("round {round}"));
     }
     for other in &mut others {
@@ -188,7 +194,7 @@ fn an_address_makes_room_among_its_own() {
 
     let proxied = site.serve_with("--max-connections-per-address 2 --trusted-proxy 127.0.0.1/32");
     let mut of_proxy: Vec<_> = (0..6).map(|_| served_from(&proxied, HERE).unwrap()).collect();
-    let mut direct: Vec<_> = (0..3).map(|_| served_from(&proxied, [127, 0, 0, 2]).unwrap()).collect();
+    let mut direct: Vec<_> = (0..3).map(|_| served_in_time_from(&proxied, [127, 0, 0, 2])).collect();
     assert_one_closed(&mut direct, "who is no proxy has two");
     for connection in &mut of_proxy {
         assert_eq!(ask(connection, STATUS).expect("a proxy has any number").status, 200);
