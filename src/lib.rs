@@ -15,6 +15,7 @@
 //! - [`explorer`]: the page at `/` that shows what a license sees.
 //! - [`api`]: the endpoints as plain functions.
 //! - [`serve`]: sockets, connections, and following the file.
+//! - [`transport`]: outgoing HTTP requests, and TLS settings.
 //! - [`import`]: curated files in, validated against the state that they edit.
 //! - [`pull`]: a customer's copy, kept over HTTP.
 //! - [`cli`]: the command line.
@@ -35,4 +36,5 @@ pub mod replicate;
 pub mod serve;
 pub mod store;
 pub mod token;
+pub mod transport;
 pub mod view;

@@ -5,8 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules that a module uses. What those use, it may use too.
-const USES: [(&str, &[&str]); 15] = [
+const USES: [(&str, &[&str]); 16] = [
     ("model", &[]),
+    ("transport", &[]),
     ("store", &["model"]),
     ("view", &["store"]),
     ("token", &["model"]),
@@ -15,11 +16,11 @@ const USES: [(&str, &[&str]); 15] = [
     ("docs", &["contract", "query"]),
     ("explorer", &["model"]),
     ("api", &["query", "token", "docs", "explorer"]),
-    ("bucket", &["model"]),
+    ("bucket", &["model", "transport"]),
     ("replicate", &["bucket", "store"]),
-    ("serve", &["api", "replicate"]),
+    ("serve", &["api", "replicate", "transport"]),
     ("import", &["store"]),
-    ("pull", &["contract"]),
+    ("pull", &["contract", "transport"]),
     ("cli", &["serve", "import", "pull"]),
 ];
 
@@ -27,15 +28,14 @@ const USES: [(&str, &[&str]); 15] = [
 const MAX_LINES: usize = 600;
 
 /// Crates that only one module may use.
-const PRIVATE: [(&str, &str); 10] = [
+const PRIVATE: [(&str, &str); 9] = [
     ("redb::", "store"),
     ("hyper::", "serve"),
     ("object_store::", "bucket"),
-    ("reqwest::", "bucket"),
+    ("reqwest::", "transport"),
     ("futures_util::", "bucket"),
     ("rusqlite::", "pull"),
     ("tokio_postgres_rustls::", "pull"),
-    ("ureq::", "pull"),
     ("anyhow::", "cli"),
     ("clap::", "cli"),
 ];

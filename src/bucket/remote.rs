@@ -15,13 +15,13 @@ use object_store::{
     PutPayload, RetryConfig,
 };
 use tokio::runtime::Runtime;
-use tokio_rustls::rustls::crypto::ring;
 
 use super::error::BucketError;
 use super::fault::{Action, Teller};
 use super::object::{Created, Listed, OBJECT_BYTES, Object};
 use super::url::{BucketUrl, Kind};
 use crate::model::Timestamp;
+use crate::transport::tls;
 
 /// How long a request may take, its repetitions included, beside the time for its bytes.
 const REQUEST: Duration = Duration::from_secs(30);
@@ -50,8 +50,8 @@ impl Remote {
         prefix: &str,
         environment: &[(String, String)],
     ) -> Result<Remote, BucketError> {
-        // The transport takes the process's provider, and panics if there is none. One that is there already is as good.
-        let _ = ring::default_provider().install_default();
+        // The store's client takes the process's provider, and panics if there is none.
+        tls::install_provider();
         let (store, has_credentials) = store(kind, bucket, environment);
         let teller = Teller::new(url, kind, bucket, has_credentials);
         let store = store.map_err(|error| teller.configuration(&error))?;

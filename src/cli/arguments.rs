@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
 
-use super::near::nearest;
 use crate::model::dataset::UnknownDataset;
+use crate::model::nearest::nearest;
 use crate::model::printable::steers;
 use crate::model::time::{now, parse_date, parse_time};
 use crate::model::{Dataset, Timestamp};

@@ -7,9 +7,9 @@ use std::io::{IsTerminal, stdin};
 use anyhow::bail;
 
 use super::common::Common;
-use super::near::nearest;
 use super::output::{confirm, note};
 use crate::import::lint::same_country;
+use crate::model::nearest::nearest;
 use crate::model::printable::Printable;
 use crate::model::{ConferenceFields, Scope};
 use crate::store::StoreError;

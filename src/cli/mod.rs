@@ -20,7 +20,6 @@ mod license_values;
 mod lint;
 mod log;
 mod manual;
-mod near;
 mod output;
 #[cfg(feature = "bucket")]
 mod promote;
@@ -340,7 +339,9 @@ mod tests {
                 }
                 return;
             }
-            let common = command.get_arguments().filter(|argument| common::NAMES.contains(&argument.get_id().as_str()));
+            let common = command
+                .get_arguments()
+                .filter(|argument| ["db", "json", "wait", "publish-wait"].contains(&argument.get_id().as_str()));
             let names: Vec<&str> = common.map(|argument| argument.get_id().as_str()).collect();
             found.push(format!("{path}: {}", names.join(" ")));
         }

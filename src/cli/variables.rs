@@ -5,9 +5,8 @@ use std::ffi::OsString;
 
 use clap::Command;
 
-use super::habits::OPTIONS;
-use super::near::nearest;
 use super::output::note;
+use crate::model::nearest::nearest;
 use crate::model::printable::Printable;
 
 const PREFIX: &str = "MEDFEED_";
@@ -73,12 +72,10 @@ fn unheeded(program: &Command, names: impl Iterator<Item = OsString>) -> Vec<Str
         }
         let option = rest.to_ascii_lowercase().replace('_', "-");
         let near = nearest(rest, known.iter().filter_map(|known| known.strip_prefix(PREFIX)));
-        let typed = format!("--{option}");
-        let habit = OPTIONS.iter().find(|(_, habits, _)| habits.contains(&typed.as_str())).map(|(.., tip)| *tip);
         let remedy = match (options.contains_key(&option), near) {
             (true, _) => format!("what says what one call does is given on the command line: `--{option}`"),
             (false, Some(near)) => format!("did you mean `{PREFIX}{near}`?"),
-            (false, None) => habit.unwrap_or("`medfeed help COMMAND` lists the variables").to_owned(),
+            (false, None) => "`medfeed help COMMAND` lists the variables".to_owned(),
         };
         warnings.push(format!("no option heeds the variable `{name}`; {remedy}"));
     }

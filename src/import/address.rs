@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use url::Url;
 
-use super::blanks::is_blank;
+use crate::model::fold::is_blank;
 
 /// Whether the column holds the address of a web page.
 pub(super) fn is_address_column(column: &str) -> bool {

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 
 use jiff::civil::Date;
 
-use super::blanks::is_blank;
-use super::names::comparable;
+use crate::model::fold::comparable;
 use crate::model::fold::fold;
+use crate::model::fold::is_blank;
 use crate::model::time::parse_date;
 use crate::model::value::ValueKind;
 

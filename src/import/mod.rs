@@ -17,12 +17,10 @@
 //! - `apply`: phase 3.
 //! - [`lint`]: what is most likely a mistake, though no rule forbids it.
 //! - [`report`]: what a run says about rows: `finding` is one of its lines, [`groups`] those of one kind as one.
-//! - `names`: the nearest known name; `blanks`: characters that show nothing; `utf16`: texts
-//!   in UTF-16.
+//! - `names`: remedies for unknown names; `utf16`: texts in UTF-16.
 
 mod address;
 mod apply;
-mod blanks;
 pub mod bounds;
 pub mod cells;
 mod csv;

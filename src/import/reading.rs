@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use super::bounds::Bounds;
 use super::cells::{DateOrder, DecimalSign};
-use super::names::comparable;
 use crate::model::field::Table;
+use crate::model::fold::comparable;
 use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields};
 
 /// The most fields that match rows without ids.

@@ -4,13 +4,14 @@ use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use super::address::{address, is_address_column};
-use super::blanks::is_blank;
 use super::cells::{Notation, as_flag, groups_are_likely, may_be_grouped, plain, unclear_groups};
-use super::names::{comparable, did_you_mean};
+use super::names::did_you_mean;
 use super::reading::Reading;
 use super::report::{RowFaults, shortened};
 use super::rows::{Edit, FileRows};
 use super::statement::Statement;
+use crate::model::fold::comparable;
+use crate::model::fold::is_blank;
 use crate::model::id::NotAnId;
 use crate::model::value::ValueKind;
 use crate::model::{Fields, Id};

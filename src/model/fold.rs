@@ -45,6 +45,17 @@ fn unstroked(letter: char) -> Option<&'static str> {
     })
 }
 
+/// A text without case, diacritics, blanks, invisible characters, `_`, `-` and `.`.
+pub fn comparable(text: &str) -> String {
+    fold(text).replace(|letter: char| matches!(letter, '_' | '-' | '.') || is_blank(letter), "")
+}
+
+/// Whether a character shows nothing: a blank, or one without width as in texts copied from web pages.
+pub fn is_blank(letter: char) -> bool {
+    letter.is_whitespace()
+        || matches!(letter, '\u{a0}' | '\u{2007}' | '\u{202f}' | '\u{200b}' | '\u{2060}' | '\u{feff}')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

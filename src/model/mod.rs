@@ -10,7 +10,7 @@
 //! - [`json`] and [`flat`]: the two shapes that a row takes outside.
 //! - [`license`] and [`key`]: who may see what, and what an answer rests on; [`network`]: from where.
 //! - [`replication`]: what an origin, its replicas and the bucket between them agree on.
-//! - [`fold`]: text folding for `q` and alphabetical order.
+//! - [`fold`]: text folding for `q` and alphabetical order; [`nearest`]: suggestions for misspelt names.
 //! - [`printable`]: texts from outside, made safe for a terminal; [`shell`]: in command lines.
 
 pub mod conference;
@@ -25,6 +25,7 @@ pub mod journal;
 pub mod json;
 pub mod key;
 pub mod license;
+pub mod nearest;
 pub mod network;
 pub mod number;
 pub mod printable;

@@ -47,3 +47,10 @@ pub struct CommitInfo {
     /// The length of its encoded changes, in bytes, inflated.
     pub bytes: u64,
 }
+
+impl CommitInfo {
+    /// The last commit after it.
+    pub fn head(&self) -> Head {
+        Head { seq: self.last_seq, lineage: self.lineage }
+    }
+}

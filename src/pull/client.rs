@@ -3,20 +3,14 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
 use flate2::read::MultiGzDecoder;
-use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use serde::Deserialize;
-use ureq::typestate::WithoutBody;
-use ureq::unversioned::resolver::DefaultResolver;
-use ureq::unversioned::transport::{ConnectProxyConnector, Connector, TcpConnector};
-use ureq::{Agent, Body, RequestBuilder};
 
-use super::connector::TlsConnector;
 use super::digest::ContentDigest;
 use super::download::{Bytes, Download};
 use super::entry::Page;
@@ -25,12 +19,10 @@ use super::export::{Announced, Export};
 use super::limits::{Bounded, Limits, Paced, TooLong};
 use super::pause::{pause_after, reason};
 use super::server_url::ServerUrl;
-use super::tls;
 use crate::contract::Code;
 use crate::model::Dataset;
-
-/// How long a connection may take to come about.
-const CONNECTING: Duration = Duration::from_secs(15);
+use crate::transport::http::{self as transport, RequestBuilder, Response, Rules};
+use crate::transport::{root_cause, trust};
 
 /// The longest time for which a service can be asked to hold an empty page back, in seconds. Less than the silence that a
 /// connection may keep.
@@ -52,7 +44,7 @@ const KEY_FILE_BYTES: u64 = 1 << 16;
 /// A caller with a key.
 #[derive(Debug)]
 pub struct Client {
-    agent: Agent,
+    http: transport::Client,
     server: ServerUrl,
     authorization: String,
     /// Whether the service is taken to know `wait`, until it says that it does not.
@@ -71,25 +63,22 @@ pub enum Changes {
     ResyncRequired,
 }
 
-/// How a request begins.
-type Method = fn(&Agent, String) -> RequestBuilder<WithoutBody>;
-
 /// What the service answered.
 enum Answer {
-    Success(HeaderMap, Body),
+    Success(HeaderMap, Response),
     Problem(Problem),
 }
 
 impl Answer {
-    fn read(answer: Response<Body>, limits: &Limits) -> Answer {
-        let (head, body) = answer.into_parts();
-        if head.status == StatusCode::OK {
-            return Answer::Success(head.headers, body);
+    fn read(answer: Response, limits: &Limits) -> Answer {
+        let (status, headers) = (answer.status(), answer.headers().clone());
+        if status == StatusCode::OK {
+            return Answer::Success(headers, answer);
         }
         let mut json = Vec::new();
         // An error without a readable body is told by its status.
-        let _ = bounded(&head.headers, body, "the answer", PROBLEM_BYTES, limits).read_to_end(&mut json);
-        Answer::Problem(Problem::read(head.status, &head.headers, &json))
+        let _ = bounded(&headers, answer, "the answer", PROBLEM_BYTES, limits).read_to_end(&mut json);
+        Answer::Problem(Problem::read(status, &headers, &json))
     }
 }
 
@@ -107,42 +96,26 @@ impl Client {
     /// # Errors
     /// When the key cannot be sent or there are no certificates to trust, in words.
     pub fn new(server: ServerUrl, key: &str, ca_file: Option<&Path>) -> Result<Client, String> {
+        Client::with_limits(server, key, ca_file, Limits::default())
+    }
+
+    /// The same, with other limits.
+    ///
+    /// # Errors
+    /// As [`Client::new`].
+    pub fn with_limits(server: ServerUrl, key: &str, ca_file: Option<&Path>, limits: Limits) -> Result<Client, String> {
         let is_plain = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic());
         if !is_plain {
             return Err("the key is empty or holds characters that no key has; a key is `mfk_` and 38 letters and \
                         digits"
                 .to_owned());
         }
-        let limits = Limits::default();
-        let mut config = Agent::config_builder()
-            .http_status_as_error(false)
-            // A key goes to no other place than the one it was given for.
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .user_agent(concat!("medfeed/", env!("CARGO_PKG_VERSION")))
-            .timeout_connect(Some(CONNECTING))
-            .timeout_per_write(Some(limits.silence));
-        if server.is_loopback() {
-            config = config.proxy(None);
-        }
-        let tcp = ().chain(ConnectProxyConnector::default()).chain(TcpConnector::default());
-        let (config, resolver) = (config.build(), DefaultResolver::default());
-        let agent = if server.is_https() {
-            let tls = TlsConnector::new(Arc::new(tls::client_config(ca_file)?));
-            Agent::with_parts(config, tcp.chain(tls), resolver)
-        } else {
-            Agent::with_parts(config, tcp, resolver)
-        };
+        let tls = if server.is_https() { trust::by_authorities(ca_file)? } else { trust::nobody()? };
+        let rules = Rules { tls, is_local: server.is_loopback(), silence: limits.silence };
+        let http = transport::client(rules).map_err(|error| root_cause(&error).to_string())?;
         let authorization = format!("Bearer {key}");
         let (takes_wait, page_limit) = (AtomicBool::new(true), AtomicU32::new(0));
-        Ok(Client { agent, server, authorization, takes_wait, page_limit, limits })
-    }
-
-    /// The caller with other bounds.
-    #[must_use]
-    pub fn with_limits(mut self, limits: Limits) -> Client {
-        self.limits = limits;
-        self
+        Ok(Client { http, server, authorization, takes_wait, page_limit, limits })
     }
 
     /// The bounds on what is read.
@@ -278,14 +251,14 @@ impl Client {
         length: u64,
     ) -> Result<Option<Bytes>, PullError> {
         let request = self
-            .request(Agent::get, target)
+            .request(Method::GET, target)
             .header(header::RANGE, format!("bytes={at}-"))
             .header(header::IF_RANGE, etag);
-        let answer = request.call().map_err(|error| self.unreachable(&error))?;
+        let answer = request.send().map_err(|error| self.unreachable(&error))?;
         let range = answer.headers().get(header::CONTENT_RANGE).and_then(|range| range.to_str().ok());
         let is_rest = range == Some(&format!("bytes {at}-{}/{length}", length - 1));
         if answer.status() == StatusCode::PARTIAL_CONTENT && is_rest {
-            return Ok(Some(self.paced(answer.into_body())));
+            return Ok(Some(self.paced(answer)));
         }
         match Answer::read(answer, &self.limits) {
             Answer::Success(..) => Ok(None),
@@ -301,7 +274,7 @@ impl Client {
     /// When the service cannot be reached or refuses.
     pub fn export_digest(&self, dataset: Dataset) -> Result<(String, ContentDigest), PullError> {
         // What a service refuses it explains in a body, which HEAD has none of: then the download tells.
-        if let Answer::Success(headers, _) = self.ask(Agent::head, &format!("/v1/exports/{dataset}"))?
+        if let Answer::Success(headers, _) = self.ask(Method::HEAD, &format!("/v1/exports/{dataset}"))?
             && let Some(Announced { token, digest: Some(digest), .. }) = Announced::read(&headers)?
         {
             return Ok((token, digest));
@@ -313,27 +286,24 @@ impl Client {
     }
 
     fn get(&self, target: &str) -> Result<Answer, PullError> {
-        self.ask(Agent::get, target)
+        self.ask(Method::GET, target)
     }
 
     fn ask(&self, method: Method, target: &str) -> Result<Answer, PullError> {
-        let answer = self.request(method, target).call().map_err(|error| self.unreachable(&error))?;
+        let answer = self.request(method, target).send().map_err(|error| self.unreachable(&error))?;
         Ok(Answer::read(answer, &self.limits))
     }
 
     /// The bytes of a body, at a pace.
-    fn paced(&self, body: Body) -> Bytes {
-        Box::new(Paced::new(body.into_reader(), self.limits.pace))
+    fn paced(&self, body: Response) -> Bytes {
+        Box::new(Paced::new(body, self.limits.pace))
     }
 
-    fn request(&self, method: Method, target: &str) -> RequestBuilder<WithoutBody> {
-        method(&self.agent, format!("{}{target}", self.server))
+    fn request(&self, method: Method, target: &str) -> RequestBuilder {
+        self.http
+            .request(method, format!("{}{target}", self.server))
             .header(header::AUTHORIZATION, &self.authorization)
             .header(header::ACCEPT_ENCODING, "gzip")
-            .config()
-            .timeout_recv_response(Some(self.limits.silence))
-            .timeout_per_read(Some(self.limits.silence))
-            .build()
     }
 
     /// What an answer other than success means for the copy of a dataset.
@@ -361,13 +331,11 @@ impl Client {
         }
     }
 
-    fn unreachable(&self, error: &ureq::Error) -> PullError {
-        // The client's error does not name its cause.
-        let reason = match error {
-            ureq::Error::Io(error) => tls::reason_in(error),
-            _ => None,
-        };
-        let reason = reason.unwrap_or_else(|| error.to_string());
+    fn unreachable(&self, error: &transport::Error) -> PullError {
+        let reason = trust::reason_in(error).unwrap_or_else(|| match error.is_timeout() {
+            true => "it did not answer in time".to_owned(),
+            false => root_cause(error).to_string(),
+        });
         PullError::failed(format!("{} cannot be reached: {reason}", self.server))
     }
 
@@ -377,7 +345,9 @@ impl Client {
         }
         // A body that comes too slowly has its own error.
         let own = error.downcast::<PullError>();
-        own.unwrap_or_else(|error| PullError::failed(format!("the connection to {} broke: {error}", self.server)))
+        own.unwrap_or_else(|error| {
+            PullError::failed(format!("the connection to {} broke: {}", self.server, root_cause(&error)))
+        })
     }
 }
 
@@ -388,8 +358,8 @@ fn decoded<'a>(headers: &HeaderMap, body: impl Read + 'a) -> Box<dyn Read + 'a> 
 }
 
 /// A body within bounds, on the wire and inflated.
-fn bounded<'a>(headers: &HeaderMap, body: Body, what: &'static str, most: u64, limits: &Limits) -> impl Read + 'a {
-    let wire = Bounded::new(Paced::new(body.into_reader(), limits.pace), what, most);
+fn bounded<'a>(headers: &HeaderMap, body: Response, what: &'static str, most: u64, limits: &Limits) -> impl Read + 'a {
+    let wire = Bounded::new(Paced::new(body, limits.pace), what, most);
     Bounded::new(decoded(headers, wire), what, most)
 }
 

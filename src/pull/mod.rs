@@ -7,7 +7,7 @@
 //! - [`limits`]: bounds on all that is read from a service.
 //! - [`pause`]: how long to wait before trying again; [`download`]: a file that goes on where it broke off; [`export`]: its
 //!   records.
-//! - [`server_url`]: the service's address; [`tls`]: which certificates are trusted; [`connector`]: TLS connections.
+//! - [`server_url`]: the service's address.
 //! - [`client`]: the requests, and what their answers mean.
 //! - [`target`]: what a copy can do, and who hears of it.
 //! - [`catch_up`]: the protocol itself: load the export, then apply page after page, over changes of the license.
@@ -22,7 +22,6 @@
 pub mod catch_up;
 pub mod client;
 pub mod columns;
-pub mod connector;
 pub mod digest;
 pub mod download;
 pub mod entry;
@@ -39,7 +38,6 @@ pub mod server_url;
 pub mod sqlite;
 pub mod tables;
 pub mod target;
-pub mod tls;
 pub mod verify;
 
 pub use client::Client;

@@ -1,27 +1,17 @@
 //! Asking a running server whether it is well, as a container's health check does.
 
-use std::fmt::Display;
+use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::time::Duration;
 
-use bytes::Bytes;
-use http::header::HOST;
-use http::{Request, StatusCode};
-use http_body_util::{BodyExt, Empty, Limited};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
-use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use tokio_rustls::rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
-use tokio_rustls::rustls::{self, ClientConfig, DigitallySignedStruct, SignatureScheme};
+use http::StatusCode;
+
+use crate::transport::http::{self as transport, Rules};
+use crate::transport::{root_cause, trust};
 
 /// The most of an answer that is read, in bytes.
-const MAX_ANSWER_BYTES: usize = 64 << 10;
+const MAX_ANSWER_BYTES: u64 = 64 << 10;
 /// The most of an unhealthy server's reason that is told, in characters.
 const MAX_REASON_CHARS: usize = 300;
 
@@ -34,6 +24,8 @@ pub struct Probe {
     pub path: &'static str,
     /// The file of the certificate that the server must show; `None` for plain HTTP.
     pub certificate: Option<PathBuf>,
+    /// How long the answer may take.
+    pub timeout: Duration,
 }
 
 /// Why a server does not count as healthy.
@@ -46,6 +38,14 @@ pub enum Unhealthy {
         url: String,
         /// Why not.
         reason: String,
+    },
+    /// The answer takes too long.
+    #[error("{url} did not answer within {timeout:?}")]
+    Late {
+        /// The address.
+        url: String,
+        /// The time that it had.
+        timeout: Duration,
     },
     /// The server shows no certificate, or another one.
     #[error("{url} does not show the certificate of {}: {reason}", certificate.display())]
@@ -82,31 +82,38 @@ impl Probe {
     ///
     /// # Errors
     /// [`Unhealthy`] when there is no answer, or one of another status than 200.
-    pub async fn ask(&self) -> Result<(), Unhealthy> {
+    pub fn ask(&self) -> Result<(), Unhealthy> {
         let address = local(self.address);
-        let scheme = if self.certificate.is_some() { "https" } else { "http" };
-        let url = format!("{scheme}://{address}{}", self.path);
-        let unreachable =
-            |reason: &dyn Display| Unhealthy::Unreachable { url: url.clone(), reason: reason.to_string() };
-        let stream = TcpStream::connect(address).await.map_err(|error| unreachable(&error))?;
-        let answered = match &self.certificate {
-            None => exchange(stream, address, self.path).await,
-            Some(file) => {
-                let connector = TlsConnector::from(Arc::new(expecting(file)?));
-                let secured = connector.connect(ServerName::from(address.ip()), stream).await;
-                let stream = secured.map_err(|error| Unhealthy::Certificate {
-                    url: url.clone(),
-                    certificate: file.clone(),
-                    reason: error.to_string(),
-                })?;
-                exchange(stream, address, self.path).await
-            }
+        let (scheme, tls) = match &self.certificate {
+            Some(file) => ("https", trust::exactly(file)),
+            None => ("http", trust::nobody()),
         };
-        let (status, body) = answered.map_err(|error| unreachable(&error))?;
+        let url = format!("{scheme}://{address}{}", self.path);
+        let tls = tls.map_err(|reason| Unhealthy::CertificateFile {
+            path: self.certificate.clone().unwrap_or_default(),
+            reason,
+        })?;
+        let failed = |error: &(dyn std::error::Error + 'static), is_late: bool| match (
+            trust::tls_error_in(error),
+            &self.certificate,
+        ) {
+            (Some(error), Some(certificate)) => {
+                Unhealthy::Certificate { url: url.clone(), certificate: certificate.clone(), reason: error.to_string() }
+            }
+            _ if is_late => Unhealthy::Late { url: url.clone(), timeout: self.timeout },
+            _ => Unhealthy::Unreachable { url: url.clone(), reason: root_cause(error).to_string() },
+        };
+        let client = transport::client(Rules { tls, is_local: true, silence: self.timeout });
+        let answer = client.and_then(|client| client.get(&url).timeout(self.timeout).send());
+        let answer = answer.map_err(|error| failed(&error, error.is_timeout()))?;
+        let status = answer.status();
         if status == StatusCode::OK {
             return Ok(());
         }
-        let reason = body.trim().chars().take(MAX_REASON_CHARS).collect();
+        let mut body = Vec::new();
+        // What came of a reason that breaks off still says something.
+        let _ = answer.take(MAX_ANSWER_BYTES).read_to_end(&mut body);
+        let reason = String::from_utf8_lossy(&body).trim().chars().take(MAX_REASON_CHARS).collect();
         Err(Unhealthy::Answer { url, status, reason })
     }
 }
@@ -119,83 +126,4 @@ fn local(address: SocketAddr) -> SocketAddr {
         ip => ip,
     };
     SocketAddr::new(ip, address.port())
-}
-
-type Failure = Box<dyn std::error::Error + Send + Sync>;
-
-/// Sends one request; returns status and text of its answer.
-async fn exchange<S>(stream: S, host: SocketAddr, path: &str) -> Result<(StatusCode, String), Failure>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    let request = Request::get(path).header(HOST, host.to_string()).body(Empty::<Bytes>::new())?;
-    let answer = async move {
-        let answer = sender.send_request(request).await?;
-        let status = answer.status();
-        let body = Limited::new(answer.into_body(), MAX_ANSWER_BYTES).collect().await?.to_bytes();
-        Ok::<_, Failure>((status, String::from_utf8_lossy(&body).into_owned()))
-    };
-    // The connection moves what the request waits for; what it ends with is told by the request.
-    let (answer, _) = tokio::join!(answer, connection);
-    answer
-}
-
-/// A client that takes exactly the certificate in a file: whoever holds its key is the server that this machine runs,
-/// whatever names and dates the certificate bears.
-fn expecting(file: &Path) -> Result<ClientConfig, Unhealthy> {
-    let unreadable =
-        |reason: &dyn Display| Unhealthy::CertificateFile { path: file.to_owned(), reason: reason.to_string() };
-    let certificate = CertificateDer::from_pem_file(file).map_err(|error| unreadable(&error))?;
-    let provider = Arc::new(ring::default_provider());
-    let verifier = Arc::new(Exactly { certificate, provider: Arc::clone(&provider) });
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
-        .map_err(|error| unreadable(&error))?;
-    Ok(config.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
-}
-
-#[derive(Debug)]
-struct Exactly {
-    certificate: CertificateDer<'static>,
-    provider: Arc<CryptoProvider>,
-}
-
-impl ServerCertVerifier for Exactly {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        if *end_entity == self.certificate {
-            Ok(ServerCertVerified::assertion())
-        } else {
-            Err(rustls::Error::General("it shows another one".to_owned()))
-        }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
-    }
 }

@@ -9,7 +9,8 @@ use arc_swap::ArcSwap;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::{self, ServerConfig};
+
+use crate::transport::tls::{self, ServerConfig};
 
 /// Why a certificate and key cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -38,7 +39,7 @@ pub enum TlsError {
         /// The key file.
         key: PathBuf,
         /// Why not.
-        source: rustls::Error,
+        source: tls::Error,
     },
 }
 
@@ -115,15 +116,7 @@ fn load_config(certificate: &Path, key: &Path) -> Result<ServerConfig, TlsError>
     let private = PrivateKeyDer::from_pem_file(key)
         .map_err(|error| TlsError::Key { path: key.to_owned(), reason: error.to_string() })?;
     let of_pair = |source| TlsError::Pair { certificate: certificate.to_owned(), key: key.to_owned(), source };
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = ServerConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
-        .map_err(of_pair)?
-        .with_no_client_auth()
-        .with_single_cert(chain, private)
-        .map_err(of_pair)?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(config)
+    tls::server_config(chain, private).map_err(of_pair)
 }
 
 /// Performs the handshake with a caller.

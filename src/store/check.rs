@@ -185,7 +185,7 @@ fn check_outbox(transaction: &ReadTransaction, report: &mut Report) -> Result<()
     let mut last = 0;
     while let Some(header) = next_header(&outbox, last)? {
         report.note("outbox", read_changes(&outbox, &header));
-        last = header.last_seq;
+        last = header.commit.last_seq;
     }
     Ok(())
 }

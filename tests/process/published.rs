@@ -12,7 +12,7 @@ use medfeed::replicate::follower::LogReader;
 use medfeed::replicate::state::{Manifest, decode_part};
 use medfeed::replicate::{entry, layout};
 use medfeed::store::Follower;
-use medfeed::store::replication::{LoadedDraft, PublishedNote, ReplicaDraft, ReplicaMark, ReplicatedCommit, SCHEMA};
+use medfeed::store::replication::{LoadedDraft, PublishedNote, ReplicaDraft, ReplicaMark, SCHEMA};
 use serde_json::Value;
 
 use super::client::Client;
@@ -175,15 +175,9 @@ impl Place {
                     draft = self.load(file, parts, &mark, header.head());
                 }
                 None => {
-                    let commits: Vec<ReplicatedCommit<'_>> = std::iter::zip(&header.commits, &entry.changes)
-                        .map(|(commit, changes)| ReplicatedCommit {
-                            last_seq: commit.last_seq,
-                            lineage: commit.lineage,
-                            base: commit.base,
-                            digest: commit.digest,
-                            changes,
-                        })
-                        .collect();
+                    let commits: Vec<_> =
+                        std::iter::zip(header.commits.iter().copied(), entry.changes.iter().map(AsRef::as_ref))
+                            .collect();
                     replayed.commits += commits.len();
                     draft.apply(&commits, &mark).unwrap_or_else(|error| panic!("slot {}: {error}", header.slot));
                 }

@@ -320,7 +320,7 @@ fn time_is_bounded_too() {
     let limits = Limits { silence: Duration::from_secs(3), pace, ..Limits::default() };
     let try_one = |(name, answer, message): (&str, Answer, &str)| {
         let fake = Fake::new(answer);
-        let client = Client::new(fake.url().parse().unwrap(), "k", None).unwrap().with_limits(limits);
+        let client = Client::with_limits(fake.url().parse().unwrap(), "k", None, limits).unwrap();
         let error = if name.contains("export") {
             let mut export = client.export(Dataset::Conferences, &|_| ()).unwrap();
             export.next_record().unwrap_err()

@@ -5,7 +5,7 @@ use std::path::Path;
 use medfeed::model::{CommitInfo, DatabaseId};
 use medfeed::store::check::check;
 use medfeed::store::replication::{
-    ApplyError, OriginView, Pending, ReplicaDraft, ReplicaMark, ReplicaWriter, ReplicatedCommit, SCHEMA,
+    ApplyError, CommitChanges, OriginView, Pending, ReplicaDraft, ReplicaMark, ReplicaWriter, SCHEMA,
 };
 use medfeed::store::{Edit, Follower, Writer};
 use proptest::collection::vec;
@@ -108,9 +108,8 @@ fn load(origin: &OriginView, path: &Path, part_bytes: usize, replaced: Option<Re
     loaded.take_name(replaced).unwrap()
 }
 
-fn replicated<'a>(commit: &CommitInfo, changes: &'a [u8]) -> ReplicatedCommit<'a> {
-    let CommitInfo { last_seq, lineage, base, digest, .. } = *commit;
-    ReplicatedCommit { last_seq, lineage, base, digest, changes }
+fn replicated<'a>(commit: &CommitInfo, changes: &'a [u8]) -> CommitChanges<'a> {
+    (*commit, changes)
 }
 
 fn waiting(origin: &OriginView, seq: u64) -> Vec<(CommitInfo, Vec<u8>)> {

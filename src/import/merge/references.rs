@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::import::lint::{Lint, Linted, Place};
-use crate::import::names::nearest;
 use crate::import::report::{BadRows, Position, RowFaults};
 use crate::import::rows::{Edit, Row};
 use crate::import::statement::Link;
+use crate::model::nearest::nearest;
 use crate::model::reference::{ReferenceFields, Referenced};
 use crate::model::{Curated, Id, ReferenceKind};
 

@@ -12,7 +12,7 @@ use url::form_urlencoded;
 use super::failure::unconnected;
 use super::password::password_for;
 use crate::pull::error::PullError;
-use crate::pull::tls;
+use crate::transport::trust;
 
 /// The schema when the URL names none.
 const SCHEMA: &str = "medfeed";
@@ -122,7 +122,7 @@ impl Address {
         let client = if config.get_ssl_mode() == SslMode::Disable {
             config.connect(NoTls)
         } else {
-            let tls = tls::client_config(self.roots.as_deref()).map_err(unusable)?;
+            let tls = trust::by_authorities(self.roots.as_deref()).map_err(unusable)?;
             config.connect(MakeRustlsConnect::new(tls))
         };
         client.map_err(|error| unconnected(&self.shown, &error))

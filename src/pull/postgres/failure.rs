@@ -7,7 +7,7 @@ use postgres::Error;
 use postgres::error::SqlState;
 
 use crate::pull::error::PullError;
-use crate::pull::tls;
+use crate::transport::trust;
 
 /// What an error of a statement means for a copy.
 pub fn failure(shown: &str, error: &Error) -> PullError {
@@ -59,7 +59,7 @@ pub fn is_lost(error: &Error) -> bool {
 
 /// What it means that no connection came about.
 pub fn unconnected(shown: &str, error: &Error) -> PullError {
-    if let Some(reason) = tls::reason_in(error) {
+    if let Some(reason) = trust::reason_in(error) {
         return PullError::Unusable(format!(
             "{shown}: {reason}; ?sslrootcert= names a file as well, and ?sslmode=disable does without TLS, within a network that \
              nobody else listens to"

@@ -7,7 +7,7 @@ use super::trouble::Trouble;
 use crate::model::{DatabaseId, Head, Timestamp};
 use crate::replicate::entry::Entry;
 use crate::replicate::layout;
-use crate::store::replication::{ApplyError, LoadedDraft, ReplicaDraft, ReplicaMark, ReplicatedCommit, SCHEMA};
+use crate::store::replication::{ApplyError, CommitChanges, LoadedDraft, ReplicaDraft, ReplicaMark, SCHEMA};
 
 /// A load that is to be made.
 #[derive(Clone, Copy)]
@@ -79,16 +79,8 @@ pub(super) fn mark_at(url: String, place: Place, digest: crate::model::RowDigest
 }
 
 /// The commits of an entry, as files apply them.
-pub(super) fn commits_of(entry: &Entry) -> Vec<ReplicatedCommit<'_>> {
-    let commits = entry.header.commits.iter().zip(&entry.changes);
-    let replicated = commits.map(|(commit, changes)| ReplicatedCommit {
-        last_seq: commit.last_seq,
-        lineage: commit.lineage,
-        base: commit.base,
-        digest: commit.digest,
-        changes,
-    });
-    replicated.collect()
+pub(super) fn commits_of(entry: &Entry) -> Vec<CommitChanges<'_>> {
+    entry.header.commits.iter().copied().zip(entry.changes.iter().map(AsRef::as_ref)).collect()
 }
 
 /// Fails unless the changes of an entry are of a format. Where the format changes, the log holds a whole state.
@@ -251,11 +243,11 @@ impl Load<'_> {
             let in_time = |at: Timestamp| self.until.is_none_or(|until| at <= until);
             commits.truncate(entry.header.commits.iter().take_while(|commit| in_time(commit.time)).count());
             let is_whole = commits.len() == entry.header.commits.len();
-            if let Some(last) = commits.last() {
+            if let Some((last, _)) = commits.last() {
                 let place = if is_whole { next } else { loaded.place() };
                 let mark = mark_at(self.log.url(), place, last.digest);
                 loaded.draft.apply(&commits, &mark).map_err(of_load(&name))?;
-                (loaded.mark, loaded.head) = (mark, Head { seq: last.last_seq, lineage: last.lineage });
+                (loaded.mark, loaded.head) = (mark, last.head());
             }
             if !is_whole {
                 return Ok(Reached::Instant);

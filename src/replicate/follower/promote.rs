@@ -11,7 +11,7 @@ use crate::model::Head;
 use crate::model::time::now;
 use crate::replicate::entry::{self, Header};
 use crate::replicate::layout;
-use crate::store::replication::{Leap, PublishedNote, ReplicaWriter, ReplicatedCommit, SCHEMA};
+use crate::store::replication::{Leap, PublishedNote, ReplicaWriter, SCHEMA};
 
 /// How often another entry may come in between, and how often an answer of the bucket may be lost.
 const TRIES: usize = 3;
@@ -85,16 +85,9 @@ impl Replica {
             }
             let place = Place { slot: header.slot, hash, ..here };
             let mark = mark_at(log_url.clone(), place, commit.digest);
-            let leap = ReplicatedCommit {
-                last_seq: commit.last_seq,
-                lineage: commit.lineage,
-                base: commit.base,
-                digest: commit.digest,
-                changes: &changes,
-            };
             let path = self.path().to_owned();
             let mut writer: ReplicaWriter = self.into_writer()?;
-            writer.apply(&[leap], &mark).map_err(|error| Trouble::of_apply(error, &name))?;
+            writer.apply(&[(commit, &changes)], &mark).map_err(|error| Trouble::of_apply(error, &name))?;
             // Before the first commit: a note may be left from when another database of this name was taken over, and who is
             // overtaken before the first publishing knows by it what was put from here.
             note_of(log_url, place, head).write(&path)?;

@@ -6,11 +6,10 @@ use std::time::{Duration, Instant};
 
 use super::standing::{Standing, Trouble};
 use crate::bucket::{Bucket, BucketError, Created};
+use crate::transport::backoff::Backoff;
 
-/// The wait after the first failure.
-const FIRST_WAIT: Duration = Duration::from_millis(100);
-/// The most that a wait grows to. Replicas that see the bucket again before the publisher does must not wait long for it.
-const LONGEST_WAIT: Duration = Duration::from_secs(3);
+/// Replicas that see the bucket again before the publisher does must not wait long for it.
+const BACKOFF: Backoff = Backoff { first: Duration::from_millis(100), longest: Duration::from_secs(3) };
 
 /// What became of an object that was to be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +46,7 @@ impl Patience {
     /// # Errors
     /// That one; and what may pass when the time is over.
     pub fn ask<T>(&mut self, mut ask: impl FnMut() -> Result<T, BucketError>) -> Result<T, BucketError> {
-        let mut wait = FIRST_WAIT;
+        let mut failures = 0;
         loop {
             let error = match ask() {
                 Ok(answer) => {
@@ -58,12 +57,13 @@ impl Patience {
             };
             self.trouble.standing().note(|progress| progress.failures += 1);
             let is_borne = error.may_pass() || (self.bears_refusal && matches!(error, BucketError::Refused(_)));
-            if !is_borne || self.until.is_some_and(|until| Instant::now() + wait >= until) {
+            failures += 1;
+            let pause = BACKOFF.pause(failures);
+            if !is_borne || self.until.is_some_and(|until| Instant::now() + pause >= until) {
                 return Err(error);
             }
             self.trouble.tell(&error);
-            sleep(jittered(wait));
-            wait = (wait * 2).min(LONGEST_WAIT);
+            sleep(pause);
         }
     }
 
@@ -87,14 +87,6 @@ impl Patience {
             }
         })
     }
-}
-
-/// Between half of a time and all of it, so that many who wait for the same do not come at once.
-fn jittered(time: Duration) -> Duration {
-    let mut random = [0_u8; 2];
-    // Without random bytes all wait the same time.
-    let _ = getrandom::fill(&mut random);
-    time.mul_f64(0.5 + 0.5 * f64::from(u16::from_be_bytes(random)) / f64::from(u16::MAX))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use redb::ReadableTable;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Head, RowDigest, Timestamp};
+use crate::model::CommitInfo;
 use crate::store::StoreError;
 use crate::store::format::codec::{Hash, hash, unseal};
 
@@ -13,21 +13,9 @@ pub(in crate::store) const PART_BYTES: usize = 1 << 20;
 /// What stands before a commit's changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::store) struct OutboxHeader {
-    /// The commit's first seq.
-    pub first_seq: u64,
-    /// Its last seq, which is in the key too.
-    pub last_seq: u64,
-    /// Its lineage.
-    pub lineage: [u8; 16],
-    /// Its time.
-    pub time: Timestamp,
-    /// The commit before it.
-    pub base: Head,
-    /// The digest of all rows after it.
-    pub digest: RowDigest,
-    /// The length of its changes.
-    pub bytes: u64,
-    /// Their hash.
+    /// The commit. Its last seq is in the key too.
+    pub commit: CommitInfo,
+    /// The hash of its changes.
     pub hash: Hash,
     /// The length of all changes that were ever written to this outbox, these included: what waits is told by two headers.
     pub written: u64,
@@ -56,7 +44,7 @@ pub(in crate::store) fn last_header(
 
 fn open_header(key: Key, bytes: &[u8]) -> Result<OutboxHeader, StoreError> {
     let header: OutboxHeader = unseal("outbox", bytes)?;
-    let found = (header.last_seq, 0);
+    let found = (header.commit.last_seq, 0);
     if found == key { Ok(header) } else { Err(damaged(key.0, "its header is missing, or of another commit")) }
 }
 
@@ -66,16 +54,16 @@ pub(in crate::store) fn read_changes(
     header: &OutboxHeader,
 ) -> Result<Vec<u8>, StoreError> {
     let mut changes = Vec::new();
-    for row in outbox.range((header.last_seq, 1)..=(header.last_seq, u32::MAX))? {
+    for row in outbox.range((header.commit.last_seq, 1)..=(header.commit.last_seq, u32::MAX))? {
         changes.extend_from_slice(row?.1.value());
-        if u64::try_from(changes.len()).map_or(true, |found| found > header.bytes) {
+        if u64::try_from(changes.len()).map_or(true, |found| found > header.commit.bytes) {
             break;
         }
     }
-    if u64::try_from(changes.len()) == Ok(header.bytes) && hash(&changes) == header.hash {
+    if u64::try_from(changes.len()) == Ok(header.commit.bytes) && hash(&changes) == header.hash {
         Ok(changes)
     } else {
-        Err(damaged(header.last_seq, "its changes are not what was written"))
+        Err(damaged(header.commit.last_seq, "its changes are not what was written"))
     }
 }
 
@@ -87,7 +75,7 @@ pub(in crate::store) fn read_all(outbox: &impl ReadableTable<Key, &'static [u8]>
     let mut last = 0;
     while let Some(header) = next_header(outbox, last)? {
         read_changes(outbox, &header)?;
-        last = header.last_seq;
+        last = header.commit.last_seq;
     }
     Ok(())
 }

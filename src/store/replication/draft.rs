@@ -23,7 +23,7 @@ use crate::store::pen::recorder::Recorder;
 use crate::store::read::snapshot::CommitPoint;
 use crate::store::replication::apply::{apply, make_tables};
 use crate::store::replication::error::ApplyError;
-use crate::store::replication::replica::{ReplicaWriter, ReplicatedCommit, put_mark};
+use crate::store::replication::replica::{CommitChanges, ReplicaWriter, put_mark};
 use crate::store::upgrade::{copy_of, find_replica, last_point};
 
 /// A load that is under way, in one transaction. Dropped, it leaves nothing behind.
@@ -112,7 +112,7 @@ impl LoadedDraft {
     ///
     /// # Errors
     /// [`ApplyError`]; nothing is changed then.
-    pub fn apply(&mut self, commits: &[ReplicatedCommit<'_>], mark: &ReplicaMark) -> Result<(), ApplyError> {
+    pub fn apply(&mut self, commits: &[CommitChanges<'_>], mark: &ReplicaMark) -> Result<(), ApplyError> {
         self.replica.apply(commits, mark)
     }
 

@@ -20,4 +20,4 @@ pub use crate::store::upgrade::OLDEST;
 pub use draft::{LoadedDraft, OlderReplica, ReplicaDraft};
 pub use error::ApplyError;
 pub use origin::{OriginView, Pending};
-pub use replica::{Leap, ReplicaWriter, ReplicatedCommit};
+pub use replica::{CommitChanges, Leap, ReplicaWriter};

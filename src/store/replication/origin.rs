@@ -133,21 +133,14 @@ impl OriginView {
         let mut commits = Vec::new();
         let (mut last, mut bytes) = (seq, 0_u64);
         while let Some(header) = self.header_after(last)? {
-            bytes = bytes.saturating_add(header.bytes);
-            let follows = header.base.seq == last && self.holds(header.last_seq, header.lineage)?;
+            let commit = header.commit;
+            bytes = bytes.saturating_add(commit.bytes);
+            let follows = commit.base.seq == last && self.holds(commit.last_seq, commit.lineage)?;
             if !follows || (bytes > max_bytes && !commits.is_empty()) {
                 break;
             }
-            last = header.last_seq;
-            commits.push(CommitInfo {
-                first_seq: header.first_seq,
-                last_seq: header.last_seq,
-                lineage: header.lineage,
-                time: header.time,
-                base: header.base,
-                digest: header.digest,
-                bytes: header.bytes,
-            });
+            last = commit.last_seq;
+            commits.push(commit);
         }
         Ok(if commits.is_empty() { Pending::Gap } else { Pending::Commits(commits) })
     }
@@ -165,7 +158,7 @@ impl OriginView {
     /// [`StoreError::Damaged`] when they are not what was written, and when the database cannot be read.
     pub fn changes(&self, commit: &CommitInfo) -> Result<Vec<u8>, StoreError> {
         let header = self.header_after(commit.last_seq.saturating_sub(1))?;
-        let header = header.filter(|header| (header.last_seq, header.lineage) == (commit.last_seq, commit.lineage));
+        let header = header.filter(|header| header.commit.head() == commit.head());
         let gone = || StoreError::damaged("outbox", format!("the commit of seq {} is gone", commit.last_seq));
         let header = header.ok_or_else(gone)?;
         guard(|| read_changes(&self.transaction.open_table(tables::OUTBOX)?, &header))

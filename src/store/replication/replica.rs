@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use redb::ReadableTable;
 
-use crate::model::{CommitInfo, Head, RowDigest, Timestamp};
+use crate::model::{CommitInfo, Head, Timestamp};
 use crate::store::StoreError;
 use crate::store::file::open::Writer;
 use crate::store::file::publish::{keep_digest, leap};
@@ -29,20 +29,8 @@ fn promoted(url: &str) -> String {
     format!("{PROMOTED}{url}")
 }
 
-/// A commit of the origin, as a replica applies it.
-#[derive(Clone, Copy, Debug)]
-pub struct ReplicatedCommit<'a> {
-    /// Its last seq.
-    pub last_seq: u64,
-    /// The random value that tells it from a commit of another history.
-    pub lineage: [u8; 16],
-    /// The commit before it, which must be the replica's last.
-    pub base: Head,
-    /// The digest of all rows after it.
-    pub digest: RowDigest,
-    /// Its encoded changes.
-    pub changes: &'a [u8],
-}
+/// A commit of the origin, with its encoded changes.
+pub type CommitChanges<'a> = (CommitInfo, &'a [u8]);
 
 /// A commit that takes 2^32 seqs, so that every token that the lost origin gave is behind it.
 #[derive(Clone, Debug)]
@@ -109,7 +97,7 @@ impl ReplicaWriter {
     ///
     /// # Errors
     /// [`ApplyError`]; nothing is changed then.
-    pub fn apply(&mut self, commits: &[ReplicatedCommit<'_>], mark: &ReplicaMark) -> Result<(), ApplyError> {
+    pub fn apply(&mut self, commits: &[CommitChanges<'_>], mark: &ReplicaMark) -> Result<(), ApplyError> {
         // An engine that stops on a damaged page is told from a transaction that failed.
         let mut failed = None;
         guard(|| {
@@ -123,21 +111,21 @@ impl ReplicaWriter {
         failed.map_or(Ok(()), Err)
     }
 
-    fn apply_all(&self, commits: &[ReplicatedCommit<'_>], mark: &ReplicaMark) -> Result<(), ApplyError> {
+    fn apply_all(&self, commits: &[CommitChanges<'_>], mark: &ReplicaMark) -> Result<(), ApplyError> {
         let mut digest = self.mark()?.digest;
         let mut pen = Pen::new(self.writer.begin_raw()?);
-        for commit in commits {
+        for (commit, changes) in commits {
             self.expect_head(&pen, commit.base)?;
             pen.record(Some(Recorder::of_digest(digest)));
-            apply(&pen, self.schema, commit.changes)?;
+            apply(&pen, self.schema, changes)?;
             digest = pen.record(None).map_or(digest, |recorder| recorder.digest());
             if digest != commit.digest {
                 return Err(ApplyError::Digest(commit.last_seq));
             }
-            self.expect_head(&pen, Head { seq: commit.last_seq, lineage: commit.lineage })?;
+            self.expect_head(&pen, commit.head())?;
         }
         if digest != mark.digest {
-            return Err(ApplyError::Digest(commits.last().map_or(0, |commit| commit.last_seq)));
+            return Err(ApplyError::Digest(commits.last().map_or(0, |(commit, _)| commit.last_seq)));
         }
         put_mark(&pen, mark)?;
         self.writer.check_in_place()?;

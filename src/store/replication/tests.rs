@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::*;
-use crate::model::{Head, RowDigest, Scope};
+use crate::model::{CommitInfo, Head, RowDigest, Scope};
 use crate::store::check::check;
 use crate::store::file::links::resolve;
 use crate::store::file::replace::{backup, compact};
@@ -357,14 +357,7 @@ fn a_replica_takes_its_origins_place() {
     let Leap { commit: leap, changes } = replica.prepare_leap("promoted").unwrap();
     assert_eq!(replica.head().unwrap().head(), base, "nothing is changed yet");
     assert_eq!((leap.base, leap.last_seq), (base, base.seq + (1 << 32)));
-    let applied = ReplicatedCommit {
-        last_seq: leap.last_seq,
-        lineage: leap.lineage,
-        base: leap.base,
-        digest: leap.digest,
-        changes: &changes,
-    };
-    replica.apply(&[applied], &mark(&origin.view(), leap.digest)).unwrap();
+    replica.apply(&[(leap, &changes)], &mark(&origin.view(), leap.digest)).unwrap();
     let writer = replica.promote().unwrap();
     let head = writer.snapshot().unwrap().commit().head();
     assert_eq!(head, Head { seq: leap.last_seq, lineage: leap.lineage });
@@ -387,13 +380,6 @@ fn what_does_not_fit_is_refused() {
     let Pending::Commits(commits) = view.pending_after(base.seq, 1).unwrap() else { panic!("it waits") };
     let commit = commits[0];
     let changes = view.changes(&commit).unwrap();
-    let sound = ReplicatedCommit {
-        last_seq: commit.last_seq,
-        lineage: commit.lineage,
-        base,
-        digest: commit.digest,
-        changes: &changes,
-    };
     let with = |table: u8, key: &[u8], value: &[u8]| {
         let mut encoder = crate::store::format::changes::Encoder::default();
         encoder.put(table, key, value);
@@ -423,26 +409,26 @@ fn what_does_not_fit_is_refused() {
         (vec![9], "the bytes end within a change"),
     ];
     for (changes, expected) in &foreign {
-        let refused = replica.apply(&[ReplicatedCommit { changes, ..sound }], &mark(&view, commit.digest));
+        let refused = replica.apply(&[(commit, changes)], &mark(&view, commit.digest));
         let told = refused.unwrap_err().to_string();
         let expected =
             if *expected == OTHER { OTHER.to_owned() } else { format!("the changes cannot be applied: {expected}") };
         assert_eq!(told, expected);
     }
     let other = Head { lineage: [9; 16], ..base };
-    let wrong: [(ReplicatedCommit<'_>, RowDigest, &str); 5] = [
-        (ReplicatedCommit { base: other, ..sound }, commit.digest, "or of another history"),
-        (ReplicatedCommit { lineage: [9; 16], ..sound }, commit.digest, "or of another history"),
-        (ReplicatedCommit { last_seq: 99, ..sound }, commit.digest, "the commit follows seq 99"),
-        (ReplicatedCommit { digest: RowDigest([1; 4]), ..sound }, commit.digest, "do not add up"),
-        (sound, RowDigest([1; 4]), "do not add up"),
+    let wrong: [(CommitInfo, RowDigest, &str); 5] = [
+        (CommitInfo { base: other, ..commit }, commit.digest, "or of another history"),
+        (CommitInfo { lineage: [9; 16], ..commit }, commit.digest, "or of another history"),
+        (CommitInfo { last_seq: 99, ..commit }, commit.digest, "the commit follows seq 99"),
+        (CommitInfo { digest: RowDigest([1; 4]), ..commit }, commit.digest, "do not add up"),
+        (commit, RowDigest([1; 4]), "do not add up"),
     ];
-    for (commit, digest, expected) in wrong {
-        let told = replica.apply(&[commit], &mark(&view, digest)).unwrap_err().to_string();
+    for (wrong, digest, expected) in wrong {
+        let told = replica.apply(&[(wrong, &changes)], &mark(&view, digest)).unwrap_err().to_string();
         assert!(told.contains(expected), "{told}");
     }
     assert_eq!(replica.head().unwrap().head(), base);
-    replica.apply(&[sound], &mark(&view, commit.digest)).unwrap();
+    replica.apply(&[(commit, &changes)], &mark(&view, commit.digest)).unwrap();
     drop(replica);
     adds_up(&origin.at("replica.redb"));
 }

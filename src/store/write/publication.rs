@@ -2,7 +2,7 @@
 
 use redb::ReadableTable;
 
-use crate::model::{Head, RowDigest};
+use crate::model::{CommitInfo, Head, RowDigest};
 use crate::store::StoreError;
 use crate::store::file::open::Writer;
 use crate::store::file::publish::keep_digest;
@@ -92,7 +92,7 @@ impl Publication {
             None => false,
         };
         let mut outbox = pen.open(tables::OUTBOX)?;
-        if is_held && next_header(&*outbox, 0)?.is_some_and(|first| first.last_seq <= note.seq) {
+        if is_held && next_header(&*outbox, 0)?.is_some_and(|first| first.commit.last_seq <= note.seq) {
             outbox.remove_range((0, 0), (note.seq, u32::MAX))?;
         }
         Ok(())
@@ -103,11 +103,11 @@ impl Publication {
         let bytes = u64::try_from(changes.len()).unwrap_or(u64::MAX);
         let mut outbox = pen.open(tables::OUTBOX)?;
         let written = last_header(&*outbox)?.map_or(0, |last| last.written).saturating_add(bytes);
-        let before = next_header(&*outbox, 0)?.map_or(0, |first| first.written.saturating_sub(first.bytes));
+        let before = next_header(&*outbox, 0)?.map_or(0, |first| first.written.saturating_sub(first.commit.bytes));
         if written.saturating_sub(before) > self.max_waiting {
             return Ok(false);
         }
-        let header = OutboxHeader {
+        let commit = CommitInfo {
             first_seq: row.first_seq,
             last_seq: row.last_seq,
             lineage: row.lineage,
@@ -115,9 +115,8 @@ impl Publication {
             base: self.base,
             digest,
             bytes,
-            hash: hash(changes),
-            written,
         };
+        let header = OutboxHeader { commit, hash: hash(changes), written };
         outbox.insert((row.last_seq, 0), seal(&header)?.as_slice())?;
         for (part, chunk) in (1..).zip(changes.chunks(PART_BYTES)) {
             outbox.insert((row.last_seq, part), chunk)?;

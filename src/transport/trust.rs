@@ -1,8 +1,8 @@
-//! Verifies servers' certificates against the authorities of the system, or against a PEM file.
+//! The certificates that a client accepts: those of authorities, or exactly those in a PEM file.
 //!
-//! The file may also hold the server's own certificate. `openssl req -x509` marks a self-signed certificate as that of an
-//! authority, and the usual rules let no server use such a one. The verifier accepts it if it is exactly the one in the file, is
-//! valid for the server's name, and has not expired.
+//! A PEM file of authorities may also hold the server's own certificate. `openssl req -x509` marks a self-signed certificate as
+//! that of an authority, and the usual rules let no server use such a one. The verifier accepts it if it is exactly the one in
+//! the file, is valid for the server's name, and has not expired.
 
 use std::error::Error as StdError;
 use std::fs;
@@ -13,36 +13,60 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use tokio_rustls::rustls::client::{WebPkiServerVerifier, verify_server_name};
-use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use tokio_rustls::rustls::server::ParsedCertificate;
 use tokio_rustls::rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
 };
 
-/// The words of the rules' library for a certificate that is marked as an authority's.
+use super::tls::{provider, versions};
+
+/// rustls's message for a certificate that is marked as an authority's.
 const AUTHORITY: &str = "CaUsedAsEndEntity";
 
-/// A configuration that trusts the certificates of a PEM file, or those of the system.
+/// Client settings that trust the certificates of a PEM file, or those of the system.
 ///
 /// # Errors
 /// When there are none, in words.
-pub fn client_config(ca_file: Option<&Path>) -> Result<ClientConfig, String> {
-    let provider = Arc::new(ring::default_provider());
+pub fn by_authorities(ca_file: Option<&Path>) -> Result<ClientConfig, String> {
     let (trusted, pinned) = match ca_file {
         Some(file) => certificates_in(file).map(|found| (found.clone(), found))?,
         None => (system_certificates()?, Vec::new()),
     };
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(trusted);
-    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider)).build();
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider()).build();
     let authorities = verifier.map_err(|_| match ca_file {
         Some(file) => format!("{} holds no certificate that can be read", file.display()),
         None => "the certificates of the system cannot be read; give --ca-file".to_owned(),
     })?;
-    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let config = config.map_err(|error| error.to_string())?;
-    let verifier = Verifier { authorities, pinned };
-    Ok(config.dangerous().with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth())
+    client_config(Accepted::Signed { authorities, pinned })
+}
+
+/// Client settings that accept exactly the first certificate of a PEM file, whatever names and dates it has: the server that
+/// has its key is the one that this machine runs.
+///
+/// # Errors
+/// When there is none, in words.
+pub fn exactly(file: &Path) -> Result<ClientConfig, String> {
+    let certificate = CertificateDer::from_pem_file(file).map_err(|error| error.to_string())?;
+    client_config(Accepted::Exactly(certificate))
+}
+
+/// Client settings that accept no certificate, for plain HTTP: the system's certificates are not read, and may be missing.
+///
+/// # Errors
+/// When the library does not support its own provider, in words.
+pub fn nobody() -> Result<ClientConfig, String> {
+    client_config(Accepted::Nothing)
+}
+
+fn client_config(accepted: Accepted) -> Result<ClientConfig, String> {
+    let provider = provider();
+    let builder = versions(ClientConfig::builder_with_provider(Arc::clone(&provider)));
+    let builder = builder.map_err(|error| error.to_string())?;
+    let verifier = Arc::new(Verifier { accepted, provider });
+    Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
 }
 
 /// The certificates of a PEM file.
@@ -66,11 +90,20 @@ fn system_certificates() -> Result<Vec<CertificateDer<'static>>, String> {
     Ok(found.certs)
 }
 
-/// Accepts certificates that an authority has signed, and those of the file themselves.
+#[derive(Debug)]
+enum Accepted {
+    /// Certificates that an authority has signed, and the pinned ones themselves.
+    Signed { authorities: Arc<WebPkiServerVerifier>, pinned: Vec<CertificateDer<'static>> },
+    /// One certificate.
+    Exactly(CertificateDer<'static>),
+    /// None.
+    Nothing,
+}
+
 #[derive(Debug)]
 struct Verifier {
-    authorities: Arc<WebPkiServerVerifier>,
-    pinned: Vec<CertificateDer<'static>>,
+    accepted: Accepted,
+    provider: Arc<CryptoProvider>,
 }
 
 impl ServerCertVerifier for Verifier {
@@ -82,11 +115,16 @@ impl ServerCertVerifier for Verifier {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let verified = self.authorities.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
-        match verified {
+        let (authorities, pinned) = match &self.accepted {
+            Accepted::Exactly(certificate) if certificate == end_entity => return Ok(ServerCertVerified::assertion()),
+            Accepted::Exactly(_) => return Err(Error::General("it shows another one".to_owned())),
+            Accepted::Nothing => return Err(Error::General("no certificate is accepted".to_owned())),
+            Accepted::Signed { authorities, pinned } => (authorities, pinned),
+        };
+        match authorities.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
             // The library checks the time before the mark: an expired certificate has another error.
             Err(Error::InvalidCertificate(CertificateError::Other(other)))
-                if other.0.to_string() == AUTHORITY && self.pinned.contains(end_entity) =>
+                if other.0.to_string() == AUTHORITY && pinned.contains(end_entity) =>
             {
                 verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
                 Ok(ServerCertVerified::assertion())
@@ -98,39 +136,44 @@ impl ServerCertVerifier for Verifier {
     fn verify_tls12_signature(
         &self,
         message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.authorities.verify_tls12_signature(message, cert, dss)
+        verify_tls12_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
     }
 
     fn verify_tls13_signature(
         &self,
         message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.authorities.verify_tls13_signature(message, cert, dss)
+        verify_tls13_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.authorities.supported_verify_schemes()
+        self.provider.signature_verification_algorithms.supported_schemes()
     }
+}
+
+/// The TLS error among the causes of an error.
+pub fn tls_error_in<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a Error> {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(found) = error.downcast_ref() {
+            return Some(found);
+        }
+        cause = super::inner(error);
+    }
+    None
 }
 
 /// Why a server's certificate was refused, and what helps, if an error says that one was.
 pub fn reason_in(error: &(dyn StdError + 'static)) -> Option<String> {
-    let mut cause = Some(error);
-    while let Some(error) = cause {
-        // An I/O error names the cause of its inner error as its own, not the inner error.
-        let inner = error.downcast_ref::<std::io::Error>().and_then(|error| error.get_ref());
-        let refused = inner.and_then(|inner| inner.downcast_ref()).or_else(|| error.downcast_ref());
-        if let Some(Error::InvalidCertificate(fault)) = refused {
-            return Some(reason(fault));
-        }
-        cause = inner.map_or_else(|| error.source(), |inner| Some(inner));
+    match tls_error_in(error)? {
+        Error::InvalidCertificate(fault) => Some(reason(fault)),
+        _ => None,
     }
-    None
 }
 
 fn reason(fault: &CertificateError) -> String {

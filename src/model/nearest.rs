@@ -1,0 +1,73 @@
+//! Suggestions for misspelt names.
+
+use super::fold::comparable;
+
+/// The longest name that is compared, in bytes: comparing takes time in the product of the lengths.
+const MAX_BYTES: usize = 128;
+
+/// The known name that was most likely meant: at most one letter in four is wrong, or the given name is its beginning.
+pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    const LEAST_BEGINNING: usize = 4;
+    if given.len() > MAX_BYTES {
+        return None;
+    }
+    let given = comparable(given);
+    let length = given.chars().count();
+    let near = known.into_iter().filter(|name| name.len() <= MAX_BYTES).filter_map(|name| {
+        let known = comparable(name);
+        let known_length = known.chars().count();
+        let allowed = if length < 2 { 0 } else { (length.max(known_length) / 4).max(1) };
+        let distance = if length >= LEAST_BEGINNING && known.starts_with(&given) {
+            1
+        } else if length.abs_diff(known_length) <= allowed {
+            // The lengths bound the distance, and are much cheaper to compare.
+            strsim::damerau_levenshtein(&given, &known)
+        } else {
+            return None;
+        };
+        (distance <= allowed).then_some((distance, name))
+    });
+    near.min_by_key(|(distance, _)| *distance).map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_near_names_are_suggested() {
+        let cases = [
+            ("Oncolgy", "Oncology", true),
+            ("oncology", "Oncology", true),
+            ("Germny", "Germany", true),
+            ("southkorea", "South Korea", true),
+            ("conference", "conferences", true),
+            ("Journal", "journals", true),
+            ("imprt", "import", true),
+            ("licence", "license", true),
+            ("therapy", "therapy-area", true),
+            ("start_dat", "start_date", true),
+            ("formats.oral", "formats_oral", true),
+            (" name", "name", true),
+            ("contry", "country", true),
+            ("nmae", "name", true),
+            ("idd", "id", true),
+            ("ID", "id", true),
+            ("Niger", "Nigeria", true),
+            ("Austria", "Australia", true),
+            ("port", "export", false),
+            ("port", "max-exports-per-key", false),
+            ("host", "log", false),
+            ("ls", "log", false),
+            ("Narnia", "Romania", false),
+            ("xyzzy", "name", false),
+            ("x", "y", false),
+            ("", "id", false),
+        ];
+        for (given, known, expected) in cases {
+            assert_eq!(nearest(given, [known]).is_some(), expected, "{given:?} and {known:?}");
+        }
+        assert_eq!(nearest("nmae", ["name", "nme", "id"]), Some("name"), "the nearest of them");
+        assert_eq!(nearest(&"name".repeat(100_000), ["name"]), None);
+    }
+}
