@@ -10,7 +10,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-profile=release folder=release options=
+profile=dist folder=dist options=
 case "${1:-}" in
     "") ;;
     --quick)
@@ -40,7 +40,7 @@ fi
 
 # A target that is named, be it the host's own, keeps the flags away from build scripts and macros.
 # Line tables make its backtraces say where; they go into the file of symbols.
-RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static" CARGO_PROFILE_RELEASE_DEBUG=line-tables-only \
+RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static" CARGO_PROFILE_DIST_DEBUG=line-tables-only \
     cargo build --locked --bin medfeed --profile "$profile" --target "$target" $options
 binary="$(cd "${CARGO_TARGET_DIR:-target}/$target/$folder" && pwd)/medfeed"
 
