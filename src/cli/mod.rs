@@ -1,41 +1,9 @@
-//! The command line: one file per subcommand.
+//! The command line: [`commands`] has a file per subcommand, [`shared`] the parts that several use, and [`help`] examples and
+//! remedies for wrong command lines.
 
-mod arguments;
-mod change;
-mod check;
-mod common;
-mod completions;
-mod demo;
-mod examples;
-mod export;
-mod failure;
-#[cfg(feature = "bucket")]
-mod follow;
-mod habits;
-mod health;
-mod import;
-mod key;
-mod license;
-mod license_values;
-mod lint;
-mod log;
-mod manual;
-mod output;
-#[cfg(feature = "bucket")]
-mod promote;
-#[cfg(feature = "bucket")]
-mod publish;
-mod pull;
-mod read_args;
-mod replace;
-mod serve;
-mod sheets;
-mod show;
-mod template;
-mod upgrade;
-mod usage;
-mod values;
-mod variables;
+mod commands;
+mod help;
+mod shared;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -43,8 +11,16 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use self::common::{Common, EXIT_FENCED};
-use self::output::{Output, note};
+use self::commands::{
+    check, completions, demo, export, health, import, key, license, lint, log, manual, pull, replace, serve, show,
+    template, upgrade,
+};
+#[cfg(feature = "bucket")]
+use self::commands::{promote, publish};
+use self::help::{examples, usage, variables};
+use self::shared::common::{self, Common, EXIT_FENCED};
+use self::shared::failure;
+use self::shared::output::{Output, note};
 use crate::model::printable::steers;
 use crate::store::StoreError;
 use crate::store::file::writer_note::name_command;
@@ -384,7 +360,7 @@ mod tests {
 
     #[test]
     fn habits_are_of_commands_that_there_are() {
-        for (path, typed, _) in habits::COMMANDS {
+        for (path, typed, _) in help::habits::COMMANDS {
             let command = path
                 .split(' ')
                 .filter(|name| !name.is_empty())

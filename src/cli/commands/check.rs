@@ -1,0 +1,79 @@
+//! `medfeed check`.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::cli::shared::common::Common;
+use crate::cli::shared::output::counted;
+use crate::model::printable::Printable;
+use crate::store::StoreError;
+use crate::store::check::{Report, check};
+use crate::store::panics;
+
+/// Arguments of `medfeed check`.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct CheckArgs {
+    #[cfg(feature = "bucket")]
+    #[command(flatten)]
+    from: crate::cli::commands::follow::CheckFromArgs,
+}
+
+pub(in crate::cli) fn run(common: &Common, args: &CheckArgs) -> anyhow::Result<ExitCode> {
+    #[cfg(feature = "bucket")]
+    if let Some(code) = args.from.check(common)? {
+        return Ok(code);
+    }
+    #[cfg(not(feature = "bucket"))]
+    let CheckArgs {} = args;
+    #[derive(Serialize)]
+    struct Checked {
+        ok: bool,
+        #[serde(flatten)]
+        report: Report,
+    }
+    let mut report = match panics::guard(|| common.open_for_check()) {
+        Ok(mut writer) => check(&mut writer)?,
+        Err(StoreError::Damaged { table, detail }) => Report::of_damage(table, detail),
+        Err(error) => return Err(error.into()),
+    };
+    // The file is closed by now.
+    if let Some(StoreError::Damaged { table, detail }) = panics::take_at_close() {
+        report.add(table, detail);
+    }
+    let ok = report.damages == 0;
+    let text = describe(common, &report);
+    common.output().result(&Checked { ok, report }, text)?;
+    Ok(if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn describe(common: &Common, report: &Report) -> String {
+    let records: Vec<String> = report.records.iter().map(|(dataset, count)| format!("{count} {dataset}")).collect();
+    let looked_at = format!(
+        "{}, {}, {} with {}, {}",
+        records.join(", "),
+        counted(report.commits, "commit"),
+        counted(report.licenses, "license"),
+        counted(report.feed_rows, "feed row"),
+        counted(report.keys, "key"),
+    );
+    if report.damages == 0 {
+        let warnings: String = report.warnings.iter().map(|warning| format!("\nwarning: {warning}")).collect();
+        return format!("{} is sound: {looked_at}.{warnings}", common.db.display());
+    }
+    let mut text = if report.records.is_empty() {
+        format!("{} is DAMAGED, nothing in it could be checked:", common.db.display())
+    } else {
+        format!("{} is DAMAGED, checked {looked_at}:", common.db.display())
+    };
+    for finding in &report.findings {
+        text.push_str(&format!("\n  {}: {}", finding.table, Printable(&finding.detail)));
+    }
+    let listed = u64::try_from(report.findings.len()).unwrap_or(u64::MAX);
+    if report.damages > listed {
+        text.push_str(&format!("\n  ... and {} more", report.damages - listed));
+    }
+    text.push_str("\nRestore a backup, or export what can be read and import it into a new database.");
+    text
+}

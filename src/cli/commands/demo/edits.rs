@@ -1,0 +1,257 @@
+//! The curator of a demo: a small edit every few seconds, by the same way as `medfeed import`.
+//!
+//! Edits go round through the sample's conferences and undo each other, so that a demo can run for days: what left the narrow
+//! license enters it again, what was removed comes back, names change to and fro.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
+
+use jiff::civil::Date;
+use serde_json::{Value, json};
+
+use super::sample::{NARROW_AREA, SAMPLE};
+use crate::api::SnapshotSource;
+use crate::cli::shared::output::print_line;
+use crate::explorer::Demo;
+use crate::explorer::demo::DemoEdit;
+use crate::import::{self, Options, Reading, Source, Told};
+use crate::model::{Conference, ConferenceFields, Dataset, DateStatus, Id, ReferenceKind};
+use crate::serve::Watcher;
+use crate::serve::background::BackgroundTasks;
+use crate::store::write::batch::Curation;
+use crate::store::{Edit, Writer};
+
+/// The time between two edits: long enough to read what the last one did.
+const EDIT_EVERY: Duration = Duration::from_secs(4);
+
+/// Edits of a round.
+const ROUND: usize = 8;
+
+/// Tags that a few conferences carry, some of them in the narrow license: id, type, and the two names that they have in turn.
+const TAGS: [(u64, &str, [&str; 2]); 2] = [
+    (23, "Attendee geography", ["Japan", "Japan and Korea"]),
+    (21, "Attendee geography", ["Asia-Pacific", "Asia and Oceania"]),
+];
+
+/// Makes the edits.
+pub(super) struct Curator {
+    database: PathBuf,
+    /// Where the files stand that are imported.
+    folder: PathBuf,
+    wait: Duration,
+    /// The conferences as they were first, those of the narrow license apart.
+    narrow: Vec<(Id, Value)>,
+    others: Vec<(Id, Value)>,
+    /// The links of the conference that was removed last.
+    removed: Option<(Id, [Vec<Id>; 2])>,
+    turn: usize,
+}
+
+/// An edit that fits the present state.
+struct Planned {
+    words: String,
+    /// The file to import, and its row.
+    file: &'static str,
+    row: Value,
+    ids: Vec<u64>,
+}
+
+impl Curator {
+    /// A curator who leaves one conference alone: the printed commands speak of it.
+    pub fn new(database: &Path, folder: PathBuf, wait: Duration, spared: Id) -> anyhow::Result<Curator> {
+        fs::create_dir(&folder)?;
+        let lines = SAMPLE.iter().find(|(name, _)| *name == "conferences.jsonl").map_or(&b""[..], |(_, lines)| lines);
+        let (mut narrow, mut others) = (Vec::new(), Vec::new());
+        for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            let row: Value = serde_json::from_slice(line)?;
+            let id: Id = serde_json::from_value(row["id"].clone())?;
+            // Dated ones have something to confirm; a short name reads well.
+            if id == spared || row["start_date"].is_null() || row["abbv"].is_null() {
+                continue;
+            }
+            let is_narrow = row["therapy_areas"].as_array().is_some_and(|areas| areas.contains(&json!(NARROW_AREA)));
+            if is_narrow { &mut narrow } else { &mut others }.push((id, row));
+        }
+        Ok(Curator { database: database.to_owned(), folder, wait, narrow, others, removed: None, turn: 0 })
+    }
+
+    /// Edits every few seconds, and tells of it, until the returned handle is dropped.
+    pub fn start(mut self, demo: Arc<Demo>, watcher: Arc<Watcher>) -> std::io::Result<BackgroundTasks> {
+        BackgroundTasks::spawn("curator", move |stopped| {
+            let mut number = 0;
+            while stopped.recv_timeout(EDIT_EVERY) == Err(RecvTimeoutError::Timeout) {
+                match self.edit() {
+                    Ok(None) => {}
+                    Ok(Some((edit, seq))) => {
+                        number += 1;
+                        // Whoever hears of it finds it in the feed.
+                        watcher.catch_up(watcher.looks(), &|snapshot| snapshot.commit().seq >= seq);
+                        print_line(&format!("{}  {}", edit.at, edit.words));
+                        demo.tell(DemoEdit { number, ..edit });
+                    }
+                    Err(error) => tracing::warn!("the demo's next edit was left out: {error:#}"),
+                }
+            }
+        })
+    }
+
+    /// Makes the next edit; none where the data have changed otherwise meanwhile. Returns it with its commit's seq.
+    fn edit(&mut self) -> anyhow::Result<Option<(DemoEdit, u64)>> {
+        let turn = self.turn;
+        self.turn += 1;
+        // Held for this edit only, so that the printed import finds the database free.
+        let writer = Writer::open(&self.database, self.wait)?;
+        let mut edit = writer.begin()?;
+        let Some(Planned { words, file, row, ids }) = self.plan(turn, &edit)? else { return Ok(None) };
+        let path = self.folder.join(file);
+        fs::write(&path, format!("{row}\n"))?;
+        let rows = import::read_sources(&Source::find(&[path], Told::default())?, &Reading::default(), &mut |_| {})?;
+        let merged = import::merge(rows, &edit, &Options::default())?;
+        import::apply(&mut edit, &merged.batch)?;
+        if edit.is_empty() {
+            return Ok(None);
+        }
+        edit.describe(words.clone());
+        edit.commit()?;
+        let commit = writer.snapshot()?.commit();
+        let at = commit.time.to_string();
+        Ok(Some((DemoEdit { number: 0, at, words, dataset: Dataset::Conferences, ids }, commit.seq)))
+    }
+
+    /// What a turn does to the present state. The first edits of a round are those that tell most.
+    fn plan(&mut self, turn: usize, edit: &Edit<'_>) -> anyhow::Result<Option<Planned>> {
+        let (round, step) = (turn / ROUND, turn % ROUND);
+        // Neighbours in the sample are editions of one meeting.
+        let pick = |from: &[(Id, Value)], offset: usize| from[(round * 5 + offset) % from.len()].clone();
+        let (id, sample) = match step {
+            0 => pick(&self.narrow, 2),
+            1 | 3 => pick(&self.narrow, 9),
+            2 => pick(&self.others, 7),
+            4 => return rename_tag(round, edit),
+            5 | 7 => pick(&self.narrow, 20),
+            _ => pick(&self.others, 31),
+        };
+        let stored = edit.find_record::<ConferenceFields>(id)?;
+        if step == 7 {
+            let links = self.removed.take().filter(|(removed, _)| *removed == id && stored.is_none());
+            return Ok(links.map(|(_, links)| come_back(id, sample, links)));
+        }
+        let Some(stored) = stored else { return Ok(None) };
+        Ok(match step {
+            0 | 6 => Some(confirm(&stored)),
+            1 => leave_area(&stored),
+            2 => Some(move_venue(&stored, round)),
+            3 => enter_area(&stored, &sample),
+            _ => {
+                let fields = stored.fields();
+                self.removed = Some((id, [fields.organizations.to_vec(), fields.tags.to_vec()]));
+                Some(planned(&stored, format!("{} was removed.", label(&stored)), json!({"id": id, "deleted": true})))
+            }
+        })
+    }
+}
+
+/// A conference as people call it.
+fn label(conference: &Conference) -> String {
+    let fields = conference.fields();
+    let name = fields.abbv.as_ref().or(fields.name.as_ref()).map_or("A conference", String::as_str);
+    fields.year.map_or(name.to_owned(), |year| format!("{name} {year}"))
+}
+
+fn planned(conference: &Conference, words: String, row: Value) -> Planned {
+    Planned { words, file: "conferences.jsonl", row, ids: vec![conference.id().get()] }
+}
+
+/// The start date is confirmed, or under review again.
+fn confirm(conference: &Conference) -> Planned {
+    let fields = conference.fields();
+    let day = fields.start_date.map(|day: Date| day.strftime("%-d %B %Y").to_string()).unwrap_or_default();
+    let (status, words) = if fields.start_date_status == Some(DateStatus::Confirmed) {
+        (DateStatus::Check, format!("The start of {}, {day}, is under review again.", label(conference)))
+    } else {
+        (DateStatus::Confirmed, format!("The start of {}, {day}, was confirmed.", label(conference)))
+    };
+    planned(conference, words, json!({"id": conference.id(), "start_date_status": status}))
+}
+
+/// It takes place in another hall.
+fn move_venue(conference: &Conference, round: usize) -> Planned {
+    let halls = [round, round + 1].map(|number| format!("Hall {}", number % 9 + 1));
+    let [hall, other] = &halls;
+    let hall = if conference.fields().venue.as_ref() == Some(hall) { other } else { hall };
+    planned(
+        conference,
+        format!("{} moved to {hall}.", label(conference)),
+        json!({"id": conference.id(), "venue": hall}),
+    )
+}
+
+/// It is filed under other areas only.
+fn leave_area(conference: &Conference) -> Option<Planned> {
+    let areas = &conference.fields().therapy_areas;
+    let mut rest: Vec<&str> = areas.iter().map(String::as_str).filter(|area| *area != NARROW_AREA).collect();
+    if rest.len() == areas.len() {
+        return None;
+    }
+    if rest.is_empty() {
+        rest.push("Hematology");
+    }
+    let words = format!("{} moved from {NARROW_AREA} to {}.", label(conference), rest.join(" and "));
+    Some(planned(conference, words, json!({"id": conference.id(), "therapy_areas": rest})))
+}
+
+/// It is filed under the narrow license's area again.
+fn enter_area(conference: &Conference, sample: &Value) -> Option<Planned> {
+    if conference.fields().therapy_areas.iter().any(|area| area == NARROW_AREA) {
+        return None;
+    }
+    let words = format!("{} was filed under {NARROW_AREA} again.", label(conference));
+    Some(planned(conference, words, json!({"id": conference.id(), "therapy_areas": sample["therapy_areas"]})))
+}
+
+/// A conference that was removed, as the sample has it, with its links as they were.
+fn come_back(id: Id, mut sample: Value, [organizations, tags]: [Vec<Id>; 2]) -> Planned {
+    let name = sample["abbv"].as_str().unwrap_or_default();
+    let words = format!("{name} {} was added again.", sample["year"]);
+    sample["organizations"] = json!(organizations);
+    sample["tags"] = json!(tags);
+    Planned { words, file: "conferences.jsonl", row: sample, ids: vec![id.get()] }
+}
+
+/// A tag gets its other name, so that all records that carry it change.
+fn rename_tag(round: usize, edit: &Edit<'_>) -> anyhow::Result<Option<Planned>> {
+    let (id, kind, [first, second]) = TAGS[round % TAGS.len()];
+    let id = Id::try_from(id)?;
+    let tag = edit.references()?.tags.get(&id);
+    let Some(name) = tag.and_then(|tag| tag.row.fields().name.as_deref()) else { return Ok(None) };
+    let other = if name == first { second } else { first };
+    let linked = edit.linked_records(ReferenceKind::Tag, id)?;
+    let ids = linked.iter().filter(|(dataset, _)| *dataset == Dataset::Conferences).map(|(_, id)| id.get()).collect();
+    let words = format!("The tag {kind}: {name} was renamed to {other}.");
+    Ok(Some(Planned { words, file: "tags.jsonl", row: json!({"id": id, "name": other}), ids }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::load;
+    use super::*;
+
+    #[test]
+    fn edits_do_not_run_out() {
+        const ROUNDS: usize = 14;
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("demo.redb");
+        let wait = Duration::from_secs(30);
+        let sample = load(folder.path(), &database, wait).unwrap();
+        let mut curator = Curator::new(&database, folder.path().join("edit"), wait, sample.conference_id).unwrap();
+        for turn in 0..ROUNDS * ROUND {
+            let (edit, _) = curator.edit().unwrap().unwrap_or_else(|| panic!("turn {turn} edits nothing"));
+            assert!(!edit.ids.is_empty() && !edit.ids.contains(&sample.conference_id.get()), "turn {turn}: {edit:?}");
+        }
+        let left = Writer::open(&database, wait).unwrap().snapshot().unwrap();
+        assert_eq!(left.dataset_state(Dataset::Conferences).records, sample.conferences, "what was removed came back");
+    }
+}

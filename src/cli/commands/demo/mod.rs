@@ -1,0 +1,192 @@
+//! `medfeed demo`: serves real records from a temporary database, with licenses and keys, while a curator edits them.
+
+mod edits;
+mod sample;
+
+use std::net::SocketAddr;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use tokio::net::TcpListener;
+
+use self::edits::Curator;
+use self::sample::{NARROW_AREA, Sample, load};
+use crate::api::Settings;
+use crate::cli::commands::serve::{LogArgs, NO_RUNTIME, cannot_listen};
+use crate::cli::shared::arguments::parse_listen;
+use crate::cli::shared::common::Common;
+use crate::cli::shared::output::{note, print_line};
+use crate::explorer::Demo;
+use crate::model::shell::Word;
+use crate::serve::address::TrustedProxies;
+use crate::serve::{Limits, Setup, Watcher, run_to_end, serve};
+
+/// Arguments of `medfeed demo`.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct DemoArgs {
+    /// Where to listen [default: 127.0.0.1:8080, or a free port where that one is taken]
+    #[arg(long, env = "MEDFEED_LISTEN", value_name = "ADDRESS:PORT", value_parser = parse_listen)]
+    listen: Option<SocketAddr>,
+    /// Open the explorer in a browser
+    #[arg(long)]
+    open: bool,
+    /// Leave the data alone: without this, a curator edits a record every few seconds
+    #[arg(long)]
+    quiet_data: bool,
+    #[command(flatten)]
+    log: LogArgs,
+}
+
+pub(in crate::cli) fn run(common: &Common, args: DemoArgs) -> anyhow::Result<ExitCode> {
+    let log = args.log.start("warn")?;
+    // The folder and its database are removed when the program ends.
+    let folder = tempfile::Builder::new().prefix("medfeed-demo-").tempdir()?;
+    let database = folder.path().join("demo.redb");
+    let sample = load(folder.path(), &database, common.wait)?;
+    let watcher = Arc::new(Watcher::open(&database, Duration::ZERO)?);
+    run_to_end(async {
+        let listener = listen(args.listen).await?;
+        let url = url_of(listener.local_addr()?);
+        let mut settings = Settings::of(&url);
+        let demo = Arc::new(Demo::new(sample.licenses(), !args.quiet_data));
+        settings.demo = Some(Arc::clone(&demo));
+        let program = std::env::current_exe()?;
+        let (program, database_path) = (program.display().to_string(), database.display().to_string());
+        let commands = format!("{} --db {}", Word(&program), Word(&database_path));
+        // It ends with the server, before the folder goes.
+        let _curating = if args.quiet_data {
+            None
+        } else {
+            let curator = Curator::new(&database, folder.path().join("edit"), common.wait, sample.conference_id)?;
+            Some(curator.start(demo, Arc::clone(&watcher))?)
+        };
+        let setup = Setup {
+            listener,
+            watcher,
+            upstream: None,
+            settings,
+            proxies: TrustedProxies::default(),
+            tls: None,
+            limits: Limits::default(),
+            admin: None,
+            usage: None,
+            lost_lines: log.lost(),
+            shares_address: false,
+        };
+        serve(setup, move || {
+            print_line(&format!("listening on {url}"));
+            print_line(&introduce(&url, &commands, &sample, !args.quiet_data));
+            if args.open {
+                open_browser(&url);
+            }
+        })
+        .await?;
+        Ok(ExitCode::SUCCESS)
+    })
+    .context(NO_RUNTIME)?
+}
+
+/// The URL under which this machine's browser finds an address that was listened on.
+fn url_of(address: SocketAddr) -> String {
+    if address.ip().is_unspecified() {
+        format!("http://localhost:{}", address.port())
+    } else {
+        format!("http://{address}")
+    }
+}
+
+/// Opens a page as the desktop does. A browser that stays in the foreground is not waited for.
+fn open_browser(url: &str) {
+    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let mut command = Command::new(program);
+    command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    if let Err(error) = command.spawn() {
+        note(&format!("warning: `{program}` cannot be run ({error}); open {url} in a browser yourself"));
+    }
+}
+
+async fn listen(asked: Option<SocketAddr>) -> anyhow::Result<TcpListener> {
+    if let Some(address) = asked {
+        return TcpListener::bind(address).await.map_err(|error| cannot_listen(address, error));
+    }
+    match TcpListener::bind("127.0.0.1:8080").await {
+        Ok(listener) => Ok(listener),
+        Err(_) => TcpListener::bind("127.0.0.1:0").await.context("no port of 127.0.0.1 can be listened on"),
+    }
+}
+
+fn introduce(url: &str, commands: &str, sample: &Sample, curating: bool) -> String {
+    let Sample { full_key, narrow_key, conferences, journals, conference_id, token } = sample;
+    let ask = |path: &str| Word(&format!("{url}/v1/{path}")).to_string();
+    let bearer = Word(&format!("Authorization: Bearer {full_key}")).to_string();
+    let header = Word(&format!("X-API-Key: {full_key}")).to_string();
+    let curator = if curating { ", while a curator edits the data" } else { "" };
+    format!(
+        "
+Open {url}/ in a browser: two licenses side by side{curator}.
+
+Serving {conferences} conferences and {journals} journals from a throwaway database. Try, in another terminal:
+
+  # how large the datasets are (no key needed)
+  curl {status}
+
+  # the first two conferences of 2026 in the United States
+  curl -H {bearer} {list}
+
+  # one record
+  curl -H {bearer} {record}
+
+  # journals with \"oncol\" in their name
+  curl -H {header} {search}
+
+  # a full export, and the token to go on from
+  curl -H {header} -D headers.txt -o conferences.jsonl.gz {export}
+  grep -i x-sync-token headers.txt
+
+  # the change feed: everything that changed since a token; the answer holds the next one
+  curl -H {header} {feed}
+
+  # everything that changed since a date
+  curl -H {header} {feed_since}
+
+  # another license, which shows only {NARROW_AREA}
+  curl -H {narrow_header} {areas}
+
+The reference is at {url}/docs. Change the data while it is served, and ask the feed again:
+
+  echo '{{\"id\": {conference_id}, \"venue\": \"Hall 7\"}}' |
+    {commands} import --dataset conferences -
+
+Ctrl-C stops the server and removes the database.",
+        status = ask("status"),
+        list = ask("conferences?year=2026&country=United%20States&limit=2"),
+        record = ask(&format!("conferences/{conference_id}")),
+        search = ask("journals?q=oncol&limit=3"),
+        export = ask("exports/conferences"),
+        feed = ask(&format!("conferences/changes?since={token}")),
+        feed_since = ask("conferences/changes?updated_since=2020-01-01&limit=2"),
+        areas = ask("reference/therapy-areas"),
+        narrow_header = Word(&format!("X-API-Key: {narrow_key}")),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_listened_on_can_be_opened() {
+        let cases = [
+            ("127.0.0.1:8080", "http://127.0.0.1:8080"),
+            ("0.0.0.0:8080", "http://localhost:8080"),
+            ("[::]:8080", "http://localhost:8080"),
+            ("[::1]:80", "http://[::1]:80"),
+        ];
+        for (address, expected) in cases {
+            assert_eq!(url_of(address.parse().unwrap()), expected);
+        }
+    }
+}

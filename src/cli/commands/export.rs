@@ -1,0 +1,301 @@
+//! `medfeed export`: writes the curated content as files for `medfeed import`.
+
+use std::fs::{DirBuilder, File, Permissions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use crate::cli::shared::common::Common;
+use crate::cli::shared::sheets::Sheets;
+use crate::import::source::WORKBOOK_STEM;
+use crate::model::reference::{ReferenceFields, Referenced};
+use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, RecordFields, TagFields, flat, json};
+use crate::store::Snapshot;
+use crate::store::file::draft::{self, Draft};
+
+/// Arguments of `medfeed export`.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ExportArgs {
+    /// The folder to write the four files, or the workbook medfeed.xlsx, into; it is created. Or the workbook itself,
+    /// ending .xlsx. Who may read the database file may read them, and nobody else
+    #[arg(value_name = "FOLDER_OR_FILE")]
+    target: PathBuf,
+    /// The files' format; a target that ends .xlsx tells it [default: jsonl]
+    #[arg(long)]
+    format: Option<Format>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// One JSON object per line
+    Jsonl,
+    /// Flat tables
+    Csv,
+    /// One workbook for spreadsheet programs, with a sheet for each kind
+    Xlsx,
+}
+
+impl Format {
+    const fn ending(self) -> &'static str {
+        match self {
+            Format::Jsonl => "jsonl",
+            Format::Csv => "csv",
+            Format::Xlsx => "xlsx",
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Written {
+    file: PathBuf,
+    rows: u64,
+}
+
+pub(in crate::cli) fn run(common: &Common, args: ExportArgs) -> anyhow::Result<ExitCode> {
+    #[derive(Serialize)]
+    struct Exported {
+        files: Vec<Written>,
+    }
+    let follower = common.open_follower()?;
+    let snapshot = follower.newest();
+    let readers = Readers::of(&common.db).with_context(|| common.db.display().to_string())?;
+    let target = Target::of(args, readers)?;
+    target.readers.create_folder(&target.folder).with_context(|| target.folder.display().to_string())?;
+    let references = snapshot.references()?;
+    let files = if target.format == Format::Xlsx {
+        vec![write_workbook(snapshot, &target)?]
+    } else {
+        refuse_other_files(&target)?;
+        vec![
+            write_records::<ConferenceFields>(snapshot, &target)?,
+            write_records::<JournalFields>(snapshot, &target)?,
+            write_references(references.organizations.values(), &target)?,
+            write_references(references.tags.values(), &target)?,
+        ]
+    };
+    let text: String =
+        files.iter().map(|written| format!("{}: {} rows\n", written.file.display(), written.rows)).collect();
+    common.output().result(&Exported { files }, text)
+}
+
+/// The folder and format of the files, and their permissions.
+struct Target {
+    folder: PathBuf,
+    /// The name of the workbook.
+    workbook: PathBuf,
+    format: Format,
+    readers: Readers,
+}
+
+impl Target {
+    fn of(args: ExportArgs, readers: Readers) -> anyhow::Result<Target> {
+        let given = args.target;
+        let is_workbook =
+            given.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("xlsx")) && !given.is_dir();
+        let format = args.format.unwrap_or(if is_workbook { Format::Xlsx } else { Format::Jsonl });
+        if is_workbook && format != Format::Xlsx {
+            bail!("{} is named as a workbook; give a folder, or --format xlsx", given.display());
+        }
+        let workbook = if is_workbook { given.clone() } else { given.join(WORKBOOK_STEM).with_extension("xlsx") };
+        let folder = match given.parent() {
+            Some(parent) if is_workbook && parent.as_os_str().is_empty() => PathBuf::from("."),
+            Some(parent) if is_workbook => parent.to_owned(),
+            _ => given,
+        };
+        let target = Target { folder, workbook, format, readers };
+        if !is_workbook && format == Format::Xlsx {
+            refuse_other_files(&target)?;
+        }
+        Ok(target)
+    }
+}
+
+/// Who may read the database, and therefore the files made from it.
+#[derive(Clone, Copy, Debug)]
+struct Readers {
+    /// The permission bits of its file.
+    mode: u32,
+    group: u32,
+}
+
+impl Readers {
+    fn of(database: &Path) -> io::Result<Readers> {
+        let found = std::fs::metadata(database)?;
+        Ok(Readers { mode: found.mode() & 0o777, group: found.gid() })
+    }
+
+    /// The permission bits for a file of a group. A group other than the database's gets no more than everybody has.
+    fn mode_for(self, group: u32) -> u32 {
+        if group == self.group { self.mode } else { (self.mode & !0o070) | ((self.mode & 0o007) << 3 & self.mode) }
+    }
+
+    /// Sets a file's permission bits, whatever the umask is.
+    fn set_on(self, file: &File) -> io::Result<()> {
+        let mode = self.mode_for(file.metadata()?.gid());
+        file.set_permissions(Permissions::from_mode(mode))
+    }
+
+    /// Creates a folder and the missing ones above it, open to those who may read the files.
+    fn create_folder(self, folder: &Path) -> io::Result<()> {
+        let missing: Vec<&Path> =
+            folder.ancestors().take_while(|above| !above.as_os_str().is_empty() && !above.is_dir()).collect();
+        for folder in missing.into_iter().rev() {
+            match DirBuilder::new().mode(0o700).create(folder) {
+                // `new/..` was missing, and exists since `new` was created.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => continue,
+                created => created?,
+            }
+            let mode = self.mode_for(std::fs::metadata(folder)?.gid());
+            std::fs::set_permissions(folder, Permissions::from_mode(0o700 | mode | (mode & 0o444) >> 2))?;
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a folder with files of another format, which would import every row twice.
+fn refuse_other_files(target: &Target) -> anyhow::Result<()> {
+    let stems = [ConferenceFields::STEM, JournalFields::STEM, OrganizationFields::STEM, TagFields::STEM];
+    let names = stems.iter().flat_map(|stem| {
+        ["jsonl", "csv", "xlsx", "jsonl.gz", "csv.gz"]
+            .into_iter()
+            .filter(|ending| target.format == Format::Xlsx || *ending != target.format.ending())
+            .map(move |ending| format!("{stem}.{ending}"))
+    });
+    let workbook = (target.format != Format::Xlsx).then(|| format!("{WORKBOOK_STEM}.xlsx"));
+    for name in names.chain(workbook) {
+        let path = target.folder.join(name);
+        if path.exists() {
+            bail!(
+                "{} is there already; with it the folder would import every row twice. Remove it, or choose another folder",
+                path.display()
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Writes a file that takes its name only when it is complete.
+fn write_file(
+    target: &Target,
+    file: PathBuf,
+    write: impl FnOnce(&File) -> anyhow::Result<u64>,
+) -> anyhow::Result<Written> {
+    let named = |path: &Path| path.display().to_string();
+    draft::sweep(&file);
+    let draft = Draft::beside(&file).with_context(|| named(&target.folder))?;
+    let rows = write(draft.file()).with_context(|| named(&file))?;
+    target.readers.set_on(draft.file()).with_context(|| named(&file))?;
+    draft.take_name(&file).with_context(|| named(&file))?;
+    Ok(Written { file, rows })
+}
+
+/// Writes a file of text.
+fn write_text(
+    target: &Target,
+    stem: &str,
+    write: impl FnOnce(&mut dyn Write) -> anyhow::Result<u64>,
+) -> anyhow::Result<Written> {
+    write_file(target, target.folder.join(format!("{stem}.{}", target.format.ending())), |file| {
+        let mut out = BufWriter::new(file);
+        let rows = write(&mut out)?;
+        out.into_inner().map_err(|error| error.into_error())?;
+        Ok(rows)
+    })
+}
+
+/// Writes everything as one workbook.
+fn write_workbook(snapshot: &Snapshot, target: &Target) -> anyhow::Result<Written> {
+    fn records<F: RecordFields>(snapshot: &Snapshot, sheets: &mut Sheets) -> anyhow::Result<u64> {
+        let references = snapshot.references()?;
+        let mut sheet = sheets.begin::<F>(true)?;
+        snapshot.for_each_record::<F, anyhow::Error>(|record, updated_at, _| {
+            sheet.push(&flat::record_cells(&record, updated_at, &**references))
+        })?;
+        sheet.end()
+    }
+    fn linked<'r, F: ReferenceFields>(
+        rows: impl Iterator<Item = &'r Referenced<F>>,
+        sheets: &mut Sheets,
+    ) -> anyhow::Result<u64> {
+        let none = crate::model::References::default();
+        let mut sheet = sheets.begin::<F>(false)?;
+        for row in rows {
+            sheet.push(&flat::cells(&row.row, &none))?;
+        }
+        sheet.end()
+    }
+    write_file(target, target.workbook.clone(), |file| {
+        let references = snapshot.references()?;
+        let mut sheets = Sheets::new();
+        let rows = records::<ConferenceFields>(snapshot, &mut sheets)?
+            + records::<JournalFields>(snapshot, &mut sheets)?
+            + linked(references.organizations.values(), &mut sheets)?
+            + linked(references.tags.values(), &mut sheets)?;
+        sheets.write(file)?;
+        Ok(rows)
+    })
+}
+
+fn write_records<F: RecordFields>(snapshot: &Snapshot, target: &Target) -> anyhow::Result<Written> {
+    let references = snapshot.references()?;
+    write_text(target, F::STEM, |out| {
+        let mut rows = 0;
+        match target.format {
+            Format::Jsonl => {
+                snapshot.for_each_record::<F, anyhow::Error>(|record, updated_at, _| {
+                    rows += 1;
+                    out.write_all(&json::render_record(&record, updated_at, &**references))?;
+                    Ok(out.write_all(b"\n")?)
+                })?;
+            }
+            Format::Csv | Format::Xlsx => {
+                let mut table = begin_table(out, &flat::record_columns::<F>())?;
+                snapshot.for_each_record::<F, anyhow::Error>(|record, updated_at, _| {
+                    rows += 1;
+                    let cells = flat::record_cells(&record, updated_at, &**references);
+                    Ok(table.write_record(cells.iter().map(|cell| cell.as_bytes()))?)
+                })?;
+                table.flush()?;
+            }
+        }
+        Ok(rows)
+    })
+}
+
+fn write_references<'r, F: ReferenceFields>(
+    rows: impl ExactSizeIterator<Item = &'r Referenced<F>>,
+    target: &Target,
+) -> anyhow::Result<Written> {
+    let count = u64::try_from(rows.len())?;
+    write_text(target, F::STEM, |out| {
+        match target.format {
+            Format::Jsonl => {
+                for row in rows {
+                    out.write_all(&row.json)?;
+                    out.write_all(b"\n")?;
+                }
+            }
+            Format::Csv | Format::Xlsx => {
+                let none = crate::model::References::default();
+                let mut table = begin_table(out, &flat::reference_columns::<F>())?;
+                for row in rows {
+                    table.write_record(flat::cells(&row.row, &none).iter().map(|cell| cell.as_bytes()))?;
+                }
+                table.flush()?;
+            }
+        }
+        Ok(count)
+    })
+}
+
+fn begin_table<'o>(out: &'o mut dyn Write, columns: &[String]) -> anyhow::Result<csv::Writer<&'o mut dyn Write>> {
+    out.write_all(flat::BYTE_ORDER_MARK)?;
+    let mut table = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(out);
+    table.write_record(columns)?;
+    Ok(table)
+}

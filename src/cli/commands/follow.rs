@@ -1,0 +1,198 @@
+//! What `medfeed serve --from` follows.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+use clap::builder::FalseyValueParser;
+use serde::Serialize;
+
+use crate::bucket::{Bucket, BucketUrl, SealKey};
+use crate::cli::shared::arguments::parse_duration;
+use crate::cli::shared::common::{Common, require_folder};
+use crate::cli::shared::output::counted;
+use crate::model::Timestamp;
+use crate::model::time::parse_time;
+use crate::replicate::follower::audit::audit;
+use crate::replicate::follower::standing::Limits;
+use crate::replicate::follower::{EndRule, Load, LogReader, Replica, Standing};
+use crate::replicate::who::who;
+use crate::serve::background::BackgroundTasks;
+use crate::serve::following::{Following, Reports};
+use crate::serve::upstream::Upstream;
+use crate::serve::usage::Usage;
+use crate::serve::watcher::Watcher;
+use crate::store::file::replace::BackupReport;
+
+/// Where a replica follows its origin.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Replica")]
+pub(in crate::cli) struct FollowArgs {
+    /// Serve a replica of the database that `medfeed publish` publishes there: s3://BUCKET/PREFIX, gs://, az:// or
+    /// file:///FOLDER. --db is its own file, made if there is none
+    #[arg(long, env = "MEDFEED_FROM", value_name = "URL")]
+    from: Option<BucketUrl>,
+    /// How often to look for new commits there
+    #[arg(long, env = "MEDFEED_POLL", value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
+    poll: Duration,
+    /// Answer 503 when the publisher has given no sign of life for this long [default: never]
+    #[arg(long, env = "MEDFEED_MAX_SILENCE", value_name = "TIME", value_parser = parse_duration)]
+    max_silence: Option<Duration>,
+    /// Tell the origin how far this replica is and when keys were used here: the only thing that is written to the bucket
+    #[arg(long, env = "MEDFEED_REPORT", value_parser = FalseyValueParser::new())]
+    report: bool,
+    /// The file of the key that the bucket's objects are sealed with
+    #[arg(long, env = "MEDFEED_SEAL_KEY", value_name = "FILE")]
+    seal_key: Option<PathBuf>,
+}
+
+/// What is to be followed, once the server runs.
+pub(in crate::cli) struct Follow {
+    replica: Replica,
+    url: String,
+    poll: Duration,
+    /// The name of the reports; `None` sends none.
+    reports: Option<String>,
+}
+
+impl Follow {
+    /// Starts following, for a server of the file's states.
+    pub fn start(
+        self,
+        usage: &Arc<Usage>,
+        watcher: &Arc<Watcher>,
+    ) -> std::io::Result<(Arc<dyn Upstream>, BackgroundTasks)> {
+        let reports = self.reports.map(|name| Reports { name, who: who(), usage: Arc::clone(usage) });
+        let (following, tasks) = Following::start(self.replica, self.url, self.poll, reports, Arc::clone(watcher))?;
+        Ok((following, tasks))
+    }
+}
+
+/// A reader of the log in a bucket.
+pub(in crate::cli) fn open_log(url: &BucketUrl, seal_key: Option<&PathBuf>) -> anyhow::Result<LogReader> {
+    let seal = seal_key.map(|file| SealKey::load(file)).transpose().map_err(|error| anyhow!(error))?;
+    Ok(LogReader::new(Bucket::open(url, seal)?))
+}
+
+impl FollowArgs {
+    /// Opens the replica, or loads it; `None` where nothing is followed.
+    pub fn open(&self, common: &Common, staleness: Duration) -> anyhow::Result<Option<Follow>> {
+        let Some(url) = &self.from else { return Ok(None) };
+        require_folder(&common.resolved_db())?;
+        let log = open_log(url, self.seal_key.as_ref())?;
+        if self.seal_key.is_none() {
+            tracing::warn!(
+                "the bucket's objects are not sealed: whoever reads it reads all records, and whoever writes to it can make API keys; give both sides --seal-key FILE"
+            );
+        }
+        let standing = Standing::new(Limits::new(staleness, self.max_silence));
+        let replica = Replica::start(log, &common.db, Arc::new(standing), &|| true)?;
+        let reports = self.report.then(|| {
+            // One per file, the same after every start.
+            let path = std::path::absolute(common.resolved_db()).unwrap_or_default();
+            let place = blake3::hash(format!("{} {}", who(), path.display()).as_bytes());
+            place.to_hex().chars().take(16).collect()
+        });
+        Ok(Some(Follow { replica, url: url.to_string(), poll: self.poll, reports }))
+    }
+}
+
+/// Where a backup comes from, if not from a database of this machine.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct BackupFromArgs {
+    /// Take the state that `medfeed publish` published there, in place of --db: s3://BUCKET/PREFIX, gs://, az:// or
+    /// file:///FOLDER
+    #[arg(long, value_name = "URL")]
+    from: Option<BucketUrl>,
+    /// The state after the last commit at or before this time, in place of the newest: 2026-12-31T18:00:00Z, or a date, which
+    /// is its first moment, UTC
+    #[arg(long, value_name = "TIME", requires = "from", value_parser = parse_moment)]
+    at: Option<Timestamp>,
+    /// Take what can be reached although entries are missing, or nothing says where the log ends; what is not known is told
+    #[arg(long, requires = "from")]
+    partial: bool,
+    /// The file of the key that the bucket's objects are sealed with
+    #[arg(long, env = "MEDFEED_SEAL_KEY", value_name = "FILE")]
+    seal_key: Option<PathBuf>,
+}
+
+fn parse_moment(text: &str) -> Result<Timestamp, String> {
+    parse_time(text).map_err(|_| "write a date-time such as 2026-12-31T18:00:00Z, or a date".to_owned())
+}
+
+impl BackupFromArgs {
+    /// Writes a backup of what was published, and returns why it may not be the newest state, if [`EndRule::Partial`] takes one;
+    /// `None` where that was not asked for.
+    pub fn backup(&self, file: &Path) -> anyhow::Result<Option<(BackupReport, Option<String>)>> {
+        let Some(url) = &self.from else { return Ok(None) };
+        require_folder(file)?;
+        let log = open_log(url, self.seal_key.as_ref())?;
+        let end = if self.partial { EndRule::Partial } else { EndRule::Confirmed };
+        let load = Load { log: &log, path: file, id: None, until: self.at, end, go_on: &|| true };
+        let loaded = load.newest().map_err(|trouble| match trouble.is_of_log() {
+            true => anyhow!("{trouble}. To take what can be reached all the same, add --partial"),
+            false => trouble.into(),
+        })?;
+        Ok(Some((loaded.draft.write_backup(file)?, loaded.doubt)))
+    }
+}
+
+/// What is checked, if not a database of this machine.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct CheckFromArgs {
+    /// Check what `medfeed publish` published there, in place of --db: every entry's chain, every hash, and whether the oldest
+    /// state with all that follows comes to each later state and to a sound database
+    #[arg(long, value_name = "URL")]
+    from: Option<BucketUrl>,
+    /// The file of the key that the bucket's objects are sealed with
+    #[arg(long, env = "MEDFEED_SEAL_KEY", value_name = "FILE")]
+    seal_key: Option<PathBuf>,
+}
+
+impl CheckFromArgs {
+    /// Checks what was published; `None` where that was not asked for.
+    pub fn check(&self, common: &Common) -> anyhow::Result<Option<ExitCode>> {
+        #[derive(Serialize)]
+        struct Checked {
+            ok: bool,
+            states: usize,
+            entries: u64,
+            slot: u64,
+            seq: u64,
+            /// The first and last slots of the gaps before states that started the log over.
+            given_up: Vec<[u64; 2]>,
+        }
+        let Some(url) = &self.from else { return Ok(None) };
+        let log = open_log(url, self.seal_key.as_ref())?;
+        let folder = tempfile::tempdir().context("there is no room for the database that the log comes to")?;
+        let audit = audit(&log, &folder.path().join("checked.redb"))?;
+        let checked = Checked {
+            ok: true,
+            states: audit.states.len(),
+            entries: audit.entries,
+            slot: audit.slot,
+            seq: audit.seq,
+            given_up: audit.given_up.iter().map(|slots| [*slots.start(), *slots.end()]).collect(),
+        };
+        let mut text = format!(
+            "{url} is sound: {}, {} up to slot {}, which come to seq {}, as of {}.",
+            counted(u64::try_from(audit.states.len()).unwrap_or(u64::MAX), "state"),
+            counted(audit.entries, "entry"),
+            audit.slot,
+            audit.seq,
+            audit.result.last_commit_at.as_deref().unwrap_or("the beginning"),
+        );
+        for slots in &audit.given_up {
+            let (first, last) = (slots.start(), slots.end());
+            text.push_str(&format!(
+                "\nThe log was started over at slot {}: slots {first} to {last} cannot be replayed, and no instant in them can be \
+                 restored.",
+                last + 1
+            ));
+        }
+        common.output().result(&checked, text).map(Some)
+    }
+}

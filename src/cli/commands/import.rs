@@ -1,0 +1,417 @@
+//! `medfeed import`: one run is one commit, all or nothing.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::io::{IsTerminal, stderr, stdin};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+use crate::cli::shared::change::{Changes, ChangesJson};
+use crate::cli::shared::common::{Common, require_folder};
+use crate::cli::shared::output::{confirm, counted, note};
+use crate::cli::shared::read_args::ReadArgs;
+use crate::import::lint::names::{all_names, has_names};
+use crate::import::{self, Assigned, Finding, FindingGroup, Merged, Options, Refusal, Rows, Source, group};
+use crate::model::Dataset;
+use crate::model::printable::Printable;
+use crate::store::write::batch::{Counts, LicenseEffect, Outcome};
+use crate::store::write::names::build_names;
+use crate::store::write::prepare::NoDatabase;
+use crate::store::{Content, Edit, StoreError, Writer};
+
+/// Arguments of `medfeed import`.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ImportArgs {
+    #[command(flatten)]
+    read: ReadArgs,
+    /// Remove the records of the given datasets that the files do not hold
+    #[arg(long)]
+    replace: bool,
+    /// Allow removing up to this many records of a dataset, where that is more than ten and more than a tenth of it
+    #[arg(long, value_name = "N")]
+    allow_removals: Option<u64>,
+    /// Only show what would happen
+    #[arg(long)]
+    dry_run: bool,
+    /// Refuse the run, nothing changed, if there is a warning
+    #[arg(long, conflicts_with = "yes")]
+    strict: bool,
+    /// Commit with warnings without asking; without a terminal nothing is asked
+    #[arg(long)]
+    yes: bool,
+}
+
+#[derive(Serialize)]
+struct Imported {
+    committed: bool,
+    datasets: BTreeMap<Dataset, Counts>,
+    organizations: Counts,
+    tags: Counts,
+    licenses: Vec<LicenseEffect>,
+    warning_count: usize,
+    warnings: Vec<Finding>,
+    /// The rows without ids that no record matches, and their new ids.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    assigned: Vec<Assigned>,
+    /// Of a dry run.
+    #[serde(flatten)]
+    changes: Option<ChangesJson>,
+}
+
+#[derive(Serialize)]
+struct Refused<'a> {
+    committed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    errors: &'a [Finding],
+    groups: &'a [FindingGroup],
+    error_count: usize,
+}
+
+/// How often a run is prepared without the writer's lock. Each time that another command commits meanwhile, it is prepared
+/// again; the last time under the lock.
+const MAX_ROUNDS: usize = 3;
+
+pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<ExitCode> {
+    let progress = Progress::new(common);
+    let sources = args.read.find_sources()?;
+    let options = Options { replace: args.replace, allow_removals: args.allow_removals, ..Options::default() };
+    let mut accepted: Option<Vec<Finding>> = None;
+    let mut round = 0;
+    let (merged, outcome, changes) = loop {
+        round += 1;
+        progress.begin(&sources);
+        let rows = args.read.read(&sources, &mut |bytes| progress.bar.inc(bytes))?;
+        let under_lock = if round > MAX_ROUNDS { Some(lock(common, &progress)?) } else { None };
+        progress.step("checking the rows");
+        let (content, merged) = match &under_lock {
+            Some(writer) => {
+                let edit = writer.begin()?;
+                (edit.content()?, import::merge(rows, &edit, &options))
+            }
+            None => merge_unlocked(common, rows, &options)?,
+        };
+        let merged = match merged {
+            Ok(merged) => merged,
+            Err(refusal) => {
+                progress.end();
+                return refuse(common, refusal, args.read.all_faults);
+            }
+        };
+        if args.strict && !merged.warnings.is_empty() {
+            progress.end();
+            return refuse_warnings(common, &merged.warnings, args.read.all_faults);
+        }
+        if args.asks(common) && under_lock.is_none() && accepted.as_ref() != Some(&merged.warnings) {
+            progress.end();
+            ask(common, args, &merged.warnings)?;
+            accepted = Some(merged.warnings.clone());
+        }
+        let writing = Writing { common, args, sources: &sources, progress: &progress };
+        if let Some((outcome, changes)) = writing.run(&merged, content, under_lock)? {
+            break (merged, outcome, changes);
+        }
+    };
+    if !args.dry_run {
+        progress.step("indexing names");
+        index_names(common);
+    }
+    progress.end();
+
+    if accepted.is_none_or(|told| told != merged.warnings) {
+        tell_warnings(common, &merged.warnings, args.read.all_faults);
+    }
+    let text = describe_assigned(&merged.assigned) + &describe(&outcome, changes.as_ref(), merged.warnings.len());
+    let imported = Imported {
+        committed: !args.dry_run,
+        datasets: Dataset::ALL.into_iter().map(|dataset| (dataset, outcome.datasets[dataset])).collect(),
+        organizations: outcome.organizations,
+        tags: outcome.tags,
+        licenses: outcome.licenses,
+        warning_count: merged.warnings.len(),
+        warnings: merged.warnings,
+        assigned: merged.assigned,
+        changes: changes.map(Changes::into_json),
+    };
+    common.output().result(&imported, text)
+}
+
+impl ImportArgs {
+    /// Whether the run asks before it commits with warnings.
+    fn asks(&self, common: &Common) -> bool {
+        !self.yes && !self.dry_run && !common.json && stdin().is_terminal() && stderr().is_terminal()
+    }
+}
+
+/// The last phase of a run.
+struct Writing<'r> {
+    common: &'r Common,
+    args: &'r ImportArgs,
+    sources: &'r [Source],
+    progress: &'r Progress,
+}
+
+impl Writing<'_> {
+    /// Applies what was merged with `content`, and commits it, unless it is a dry run. Returns `None` where the database holds
+    /// another content by now. `locked` is the lock, if it is held already.
+    ///
+    /// A key is not to stay valid because a large import writes: the run gives way to a command that asks for the lock, and
+    /// begins to write again. After so many times it goes on.
+    fn run(
+        &self,
+        merged: &Merged,
+        content: Content,
+        mut locked: Option<Writer>,
+    ) -> anyhow::Result<Option<(Outcome, Option<Changes>)>> {
+        const MAX_TIMES: usize = 20;
+        for time in 1.. {
+            let writer = match locked.take() {
+                Some(writer) => writer,
+                None => lock(self.common, self.progress)?,
+            };
+            let mut edit = writer.begin()?;
+            if edit.content()? != content {
+                break;
+            }
+            self.progress.step("writing");
+            if time < MAX_TIMES {
+                edit.give_way();
+            }
+            match self.apply(&mut edit, merged) {
+                Ok(done) => {
+                    if !self.args.dry_run {
+                        self.common.commit(edit, self.description())?;
+                    }
+                    return Ok(Some(done));
+                }
+                Err(StoreError::Wanted) => {
+                    drop(edit);
+                    drop(writer);
+                    std::thread::sleep(PAUSE);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(None)
+    }
+
+    fn apply(&self, edit: &mut Edit<'_>, merged: &Merged) -> Result<(Outcome, Option<Changes>), StoreError> {
+        if !self.args.dry_run {
+            return Ok((import::apply(edit, &merged.batch)?, None));
+        }
+        let mut changes = Changes::of(edit)?;
+        Ok((edit.apply_before(&merged.batch, &mut changes)?, Some(changes)))
+    }
+
+    /// The description for the history.
+    fn description(&self) -> String {
+        let names: Vec<&str> = self.sources.iter().map(|source| source.name().as_ref()).collect();
+        format!("import {}{}", names.join(" "), if self.args.replace { " --replace" } else { "" })
+    }
+}
+
+/// How long a run that gave way leaves the lock to others before it waits for it again. They look for it more often.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Shows the warnings, and asks whether to commit.
+fn ask(common: &Common, args: &ImportArgs, warnings: &[Finding]) -> anyhow::Result<()> {
+    if warnings.is_empty() {
+        return Ok(());
+    }
+    tell_warnings(common, warnings, args.read.all_faults);
+    let count = counted(u64::try_from(warnings.len()).unwrap_or(u64::MAX), "warning");
+    confirm(&format!("The run has {count}. Commit it all the same?"), false, "imported")
+}
+
+fn lock(common: &Common, progress: &Progress) -> anyhow::Result<Writer> {
+    progress.step("waiting for the writer's lock");
+    common.open_or_create_writer()
+}
+
+/// Merges the rows with the present state without the writer's lock. Returns the content of that state.
+pub(in crate::cli) fn merge_unlocked(
+    common: &Common,
+    rows: Rows,
+    options: &Options,
+) -> anyhow::Result<(Content, Result<Merged, Refusal>)> {
+    let db = common.resolved_db();
+    require_folder(&db)?;
+    if !db.exists() {
+        return Ok((Content::EMPTY, import::merge(rows, &NoDatabase::default(), options)));
+    }
+    let follower = common.open_follower()?;
+    follower.refuse_replica()?;
+    let snapshot = follower.newest();
+    Ok((snapshot.content()?, import::merge(rows, &**snapshot, options)))
+}
+
+/// Builds the index of names where there is none. Without it imports are as right, and slower.
+fn index_names(common: &Common) {
+    let build = || -> Result<(), StoreError> {
+        // Another command may commit while the index is built. The next import builds it then.
+        let follower = common.open_follower()?;
+        if !has_names(follower.newest())? {
+            let names = all_names(follower.newest())?;
+            build_names(&common.resolved_db(), common.wait, follower.newest(), names)?;
+        }
+        Ok(())
+    };
+    if let Err(error) = build() {
+        common.output().warning(format!(
+            "the rows are committed; the index of names could not be written ({error}), so that the next import reads the whole \
+             database and writes it"
+        ));
+    }
+}
+
+pub(in crate::cli) fn refuse(common: &Common, refusal: Refusal, all_faults: bool) -> anyhow::Result<ExitCode> {
+    let refused = match &refusal {
+        Refusal::BadRows(bad) => Refused {
+            committed: false,
+            error: None,
+            errors: bad.kept(),
+            groups: bad.groups(),
+            error_count: bad.total(),
+        },
+        Refusal::TooManyRemovals(removals) => {
+            Refused { committed: false, error: Some(removals.to_string()), errors: &[], groups: &[], error_count: 0 }
+        }
+        Refusal::Store(_) => return Err(refusal.into()),
+    };
+    if common.json {
+        common.output().result(&refused, "")?;
+        return Ok(ExitCode::FAILURE);
+    }
+    match &refusal {
+        Refusal::BadRows(bad) => {
+            let count = counted(u64::try_from(bad.total()).unwrap_or(u64::MAX), "fault");
+            if all_faults {
+                note(&bad.to_string());
+            } else {
+                bad.groups().iter().for_each(|group| note(&group.to_string()));
+            }
+            let told = if all_faults || bad.groups().len() == bad.total() { "" } else { " --all-faults lists each." };
+            note(&format!("error: {count}; nothing was changed. Correct them and run the import again.{told}"));
+        }
+        other => note(&format!("error: {other}; nothing was changed")),
+    }
+    Ok(ExitCode::FAILURE)
+}
+
+/// Tells warnings: those of one kind in one line, or each.
+fn tell_warnings(common: &Common, warnings: &[Finding], all: bool) {
+    if all {
+        warnings.iter().for_each(|warning| common.output().warning(warning));
+    } else {
+        group(warnings).iter().for_each(|group| common.output().warning(group));
+    }
+}
+
+/// Refuses a run for what is warned of.
+fn refuse_warnings(common: &Common, warnings: &[Finding], all: bool) -> anyhow::Result<ExitCode> {
+    if common.json {
+        let error = "--strict: the run has warnings; nothing was changed".to_owned();
+        let groups = &group(warnings);
+        let refused =
+            Refused { committed: false, error: Some(error), errors: warnings, groups, error_count: warnings.len() };
+        common.output().result(&refused, "")?;
+        return Ok(ExitCode::FAILURE);
+    }
+    tell_warnings(common, warnings, all);
+    let count = counted(u64::try_from(warnings.len()).unwrap_or(u64::MAX), "warning");
+    note(&format!(
+        "error: {count}, and --strict refuses those; nothing was changed. Correct them, or leave --strict out"
+    ));
+    Ok(ExitCode::FAILURE)
+}
+
+/// The new ids of rows that match no record.
+fn describe_assigned(assigned: &[Assigned]) -> String {
+    const MAX_SHOWN: usize = 20;
+    let mut text = String::new();
+    for Assigned { file, line, dataset, id } in assigned.iter().take(MAX_SHOWN) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{}:{line} matches no record; its new id in {dataset} is {id}", Printable(file));
+    }
+    if let Some(more) = assigned.len().checked_sub(MAX_SHOWN).filter(|more| *more > 0) {
+        let _ = writeln!(text, "and {more} more new ids; --json lists all");
+    }
+    text
+}
+
+/// What a run did, or of a dry run would do.
+fn describe(outcome: &Outcome, changes: Option<&Changes>, warnings: usize) -> String {
+    let mut text = String::new();
+    let rows = Dataset::ALL
+        .into_iter()
+        .map(|dataset| (dataset.as_str(), outcome.datasets[dataset]))
+        .chain([("organizations", outcome.organizations), ("tags", outcome.tags)]);
+    for (name, counts) in rows.filter(|(_, counts)| *counts != Counts::default()) {
+        let Counts { added, changed, removed, unchanged } = counts;
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "{name:<14} {added:>6} added {changed:>6} changed {removed:>6} removed {unchanged:>6} unchanged"
+        );
+    }
+    text.extend(changes.map(Changes::describe_rows));
+    for effect in &outcome.licenses {
+        let LicenseEffect { license, dataset, entering, changed, leaving } = effect;
+        if entering + changed + leaving > 0 {
+            let _ = writeln!(
+                text,
+                "license `{}`, {dataset}: {entering} enter, {changed} change, {leaving} leave",
+                Printable(license)
+            );
+            text.extend(changes.map(|changes| changes.describe_license(license, *dataset)));
+        }
+    }
+    let all = outcome.datasets.values().copied().chain([outcome.organizations, outcome.tags]);
+    let nothing_new = all.fold(0, |sum, counts| sum + counts.added + counts.changed + counts.removed) == 0;
+    let warned = match warnings {
+        0 => ".".to_owned(),
+        count => format!(", with {}.", counted(u64::try_from(count).unwrap_or(u64::MAX), "warning")),
+    };
+    text.push_str(match (nothing_new, changes.is_some()) {
+        (true, _) => "Nothing is new; nothing was changed",
+        (false, true) => "Dry run: nothing was changed",
+        (false, false) => "Committed",
+    });
+    text + &warned
+}
+
+/// A progress bar, on terminals only.
+struct Progress {
+    bar: ProgressBar,
+}
+
+impl Progress {
+    fn new(common: &Common) -> Progress {
+        let shown = !common.json && stderr().is_terminal();
+        Progress { bar: if shown { ProgressBar::new_spinner() } else { ProgressBar::hidden() } }
+    }
+
+    fn begin(&self, sources: &[Source]) {
+        let total: Option<u64> = sources.iter().map(Source::size_bytes).sum();
+        if let Some(total) = total {
+            self.bar.set_length(total);
+            if let Ok(style) = ProgressStyle::with_template("reading {wide_bar} {bytes}/{total_bytes} {eta}") {
+                self.bar.set_style(style);
+            }
+        }
+    }
+
+    fn step(&self, message: &'static str) {
+        self.bar.set_style(ProgressStyle::default_spinner());
+        self.bar.set_message(message);
+        self.bar.enable_steady_tick(std::time::Duration::from_millis(100));
+    }
+
+    fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,255 @@
+//! `medfeed key`: create, list, revoke, replace.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::bail;
+use clap::{Args, Subcommand};
+use ipnet::IpNet;
+use serde::Serialize;
+
+use crate::cli::commands::license::find_license;
+use crate::cli::shared::arguments::{parse_duration, parse_end, parse_plain_text};
+use crate::cli::shared::common::{self, Common};
+use crate::cli::shared::output::{note, table};
+use crate::model::key::KeyStatus;
+use crate::model::nearest::nearest;
+use crate::model::network::parse_network;
+use crate::model::printable::Printable;
+use crate::model::time::now;
+use crate::model::{ApiKey, Dataset, KeyRecord, Timestamp};
+use crate::serve::usage::{self, KeyUse};
+use crate::store::write::licensing::KeySettings;
+use crate::store::{Edit, StoreError};
+
+/// The subcommands of `medfeed key`.
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum KeyCommand {
+    /// Make a key for a license; it is shown once
+    #[command(args = common::commits())]
+    Create(CreateArgs),
+    /// Show all keys and whether they can be used
+    #[command(args = common::reads())]
+    List,
+    /// Make a key unusable at once
+    #[command(args = common::withdraws())]
+    Revoke(RevokeArgs),
+    /// Make a new key with another's settings, and let the other end
+    #[command(args = common::withdraws())]
+    Replace(ReplaceArgs),
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct CreateArgs {
+    /// The license that the key opens
+    #[arg(long, value_name = "NAME")]
+    license: String,
+    /// A note for yourself, such as who has the key
+    #[arg(long, value_name = "TEXT", value_parser = parse_plain_text)]
+    label: Option<String>,
+    /// When the key ends: a time from now (30d, 2w, 1y), a date, which the key works through (UTC), or a date-time (RFC 3339)
+    #[arg(long, value_name = "TIME", value_parser = parse_end)]
+    expires: Option<Timestamp>,
+    /// An address or CIDR that the key may be used from; give it once per value. Without it any address may
+    #[arg(long, value_name = "CIDR", value_parser = parse_network)]
+    allow_ip: Vec<IpNet>,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct RevokeArgs {
+    /// The key's id, as `medfeed key list` shows it
+    id: String,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ReplaceArgs {
+    /// The key's id, as `medfeed key list` shows it
+    id: String,
+    /// How long the old key stays usable beside the new one
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
+    overlap: Duration,
+}
+
+/// A key in JSON.
+#[derive(Debug, Serialize)]
+struct KeyJson {
+    id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    label: Option<String>,
+    license: String,
+    status: &'static str,
+    created_at: String,
+    expires_at: Option<String>,
+    allowed_ips: Vec<IpNet>,
+    revoked_at: Option<String>,
+    replaced_by: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<UsageJson>,
+}
+
+/// A key's last use and its position in the feeds, as recorded by servers of this database.
+#[derive(Debug, Serialize)]
+struct UsageJson {
+    last_used_at: Option<String>,
+    feeds: BTreeMap<Dataset, FeedJson>,
+}
+
+#[derive(Debug, Serialize)]
+struct FeedJson {
+    at: String,
+    position: u64,
+    behind_s: u64,
+}
+
+impl UsageJson {
+    fn of(used: KeyUse) -> UsageJson {
+        let feeds = used.feeds.into_iter().map(|(dataset, seen)| {
+            (dataset, FeedJson { at: seen.at.to_string(), position: seen.position, behind_s: seen.behind_s })
+        });
+        UsageJson { last_used_at: used.last_used_at.map(|time| time.to_string()), feeds: feeds.collect() }
+    }
+
+    fn text(&self) -> String {
+        let mut text = self.last_used_at.as_deref().map_or("never".to_owned(), |time| format!("last {time}"));
+        for (dataset, feed) in &self.feeds {
+            text.push_str(&match feed.behind_s {
+                0 => format!(", {dataset} up to date at {}", feed.at),
+                behind_s => format!(", {dataset} {behind_s} s behind at {}", feed.at),
+            });
+        }
+        text
+    }
+}
+
+impl KeyJson {
+    fn of(record: &KeyRecord, key: Option<&ApiKey>, status: KeyStatus) -> KeyJson {
+        KeyJson {
+            id: record.id.clone(),
+            key: key.map(|key| key.reveal().to_owned()),
+            label: record.label.clone(),
+            license: record.license_name.clone(),
+            status: status.as_str(),
+            created_at: record.created_at.to_string(),
+            expires_at: record.expires_at.map(|time| time.to_string()),
+            allowed_ips: record.allowed_ips.clone(),
+            revoked_at: record.revoked_at.map(|time| time.to_string()),
+            replaced_by: record.replaced_by.clone(),
+            usage: None,
+        }
+    }
+}
+
+pub(in crate::cli) fn run(common: &Common, command: KeyCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        KeyCommand::Create(args) => create(common, args),
+        KeyCommand::List => list(common),
+        KeyCommand::Revoke(args) => revoke(common, &args),
+        KeyCommand::Replace(args) => replace(common, &args),
+    }
+}
+
+fn create(common: &Common, args: CreateArgs) -> anyhow::Result<ExitCode> {
+    let writer = common.open_writer()?;
+    let mut edit = writer.begin()?;
+    find_license(&edit.base()?, &args.license)?;
+    let settings = KeySettings { label: args.label, expires_at: args.expires, allowed_ips: args.allow_ip };
+    let (key, record) = edit.create_key(&args.license, settings)?;
+    common.commit(edit, format!("key create {} --license {}", record.id, record.license_name))?;
+    show_new(common, &key, &record)
+}
+
+fn show_new(common: &Common, key: &ApiKey, record: &KeyRecord) -> anyhow::Result<ExitCode> {
+    let shown = common.output().result(&KeyJson::of(record, Some(key), record.status(now())), key.reveal());
+    if !common.json {
+        let end = record.expires_at.map(|end| format!(", until {end}")).unwrap_or_default();
+        note(&format!(
+            "{} for license `{}`{end}. Store the key now: only its hash is kept, it cannot be shown again.",
+            record.id,
+            Printable(&record.license_name)
+        ));
+    }
+    shown
+}
+
+fn list(common: &Common) -> anyhow::Result<ExitCode> {
+    #[derive(Serialize)]
+    struct Keys {
+        keys: Vec<KeyJson>,
+    }
+    let follower = common.open_follower()?;
+    let (at, committed) = (now(), follower.newest().commit().time);
+    let mut uses = usage::read_all(&common.resolved_db());
+    let listed = follower.newest().list_keys().into_iter().map(|record| KeyJson {
+        usage: Some(UsageJson::of(uses.remove(&record.id).unwrap_or_default())),
+        ..KeyJson::of(record, None, record.status_after(at, committed))
+    });
+    let keys: Vec<KeyJson> = listed.collect();
+    let rows: Vec<[String; 6]> = keys
+        .iter()
+        .map(|key| {
+            [
+                key.id.clone(),
+                key.status.to_owned(),
+                key.license.clone(),
+                key.expires_at.clone().unwrap_or_else(|| "never".to_owned()),
+                key.label.clone().unwrap_or_else(|| "-".to_owned()),
+                key.usage.as_ref().map(UsageJson::text).unwrap_or_default(),
+            ]
+        })
+        .collect();
+    let text = if rows.is_empty() {
+        "There are no keys yet; make one with `medfeed key create --license NAME`.".to_owned()
+    } else {
+        table(["ID", "STATUS", "LICENSE", "EXPIRES", "LABEL", "USE"], &rows)
+    };
+    common.output().result(&Keys { keys }, text)
+}
+
+/// Refuses what is no key's id, and says which was most likely meant.
+fn require_key(edit: &Edit<'_>, id: &str) -> anyhow::Result<()> {
+    let snapshot = edit.base()?;
+    let keys = snapshot.list_keys();
+    if keys.iter().any(|key| key.id == id) {
+        return Ok(());
+    }
+    if let Some(near) = nearest(id, keys.iter().map(|key| key.id.as_str())) {
+        bail!("there is no key `{id}`; did you mean `{near}`?");
+    }
+    let of_license: Vec<&str> = keys.iter().filter(|key| key.license_name == id).map(|key| key.id.as_str()).collect();
+    if !of_license.is_empty() {
+        bail!("there is no key `{id}`, but a license; its keys are `{}`", of_license.join("`, `"));
+    }
+    Err(StoreError::NoSuchKey(id.to_owned()).into())
+}
+
+/// Refuses a key given instead of its id, without printing it: what scripts print ends in logs.
+fn refuse_key(id: &str) -> anyhow::Result<()> {
+    if id.starts_with("mfk_") {
+        bail!("this is a key itself; give its id, which `medfeed key list` shows");
+    }
+    Ok(())
+}
+
+fn revoke(common: &Common, args: &RevokeArgs) -> anyhow::Result<ExitCode> {
+    refuse_key(&args.id)?;
+    let writer = common.open_writer()?;
+    let mut edit = writer.begin()?;
+    require_key(&edit, &args.id)?;
+    let record = edit.revoke_key(&args.id)?;
+    common.commit(edit, format!("key revoke {} of license {}", record.id, record.license_name))?;
+    let text = format!("{} of license `{}` is revoked.", record.id, Printable(&record.license_name));
+    common.output().result(&KeyJson::of(&record, None, KeyStatus::Revoked), text)
+}
+
+fn replace(common: &Common, args: &ReplaceArgs) -> anyhow::Result<ExitCode> {
+    refuse_key(&args.id)?;
+    let writer = common.open_writer()?;
+    let mut edit = writer.begin()?;
+    require_key(&edit, &args.id)?;
+    let overlap_s = i64::try_from(args.overlap.as_secs()).unwrap_or(i64::MAX);
+    let (key, record) = edit.replace_key(&args.id, overlap_s)?;
+    common.commit(edit, format!("key replace {} by {} of license {}", args.id, record.id, record.license_name))?;
+    show_new(common, &key, &record)
+}

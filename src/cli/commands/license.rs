@@ -1,0 +1,395 @@
+//! `medfeed license`: set, list, show, remove, explain.
+
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+use std::process::ExitCode;
+
+use anyhow::{anyhow, bail};
+use clap::{Args, Subcommand};
+use serde::Serialize;
+
+use crate::cli::commands::license_values as values;
+use crate::cli::shared::arguments::{parse_dataset, parse_plain_text, parse_text, parse_years};
+use crate::cli::shared::common::{self, Common};
+use crate::cli::shared::output::{confirm, counted, table};
+use crate::model::license::{Rule, RuleSet};
+use crate::model::nearest::nearest;
+use crate::model::printable::Printable;
+use crate::model::{ConferenceFields, Dataset, Id, JournalFields, License, RecordFields, Scope};
+use crate::store::write::licensing::LicenseChange;
+use crate::store::{Snapshot, StoreError};
+
+/// The subcommands of `medfeed license`.
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum LicenseCommand {
+    /// Make a license, or state the whole scope of one anew
+    #[command(args = common::commits())]
+    Set(SetArgs),
+    /// Show all licenses
+    #[command(args = common::reads())]
+    List,
+    /// Show one license
+    #[command(args = common::reads())]
+    Show(NameArgs),
+    /// Remove a license and revoke its keys
+    #[command(args = common::withdraws())]
+    Remove(RemoveArgs),
+    /// Tell why a record is, or is not, visible to a license
+    #[command(args = common::reads())]
+    Explain(ExplainArgs),
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct SetArgs {
+    /// The license's name
+    #[arg(value_parser = parse_text)]
+    name: String,
+    /// A dataset that it shows: conferences or journals; give it once per value
+    #[arg(long, value_name = "DATASET", required = true, value_parser = parse_dataset)]
+    dataset: Vec<Dataset>,
+    /// Show only conferences with one of these therapy areas; give it once per value
+    #[arg(long, value_name = "AREA", value_parser = parse_text)]
+    therapy_area: Vec<String>,
+    /// Show only conferences in one of these countries, spelled as in the records; give it once per value
+    #[arg(long, value_name = "COUNTRY", value_parser = parse_text)]
+    country: Vec<String>,
+    /// Show only conferences of these edition years: 2026, or 2024..2027; give it once per value
+    #[arg(long, value_name = "YEARS", value_parser = parse_years)]
+    year: Vec<RangeInclusive<u16>>,
+    /// Requests per minute and key [default: 600, or as it was]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    rate_limit: Option<u32>,
+    /// Allow dropping a restriction that the license had
+    #[arg(long)]
+    widen: bool,
+    /// Only show what would change
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask about a therapy area or country that no conference has, and that looks like a misspelt one
+    #[arg(long)]
+    yes: bool,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct NameArgs {
+    /// The license's name
+    name: String,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct RemoveArgs {
+    /// The license's name
+    name: String,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ExplainArgs {
+    /// The license's name
+    name: String,
+    /// The record's dataset: conferences or journals
+    #[arg(value_parser = parse_dataset)]
+    dataset: Dataset,
+    /// The record's id
+    id: Id,
+}
+
+/// A license in JSON.
+#[derive(Debug, Serialize)]
+struct LicenseJson {
+    name: String,
+    #[serde(flatten)]
+    scope: Scope,
+    rate_limit: u32,
+    created_at: String,
+}
+
+impl LicenseJson {
+    fn of(license: &License) -> LicenseJson {
+        LicenseJson {
+            name: license.name.clone(),
+            scope: license.scope.clone(),
+            rate_limit: license.rate_limit,
+            created_at: license.created_at.to_string(),
+        }
+    }
+
+    fn text(&self) -> String {
+        let sets = sets(&self.scope)
+            .map(|(name, set)| format!("  {name:<13}  {}\n", Printable(set.as_deref().unwrap_or("all"))));
+        let (name, rate_limit) = (Printable(&self.name), self.rate_limit);
+        format!("{name}\n{}  rate limit     {rate_limit} requests per minute and key\n", sets.concat())
+    }
+}
+
+impl LicenseJson {
+    /// The cells of the list.
+    fn row(&self) -> [String; 6] {
+        let [datasets, areas, countries, years] =
+            sets(&self.scope).map(|(_, set)| set.unwrap_or_else(|| "all".to_owned()));
+        [self.name.clone(), datasets, areas, countries, years, format!("{}/min", self.rate_limit)]
+    }
+}
+
+pub(in crate::cli) fn run(common: &Common, command: LicenseCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        LicenseCommand::Set(args) => set(common, args),
+        LicenseCommand::List => list(common),
+        LicenseCommand::Show(args) => show(common, &args),
+        LicenseCommand::Remove(args) => remove(common, &args),
+        LicenseCommand::Explain(args) => explain(common, &args),
+    }
+}
+
+fn joined<T: ToString>(set: &BTreeSet<T>) -> String {
+    set.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// The sets of a scope in words; `None` for one that restricts nothing.
+fn sets(scope: &Scope) -> [(String, Option<String>); 4] {
+    let [areas, countries, years] = Rule::ALL.map(|rule| {
+        let words = scope.set(rule).map(|set| match set {
+            RuleSet::Texts(_) => set.values().join(", "),
+            RuleSet::Years(years) => in_ranges(years),
+        });
+        (rule.to_string(), words)
+    });
+    [("datasets".to_owned(), Some(joined(&scope.datasets))), areas, countries, years]
+}
+
+/// Years as they are given: `2024, 2026..2028`.
+fn in_ranges(years: &BTreeSet<u16>) -> String {
+    let mut ranges: Vec<(u16, u16)> = Vec::new();
+    for year in years {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == *year => *last = *year,
+            _ => ranges.push((*year, *year)),
+        }
+    }
+    let texts = ranges.into_iter().map(
+        |(first, last)| {
+            if first == last { first.to_string() } else { format!("{first}..{last}") }
+        },
+    );
+    texts.collect::<Vec<_>>().join(", ")
+}
+
+fn given<T: Ord>(values: Vec<T>) -> Option<BTreeSet<T>> {
+    if values.is_empty() { None } else { Some(values.into_iter().collect()) }
+}
+
+fn set(common: &Common, args: SetArgs) -> anyhow::Result<ExitCode> {
+    #[derive(Serialize)]
+    struct SetJson {
+        committed: bool,
+        #[serde(flatten)]
+        change: LicenseChange,
+        tokens_end: bool,
+        license: Option<LicenseJson>,
+        warnings: Vec<String>,
+    }
+    let scope = Scope {
+        datasets: args.dataset.into_iter().collect(),
+        therapy_areas: given(args.therapy_area),
+        countries: given(args.country),
+        years: given(args.year.into_iter().flatten().collect()),
+    };
+    // Before the writer's lock is taken: nobody waits for it while somebody is asked.
+    let warnings = values::check(common, &args.name, &scope, args.yes || args.dry_run)?;
+    let writer = common.open_or_create_for_change()?;
+    let mut edit = writer.begin()?;
+    match edit.find_license(&args.name) {
+        Some(license) => check_widening(&args.name, &license.scope, &scope, args.widen)?,
+        None => drop(parse_plain_text(&args.name).map_err(|rule| anyhow!("the license's name: {rule}"))?),
+    }
+    let what = format!("license set {}: {}", args.name, scope_in_words(&scope));
+    let change = edit.set_license(&args.name, scope, args.rate_limit)?;
+    let license = edit.find_license(&args.name).map(LicenseJson::of);
+    let tokens_end = change.scope_changed && !change.created;
+    let text = describe(&args.name, &change, args.dry_run);
+    if !args.dry_run {
+        common.commit(edit, what)?;
+        common.takes_away.set(change.effects.iter().any(|effect| effect.leaving > 0));
+    }
+    let json = SetJson { committed: !args.dry_run, change, tokens_end, license, warnings };
+    common.output().result(&json, text)
+}
+
+/// The scope as the history shows it.
+fn scope_in_words(scope: &Scope) -> String {
+    let sets = sets(scope).into_iter().filter_map(|(name, set)| Some(format!("{name} {}", set?)));
+    sets.collect::<Vec<_>>().join("; ")
+}
+
+/// Refuses to drop a restriction that the license had, since it was most likely forgotten on the command line.
+fn check_widening(name: &str, before: &Scope, after: &Scope, widen: bool) -> anyhow::Result<()> {
+    let dropped = Rule::ALL.into_iter().filter(|rule| before.set(*rule).is_some() && after.set(*rule).is_none());
+    let dropped: Vec<&str> = dropped
+        .map(|rule| match rule {
+            Rule::TherapyAreas => "--therapy-area",
+            Rule::Countries => "--country",
+            Rule::Years => "--year",
+        })
+        .collect();
+    if !widen && !dropped.is_empty() {
+        bail!(
+            "the license is restricted by {}, which this command leaves out; state the restriction again, or add --widen to \
+             drop it. Now `{name}` shows: {}. It would show: {}",
+            dropped.join(" and "),
+            scope_in_words(before),
+            scope_in_words(after)
+        );
+    }
+    Ok(())
+}
+
+fn describe(name: &str, change: &LicenseChange, dry_run: bool) -> String {
+    let name = Printable(name);
+    let mut text = match (change.created, change.scope_changed, change.rate_limit_changed, dry_run) {
+        (true, _, _, true) => format!("License `{name}` would be created."),
+        (true, _, _, false) => format!("License `{name}` is created."),
+        (false, true, _, true) => {
+            format!("License `{name}` would change. Older sync tokens would get 410: their holders reload the export.")
+        }
+        (false, true, _, false) => {
+            format!("License `{name}` is changed. Older sync tokens get 410: their holders reload the export.")
+        }
+        (false, false, true, true) => {
+            format!("Only the rate limit of license `{name}` would change. Sync tokens stay alive.")
+        }
+        (false, false, true, false) => {
+            format!("The rate limit of license `{name}` is changed. Sync tokens stay alive.")
+        }
+        (false, false, false, _) => format!("License `{name}` is as stated already; nothing to change."),
+    };
+    for effect in &change.effects {
+        text.push_str(&format!(
+            "\n  {}: {} enter, {} leave",
+            effect.dataset,
+            counted(effect.entering, "record"),
+            counted(effect.leaving, "record")
+        ));
+    }
+    text
+}
+
+fn list(common: &Common) -> anyhow::Result<ExitCode> {
+    #[derive(Serialize)]
+    struct Licenses {
+        licenses: Vec<LicenseJson>,
+    }
+    let follower = common.open_follower()?;
+    let licenses: Vec<LicenseJson> =
+        follower.newest().list_licenses().into_iter().map(|license| LicenseJson::of(license)).collect();
+    let text = if licenses.is_empty() {
+        "There are no licenses yet; make one with `medfeed license set NAME --dataset conferences`.".to_owned()
+    } else {
+        let rows: Vec<[String; 6]> = licenses.iter().map(LicenseJson::row).collect();
+        table(["NAME", "DATASETS", "THERAPY AREAS", "COUNTRIES", "YEARS", "RATE LIMIT"], &rows)
+    };
+    common.output().result(&Licenses { licenses }, text)
+}
+
+/// A license by its name.
+///
+/// # Errors
+/// When there is none, with the name that was most likely meant.
+pub(in crate::cli) fn find_license<'s>(snapshot: &'s Snapshot, name: &str) -> anyhow::Result<&'s License> {
+    if let Some(license) = snapshot.find_license_named(name) {
+        return Ok(license);
+    }
+    let licenses = snapshot.list_licenses();
+    match nearest(name, licenses.iter().map(|license| license.name.as_str())) {
+        Some(near) => bail!("there is no license `{name}`; did you mean `{near}`?"),
+        None => Err(StoreError::NoSuchLicense(name.to_owned()).into()),
+    }
+}
+
+fn show(common: &Common, args: &NameArgs) -> anyhow::Result<ExitCode> {
+    let follower = common.open_follower()?;
+    let json = LicenseJson::of(find_license(follower.newest(), &args.name)?);
+    common.output().result(&json, json.text())
+}
+
+fn remove(common: &Common, args: &RemoveArgs) -> anyhow::Result<ExitCode> {
+    #[derive(Serialize)]
+    struct Removed<'a> {
+        removed: &'a str,
+        revoked_keys: usize,
+    }
+    let question = format!("Remove license `{}` and revoke its keys?", Printable(&args.name));
+    find_license(common.open_follower()?.newest(), &args.name)?;
+    // Nobody waits for the writer's lock while somebody is asked.
+    confirm(&question, args.yes, "removed")?;
+    let writer = common.open_writer()?;
+    let mut edit = writer.begin()?;
+    let revoked_keys = edit.remove_license(&args.name)?;
+    common.commit(edit, format!("license remove {}", args.name))?;
+    let keys = counted(u64::try_from(revoked_keys).unwrap_or(u64::MAX), "key");
+    let text = format!("License `{}` is removed; {keys} revoked.", Printable(&args.name));
+    common.output().result(&Removed { removed: &args.name, revoked_keys }, text)
+}
+
+fn explain(common: &Common, args: &ExplainArgs) -> anyhow::Result<ExitCode> {
+    #[derive(Serialize)]
+    struct Explanation {
+        license: String,
+        dataset: Dataset,
+        id: Id,
+        exists: bool,
+        visible: bool,
+        reasons: Vec<String>,
+    }
+    let follower = common.open_follower()?;
+    let snapshot = follower.newest();
+    let scope = &find_license(snapshot, &args.name)?.scope;
+    let (exists, reasons) = match args.dataset {
+        Dataset::Conferences => reasons::<ConferenceFields>(snapshot, args.id, scope)?,
+        Dataset::Journals => reasons::<JournalFields>(snapshot, args.id, scope)?,
+    };
+    let visible = reasons.is_empty();
+    let name = Printable(&args.name);
+    let mut text = if visible {
+        format!("Record {} of {} is visible to license `{name}`: every rule matches.", args.id, args.dataset)
+    } else {
+        format!("Record {} of {} is not visible to license `{name}`:", args.id, args.dataset)
+    };
+    for reason in &reasons {
+        text.push_str(&format!("\n  {}", Printable(reason)));
+    }
+    let json = Explanation { license: args.name.clone(), dataset: args.dataset, id: args.id, exists, visible, reasons };
+    common.output().result(&json, text)
+}
+
+/// Whether there is a record, and why a license does not show it.
+fn reasons<F: RecordFields>(snapshot: &Snapshot, id: Id, scope: &Scope) -> Result<(bool, Vec<String>), StoreError> {
+    Ok(match snapshot.find_record::<F>(id)? {
+        None => {
+            let missing = "there is no such record".to_owned();
+            (false, missing_dataset::<F>(scope).into_iter().chain([missing]).collect())
+        }
+        Some((record, _)) => (true, why_hidden(scope, record.fields())),
+    })
+}
+
+fn missing_dataset<F: RecordFields>(scope: &Scope) -> Option<String> {
+    let is_missing = !scope.datasets.contains(&F::DATASET);
+    is_missing.then(|| format!("the license does not include the dataset `{}`", F::DATASET))
+}
+
+/// Why a license does not show a record; nothing if it does.
+pub(in crate::cli) fn why_hidden<F: RecordFields>(scope: &Scope, fields: &F) -> Vec<String> {
+    let mut reasons: Vec<String> = missing_dataset::<F>(scope).into_iter().collect();
+    reasons.extend(fields.blocking_rules(scope).into_iter().map(|(rule, value)| {
+        let has = match value.texts() {
+            [] => value.to_csv(&()),
+            texts => texts.join(", ").into(),
+        };
+        let has = if has.is_empty() { "none" } else { &has };
+        let allows = scope.set(rule).map(RuleSet::values).unwrap_or_default().join(", ");
+        format!("{rule}: the record has {has}, the license allows {allows}")
+    }));
+    reasons
+}

@@ -1,0 +1,101 @@
+//! Values of a license's scope that no conference has: most likely typing errors.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::io::{IsTerminal, stdin};
+
+use anyhow::bail;
+
+use crate::cli::shared::common::Common;
+use crate::cli::shared::output::{confirm, note};
+use crate::import::lint::same_country;
+use crate::model::nearest::nearest;
+use crate::model::printable::Printable;
+use crate::model::{ConferenceFields, Scope};
+use crate::store::StoreError;
+
+/// Asks about each value that looks like another spelling of a known one; with `yes`, and of other unknown values, it warns.
+/// What the license states already was accepted before. Returns the warnings.
+///
+/// # Errors
+/// When a value is not meant as it is, or nobody can be asked.
+pub(in crate::cli) fn check(common: &Common, license: &str, scope: &Scope, yes: bool) -> anyhow::Result<Vec<String>> {
+    let (mut areas, mut countries, mut before) = (BTreeSet::new(), BTreeSet::new(), None);
+    let is_restricted = scope.therapy_areas.is_some() || scope.countries.is_some();
+    if is_restricted && common.db.exists() {
+        let follower = common.open_follower()?;
+        before = follower.newest().find_license_named(license).map(|license| license.scope.clone());
+        follower.newest().for_each_record::<ConferenceFields, StoreError>(|record, _, _| {
+            let fields = record.into_fields();
+            areas.extend(fields.therapy_areas);
+            countries.extend(fields.country);
+            Ok(())
+        })?;
+    }
+    let accepted = before.unwrap_or_else(|| Scope { therapy_areas: None, countries: None, ..scope.clone() });
+    let sets = [
+        ("has the therapy area", &scope.therapy_areas, accepted.therapy_areas, areas),
+        ("is in the country", &scope.countries, accepted.countries, countries),
+    ];
+    let mut warnings = Vec::new();
+    for (what, stated, accepted, known) in &sets {
+        for given in stated.iter().flatten().filter(|given| !known.contains(*given)) {
+            let is_new = accepted.as_ref().is_none_or(|accepted| !accepted.contains(given));
+            let near = if is_new { same_or_near(given, known) } else { None };
+            let value = UnknownValue { what, given, near, known };
+            let warning = value.to_string();
+            match value.near {
+                Some(near) if !yes => ask_about(given, near, &warning)?,
+                _ => common.output().warning(&warning),
+            }
+            warnings.push(warning);
+        }
+    }
+    Ok(warnings)
+}
+
+/// A value of a scope that no conference has.
+struct UnknownValue<'a> {
+    /// `is in the country` and the like, after `no conference`.
+    what: &'static str,
+    given: &'a str,
+    /// The known value that was most likely meant.
+    near: Option<&'a str>,
+    known: &'a BTreeSet<String>,
+}
+
+impl fmt::Display for UnknownValue<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 12;
+        let UnknownValue { what, given, near, known } = self;
+        write!(f, "no conference {what} `{given}`")?;
+        match near {
+            Some(near) => write!(f, "; did you mean `{near}`?")?,
+            None => f.write_str(" yet, so nothing matches it")?,
+        }
+        if known.is_empty() {
+            return Ok(());
+        }
+        let shown: Vec<String> = known.iter().take(SHOWN).map(|known| format!("`{known}`")).collect();
+        write!(f, " (the data holds {}", shown.join(", "))?;
+        match known.len().saturating_sub(SHOWN) {
+            0 => f.write_str(")"),
+            more => write!(f, " and {more} more)"),
+        }
+    }
+}
+
+/// The known value that means the same as the given one, or is spelled nearly so.
+fn same_or_near<'a>(given: &str, known: &'a BTreeSet<String>) -> Option<&'a str> {
+    let same = known.iter().map(String::as_str).find(|known| same_country(given, known));
+    same.or_else(|| nearest(given, known.iter().map(String::as_str)))
+}
+
+/// Asks whether a value that looks misspelt is meant as it is.
+fn ask_about(given: &str, near: &str, warning: &str) -> anyhow::Result<()> {
+    if !stdin().is_terminal() {
+        bail!("{warning}; nothing was changed. Write `{near}`, or add --yes to state `{given}` all the same");
+    }
+    note(&format!("warning: {}", Printable(warning)));
+    confirm(&format!("State `{given}` all the same?"), false, "changed")
+}

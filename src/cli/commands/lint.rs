@@ -1,0 +1,55 @@
+//! `medfeed lint`: what is most likely a mistake, in files or in the database. It changes nothing.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::cli::commands::import::{merge_unlocked, refuse};
+use crate::cli::shared::common::Common;
+use crate::cli::shared::output::counted;
+use crate::cli::shared::read_args::ReadArgs;
+use crate::import::lint::{Extent, lint_database};
+use crate::import::{self, Finding, Options};
+
+/// Arguments of `medfeed lint`.
+#[derive(Debug, Args)]
+#[command(mut_arg("paths", |paths| paths.required(false)))]
+pub(in crate::cli) struct LintArgs {
+    #[command(flatten)]
+    read: ReadArgs,
+}
+
+pub(in crate::cli) fn run(common: &Common, args: &LintArgs) -> anyhow::Result<ExitCode> {
+    #[derive(Serialize)]
+    struct Linted<'a> {
+        ok: bool,
+        findings: &'a [Finding],
+    }
+    let findings = if args.read.is_empty() {
+        lint_database(common.open_follower()?.newest())?
+    } else {
+        let sources = args.read.find_sources()?;
+        let rows = args.read.read(&sources, &mut |_| {})?;
+        // The files meet the state that they would change, as in an import; nothing is written.
+        // How much may be removed is no matter of what is written wrong.
+        let options = Options { extent: Extent::All, allow_removals: Some(u64::MAX), ..Options::default() };
+        match merge_unlocked(common, rows, &options)?.1 {
+            Ok(merged) => merged.warnings,
+            Err(refusal) => return refuse(common, refusal, args.read.all_faults),
+        }
+    };
+    let ok = findings.is_empty();
+    let mut text: String = if args.read.all_faults {
+        findings.iter().map(|finding| format!("{finding}\n")).collect()
+    } else {
+        import::group(&findings).iter().map(|group| format!("{group}\n")).collect()
+    };
+    text.push_str(&if ok {
+        "Nothing was found.".to_owned()
+    } else {
+        counted(u64::try_from(findings.len()).unwrap_or(u64::MAX), "finding")
+    });
+    common.output().result(&Linted { ok, findings: &findings }, text)?;
+    Ok(if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

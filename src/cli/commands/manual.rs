@@ -1,0 +1,128 @@
+//! `medfeed man`: the manual pages of the program and of its subcommands.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _, stdout};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Args, Command};
+use clap_mangen::Man;
+
+use crate::cli::help::examples;
+use crate::cli::shared::output::print_line;
+
+/// Arguments of `medfeed man`.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ManArgs {
+    /// Write each page as a file of its own into this folder, such as medfeed-import.1; it is created
+    #[arg(long, value_name = "FOLDER")]
+    folder: Option<PathBuf>,
+}
+
+const EXIT_STATUS: [(&str, &str); 5] = [
+    ("0", "Done."),
+    ("1", "Refused or failed, and nothing was changed; of a check: the database is damaged."),
+    ("2", "The command line was wrong."),
+    ("3", "Done here, and replicas do not know it yet: it was not published in time."),
+    ("4", "Refused, since the database's place was taken by another one that is published."),
+];
+
+const FILES: [(&str, &str); 6] = [
+    (
+        "medfeed.redb",
+        "The database, unless --db or MEDFEED_DB names another. It holds licenses, hashes of keys, and the secret \
+      of sync tokens: it is readable for its owner alone.",
+    ),
+    ("medfeed.redb.writer", "Who is writing to the database, while somebody is."),
+    ("medfeed.redb.published", "What `medfeed publish` has published; or who took the database's place."),
+    ("medfeed.redb.publisher", "The lock of `medfeed publish`, and by what it knows its own entries again."),
+    ("medfeed.redb.usage-*", "When keys were last used, as servers saw it."),
+    (
+        ".medfeed-draft-*",
+        "What a killed command left, where the file system has no files without a name; the next writer removes it.",
+    ),
+];
+
+pub(in crate::cli) fn run(args: &ManArgs, mut program: Command) -> anyhow::Result<ExitCode> {
+    program.build();
+    let mut pages = Vec::new();
+    collect(&program, "", &mut pages)?;
+    let Some(folder) = &args.folder else {
+        stdout().write_all(pages.into_iter().map(|(_, page)| page).collect::<Vec<_>>().concat().as_bytes())?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    for (name, page) in &pages {
+        let file = folder.join(format!("{name}.1"));
+        std::fs::write(&file, page).with_context(|| file.display().to_string())?;
+    }
+    print_line(&format!("{}: {} pages; `man -l {0}/medfeed.1` shows the first.", folder.display(), pages.len()));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The pages of a command and of those below it, each with its name.
+fn collect(command: &Command, path: &str, pages: &mut Vec<(String, String)>) -> io::Result<()> {
+    let name = format!("medfeed {path}").trim_end().replace(' ', "-");
+    pages.push((name.clone(), page(command, path, &name)?));
+    for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
+        collect(below, format!("{path} {}", below.get_name()).trim_start(), pages)?;
+    }
+    Ok(())
+}
+
+fn page(command: &Command, path: &str, name: &str) -> io::Result<String> {
+    let man = Man::new(command.clone().name(name.to_owned()).display_name(name.to_owned()));
+    let mut page = Vec::new();
+    man.render_title(&mut page)?;
+    man.render_name_section(&mut page)?;
+    man.render_synopsis_section(&mut page)?;
+    man.render_description_section(&mut page)?;
+    man.render_options_section(&mut page)?;
+    if command.has_subcommands() {
+        man.render_subcommands_section(&mut page)?;
+    }
+    let mut page = String::from_utf8(page).map_err(io::Error::other)?;
+    let variables = command.get_arguments().filter_map(|argument| {
+        let variable = argument.get_env()?.to_string_lossy().into_owned();
+        Some((variable, format!("Stands for --{}.", argument.get_long()?)))
+    });
+    let mut variables: Vec<(String, String)> = variables.collect();
+    if path.is_empty() {
+        let text = "Each option that configures has a variable, MEDFEED_ and its name; each command's page lists its own. What \
+                    says what one call does has none.";
+        variables.push(("MEDFEED_...".to_owned(), text.to_owned()));
+        variables.push(("MEDFEED_DB".to_owned(), "Stands for --db: the database file.".to_owned()));
+    }
+    if variables.iter().any(|(variable, _)| variable == "MEDFEED_LOG") {
+        variables.push(("NO_COLOR".to_owned(), "Log lines have no colors, on terminals too.".to_owned()));
+    }
+    let section = |page: &mut String, title: &str, items: &[(&str, &str)]| {
+        if items.is_empty() {
+            return;
+        }
+        // Writing to a string cannot fail.
+        let _ = writeln!(page, ".SH \"{title}\"");
+        for (term, text) in items {
+            let _ = writeln!(page, ".TP\n\\fB{}\\fR\n{}", escaped(term), escaped(text));
+        }
+    };
+    section(&mut page, "EXIT STATUS", &EXIT_STATUS);
+    if path.is_empty() || command.get_arguments().any(|argument| argument.get_id() == "db") {
+        section(&mut page, "FILES", &FILES);
+    }
+    let variables: Vec<(&str, &str)> =
+        variables.iter().map(|(variable, text)| (variable.as_str(), text.as_str())).collect();
+    section(&mut page, "ENVIRONMENT", &variables);
+    let examples: Vec<String> = examples::of(path).iter().map(|line| escaped(line)).collect();
+    if !examples.is_empty() {
+        let _ = writeln!(page, ".SH EXAMPLES\n.nf\n{}\n.fi", examples.join("\n"));
+    }
+    Ok(page)
+}
+
+/// A text as roff takes it for itself.
+fn escaped(text: &str) -> String {
+    let text = text.replace('\\', "\\\\").replace('-', "\\-");
+    if text.starts_with(['.', '\'']) { format!("\\&{text}") } else { text }
+}

@@ -1,0 +1,124 @@
+//! `medfeed promote`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use clap::Args;
+use serde::Serialize;
+
+use crate::bucket::{Bucket, BucketUrl, SealKey};
+use crate::cli::commands::follow::open_log;
+use crate::cli::shared::common::Common;
+use crate::cli::shared::output::confirm;
+use crate::model::shell::Word;
+use crate::replicate::follower::promote::Promoted;
+use crate::replicate::follower::standing::Limits;
+use crate::replicate::follower::{Replica, Standing};
+use crate::replicate::layout;
+use crate::replicate::publisher::lock::PublisherLock;
+use crate::replicate::publisher::{Publisher, Settings, who};
+use crate::store::StoreError;
+use crate::store::replication::ReplicaWriter;
+
+/// Arguments of `medfeed promote`.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct PromoteArgs {
+    /// The bucket that the replica follows
+    url: BucketUrl,
+    /// The file of the key that the bucket's objects are sealed with
+    #[arg(long, env = "MEDFEED_SEAL_KEY", value_name = "FILE")]
+    seal_key: Option<PathBuf>,
+    /// Go on with this file as it is, although the bucket lost entries or nothing says where its log ends; the log starts over
+    /// with a whole state of it
+    #[arg(long)]
+    start_over: bool,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    promoted: bool,
+    slot: u64,
+    seq_before: u64,
+    seq: u64,
+}
+
+pub(in crate::cli) fn run(common: &Common, args: &PromoteArgs) -> anyhow::Result<ExitCode> {
+    // Nothing is loaded for it: whoever takes over must have followed.
+    let since = open_replica(common, &args.url)?.head()?.seq;
+    let (db, url) = (common.db.display(), &args.url);
+    let question = if args.start_over {
+        format!(
+            "{db} becomes the origin as it is, and the log at {url} starts over with its whole state: what the log has and this \
+             file has not is given up. Go on?"
+        )
+    } else {
+        format!(
+            "{db} takes its origin's place for everybody who follows {url}: nobody can publish there from the old file any \
+             more. What was committed there and is not published stays in that file alone. Go on?"
+        )
+    };
+    confirm(&question, args.yes, "promoted")?;
+    let promoted = if args.start_over { start_over(common, args)? } else { take_over(common, args, since)? };
+    let (slot, seq_before, seq) = (promoted.slot, promoted.before.seq, promoted.head.seq);
+    let text = format!(
+        "{db}: promoted after seq {seq_before}; its seqs go on after {seq}. Next: stop the servers of the old origin's file, which \
+         learn of this only from a publisher there; run `medfeed publish {}` here, and send callers to a server of this file.",
+        Word(&url.to_string())
+    );
+    common.output().result(&Report { promoted: true, slot, seq_before, seq }, text)
+}
+
+fn open_replica(common: &Common, url: &BucketUrl) -> anyhow::Result<ReplicaWriter> {
+    ReplicaWriter::open(&common.db).map_err(|error| match error {
+        StoreError::Busy { path, holder } => {
+            anyhow!("{} is in use by {holder}; stop all servers of it, then promote it", path.display())
+        }
+        StoreError::NotFound { path } => anyhow!(
+            "there is no replica at {}; name its file with --db. Without a replica: `medfeed backup FILE --from {}`, then \
+             publish that database",
+            path.display(),
+            Word(&url.to_string())
+        ),
+        error => error.into(),
+    })
+}
+
+fn take_over(common: &Common, args: &PromoteArgs, since: u64) -> anyhow::Result<Promoted> {
+    let log = open_log(&args.url, args.seal_key.as_ref())?;
+    let standing = Arc::new(Standing::new(Limits::new(Duration::MAX, None)));
+    let go_on = &|| true;
+    // By its name an entry is known again that was put from here before this was killed.
+    let lock = PublisherLock::take(&common.db)?;
+    let promoted =
+        Replica::start(log, &common.db, standing, go_on).and_then(|replica| replica.promote(since, &who(&lock), go_on));
+    promoted.map_err(|trouble| match trouble.is_of_log() {
+        true => anyhow!("{trouble}. To give up what the log has beyond this replica, add --start-over"),
+        false => trouble.into(),
+    })
+}
+
+/// Makes the file a database of its own, then publishes its whole state.
+fn start_over(common: &Common, args: &PromoteArgs) -> anyhow::Result<Promoted> {
+    // A bucket that cannot be read leaves a replica.
+    let seal = args.seal_key.as_deref().map(SealKey::load).transpose().map_err(|error| anyhow!(error))?;
+    let bucket = Bucket::open(&args.url, seal)?;
+    bucket.list(layout::LOG, None)?;
+    let promoted = Replica::start_over(&common.db)?;
+    let settings = Settings::once(common.wait, true);
+    let published = Publisher::start(&common.db, Arc::new(bucket), settings, Arc::default())
+        .and_then(|mut publisher| publisher.run(|| ()));
+    let round = published.map_err(|error| {
+        anyhow!(
+            "{error}. {} is a database of its own now, and not published yet; run `medfeed publish {} --start-over`",
+            common.db.display(),
+            Word(&args.url.to_string())
+        )
+    })?;
+    Ok(Promoted { slot: round.slot, ..promoted })
+}

@@ -1,0 +1,371 @@
+//! `medfeed publish`.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use clap::Args;
+use clap::builder::FalseyValueParser;
+use sd_notify::NotifyState;
+use serde::Serialize;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::bucket::{Bucket, BucketUrl, SealKey};
+use crate::cli::commands::serve::{LogArgs, NO_RUNTIME, cannot_listen};
+use crate::cli::shared::arguments::{parse_duration, parse_listen, parse_text};
+use crate::cli::shared::common::Common;
+use crate::cli::shared::failure;
+use crate::cli::shared::output::{counted, print_line, table};
+use crate::model::printable::Printable;
+use crate::replicate::publisher::standing::Standing;
+use crate::replicate::publisher::status::{Status, Waiting};
+use crate::replicate::publisher::{PublishError, Publisher, Round, Settings};
+use crate::serve::admin::{self, AdminSetup};
+use crate::serve::publishing::Publishing;
+use crate::serve::publishing::reports::Reports;
+use crate::serve::{notify, run_to_end};
+use crate::store::panics::{self, Caught};
+
+/// The exit code of a round that was stopped before everything was published.
+const NOT_PUBLISHED: u8 = 3;
+/// How long a publisher from which another took over stays for monitoring to see that.
+const LAST_LOOK: Duration = Duration::from_secs(120);
+
+/// Arguments of `medfeed publish`.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct PublishArgs {
+    /// Where to: s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or file:///FOLDER. Credentials and endpoints are
+    /// taken from the environment (AWS_*, GOOGLE_*, AZURE_*), else from the machine's role
+    #[arg(value_name = "URL", env = "MEDFEED_PUBLISH_URL")]
+    bucket: BucketUrl,
+    /// Publish what waits, and end
+    #[arg(long, conflicts_with = "status")]
+    once: bool,
+    /// The least time between two entries of the log; what is committed meanwhile is one entry
+    #[arg(long, env = "MEDFEED_EVERY", value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
+    every: Duration,
+    /// For how long any instant can be restored from the bucket; what is only needed for older ones is deleted
+    #[arg(long, env = "MEDFEED_KEEP", value_name = "TIME", default_value = "30d", value_parser = parse_duration)]
+    keep: Duration,
+    /// Put a whole state into the bucket at least this often if there are commits, and sooner if there are many: it is what
+    /// replicas start from
+    #[arg(long, env = "MEDFEED_STATE_EVERY", value_name = "TIME", default_value = "24h", value_parser = parse_duration)]
+    state_every: Duration,
+    /// How often to leave a sign of life in the bucket, which replicas compare with what they read; twice as often it is looked
+    /// whether another publisher took over
+    #[arg(long, env = "MEDFEED_HEARTBEAT", value_name = "TIME", default_value = "40s", value_parser = parse_duration)]
+    heartbeat: Duration,
+    /// Seal all objects with the key in this file, which replicas need too; make one with `openssl rand -hex 64`
+    #[arg(long, env = "MEDFEED_SEAL_KEY", value_name = "FILE")]
+    seal_key: Option<PathBuf>,
+    /// Publish this database's state after a log that it does not hold the end of; what only the log has is given up
+    #[arg(long, conflicts_with = "status")]
+    start_over: bool,
+    /// Show the end of the log, the newest states, what waits, and what replicas report; publish nothing
+    #[arg(long)]
+    status: bool,
+    #[command(flatten)]
+    admin: AdminArgs,
+    #[command(flatten)]
+    log: LogArgs,
+}
+
+/// Where a publisher is watched.
+#[derive(Debug, Args)]
+struct AdminArgs {
+    /// Where to serve /metrics, /livez and /readyz while publishing goes on (not with --once), and for two minutes after another
+    /// publisher took over; the log tells a port picked by 0 [default: nowhere]
+    #[arg(long, env = "MEDFEED_ADMIN_LISTEN", value_name = "ADDRESS:PORT", value_parser = parse_listen)]
+    admin_listen: Option<SocketAddr>,
+    /// A name of this machine that requests there (but for /livez) may carry in Host, beside addresses and localhost; give it
+    /// once per value
+    #[arg(long, env = "MEDFEED_ADMIN_HOST", value_name = "NAME", value_parser = parse_text)]
+    admin_host: Vec<String>,
+    /// Serve them on an address that other machines can reach, too
+    #[arg(long, env = "MEDFEED_PLAIN_HTTP", value_parser = FalseyValueParser::new())]
+    plain_http: bool,
+}
+
+impl AdminArgs {
+    /// Begins to answer, if that is asked for; returns whether it is.
+    async fn listen(self, publishing: Publishing) -> anyhow::Result<bool> {
+        let Some(address) = self.admin_listen else { return Ok(false) };
+        let listener = TcpListener::bind(address).await.map_err(|error| cannot_listen(address, error))?;
+        // With port 0 only the log tells the port.
+        tracing::info!("listening for monitoring on http://{}", listener.local_addr()?);
+        tokio::spawn(admin::run(Arc::new(publishing), AdminSetup { listener, hosts: self.admin_host }));
+        Ok(true)
+    }
+}
+
+pub(in crate::cli) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<ExitCode> {
+    let seal = args.seal_key.as_deref().map(SealKey::load).transpose().map_err(|error| anyhow!(error))?;
+    let bucket = Bucket::open(&args.bucket, seal)?;
+    if args.status {
+        let (db, opened) = (common.db.clone(), bucket);
+        let read = thread::spawn(move || Status::read(&db, &opened)).join();
+        return match read.map_err(|_| anyhow!("the status could not be read"))? {
+            Ok(status) => show(common, &args.bucket, &status),
+            Err(error) => fail(common, error),
+        };
+    }
+    let admin = Some(args.admin).filter(|_| !args.once);
+    if let Some(AdminArgs { admin_listen: Some(address), plain_http: false, .. }) = admin
+        && !address.ip().is_loopback()
+    {
+        bail!("{address} can be reached from other machines; listen on 127.0.0.1, or accept that with --plain-http");
+    }
+    let _log = args.log.start(if args.once { "warn" } else { "info" })?;
+    let settings = Settings {
+        once: args.once,
+        every: args.every,
+        keep: args.keep,
+        state_every: args.state_every,
+        heartbeat: args.heartbeat,
+        start_over: args.start_over,
+        wait: common.wait,
+    };
+    let (db, real_db) = (common.db.clone(), common.resolved_db());
+    let begun = format!("publishing {} to {}", db.display(), args.bucket);
+    let (bucket, standing) = (Arc::new(bucket), Arc::new(Standing::default()));
+    let publishing = Publishing::new(&db, Arc::clone(&standing));
+    let (tell, ended) = tokio::sync::oneshot::channel();
+    let work = move || -> Result<Round, PublishError> {
+        let (is_once, every) = (settings.once, settings.heartbeat);
+        let mut publisher = Publisher::start(&db, Arc::clone(&bucket), settings, standing)?;
+        let mut reports = Reports::new(&real_db);
+        if is_once {
+            let round = publisher.run(|| ())?;
+            reports.look(&bucket);
+            return Ok(round);
+        }
+        print_line(&begun);
+        // In its own thread: nothing waits for it.
+        let watch = move || reports.watch(&bucket, every);
+        thread::Builder::new().name("reports".to_owned()).spawn(watch).map_err(|source| no_thread(&db, source))?;
+        publisher.run(|| notify(&[NotifyState::Ready]))
+    };
+    let ended = run_to_end(async {
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let is_watched = match admin {
+            Some(admin) => admin.listen(publishing).await?,
+            None => false,
+        };
+        // In its own thread: calls of a bucket block. It may be stopped at any moment, like killed.
+        thread::Builder::new().name("publisher".to_owned()).spawn(move || {
+            // Nobody waits for it after a signal.
+            let _ = tell.send(panics::catch(work));
+        })?;
+        let mut stopped = pin!(async {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        });
+        let ended = tokio::select! {
+            ended = ended => ended.ok(),
+            () = &mut stopped => None,
+        };
+        if let Some(Ok(Err(error))) = ended.as_ref().filter(|_| is_watched)
+            && error.is_fenced()
+        {
+            tracing::error!("{error}. Ending in {} s, once monitoring has seen it", LAST_LOOK.as_secs());
+            // A signal ends it at once.
+            let _ = tokio::time::timeout(LAST_LOOK, stopped).await;
+        }
+        notify(&[NotifyState::Stopping]);
+        anyhow::Ok(ended)
+    });
+    match ended.context(NO_RUNTIME)?? {
+        Some(Ok(Ok(round))) => done(common, round),
+        Some(Ok(Err(error))) => fail(common, error),
+        Some(Err(Caught { message, .. })) => Err(anyhow!("publishing ended: {message}; start it again")),
+        None if args.once => Ok(ExitCode::from(NOT_PUBLISHED)),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+fn no_thread(db: &Path, source: std::io::Error) -> PublishError {
+    PublishError::Io { path: db.to_owned(), source }
+}
+
+fn done(common: &Common, round: Round) -> anyhow::Result<ExitCode> {
+    #[derive(Serialize)]
+    struct Done {
+        slot: u64,
+        seq: u64,
+        entries: u64,
+    }
+    let Round { slot, seq, entries } = round;
+    let what = match entries {
+        0 => "Nothing new to publish".to_owned(),
+        entries => format!("{} published", counted(entries, "entry")),
+    };
+    common.output().result(&Done { slot, seq, entries }, format!("{what}; the log ends at slot {slot}, seq {seq}."))
+}
+
+fn fail(common: &Common, error: PublishError) -> anyhow::Result<ExitCode> {
+    let code = error.exit_code();
+    let error = match error {
+        // Told as for every command.
+        PublishError::Store(error) => return Err(error.into()),
+        error => anyhow::Error::new(error),
+    };
+    common.output().error(&failure::tell(&error));
+    Ok(ExitCode::from(code))
+}
+
+#[derive(Serialize)]
+struct StatusJson {
+    url: String,
+    end: Option<EndJson>,
+    states: Vec<StateJson>,
+    alive_at: Option<String>,
+    /// Whether everything is published; `null` without the database.
+    published: Option<bool>,
+    /// The commits that wait; `null` where a state goes out next.
+    waiting_commits: Option<u64>,
+    /// The seconds since everything was published; `null` where that cannot be told.
+    behind_s: Option<u64>,
+    fenced: Option<String>,
+    replicas: Vec<ReplicaJson>,
+    /// Signs of life and reports that cannot be used, and why.
+    unusable: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct EndJson {
+    database: String,
+    slot: u64,
+    seq: u64,
+    at: String,
+    who: String,
+    entries_since_state: u64,
+}
+
+#[derive(Serialize)]
+struct StateJson {
+    slot: u64,
+    at: String,
+}
+
+#[derive(Serialize)]
+struct ReplicaJson {
+    name: String,
+    who: String,
+    slot: u64,
+    seq: u64,
+    at: String,
+    entries_behind: Option<u64>,
+}
+
+fn show(common: &Common, url: &BucketUrl, status: &Status) -> anyhow::Result<ExitCode> {
+    let last_slot = status.end.as_ref().map(|end| end.slot);
+    let replicas = status.replicas.iter().map(|(name, report)| ReplicaJson {
+        name: name.clone(),
+        who: report.who.clone(),
+        slot: report.slot,
+        seq: report.seq,
+        at: report.at.to_string(),
+        entries_behind: last_slot.map(|last| last.saturating_sub(report.slot)),
+    });
+    let json = StatusJson {
+        url: url.to_string(),
+        end: status.end.as_ref().map(|end| EndJson {
+            database: end.id.to_string(),
+            slot: end.slot,
+            seq: end.seq,
+            at: end.at.to_string(),
+            who: end.who.clone(),
+            entries_since_state: end.entries_since_state,
+        }),
+        states: status.states.iter().map(|(slot, at)| StateJson { slot: *slot, at: at.to_string() }).collect(),
+        alive_at: status.alive_at.map(|at| at.to_string()),
+        published: status.waiting.map(|waiting| waiting == Waiting::Nothing),
+        waiting_commits: match status.waiting {
+            Some(Waiting::Nothing) => Some(0),
+            Some(Waiting::Commits { count, .. }) => Some(count),
+            Some(Waiting::State | Waiting::Elsewhere) | None => None,
+        },
+        behind_s: status.behind_s(),
+        fenced: status.fenced.clone(),
+        replicas: replicas.collect(),
+        unusable: status.unusable.clone(),
+    };
+    let text = text(common, &json, status);
+    common.output().result(&json, text)
+}
+
+fn text(common: &Common, json: &StatusJson, status: &Status) -> String {
+    let mut lines = Vec::new();
+    match &json.end {
+        None => lines.push(format!("Nothing is published in {}.", json.url)),
+        Some(end) => {
+            lines.push(format!(
+                "{} ends at slot {}, seq {}, published at {} by {}; database {}.",
+                json.url,
+                end.slot,
+                end.seq,
+                end.at,
+                Printable(&end.who),
+                end.database
+            ));
+            lines.push(match &json.alive_at {
+                Some(at) => format!("The publisher's last sign of life: {at}."),
+                None => "The publisher has left no sign of life that can be read.".to_owned(),
+            });
+            let states = json.states.iter().map(|state| format!("slot {} at {}", state.slot, state.at));
+            let since = counted(end.entries_since_state, "entry");
+            lines.push(format!("States, newest first: {}; {since} since.", states.collect::<Vec<_>>().join(", ")));
+        }
+    }
+    let db = common.db.display();
+    lines.push(match status.waiting {
+        None => format!("There is no database at {db} to compare with."),
+        Some(Waiting::Nothing) => format!("Everything in {db} is published."),
+        Some(Waiting::Commits { count, since, .. }) => {
+            format!(
+                "{db}: {} published, the first of {since}.",
+                match count {
+                    1 => "1 commit waits to be".to_owned(),
+                    count => format!("{count} commits wait to be"),
+                }
+            )
+        }
+        Some(Waiting::State) => format!("{db}: its whole state waits to be published."),
+        Some(Waiting::Elsewhere) => {
+            format!("{db} does not hold this end: it is another database, or another copy of it was published.")
+        }
+    });
+    if let Some(by) = &status.fenced {
+        lines.push(format!("{db} is no longer published from here: {}.", Printable(by)));
+    }
+    lines.extend(json.unusable.iter().map(|told| format!("{}.", Printable(told))));
+    if json.replicas.is_empty() {
+        lines.push("No replica reports (`medfeed serve --from URL --report`).".to_owned());
+    } else {
+        let rows: Vec<[String; 5]> = json
+            .replicas
+            .iter()
+            .map(|replica| {
+                let behind = replica.entries_behind.unwrap_or_default();
+                [
+                    replica.name.clone(),
+                    replica.who.clone(),
+                    replica.slot.to_string(),
+                    behind.to_string(),
+                    replica.at.clone(),
+                ]
+            })
+            .collect();
+        lines.push(table(["REPLICA", "WHO", "SLOT", "BEHIND", "REPORTED"], &rows));
+    }
+    lines.join("\n")
+}

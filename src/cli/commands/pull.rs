@@ -1,0 +1,174 @@
+//! `medfeed pull`: keeping a copy of what a license shows.
+
+use std::cell::RefCell;
+use std::io::{IsTerminal, Write, stderr, stdout};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use clap::builder::FalseyValueParser;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::cli::shared::arguments::parse_duration;
+use crate::cli::shared::common::Common;
+use crate::cli::shared::output::{counted, note, print_line};
+use crate::model::Dataset;
+use crate::model::printable::{Printable, printable_json};
+use crate::pull::client::key_in;
+use crate::pull::follow::{Plan, Pull, Report};
+use crate::pull::place::Place;
+use crate::pull::server_url::ServerUrl;
+use crate::pull::verify::Verdict;
+use crate::pull::{Client, Events, FolderCopy, PostgresCopy, PullError, SqliteCopy, Target};
+
+/// Arguments of `medfeed pull`.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct PullArgs {
+    /// The service's address, scheme and host, such as `https://feed.example.org`
+    #[arg(value_name = "URL")]
+    server: ServerUrl,
+    /// Where the copy is kept: an SQLite file ending .sqlite, .sqlite3 or .db; a folder for JSON lines and CSV, named by a slash
+    /// at the end; or a schema in PostgreSQL, as postgres://user@host/database?schema=NAME [default schema: medfeed]. Made when
+    /// there is none; nobody else can read new files. The password of PostgreSQL is taken from PGPASSWORD or ~/.pgpass
+    #[arg(long, value_name = "PATH")]
+    to: PathBuf,
+    /// A dataset to copy; may be given twice [default: all that the license has]
+    #[arg(long, value_name = "DATASET")]
+    dataset: Vec<Dataset>,
+    /// A file that holds the API key; without it the key is taken from MEDFEED_KEY
+    #[arg(long, env = "MEDFEED_KEY_FILE", value_name = "FILE")]
+    key_file: Option<PathBuf>,
+    /// Trust the certificates of this PEM file rather than those of the system, PostgreSQL's included: those of authorities, or
+    /// the server's own self-signed one
+    #[arg(long, env = "MEDFEED_CA_FILE", value_name = "FILE")]
+    ca_file: Option<PathBuf>,
+    /// Send the key over plain HTTP to another machine: only within a network that nobody else listens to
+    #[arg(long, env = "MEDFEED_PLAIN_HTTP", value_parser = FalseyValueParser::new())]
+    plain_http: bool,
+    /// Go on and ask again and again, rather than catch up once
+    #[arg(long)]
+    follow: bool,
+    /// How long a round of --follow takes when nothing is new; a service that can tells of news at once
+    #[arg(long, env = "MEDFEED_EVERY", value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
+    every: Duration,
+    /// Compare the copy with the service's content, and mend it; --follow does so once a day
+    #[arg(long)]
+    verify: bool,
+    /// Load everything anew; replaces the content of a copy of another service, too
+    #[arg(long)]
+    reload: bool,
+}
+
+pub(in crate::cli) fn run(common: &Common, args: PullArgs) -> anyhow::Result<ExitCode> {
+    let (place, client) = match Place::of(&args.to).and_then(|place| Ok((place, client(&args)?))) {
+        Ok(both) => both,
+        Err(message) => {
+            common.output().error(&message);
+            return Ok(ExitCode::from(2));
+        }
+    };
+    let Err(error) = pull(common, &args, place, &client) else { return Ok(ExitCode::SUCCESS) };
+    common.output().error(&error.to_string());
+    Ok(ExitCode::from(error.exit_code()))
+}
+
+/// The caller that the arguments describe.
+fn client(args: &PullArgs) -> Result<Client, String> {
+    if args.server.is_exposed() && !args.plain_http {
+        return Err(format!(
+            "{} is plain HTTP, and the key must not travel in plain text; give an https address, or accept it with \
+             --plain-http",
+            args.server
+        ));
+    }
+    let key = match (&args.key_file, std::env::var("MEDFEED_KEY")) {
+        (Some(file), _) => key_in(file)?,
+        (None, Ok(key)) => key.trim().to_owned(),
+        (None, Err(_)) => return Err("there is no API key; set MEDFEED_KEY, or give --key-file".to_owned()),
+    };
+    Client::new(args.server.clone(), &key, args.ca_file.as_deref())
+}
+
+fn pull(common: &Common, args: &PullArgs, place: Place, client: &Client) -> Result<(), PullError> {
+    let (server, reload) = (client.server(), args.reload);
+    let mut copy: Box<dyn Target> = match place {
+        Place::Postgres(address) => Box::new(PostgresCopy::open(*address, server, args.ca_file.as_deref(), reload)?),
+        Place::Folder(folder) => Box::new(FolderCopy::open(&folder, server, reload)?),
+        Place::Sqlite(file) => Box::new(SqliteCopy::open(&file, server, reload)?),
+    };
+    let are_named = !args.dataset.is_empty();
+    let mut datasets: Vec<Dataset> = Dataset::ALL.to_vec();
+    datasets.retain(|dataset| !are_named || args.dataset.contains(dataset));
+    let plan = Plan { datasets, are_named, verify: args.verify };
+    let told = Told { json: common.json, bar: RefCell::new(None) };
+    let mut report = |report: Report| told.report(&report, args.follow);
+    let mut pull = Pull { server: client, copy: &mut *copy, events: &told };
+    if args.follow { match pull.follow(&plan, args.every, &mut report)? {} } else { pull.once(&plan, &mut report) }
+}
+
+/// Tells a person on the terminal, or a script on standard output.
+struct Told {
+    json: bool,
+    bar: RefCell<Option<ProgressBar>>,
+}
+
+impl Told {
+    fn report(&self, report: &Report, follows: bool) {
+        let Report { dataset, done, verdict, records } = report;
+        let records = counted(*records, "record");
+        let mut text = match (done.is_loaded, done.entries) {
+            (true, _) => format!("{dataset}: {records} loaded"),
+            (false, 0) if follows && verdict.is_none() => return,
+            (false, 0) => format!("{dataset}: nothing new, {records}"),
+            (false, entries) => format!("{dataset}: {} applied, {records}", counted(entries, "change")),
+        };
+        match verdict {
+            Some(Verdict::Sound) => text.push_str("; equal to the service's"),
+            Some(Verdict::Mended(_)) => text.push_str("; mended, and equal to the service's now"),
+            None => {}
+        }
+        if !self.json {
+            print_line(&text);
+        }
+    }
+}
+
+impl Events for Told {
+    fn change(&self, dataset: Dataset, json: &str) -> Result<(), PullError> {
+        if !self.json {
+            return Ok(());
+        }
+        let line = format!("{{\"dataset\":\"{dataset}\",\"entry\":{}}}\n", printable_json(json));
+        let written = stdout().lock().write_all(line.as_bytes());
+        written.map_err(|error| {
+            PullError::Unwritable(format!(
+                "standard output cannot be written ({error}); what was not told is not saved"
+            ))
+        })
+    }
+
+    fn progress(&self, dataset: Dataset, records: u64, of: u64) {
+        if self.json || !stderr().is_terminal() {
+            return;
+        }
+        let mut bar = self.bar.borrow_mut();
+        let bar = bar.get_or_insert_with(|| {
+            let bar = ProgressBar::new(of);
+            if let Ok(style) = ProgressStyle::with_template("loading {msg} {wide_bar} {pos}/{len} {eta}") {
+                bar.set_style(style);
+            }
+            bar
+        });
+        bar.set_message(dataset.as_str());
+        bar.set_length(of);
+        bar.set_position(records);
+        if records >= of {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn note(&self, text: &str) {
+        note(&Printable(text).to_string());
+    }
+}

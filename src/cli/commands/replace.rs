@@ -1,0 +1,142 @@
+//! `medfeed backup`, `medfeed restore` and `medfeed compact`.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::bail;
+use clap::Args;
+use serde::Serialize;
+
+use crate::cli::shared::common::{Common, require_folder};
+use crate::cli::shared::output::{confirm, note};
+use crate::model::printable::Printable;
+use crate::store::file::replace::{self, BackupReport, CompactReport};
+use crate::store::restore::{Differences, Restoration};
+
+/// Arguments of `medfeed backup`.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct BackupArgs {
+    /// Where the backup goes; an older backup there is replaced
+    file: PathBuf,
+    #[cfg(feature = "bucket")]
+    #[command(flatten)]
+    from: crate::cli::commands::follow::BackupFromArgs,
+}
+
+/// Arguments of `medfeed restore`.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct RestoreArgs {
+    /// The backup; it stays as it is
+    file: PathBuf,
+    /// Do not ask, and replace even a database that is too damaged to be read
+    #[arg(long)]
+    yes: bool,
+}
+
+pub(in crate::cli) fn backup(common: &Common, args: &BackupArgs) -> anyhow::Result<ExitCode> {
+    #[derive(Serialize)]
+    struct BackedUp<'a> {
+        file: &'a PathBuf,
+        #[serde(flatten)]
+        report: BackupReport,
+        /// Why it may not be the newest state of a bucket.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        doubt: Option<String>,
+    }
+    #[cfg(feature = "bucket")]
+    let published = args.from.backup(&args.file)?;
+    #[cfg(not(feature = "bucket"))]
+    let published = None;
+    let (report, doubt) = match published {
+        Some(published) => published,
+        None => {
+            let follower = common.open_follower()?;
+            require_folder(&args.file)?;
+            (replace::backup(&follower, &args.file)?, None)
+        }
+    };
+    if let Some(doubt) = &doubt {
+        common.output().warning(format!("this may not be the newest state: {doubt}"));
+    }
+    let records: Vec<String> = report.records.iter().map(|(dataset, count)| format!("{count} {dataset}")).collect();
+    let text = format!(
+        "{}: {}, as of {}; {} bytes, checked.",
+        args.file.display(),
+        records.join(", "),
+        report.last_commit_at.as_deref().unwrap_or("the beginning"),
+        report.bytes
+    );
+    common.output().result(&BackedUp { file: &args.file, report, doubt }, text)
+}
+
+pub(in crate::cli) fn restore(common: &Common, args: &RestoreArgs) -> anyhow::Result<ExitCode> {
+    #[derive(Serialize)]
+    struct Restored<'a> {
+        restored: bool,
+        #[serde(flatten)]
+        differences: &'a Differences,
+    }
+    require_folder(&common.resolved_db())?;
+    let is_new = !common.db.exists();
+    let restoration = Restoration::prepare(&common.db, &args.file, common.wait)?;
+    let differences = restoration.differences().clone();
+    let text = describe(&differences);
+    if let Some(reason) = differences.unreadable.as_ref().filter(|_| !args.yes) {
+        bail!(
+            "the database to be replaced cannot be read ({reason}); keys revoked in it since the backup would work again. Add --yes to replace it all the same"
+        );
+    }
+    if !common.json {
+        note(&text);
+    }
+    let verb = if is_new { "Make" } else { "Replace" };
+    confirm(&format!("{verb} {}?", common.db.display()), args.yes, "restored")?;
+    restoration.finish()?;
+    common.tell_if_new(is_new);
+    let done = format!("{} is restored. Every older sync token gets 410.", common.db.display());
+    common.output().result(&Restored { restored: true, differences: &differences }, done)
+}
+
+fn describe(differences: &Differences) -> String {
+    let Differences {
+        restored_to,
+        replaced_from,
+        records,
+        licenses,
+        keys_that_stop,
+        keys_that_stay_revoked,
+        unreadable,
+    } = differences;
+    let time = |time: &Option<String>| time.clone().unwrap_or_else(|| "-".to_owned());
+    // Writing to a string cannot fail.
+    let mut text = format!("last commit: {} now, {} in the backup", time(replaced_from), time(restored_to));
+    for (dataset, (before, after)) in records {
+        let _ = write!(text, "\n{dataset}: {before} now, {after} in the backup");
+    }
+    for difference in licenses {
+        let _ = write!(text, "\nlicense `{}` {}", Printable(&difference.license), difference.change);
+    }
+    for key in keys_that_stop {
+        let _ = write!(text, "\nkey {} stops working", Printable(key));
+    }
+    for key in keys_that_stay_revoked {
+        let _ = write!(text, "\nkey {} stays revoked", Printable(key));
+    }
+    if let Some(reason) = unreadable {
+        let _ = write!(
+            text,
+            "\nthe database cannot be read ({}): keys revoked in it since the backup work again",
+            Printable(reason)
+        );
+    }
+    text
+}
+
+pub(in crate::cli) fn compact(common: &Common) -> anyhow::Result<ExitCode> {
+    let report = replace::compact(&common.db, common.wait)?;
+    let CompactReport { bytes_before, bytes_after } = report;
+    common
+        .output()
+        .result(&report, format!("{}: {bytes_before} bytes before, {bytes_after} after.", common.db.display()))
+}

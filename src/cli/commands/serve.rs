@@ -1,0 +1,418 @@
+//! `medfeed serve`.
+
+use std::io::{ErrorKind, IsTerminal, stderr};
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use clap::builder::FalseyValueParser;
+use clap::{Args, ValueEnum};
+use ipnet::IpNet;
+use tokio::net::TcpListener;
+use tracing_subscriber::EnvFilter;
+
+use crate::api::cors::{Cors, Origin};
+use crate::api::{Settings, SnapshotSource};
+use crate::cli::shared::arguments::{parse_duration, parse_filter, parse_listen, parse_text, parse_url};
+use crate::cli::shared::common::Common;
+use crate::cli::shared::output::print_line;
+use crate::model::network::parse_network;
+use crate::model::printable::Printable;
+use crate::model::shell::Word;
+use crate::serve::address::{ForwardedHeader, TrustedProxies};
+use crate::serve::admin::AdminSetup;
+use crate::serve::connection::ConnectionLimits;
+use crate::serve::guard::Timeouts;
+use crate::serve::listen;
+use crate::serve::log::Log;
+use crate::serve::pace::Pace;
+use crate::serve::tls::Tls;
+use crate::serve::usage::Usage;
+use crate::serve::{Limits, Setup, Watcher, run_to_end, serve};
+use crate::store::StoreError;
+use crate::store::replication::{PublishedNote, read_replica};
+
+/// Where a server listens by default.
+pub(in crate::cli) const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
+
+/// Arguments of `medfeed serve`.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ServeArgs {
+    /// Where to listen; a port alone listens on 127.0.0.1, port 0 picks a free one. A socket passed by systemd is taken
+    /// instead
+    #[arg(long, env = "MEDFEED_LISTEN", value_name = "ADDRESS:PORT", default_value = DEFAULT_LISTEN,
+          value_parser = parse_listen)]
+    listen: SocketAddr,
+    /// The certificate chain for HTTPS, in PEM; reloaded when it changes, or on SIGHUP
+    #[arg(long, env = "MEDFEED_TLS_CERT", value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The certificate's private key, in PEM
+    #[arg(long, env = "MEDFEED_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Serve plain HTTP on an address that other machines can reach: only behind a proxy that speaks HTTPS
+    #[arg(long, env = "MEDFEED_PLAIN_HTTP", value_parser = FalseyValueParser::new())]
+    plain_http: bool,
+    /// Let an older server on the same address go on until it is stopped, for a restart without downtime
+    #[arg(long, env = "MEDFEED_REUSE_PORT", value_parser = FalseyValueParser::new())]
+    reuse_port: bool,
+    /// The URL that callers see, without /v1 [default: the listen address]
+    #[arg(long, env = "MEDFEED_PUBLIC_URL", value_name = "URL", value_parser = parse_url)]
+    public_url: Option<String>,
+    /// Where the error pages are: URL/errors/CODE [default: this server's own, PUBLIC_URL/docs]
+    #[arg(long, env = "MEDFEED_DOCS_URL", value_name = "URL", value_parser = parse_url)]
+    docs_url: Option<String>,
+    /// A proxy's address or CIDR, whose word on the caller's address is taken; give it once per value
+    #[arg(long, env = "MEDFEED_TRUSTED_PROXY", value_name = "CIDR", value_parser = parse_network)]
+    trusted_proxy: Vec<IpNet>,
+    /// An origin, scheme and host and port, whose browser applications may call the API, or * for every one; give it once
+    /// per value [default: none]
+    #[arg(long, env = "MEDFEED_CORS_ORIGIN", value_name = "ORIGIN")]
+    cors_origin: Vec<Origin>,
+    /// The header in which trusted proxies name the caller; the other kind is ignored
+    #[arg(long, env = "MEDFEED_FORWARDED_HEADER", value_name = "HEADER", default_value = "x-forwarded-for")]
+    forwarded_header: HeaderChoice,
+    /// Where to serve a page for operators, /metrics, /livez and /readyz; the log tells a port picked by 0 [default: nowhere]
+    #[arg(long, env = "MEDFEED_ADMIN_LISTEN", value_name = "ADDRESS:PORT", value_parser = parse_listen)]
+    admin_listen: Option<SocketAddr>,
+    /// A name of this machine that requests there (but for /livez) may carry in Host, beside addresses and localhost; give it
+    /// once per value
+    #[arg(long, env = "MEDFEED_ADMIN_HOST", value_name = "NAME", value_parser = parse_text)]
+    admin_host: Vec<String>,
+    /// Hold new commits back until none has come for this long, so that a mistake can be corrected first
+    #[arg(long, env = "MEDFEED_CHANGE_DELAY", value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
+    change_delay: Duration,
+    /// Show commits, but keys at once, when `medfeed publish` has put them into its bucket: then no caller has a sync token that
+    /// is lost with this machine
+    #[arg(long, env = "MEDFEED_AFTER_PUBLISH", value_parser = FalseyValueParser::new())]
+    after_publish: bool,
+    /// Answer 503 when a replica could not know for this long that it has everything, or another publisher took over from the
+    /// database this long ago: keys may have been revoked meanwhile
+    #[arg(long, env = "MEDFEED_MAX_STALENESS", value_name = "TIME", default_value = "5m", value_parser = parse_duration)]
+    max_staleness: Duration,
+    /// Make an empty database where there is none, so that the server can start before the first import
+    #[arg(long, env = "MEDFEED_CREATE", value_parser = FalseyValueParser::new())]
+    create: bool,
+    #[cfg(feature = "bucket")]
+    #[command(flatten)]
+    follow: crate::cli::commands::follow::FollowArgs,
+    #[command(flatten)]
+    limits: LimitArgs,
+    #[command(flatten)]
+    log: LogArgs,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum HeaderChoice {
+    /// X-Forwarded-For
+    XForwardedFor,
+    /// Forwarded (RFC 7239)
+    Forwarded,
+}
+
+/// Resource limits of a server.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Limits")]
+struct LimitArgs {
+    /// Connections at once; for a further one, one that is idle, unfinished or slow is given up, or one that waits for news
+    /// answered, else it waits
+    #[arg(long, env = "MEDFEED_MAX_CONNECTIONS", value_name = "N", default_value = "1024")]
+    max_connections: NonZeroUsize,
+    /// Connections at once from one address (IPv6: one /64); for a further one, one of its own that is idle, unfinished or
+    /// slow is given up, or one that waits for news answered, else it is closed. Trusted proxies may have any number
+    #[arg(long, env = "MEDFEED_MAX_CONNECTIONS_PER_ADDRESS", value_name = "N", default_value = "64")]
+    max_connections_per_address: NonZeroUsize,
+    /// How long a request's head may take to come
+    #[arg(long, env = "MEDFEED_HEADER_TIMEOUT", value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
+    header_timeout: Duration,
+    /// How long a connection may wait for its next request
+    #[arg(long, env = "MEDFEED_IDLE_TIMEOUT", value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
+    idle_timeout: Duration,
+    /// How long a caller may take nothing of its answers. What it takes earns it further time at the least rate, up to
+    /// four times this
+    #[arg(long, env = "MEDFEED_WRITE_TIMEOUT", value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
+    write_timeout: Duration,
+    /// The least rate at which a caller must take its answers, in bytes per second; with 0 each byte is enough
+    #[arg(long, env = "MEDFEED_MIN_SEND_RATE", value_name = "N", default_value = "1024")]
+    min_send_rate: u32,
+    /// How long a TLS handshake may take
+    #[arg(long, env = "MEDFEED_HANDSHAKE_TIMEOUT", value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
+    handshake_timeout: Duration,
+    /// How long what is in flight may take after SIGTERM or Ctrl-C
+    #[arg(long, env = "MEDFEED_DRAIN_TIMEOUT", value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
+    drain_timeout: Duration,
+    /// The largest head of a request, in bytes
+    #[arg(long, env = "MEDFEED_MAX_HEADER_BYTES", value_name = "N", default_value = "16384",
+          value_parser = clap::value_parser!(u32).range(8192..=1_048_576))]
+    max_header_bytes: u32,
+    /// The most headers of a request
+    #[arg(long, env = "MEDFEED_MAX_HEADERS", value_name = "N", default_value = "64")]
+    max_headers: NonZeroUsize,
+    /// The longest path and query, in bytes
+    #[arg(long, env = "MEDFEED_MAX_URI_BYTES", value_name = "N", default_value = "4096")]
+    max_uri_bytes: NonZeroUsize,
+    /// Exports built at once
+    #[arg(long, env = "MEDFEED_MAX_EXPORTS", value_name = "N", default_value = "8")]
+    max_exports: NonZeroUsize,
+    /// Exports built at once for one key
+    #[arg(long, env = "MEDFEED_MAX_EXPORTS_PER_KEY", value_name = "N", default_value = "2")]
+    max_exports_per_key: NonZeroUsize,
+    /// Requests that wait for news of a change feed (`wait`) at once, a quarter of them for one key; further ones are
+    /// answered at once. There are never more than connections
+    #[arg(long, env = "MEDFEED_MAX_WAITING", value_name = "N", default_value = "4096")]
+    max_waiting: usize,
+    /// Records' JSON that is kept in memory, in bytes; further records are read from the file
+    #[arg(long, env = "MEDFEED_RECORD_CACHE_BYTES", value_name = "N", default_value = "268435456")]
+    record_cache_bytes: u64,
+    /// Feeds, and what filters of licenses run over, that are kept in memory, in bytes; others are read when asked for
+    #[arg(long, env = "MEDFEED_FEED_CACHE_BYTES", value_name = "N", default_value = "536870912")]
+    feed_cache_bytes: u64,
+    /// Finished answers that are kept in memory, in bytes, exports among them; none takes more than three eighths of it
+    #[arg(long, env = "MEDFEED_ANSWER_CACHE_BYTES", value_name = "N", default_value = "67108864")]
+    answer_cache_bytes: u64,
+}
+
+/// How long a server that shows published commits only waits at its start for the bucket, before it answers 503.
+const PUBLISH_PATIENCE: Duration = Duration::from_secs(3);
+
+/// The most connections that wait for a slot, if the file limit allows it.
+const MAX_QUEUED: usize = 1024;
+
+impl LimitArgs {
+    fn limits(&self) -> Limits {
+        let max_connections = self.max_connections.get();
+        let max_files = listen::raise_file_limit(max_connections.saturating_add(MAX_QUEUED));
+        let held = self.max_waiting.min(max_connections);
+        Limits {
+            connections: max_files.min(max_connections),
+            waiting: max_files.saturating_sub(max_connections),
+            connections_per_address: self.max_connections_per_address.get(),
+            connection: ConnectionLimits {
+                timeouts: Timeouts { header: self.header_timeout, idle: self.idle_timeout },
+                pace: Pace { write_timeout: self.write_timeout, least_rate: self.min_send_rate },
+                // A size has at least 32 bits on all supported machines.
+                header_bytes: usize::try_from(self.max_header_bytes).unwrap_or(usize::MAX),
+                headers: self.max_headers.get(),
+            },
+            handshake: self.handshake_timeout,
+            drain: self.drain_timeout,
+            exports: self.max_exports.get(),
+            exports_per_key: self.max_exports_per_key.get(),
+            held,
+            held_per_key: held.div_ceil(4),
+        }
+    }
+}
+
+/// How a server logs.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct LogArgs {
+    /// How log lines look
+    #[arg(long, env = "MEDFEED_LOG_FORMAT", value_name = "FORMAT", default_value = "pretty")]
+    log_format: LogFormat,
+    /// What is logged: error, warn, info, debug, or a tracing filter [default: info; demo: warn]
+    #[arg(long, env = "MEDFEED_LOG", value_name = "FILTER", value_parser = parse_filter)]
+    log: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum LogFormat {
+    /// For people
+    Pretty,
+    /// One JSON object per line
+    Json,
+}
+
+impl LogArgs {
+    /// Starts logging to standard error, panics included, until the log is dropped.
+    pub(in crate::cli) fn start(&self, default: &str) -> anyhow::Result<Log> {
+        let filter = EnvFilter::try_new(self.log.as_deref().unwrap_or(default)).context("--log is no filter")?;
+        let (writer, log) = Log::to_stderr().context("standard error cannot be written to")?;
+        let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_target(false);
+        // These would be printed on standard error directly.
+        let lines = lines.log_internal_errors(false);
+        // Colors are for terminals, not for files and pipes.
+        let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let lines = lines.with_ansi(stderr().is_terminal() && !plain);
+        match self.log_format {
+            LogFormat::Pretty => lines.init(),
+            LogFormat::Json => lines.json().flatten_event(true).init(),
+        }
+        Ok(log)
+    }
+}
+
+pub(in crate::cli) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> {
+    let log = args.log.start("info")?;
+    let limits = args.limits.limits();
+    let tls = match (args.tls_cert, args.tls_key) {
+        (Some(certificate), Some(key)) => Some(Arc::new(Tls::load(certificate, key)?)),
+        _ => None,
+    };
+    let activated = listen::activated().context("the socket passed by systemd cannot be used")?;
+    let listening = activated.as_ref().map_or(Ok(args.listen), std::net::TcpListener::local_addr)?;
+    for address in [Some(listening).filter(|_| tls.is_none()), args.admin_listen].into_iter().flatten() {
+        if !address.ip().is_loopback() && !args.plain_http {
+            bail!(
+                "{address} can be reached from other machines, and keys must not travel in plain text; give --tls-cert and --tls-key, listen on 127.0.0.1 behind a proxy that speaks HTTPS, or accept plain HTTP with --plain-http"
+            );
+        }
+    }
+    #[cfg(feature = "bucket")]
+    let replica = args.follow.open(common, args.max_staleness)?;
+    #[cfg(feature = "bucket")]
+    let is_followed = replica.is_some();
+    #[cfg(not(feature = "bucket"))]
+    let is_followed = false;
+    // A replica is made anyway, and holds nothing that is not published.
+    let (create, after_publish) = (args.create && !is_followed, args.after_publish && !is_followed);
+    if create {
+        create_if_missing(common)?;
+    }
+    if !is_followed {
+        refuse_replica(&common.db)?;
+    }
+    let watcher = Watcher::open(&common.db, args.change_delay).map_err(|error| match error {
+        StoreError::NotFound { path } => anyhow!(
+            "there is no database at {}; create one with `medfeed import`, start with an empty one by --create, or name another with --db",
+            path.display()
+        ),
+        error => error.into(),
+    })?;
+    let watcher = if after_publish { show_published_only(common, watcher)? } else { watcher };
+    let watcher = match is_followed {
+        true => watcher,
+        false => watcher.heeding_fence(common.resolved_db(), args.max_staleness),
+    };
+    let watcher = Arc::new(watcher);
+    watcher.newest().record_cache().set_capacity(args.limits.record_cache_bytes);
+    watcher.newest().feed_cache().set_capacity(args.limits.feed_cache_bytes);
+    let usage = Arc::new(Usage::open(&common.resolved_db()));
+    run_to_end(async {
+        // A socket passed by systemd stays open for the next server.
+        let own_socket = activated.is_none();
+        let listener = match activated {
+            Some(listener) => listener,
+            None => listen::bind(args.listen, args.reuse_port).map_err(|error| cannot_listen(args.listen, error))?,
+        };
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let url = format!("{scheme}://{}", listener.local_addr()?);
+        let mut settings = Settings::of(args.public_url.as_deref().unwrap_or(&url));
+        settings.max_uri_bytes = args.limits.max_uri_bytes.get();
+        settings.answer_cache_bytes = args.limits.answer_cache_bytes;
+        settings.cors = Cors::new(args.cors_origin);
+        if let Some(docs_url) = args.docs_url {
+            settings.docs_url = docs_url;
+        }
+        let admin = match args.admin_listen {
+            None => None,
+            Some(address) => {
+                let admin = TcpListener::bind(address).await.map_err(|error| cannot_listen(address, error))?;
+                // With port 0 only the log tells the port: the first line of standard output is the API's.
+                tracing::info!("listening for monitoring on http://{}", admin.local_addr()?);
+                Some(AdminSetup { listener: admin, hosts: args.admin_host })
+            }
+        };
+        let _recording = usage.start()?;
+        #[cfg(feature = "bucket")]
+        let (upstream, _following) = replica.map(|replica| replica.start(&usage, &watcher)).transpose()?.unzip();
+        #[cfg(not(feature = "bucket"))]
+        let upstream = None;
+        let setup = Setup {
+            listener: TcpListener::from_std(listener)?,
+            watcher,
+            upstream,
+            settings,
+            proxies: TrustedProxies {
+                networks: args.trusted_proxy,
+                header: match args.forwarded_header {
+                    HeaderChoice::XForwardedFor => ForwardedHeader::XForwardedFor,
+                    HeaderChoice::Forwarded => ForwardedHeader::Forwarded,
+                },
+            },
+            tls,
+            limits,
+            admin,
+            usage: Some(usage),
+            lost_lines: log.lost(),
+            shares_address: own_socket && args.reuse_port,
+        };
+        serve(setup, move || print_line(&format!("listening on {url}"))).await?;
+        Ok(ExitCode::SUCCESS)
+    })
+    .context(NO_RUNTIME)?
+}
+
+/// Refuses a replica that nobody would tell of revoked keys.
+fn refuse_replica(database: &Path) -> anyhow::Result<()> {
+    // What else is wrong with the file is told when it is opened.
+    let Ok((mark, _)) = read_replica(database) else { return Ok(()) };
+    let url = Printable(&mark.url).to_string();
+    bail!(
+        "{} is a replica of {url}, and must follow it, for keys may be revoked there; serve it with `--from {word}`, beside another server too, or make it a database of its own with `medfeed promote {word}`",
+        database.display(),
+        word = Word(&url)
+    )
+}
+
+/// Has only what is published shown.
+fn show_published_only(common: &Common, watcher: Watcher) -> anyhow::Result<Watcher> {
+    let database = common.resolved_db();
+    match PublishedNote::read(&database)? {
+        None => bail!(
+            "{} is not published, so --after-publish would show nothing; run `medfeed publish URL` beside it first, or serve without --after-publish",
+            database.display()
+        ),
+        Some(PublishedNote { fenced: Some(by), .. }) => bail!(
+            "{} is published from here no more ({by}), so --after-publish would show nothing new; serve the database that took over",
+            database.display()
+        ),
+        Some(_) => {}
+    }
+    let watcher = watcher.after_publish(database, PUBLISH_PATIENCE);
+    if let Some(trouble) = watcher.trouble() {
+        tracing::warn!("{trouble}");
+    }
+    Ok(watcher)
+}
+
+/// Makes an empty database where there is none.
+fn create_if_missing(common: &Common) -> anyhow::Result<()> {
+    if common.db.exists() {
+        return Ok(());
+    }
+    let writer = common.open_or_create_writer()?;
+    // Another process may have made it meanwhile.
+    if writer.snapshot()?.commit().seq == 0 {
+        common.commit(writer.begin()?, "an empty database, made by serve --create")?;
+        tracing::warn!(
+            "made an empty database at {}; next: `medfeed import FILES`, `medfeed license set NAME --dataset conferences`, `medfeed key create --license NAME`",
+            common.resolved_db().display()
+        );
+    }
+    Ok(())
+}
+
+/// The context of a failure to start the runtime.
+pub(in crate::cli) const NO_RUNTIME: &str = "the runtime could not be started";
+
+/// Why an address cannot be listened on, and what to do.
+pub(in crate::cli) fn cannot_listen(address: SocketAddr, error: std::io::Error) -> anyhow::Error {
+    match error.kind() {
+        ErrorKind::AddrInUse => anyhow!(
+            "{address} is in use: another server listens there; stop it, or choose another port, such as --listen {}",
+            SocketAddr::new(address.ip(), address.port().wrapping_add(1).max(1024))
+        ),
+        ErrorKind::PermissionDenied => anyhow!(
+            "{address} cannot be listened on: ports below 1024 need a privilege; choose another port, such as --listen {}",
+            SocketAddr::new(address.ip(), 8080)
+        ),
+        ErrorKind::AddrNotAvailable => {
+            anyhow!("{address} is no address of this machine; listen on 127.0.0.1, or on 0.0.0.0 for every address")
+        }
+        _ => anyhow::Error::new(error).context(format!("{address} cannot be listened on")),
+    }
+}

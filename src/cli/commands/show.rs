@@ -1,0 +1,112 @@
+//! `medfeed show`: one record, when it changed, and who sees it.
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use anyhow::bail;
+use clap::Args;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::cli::commands::license::why_hidden;
+use crate::cli::commands::log::CommitJson;
+use crate::cli::shared::arguments::parse_dataset;
+use crate::cli::shared::common::Common;
+use crate::cli::shared::values::{text_of, value_of};
+use crate::model::printable::Printable;
+use crate::model::{ConferenceFields, Dataset, Id, JournalFields, RecordFields, json};
+use crate::store::Snapshot;
+
+/// Arguments of `medfeed show`.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ShowArgs {
+    /// The record's dataset: conferences or journals
+    #[arg(value_parser = parse_dataset)]
+    dataset: Dataset,
+    /// The record's id
+    id: Id,
+}
+
+pub(in crate::cli) fn run(common: &Common, args: &ShowArgs) -> anyhow::Result<ExitCode> {
+    let follower = common.open_follower()?;
+    match args.dataset {
+        Dataset::Conferences => show::<ConferenceFields>(common, follower.newest(), args.id),
+        Dataset::Journals => show::<JournalFields>(common, follower.newest(), args.id),
+    }
+}
+
+#[derive(Serialize)]
+struct Shown {
+    dataset: Dataset,
+    /// As the API words it.
+    record: Value,
+    /// The commit of its last change.
+    last_change: CommitJson,
+    licenses: Vec<Sight>,
+}
+
+/// Whether a license shows the record, and why not.
+#[derive(Serialize)]
+struct Sight {
+    license: String,
+    visible: bool,
+    reasons: Vec<String>,
+}
+
+fn show<F: RecordFields>(common: &Common, snapshot: &Snapshot, id: Id) -> anyhow::Result<ExitCode> {
+    let (Some((record, updated_at)), Some(seq)) = (snapshot.find_record::<F>(id)?, snapshot.changed_at_seq::<F>(id)?)
+    else {
+        return missing(snapshot, F::DATASET, id);
+    };
+    let references = snapshot.references()?;
+    let licenses: Vec<Sight> = snapshot
+        .list_licenses()
+        .into_iter()
+        .map(|license| {
+            let reasons = why_hidden(&license.scope, record.fields());
+            Sight { license: license.name.clone(), visible: reasons.is_empty(), reasons }
+        })
+        .collect();
+    let last_change = CommitJson::from(snapshot.commit_entry_of(seq)?);
+
+    // Writing to a string cannot fail.
+    let mut text = format!("{} {id}\n", F::DATASET);
+    let fields = &F::table().fields;
+    let width = fields.iter().map(|field| field.name.len()).max().unwrap_or_default();
+    for (field, value) in fields.iter().zip(record.fields().values()) {
+        let value = text_of(&value_of(value, &**references));
+        let _ = writeln!(text, "  {:<width$}  {}", field.name, Printable(value.as_deref().unwrap_or("-")));
+    }
+    let CommitJson { time, who, what, .. } = &last_change;
+    let _ = writeln!(text, "last changed {time}, seq {seq}, by {}: {}", Printable(who), Printable(what));
+    if licenses.is_empty() {
+        let _ = writeln!(text, "there are no licenses yet, so nobody sees it");
+    }
+    for Sight { license, visible, reasons } in &licenses {
+        let license = Printable(license);
+        let _ = match visible {
+            true => writeln!(text, "license `{license}` shows it"),
+            false => writeln!(text, "license `{license}` does not show it:"),
+        };
+        for reason in reasons {
+            let _ = writeln!(text, "  {}", Printable(reason));
+        }
+    }
+    let record = serde_json::from_slice(&json::render_record(&record, updated_at, &**references))?;
+    common.output().result(&Shown { dataset: F::DATASET, record, last_change, licenses }, text)
+}
+
+/// Says what is known of a record that is not there.
+fn missing(snapshot: &Snapshot, dataset: Dataset, id: Id) -> anyhow::Result<ExitCode> {
+    let traces = snapshot.traces_of(dataset, id)?;
+    match traces.iter().rev().find(|entry| !entry.is_live()) {
+        None => bail!("there is no record {id} of {dataset}, and no license was ever told of one"),
+        Some(entry) => {
+            let CommitJson { time, who, what, .. } = snapshot.commit_entry_of(entry.seq)?.into();
+            bail!(
+                "record {id} of {dataset} is removed; the last license that showed it was told so at {time}, seq {}, by {who}: {what}",
+                entry.seq
+            )
+        }
+    }
+}

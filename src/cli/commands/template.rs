@@ -1,0 +1,85 @@
+//! `medfeed template`: import files to be filled in.
+
+use std::fs::OpenOptions;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use serde_json::json;
+
+use crate::cli::shared::common::Common;
+use crate::cli::shared::sheets::Sheets;
+use crate::import::RowKind;
+use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields, flat};
+
+/// Arguments of `medfeed template`.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct TemplateArgs {
+    /// What the file is to hold: conferences, journals, organizations or tags. Or the workbook to write, ending .xlsx,
+    /// with a sheet for each of them
+    #[arg(value_name = "KIND_OR_FILE")]
+    what: PathBuf,
+    /// csv prints the header; xlsx writes a workbook, which is named KIND.xlsx where only a kind is given
+    #[arg(long)]
+    format: Option<Format>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// The header, as a line of CSV
+    Csv,
+    /// A workbook with notes, lists of known words, and cells that keep texts as they are typed
+    Xlsx,
+}
+
+pub(in crate::cli) fn run(common: &Common, args: &TemplateArgs) -> anyhow::Result<ExitCode> {
+    let given = args.what.to_string_lossy();
+    let kind: Option<RowKind> = given.parse().ok();
+    let is_workbook = args.what.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("xlsx"));
+    match (kind, args.format) {
+        (Some(kind), None | Some(Format::Csv)) => print_header(common, kind),
+        (Some(kind), Some(Format::Xlsx)) => write_workbook(common, Path::new(&format!("{kind}.xlsx")), &[kind]),
+        (None, None | Some(Format::Xlsx)) if is_workbook => {
+            const ALL: [RowKind; 4] = [RowKind::Conferences, RowKind::Journals, RowKind::Organizations, RowKind::Tags];
+            write_workbook(common, &args.what, &ALL)
+        }
+        _ => bail!(
+            "`{given}` is neither `conferences`, `journals`, `organizations`, `tags` nor a file that ends .xlsx; give one of them"
+        ),
+    }
+}
+
+fn print_header(common: &Common, kind: RowKind) -> anyhow::Result<ExitCode> {
+    let columns = match kind {
+        RowKind::Conferences => flat::reference_columns::<ConferenceFields>(),
+        RowKind::Journals => flat::reference_columns::<JournalFields>(),
+        RowKind::Organizations => flat::reference_columns::<OrganizationFields>(),
+        RowKind::Tags => flat::reference_columns::<TagFields>(),
+    };
+    let header = columns.join(",");
+    common.output().result(&json!({ "kind": kind.to_string(), "columns": columns }), header)
+}
+
+fn write_workbook(common: &Common, path: &Path, kinds: &[RowKind]) -> anyhow::Result<ExitCode> {
+    fn prepare<F: Fields>(sheets: &mut Sheets) -> anyhow::Result<()> {
+        let mut sheet = sheets.begin::<F>(false)?;
+        sheet.prepare()?;
+        sheet.end().map(|_| ())
+    }
+    let mut sheets = Sheets::new();
+    for kind in kinds {
+        match kind {
+            RowKind::Conferences => prepare::<ConferenceFields>(&mut sheets),
+            RowKind::Journals => prepare::<JournalFields>(&mut sheets),
+            RowKind::Organizations => prepare::<OrganizationFields>(&mut sheets),
+            RowKind::Tags => prepare::<TagFields>(&mut sheets),
+        }?;
+    }
+    // What somebody filled in is never written over.
+    let file =
+        OpenOptions::new().write(true).create_new(true).open(path).with_context(|| path.display().to_string())?;
+    sheets.write(&file)?;
+    let text = format!("{}: fill it in, and run `medfeed import` with it", path.display());
+    common.output().result(&json!({ "file": path }), text)
+}

@@ -1,0 +1,108 @@
+//! `medfeed upgrade`.
+
+use std::io::{IsTerminal, stderr};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+use crate::cli::shared::common::Common;
+use crate::model::PerDataset;
+use crate::store::StoreError;
+use crate::store::upgrade::SCHEMA;
+use crate::store::upgrade::replace::{Plan, Upgraded, plan, upgrade};
+
+/// Arguments of `medfeed upgrade`.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct UpgradeArgs {
+    /// Say what an upgrade would do, and what customers would notice; change nothing
+    #[arg(long, conflicts_with = "if_needed")]
+    dry_run: bool,
+    /// Say nothing where there is nothing to do: no database, one that is not older, or a replica. For scripts that start a server
+    #[arg(long)]
+    if_needed: bool,
+}
+
+/// The result of the command, for `--json`.
+#[derive(Serialize)]
+struct Done<'a> {
+    upgraded: bool,
+    #[serde(flatten)]
+    plan: Option<&'a Plan>,
+    #[serde(flatten)]
+    done: Option<&'a Upgraded>,
+}
+
+pub(in crate::cli) fn run(common: &Common, args: &UpgradeArgs) -> anyhow::Result<ExitCode> {
+    let db = common.db.display();
+    let planned = match plan(&common.db) {
+        // A replica loads its state anew when it is served.
+        Err(StoreError::NotFound { .. } | StoreError::OlderReplica { .. }) if args.if_needed => {
+            return Ok(ExitCode::SUCCESS);
+        }
+        planned => planned?,
+    };
+    let Some(planned) = planned else {
+        if args.if_needed {
+            return Ok(ExitCode::SUCCESS);
+        }
+        let text = format!("{db} is of format {SCHEMA}, as this medfeed writes it; there is nothing to upgrade.");
+        return common.output().result(&Done { upgraded: false, plan: None, done: None }, text);
+    };
+    if args.dry_run {
+        let text = format!("{db} would be upgraded {}", describe(&planned));
+        return common.output().result(&Done { upgraded: false, plan: Some(&planned), done: None }, text);
+    }
+    let bar = progress_bar(common, &planned);
+    let upgraded = upgrade(&common.db, common.wait, &mut || {
+        bar.inc(1);
+        Ok(())
+    });
+    bar.finish_and_clear();
+    match upgraded? {
+        Some(done) => {
+            let text = format!(
+                "{db} is upgraded {}\nThe old file is kept as {}; remove it when you no longer want the way back.",
+                describe(&done.plan),
+                done.kept.display()
+            );
+            common.output().result(&Done { upgraded: true, plan: None, done: Some(&done) }, text)
+        }
+        None => {
+            let text = format!("{db} was upgraded by another process meanwhile.");
+            common.output().result(&Done { upgraded: false, plan: None, done: None }, text)
+        }
+    }
+}
+
+/// From where to where, and what customers notice.
+fn describe(plan: &Plan) -> String {
+    let Plan { from, to, records: PerDataset { conferences, journals }, fields, .. } = plan;
+    let formats = if from == to { format!("within format {to}") } else { format!("from format {from} to format {to}") };
+    let noticed = if fields.is_empty() {
+        "Customers notice nothing: licenses, keys and sync tokens stay, and no record changes.".to_owned()
+    } else {
+        format!(
+            "Licenses, keys and sync tokens stay. Rows gain {}: the records that show them come once by the change feed, with \
+             `updated_at` as before.",
+            fields.join(", ")
+        )
+    };
+    format!("{formats}: {conferences} conferences, {journals} journals.\n{noticed}")
+}
+
+fn progress_bar(common: &Common, plan: &Plan) -> ProgressBar {
+    if common.json || !stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let steps = u64::from(plan.from != plan.to) + u64::from(!plan.fields.is_empty());
+    let bar = ProgressBar::new(steps.max(1) * plan.records.values().sum::<u64>());
+    if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} records {eta}") {
+        bar.set_style(style);
+    }
+    bar.set_message("upgrading");
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
+}

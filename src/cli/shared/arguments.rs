@@ -1,0 +1,283 @@
+//! Parsers of arguments: durations, times, addresses, names, years, texts.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use tracing_subscriber::EnvFilter;
+
+use crate::model::dataset::UnknownDataset;
+use crate::model::nearest::nearest;
+use crate::model::printable::steers;
+use crate::model::time::{now, parse_date, parse_time};
+use crate::model::{Dataset, Timestamp};
+
+/// A duration: a number and a unit, or several (`1h 30m`).
+pub(in crate::cli) fn parse_duration(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|_| "write a number and a unit: 90s, 5m, 24h, 7d".to_owned())
+}
+
+/// When something ends: RFC 3339, a date (its last moment, UTC), or a duration from now.
+pub(in crate::cli) fn parse_end(text: &str) -> Result<Timestamp, String> {
+    end_after(text, now())
+}
+
+fn end_after(text: &str, now: Timestamp) -> Result<Timestamp, String> {
+    const DAY_S: i64 = 86_400;
+    let end = if let Ok(time) = parse_time(text) {
+        if parse_date(text).is_ok() { time.plus_s(DAY_S) } else { time }
+    } else {
+        if let Some(months) = text.strip_suffix('m').filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit())) {
+            return Err(format!(
+                "`m` are minutes; for months write days, weeks or a date, and for minutes `{months}min`"
+            ));
+        }
+        let rule = "write a date, which ends with its day, UTC (2026-12-31), a date-time (2026-12-31T18:00:00Z), or a time \
+                    from now: 12h, 30d, 2w, 1y";
+        let duration = humantime::parse_duration(text).map_err(|_| rule.to_owned())?;
+        now.plus_s(i64::try_from(duration.as_secs()).unwrap_or(i64::MAX))
+    };
+    if end <= now {
+        return Err(format!("it is in the past, so the key could never be used; it is {now} now"));
+    }
+    Ok(end)
+}
+
+/// Where to listen: `ADDRESS:PORT`; a port alone, also as `:PORT`, means 127.0.0.1.
+pub(in crate::cli) fn parse_listen(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    let port_rule = "write the port as a number from 0 to 65535, such as 127.0.0.1:8080; 0 picks a free one";
+    let port = |port: &str| port.parse::<u16>().map_err(|_| port_rule.to_owned());
+    if text.contains("://") {
+        return Err("write it without the scheme: 127.0.0.1:8080; HTTPS comes with --tls-cert and --tls-key".to_owned());
+    }
+    if let Ok(address) = text.trim_matches(['[', ']']).parse::<IpAddr>() {
+        return Err(format!("it has no port; write {}", SocketAddr::new(address, 8080)));
+    }
+    let (host, given) = text.rsplit_once(':').unwrap_or(match text.bytes().all(|byte| byte.is_ascii_digit()) {
+        true => ("", text),
+        false => (text, ""),
+    });
+    match (host, given) {
+        ("" | "localhost", "") => Err("it has no port; write 127.0.0.1:8080".to_owned()),
+        ("" | "localhost", given) => Ok(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port(given)?)),
+        ("*", given) => Err(format!("for every address of this machine write 0.0.0.0:{}", port(given).unwrap_or(8080))),
+        (host, given) => {
+            if host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok() {
+                port(given)?;
+            }
+            Err("write an address of this machine and a port: 127.0.0.1:8080, 0.0.0.0:8080 for every address, [::1]:8080"
+                .to_owned())
+        }
+    }
+}
+
+/// A dataset by its exact name.
+pub(in crate::cli) fn parse_dataset(text: &str) -> Result<Dataset, String> {
+    text.parse().map_err(|unknown: UnknownDataset| {
+        if text.contains([',', ';']) {
+            return format!("it names several; give the option once per value: --dataset {}", {
+                Dataset::ALL.map(Dataset::as_str).join(" --dataset ")
+            });
+        }
+        match nearest(text, Dataset::ALL.map(Dataset::as_str)) {
+            Some(near) => format!("`{text}` is not a dataset; write `{near}`"),
+            None => unknown.to_string(),
+        }
+    })
+}
+
+/// What is logged: a level, or a filter of `tracing`.
+pub(in crate::cli) fn parse_filter(text: &str) -> Result<String, String> {
+    const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+    // A filter of one word names a module, which nobody means who writes `verbose`.
+    let is_word = text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let is_level = LEVELS.iter().any(|level| level.eq_ignore_ascii_case(text));
+    if is_word && !is_level || EnvFilter::try_new(text).is_err() {
+        return Err("write error, warn, info, debug or trace, or a filter such as warn,medfeed::serve=debug".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+/// An absolute URL without query; a slash at its end is dropped. The documentation puts it between a shell's quotes, single
+/// and double ones, so it holds nothing that ends them or is expanded.
+pub(in crate::cli) fn parse_url(text: &str) -> Result<String, String> {
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let is_plain = |rest: &str| {
+        !rest.is_empty() && !rest.contains(|letter: char| letter.is_control() || " ?#\"<>'`$\\".contains(letter))
+    };
+    match rest {
+        Some(rest) if is_plain(rest) => Ok(text.trim_end_matches('/').to_owned()),
+        None if is_plain(text) && !text.contains("://") => {
+            Err(format!("write an absolute URL, with its scheme: https://{text}"))
+        }
+        _ => Err("write an absolute URL without query, such as https://feed.example.org".to_owned()),
+    }
+}
+
+/// A year, or a range of years that includes its end.
+pub(in crate::cli) fn parse_years(text: &str) -> Result<std::ops::RangeInclusive<u16>, String> {
+    let rule = || "write a year from 1900 to 2100, or a range such as 2024..2027".to_owned();
+    let year = |text: &str| {
+        let shaped = text.len() == 4 && text.bytes().all(|byte| byte.is_ascii_digit());
+        let year: Option<u16> = if shaped { text.parse().ok() } else { None };
+        year.filter(|year| (1900..=2100).contains(year)).ok_or_else(rule)
+    };
+    match text.split_once("..") {
+        None => year(text).map(|year| year..=year).map_err(|rule| {
+            // `2024-2027`, `2024:2027`, `2024 to 2027`, `2024,2025`
+            let ends = text.get(..4).zip(text.len().checked_sub(4).and_then(|at| text.get(at..)));
+            match ends.map(|(first, last)| (year(first), year(last), first, last)) {
+                Some((Ok(_), Ok(_), first, last)) if text.contains(',') => {
+                    format!("give the option once per value: --year {first} --year {last}; or a range: {first}..{last}")
+                }
+                Some((Ok(_), Ok(_), first, last)) => format!("a range of years is written {first}..{last}"),
+                _ => rule,
+            }
+        }),
+        Some((first, last)) => {
+            let (first, last) = (year(first)?, year(last)?);
+            if first <= last { Ok(first..=last) } else { Err(format!("the range ends before it begins; {}", rule())) }
+        }
+    }
+}
+
+/// A text that is not empty.
+pub(in crate::cli) fn parse_text(text: &str) -> Result<String, String> {
+    if text.is_empty() {
+        Err("it is empty; give a text, or leave the option out".to_owned())
+    } else {
+        Ok(text.to_owned())
+    }
+}
+
+/// A text that is not empty, and that listings can print unchanged.
+pub(in crate::cli) fn parse_plain_text(text: &str) -> Result<String, String> {
+    if text.contains(steers) {
+        return Err("it holds a line break, a tab, or another character that steers a terminal; write one line of \
+                    plain text"
+            .to_owned());
+    }
+    parse_text(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_texts_are_read() {
+        let cases = [
+            ("Ann's key, 日本", true),
+            ("", false),
+            ("a\nb", false),
+            ("a\tb", false),
+            ("\x1b[2J", false),
+            ("\u{9b}2J", false),
+            ("\u{202e}x", false),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(parse_plain_text(text).is_ok(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn durations_are_read() {
+        let cases = [
+            ("90s", Some(90_000)),
+            ("250ms", Some(250)),
+            ("5m", Some(300_000)),
+            ("24h", Some(86_400_000)),
+            ("7d", Some(604_800_000)),
+            ("0s", Some(0)),
+            ("90", None),
+            ("s", None),
+            ("", None),
+            ("-1s", None),
+            ("1.5h", Some(5_400_000)),
+            ("5min", Some(300_000)),
+            ("2w", Some(1_209_600_000)),
+            ("soon", None),
+            ("99999999999999999999d", None),
+        ];
+        for (text, expected) in cases {
+            let read = parse_duration(text).ok().map(|read| read.as_millis());
+            assert_eq!(read, expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn ends_are_read() {
+        let now = parse_time("2026-11-22T12:00:00Z").unwrap();
+        let cases = [
+            ("2026-12-31", Ok("2027-01-01T00:00:00Z")),
+            ("2026-11-22", Ok("2026-11-23T00:00:00Z")),
+            ("2026-12-31T18:00:00+02:00", Ok("2026-12-31T16:00:00Z")),
+            ("30d", Ok("2026-12-22T12:00:00Z")),
+            ("2w", Ok("2026-12-06T12:00:00Z")),
+            ("90min", Ok("2026-11-22T13:30:00Z")),
+            ("2026-11-21", Err("in the past")),
+            ("2020-01-01T00:00:00Z", Err("it is 2026-11-22T12:00:00Z now")),
+            ("0s", Err("in the past")),
+            ("6m", Err("`6min`")),
+            ("tomorrow", Err("write a date")),
+            ("31.12.2026", Err("write a date")),
+        ];
+        for (text, expected) in cases {
+            match (end_after(text, now), expected) {
+                (Ok(end), Ok(expected)) => assert_eq!(end.to_string(), expected, "{text}"),
+                (Err(told), Err(expected)) => assert!(told.contains(expected), "{text}: {told}"),
+                (read, expected) => panic!("{text}: {read:?}, not {expected:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn addresses_are_read() {
+        let cases = [
+            ("127.0.0.1:8080", Ok("127.0.0.1:8080")),
+            ("8080", Ok("127.0.0.1:8080")),
+            (":8080", Ok("127.0.0.1:8080")),
+            ("localhost:0", Ok("127.0.0.1:0")),
+            ("[::1]:8080", Ok("[::1]:8080")),
+            ("0.0.0.0:80", Ok("0.0.0.0:80")),
+            ("::1", Err("write [::1]:8080")),
+            ("10.0.0.1", Err("write 10.0.0.1:8080")),
+            ("localhost", Err("write 127.0.0.1:8080")),
+            ("127.0.0.1:99999", Err("0 to 65535")),
+            ("70000", Err("0 to 65535")),
+            (":http", Err("0 to 65535")),
+            ("*:8080", Err("write 0.0.0.0:8080")),
+            ("http://127.0.0.1:8080", Err("without the scheme")),
+            ("example.org:8080", Err("0.0.0.0:8080 for every address")),
+            ("", Err("has no port")),
+        ];
+        for (text, expected) in cases {
+            match (parse_listen(text), expected) {
+                (Ok(address), Ok(expected)) => assert_eq!(address.to_string(), expected, "{text}"),
+                (Err(told), Err(expected)) => assert!(told.contains(expected), "{text}: {told}"),
+                (read, expected) => panic!("{text}: {read:?}, not {expected:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn years_are_read() {
+        let cases = [
+            ("2026", Some(2026..=2026)),
+            ("2024..2027", Some(2024..=2027)),
+            ("2024..2024", Some(2024..=2024)),
+            ("1899", None),
+            ("2101", None),
+            ("2027..2024", None),
+            ("2024..", None),
+            ("2024-2027", None),
+            ("20260", None),
+            ("x", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(parse_years(text).ok(), expected, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! What a run does to the content, row by row and license by license: for a dry run.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::cli::shared::values::{cut, text_of, value_of};
+use crate::import::groups::grouped;
+use crate::model::printable::Printable;
+use crate::model::reference::ReferenceFields;
+use crate::model::{Curated, Dataset, Fields, Id, License, RecordFields, References};
+use crate::store::StoreError;
+use crate::store::write::batch::{Curation, Onlooker};
+
+/// The most rows of a list that are shown to people.
+const MAX_SHOWN: usize = 20;
+/// The most characters of a value that are shown to people.
+const MAX_VALUE_CHARS: usize = 100;
+
+/// Collects what a batch changes.
+#[derive(Debug)]
+pub(in crate::cli) struct Changes {
+    references_before: References,
+    licenses: Vec<License>,
+    rows: Vec<RowChange>,
+    effects: BTreeMap<(String, Dataset), Effect>,
+}
+
+/// All that a batch changes, as JSON has it.
+#[derive(Debug, Serialize)]
+pub(in crate::cli) struct ChangesJson {
+    /// Organizations, tags, conferences, journals; each by id.
+    changes: Vec<RowChange>,
+    /// By license and dataset.
+    license_changes: Vec<LicenseChanges>,
+}
+
+#[derive(Debug, Serialize)]
+struct RowChange {
+    dataset: &'static str,
+    id: Id,
+    name: String,
+    change: Kind,
+    /// The fields that differ, in the order of the record.
+    fields: Vec<FieldChange>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::Display)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+enum Kind {
+    Added,
+    Changed,
+    Removed,
+}
+
+#[derive(Debug, Serialize)]
+struct FieldChange {
+    field: &'static str,
+    before: Value,
+    after: Value,
+}
+
+/// A record by id and name.
+#[derive(Clone, Debug, Serialize)]
+struct Named {
+    id: Id,
+    name: String,
+}
+
+/// What a license's view of a dataset gains, changes and loses.
+#[derive(Debug, Default, Serialize)]
+struct Effect {
+    entering: Vec<Named>,
+    changed: Vec<Named>,
+    leaving: Vec<Named>,
+}
+
+#[derive(Debug, Serialize)]
+struct LicenseChanges {
+    license: String,
+    dataset: Dataset,
+    #[serde(flatten)]
+    effect: Effect,
+}
+
+impl Changes {
+    /// Of a batch that is about to be applied to this state.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn of(state: &impl Curation) -> Result<Changes, StoreError> {
+        Ok(Changes {
+            references_before: state.references()?.clone(),
+            licenses: state.licenses(),
+            rows: Vec::new(),
+            effects: BTreeMap::new(),
+        })
+    }
+
+    fn push<F: Fields>(&mut self, before: Option<&Curated<F>>, after: Option<&Curated<F>>, references: &References) {
+        let Some(row) = after.or(before) else { return };
+        let change = match (before, after) {
+            (None, _) => Kind::Added,
+            (_, None) => Kind::Removed,
+            _ => Kind::Changed,
+        };
+        let none = F::default();
+        let old = before.map_or(&none, Curated::fields).values();
+        let new = after.map_or(&none, Curated::fields).values();
+        let differing = F::table().fields.iter().zip(old.into_iter().zip(new)).filter_map(|(field, (old, new))| {
+            let (before, after) = (value_of(old, &self.references_before), value_of(new, references));
+            (before != after).then_some(FieldChange { field: &field.name, before, after })
+        });
+        let fields = differing.collect();
+        let name = row.fields().name().to_owned();
+        self.rows.push(RowChange { dataset: F::STEM, id: row.id(), name, change, fields });
+    }
+
+    /// All of it, for scripts.
+    pub fn into_json(self) -> ChangesJson {
+        let effects = self.effects.into_iter();
+        ChangesJson {
+            changes: self.rows,
+            license_changes: effects
+                .map(|((license, dataset), effect)| LicenseChanges { license, dataset, effect })
+                .collect(),
+        }
+    }
+
+    /// The rows, for people: the first of each kind.
+    pub fn describe_rows(&self) -> String {
+        let mut text = String::new();
+        let datasets = self.rows.iter().map(|row| row.dataset).collect::<Vec<_>>();
+        let kinds = datasets
+            .chunk_by(|one, other| one == other)
+            .flat_map(|datasets| [Kind::Added, Kind::Changed, Kind::Removed].map(|change| (datasets[0], change)));
+        for (dataset, change) in kinds {
+            let rows: Vec<&RowChange> =
+                self.rows.iter().filter(|row| (row.dataset, row.change) == (dataset, change)).collect();
+            if rows.is_empty() {
+                continue;
+            }
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{dataset} {change}:");
+            for row in rows.iter().take(MAX_SHOWN) {
+                let _ = writeln!(text, "  {} {}", row.id, shown(&row.name));
+                if change == Kind::Changed {
+                    row.fields.iter().for_each(|field| field.describe(&mut text));
+                }
+            }
+            push_more(&mut text, "  ", rows.len());
+        }
+        text
+    }
+
+    /// What the licenses gain, change and lose, for people: the first of each.
+    pub fn describe_license(&self, license: &str, dataset: Dataset) -> String {
+        let mut text = String::new();
+        let Some(effect) = self.effects.get(&(license.to_owned(), dataset)) else { return text };
+        let lists = [("enter", &effect.entering), ("change", &effect.changed), ("leave", &effect.leaving)];
+        for (what, list) in lists.into_iter().filter(|(_, list)| !list.is_empty()) {
+            for Named { id, name } in list.iter().take(MAX_SHOWN) {
+                let _ = writeln!(text, "  {what:<6} {id} {}", shown(name));
+            }
+            push_more(&mut text, "  ", list.len());
+        }
+        text
+    }
+}
+
+impl FieldChange {
+    fn describe(&self, text: &mut String) {
+        let (before, after) = (text_of(&self.before), text_of(&self.after));
+        let (before, after) = (before.as_deref().unwrap_or("(empty)"), after.as_deref().unwrap_or("(empty)"));
+        let _ = if before == after {
+            writeln!(text, "      {}: {} (what it links changed)", self.field, shown(after))
+        } else {
+            writeln!(text, "      {}: {} → {}", self.field, shown(before), shown(after))
+        };
+    }
+}
+
+/// A value on a line of its own.
+fn shown(text: &str) -> String {
+    Printable(&cut(text, MAX_VALUE_CHARS)).to_string()
+}
+
+fn push_more(text: &mut String, indent: &str, count: usize) {
+    if let Some(more) = count.checked_sub(MAX_SHOWN).filter(|more| *more > 0) {
+        let _ = writeln!(text, "{indent}and {} more; --json lists all", grouped(more));
+    }
+}
+
+impl Onlooker for Changes {
+    fn reference<F: ReferenceFields>(&mut self, before: Option<&Curated<F>>, after: Option<&Curated<F>>) {
+        self.push(before, after, &References::default());
+    }
+
+    fn record<F: RecordFields>(
+        &mut self,
+        before: Option<&Curated<F>>,
+        after: Option<&Curated<F>>,
+        references: &References,
+    ) {
+        self.push(before, after, references);
+        let Some(row) = after.or(before) else { return };
+        for license in self.licenses.iter().filter(|license| license.feed(F::DATASET).is_some()) {
+            let sees = |row: Option<&Curated<F>>| row.is_some_and(|row| row.fields().is_in(&license.scope));
+            let visible = (sees(before), sees(after));
+            if visible == (false, false) {
+                continue;
+            }
+            let effect = self.effects.entry((license.name.clone(), F::DATASET)).or_default();
+            let list = match visible {
+                (false, _) => &mut effect.entering,
+                (true, true) => &mut effect.changed,
+                (true, false) => &mut effect.leaving,
+            };
+            list.push(Named { id: row.id(), name: row.fields().name().to_owned() });
+        }
+    }
+}

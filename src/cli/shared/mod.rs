@@ -1,0 +1,10 @@
+//! Arguments, output and rows that several commands share.
+
+pub(in crate::cli) mod arguments;
+pub(in crate::cli) mod change;
+pub(in crate::cli) mod common;
+pub(in crate::cli) mod failure;
+pub(in crate::cli) mod output;
+pub(in crate::cli) mod read_args;
+pub(in crate::cli) mod sheets;
+pub(in crate::cli) mod values;

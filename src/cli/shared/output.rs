@@ -1,0 +1,133 @@
+//! The output of commands: text for people, one JSON object for scripts.
+
+use std::fmt::Display;
+use std::io::{IsTerminal, Write, stderr, stdin, stdout};
+use std::process::ExitCode;
+
+use anyhow::bail;
+use serde::Serialize;
+
+use crate::model::printable::{Printable, printable_json};
+
+/// Where a command's result goes.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::cli) struct Output {
+    json: bool,
+}
+
+impl Output {
+    pub fn new(json: bool) -> Output {
+        Output { json }
+    }
+
+    /// Prints the result in the form that was asked for. Returns the exit code of success.
+    pub fn result(self, json: &impl Serialize, text: impl Display) -> anyhow::Result<ExitCode> {
+        if self.json {
+            print_json(&serde_json::to_string(json)?);
+        } else {
+            print_line(&text.to_string());
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Prints why the command failed.
+    pub fn error(self, message: &str) {
+        if self.json {
+            print_json(&serde_json::json!({ "error": message.trim_end() }).to_string());
+        } else {
+            note(&format!("error: {}", Printable(message.trim_end())));
+        }
+    }
+
+    /// Prints a warning; scripts find warnings in the result.
+    pub fn warning(self, message: impl Display) {
+        if !self.json {
+            note(&format!("warning: {}", Printable(&message.to_string())));
+        }
+    }
+}
+
+/// Prints a text on standard output. A closed pipe is no failure.
+pub(in crate::cli) fn print_line(text: &str) {
+    let mut out = stdout().lock();
+    let _ = writeln!(out, "{}", harmless(text.trim_end_matches('\n'))).and_then(|()| out.flush());
+}
+
+/// Prints JSON on standard output. Characters that would steer a terminal occur in strings only, and are escaped there.
+fn print_json(json: &str) {
+    let mut out = stdout().lock();
+    let _ = writeln!(out, "{}", printable_json(json)).and_then(|()| out.flush());
+}
+
+/// Prints a text on standard error.
+pub(in crate::cli) fn note(text: &str) {
+    let _ = writeln!(stderr().lock(), "{}", harmless(text));
+}
+
+/// Makes every line of a text safe to print on a terminal. Values that must not start a new line are made [`Printable`] by the
+/// caller.
+fn harmless(text: &str) -> String {
+    text.split('\n').map(|line| Printable(line).to_string()).collect::<Vec<_>>().join("\n")
+}
+
+/// Asks on a terminal, unless `yes` is given; only `y` and `yes` go on.
+///
+/// # Errors
+/// When the answer is another, or nobody can be asked. `done` is what was not done then, such as `removed`.
+pub(in crate::cli) fn confirm(question: &str, yes: bool, done: &str) -> anyhow::Result<()> {
+    if yes {
+        return Ok(());
+    }
+    if !stdin().is_terminal() {
+        bail!(
+            "nothing was {done}, since standard input is no terminal on which to ask; add --yes to go on without a question"
+        );
+    }
+    let _ = write!(stderr().lock(), "{} [y/N] ", Printable(question));
+    let mut answer = String::new();
+    let read = stdin().read_line(&mut answer);
+    if read.is_ok() && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes") {
+        return Ok(());
+    }
+    bail!("nothing was {done}")
+}
+
+/// Rows under a header, in aligned columns. Cells are printed in one line each.
+pub(in crate::cli) fn table<const N: usize>(header: [&str; N], rows: &[[String; N]]) -> String {
+    let header = header.map(str::to_owned);
+    let lines: Vec<[String; N]> = std::iter::once(&header)
+        .chain(rows)
+        .map(|row| row.each_ref().map(|cell| Printable(cell).to_string()))
+        .collect();
+    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or_default();
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    let mut text = String::new();
+    for line in &lines {
+        let cells: Vec<String> = line.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        text.push_str(cells.join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// A count with its noun: `1 record`, `2 records`, `2 entries`.
+pub(in crate::cli) fn counted(count: u64, noun: &str) -> String {
+    match noun.strip_suffix("ry") {
+        _ if count == 1 => format!("1 {noun}"),
+        Some(stem) => format!("{count} {stem}ries"),
+        None => format!("{count} {noun}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_stay_and_nothing_steers() {
+        let cases = [("a\n  b\n", "a\n  b\n"), ("a\r\x1b[2J\nb\u{9b}", "a\\r\\u{1b}[2J\nb\\u{9b}"), ("", "")];
+        for (text, expected) in cases {
+            assert_eq!(harmless(text), expected, "{text:?}");
+        }
+    }
+}

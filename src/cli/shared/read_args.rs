@@ -1,0 +1,130 @@
+//! What commands that read curated files have in common: the files, how they are read, and within which bounds.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::RangedU64ValueParser;
+
+use crate::import::{
+    self, Bounds, DateOrder, DecimalSign, Format, Reading, Rename, RowKind, Rows, Source, Told, read_renames,
+};
+
+/// The files to read, and how.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ReadArgs {
+    /// Files, or folders with files, named conferences, journals, organizations or tags, ending .xlsx, .csv or .jsonl (the
+    /// latter two also with .gz); workbooks with sheets of these names; files of any name with --dataset; `-` reads
+    /// standard input
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// What files of other names, or standard input, hold: conferences, journals, organizations or tags
+    #[arg(long, value_name = "KIND")]
+    dataset: Option<RowKind>,
+    /// The files' format where neither their ending nor their content tells it: jsonl, csv or xlsx
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
+    /// Read the column or field NAME as FIELD, such as 'Website=url'; can be given several times
+    #[arg(long = "map", value_name = "NAME=FIELD")]
+    renames: Vec<Rename>,
+    /// Read names as a file says: a CSV table of two columns, the name in the files and the field, such as `Website,url`
+    #[arg(long = "map-file", value_name = "FILE")]
+    map_file: Option<PathBuf>,
+    /// Find the records of rows without ids by these fields, such as name,year; rows that fit no record get new ids
+    #[arg(long = "match", value_name = "FIELD", value_delimiter = ',')]
+    matching: Vec<String>,
+    /// The order of day and month in dates such as 3/4/2026: dmy or mdy
+    #[arg(long, value_name = "ORDER")]
+    dates: Option<DateOrder>,
+    /// The sign that begins a fraction, where 3.000 or 3,000 may be 3 or 3000: point or comma
+    #[arg(long, value_name = "SIGN")]
+    decimal: Option<DecimalSign>,
+    /// Pass over unknown columns and fields, with a warning that names them
+    #[arg(long)]
+    ignore_unknown: bool,
+    /// List every fault, not one line for each kind
+    #[arg(long)]
+    pub all_faults: bool,
+    #[command(flatten)]
+    bounds: BoundsArgs,
+}
+
+impl ReadArgs {
+    /// Whether no file is named.
+    pub fn is_empty(&self) -> bool {
+        self.paths.is_empty()
+    }
+
+    /// The files that the paths name.
+    ///
+    /// # Errors
+    /// When a path cannot be read or does not tell what it holds.
+    pub fn find_sources(&self) -> anyhow::Result<Vec<Source>> {
+        let told = Told { kind: self.dataset, format: self.format };
+        Ok(Source::find(&self.paths, told)?)
+    }
+
+    /// Reads all rows of the files. `progress` hears of each piece read, in bytes.
+    ///
+    /// # Errors
+    /// When a file cannot be read. What is wrong with its rows is told by merging them.
+    pub fn read(&self, sources: &[Source], progress: &mut dyn FnMut(u64)) -> anyhow::Result<Rows> {
+        let mut renames = self.renames.clone();
+        if let Some(path) = &self.map_file {
+            renames.extend(read_renames(path)?);
+        }
+        let reading = Reading {
+            matching: self.matching.iter().map(|name| name.trim().to_owned()).collect(),
+            dates: self.dates,
+            decimal: self.decimal,
+            bounds: self.bounds.bounds(),
+            ignore_unknown: self.ignore_unknown,
+            renames,
+            all_faults: self.all_faults,
+            ..Reading::default()
+        };
+        reading.check()?;
+        let rows = import::read_sources(sources, &reading, progress)?;
+        reading.check_renames_met()?;
+        Ok(rows)
+    }
+}
+
+/// The heading of bounds in the help.
+const BOUNDS: &str = "Bounds, which no usual file meets";
+
+/// Bounds beyond which a file is refused.
+#[derive(Debug, Args)]
+struct BoundsArgs {
+    /// The longest line of JSON, or row of a table, in bytes
+    #[arg(long, help_heading = BOUNDS, env = "MEDFEED_MAX_LINE_BYTES", value_name = "N", default_value_t = Bounds::default().line_bytes,
+          value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    max_line_bytes: usize,
+    /// The longest name of a field or column, in bytes
+    #[arg(long, help_heading = BOUNDS, env = "MEDFEED_MAX_NAME_BYTES", value_name = "N", default_value_t = Bounds::default().name_bytes,
+          value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    max_name_bytes: usize,
+    /// The most columns of a table, and members of a JSON object
+    #[arg(long, help_heading = BOUNDS, env = "MEDFEED_MAX_COLUMNS", value_name = "N", default_value_t = Bounds::default().columns,
+          value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    max_columns: usize,
+    /// The most rows of a table, and lines of a JSON file
+    #[arg(long, help_heading = BOUNDS, env = "MEDFEED_MAX_ROWS", value_name = "N", default_value_t = Bounds::default().rows,
+          value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    max_rows: usize,
+    /// The largest file, in bytes after decompressing it
+    #[arg(long, help_heading = BOUNDS, env = "MEDFEED_MAX_FILE_BYTES", value_name = "N", default_value_t = Bounds::default().file_bytes,
+          value_parser = RangedU64ValueParser::<u64>::new().range(1..))]
+    max_file_bytes: u64,
+}
+
+impl BoundsArgs {
+    fn bounds(&self) -> Bounds {
+        Bounds {
+            line_bytes: self.max_line_bytes,
+            name_bytes: self.max_name_bytes,
+            columns: self.max_columns,
+            rows: self.max_rows,
+            file_bytes: self.max_file_bytes,
+        }
+    }
+}

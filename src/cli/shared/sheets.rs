@@ -1,0 +1,213 @@
+//! Workbooks that spreadsheet programs open and `medfeed import` reads: a sheet for each kind of rows.
+
+use std::io::{Seek, Write};
+
+use anyhow::{Context, bail};
+use rust_xlsxwriter::{ColNum, DataValidation, ExcelDateTime, Format, FormatAlign, Note, RowNum, Workbook, Worksheet};
+
+use crate::model::Fields;
+use crate::model::time::parse_date;
+use crate::model::value::ValueKind;
+
+/// The most UTF-16 units of a cell.
+const MAX_CELL_UNITS: usize = 32_767;
+
+/// The last row of a sheet, from 0.
+const LAST_ROW: RowNum = 1_048_575;
+
+/// Whole numbers below this one survive a spreadsheet, which keeps 15 digits.
+const EXACT_BELOW: u64 = 1_000_000_000_000_000;
+
+#[derive(Clone, Debug)]
+struct Column {
+    name: String,
+    note: String,
+    kind: ValueKind,
+}
+
+impl Column {
+    fn new(name: &str, note: &str, kind: ValueKind) -> Column {
+        Column { name: name.to_owned(), note: note.to_owned(), kind }
+    }
+
+    /// The width, in characters.
+    fn width(&self) -> f64 {
+        match self.kind {
+            ValueKind::Date => 12.0,
+            ValueKind::Integer | ValueKind::Year | ValueKind::Number | ValueKind::Flag => 10.0,
+            ValueKind::Choice(_) | ValueKind::DateStatus(_) => 14.0,
+            ValueKind::Text if self.name == "name" => 44.0,
+            ValueKind::Text | ValueKind::Texts | ValueKind::Links(_) => 22.0,
+        }
+    }
+}
+
+/// A workbook being written.
+pub(in crate::cli) struct Sheets {
+    workbook: Workbook,
+    date: Format,
+    header: Format,
+    text: Format,
+}
+
+impl Sheets {
+    pub fn new() -> Sheets {
+        Sheets {
+            workbook: Workbook::new(),
+            date: Format::new().set_num_format("yyyy-mm-dd"),
+            header: Format::new().set_bold().set_align(FormatAlign::Top),
+            text: Format::new().set_num_format("@"),
+        }
+    }
+
+    /// Begins the sheet of a kind of rows, with `updated_at` where `is_dated`.
+    ///
+    /// # Errors
+    /// When the sheet cannot be made.
+    pub fn begin<F: Fields>(&mut self, is_dated: bool) -> anyhow::Result<Sheet<'_>> {
+        let id = "The row's own number, from 1 on; it never changes";
+        let mut columns = vec![Column::new("id", id, ValueKind::Integer)];
+        columns.extend(F::table().fields.iter().map(|field| Column::new(&field.column, &field.note, field.kind)));
+        if is_dated {
+            let note = "When the record last changed; import ignores it";
+            columns.push(Column::new("updated_at", note, ValueKind::Text));
+        }
+        let sheet = self.workbook.add_worksheet();
+        sheet.set_name(F::STEM)?;
+        for (at, column) in (0..).zip(&columns) {
+            sheet.write_string_with_format(0, at, &column.name, &self.header)?;
+            sheet.set_column_width(at, column.width())?;
+        }
+        sheet.set_freeze_panes(1, 0)?;
+        Ok(Sheet { sheet, columns, date: &self.date, text: &self.text, rows: 0 })
+    }
+
+    /// Writes the whole workbook.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write(mut self, out: impl Write + Seek + Send) -> anyhow::Result<()> {
+        Ok(self.workbook.save_to_writer(out)?)
+    }
+}
+
+/// A sheet being filled.
+pub(in crate::cli) struct Sheet<'a> {
+    sheet: &'a mut Worksheet,
+    columns: Vec<Column>,
+    date: &'a Format,
+    text: &'a Format,
+    rows: RowNum,
+}
+
+impl Sheet<'_> {
+    /// Adds a row of the cells that CSV would hold.
+    ///
+    /// # Errors
+    /// When a cell or the sheet has no room.
+    pub fn push(&mut self, cells: &[impl AsRef<str>]) -> anyhow::Result<()> {
+        if self.rows == LAST_ROW {
+            bail!("a sheet holds {LAST_ROW} rows below its header, and there are more; use --format csv");
+        }
+        self.rows += 1;
+        for ((at, column), cell) in (0..).zip(&self.columns).zip(cells) {
+            let cell = cell.as_ref();
+            if !cell.is_empty() {
+                write(self.sheet, (self.rows, at), column.kind, cell, (self.date, self.text)).with_context(|| {
+                    format!("row {} of `{}`, column `{}`", self.rows + 1, self.sheet.name(), column.name)
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the sheet: a filter on all its columns.
+    ///
+    /// # Errors
+    /// When the sheet takes no filter.
+    pub fn end(self) -> anyhow::Result<u64> {
+        let last = ColNum::try_from(self.columns.len())?.saturating_sub(1);
+        self.sheet.autofilter(0, 0, self.rows.max(1), last)?;
+        Ok(u64::from(self.rows))
+    }
+
+    /// Prepares the empty sheet for typing: formats that keep texts as they are typed, lists of the words that a cell
+    /// may be, and what each column means.
+    ///
+    /// # Errors
+    /// When the sheet takes one of them.
+    pub fn prepare(&mut self) -> anyhow::Result<()> {
+        for (at, column) in (0..).zip(&self.columns) {
+            self.sheet.insert_note(0, at, &Note::new(column.note.replace('`', "")).add_author_prefix(false))?;
+            let format = match column.kind {
+                ValueKind::Date => Some(self.date),
+                // Else a spreadsheet makes dates and numbers of ISSNs and names.
+                ValueKind::Text | ValueKind::Texts | ValueKind::Links(_) => Some(self.text),
+                ValueKind::Choice(_) | ValueKind::DateStatus(_) => Some(self.text),
+                ValueKind::Integer | ValueKind::Year | ValueKind::Number | ValueKind::Flag => None,
+            };
+            if let Some(format) = format {
+                self.sheet.set_column_format(at, format)?;
+            }
+            let words = if column.kind == ValueKind::Flag { &["TRUE", "FALSE"] } else { column.kind.words() };
+            if !words.is_empty() {
+                let validation = DataValidation::new()
+                    .allow_list_strings(words)?
+                    .set_error_title("Unknown value")?
+                    .set_error_message(format!("Choose one of: {}", words.join(", ")))?;
+                self.sheet.add_data_validation(1, at, LAST_ROW, at, &validation)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes the cell at a row and column, in the format of dates or of texts.
+fn write(
+    sheet: &mut Worksheet,
+    (row, at): (RowNum, ColNum),
+    kind: ValueKind,
+    cell: &str,
+    (date, text): (&Format, &Format),
+) -> anyhow::Result<()> {
+    // A number or day that a spreadsheet would not give back exactly is written as a text, which import reads too.
+    match kind {
+        ValueKind::Integer | ValueKind::Year if cell.parse::<u64>().is_ok_and(|number| number < EXACT_BELOW) => {
+            sheet.write_number(row, at, cell.parse::<f64>()?)?;
+        }
+        ValueKind::Number if is_exact(cell) => {
+            sheet.write_number(row, at, cell.parse::<f64>()?)?;
+        }
+        ValueKind::Flag => {
+            sheet.write_boolean(row, at, cell == "TRUE")?;
+        }
+        ValueKind::Date if date_of(cell).is_some() => {
+            if let Some(day) = date_of(cell) {
+                sheet.write_datetime_with_format(row, at, &day, date)?;
+            }
+        }
+        _ => {
+            let units = cell.encode_utf16().count();
+            if units > MAX_CELL_UNITS {
+                bail!(
+                    "the text has {units} characters, and a cell of a spreadsheet holds {MAX_CELL_UNITS}; use --format csv or jsonl"
+                );
+            }
+            // Marked as text, so that it stays one when somebody edits the cell.
+            sheet.write_string_with_format(row, at, cell, text)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a spreadsheet gives the number back as it is.
+fn is_exact(cell: &str) -> bool {
+    cell.parse::<f64>().is_ok_and(|number| number < 1e15 && format!("{number}") == cell)
+}
+
+/// The date, where spreadsheets have it: their calendar begins in 1900, with a day too many in its first February.
+fn date_of(cell: &str) -> Option<ExcelDateTime> {
+    let date = parse_date(cell).ok().filter(|date| date.year() > 1900)?;
+    let (year, month, day) = (date.year(), date.month(), date.day());
+    ExcelDateTime::from_ymd(u16::try_from(year).ok()?, u8::try_from(month).ok()?, u8::try_from(day).ok()?).ok()
+}
