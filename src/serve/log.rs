@@ -1,4 +1,4 @@
-//! The log: lines are written to standard error by their own thread, so that no answer waits for the reader.
+//! The log: a thread writes its lines to standard error, so that no answer waits for whoever reads them.
 //!
 //! A log that nobody reads must not stop the server: lines that cannot be written, or that come while too many wait, are
 //! dropped and counted.
@@ -8,91 +8,53 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
+use tracing_subscriber::fmt::MakeWriter;
 
 /// The most lines that wait to be written. A line has about 300 bytes.
 const MAX_WAITING: usize = 1 << 16;
-/// How long the end waits for lines to be written.
+/// The longest time that the end of the log waits for its lines.
 const END_WAIT: Duration = Duration::from_secs(2);
+/// The pause before the end is announced again to a full queue.
+const END_PAUSE: Duration = Duration::from_millis(5);
 
 /// The count of lost lines.
-#[derive(Clone, Debug)]
-pub struct LostLines {
-    /// Lines that came while too many waited.
-    dropped: ErrorCounter,
-    /// Lines that could not be written.
-    failed: Arc<AtomicU64>,
-}
+#[derive(Clone, Debug, Default)]
+pub struct LostLines(Arc<AtomicU64>);
 
 impl LostLines {
     /// The number of lost lines so far.
     pub fn count(&self) -> u64 {
-        let dropped = u64::try_from(self.dropped.dropped_lines()).unwrap_or(u64::MAX);
-        dropped.saturating_add(self.failed.load(Ordering::Relaxed))
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn add(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// The open log. Dropping it first writes the waiting lines, if somebody reads them.
-#[must_use = "lines are written as long as this is kept"]
+/// A message to the log's thread.
 #[derive(Debug)]
-pub struct Log {
-    guard: Option<WorkerGuard>,
+enum Message {
+    Line(Vec<u8>),
+    /// All lines before this one are to be written; then the sender is dropped.
+    End(SyncSender<()>),
+}
+
+/// The lines on their way to the log's thread: a writer of whole lines that never blocks and never fails.
+#[derive(Clone, Debug)]
+pub struct Lines {
+    messages: SyncSender<Message>,
     lost: LostLines,
 }
 
-impl Log {
-    /// Opens the log on standard error. The returned writer takes lines, and never blocks and never fails.
-    ///
-    /// # Errors
-    /// When the operating system gives no further file.
-    pub fn to_stderr() -> io::Result<(NonBlocking, Log)> {
-        // A file of its own: code that prints on standard error must not wait for a lock that is held while a line is
-        // written.
-        let stderr = File::from(io::stderr().as_fd().try_clone_to_owned()?);
-        let failed = Arc::<AtomicU64>::default();
-        let writer = Lenient { inner: stderr, failed: Arc::clone(&failed) };
-        let builder = NonBlockingBuilder::default().lossy(true).buffered_lines_limit(MAX_WAITING).thread_name("log");
-        let (lines, guard) = builder.finish(writer);
-        let lost = LostLines { dropped: lines.error_counter(), failed };
-        Ok((lines, Log { guard: Some(guard), lost }))
-    }
-
-    /// The count of lost lines.
-    pub fn lost(&self) -> LostLines {
-        self.lost.clone()
-    }
-}
-
-impl Drop for Log {
-    fn drop(&mut self) {
-        let Some(guard) = self.guard.take() else { return };
-        let (alive, ended) = channel::<()>();
-        // In its own thread: if nobody reads the log, the guard may print about it where nobody reads either.
-        let closing = thread::Builder::new().name("log end".to_owned()).spawn(move || {
-            drop(guard);
-            drop(alive);
-        });
-        if closing.is_ok() {
-            // Returns when all is written, or after the time limit.
-            let _ = ended.recv_timeout(END_WAIT);
-        }
-    }
-}
-
-/// A writer of whole lines that counts those that cannot be written, and never fails.
-struct Lenient<W> {
-    inner: W,
-    failed: Arc<AtomicU64>,
-}
-
-impl<W: Write> Write for Lenient<W> {
+impl Write for Lines {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        if self.inner.write_all(line).is_err() {
-            self.failed.fetch_add(1, Ordering::Relaxed);
+        if self.messages.try_send(Message::Line(line.to_vec())).is_err() {
+            self.lost.add();
         }
         Ok(line.len())
     }
@@ -102,11 +64,82 @@ impl<W: Write> Write for Lenient<W> {
     }
 }
 
+impl<'a> MakeWriter<'a> for Lines {
+    type Writer = Lines;
+
+    fn make_writer(&'a self) -> Lines {
+        self.clone()
+    }
+}
+
+/// The open log. Dropping it first writes the waiting lines, if somebody reads them.
+#[must_use = "lines are written as long as this is kept"]
+#[derive(Debug)]
+pub struct Log {
+    lines: Lines,
+}
+
+impl Log {
+    /// Opens the log on standard error.
+    ///
+    /// # Errors
+    /// When the operating system gives no further file or thread.
+    pub fn to_stderr() -> io::Result<(Lines, Log)> {
+        // A file of its own: code that prints on standard error must not wait for a lock that is held while a line is
+        // written.
+        let stderr = File::from(io::stderr().as_fd().try_clone_to_owned()?);
+        let (messages, received) = sync_channel(MAX_WAITING);
+        let lines = Lines { messages, lost: LostLines::default() };
+        let lost = lines.lost.clone();
+        thread::Builder::new().name("log".to_owned()).spawn(move || write_lines(&received, stderr, &lost))?;
+        Ok((lines.clone(), Log { lines }))
+    }
+
+    /// The count of lost lines.
+    pub fn lost(&self) -> LostLines {
+        self.lines.lost.clone()
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        let until = Instant::now() + END_WAIT;
+        let (alive, ended) = sync_channel(0);
+        let mut end = Message::End(alive);
+        while let Err(refused) = self.lines.messages.try_send(end) {
+            if Instant::now() >= until {
+                return;
+            }
+            end = match refused {
+                TrySendError::Full(end) => end,
+                TrySendError::Disconnected(_) => return,
+            };
+            thread::sleep(END_PAUSE);
+        }
+        // Returns when all is written, or after the time limit.
+        let _ = ended.recv_timeout(until.saturating_duration_since(Instant::now()));
+    }
+}
+
+/// Writes lines until the end is announced.
+fn write_lines(messages: &Receiver<Message>, mut output: impl Write, lost: &LostLines) {
+    for message in messages {
+        match message {
+            Message::Line(line) => {
+                if output.write_all(&line).is_err() {
+                    lost.add();
+                }
+            }
+            Message::End(written) => return drop(written),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Takes so many bytes, then fails.
+    /// Takes a number of bytes, then fails.
     struct Full(usize);
 
     impl Write for Full {
@@ -122,13 +155,30 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_cannot_be_written_is_counted() {
-        let failed = Arc::<AtomicU64>::default();
-        let mut log = Lenient { inner: Full(10), failed: Arc::clone(&failed) };
-        for (line, lost) in [("12345\n", 0), ("12345\n", 1), ("1\n", 2)] {
-            log.write_all(line.as_bytes()).unwrap();
-            log.flush().unwrap();
-            assert_eq!(failed.load(Ordering::Relaxed), lost, "{line:?}");
+    fn lost_lines_are_counted() {
+        let (messages, received) = sync_channel(3);
+        let mut lines = Lines { messages, lost: LostLines::default() };
+        // The fourth finds the queue full.
+        for (line, lost) in [("12345\n", 0), ("12345\n", 0), ("1\n", 0), ("1\n", 1)] {
+            lines.write_all(line.as_bytes()).unwrap();
+            lines.flush().unwrap();
+            assert_eq!(lines.lost.count(), lost, "{line:?}");
         }
+        let lost = lines.lost.clone();
+        drop(lines);
+        write_lines(&received, Full(10), &lost);
+        assert_eq!(lost.count(), 3, "two that could not be written");
+    }
+
+    #[test]
+    fn nothing_is_written_after_the_end() {
+        let (messages, received) = sync_channel(3);
+        let (alive, _ended) = sync_channel(0);
+        for message in [Message::Line(b"a\n".to_vec()), Message::End(alive), Message::Line(b"b\n".to_vec())] {
+            messages.send(message).unwrap();
+        }
+        let mut written = Vec::new();
+        write_lines(&received, &mut written, &LostLines::default());
+        assert_eq!(written, b"a\n");
     }
 }

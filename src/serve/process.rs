@@ -32,13 +32,16 @@ impl ProcessMetrics {
 
 #[cfg(target_os = "linux")]
 mod linux {
+    use std::fs;
+    use std::io;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    use procfs::process::{LimitValue, Process};
-    use procfs::{ProcResult, page_size, ticks_per_second};
     use prometheus_client::metrics::counter::Counter;
     use prometheus_client::metrics::gauge::Gauge;
     use prometheus_client::registry::{Registry, Unit};
+    use rustix::param::page_size;
+    use rustix::process::{Resource, getrlimit};
+    use rustix::time::{ClockId, clock_gettime};
 
     use crate::model::time::now;
 
@@ -72,17 +75,20 @@ mod linux {
             registry.register("process_threads", "Threads", self.threads.clone());
         }
 
-        pub fn update(&self) -> ProcResult<()> {
-            let process = Process::myself()?;
-            let stat = process.stat()?;
+        pub fn update(&self) -> io::Result<()> {
+            let used = clock_gettime(ClockId::ProcessCPUTime);
             #[allow(clippy::cast_precision_loss, reason = "nobody runs for so long")]
-            let cpu_s = (stat.utime + stat.stime) as f64 / ticks_per_second() as f64;
+            let cpu_s = used.tv_sec as f64 + used.tv_nsec as f64 / 1e9;
             self.cpu.inner().store(cpu_s.to_bits(), Ordering::Relaxed);
-            self.resident.set(stat.rss * page_size());
-            self.virtual_memory.set(stat.vsize);
-            self.threads.set(u64::try_from(stat.num_threads).unwrap_or_default());
-            self.open_fds.set(u64::try_from(process.fd_count()?).unwrap_or(u64::MAX));
-            if let LimitValue::Value(files) = process.limits()?.max_open_files.soft_limit {
+            // proc_pid_statm(5): the sizes of all memory and of the resident memory come first, in pages.
+            let sizes = fs::read_to_string("/proc/self/statm")?;
+            let mut sizes = sizes.split_ascii_whitespace().map(|pages| pages.parse().unwrap_or(0) * page_size() as u64);
+            self.virtual_memory.set(sizes.next().unwrap_or_default());
+            self.resident.set(sizes.next().unwrap_or_default());
+            self.threads.set(fs::read_dir("/proc/self/task")?.count() as u64);
+            // The folder that is read here is open too.
+            self.open_fds.set((fs::read_dir("/proc/self/fd")?.count() as u64).saturating_sub(1));
+            if let Some(files) = getrlimit(Resource::Nofile).current {
                 self.max_fds.set(files);
             }
             Ok(())
