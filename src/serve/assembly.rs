@@ -9,20 +9,20 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-use super::address::TrustedProxies;
-use super::admin::subject::Subject;
-use super::admin::{self, AdminSetup};
-use super::log::LostLines;
-use super::metrics::Metrics;
-use super::server::{Limits, Server};
-use super::tls::Tls;
-use super::upstream::{ReplicaSource, Upstream};
-use super::usage::Usage;
-use super::watcher::Watcher;
 use crate::api::observe::Observer;
 use crate::api::{Service, Settings, SnapshotSource};
 use crate::model::Dataset;
 use crate::model::time::now;
+use crate::serve::connection::address::TrustedProxies;
+use crate::serve::connection::server::{Limits, Server};
+use crate::serve::connection::tls::Tls;
+use crate::serve::following::upstream::{ReplicaSource, Upstream};
+use crate::serve::following::watcher::Watcher;
+use crate::serve::operators::admin::subject::Subject;
+use crate::serve::operators::admin::{self, AdminSetup};
+use crate::serve::operators::log::LostLines;
+use crate::serve::operators::metrics::Metrics;
+use crate::serve::operators::usage::Usage;
 
 /// Runs a server to its end on a runtime of its own.
 ///

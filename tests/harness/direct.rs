@@ -3,10 +3,10 @@
 use std::sync::{Arc, LazyLock};
 
 use medfeed::api::{Request, Response, Service};
-use medfeed::serve::dispatch::Dispatcher;
-use medfeed::serve::long_polls::LongPolls;
-use medfeed::serve::permits::Permits;
-use medfeed::serve::state::ConnectionState;
+use medfeed::serve::connection::dispatch::Dispatcher;
+use medfeed::serve::connection::long_polls::LongPolls;
+use medfeed::serve::connection::permits::Permits;
+use medfeed::serve::connection::state::ConnectionState;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 

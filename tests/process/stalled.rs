@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use medfeed::api::observe::{Answered, Observer};
 use medfeed::api::{Service, Settings, SnapshotSource};
-use medfeed::serve::address::TrustedProxies;
+use medfeed::serve::connection::address::TrustedProxies;
 use medfeed::serve::{Limits, Server};
 use medfeed::store::Snapshot;
 use tokio::net::TcpListener;

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ipnet::IpNet;
 use medfeed::model::network::parse_network;
-use medfeed::serve::address::{ForwardedHeader, TrustedProxies};
+use medfeed::serve::connection::address::{ForwardedHeader, TrustedProxies};
 use medfeed::store::write::licensing::KeySettings;
 
 use crate::harness::World;

@@ -20,11 +20,11 @@ use crate::replicate::follower::audit::audit;
 use crate::replicate::follower::standing::Limits;
 use crate::replicate::follower::{EndRule, Load, LogReader, Replica, Standing};
 use crate::replicate::who::who;
-use crate::serve::background::BackgroundTasks;
-use crate::serve::following::{Following, Reports};
-use crate::serve::upstream::Upstream;
-use crate::serve::usage::Usage;
-use crate::serve::watcher::Watcher;
+use crate::serve::following::background::BackgroundTasks;
+use crate::serve::following::replica::{Following, Reports};
+use crate::serve::following::upstream::Upstream;
+use crate::serve::following::watcher::Watcher;
+use crate::serve::operators::usage::Usage;
 use crate::store::file::replace::BackupReport;
 
 /// Where a replica follows its origin.

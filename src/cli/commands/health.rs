@@ -11,7 +11,7 @@ use clap::Args;
 use crate::cli::commands::serve::DEFAULT_LISTEN;
 use crate::cli::shared::arguments::{parse_duration, parse_listen};
 use crate::cli::shared::common::Common;
-use crate::serve::health::Probe;
+use crate::serve::operators::health::Probe;
 
 /// Arguments of `medfeed health`: those of `serve` that say where the server is.
 #[derive(Debug, Args)]

@@ -19,7 +19,7 @@ use crate::model::network::parse_network;
 use crate::model::printable::Printable;
 use crate::model::time::now;
 use crate::model::{ApiKey, Dataset, KeyRecord, Timestamp};
-use crate::serve::usage::{self, KeyUse};
+use crate::serve::operators::usage::{self, KeyUse};
 use crate::store::write::licensing::KeySettings;
 use crate::store::{Edit, StoreError};
 

@@ -26,7 +26,7 @@ use crate::model::printable::Printable;
 use crate::replicate::publisher::standing::Standing;
 use crate::replicate::publisher::status::{Status, Waiting};
 use crate::replicate::publisher::{PublishError, Publisher, Round, Settings};
-use crate::serve::admin::{self, AdminSetup};
+use crate::serve::operators::admin::{self, AdminSetup};
 use crate::serve::publishing::Publishing;
 use crate::serve::publishing::reports::Reports;
 use crate::serve::{notify, run_to_end};

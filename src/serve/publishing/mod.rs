@@ -11,12 +11,12 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::admin::watched::Watched;
-use super::process::ProcessMetrics;
-use super::registrar::{Number, Registrar, Unsigned, text_of};
 use crate::model::time::now;
 use crate::replicate::publisher::standing::{Reached, Standing};
 use crate::replicate::publisher::status::{Waiting, waiting};
+use crate::serve::operators::admin::watched::Watched;
+use crate::serve::operators::process::ProcessMetrics;
+use crate::serve::operators::registrar::{Number, Registrar, Unsigned, text_of};
 use crate::store::Follower;
 
 /// For how long the bucket may fail before the publisher counts as not ready.

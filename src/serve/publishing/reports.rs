@@ -11,7 +11,7 @@ use crate::bucket::{Bucket, BucketError, Listed};
 use crate::model::{DatabaseId, Timestamp};
 use crate::replicate::layout;
 use crate::replicate::report::{Alive, ReplicaReport};
-use crate::serve::usage::{Uses, find_files, prefix, write_file};
+use crate::serve::operators::usage::{Uses, find_files, prefix, write_file};
 use crate::store::file::links::folder_of;
 
 /// For how long a replica counts that reports no more, in seconds of the store's clock.

@@ -20,7 +20,7 @@ use crate::explorer::demo::DemoEdit;
 use crate::import::{self, Options, Reading, Source, Told};
 use crate::model::{Conference, ConferenceFields, Dataset, DateStatus, Id, ReferenceKind};
 use crate::serve::Watcher;
-use crate::serve::background::BackgroundTasks;
+use crate::serve::following::background::BackgroundTasks;
 use crate::store::write::batch::Curation;
 use crate::store::{Edit, Writer};
 

@@ -21,7 +21,7 @@ use crate::cli::shared::common::Common;
 use crate::cli::shared::output::{note, print_line};
 use crate::explorer::Demo;
 use crate::model::shell::Word;
-use crate::serve::address::TrustedProxies;
+use crate::serve::connection::address::TrustedProxies;
 use crate::serve::{Limits, Setup, Watcher, run_to_end, serve};
 
 /// Arguments of `medfeed demo`.

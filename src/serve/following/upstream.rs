@@ -4,9 +4,9 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::watcher::Watcher;
 use crate::api::SnapshotSource;
 use crate::api::source::{Listener, TooOld};
+use crate::serve::following::watcher::Watcher;
 use crate::store::Snapshot;
 
 /// How long a request waits at most for a look at the origin.

@@ -13,21 +13,21 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::address::TrustedProxies;
-use super::connection::{ConnectionLimits, Shared, serve_connection};
-use super::dispatch::Dispatcher;
-use super::guard::Timeouts;
-use super::limiter::{ConnectionLimiter, Slot};
-use super::listen::{drop_new, prepare};
-use super::long_polls::LongPolls;
-use super::pace::{Pace, PacedStream};
-use super::permits::Permits;
-use super::state::ConnectionState;
-use super::tls::{self, Tls};
-use super::workers::Workers;
 use crate::api::Service;
 use crate::api::observe::{ConnectionLimit, GivenUp};
 use crate::model::network::network_of;
+use crate::serve::connection::address::TrustedProxies;
+use crate::serve::connection::dispatch::Dispatcher;
+use crate::serve::connection::exchange::{ConnectionLimits, Shared, serve_connection};
+use crate::serve::connection::guard::Timeouts;
+use crate::serve::connection::limiter::{ConnectionLimiter, Slot};
+use crate::serve::connection::listen::{drop_new, prepare};
+use crate::serve::connection::long_polls::LongPolls;
+use crate::serve::connection::pace::{Pace, PacedStream};
+use crate::serve::connection::permits::Permits;
+use crate::serve::connection::state::ConnectionState;
+use crate::serve::connection::tls::{self, Tls};
+use crate::serve::connection::workers::Workers;
 
 /// What a server may use.
 #[derive(Clone, Copy, Debug)]

@@ -13,8 +13,8 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::state::{Burden, ConnectionState};
 use crate::api::observe::{ConnectionLimit, GivenUp};
+use crate::serve::connection::state::{Burden, ConnectionState};
 
 /// The time that a connection may be idle, unfinished or slow before it can be closed for any other: a new caller has time to
 /// send its request.

@@ -13,7 +13,7 @@ use crate::model::key::KeyStatus;
 use crate::model::license::Rule;
 use crate::model::time::now;
 use crate::model::{Dataset, KeyRecord, License, PerDataset, Scope, Timestamp};
-use crate::serve::usage::{KeyUse, Uses};
+use crate::serve::operators::usage::{KeyUse, Uses};
 use crate::store::{Snapshot, StoreError};
 use crate::view::View;
 
@@ -135,7 +135,7 @@ struct CommitRow {
 }
 
 #[derive(Template)]
-#[template(path = "page.html", config = "src/serve/admin/askama.toml")]
+#[template(path = "page.html", config = "src/serve/operators/admin/askama.toml")]
 struct Page {
     version: &'static str,
     file: String,

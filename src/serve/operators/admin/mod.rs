@@ -24,8 +24,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
 
 use self::watched::Watched;
-use super::exposition::Exposition;
 use crate::api::own_host::is_own;
+use crate::serve::operators::exposition::Exposition;
 
 /// The time limit for a request's head.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);

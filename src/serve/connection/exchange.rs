@@ -16,15 +16,15 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
-use super::address::TrustedProxies;
-use super::dispatch::Dispatcher;
-use super::guard::{GuardedStream, Timeouts};
-use super::host;
-use super::pace::Pace;
-use super::refusal::{ProblemStream, STRICT_TRANSPORT};
-use super::state::ConnectionState;
 use crate::api::{Request, Service};
 use crate::model::time::now;
+use crate::serve::connection::address::TrustedProxies;
+use crate::serve::connection::dispatch::Dispatcher;
+use crate::serve::connection::guard::{GuardedStream, Timeouts};
+use crate::serve::connection::host;
+use crate::serve::connection::pace::Pace;
+use crate::serve::connection::refusal::{ProblemStream, STRICT_TRANSPORT};
+use crate::serve::connection::state::ConnectionState;
 
 /// How long a connection that was told to close may stay for a last request, which then gets its answer: a caller that
 /// is just sending one would otherwise see the connection break.

@@ -9,8 +9,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::state::ConnectionState;
 use crate::api::observe::GivenUp;
+use crate::serve::connection::state::ConnectionState;
 
 /// The time limits.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +68,7 @@ impl<S> GuardedStream<S> {
 
 /// Ready when the deadline has passed; else wakes the task then, or earlier. Deadlines mostly move on with each answer, and
 /// setting a timer costs more than being woken once by one that was set before.
-pub(super) fn expire(timer: &mut Pin<Box<Sleep>>, deadline: Instant, cx: &mut Context<'_>) -> Poll<()> {
+pub(in crate::serve) fn expire(timer: &mut Pin<Box<Sleep>>, deadline: Instant, cx: &mut Context<'_>) -> Poll<()> {
     if timer.deadline() > deadline {
         timer.as_mut().reset(deadline);
     }
@@ -81,7 +81,7 @@ pub(super) fn expire(timer: &mut Pin<Box<Sleep>>, deadline: Instant, cx: &mut Co
     Poll::Pending
 }
 
-pub(super) fn timed_out(what: &str) -> io::Error {
+pub(in crate::serve) fn timed_out(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, format!("the caller took too long {what}"))
 }
 

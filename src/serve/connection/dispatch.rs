@@ -6,14 +6,14 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-use super::long_polls::LongPolls;
-use super::permits::Permits;
-use super::state::ConnectionState;
 use crate::api::answers::AnswerResult;
 use crate::api::exchange::Exchange;
 use crate::api::job::{Job, PermitKind};
 use crate::api::service::CheckedRequest;
 use crate::api::{Request, Response, Service};
+use crate::serve::connection::long_polls::LongPolls;
+use crate::serve::connection::permits::Permits;
+use crate::serve::connection::state::ConnectionState;
 
 /// Answers requests of connections.
 #[derive(Debug)]

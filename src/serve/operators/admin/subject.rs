@@ -6,11 +6,11 @@ use tokio::sync::watch;
 
 use crate::api::Service;
 use crate::model::Timestamp;
-use crate::serve::metrics::Metrics;
-use crate::serve::server::Limits;
-use crate::serve::upstream::Upstream;
-use crate::serve::usage::Usage;
-use crate::serve::watcher::Watcher;
+use crate::serve::connection::server::Limits;
+use crate::serve::following::upstream::Upstream;
+use crate::serve::following::watcher::Watcher;
+use crate::serve::operators::metrics::Metrics;
+use crate::serve::operators::usage::Usage;
 
 /// A running server.
 #[derive(Debug)]

@@ -18,7 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use crate::api::Service;
 
 /// `Strict-Transport-Security` of every answer over HTTPS: callers come by HTTPS only, for a year.
-pub(super) const STRICT_TRANSPORT: &str = "max-age=31536000";
+pub(in crate::serve) const STRICT_TRANSPORT: &str = "max-age=31536000";
 
 /// The longest head that hyper writes for an error of its own, in bytes.
 const LONGEST_OWN_HEAD: usize = 512;

@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::background::BackgroundTasks;
 use crate::api::observe::Answered;
 use crate::model::time::now;
 use crate::model::{Dataset, Timestamp};
+use crate::serve::following::background::BackgroundTasks;
 use crate::store::file::draft::Draft;
 use crate::store::file::links::folder_of;
 
@@ -81,12 +81,12 @@ fn read(path: &Path) -> Uses {
 }
 
 /// How the names of the files of a database begin.
-pub(super) fn prefix(database: &Path) -> String {
+pub(in crate::serve) fn prefix(database: &Path) -> String {
     format!("{}.usage-", database.file_name().unwrap_or_default().to_string_lossy())
 }
 
 /// The files of a database.
-pub(super) fn find_files(database: &Path) -> Vec<PathBuf> {
+pub(in crate::serve) fn find_files(database: &Path) -> Vec<PathBuf> {
     let prefix = prefix(database);
     let Ok(entries) = std::fs::read_dir(folder_of(database)) else { return Vec::new() };
     let named = entries.filter_map(Result::ok).filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix));
@@ -102,7 +102,7 @@ fn is_held(path: &Path) -> bool {
 
 /// Replaces a file, readable by its owner only: that of another file, if one is given. The new one is locked before it takes the
 /// name, so that the present one is always locked, while the returned file is open.
-pub(super) fn write_file(path: &Path, uses: &Uses, owned_like: Option<&Path>) -> io::Result<File> {
+pub(in crate::serve) fn write_file(path: &Path, uses: &Uses, owned_like: Option<&Path>) -> io::Result<File> {
     let draft = Draft::beside(path)?;
     if let Some(other) = owned_like {
         draft.take_owner_of(other)?;

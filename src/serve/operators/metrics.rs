@@ -12,16 +12,16 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::log::LostLines;
-use super::process::ProcessMetrics;
-use super::registrar::{Number, Registrar, Unsigned, text_of};
-use super::upstream::{Figures, Upstream};
-use super::usage::Usage;
-use super::watcher::Watcher;
 use crate::api::observe::{Answered, Cause, ConnectionLimit, GivenUp, Observer, RequestLog, WaitEnd};
 use crate::api::{Code, Service, SnapshotSource};
 use crate::model::time::now;
 use crate::model::{Dataset, LicenseId, Timestamp};
+use crate::serve::following::upstream::{Figures, Upstream};
+use crate::serve::following::watcher::Watcher;
+use crate::serve::operators::log::LostLines;
+use crate::serve::operators::process::ProcessMetrics;
+use crate::serve::operators::registrar::{Number, Registrar, Unsigned, text_of};
+use crate::serve::operators::usage::Usage;
 use crate::store::Snapshot;
 use crate::view::View;
 

@@ -6,15 +6,15 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Metric, Registry, Unit};
 
-use super::process::ProcessMetrics;
+use crate::serve::operators::process::ProcessMetrics;
 
 /// A gauge that may be negative.
-pub(super) type Number = Gauge<i64>;
+pub(in crate::serve) type Number = Gauge<i64>;
 /// A gauge that is never negative.
-pub(super) type Unsigned = Gauge<u64, AtomicU64>;
+pub(in crate::serve) type Unsigned = Gauge<u64, AtomicU64>;
 
 /// Creates metrics, registered under their names.
-pub(super) struct Registrar(Registry);
+pub(in crate::serve) struct Registrar(Registry);
 
 impl Registrar {
     /// A register that begins with the program's version; `what` says what the program does.
@@ -41,7 +41,7 @@ impl Registrar {
 }
 
 /// The OpenMetrics text of a scrape: the process and what it does.
-pub(super) fn text_of(process: &ProcessMetrics, registry: &Registry) -> String {
+pub(in crate::serve) fn text_of(process: &ProcessMetrics, registry: &Registry) -> String {
     process.update();
     let mut text = String::new();
     // Writing to a string cannot fail.

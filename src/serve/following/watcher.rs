@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 
-use super::after_publish::{PublishedOnly, is_published};
-use super::background::BackgroundTasks;
-use super::fence::FenceWatch;
 use crate::api::SnapshotSource;
 use crate::api::source::{Listener, TooOld};
+use crate::serve::following::after_publish::{PublishedOnly, is_published};
+use crate::serve::following::background::BackgroundTasks;
+use crate::serve::following::fence::FenceWatch;
 use crate::store::{CommitEntry, CommitPoint, Follower, Snapshot, StoreError};
 
 /// The time between two looks at the file.

@@ -8,12 +8,12 @@ use std::time::Instant;
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 
-use super::state::ConnectionState;
 use crate::api::Service;
 use crate::api::exchange::{Exchange, Interest};
 use crate::api::observe::WaitEnd;
 use crate::model::KeyHash;
 use crate::model::time::now;
+use crate::serve::connection::state::ConnectionState;
 
 /// Woken requests of a group that are answered at once: further ones follow, so that others are answered in between, and find
 /// what the first ones made. When 2,000 are woken together it halves what another client waits at the worst (p99 4 ms for 9;

@@ -37,7 +37,7 @@ impl BackgroundTasks {
     }
 
     /// Adds other tasks, which are stopped along with these.
-    pub(super) fn join(&mut self, mut other: BackgroundTasks) {
+    pub(in crate::serve) fn join(&mut self, mut other: BackgroundTasks) {
         self.0.append(&mut other.0);
     }
 }

@@ -12,9 +12,9 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::guard::{expire, timed_out};
-use super::state::ConnectionState;
 use crate::api::observe::GivenUp;
+use crate::serve::connection::guard::{expire, timed_out};
+use crate::serve::connection::state::ConnectionState;
 
 /// The largest budget that a caller can earn, as a multiple of the write timeout.
 const MAX_TIMEOUTS: u32 = 4;

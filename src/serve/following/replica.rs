@@ -5,12 +5,12 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::background::BackgroundTasks;
-use super::upstream::{Figures, Upstream};
-use super::usage::Usage;
-use super::watcher::Watcher;
 use crate::api::SnapshotSource;
 use crate::replicate::follower::{Replica, Standing};
+use crate::serve::following::background::BackgroundTasks;
+use crate::serve::following::upstream::{Figures, Upstream};
+use crate::serve::following::watcher::Watcher;
+use crate::serve::operators::usage::Usage;
 
 /// How soon the thread sees that it is to end.
 const GLANCE_EVERY: Duration = Duration::from_millis(100);
