@@ -10,7 +10,7 @@ use crate::model::{
 };
 use crate::store::format::feed::FeedEntry;
 use crate::store::read::columns::Columns;
-use crate::store::read::record_cache::{LogRef, RecordJson};
+use crate::store::read::record_cache::{self, LogRef, RecordJson};
 use crate::store::{CommitPoint, Snapshot, StoreError};
 
 /// The dataset is not in the license.
@@ -59,6 +59,20 @@ impl<'s> View<'s> {
     /// Whether what filters and reference lists run over is in memory; else the first who needs it builds it.
     pub fn has_columns(&self) -> bool {
         self.snapshot.has_columns(self.license, self.dataset)
+    }
+
+    /// Whether memory answers the request for a record, with few bytes or none.
+    pub fn has_record(&self, id: Id) -> bool {
+        const FEW_BYTES: usize = 64 << 10;
+        if !self.snapshot.has_index(self.license, self.dataset) {
+            return false;
+        }
+        match self.find(id) {
+            Ok(Some(row)) => record_cache::find(self.snapshot.record_cache(), self.dataset, row.log_ref())
+                .is_some_and(|json| json.bytes().len() <= FEW_BYTES),
+            Ok(None) => true,
+            Err(_) => false,
+        }
     }
 
     /// What an answer made now rests on.

@@ -94,7 +94,10 @@ impl Job {
             Handler::Export(_) => return Ok(Some(PermitKind::Export)),
             Handler::Changes(query) => return Ok((!query.is_poll(&self.caller)?).then_some(PermitKind::Read)),
             Handler::List(parameters) => records::is_filtered(parameters),
-            Handler::Record(_) => false,
+            Handler::Record(id) => {
+                let view = self.caller.view(self.dataset)?;
+                return Ok((!id.is_none_or(|id| view.has_record(id))).then_some(PermitKind::Read));
+            }
             Handler::TherapyAreas | Handler::Tags(_) | Handler::Organizations => true,
         };
         let builds = needs_columns && !self.caller.view(self.dataset)?.has_columns();

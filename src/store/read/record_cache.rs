@@ -118,6 +118,12 @@ impl RecordJson {
 /// The blocks in memory, by their numbers, shared by the snapshots of one history.
 pub type RecordCache = ByteCache<(Dataset, u64), Arc<Block>>;
 
+/// The JSON of a row of `log`, if it is in memory.
+pub(crate) fn find(cache: &RecordCache, dataset: Dataset, log_ref: LogRef) -> Option<RecordJson> {
+    let block = cache.get(&(dataset, log_ref.seq / BLOCK_SEQS))?;
+    RecordJson::find(&block, log_ref.seq, 0)
+}
+
 /// The JSON of rows of `log`, in the order of the references.
 pub(in crate::store) fn read(
     cache: &RecordCache,

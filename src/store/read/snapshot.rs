@@ -272,6 +272,12 @@ impl Snapshot {
         Ok(self.references.get_or_init(|| loaded))
     }
 
+    /// Whether the entries of a license's feed are in memory.
+    pub(crate) fn has_index(&self, license: &License, dataset: Dataset) -> bool {
+        let cached = license.feed(dataset).map(|feed| self.cached(feed));
+        matches!(cached, Some(Ok(Some(_))))
+    }
+
     /// Whether the columns of a license's feed are in memory.
     pub(crate) fn has_columns(&self, license: &License, dataset: Dataset) -> bool {
         let cached = license.feed(dataset).map(|feed| self.cached(feed));
