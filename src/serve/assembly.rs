@@ -16,8 +16,10 @@ use crate::model::time::now;
 use crate::serve::connection::address::TrustedProxies;
 use crate::serve::connection::server::{Limits, Server};
 use crate::serve::connection::tls::Tls;
+use crate::serve::following::background::BackgroundTasks;
 use crate::serve::following::upstream::{ReplicaSource, Upstream};
 use crate::serve::following::watcher::Watcher;
+use crate::serve::operators::admin::lag::{self, LagHistory};
 use crate::serve::operators::admin::subject::Subject;
 use crate::serve::operators::admin::{self, AdminSetup};
 use crate::serve::operators::log::LostLines;
@@ -81,6 +83,8 @@ pub async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> io::R
     let observer: Arc<dyn Observer> = Arc::<Metrics>::clone(&metrics);
     let service = Arc::new(Service::observed(setup.settings, source, observer));
     let (stop, stopping) = watch::channel(false);
+    // Dropped at the end, which stops it.
+    let _sampling;
     if let Some(admin) = setup.admin {
         let subject = Subject {
             metrics,
@@ -88,11 +92,15 @@ pub async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> io::R
             service: Arc::clone(&service),
             upstream: setup.upstream,
             usage: setup.usage,
+            lags: LagHistory::default(),
             limits: setup.limits,
             started_at: now(),
             stopping,
         };
-        tokio::spawn(admin::run(Arc::new(subject), admin));
+        let subject = Arc::new(subject);
+        let sampled = Arc::clone(&subject);
+        _sampling = BackgroundTasks::spawn("lag", move |stopped| lag::run(&sampled, stopped))?;
+        tokio::spawn(admin::run(subject, admin));
     }
     tokio::spawn(reload(setup.tls.clone(), signal(SignalKind::hangup())?));
     let server = Server::new(setup.listener, service, setup.proxies, setup.tls, setup.limits)

@@ -4,6 +4,11 @@ use std::io::BufReader;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use medfeed::model::{Dataset, Timestamp};
+use medfeed::serve::operators::admin::lag::{LagHistory, SAMPLES};
+use medfeed::serve::operators::usage::{FeedSeen, KeyUse, Uses};
+use medfeed::store::Writer;
+
 use super::client::{Answer, Client, ask, connect};
 use super::monitoring::{Loader, serve_a_loader, serve_watched};
 use super::site::{SOON, Site, conferences_of_version, wait_until, wait_until_every};
@@ -74,7 +79,7 @@ fn the_page_shows_what_is_served_and_to_whom() {
     );
     // Texts of others stay texts, and keys are told by their ids alone.
     assert!(!shown.contains(hostile) && shown.contains("alert(1)"), "{shown}");
-    assert!(!shown.contains("<script") && !shown.contains("mfk_") && !shown.contains("style=\""), "{shown}");
+    assert!(!shown.contains("<script>") && !shown.contains("mfk_") && !shown.contains("style=\""), "{shown}");
     let open = text_around(&shown, "<div>", "</div>", "Open connections");
     assert!(open.contains("1 of 1,024"), "{open}");
     server.stop();
@@ -97,7 +102,7 @@ fn the_page_is_safe_to_open() {
         (format!("127.0.0.1.evil.example:{port}"), 421),
     ];
     for (host, status) in &cases {
-        for target in ["/", "/metrics", "/page.css", "/readyz"] {
+        for target in ["/", "/metrics", "/page.css", "/page.js", "/readyz"] {
             let answer = get_from(address, host, target);
             assert_eq!(answer.status, *status, "{host} {target}");
             let policy = answer.header("content-security-policy").unwrap();
@@ -115,6 +120,8 @@ fn the_page_is_safe_to_open() {
     assert!(String::from_utf8(refused.body).unwrap().contains("--admin-host"));
     let style = get_from(address, "localhost", "/page.css");
     assert_eq!(style.header("content-type"), Some("text/css; charset=utf-8"));
+    let script = get_from(address, "localhost", "/page.js");
+    assert_eq!(script.header("content-type"), Some("text/javascript; charset=utf-8"));
     server.stop();
 }
 
@@ -171,4 +178,25 @@ fn the_page_tells_what_is_wrong() {
     std::fs::rename(site.path("away"), site.db()).unwrap();
     wait_until("the page is well again", SOON, || page(&mut admin).contains(">ready<").then_some(()));
     server.stop();
+}
+
+#[test]
+fn the_lag_of_a_key_is_kept_for_a_day() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    site.license("acme", "--dataset conferences");
+    let [(id, _), (silent, _)] = [(); 2].map(|()| site.key("acme", &[]));
+    let snapshot = Writer::open(&site.db(), SOON).unwrap().snapshot().unwrap();
+    let seen = FeedSeen { at: Timestamp::from_unix_s(0), position: snapshot.commit().seq, behind_s: 7 };
+    let used = KeyUse { last_used_at: None, feeds: [(Dataset::Conferences, seen)].into() };
+    let uses = Uses::from([(id.clone(), used)]);
+    let lags = LagHistory::default();
+    for _ in 0..SAMPLES + 5 {
+        lags.sample(&snapshot, &uses);
+    }
+    assert_eq!(lags.of(&id, Dataset::Conferences), vec![0; SAMPLES]);
+    assert!(lags.of(&silent, Dataset::Conferences).is_empty(), "it never sent a token");
+    assert!(lags.of(&id, Dataset::Journals).is_empty());
+    lags.sample(&snapshot, &Uses::new());
+    assert!(lags.of(&id, Dataset::Conferences).is_empty(), "a key without a record of its use is dropped");
 }

@@ -3,6 +3,7 @@
 //! In reading order: [`watched`] is what may be asked of a program; of a server [`subject`] is what they look at, [`traffic`] reads
 //! its own metrics, [`page`] is made of both. This file answers.
 
+pub mod lag;
 pub mod page;
 pub mod subject;
 pub mod traffic;
@@ -31,9 +32,9 @@ use crate::serve::operators::exposition::Exposition;
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the page, or the text of a scrape, may take to make.
 const MAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// The page needs its style and nothing else.
-const PAGE_POLICY: &str =
-    "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+/// The page needs its style and its script, which loads the page again.
+const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; base-uri 'none'; \
+                           form-action 'none'; frame-ancestors 'none'";
 const TEXT: &str = "text/plain; charset=utf-8";
 
 /// Where operators are answered.
@@ -83,7 +84,7 @@ async fn answer(subject: Arc<dyn Watched>, hosts: &[String], request: http::requ
         // It says nothing, and a probe by name must not have a server restarted.
         "/livez" => (StatusCode::OK, TEXT, "ok\n".to_owned()),
         // The script of a web page must not read what is for operators.
-        "/" | "/page.css" | "/metrics" | "/readyz" if !is_own(&request.headers, hosts) => (
+        "/" | "/page.css" | "/page.js" | "/metrics" | "/readyz" if !is_own(&request.headers, hosts) => (
             StatusCode::MISDIRECTED_REQUEST,
             TEXT,
             "the request's Host is no address and no known name of this machine; ask for the address, or start the server \
@@ -105,6 +106,7 @@ async fn answer(subject: Arc<dyn Watched>, hosts: &[String], request: http::requ
             }
         }
         "/page.css" => (StatusCode::OK, "text/css; charset=utf-8", page::STYLE.to_owned()),
+        "/page.js" => (StatusCode::OK, "text/javascript; charset=utf-8", page::SCRIPT.to_owned()),
         "/" => match made(move || subject.page()).await {
             Ok(Some(Ok(page))) => (StatusCode::OK, "text/html; charset=utf-8", page),
             Ok(Some(Err(error))) => {

@@ -1,24 +1,26 @@
-//! The operators' page: what is served, to whom, how well, and who is behind. It needs no script, and shows no key.
+//! The operators' page: what is served, to whom, how well, and who is behind. It works without its script, and shows no key.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use askama::Template;
 
+use super::lag::{SAMPLES, lag_s};
 use super::subject::Subject;
 use super::traffic::{self, RouteTraffic};
 use super::watched::Watched;
 use crate::api::SnapshotSource;
-use crate::api::changes::behind_s;
 use crate::model::key::KeyStatus;
 use crate::model::license::Rule;
 use crate::model::time::now;
-use crate::model::{Dataset, KeyRecord, License, PerDataset, Scope, Timestamp};
-use crate::serve::operators::usage::{KeyUse, Uses};
+use crate::model::{Dataset, KeyRecord, PerDataset, Scope, Timestamp};
+use crate::serve::operators::usage::{FeedSeen, KeyUse, Uses};
 use crate::store::{Snapshot, StoreError};
-use crate::view::View;
 
 /// The page's style sheet.
 pub const STYLE: &str = include_str!("page.css");
+/// The page's script.
+pub const SCRIPT: &str = include_str!("page.js");
 
 /// How many commits are shown.
 const COMMITS: usize = 20;
@@ -125,6 +127,8 @@ struct FeedRow {
     /// How much of the bar is filled, in percent.
     filled: u8,
     behind: String,
+    /// The points of the line of the last day, in a box of [`SAMPLES`] by 100; none before there are two.
+    line: Option<String>,
 }
 
 struct CommitRow {
@@ -185,7 +189,7 @@ pub fn render(subject: &Subject) -> Result<String, PageError> {
     for key in newest.list_keys() {
         if usable(key) {
             *keys_of.entry(&key.license_name).or_default() += 1;
-            keys.push(key_row(key, &newest, &uses, now));
+            keys.push(key_row(key, subject, &newest, &uses, now));
         } else {
             unusable_keys += 1;
         }
@@ -294,15 +298,12 @@ fn figures(subject: &Subject, published: &Snapshot, scrape: &str) -> Vec<Figure>
     ]
 }
 
-fn key_row(key: &KeyRecord, newest: &Snapshot, uses: &Uses, now: Timestamp) -> KeyRow {
+fn key_row(key: &KeyRecord, subject: &Subject, newest: &Snapshot, uses: &Uses, now: Timestamp) -> KeyRow {
     let unused = KeyUse::default();
     let used = uses.get(&key.id).unwrap_or(&unused);
-    let license = newest.find_license(key.license);
-    let feeds = used.feeds.iter().map(|(dataset, seen)| {
-        let behind = license.and_then(|license| behind_now(newest, license, *dataset, seen.position));
-        (*dataset, behind.unwrap_or(seen.behind_s))
-    });
-    let feeds: Vec<(Dataset, u64)> = feeds.collect();
+    let license = newest.find_license(key.license).map(Arc::as_ref);
+    let lag = |(dataset, seen): (&Dataset, &FeedSeen)| (*dataset, lag_s(newest, license, *dataset, seen));
+    let feeds: Vec<(Dataset, u64)> = used.feeds.iter().map(lag).collect();
     KeyRow {
         id: key.id.clone(),
         label: key.label.clone(),
@@ -313,19 +314,23 @@ fn key_row(key: &KeyRecord, newest: &Snapshot, uses: &Uses, now: Timestamp) -> K
         },
         used: used.last_used_at.map(|time| When::of(time, now)),
         behind_s: feeds.iter().map(|(_, behind_s)| *behind_s).max().unwrap_or_default(),
-        feeds: feeds.into_iter().map(feed_row).collect(),
+        feeds: feeds
+            .into_iter()
+            .map(|(dataset, behind_s)| feed_row(dataset, behind_s, &subject.lags.of(&key.id, dataset)))
+            .collect(),
     }
 }
 
-/// How far a position is behind the feed by now, in seconds: who stands still falls behind without asking.
-fn behind_now(newest: &Snapshot, license: &License, dataset: Dataset, position: u64) -> Option<u64> {
-    let view = View::open(newest, license, dataset).ok()?;
-    behind_s(&view, position).ok()
+fn feed_row(dataset: Dataset, behind_s: u64, samples: &[u64]) -> FeedRow {
+    let behind = if behind_s == 0 { "up to date".to_owned() } else { format!("{} behind", span(behind_s)) };
+    FeedRow { dataset: dataset.as_str(), filled: filled_bar(behind_s), behind, line: line(samples) }
 }
 
-fn feed_row((dataset, behind_s): (Dataset, u64)) -> FeedRow {
-    let behind = if behind_s == 0 { "up to date".to_owned() } else { format!("{} behind", span(behind_s)) };
-    FeedRow { dataset: dataset.as_str(), filled: filled_bar(behind_s), behind }
+/// The points of an SVG line through samples and the present lag: the newest is at the right, no lag is at the bottom.
+fn line(samples: &[u64]) -> Option<String> {
+    let first = SAMPLES.checked_sub(samples.len()).filter(|_| samples.len() > 1)?;
+    let points = (first..).zip(samples).map(|(x, lag_s)| format!("{x},{}", 100 - filled_bar(*lag_s)));
+    Some(points.collect::<Vec<_>>().join(" "))
 }
 
 /// The sets of a scope that restrict it, in words.
@@ -438,6 +443,10 @@ mod tests {
         }
         for (seconds, expected) in [(0, 0), (1, 5), (3600, 62), (86_400, 85), (FULL_BAR_S, 100), (u64::MAX, 100)] {
             assert_eq!(filled_bar(seconds), expected, "{seconds}");
+        }
+        let lines = [(&[][..], None), (&[0], None), (&[0, FULL_BAR_S], Some("142,100 143,0"))];
+        for (samples, expected) in lines {
+            assert_eq!(line(samples).as_deref(), expected, "{samples:?}");
         }
     }
 }

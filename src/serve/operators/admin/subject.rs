@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+use super::lag::LagHistory;
 use crate::api::Service;
 use crate::model::Timestamp;
 use crate::serve::connection::server::Limits;
@@ -25,6 +26,8 @@ pub struct Subject {
     pub service: Arc<Service>,
     /// The record of key usage.
     pub usage: Option<Arc<Usage>>,
+    /// The lag of keys over the last day.
+    pub lags: LagHistory,
     /// The server's limits.
     pub limits: Limits,
     /// When the server started.
