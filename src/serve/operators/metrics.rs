@@ -2,13 +2,11 @@
 //! request log and the record of key usage.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
@@ -16,11 +14,11 @@ use crate::api::observe::{Answered, Cause, ConnectionLimit, GivenUp, Observer, R
 use crate::api::{Code, Service, SnapshotSource};
 use crate::model::time::now;
 use crate::model::{Dataset, LicenseId, Timestamp};
-use crate::serve::following::upstream::{Figures, Upstream};
+use crate::serve::following::upstream::Upstream;
 use crate::serve::following::watcher::Watcher;
 use crate::serve::operators::log::LostLines;
 use crate::serve::operators::process::ProcessMetrics;
-use crate::serve::operators::registrar::{Number, Registrar, Unsigned, text_of};
+use crate::serve::operators::registrar::{Kind, Number, Registrar, Sampled, Samples, Unsigned, count, text_of};
 use crate::serve::operators::usage::Usage;
 use crate::store::Snapshot;
 use crate::view::View;
@@ -71,86 +69,104 @@ pub struct Metrics {
     feed_position: Family<FeedLabels, Unsigned>,
     feed_behind: Family<FeedLabels, Unsigned>,
     standings: Mutex<HashMap<FeedLabels, Standing>>,
-    snapshot_seq: Unsigned,
-    snapshot_age: Number,
-    held_back: Number,
-    held_back_for: Unsigned,
-    database_followed: Number,
-    fenced: Number,
-    answer_cache_bytes: Unsigned,
-    answer_cache_entries: Unsigned,
-    record_cache_bytes: Unsigned,
-    feed_cache_bytes: Unsigned,
-    log_lines_lost: Counter,
+    samples: Samples<Scrape>,
     lost_lines: LostLines,
     usage: Option<Arc<Usage>>,
-    replica: Option<ReplicaMetrics>,
+    replica: Option<(Samples<Arc<dyn Upstream>>, Arc<dyn Upstream>)>,
     process: ProcessMetrics,
 }
 
-/// What only a replica has.
+/// The source of the metrics that are read for each scrape.
 #[derive(Debug)]
-struct ReplicaMetrics {
-    upstream: Arc<dyn Upstream>,
-    slot: Unsigned,
-    seq: Unsigned,
-    stale: Unsigned,
-    silence: Unsigned,
-    applied: Counter,
-    loads: Counter,
-    digest_failures: Counter,
-    unusable_objects: Counter,
-    fit: Number,
+struct Scrape {
+    watcher: Arc<Watcher>,
+    service: Arc<Service>,
+    lost_lines: LostLines,
 }
 
-impl ReplicaMetrics {
-    fn new(all: &mut Registrar, upstream: Arc<dyn Upstream>) -> ReplicaMetrics {
-        ReplicaMetrics {
-            upstream,
-            slot: all.add("replica_slot", "The last entry of the origin's log that was applied"),
-            seq: all.add("replica_seq", "The last seq after it"),
-            stale: all.add_in(
-                Unit::Seconds,
-                "replica_stale",
-                "Time since the end of the origin's log was seen, or since the start",
-                Gauge::default(),
-            ),
-            silence: all.add_in(
-                Unit::Seconds,
-                "replica_publisher_silence",
-                "Time since the publisher's last sign of life that came here, or since the start",
-                Gauge::default(),
-            ),
-            applied: all.add("replica_entries_applied", "Entries of the origin's log that were applied"),
-            loads: all.add("replica_loads", "Whole states that were loaded"),
-            digest_failures: all.add("replica_digest_failures", "How often the rows were not the origin's"),
-            unusable_objects: all.add(
-                "replica_unusable_objects",
-                "Looks at the bucket that met an object which is damaged, or not in its place",
-            ),
-            fit: all.add("replica_fit", "1 while what the replica has is new enough to be served; 0 means 503"),
-        }
-    }
+const SAMPLED: &[Sampled<Scrape>] = &[
+    ("snapshot_seq", Kind::Gauge, "The last seq of the state that is served", |scrape| {
+        count(scrape.watcher.published().commit().seq)
+    }),
+    ("snapshot_age", Kind::Seconds, "Time since the commit that is served was made", |scrape| {
+        now().unix_s() - scrape.watcher.published().commit().time.unix_s()
+    }),
+    ("held_back", Kind::Gauge, "1 while a commit waits for the change delay, or to be published", |scrape| {
+        i64::from(scrape.watcher.newest().commit() != scrape.watcher.published().commit())
+    }),
+    (
+        "held_back",
+        Kind::Seconds,
+        "Time since the oldest commit came that waits for the change delay, or to be published",
+        |scrape| scrape.watcher.held_back_for().map_or(0, |time| count(time.as_secs())),
+    ),
+    (
+        "database_followed",
+        Kind::Gauge,
+        "1 while the database file is there and can be read; 0 means that an old state is served",
+        |scrape| i64::from(scrape.watcher.is_followed()),
+    ),
+    (
+        "fenced",
+        Kind::Gauge,
+        "1 when another publisher took over from this database: the server is not ready, and then answers 503",
+        |scrape| i64::from(scrape.watcher.is_fenced()),
+    ),
+    (
+        "answer_cache",
+        Kind::Bytes,
+        "Size of the finished answers, and of compressed parts of further ones, that are cached",
+        |scrape| count(scrape.service.cached().1),
+    ),
+    ("answer_cache_entries", Kind::Gauge, "Finished answers that are kept in memory", |scrape| {
+        i64::try_from(scrape.service.cached().0).unwrap_or(i64::MAX)
+    }),
+    ("feed_cache", Kind::Bytes, "Size of the feeds, and of what filters run over, that are kept in memory", |scrape| {
+        count(scrape.watcher.published().feed_cache().weight())
+    }),
+    ("record_cache", Kind::Bytes, "Size of the records' texts that are kept in memory", |scrape| {
+        count(scrape.watcher.published().record_cache().weight())
+    }),
+    ("log_lines_lost", Kind::Counter, "Log lines that could not be written, or came while too many waited", |scrape| {
+        count(scrape.lost_lines.count())
+    }),
+];
 
-    fn update(&self) {
-        let Figures { slot, seq, stale_s, silence_s, applied, loads, digest_failures, unusable_objects } =
-            self.upstream.figures();
-        self.slot.set(slot);
-        self.seq.set(seq);
-        self.stale.set(stale_s);
-        self.silence.set(silence_s);
-        let counters = [
-            (&self.applied, applied),
-            (&self.loads, loads),
-            (&self.digest_failures, digest_failures),
-            (&self.unusable_objects, unusable_objects),
-        ];
-        for (counter, count) in counters {
-            counter.inner().store(count, Ordering::Relaxed);
-        }
-        self.fit.set(i64::from(self.upstream.is_fit()));
-    }
-}
+/// The metrics of replicas alone.
+const SAMPLED_OF_REPLICAS: &[Sampled<Arc<dyn Upstream>>] = &[
+    ("replica_slot", Kind::Gauge, "The last entry of the origin's log that was applied", |upstream| {
+        count(upstream.figures().slot)
+    }),
+    ("replica_seq", Kind::Gauge, "The last seq after it", |upstream| count(upstream.figures().seq)),
+    (
+        "replica_stale",
+        Kind::Seconds,
+        "Time since the end of the origin's log was seen, or since the start",
+        |upstream| count(upstream.figures().stale_s),
+    ),
+    (
+        "replica_publisher_silence",
+        Kind::Seconds,
+        "Time since the publisher's last heartbeat that came here, or since the start",
+        |upstream| count(upstream.figures().silence_s),
+    ),
+    ("replica_entries_applied", Kind::Counter, "Entries of the origin's log that were applied", |upstream| {
+        count(upstream.figures().applied)
+    }),
+    ("replica_loads", Kind::Counter, "Whole states that were loaded", |upstream| count(upstream.figures().loads)),
+    ("replica_digest_failures", Kind::Counter, "How often the rows were not the origin's", |upstream| {
+        count(upstream.figures().digest_failures)
+    }),
+    (
+        "replica_unusable_objects",
+        Kind::Counter,
+        "Looks at the bucket that met an object which is damaged, or not in its place",
+        |upstream| count(upstream.figures().unusable_objects),
+    ),
+    ("replica_fit", Kind::Gauge, "1 while what the replica has is new enough to be served; 0 means 503", |upstream| {
+        i64::from(upstream.is_fit())
+    }),
+];
 
 fn new_duration_histogram() -> Histogram {
     Histogram::new([0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0])
@@ -207,52 +223,10 @@ impl Metrics {
                 Family::default(),
             ),
             standings: Mutex::default(),
-            snapshot_seq: all.add("snapshot_seq", "The last seq of the state that is served"),
-            snapshot_age: all.add_in(
-                Unit::Seconds,
-                "snapshot_age",
-                "Time since the commit that is served was made",
-                Gauge::default(),
-            ),
-            held_back: all.add("held_back", "1 while a commit waits for the change delay, or to be published"),
-            held_back_for: all.add_in(
-                Unit::Seconds,
-                "held_back",
-                "Time since the oldest commit came that waits for the change delay, or to be published",
-                Gauge::default(),
-            ),
-            database_followed: all.add(
-                "database_followed",
-                "1 while the database file is there and can be read; 0 means that an old state is served",
-            ),
-            fenced: all.add(
-                "fenced",
-                "1 when another publisher took over from this database: the server is not ready, and then answers 503",
-            ),
-            answer_cache_bytes: all.add_in(
-                Unit::Bytes,
-                "answer_cache",
-                "Size of the finished answers, and of compressed parts of further ones, that are cached",
-                Gauge::default(),
-            ),
-            feed_cache_bytes: all.add_in(
-                Unit::Bytes,
-                "feed_cache",
-                "Size of the feeds, and of what filters run over, that are kept in memory",
-                Gauge::default(),
-            ),
-            record_cache_bytes: all.add_in(
-                Unit::Bytes,
-                "record_cache",
-                "Size of the records' texts that are kept in memory",
-                Gauge::default(),
-            ),
-            log_lines_lost: all
-                .add("log_lines_lost", "Log lines that could not be written, or came while too many waited"),
-            answer_cache_entries: all.add("answer_cache_entries", "Finished answers that are kept in memory"),
+            samples: all.add_sampled(SAMPLED),
             lost_lines,
             usage,
-            replica: upstream.map(|upstream| ReplicaMetrics::new(&mut all, upstream)),
+            replica: upstream.map(|upstream| (all.add_sampled(SAMPLED_OF_REPLICAS), upstream)),
             process: ProcessMetrics::new(),
             registry: all.into_registry(),
         };
@@ -303,22 +277,13 @@ impl Metrics {
     }
 
     /// The OpenMetrics text of a scrape.
-    pub fn render(&self, watcher: &Watcher, service: &Service) -> String {
-        let published = watcher.published().commit();
-        self.snapshot_seq.set(published.seq);
-        self.snapshot_age.set(now().unix_s() - published.time.unix_s());
-        self.held_back.set(i64::from(watcher.newest().commit() != published));
-        self.held_back_for.set(watcher.held_back_for().map_or(0, |time| time.as_secs()));
-        self.database_followed.set(i64::from(watcher.is_followed()));
-        self.fenced.set(i64::from(watcher.is_fenced()));
-        self.feed_cache_bytes.set(watcher.published().feed_cache().weight());
-        self.record_cache_bytes.set(watcher.published().record_cache().weight());
-        let (answers, bytes) = service.cached();
-        self.answer_cache_entries.set(u64::try_from(answers).unwrap_or(u64::MAX));
-        self.answer_cache_bytes.set(bytes);
-        self.log_lines_lost.inner().store(self.lost_lines.count(), Ordering::Relaxed);
+    pub fn render(&self, watcher: &Arc<Watcher>, service: &Arc<Service>) -> String {
+        let lost_lines = self.lost_lines.clone();
+        self.samples.read(&Scrape { watcher: Arc::clone(watcher), service: Arc::clone(service), lost_lines });
         self.update_feeds(&watcher.newest());
-        self.replica.iter().for_each(ReplicaMetrics::update);
+        if let Some((samples, upstream)) = &self.replica {
+            samples.read(upstream);
+        }
         text_of(&self.process, &self.registry)
     }
 }

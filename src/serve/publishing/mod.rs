@@ -3,24 +3,71 @@
 pub mod reports;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::Registry;
 
 use crate::model::time::now;
-use crate::replicate::publisher::standing::{Reached, Standing};
+use crate::replicate::publisher::standing::{Progress, Reached, Standing};
 use crate::replicate::publisher::status::{Waiting, waiting};
 use crate::serve::operators::admin::watched::Watched;
 use crate::serve::operators::process::ProcessMetrics;
-use crate::serve::operators::registrar::{Number, Registrar, Unsigned, text_of};
+use crate::serve::operators::registrar::{Kind, Registrar, Sampled, Samples, count, text_of};
 use crate::store::Follower;
 
 /// For how long the bucket may fail before the publisher counts as not ready.
 const BORNE: Duration = Duration::from_secs(60);
+
+/// The source of the metrics.
+#[derive(Debug)]
+struct Seen {
+    progress: Progress,
+    waiting_commits: u64,
+    behind_s: u64,
+    outbox_bytes: u64,
+    trouble_s: u64,
+}
+
+const SAMPLED: &[Sampled<Seen>] = &[
+    ("publish_slot", Kind::Gauge, "The last entry of the log", |seen| {
+        seen.progress.reached.map_or(0, |reached| count(reached.slot))
+    }),
+    ("publish_seq", Kind::Gauge, "The last seq in it", |seen| {
+        seen.progress.reached.map_or(0, |reached| count(reached.head.seq))
+    }),
+    (
+        "publish_waiting_commits",
+        Kind::Gauge,
+        "Commits that wait to be published; 1 where a whole state goes out in their place",
+        |seen| count(seen.waiting_commits),
+    ),
+    ("publish_behind", Kind::Seconds, "Time since everything was published; 0 while nothing waits", |seen| {
+        count(seen.behind_s)
+    }),
+    ("publish_outbox", Kind::Bytes, "Size of the changes that wait in the database to be published", |seen| {
+        count(seen.outbox_bytes)
+    }),
+    ("publish_entries", Kind::Counter, "Entries put into the log", |seen| count(seen.progress.entries)),
+    ("publish_states", Kind::Counter, "Whole states put, as entries and beside the log", |seen| {
+        count(seen.progress.states)
+    }),
+    (
+        "publish_bucket_failures",
+        Kind::Counter,
+        "Requests to the bucket that failed, most of them tried again",
+        |seen| count(seen.progress.failures),
+    ),
+    (
+        "publish_trouble",
+        Kind::Seconds,
+        "Time for which something that is asked of the bucket has failed; 0 while all works",
+        |seen| count(seen.trouble_s),
+    ),
+    ("publish_fenced", Kind::Gauge, "1 when another publisher took over; this one then ends", |seen| {
+        i64::from(seen.progress.fenced.is_some())
+    }),
+];
 
 /// A running publisher.
 #[derive(Debug)]
@@ -32,58 +79,20 @@ pub struct Publishing {
     follower: Mutex<Option<Follower>>,
     registry: Registry,
     process: ProcessMetrics,
-    slot: Unsigned,
-    seq: Unsigned,
-    waiting_commits: Unsigned,
-    behind: Unsigned,
-    outbox: Unsigned,
-    entries: Counter,
-    states: Counter,
-    failures: Counter,
-    trouble: Unsigned,
-    fenced: Number,
+    samples: Samples<Seen>,
 }
 
 impl Publishing {
     /// What is seen of the publisher of a database.
     pub fn new(database: &Path, standing: Arc<Standing>) -> Publishing {
         let mut all = Registrar::new("The program that publishes");
-        // They are listed in this order.
         Publishing {
             database: database.to_owned(),
             standing,
             started: Instant::now(),
             follower: Mutex::default(),
             process: ProcessMetrics::new(),
-            slot: all.add("publish_slot", "The last entry of the log"),
-            seq: all.add("publish_seq", "The last seq in it"),
-            waiting_commits: all.add(
-                "publish_waiting_commits",
-                "Commits that wait to be published; 1 where a whole state goes out in their place",
-            ),
-            behind: all.add_in(
-                Unit::Seconds,
-                "publish_behind",
-                "Time since everything was published; 0 while nothing waits",
-                Gauge::default(),
-            ),
-            outbox: all.add_in(
-                Unit::Bytes,
-                "publish_outbox",
-                "Size of the changes that wait in the database to be published",
-                Gauge::default(),
-            ),
-            entries: all.add("publish_entries", "Entries put into the log"),
-            states: all.add("publish_states", "Whole states put, as entries and beside the log"),
-            failures: all
-                .add("publish_bucket_failures", "Requests to the bucket that failed, most of them tried again"),
-            trouble: all.add_in(
-                Unit::Seconds,
-                "publish_trouble",
-                "Time for which something that is asked of the bucket has failed; 0 while all works",
-                Gauge::default(),
-            ),
-            fenced: all.add("publish_fenced", "1 when another publisher took over; this one then ends"),
+            samples: all.add_sampled(SAMPLED),
             registry: all.into_registry(),
         }
     }
@@ -113,27 +122,20 @@ impl Watched for Publishing {
         let progress = self.standing.progress();
         let waiting = self.waiting(progress.reached);
         let unpublished_for = progress.all_published_at.unwrap_or(self.started).elapsed().as_secs();
-        let (commits, bytes, behind_s) = match waiting {
+        let (waiting_commits, outbox_bytes, behind_s) = match waiting {
             Some(Waiting::Nothing) => (0, 0, 0),
             Some(Waiting::Commits { count, bytes, since }) => {
                 (count, bytes, u64::try_from(now().unix_s().saturating_sub(since.unix_s())).unwrap_or(0))
             }
             Some(Waiting::State | Waiting::Elsewhere) | None => (1, 0, unpublished_for),
         };
-        if let Some(reached) = progress.reached {
-            self.slot.set(reached.slot);
-            self.seq.set(reached.head.seq);
-        }
-        self.waiting_commits.set(commits);
-        self.behind.set(behind_s);
-        self.outbox.set(bytes);
-        let counters =
-            [(&self.entries, progress.entries), (&self.states, progress.states), (&self.failures, progress.failures)];
-        for (counter, count) in counters {
-            counter.inner().store(count, Ordering::Relaxed);
-        }
-        self.trouble.set(self.standing.troubled_for().map_or(0, |troubled| troubled.as_secs()));
-        self.fenced.set(i64::from(progress.fenced.is_some()));
+        self.samples.read(&Seen {
+            progress,
+            waiting_commits,
+            behind_s,
+            outbox_bytes,
+            trouble_s: self.standing.troubled_for().map_or(0, |troubled| troubled.as_secs()),
+        });
         text_of(&self.process, &self.registry)
     }
 
