@@ -315,9 +315,7 @@ mod tests {
                 }
                 return;
             }
-            let common = command
-                .get_arguments()
-                .filter(|argument| ["db", "json", "wait", "publish-wait"].contains(&argument.get_id().as_str()));
+            let common = command.get_arguments().filter(|argument| common::NAMES.contains(&argument.get_id().as_str()));
             let names: Vec<&str> = common.map(|argument| argument.get_id().as_str()).collect();
             found.push(format!("{path}: {}", names.join(" ")));
         }

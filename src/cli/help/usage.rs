@@ -8,6 +8,7 @@ use clap::{Arg, Command};
 
 use crate::cli::help::examples;
 use crate::cli::help::habits::{COMMANDS, OPTIONS};
+use crate::cli::shared::common;
 use crate::model::nearest::nearest;
 
 /// Replaces clap's suggestions, which may be far from what was typed.
@@ -106,6 +107,9 @@ fn instead_of_argument(given: &str, path: &str, command: &Command) -> String {
     let known = command.get_arguments().filter_map(Arg::get_long);
     if let Some(near) = nearest(name.trim_start_matches('-'), known) {
         return format!("write `--{near}`");
+    }
+    if common::NAMES.contains(&name.trim_start_matches('-')) {
+        return format!("`medfeed {path}` has no use for `{name}`; leave it out").replace("  ", " ");
     }
     habit("*").map_or_else(help, |(.., tip)| (*tip).to_owned())
 }

@@ -169,7 +169,7 @@ mod tests {
             ("MEDFEED_LISTN", Some("did you mean `MEDFEED_LISTEN`?")),
             ("MEDFEED_PUBLISH_UR", Some("did you mean `MEDFEED_PUBLISH_URL`?")),
             ("MEDFEED_DATABASE_FOLDER", Some("lists the variables")),
-            ("MEDFEED_PORT", Some("write `--listen 127.0.0.1:8080`")),
+            ("MEDFEED_PORT", Some("lists the variables")),
             ("MEDFEED_DB", None),
             ("MEDFEED_PUBLISH_URL", None),
             ("MEDFEED_MAX_ROWS", None),

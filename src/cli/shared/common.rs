@@ -27,6 +27,9 @@ const JSON: &str = "json";
 const WAIT: &str = "wait";
 const PUBLISH_WAIT: &str = "publish-wait";
 
+/// The names of the common arguments.
+pub(in crate::cli) const NAMES: [&str; 4] = [DB, JSON, WAIT, PUBLISH_WAIT];
+
 /// The exit code of a command that is done here, and that replicas do not know of yet.
 const NOT_PUBLISHED: u8 = 3;
 /// The exit code of a command whose database is published by another by now.
