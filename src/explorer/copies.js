@@ -1,0 +1,128 @@
+// The copies that the page keeps for the present key: records, index, follower and changes of each dataset.
+import {target} from './api.js';
+import {Copy} from './model/copy.js';
+import {ChangeLog} from './model/changes.js';
+import {setRegions} from './model/facets.js';
+import {Follower, sleep} from './model/follower.js';
+import {readExport} from './model/load.js';
+import {digest} from './model/prove.js';
+import {Index} from './model/search.js';
+import {ALIASES, REGIONS} from './regions.js';
+
+/** Of a dataset with more records the page keeps no copy. */
+export const MAX_RECORDS = 50000;
+/** The records that are added to the index at once. More would delay a keystroke. */
+const SLICE = 2000;
+
+setRegions(REGIONS, ALIASES);
+
+/** Resolves when the page is visible: a page in the background keeps no connection. */
+const awake = signal => new Promise(resolve => {
+	const look = () => {
+		if (document.hidden && !signal.aborted) return;
+		document.removeEventListener('visibilitychange', look);
+		signal.removeEventListener('abort', look);
+		resolve();
+	};
+	document.addEventListener('visibilitychange', look);
+	signal.addEventListener('abort', look);
+	look();
+});
+
+/** The copy of one dataset. `state` is the follower's, `version` rises with each change that a view shows. */
+class Kept {
+	constructor(key, dataset, notify) {
+		Object.assign(this, {key, dataset, notify, version: 0, state: {name: 'loading', records: 0, total: null}, isReady: false});
+		this.copy = new Copy(dataset);
+		this.index = new Index(dataset);
+		this.log = new ChangeLog();
+		this.follower = new Follower({dataset, copy: this.copy, awake,
+			ask: (path, params, signal) => this.ask(path, params, signal),
+			load: (signal, onProgress) => this.load(signal, onProgress),
+			onChanges: (changes, {loaded}) => this.changed(changes, loaded),
+			onState: state => this.tell({state})});
+		this.follower.run();
+	}
+
+	tell(news) {
+		Object.assign(this, news);
+		this.version++;
+		this.notify(this);
+	}
+
+	fetch(path, params, options) {
+		return fetch(target(path, params), {headers: {Authorization: `Bearer ${this.key}`}, ...options});
+	}
+
+	async ask(path, params, signal) {
+		try {
+			const response = await this.fetch(path, params, {signal}), body = await response.json();
+			const {ok, status, headers} = response;
+			return {status, headers, ...ok ? {data: body} : {problem: body}};
+		} catch {
+			return {problem: {title: 'No answer', detail: 'The server gave no answer that can be read.'}};
+		}
+	}
+
+	async load(signal, onProgress) {
+		const response = await this.fetch(`exports/${this.dataset}`, {}, {signal});
+		if (!response.ok) return {status: response.status, headers: response.headers, problem: await response.json()};
+		return readExport(response, {max: MAX_RECORDS, onProgress});
+	}
+
+	async changed(changes, loaded) {
+		if (this.isReady) this.index.apply(changes);
+		else {
+			const records = this.copy.list();
+			for (let at = 0; at < records.length; at += SLICE) {
+				this.index.add(records.slice(at, at + SLICE));
+				await sleep(0);
+			}
+			this.isReady = true;
+		}
+		this.log.add(changes);
+		this.tell({loaded});
+	}
+
+	/**
+	 * Compares the copy with the export: {ours, theirs, isEqual}. `isEqual` is null if the browser computes no digest, or if the copy
+	 * and the export are of different moments.
+	 */
+	async prove() {
+		const {token} = this.follower, records = this.copy.list();
+		const [ours, {headers}] = await Promise.all([digest(records), this.fetch(`exports/${this.dataset}`, {}, {method: 'HEAD'})]);
+		const theirs = headers.get('x-records-digest'), isComparable = ours && theirs && headers.get('x-sync-token') === token;
+		return {ours, theirs, isEqual: isComparable ? ours === theirs : null};
+	}
+}
+
+/** The copies of one key. A dataset is loaded when it is first asked for. */
+export class Copies {
+	constructor(key) {
+		this.key = key;
+		this.kept = new Map();
+		this.listeners = new Set();
+	}
+
+	/** The copy of a dataset: {state, isReady, copy, index, log, version}. */
+	of(dataset) {
+		if (!this.kept.has(dataset)) this.kept.set(dataset, new Kept(this.key, dataset, kept => this.notify(kept)));
+		return this.kept.get(dataset);
+	}
+
+	/** Calls a listener with each copy that changed. Returns a function that ends this. */
+	subscribe(listener) {
+		this.listeners.add(listener);
+		return () => this.listeners.delete(listener);
+	}
+
+	notify(kept) {
+		for (const listener of this.listeners) listener(kept);
+	}
+
+	/** Ends all requests, when the key is forgotten. */
+	stop() {
+		for (const kept of this.kept.values()) kept.follower.stop();
+		this.listeners.clear();
+	}
+}

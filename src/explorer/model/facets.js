@@ -1,0 +1,77 @@
+// Facets: the properties by which a reader narrows a list, and the values that a record has of each.
+import {fold} from './fold.js';
+
+const STATUSES = {confirmed: 'confirmed', estimated: 'estimated', copied: 'copied', not_found: 'not found', check: 'in check'};
+const FORMATS = {oral: 'Oral presentations', poster: 'Posters', e_poster: 'Electronic posters', published_abstract: 'Published abstracts', encore: 'Encores'};
+const FEES = {none: 'No fee', 1000: 'To 1,000 US dollars', 2500: 'To 2,500 US dollars', 5000: 'To 5,000 US dollars', more: 'Above 5,000 US dollars'};
+
+const regions = new Map(), names = new Map();
+const lettersOf = country => fold(country).replace(/^the /, '').replace(/&/g, 'and').replace(/[^\p{L}\p{N}]/gu, '');
+
+/** Sets the regions {region: [country, …]} and the other names of countries {country: [letters, …]}. */
+export function setRegions(countries, aliases = {}) {
+	regions.clear();
+	names.clear();
+	for (const [region, list] of Object.entries(countries)) for (const country of list) {
+		const all = [lettersOf(country), ...aliases[country] ?? []];
+		for (const letters of all) {
+			regions.set(letters, region);
+			names.set(letters, [country, ...all]);
+		}
+	}
+}
+
+/** The region of a country, in any of its spellings; undefined if it is not known. */
+export const regionOf = country => regions.get(lettersOf(country));
+
+/** All names of a country: `United States`, `usa`. */
+export const namesOf = country => names.get(lettersOf(country)) ?? [];
+
+const list = value => value == null || value === '' ? [] : [String(value)];
+const fee = usd => usd == null ? [] : usd === 0 ? ['none'] : [['1000', '2500', '5000'].find(most => usd <= +most) ?? 'more'];
+const tags = record => record.tags?.map(tag => `${tag.type}: ${tag.name}`) ?? [];
+
+/**
+ * The facets of each dataset: {name, label, valuesOf(record)}. `text` words the values, `inOrder` sorts them by value instead of
+ * by count. `ofDeadlines`: of a list that is narrowed to deadlines, only those deadlines count.
+ */
+export const FACETS = {
+	conferences: [
+		{name: 'area', label: 'Therapy area', valuesOf: record => record.therapy_areas ?? []},
+		{name: 'region', label: 'Region', valuesOf: record => list(record.country && regionOf(record.country))},
+		{name: 'country', label: 'Country', valuesOf: record => list(record.country)},
+		{name: 'year', label: 'Year', inOrder: true, valuesOf: record => list(record.year)},
+		{name: 'confidence', label: 'Confidence of deadlines', text: STATUSES, ofDeadlines: true,
+			valuesOf: record => [...new Set([...list(record.abstract_due_date_status), ...list(record.late_breaking_due_date_status)])]},
+		{name: 'dates', label: 'Confidence of meeting dates', text: STATUSES, valuesOf: record => list(record.start_date_status)},
+		{name: 'format', label: 'Format', text: FORMATS, valuesOf: record => Object.keys(FORMATS).filter(format => record.formats?.[format])},
+		{name: 'tag', label: 'Tag', valuesOf: tags},
+	],
+	journals: [
+		{name: 'access', label: 'Access', valuesOf: record => list(record.publishing?.access)},
+		{name: 'fee', label: 'Article fee', text: FEES, inOrder: true, valuesOf: record => fee(record.publishing?.apc_usd)},
+		{name: 'publisher', label: 'Publisher', valuesOf: record => list(record.publisher)},
+		{name: 'license', label: 'Content license', valuesOf: record => list(record.publishing?.content_license)},
+		{name: 'tag', label: 'Tag', valuesOf: tags},
+	],
+};
+
+/** The confidences of some deadlines, each once. */
+export const confidencesOf = deadlines => [...new Set(deadlines.map(deadline => deadline.confidence))];
+
+const inOrder = facet => {
+	const order = Object.keys(facet.text ?? {});
+	return (one, other) => order.length ? order.indexOf(one.value) - order.indexOf(other.value) : one.value < other.value ? -1 : 1;
+};
+const byCount = (one, other) => other.count - one.count || (one.value < other.value ? -1 : 1);
+
+/** The values of a facet that have records or are chosen: [{value, text, count, chosen}]. */
+export function listValues(facet, counts, chosen = []) {
+	const left = new Set(chosen), values = [];
+	counts.forEach((count, at) => {
+		const value = facet.values[at], isChosen = left.delete(value);
+		if (count || isChosen) values.push({value, text: facet.text?.[value] ?? value, count, chosen: isChosen});
+	});
+	for (const value of left) values.push({value, text: facet.text?.[value] ?? value, count: 0, chosen: true});
+	return values.sort(facet.inOrder ? inOrder(facet) : byCount);
+}

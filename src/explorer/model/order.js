@@ -1,0 +1,74 @@
+// Columns, and records in their order.
+import {fold} from './fold.js';
+import {nextDeadline} from './deadlines.js';
+
+const text = value => value ? fold(value) : null;
+
+/** The columns by which lists are sorted: {name: {label, keyOf(record, today)}}. A key is a text, a number or null. */
+export const COLUMNS = {
+	conferences: {
+		deadline: {label: 'Next deadline', keyOf: (record, today) => nextDeadline(record, today)?.date ?? null},
+		name: {label: 'Conference', keyOf: record => text(record.name)},
+		year: {label: 'Year', keyOf: record => record.year},
+		start: {label: 'Meeting', keyOf: record => record.start_date},
+		abstract: {label: 'Abstracts due', keyOf: record => record.abstract_due_date},
+		late_breaking: {label: 'Late-breaking due', keyOf: record => record.late_breaking_due_date},
+		place: {label: 'Place', keyOf: record => text([record.country, record.city].filter(Boolean).join(' '))},
+		updated: {label: 'Last change', keyOf: record => record.updated_at},
+	},
+	journals: {
+		name: {label: 'Journal', keyOf: record => text(record.name)},
+		publisher: {label: 'Publisher', keyOf: record => text(record.publisher)},
+		access: {label: 'Access', keyOf: record => record.publishing?.access},
+		fee: {label: 'Fee (USD)', keyOf: record => record.publishing?.apc_usd},
+		impact: {label: 'Impact factor', keyOf: record => record.impact_factor},
+		acceptance: {label: 'Submission to acceptance', keyOf: record => record.timelines?.online_submit_to_accept?.min_weeks},
+		updated: {label: 'Last change', keyOf: record => record.updated_at},
+	},
+};
+
+/** The column by which a dataset's list is sorted at first. */
+export const FIRST_COLUMN = {conferences: 'deadline', journals: 'name'};
+
+const compare = (one, other) => one.key < other.key ? -1 : one.key > other.key ? 1 : one.entry.record.id - other.entry.record.id;
+
+/** Entries {record, isGone} kept in the order of a column. Entries without a key are last in both directions. */
+export class Order {
+	constructor(column, today, entries) {
+		Object.assign(this, {column, today, full: [], empty: [], fresh: [...entries], isStale: true, lists: {}});
+	}
+
+	/** Adds an entry. */
+	add(entry) {
+		this.fresh.push(entry);
+		this.isStale = true;
+	}
+
+	/** Notices that entries are gone. */
+	remove() {
+		this.isStale = true;
+	}
+
+	/** The entries in order. */
+	list(descending = false) {
+		if (this.isStale) this.renew();
+		return this.lists[descending] ??= [...descending ? [...this.full].reverse() : this.full, ...this.empty].map(pair => pair.entry);
+	}
+
+	renew() {
+		const isHere = pair => !pair.entry.isGone;
+		[this.full, this.empty] = [this.full.filter(isHere), this.empty.filter(isHere)];
+		for (const entry of this.fresh) if (!entry.isGone) {
+			const key = this.column.keyOf(entry.record, this.today) ?? null;
+			(key === null ? this.empty : this.full).push({key, entry});
+		}
+		// The sort is fast because most pairs are in order already.
+		this.full.sort(compare);
+		this.empty.sort((one, other) => one.entry.record.id - other.entry.record.id);
+		[this.fresh, this.isStale, this.lists] = [[], false, {}];
+	}
+}
+
+/** Records in the order of a column, for lists that have no index. */
+export const sortBy = (dataset, records, column, descending, today) =>
+	new Order(COLUMNS[dataset][column], today, records.map(record => ({record}))).list(descending).map(entry => entry.record);
