@@ -9,7 +9,7 @@ use anyhow::bail;
 use super::common::Common;
 use super::near::nearest;
 use super::output::{confirm, note};
-use crate::import::lint::same_country;
+use crate::model::country::same_country;
 use crate::model::printable::Printable;
 use crate::model::{ConferenceFields, Scope};
 use crate::store::StoreError;

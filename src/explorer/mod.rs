@@ -11,6 +11,7 @@ pub use demo::Demo;
 use serde_json::{Value, json};
 
 use crate::model::Dataset;
+use crate::model::country;
 use crate::model::value::ValueKind;
 
 /// A `Content-Security-Policy` that fits the page: what this server gives, no inline script or style, and no form that is sent.
@@ -59,6 +60,9 @@ pub fn find(path: &str, in_demo: bool) -> Option<Asset> {
     if path == "/explorer/filters.js" {
         return Some(Asset { content_type: SCRIPT, body: filters().into_bytes() });
     }
+    if path == "/explorer/regions.js" {
+        return Some(Asset { content_type: SCRIPT, body: regions().into_bytes() });
+    }
     let (_, content_type, body) = ASSETS.iter().find(|(known, ..)| *known == path)?;
     Some(Asset { content_type, body: body.to_vec() })
 }
@@ -80,6 +84,15 @@ fn filters() -> String {
     format!("export const FILTERS = {boxes};\n")
 }
 
+/// A script with the countries of each region, and the other names of countries in their comparable form.
+fn regions() -> String {
+    let regions: Value = country::REGIONS.into_iter().map(|(region, countries)| (region, json!(countries))).collect();
+    let known = country::COUNTRIES.into_iter().flatten().map(|country| (*country, country::aliases(country)));
+    let aliases: Value =
+        known.filter(|(_, names)| !names.is_empty()).map(|(name, names)| (name, json!(names))).collect();
+    format!("export const REGIONS = {regions};\nexport const ALIASES = {aliases};\n")
+}
+
 /// A parameter's name in words: `start_date_from` as `Start date from`.
 fn label(name: &str) -> String {
     let words = name.replace('_', " ");
@@ -99,6 +112,16 @@ mod tests {
         // The icon is one file with two names.
         let assets: usize = ASSETS.iter().skip(1).map(|(.., body)| body.len()).sum();
         assert!(page + assets <= MAX_BYTES, "{page} + {assets} bytes");
+    }
+
+    #[test]
+    fn regions_hold_every_known_country_and_its_aliases() {
+        let script = String::from_utf8(find("/explorer/regions.js", false).unwrap().body).unwrap();
+        for country in country::COUNTRIES.into_iter().flatten() {
+            assert!(script.contains(&json!(country).to_string()), "{country}");
+        }
+        assert!(script.contains(r#""United States":["unitedstatesofamerica","us","usa"]"#), "{script}");
+        assert!(script.contains(r#""Europe":["Albania","#), "{script}");
     }
 
     #[test]
