@@ -3,6 +3,8 @@
 /** The kinds of deadlines, in words. */
 export const KINDS = {abstract: 'Abstracts', late_breaking: 'Late-breaking abstracts'};
 const NAMES = Object.keys(KINDS);
+const DATES = {abstract: 'abstract_due_date', late_breaking: 'late_breaking_due_date'};
+const STATUSES = {abstract: 'abstract_due_date_status', late_breaking: 'late_breaking_due_date_status'};
 
 /** The reader's day as `YYYY-MM-DD`. */
 export function todayOf(now = new Date()) {
@@ -16,12 +18,12 @@ export const addDays = (day, days) => new Date(Date.parse(day) + days * 86400000
 /** The days from one day to another. */
 export const daysBetween = (from, to) => Math.round((Date.parse(to) - Date.parse(from)) / 86400000);
 
-/** A record's deadlines of some kind or all, from a day to a day: [{kind, date, confidence}], the earliest first. */
+/** A record's deadlines of some kind or all, from a day to a day: [{record, kind, date, confidence}], the earliest first. */
 export function deadlinesOf(record, {from = '', to = '~', kind = ''} = {}) {
 	const found = [];
 	for (const name of NAMES) {
-		const date = record[name + '_due_date'];
-		if (date && date >= from && date <= to && (!kind || kind === name)) found.push({kind: name, date, confidence: record[name + '_due_date_status']});
+		const date = record[DATES[name]];
+		if (date && date >= from && date <= to && (!kind || kind === name)) found.push({record, kind: name, date, confidence: record[STATUSES[name]]});
 	}
 	return found.length > 1 && found[1].date < found[0].date ? found.reverse() : found;
 }

@@ -56,22 +56,16 @@ export const FACETS = {
 	],
 };
 
-/** The confidences of some deadlines, each once. */
-export const confidencesOf = deadlines => [...new Set(deadlines.map(deadline => deadline.confidence))];
-
 const inOrder = facet => {
 	const order = Object.keys(facet.text ?? {});
 	return (one, other) => order.length ? order.indexOf(one.value) - order.indexOf(other.value) : one.value < other.value ? -1 : 1;
 };
 const byCount = (one, other) => other.count - one.count || (one.value < other.value ? -1 : 1);
 
-/** The values of a facet that have records or are chosen: [{value, text, count, chosen}]. */
+/** The values of a facet that have records or are chosen: [{value, text, count, chosen}]. `counts` are by a value's number. */
 export function listValues(facet, counts, chosen = []) {
-	const left = new Set(chosen), values = [];
-	counts.forEach((count, at) => {
-		const value = facet.values[at], isChosen = left.delete(value);
-		if (count || isChosen) values.push({value, text: facet.text?.[value] ?? value, count, chosen: isChosen});
-	});
-	for (const value of left) values.push({value, text: facet.text?.[value] ?? value, count: 0, chosen: true});
+	const values = [], list = (value, count) => values.push({value, text: facet.text?.[value] ?? value, count, chosen: chosen.includes(value)});
+	for (const [value, number] of facet.numbers) if (counts[number] || chosen.includes(value)) list(value, counts[number]);
+	for (const value of chosen) if (!facet.numbers.has(value)) list(value, 0);
 	return values.sort(facet.inOrder ? inOrder(facet) : byCount);
 }

@@ -30,45 +30,48 @@ export const COLUMNS = {
 /** The column by which a dataset's list is sorted at first. */
 export const FIRST_COLUMN = {conferences: 'deadline', journals: 'name'};
 
-const compare = (one, other) => one.key < other.key ? -1 : one.key > other.key ? 1 : one.entry.record.id - other.entry.record.id;
+const compare = (one, other) => one.key < other.key ? -1 : one.key > other.key ? 1 : one.id - other.id;
 
-/** Entries {record, isGone} kept in the order of a column. Entries without a key are last in both directions. */
+/** The slots of records in the order of a column. Records without a key are last in both directions. */
 export class Order {
-	constructor(column, today, entries) {
-		Object.assign(this, {column, today, full: [], empty: [], fresh: [...entries], isStale: true, lists: {}});
+	/** `records` are by slot, and change: a record that is gone is null. */
+	constructor(column, today, records) {
+		Object.assign(this, {column, today, records, full: [], empty: [], fresh: [...records.keys()], isStale: true, lists: {}});
 	}
 
-	/** Adds an entry. */
-	add(entry) {
-		this.fresh.push(entry);
+	/** Adds the record of a slot. */
+	add(slot) {
+		this.fresh.push(slot);
 		this.isStale = true;
 	}
 
-	/** Notices that entries are gone. */
+	/** Notices that records are gone. */
 	remove() {
 		this.isStale = true;
 	}
 
-	/** The entries in order. */
+	/** The slots in order. */
 	list(descending = false) {
 		if (this.isStale) this.renew();
-		return this.lists[descending] ??= [...descending ? [...this.full].reverse() : this.full, ...this.empty].map(pair => pair.entry);
+		return this.lists[descending] ??= Uint32Array.from([...descending ? [...this.full].reverse() : this.full, ...this.empty], pair => pair.slot);
 	}
 
 	renew() {
-		const isHere = pair => !pair.entry.isGone;
+		const isHere = ({slot}) => this.records[slot];
 		[this.full, this.empty] = [this.full.filter(isHere), this.empty.filter(isHere)];
-		for (const entry of this.fresh) if (!entry.isGone) {
-			const key = this.column.keyOf(entry.record, this.today) ?? null;
-			(key === null ? this.empty : this.full).push({key, entry});
+		for (const slot of this.fresh) {
+			const record = this.records[slot];
+			if (!record) continue;
+			const key = this.column.keyOf(record, this.today) ?? null;
+			(key === null ? this.empty : this.full).push({key, slot, id: record.id});
 		}
-		// The sort is fast because most pairs are in order already.
+		// The sort is fast: most pairs are in order already.
 		this.full.sort(compare);
-		this.empty.sort((one, other) => one.entry.record.id - other.entry.record.id);
+		this.empty.sort((one, other) => one.id - other.id);
 		[this.fresh, this.isStale, this.lists] = [[], false, {}];
 	}
 }
 
 /** Records in the order of a column, for lists that have no index. */
 export const sortBy = (dataset, records, column, descending, today) =>
-	new Order(COLUMNS[dataset][column], today, records.map(record => ({record}))).list(descending).map(entry => entry.record);
+	[...new Order(COLUMNS[dataset][column], today, records).list(descending)].map(slot => records[slot]);

@@ -1,4 +1,5 @@
 // An index of a copy: the words and facet values of each record as small numbers, so that each question is one pass.
+import {deadlinesOf} from './deadlines.js';
 import {wordsOf} from './fold.js';
 import {FACETS, namesOf, regionOf} from './facets.js';
 import {COLUMNS, Order} from './order.js';
@@ -17,8 +18,32 @@ const TEXTS = {
 const UNSPACED = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}]/u;
 const MAX_WORDS = 30;
 const MAX_CACHED = 100000;
+/** The slots without a record that are kept before the index is built again. */
+const MAX_UNUSED = 5000;
 
-/** Words and facet values of the records of one dataset. */
+const larger = (array, length) => {
+	if (length <= array.length) return array;
+	const copy = new Uint32Array(Math.max(length, 2 * array.length));
+	copy.set(array);
+	return copy;
+};
+
+/** Lists of small numbers in one array, which is fast to read: list `slot` is `data[ends[slot - 1]..ends[slot]]`. */
+class Lists {
+	constructor() {
+		[this.data, this.ends, this.count] = [new Uint32Array(1024), new Uint32Array(256), 0];
+	}
+
+	push(list) {
+		const begin = this.count && this.ends[this.count - 1], end = begin + list.length;
+		this.data = larger(this.data, end);
+		this.ends = larger(this.ends, this.count + 1);
+		this.data.set(list, begin);
+		this.ends[this.count++] = end;
+	}
+}
+
+/** Words and facet values of the records of one dataset. Each record has a slot; a changed record gets a new one. */
 export class Index {
 	constructor(dataset) {
 		this.dataset = dataset;
@@ -27,53 +52,62 @@ export class Index {
 
 	/** Forgets all records. */
 	clear() {
-		this.entries = new Map();
+		[this.records, this.due] = [[], []];
+		this.slots = new Map();
+		[this.words, this.values] = [new Lists(), new Lists()];
 		this.vocabulary = [];
 		this.numbers = new Map();
 		this.texts = new Map();
-		this.facets = FACETS[this.dataset].map(facet => ({...facet, values: [], numbers: new Map(), lists: new Map()}));
+		// Each value has a number that no other facet uses.
+		this.facets = FACETS[this.dataset].map(facet => ({...facet, numbers: new Map()}));
+		this.facetOf = [];
 		this.orders = new Map();
-		this.marks = [];
-		this.turn = 0;
+		[this.marks, this.turn] = [[], 0];
 	}
 
 	get size() {
-		return this.entries.size;
+		return this.slots.size;
 	}
 
 	/** Adds records that are not in the index. */
 	add(records) {
 		for (const record of records) {
-			const entry = {record, words: this.wordsOf(record), facets: this.facets.map(facet => numbersOf(facet, facet.valuesOf(record))), isGone: false};
-			this.entries.set(record.id, entry);
-			for (const order of this.orders.values()) order.add(entry);
+			const slot = this.records.push(record) - 1;
+			this.due.push(null);
+			this.slots.set(record.id, slot);
+			this.words.push(this.wordsOf(record));
+			this.values.push(this.facets.flatMap((facet, at) => facet.valuesOf(record).map(value => this.numberOf(facet, at, value))));
+			for (const order of this.orders.values()) order.add(slot);
 		}
 	}
 
 	/** Applies the changes of a copy. */
 	apply(changes) {
 		for (const {id, after} of changes) {
-			const old = this.entries.get(id);
-			if (old) {
-				old.isGone = true;
-				this.entries.delete(id);
-				for (const order of this.orders.values()) order.remove(old);
+			if (this.slots.has(id)) {
+				this.records[this.slots.get(id)] = this.due[this.slots.get(id)] = null;
+				this.slots.delete(id);
+				for (const order of this.orders.values()) order.remove();
 			}
 			if (after) this.add([after]);
 		}
+		if (this.records.length < 2 * this.size + MAX_UNUSED) return;
+		const records = this.records.filter(Boolean);
+		this.clear();
+		this.add(records);
 	}
 
-	/** The entries {record, words, facets} in the order of a column. */
+	/** The slots in the order of a column. */
 	order(column, descending, today) {
 		let order = this.orders.get(column);
 		if (order?.today !== today) {
-			order = new Order(COLUMNS[this.dataset][column], today, this.entries.values());
+			order = new Order(COLUMNS[this.dataset][column], today, this.records);
 			this.orders.set(column, order);
 		}
 		return order.list(descending);
 	}
 
-	/** A test for entries that hold all words of a text, each as the beginning of a word. Null for a text without words. */
+	/** A test for slots whose record holds all words of a text, each as the beginning of a word. Null for a text without words. */
 	matcher(text) {
 		const words = wordsOf(text ?? '').slice(0, MAX_WORDS);
 		if (!words.length) return null;
@@ -84,22 +118,35 @@ export class Index {
 				if (isIn(known)) found[number] |= 1 << at;
 			});
 		});
-		return entry => {
+		const {data, ends} = this.words;
+		return slot => {
 			let bits = 0;
-			for (const number of entry.words) if ((bits |= found[number]) === all) return true;
-			return false;
+			for (let at = slot && ends[slot - 1]; at < ends[slot] && bits !== all; at++) bits |= found[data[at]];
+			return bits === all;
 		};
+	}
+
+	/** All deadlines of a slot's record. */
+	deadlines(slot) {
+		return this.due[slot] ??= deadlinesOf(this.records[slot]);
 	}
 
 	/** The records that match a text, in the order of their ids. */
 	search(text) {
 		const isMatch = this.matcher(text) ?? (() => true);
-		return [...this.entries.values()].filter(isMatch).map(entry => entry.record).sort((one, other) => one.id - other.id);
+		return this.records.filter((record, slot) => record && isMatch(slot)).sort((one, other) => one.id - other.id);
 	}
 
 	/** The values of a facet that some record has or had. */
 	valuesOf(name) {
-		return this.facets.find(facet => facet.name === name)?.values ?? [];
+		return [...this.facets.find(facet => facet.name === name)?.numbers.keys() ?? []];
+	}
+
+	/** The number of a value of a facet. */
+	numberOf(facet, at, value) {
+		let number = facet.numbers.get(value);
+		if (number === undefined) facet.numbers.set(value, number = this.facetOf.push(at) - 1);
+		return number;
 	}
 
 	/** The numbers of a record's words, each once. */
@@ -129,18 +176,4 @@ export class Index {
 		this.texts.set(text, found);
 		return found;
 	}
-}
-
-/** The numbers of a record's values of a facet. Records with the same values share the list. */
-function numbersOf(facet, values) {
-	const joined = values.length === 1 ? values[0] : values.join('\0');
-	let list = facet.lists.get(joined);
-	if (list) return list;
-	list = values.map(value => {
-		let number = facet.numbers.get(value);
-		if (number === undefined) facet.numbers.set(value, number = facet.values.push(value) - 1);
-		return number;
-	});
-	facet.lists.set(joined, list);
-	return list;
 }

@@ -1,8 +1,8 @@
 // The answer to a question, from an index.
-import {addDays, deadlinesOf} from './deadlines.js';
-import {confidencesOf, listValues} from './facets.js';
+import {addDays} from './deadlines.js';
+import {listValues} from './facets.js';
 
-/** The period of a question, as `deadlinesOf` takes it; null if it does not ask for deadlines. */
+/** The period of a question: {kind, from, to}; null if it does not ask for deadlines. */
 export function periodOf({mode, kind, within}, today) {
 	if (mode !== 'deadlines' && !kind && !within) return null;
 	return {kind, from: today, to: within ? addDays(today, within) : '~'};
@@ -14,51 +14,69 @@ export function periodOf({mode, kind, within}, today) {
  * `deadlines` are [{record, kind, date, confidence}], the earliest first; null if the question does not ask for deadlines.
  */
 export function select(index, question, today) {
+	const {records, facets, facetOf} = index, {data, ends} = index.values;
 	const period = periodOf(question, today), isMatch = index.matcher(question.words);
-	const {facets} = index, counts = facets.map(facet => new Uint32Array(facet.values.length));
-	const chosen = facets.map(facet => chosenNumbers(facet, question.facets[facet.name]));
-	const records = [], deadlines = period && [];
+	const counts = new Uint32Array(facetOf.length), isChosen = new Uint8Array(facetOf.length);
+	let wanted = 0;
+	facets.forEach((facet, at) => {
+		const values = question.facets[facet.name] ?? [];
+		if (values.length) wanted |= 1 << at;
+		for (const value of values) if (facet.numbers.has(value)) isChosen[facet.numbers.get(value)] = 1;
+	});
+	// Of deadlines in a period, their own confidences count, not all of the record.
+	const own = period ? facets.findIndex(facet => facet.ofDeadlines) : -1;
+	const found = new Uint8Array(records.length), due = [];
 
-	for (const entry of index.order(question.sort, question.descending, today)) {
-		if (isMatch && !isMatch(entry)) continue;
-		const due = period && deadlinesOf(entry.record, period);
-		if (due && !due.length) continue;
-		// The only facet whose choice the record does not meet; it still counts there.
-		let unmet = -1, misses = 0;
-		for (let at = 0; at < facets.length && misses < 2; at++) {
-			if (!chosen[at] || valuesOf(entry, facets, at, due).some(number => chosen[at][number])) continue;
-			misses++;
-			unmet = at;
+	// One pass in the order of the slots, because memory is fastest to read in a row.
+	for (let slot = 0; slot < records.length; slot++) {
+		if (!records[slot] || isMatch && !isMatch(slot)) continue;
+		const deadlines = period && inPeriod(index.deadlines(slot), period);
+		if (deadlines && !deadlines.length) continue;
+		const begin = slot && ends[slot - 1], end = ends[slot], confidences = own < 0 ? [] : numbersOf(deadlines, facets[own]);
+		let met = 0;
+		if (wanted) {
+			for (let at = begin; at < end; at++) if (isChosen[data[at]] && facetOf[data[at]] !== own) met |= 1 << facetOf[data[at]];
+			for (const number of confidences) if (isChosen[number]) met |= 1 << own;
 		}
-		if (misses > 1) continue;
-		for (let at = misses ? unmet : 0; at < (misses ? unmet + 1 : facets.length); at++) {
-			for (const number of valuesOf(entry, facets, at, due)) counts[at][number]++;
+		const unmet = wanted & ~met;
+		// A record that misses one facet's choice counts there, and only there.
+		if (unmet & (unmet - 1)) continue;
+		for (let at = begin; at < end; at++) {
+			const facet = facetOf[data[at]];
+			if (facet !== own && (!unmet || unmet === 1 << facet)) counts[data[at]]++;
 		}
-		if (misses) continue;
-		records.push(entry.record);
-		if (due) for (const deadline of due) deadlines.push({record: entry.record, ...deadline});
+		if (!unmet || unmet === 1 << own) for (const number of confidences) counts[number]++;
+		if (unmet) continue;
+		found[slot] = 1;
+		if (period) due[slot] = deadlines;
 	}
-	return {total: records.length, records, deadlines: deadlines && inOrder(deadlines, question),
-		facets: facets.map((facet, at) => ({name: facet.name, label: facet.label, values: listValues(facet, counts[at], question.facets[facet.name])}))};
+
+	const slots = [];
+	for (const slot of index.order(question.sort, question.descending, today)) if (found[slot]) slots.push(slot);
+	return {total: slots.length, records: slots.map(slot => records[slot]),
+		deadlines: period && byDate(slots, due, question.facets.confidence),
+		facets: facets.map(facet => ({name: facet.name, label: facet.label, values: listValues(facet, counts, question.facets[facet.name])}))};
 }
 
-/** The numbers of an entry's values of a facet. */
-function valuesOf(entry, facets, at, due) {
-	if (!due || !facets[at].ofDeadlines) return entry.facets[at];
-	return confidencesOf(due).map(confidence => facets[at].numbers.get(confidence));
+/** The deadlines of a list that are in a period. */
+function inPeriod(deadlines, {kind, from, to}) {
+	const isIn = ({kind: own, date}) => date >= from && date <= to && (!kind || kind === own);
+	return deadlines.every(isIn) ? deadlines : deadlines.filter(isIn);
 }
 
-/** By a value's number whether it is chosen; null if none is chosen. */
-function chosenNumbers(facet, values) {
-	if (!values?.length) return null;
-	const chosen = new Uint8Array(facet.values.length);
-	for (const value of values) if (facet.numbers.has(value)) chosen[facet.numbers.get(value)] = 1;
-	return chosen;
+/** The numbers of the confidences of one or two deadlines, each once. */
+function numbersOf([first, second], facet) {
+	const number = facet.numbers.get(first.confidence);
+	return !second || second.confidence === first.confidence ? [number] : [number, facet.numbers.get(second.confidence)];
 }
 
 /** The deadlines of the chosen confidences, the earliest first. */
-function inOrder(deadlines, question) {
-	const confidences = question.facets.confidence;
-	return deadlines.filter(({confidence}) => !confidences || confidences.includes(confidence))
-		.sort((one, other) => one.date < other.date ? -1 : one.date > other.date ? 1 : one.record.id - other.record.id);
+function byDate(slots, due, confidences) {
+	const days = new Map();
+	for (const slot of slots) for (const deadline of due[slot]) {
+		if (confidences && !confidences.includes(deadline.confidence)) continue;
+		const day = days.get(deadline.date);
+		day ? day.push(deadline) : days.set(deadline.date, [deadline]);
+	}
+	return [...days.keys()].sort().flatMap(day => days.get(day));
 }
