@@ -1,8 +1,10 @@
 // Two licenses side by side, while a curator edits.
-import {html, useEffect, useState} from './preact.js';
-import {Follower, target, useSession} from './api.js';
-import {Badge, Curl, Problem, Title, clock, count} from './parts.js';
-import {Entry, useLoop} from './feed.js';
+import {html, useState} from '../preact.js';
+import {target} from '../api.js';
+import {Badge, Curl, Problem, Title, clock} from '../parts.js';
+import {useSession} from '../session.js';
+import {Entry} from './feed.js';
+import {Poller, useLoop} from './poller.js';
 
 const DATASET = 'conferences';
 const MAX_ROWS = 20;
@@ -38,7 +40,7 @@ export function SideBySide({demo}) {
 		const show = problem => isLive() && setState({rows: [...memory.rows], problem, ready: true,
 			sides: memory.followers.map(one => ({size: one.copy.size, last: one.last}))});
 		if (!memory.followers) {
-			const followers = demo.licenses.map(license => new Follower(license.key, DATASET));
+			const followers = demo.licenses.map(license => new Poller(license.key, DATASET));
 			// The token first, then the list: what changes in between comes by the feed.
 			const answers = await Promise.all(followers.map(async one => (await one.begin()).problem ? one.last : await one.load()));
 			memory.followers = followers;

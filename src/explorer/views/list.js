@@ -1,0 +1,135 @@
+// The list of a dataset: one question, answered from the page's copy.
+import {html, useEffect, useMemo, useRef, useState} from '../preact.js';
+import {calendar, eventsOf} from '../model/calendar.js';
+import {csv} from '../model/csv.js';
+import {KINDS, todayOf} from '../model/deadlines.js';
+import {FACETS} from '../model/facets.js';
+import {COLUMNS, FIRST_COLUMN} from '../model/order.js';
+import {firstQuestion, format, isNarrowed, parse, toggle} from '../model/question.js';
+import {periodOf, select} from '../model/select.js';
+import {Copy, DATASETS, Table, Title, count, save} from '../parts.js';
+import {useCopy} from '../session.js';
+import {Asked} from './asked.js';
+import {columnsOf} from './columns.js';
+import {Deadlines} from './deadlines.js';
+import {ForDevelopers} from './developers.js';
+import {Filters} from './filters.js';
+import {Standing} from './standing.js';
+
+const SHOWN = 100;
+const PERIODS = [30, 60, 90];
+const TYPED_MS = 300;
+
+/** The view of a dataset's records: from the copy, or from the API if the page keeps no copy. */
+export function List({dataset, at}) {
+	const kept = useCopy(dataset);
+	const {name, status} = kept.state;
+	if (name === 'too-many' || name === 'refused' && status !== 401) return html`<${Asked} dataset=${dataset} params=${at.params} state=${kept.state} />`;
+	return html`<${Title}>${DATASETS[dataset][0]}<//><${Standing} dataset=${dataset} kept=${kept} />
+		${kept.isReady && html`<${Answered} dataset=${dataset} at=${at} kept=${kept} />`}`;
+}
+
+/** The question of the address, and a function that changes both. */
+function useQuestion(dataset, at) {
+	const read = () => parse(location.hash) ?? firstQuestion(dataset);
+	const [question, setQuestion] = useState(read);
+	const [waiting] = useState({});
+	useEffect(() => {
+		clearTimeout(waiting.timer);
+		setQuestion(read());
+	}, [at]);
+	const change = (next, typed) => {
+		setQuestion(next);
+		clearTimeout(waiting.timer);
+		// Typing makes no steps in the history.
+		if (typed) waiting.timer = setTimeout(() => history.replaceState(null, '', format(next)), TYPED_MS);
+		else history.pushState(null, '', format(next));
+	};
+	useEffect(() => () => clearTimeout(waiting.timer), []);
+	return [question, change];
+}
+
+function Answered({dataset, at, kept: {copy, index, follower, log, version}}) {
+	const [question, change] = useQuestion(dataset, at);
+	const [shown, setShown] = useState(SHOWN);
+	const results = useRef();
+	const day = todayOf();
+	const found = useMemo(() => select(index, question, day), [index, version, question, day]);
+	useEffect(() => setShown(SHOWN), [question]);
+	const sorted = {by: question.sort, descending: question.descending,
+		onSort: by => change({...question, sort: by, descending: by === question.sort && !question.descending})};
+	// A removed chip takes its focus with it.
+	const drop = next => {
+		change(next);
+		results.current.focus();
+	};
+	const total = question.mode === 'deadlines' ? found.deadlines.length : found.total;
+	const noun = question.mode === 'deadlines' ? 'deadline' : DATASETS[dataset][1];
+	return html`<${Ask} question=${question} onChange=${change} />
+		<div class="columns"><${Filters} question=${question} facets=${found.facets} onChange=${change} />
+			<div class="found"><div class="heading">
+				<h2 class="results" ref=${results} tabindex="-1"><span role="status">${isNarrowed(question) && question.mode === 'list' ? `${total.toLocaleString('en')} of ${count(copy.size, noun)}` : count(total, noun)}</span></h2>
+				<${Files} question=${question} found=${found} day=${day} /></div>
+			<${Chosen} question=${question} onChange=${drop} />
+			${question.mode === 'deadlines' ? html`<${Deadlines} of=${found.deadlines.slice(0, shown)} day=${day} />`
+				: found.total > 0 && html`<${SortBy} dataset=${dataset} sorted=${sorted} /><${Table} label=${DATASETS[dataset][0]} rows=${found.records.slice(0, shown)} sorted=${sorted}
+					columns=${columnsOf(dataset, {day, log, period: periodOf(question, day)})} />`}
+			${total === 0 && html`<p class="empty">${copy.size ? 'Nothing fits all of this. Remove a filter or a word.' : 'This license has no such records.'}</p>`}
+			${total > shown && html`<p class="pages"><button type="button" onClick=${() => setShown(shown + 2 * SHOWN)}>Show more</button>
+				<span class="soft">${shown.toLocaleString('en')} of ${total.toLocaleString('en')} are shown.</span></p>`}
+		</div></div>
+		<${ForDevelopers} dataset=${dataset} params=${requestOf(question)} token=${follower.token} />`;
+}
+
+/** The words, and the deadlines' period. */
+function Ask({question, onChange}) {
+	const {dataset, words, kind, within, mode} = question;
+	const pressed = (on, text, next) => html`<button type="button" class="quiet" aria-pressed=${on} onClick=${() => onChange(next)}>${text}</button>`;
+	return html`<form class="ask" role="search" onSubmit=${event => event.preventDefault()}>
+		<div class="words"><label for="words" class="hidden">Search</label>
+			<input id="words" type="search" value=${words} autocomplete="off" spellcheck="false" onInput=${event => onChange({...question, words: event.target.value}, true)}
+				placeholder=${dataset === 'journals' ? 'Search name, publisher, ISSN, organization, tag' : 'Search name, place, therapy area, organization, tag'} /></div>
+		${dataset === 'conferences' && html`<div class="row" role="group" aria-label="Deadlines">
+			<label for="kind" class="hidden">Kind of deadline</label>
+			<select id="kind" value=${kind} onChange=${event => onChange({...question, kind: event.target.value})}>
+				<option value="">Any deadline</option>${Object.entries(KINDS).map(([name, text]) => html`<option value=${name}>${text} due</option>`)}</select>
+			<span class="soft">in the next</span>
+			${PERIODS.map(days => pressed(within === days, `${days} days`, {...question, within: within === days ? null : days}))}</div>
+		<div class="row" role="group" aria-label="Show as">${pressed(mode === 'list', 'Table', {...question, mode: 'list'})}${pressed(mode === 'deadlines', 'Deadlines by month', {...question, mode: 'deadlines'})}</div>`}
+	</form>`;
+}
+
+/** The chosen filters, each with a button that removes it. */
+function Chosen({question, onChange}) {
+	const chips = FACETS[question.dataset].flatMap(({name, text}) => (question.facets[name] ?? []).map(value => [text?.[value] ?? value, toggle(question, name, value)]));
+	if (question.words.trim()) chips.unshift([`“${question.words.trim()}”`, {...question, words: ''}]);
+	if (question.kind || question.within) {
+		const due = `${question.kind ? KINDS[question.kind] : 'Any deadline'} due${question.within ? ` in ${question.within} days` : ''}`;
+		chips.push([question.kind ? due : due.replace(' due', ''), {...question, kind: '', within: null}]);
+	}
+	return chips.length > 0 && html`<ul class="chips" aria-label="Chosen filters">${chips.map(([text, next]) => html`<li><button type="button" class="chip" onClick=${() => onChange(next)}>
+			<span class="hidden">Remove </span>${text} <span aria-hidden="true">×</span></button></li>`)}
+		<li><button type="button" class="plain" onClick=${() => onChange({...firstQuestion(question.dataset), mode: question.mode, sort: question.sort, descending: question.descending})}>Clear all</button></li></ul>`;
+}
+
+/** The files of this view, and its address. */
+function Files({question, found, day}) {
+	const {dataset} = question, name = `${dataset}-${day}`;
+	const download = (end, type, text) => () => save(`${name}.${end}`, new Blob([text()], {type}));
+	return html`<div class="row files">
+		${dataset === 'conferences' && html`<button type="button" class="quiet" onClick=${download('ics', 'text/calendar', () => calendar(found.deadlines ?? found.records.flatMap(eventsOf), {host: location.host, name: `medfeed ${dataset}`}))}>Calendar<span class="hidden"> file of this view</span></button>`}
+		<button type="button" class="quiet" onClick=${download('csv', 'text/csv', () => csv(question.mode === 'deadlines' ? found.deadlines : found.records))}>CSV<span class="hidden"> file of this view</span></button>
+		<${Copy} text=${new URL(format(question), location.href).href} label="Copy the link to this view">Copy link<//></div>`;
+}
+
+/** On a phone the table has no headings to sort by. */
+const SortBy = ({dataset, sorted: {by, descending, onSort}}) => html`<p class="sort-by"><label for="sort">Sort by</label>
+	<select id="sort" value=${by} onChange=${event => onSort(event.target.value)}>${Object.entries(COLUMNS[dataset]).map(([name, {label}]) => html`<option value=${name}>${label}</option>`)}</select>
+	<button type="button" class="quiet" onClick=${() => onSort(by)}>${descending ? 'Descending' : 'Ascending'}</button></p>`;
+
+/** The nearest request of the API: its filters take one value each. */
+function requestOf({words, facets}) {
+	const one = name => facets[name]?.length === 1 ? facets[name][0] : '';
+	const text = words.trim();
+	return {q: text.length > 1 ? [...text].slice(0, 100).join('') : '', year: one('year'), country: one('country'), therapy_area: one('area')};
+}
