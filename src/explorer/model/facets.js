@@ -3,7 +3,7 @@ import {fold} from './fold.js';
 
 const STATUSES = {confirmed: 'confirmed', estimated: 'estimated', copied: 'copied', not_found: 'not found', check: 'in check'};
 const FORMATS = {oral: 'Oral presentations', poster: 'Posters', e_poster: 'Electronic posters', published_abstract: 'Published abstracts', encore: 'Encores'};
-const FEES = {none: 'No fee', 1000: 'To 1,000 US dollars', 2500: 'To 2,500 US dollars', 5000: 'To 5,000 US dollars', more: 'Above 5,000 US dollars'};
+const FEES = {none: 'No fee', to1000: 'To 1,000 US dollars', to2500: 'To 2,500 US dollars', to5000: 'To 5,000 US dollars', more: 'Above 5,000 US dollars'};
 
 const regions = new Map(), names = new Map();
 const lettersOf = country => fold(country).replace(/^the /, '').replace(/&/g, 'and').replace(/[^\p{L}\p{N}]/gu, '');
@@ -28,7 +28,7 @@ export const regionOf = country => regions.get(lettersOf(country));
 export const namesOf = country => names.get(lettersOf(country)) ?? [];
 
 const list = value => value == null || value === '' ? [] : [String(value)];
-const fee = usd => usd == null ? [] : usd === 0 ? ['none'] : [['1000', '2500', '5000'].find(most => usd <= +most) ?? 'more'];
+const fee = usd => usd == null ? [] : [usd === 0 ? 'none' : usd <= 1000 ? 'to1000' : usd <= 2500 ? 'to2500' : usd <= 5000 ? 'to5000' : 'more'];
 const tags = record => record.tags?.map(tag => `${tag.type}: ${tag.name}`) ?? [];
 
 /**
