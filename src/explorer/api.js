@@ -19,10 +19,10 @@ export const requester = key => (path, params, options = {}) =>
 	fetch(target(path, params), {...options, headers: key ? {Authorization: `Bearer ${key}`} : {}});
 
 /** Asks the API: {url, method, path, status, headers, data} or {..., problem}. It never throws. */
-export async function ask(key, path, params, method = 'GET') {
+export async function ask(key, path, params, method = 'GET', signal) {
 	const asked = {url: target(path, params), method, path};
 	try {
-		const response = await requester(key)(path, params, {method});
+		const response = await requester(key)(path, params, {method, signal});
 		const {status, ok, headers} = response;
 		// A refused HEAD has no body. A GET gets the reason.
 		if (!ok && method === 'HEAD') return {...await ask(key, path, params), method};
@@ -41,8 +41,8 @@ const word = text => `'${text.replace(/'/g, `'\\''`)}'`;
 export const curl = ({url, method}, key, options = '') =>
 	`curl ${method === 'HEAD' ? '-I ' : ''}-H ${key == null ? '"Authorization: Bearer $MEDFEED_KEY"' : word(`Authorization: Bearer ${key}`)} ${options}${word(url)}`;
 
-/** Asks once per key and request. The last answer stays, as stale, until the next arrives. Without a path it asks nothing. */
-export function useAsk(path, params, method) {
+/** Asks once per key, request and turn. The last answer stays, as stale, until the next arrives. Without a path it asks nothing. */
+export function useAsk(path, params, method, turn) {
 	const {key, onAnswer} = useSession();
 	const [state, setState] = useState(null);
 	const asked = path && [key, method, target(path, params)].join(' ');
@@ -55,6 +55,6 @@ export function useAsk(path, params, method) {
 			setState({asked, answer});
 		});
 		return () => { wanted = false; };
-	}, [asked]);
+	}, [asked, turn]);
 	return state && {...state.answer, stale: state.asked !== asked};
 }

@@ -5,8 +5,7 @@ import {count, link, Title} from './parts.js';
 import {Session, dropKey, keepKey, keptKey} from './session.js';
 import {Changes} from './views/changes.js';
 import {SideBySide, readDemo} from './views/demo.js';
-import {Exports} from './views/exports.js';
-import {Feed} from './views/feed.js';
+import {Developers} from './views/developers.js';
 import {KeyForm} from './views/key.js';
 import {List} from './views/list.js';
 import {Record} from './views/record.js';
@@ -20,8 +19,8 @@ function route() {
 	return {path: path.split('/').filter(Boolean), params: Object.fromEntries(new URLSearchParams(query ?? ''))};
 }
 
-function view(at, {demo, start, follow}) {
-	const {path: [first = demo ? '' : 'conferences', second, ...more], params} = at;
+function view(at, demo) {
+	let {path: [first = demo ? '' : 'conferences', second, ...more], params} = at;
 	if (!more.length) switch (first) {
 		case '': return html`<${SideBySide} demo=${demo} />`;
 		case 'conferences': case 'journals':
@@ -29,14 +28,12 @@ function view(at, {demo, start, follow}) {
 			return second ? html`<${Record} key=${first + second} dataset=${first} id=${second} />` : html`<${List} key=${first} dataset=${first} at=${at} />`;
 		case 'changes': if (isDataset(second)) return html`<${Changes} key=${second} dataset=${second} />`; break;
 		case 'reference': if (['therapy-areas', 'tags', 'organizations'].includes(second)) return html`<${Reference} key=${second} kind=${second} params=${params} />`; break;
-		case 'feed': if (isDataset(second)) return html`<${Feed} key=${second} dataset=${second} start=${start} />`; break;
-		case 'exports': if (!second) return html`<${Exports} follow=${follow} />`; break;
+		case 'developers': if (isDataset(second ??= 'conferences')) return html`<${Developers} key=${second} dataset=${second} />`; break;
 	}
 	return html`<${Title}>No such view<//><p><a href="#/">Go to the first view</a></p>`;
 }
 
-const NAV = [['conferences', 'Conferences'], ['journals', 'Journals'], ['reference/therapy-areas', 'Reference'], ['exports', 'For developers']];
-const SAME = {feed: 'exports', changes: 'conferences'};
+const NAV = [['conferences', 'Conferences'], ['journals', 'Journals'], ['reference/therapy-areas', 'Reference'], ['developers', 'For developers']];
 
 function App({demo, why}) {
 	const first = demo?.licenses[0];
@@ -45,15 +42,10 @@ function App({demo, why}) {
 	const copies = useMemo(() => key ? new Copies(key) : null, [key]);
 	const [at, setAt] = useState(route);
 	const [rate, setRate] = useState(null);
-	const [start, setStart] = useState(null);
 	const [showKey, setShowKey] = useState(!!demo);
 
 	useEffect(() => {
-		const moved = () => {
-			const now = route();
-			if (now.path[0] !== 'feed') setStart(null);
-			setAt(now);
-		};
+		const moved = () => setAt(route());
 		addEventListener('hashchange', moved);
 		return () => removeEventListener('hashchange', moved);
 	}, []);
@@ -82,13 +74,9 @@ function App({demo, why}) {
 		const [limit, left] = ['limit', 'remaining'].map(part => headers?.get(`ratelimit-${part}`));
 		if (limit) setRate({limit, left});
 	};
-	const follow = (dataset, token) => {
-		setStart({dataset, token});
-		location.hash = link(`feed/${dataset}`);
-	};
 	const session = {key, setKey, copies, onAnswer, showKey, setShowKey};
 	const isDemo = demo && !at.path.length;
-	const current = path => (SAME[at.path[0]] ?? at.path[0] ?? (demo ? '' : 'conferences')) === path.split('/')[0] ? 'page' : null;
+	const current = path => (at.path[0] ?? (demo ? '' : 'conferences')) === path.split('/')[0] ? 'page' : null;
 	return html`<${Session.Provider} value=${session}>
 		<a class="skip" href="#main" onClick=${event => { event.preventDefault(); document.getElementById('main').focus(); }}>Skip to the content</a>
 		<header><div class="frame">
@@ -103,7 +91,7 @@ function App({demo, why}) {
 					: html`<span>Key <code>${key.slice(0, 4)}…${key.slice(-4)}</code></span><button type="button" class="quiet" onClick=${() => setKey('')}>Forget key</button>`}
 			</div>`}
 		</div></header>
-		<main id="main" tabindex="-1" class="frame">${key || isDemo ? html`<div key=${key}>${view(at, {demo, start, follow})}</div>` : html`<${KeyForm} why=${refused} />
+		<main id="main" tabindex="-1" class="frame">${key || isDemo ? html`<div key=${key}>${view(at, demo)}</div>` : html`<${KeyForm} why=${refused} />
 			${demo && html`<p>Or a key of the demo: ${demo.licenses.map(license => html`<button type="button" class="quiet" onClick=${() => setKey(license.key)}>${license.name}</button> `)}</p>`}`}</main>
 		<footer><div class="frame">
 			<span class="rate">${rate && `${(+rate.left).toLocaleString('en')} of ${count(+rate.limit, 'request')} left in this minute`}</span>

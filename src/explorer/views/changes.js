@@ -12,7 +12,7 @@ export function Changes({dataset}) {
 	const kept = useCopy(dataset);
 	const entries = kept.log.list();
 	return html`<p class="back"><a href=${link(dataset)}>All ${dataset}</a></p><${Title}>Changes since you opened this<//>
-		<${Standing} dataset=${dataset} kept=${kept} />
+		<${Standing} dataset=${dataset} kept=${kept} isLinked=${false} />
 		${entries.length ? html`<ul class="log">${entries.slice(0, SHOWN).map(({id, kind, before, after, fields, at}) => html`<li class="entry" key=${id}>
 			<p><${Badge} kind=${kind} /> ${after ? html`<a href=${link(`${dataset}/${id}`)}>${after.name} ${after.year}</a>` : `${before.name} ${before.year ?? ''}`}
 				<time class="soft"> ${clock(at)}</time></p>

@@ -1,16 +1,21 @@
 // Two licenses side by side, while a curator edits.
-import {html, useState} from '../preact.js';
+import {html, useEffect, useState} from '../preact.js';
 import {target} from '../api.js';
-import {Badge, Curl, Problem, Title, clock} from '../parts.js';
+import {Copies} from '../copies.js';
+import {differences} from '../model/changes.js';
+import {describe} from '../model/follower.js';
+import {Badge, Curl, Fields, Title, clock, link} from '../parts.js';
 import {useSession} from '../session.js';
-import {Entry} from './feed.js';
-import {Poller, useLoop} from './poller.js';
 
 const DATASET = 'conferences';
+const TURN_MS = 1000;
+/** The time in which an edit reaches every license that sees it, and its words reach the page. */
+const ARRIVAL_MS = 3000;
 const MAX_ROWS = 20;
 const MAX_ENTRIES = 3;
+const KINDS = {added: 'enters', changed: 'changed', removed: 'tombstone'};
 
-/** What the server tells in a demo; null elsewhere. */
+/** What the server says of a demo; null elsewhere. */
 export async function readDemo() {
 	const path = document.querySelector('meta[name=medfeed-demo]').content;
 	if (!path) return null;
@@ -22,85 +27,97 @@ export async function readDemo() {
 	}
 }
 
-/** What an edit came to for one license. */
-function Side({license, items, done}) {
-	return html`<section class="side"><h3>${license.name}</h3>
-		${items.length ? html`<ul class="entries">${items.slice(0, MAX_ENTRIES).map(item => html`<${Entry} key=${item.entry.id} dataset=${DATASET} item=${item}
-				heading=${item.entry.deleted ? 'tombstone' : item.before ? 'changed' : 'enters'} />`)}</ul>
-			${items.length > MAX_ENTRIES && html`<p class="soft">and ${items.length - MAX_ENTRIES} more</p>`}`
-		: html`<p><${Badge} kind=${done ? 'nothing' : 'waiting'} /> ${done && html`<span class="soft">This license sees none of it, before or after.</span>`}</p>`}</section>`;
+/** The rows of the log: the curator's edits, each with the changes that every license received. */
+class Rows {
+	constructor(sides) {
+		Object.assign(this, {sides, rows: [], waiting: [], seen: null});
+	}
+
+	add(edit, now) {
+		const row = {edit, at: now, sides: this.sides.map(() => [])};
+		this.rows.unshift(row);
+		this.rows.length = Math.min(this.rows.length, MAX_ROWS);
+		return row;
+	}
+
+	/** Takes new edits, and puts each waiting change to its edit. A change without words is somebody else's edit. */
+	turn(edits, now) {
+		for (const edit of edits) if (edit.number > (this.seen ??= edits.at(-1).number)) {
+			this.seen = edit.number;
+			this.add(edit, now);
+		}
+		this.seen ??= 0;
+		let other;
+		this.waiting = this.waiting.filter(({side, change, at}) => {
+			let row = this.rows.findLast(row => row.edit?.ids.includes(change.id) && at - row.at < ARRIVAL_MS);
+			if (!row && now - at > ARRIVAL_MS) row = other ??= this.add(null, now);
+			row?.sides[side].push(change);
+			return !row;
+		});
+	}
 }
 
-export function SideBySide({demo}) {
-	const {onAnswer, setKey} = useSession();
-	const [state, setState] = useState({sides: [], rows: [], problem: null, ready: false});
+const Entry = ({change: {id, kind, before, after}}) => html`<li class="entry"><p><${Badge} kind=${KINDS[kind]} />
+		${after ? html`<a href=${link(`${DATASET}/${id}`)}>${after.name} ${after.year}</a>` : `${before.name} ${before.year}`}</p>
+	${kind === 'changed' ? html`<${Fields} of=${differences(before, after)} />`
+		: html`<p class="soft">${after ? 'It came into the license.' : html`It left the license: <code>${`{"id":${id},"deleted":true}`}</code>`}</p>`}</li>`;
 
-	const [memory] = useState(() => ({followers: null, rows: [], stray: [], seen: 0}));
-	useLoop(async isLive => {
-		const show = problem => isLive() && setState({rows: [...memory.rows], problem, ready: true,
-			sides: memory.followers.map(one => ({size: one.copy.size, last: one.last}))});
-		if (!memory.followers) {
-			const followers = demo.licenses.map(license => new Poller(license.key, DATASET));
-			// The token first, then the list: what changes in between comes by the feed.
-			const answers = await Promise.all(followers.map(async one => (await one.begin()).problem ? one.last : await one.load()));
-			memory.followers = followers;
-			const bad = answers.find(answer => answer?.problem);
-			if (bad) {
-				show(bad);
-				memory.followers = null;
-				return;
+/** What an edit is for one license. */
+const Side = ({license, changes, isDone}) => html`<section class="side"><h3>${license.name}</h3>
+	${changes.length ? html`<ul>${changes.slice(0, MAX_ENTRIES).map(change => html`<${Entry} key=${change.id} change=${change} />`)}</ul>
+		${changes.length > MAX_ENTRIES && html`<p class="soft">and ${changes.length - MAX_ENTRIES} more</p>`}`
+	: html`<p><${Badge} kind=${isDone ? 'nothing' : 'waiting'} /> ${isDone && html`<span class="soft">This license never sees it.</span>`}</p>`}</section>`;
+
+export function SideBySide({demo}) {
+	const {setKey} = useSession();
+	const {licenses, curating} = demo;
+	const [, draw] = useState(0);
+	const [copies] = useState(() => licenses.map(license => new Copies(license.key)));
+	const [log] = useState(() => new Rows(licenses));
+	const [lost, setLost] = useState(false);
+	useEffect(() => {
+		let timer, live = true;
+		const turn = async () => {
+			clearTimeout(timer);
+			const told = document.hidden ? null : await readDemo();
+			if (!live) return;
+			if (told) {
+				log.turn(told.edits, Date.now());
+				setLost(told.lost);
 			}
-			memory.seen = (await readDemo()).edits.at(-1)?.number ?? 0;
-			return show();
-		}
-		// The words first: whatever they tell of is in the feeds by then.
-		const told = await readDemo();
-		for (const edit of told.edits.filter(edit => edit.number > memory.seen)) {
-			memory.seen = edit.number;
-			memory.rows.unshift({edit, sides: demo.licenses.map(() => []), done: false});
-		}
-		const polled = await Promise.all(memory.followers.map(one => one.poll()));
-		// What comes without words waits a turn for them; then it is somebody else's edit, such as an import by hand.
-		const [waited, stray] = [memory.stray, []];
-		let other;
-		const put = (side, item, late) => {
-			const row = memory.rows.find(({edit, done}) => !done && edit.ids.includes(item.entry.id));
-			if (row) row.sides[side].push(item);
-			else if (late) (other ??= {at: new Date(), sides: demo.licenses.map(() => []), done: true}).sides[side].push(item);
-			else stray.push([side, item]);
+			draw(Date.now());
+			clearTimeout(timer);
+			timer = setTimeout(turn, TURN_MS);
 		};
-		for (const [side, item] of waited) put(side, item, true);
-		polled.forEach((answer, side) => answer.entries?.forEach(item => put(side, item)));
-		memory.stray = stray;
-		for (const row of memory.rows) row.done = true;
-		if (other) memory.rows.unshift(other);
-		for (const [side, answer] of polled.entries()) if (answer.status === 410) {
-			const one = memory.followers[side];
-			one.copy.clear();
-			await one.begin();
-			await one.load();
-		}
-		memory.rows.length = Math.min(memory.rows.length, MAX_ROWS);
-		onAnswer(polled[0]);
-		show(told.lost ? {problem: {title: 'No answer', detail: 'The demo has ended. Start it again, and reload this page.'}} : polled.find(answer => answer.problem));
-	}, true, []);
+		copies.forEach((one, side) => {
+			one.of(DATASET);
+			one.subscribe((kept, changes) => {
+				for (const change of changes) log.waiting.push({side, change, at: Date.now()});
+				changes.length ? turn() : draw(kept.version);
+			});
+		});
+		turn();
+		return () => {
+			live = false;
+			clearTimeout(timer);
+			for (const one of copies) one.stop();
+		};
+	}, []);
+	const kept = copies.map(one => one.of(DATASET));
+	const bad = kept.find(({state}) => !['loading', 'current'].includes(state.name));
 
 	return html`<${Title}>Two licenses, side by side<//>
-		<p class="lead">${demo.curating ? 'A curator edits the data every few seconds.' : 'Import a change, and watch.'} Both columns poll the same change feed, each with its own key: what a license may not see never reaches it, and what leaves it arrives as a tombstone.</p>
-		<div class="pair">${demo.licenses.map((license, at) => {
-			const side = state.sides[at];
-			return html`<section class="license" aria-label=${license.name}><h2>${license.name}</h2>
-				<p>sees ${license.shows}</p>
-				<p class="size"><strong>${side ? side.size : '…'}</strong> conferences in its copy</p>
-				<p><a href="#/conferences" onClick=${() => setKey(license.key, license.name)}>Explore with this key</a></p>
-				<${Curl} of=${side?.last ?? {url: target(`${DATASET}/changes`), method: 'GET'}} as=${license.key} /></section>`;
-		})}</div>
-		${state.problem && html`<${Problem} of=${state.problem}>${state.problem.status === 401 && html`<p>Was the demo started anew? Then reload this page.</p>`}<//>`}
+		<p class="lead">${curating ? 'A curator edits the data every few seconds.' : 'Import a change, and watch.'} Both columns follow the same change feed, each with its own key. A record that leaves a license arrives as a tombstone.</p>
+		<div class="pair licenses">${licenses.map((license, at) => html`<section class="license" aria-label=${license.name}><h2>${license.name}</h2>
+			<p>sees ${license.shows}</p>
+			<p class="size"><strong>${kept[at].isReady ? kept[at].copy.size : '…'}</strong> conferences</p>
+			<p><a href="#/conferences" onClick=${() => setKey(license.key)}>Explore with this key</a></p></section>`)}</div>
+		${(lost || bad) && html`<p class="problem" role="alert">${lost ? 'The demo has ended. Start it again, and reload this page.' : describe(bad.state)}</p>`}
 		<h2>What happens</h2>
-		<div role="log" aria-label="Edits and what each license gets">
-			${state.rows.map(row => html`<article class="edit" key=${row.edit?.number ?? +row.at}>
-				<p class="words">${row.edit ? html`<time>${clock(row.edit.at)}</time> ${row.edit.words}` : html`<time>${clock(row.at)}</time> Another edit, not the demo's own`}</p>
-				<div class="pair">${demo.licenses.map((license, at) => html`<${Side} license=${license} items=${row.sides[at]} done=${row.done} />`)}</div>
-			</article>`)}</div>
-		${state.ready && !state.rows.length && html`<p class="soft">Waiting for the next edit …</p>`}`;
+		<div role="log" aria-label="Edits and what each license gets">${log.rows.map(({edit, at, sides}) => html`<article class="edit" key=${edit?.number ?? at}>
+			<p class="words"><time>${clock(edit?.at ?? at)}</time> ${edit?.words ?? 'Another edit, not the demo\'s own'}</p>
+			<div class="pair">${licenses.map((license, side) => html`<${Side} license=${license} changes=${sides[side]} isDone=${Date.now() - at > ARRIVAL_MS} />`)}</div></article>`)}</div>
+		${!log.rows.length && html`<p class="soft">Waiting for the next edit …</p>`}
+		<details class="developers"><summary>For developers</summary><p>The same feeds with curl, from the tokens that the columns have reached:</p>
+			${licenses.map((license, at) => html`<${Curl} of=${{url: target(`${DATASET}/changes`, {since: kept[at].follower.token}), method: 'GET'}} as=${license.key} />`)}</details>`;
 }

@@ -1,16 +1,78 @@
-// What a developer needs: the same requests with curl, the feed, the exports.
-import {html} from '../preact.js';
-import {target} from '../api.js';
-import {Choice, Curl, link} from '../parts.js';
+// What a developer needs: the same requests with curl, the exports, the feed.
+import {html, useRef, useState} from '../preact.js';
+import {requester, target, useAsk} from '../api.js';
+import {Answer, Badge, Choice, Curl, Title, count, link, save} from '../parts.js';
+import {useCopy, useSession} from '../session.js';
+import {fact, facts} from './record.js';
 
-const PAGES = [['exports', 'Exports'], ['feed/conferences', 'Conference feed'], ['feed/journals', 'Journal feed']];
-
-/** The links between the developers' pages. */
-export const Developers = ({current}) => html`<${Choice} label="For developers" current=${current} of=${PAGES.map(([path, text]) => [link(path), text])} />`;
-
-/** The fold below a list: the nearest request of the API, the way to the feed, and the copy's sync token. */
-export const ForDevelopers = ({dataset, params, token}) => html`<details class="developers"><summary>For developers</summary>
+/** The fold below a list: the nearest request of the API. */
+export const ForDevelopers = ({dataset, params}) => html`<details class="developers"><summary>For developers</summary>
 	<p>This page keeps a copy of the export and follows the change feed. The API answers the same question as far as its filters go:</p>
 	<${Curl} of=${{url: target(dataset, params), method: 'GET'}} />
-	${token && html`<p>This copy's sync token: <code class="token">${token}</code></p>`}
-	<p><a href=${link(`feed/${dataset}`)}>Change feed</a>, <a href=${link('exports')}>exports</a>, <a href="docs">documentation</a>, <a href="openapi.json">OpenAPI</a></p></details>`;
+	<p><a href=${link(`developers/${dataset}`)}>Exports, change feed and sync token</a></p></details>`;
+
+function Export({dataset, format, follow}) {
+	const {key, onAnswer} = useSession();
+	const answer = useAsk(`exports/${dataset}`, {format}, 'HEAD');
+	const [state, setState] = useState('');
+	const file = dataset + (format === 'csv' ? '.csv' : '.jsonl.gz');
+	const download = async () => {
+		setState('Loading …');
+		try {
+			const response = await requester(key)(`exports/${dataset}`, {format});
+			onAnswer(response);
+			if (!response.ok) return setState((await response.json()).detail);
+			const blob = await response.blob();
+			save(/filename="([^"]+)"/.exec(response.headers.get('content-disposition'))?.[1] ?? file, blob);
+			setState(count(blob.size, 'byte'));
+		} catch {
+			setState('The file did not arrive. Try again.');
+		}
+	};
+	const token = answer?.headers?.get('x-sync-token');
+	return html`<section class="export"><h2>Export, ${format === 'csv' ? 'CSV' : 'JSON Lines'}</h2>
+		<${Answer} of=${answer && {...answer, method: 'GET'}} options=${format === 'csv' ? `--compressed -o ${file} ` : `-D headers.txt -o ${file} `}>${() => html`
+			${facts([fact('Records', (+answer.headers.get('x-record-count')).toLocaleString('en')),
+				fact('Sync token', html`<code class="token">${token}</code>`)])}
+			<p class="row"><button type="button" onClick=${download}>Download</button>
+				<button type="button" class="quiet" onClick=${() => follow(token)}>Ask the feed from here</button>
+				<span role="status">${state}</span></p>`}<//></section>`;
+}
+
+const Entry = ({dataset, of}) => html`<li class="entry"><${Badge} kind=${of.deleted ? 'tombstone' : 'record'} />
+	${of.deleted ? `id ${of.id} was removed or left the license. Delete your copy.` : html`<a href=${link(`${dataset}/${of.id}`)}>${of.name} ${of.year}</a>`}
+	<details><summary>As JSON</summary><pre tabindex="0"><code>${JSON.stringify(of, null, 2)}</code></pre></details></li>`;
+
+function Feed({dataset, since, ask}) {
+	const {follower} = useCopy(dataset);
+	const input = useRef();
+	const answer = useAsk(since && `${dataset}/changes`, since, 'GET', since);
+	const send = event => {
+		event.preventDefault();
+		ask(input.current.value.trim());
+	};
+	return html`<section id="feed"><h2>Change feed</h2>
+		<p>Each record that changed since a token arrives once, in its present state, or as a tombstone. <a href=${link(`changes/${dataset}`)}>This page's copy follows the feed</a>${follower.token && html` and is at <code class="token">${follower.token}</code>`}.</p>
+		<form class="row" onSubmit=${send}><label for="token">Sync token</label>
+			<input id="token" ref=${input} required autocomplete="off" spellcheck="false" value=${since?.since} /><button>Ask the feed</button></form>
+		${since && html`<${Answer} of=${answer}>${({data, next_sync_token, has_more}) => html`
+			<p role="status">${count(data.length, 'entry', 'entries')}${has_more && ', more follow'}. Next token: <code class="token">${next_sync_token}</code></p>
+			<ul class="log">${data.map(entry => html`<${Entry} key=${entry.id} dataset=${dataset} of=${entry} />`)}</ul>
+			<p><button type="button" class="quiet" onClick=${() => ask(next_sync_token)}>Ask with the next token</button></p>`}<//>`}
+		${answer?.status === 410 && html`<p><strong>What to do:</strong> load the export again, replace your copy with it, and continue from its token.</p>`}</section>`;
+}
+
+/** The exports and the feed of a dataset. */
+export function Developers({dataset}) {
+	const [since, setSince] = useState(null);
+	// Each press asks again, with the same token too.
+	const ask = token => setSince({since: token});
+	return html`<${Title}>For developers<//>
+		<${Choice} label="Dataset" current=${dataset} of=${['conferences', 'journals'].map(one => [link(`developers/${one}`), one])} />
+		<p class="lead">An export holds all records of the license. The change feed continues from its sync token. <a href="docs">The documentation</a> describes both.</p>
+		${['jsonl', 'csv'].map(format => html`<${Export} key=${format} dataset=${dataset} format=${format} follow=${token => {
+			ask(token);
+			document.getElementById('token').focus();
+		}} />`)}
+		<${Feed} dataset=${dataset} since=${since} ask=${ask} />`;
+}

@@ -7,7 +7,7 @@ import {FACETS} from '../model/facets.js';
 import {COLUMNS, FIRST_COLUMN} from '../model/order.js';
 import {firstQuestion, format, isNarrowed, parse, toggle} from '../model/question.js';
 import {periodOf, select} from '../model/select.js';
-import {Copy, DATASETS, Table, Title, count, save} from '../parts.js';
+import {Copy, DATASETS, Table, Title, count, date, save} from '../parts.js';
 import {useCopy} from '../session.js';
 import {Asked} from './asked.js';
 import {columnsOf} from './columns.js';
@@ -49,7 +49,7 @@ function useQuestion(dataset, at) {
 	return [question, change];
 }
 
-function Answered({dataset, at, kept: {copy, index, follower, log, version}}) {
+function Answered({dataset, at, kept: {copy, index, log, version}}) {
 	const [question, change] = useQuestion(dataset, at);
 	const [shown, setShown] = useState(SHOWN);
 	const results = useRef();
@@ -74,11 +74,19 @@ function Answered({dataset, at, kept: {copy, index, follower, log, version}}) {
 			${question.mode === 'deadlines' ? html`<${Deadlines} of=${found.deadlines.slice(0, shown)} day=${day} />`
 				: found.total > 0 && html`<${SortBy} dataset=${dataset} sorted=${sorted} /><${Table} label=${DATASETS[dataset][0]} rows=${found.records.slice(0, shown)} sorted=${sorted}
 					columns=${columnsOf(dataset, {day, log, period: periodOf(question, day)})} />`}
-			${total === 0 && html`<p class="empty">${copy.size ? 'Nothing fits all of this. Remove a filter or a word.' : 'This license has no such records.'}</p>`}
+			${total === 0 && html`<${Nothing} index=${index} question=${question} day=${day} onChange=${drop} />`}
 			${total > shown && html`<p class="pages"><button type="button" onClick=${() => setShown(shown + 2 * SHOWN)}>Show more</button>
 				<span class="soft">${shown.toLocaleString('en')} of ${total.toLocaleString('en')} are shown.</span></p>`}
 		</div></div>
-		<${ForDevelopers} dataset=${dataset} params=${requestOf(question)} token=${follower.token} />`;
+		<${ForDevelopers} dataset=${dataset} params=${requestOf(question)} />`;
+}
+
+/** What to do about an empty list: the next deadline after the period, or fewer filters. */
+function Nothing({index, question, day, onChange}) {
+	const later = {...question, within: null}, next = question.within && select(index, later, day).deadlines?.[0];
+	if (!index.size) return html`<p class="empty">This license has no ${question.dataset}.</p>`;
+	if (!next) return html`<p class="empty">Nothing fits all of this. Remove a filter or a word.</p>`;
+	return html`<p class="empty">Nothing is due in this period. The next deadline is on ${date(next.date)}. <button type="button" class="plain" onClick=${() => onChange(later)}>Show all that are ahead</button></p>`;
 }
 
 /** The words, and the deadlines' period. */
@@ -86,9 +94,9 @@ function Ask({question, onChange}) {
 	const {dataset, words, kind, within, mode} = question;
 	const pressed = (on, text, next) => html`<button type="button" class="quiet" aria-pressed=${on} onClick=${() => onChange(next)}>${text}</button>`;
 	return html`<form class="ask" role="search" onSubmit=${event => event.preventDefault()}>
-		<div class="words"><label for="words" class="hidden">Search</label>
-			<input id="words" type="search" value=${words} autocomplete="off" spellcheck="false" onInput=${event => onChange({...question, words: event.target.value}, true)}
-				placeholder=${dataset === 'journals' ? 'Search name, publisher, ISSN, organization, tag' : 'Search name, place, therapy area, organization, tag'} /></div>
+		<label for="words" class="hidden">Search</label>
+		<input id="words" type="search" value=${words} autocomplete="off" spellcheck="false" onInput=${event => onChange({...question, words: event.target.value}, true)}
+			placeholder=${`Search by name, ${dataset === 'journals' ? 'publisher, ISSN' : 'place, therapy area'}, organization, tag`} />
 		${dataset === 'conferences' && html`<div class="row" role="group" aria-label="Deadlines">
 			<label for="kind" class="hidden">Kind of deadline</label>
 			<select id="kind" value=${kind} onChange=${event => onChange({...question, kind: event.target.value})}>

@@ -4,8 +4,8 @@ import {describe} from '../model/follower.js';
 import {count, link} from '../parts.js';
 
 /** The state of the copy in a line, with a link to the changes. */
-export function Standing({dataset, kept: {state, log}}) {
+export function Standing({dataset, kept: {state, log}, isLinked = true}) {
 	return html`<p class="standing"><span class="dot ${state.name}" aria-hidden="true"></span>
 		<span role="status">${describe(state)}.</span>
-		${log.size > 0 && html` <a href=${link(`changes/${dataset}`)}>${count(log.size, 'change')} since you opened this</a>`}</p>`;
+		${isLinked && log.size > 0 && html` <a href=${link(`changes/${dataset}`)}>${count(log.size, 'change')} since you opened this</a>`}</p>`;
 }
