@@ -13,6 +13,8 @@ import {ALIASES, REGIONS} from './regions.js';
 export const MAX_RECORDS = 50000;
 /** The records that are added to the index at once. More would delay a keystroke. */
 const SLICE = 2000;
+/** The longest time for an answer: the follower's wait, and what a slow connection needs. */
+const ASK_MS = 75000;
 
 setRegions(REGIONS, ALIASES);
 
@@ -55,12 +57,18 @@ class Kept {
 	}
 
 	async ask(path, params, signal) {
+		// A connection that broke without a word, such as that of a laptop that slept, ends after a time.
+		const limit = new AbortController(), timer = setTimeout(() => limit.abort(), ASK_MS);
+		signal.addEventListener('abort', () => limit.abort(), {signal: limit.signal});
 		try {
-			const response = await this.fetch(path, params, {signal}), body = await response.json();
+			const response = await this.fetch(path, params, {signal: limit.signal}), body = await response.json();
 			const {ok, status, headers} = response;
 			return {status, headers, ...ok ? {data: body} : {problem: body}};
 		} catch {
 			return {problem: {title: 'No answer', detail: 'The server gave no answer that can be read.'}};
+		} finally {
+			clearTimeout(timer);
+			limit.abort();
 		}
 	}
 

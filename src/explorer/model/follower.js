@@ -80,6 +80,7 @@ export class Follower {
 		const wait = this.failures ? {} : {wait: WAIT_S};
 		const answer = await this.ask(`${this.dataset}/changes`, {since: this.token, resync: 'diff', limit: 1000, ...wait}, signal);
 		if (this.isStopped) return false;
+		if (!answer.problem && !Array.isArray(answer.data?.data)) return this.failed({problem: {detail: 'The answer is no page of the feed.'}}, signal);
 		if (answer.problem) {
 			// The token is of no use: the server was restored from a backup, or holds other data.
 			if (answer.status !== 410 && answer.status !== 400) return this.failed(answer, signal);

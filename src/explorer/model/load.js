@@ -1,8 +1,11 @@
 // An export, read line by line while it arrives.
 
+/** The records between two reports of progress. */
+const PROGRESS = 1000;
+
 /**
  * Reads the response of an export: {token, digest, records}, or {tooMany: count} if it holds more than `max` records.
- * `onProgress(records, total)` runs after each piece. It throws if the export breaks off.
+ * `onProgress(records, total)` runs now and then. It throws if the export breaks off.
  */
 export async function readExport(response, {max = Infinity, onProgress = () => {}} = {}) {
 	const header = name => response.headers.get(name), total = Number(header('x-record-count') ?? NaN);
@@ -12,14 +15,15 @@ export async function readExport(response, {max = Infinity, onProgress = () => {
 	if (/gzip/.test(header('content-type'))) stream = stream.pipeThrough(new DecompressionStream('gzip'));
 	const reader = stream.pipeThrough(new TextDecoderStream('utf-8', {ignoreBOM: true})).getReader();
 	const records = [], share = sharer();
-	let rest = '';
+	let rest = '', told = 0;
 	for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
 		const lines = (rest + piece.value).split('\n');
 		rest = lines.pop();
 		for (const line of lines) records.push(share(JSON.parse(line)));
 		if (records.length > max) return tooMany(reader, records.length);
-		onProgress(records.length, total);
+		if (records.length >= told + PROGRESS) onProgress(told = records.length, total);
 	}
+	onProgress(records.length, total);
 	if (rest || !(records.length === total || Number.isNaN(total))) throw new Error(`The export broke off: ${records.length} of ${total} records arrived.`);
 	return {token: header('x-sync-token'), digest: header('x-records-digest'), records};
 }
