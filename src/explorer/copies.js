@@ -1,5 +1,5 @@
 // The copies that the page keeps for the present key: records, index, follower and changes of each dataset.
-import {target} from './api.js';
+import {ask, requester} from './api.js';
 import {Copy} from './model/copy.js';
 import {ChangeLog} from './model/changes.js';
 import {setRegions} from './model/facets.js';
@@ -34,51 +34,41 @@ const awake = signal => new Promise(resolve => {
 /** The copy of one dataset. `state` is the follower's, `version` rises with each change that a view shows. */
 class Kept {
 	constructor(key, dataset, notify) {
-		Object.assign(this, {key, dataset, notify, version: 0, state: {name: 'loading', records: 0, total: null}, isReady: false});
+		Object.assign(this, {key, dataset, notify, request: requester(key), version: 0, state: {name: 'loading', records: 0, total: null}, isReady: false});
 		this.copy = new Copy(dataset);
 		this.index = new Index(dataset);
 		this.log = new ChangeLog();
 		this.follower = new Follower({dataset, copy: this.copy, awake,
 			ask: (path, params, signal) => this.ask(path, params, signal),
 			load: (signal, onProgress) => this.load(signal, onProgress),
-			onChanges: (changes, {loaded}) => this.changed(changes, loaded),
+			onChanges: changes => this.changed(changes),
 			onState: state => this.tell({state})});
 		this.follower.run();
 	}
 
-	tell(news) {
+	tell(news, changes = []) {
 		Object.assign(this, news);
 		this.version++;
-		this.notify(this);
-	}
-
-	fetch(path, params, options) {
-		return fetch(target(path, params), {headers: {Authorization: `Bearer ${this.key}`}, ...options});
+		this.notify(this, changes);
 	}
 
 	async ask(path, params, signal) {
 		// A connection that broke without a word, such as that of a laptop that slept, ends after a time.
 		const limit = new AbortController(), timer = setTimeout(() => limit.abort(), ASK_MS);
 		signal.addEventListener('abort', () => limit.abort(), {signal: limit.signal});
-		try {
-			const response = await this.fetch(path, params, {signal: limit.signal}), body = await response.json();
-			const {ok, status, headers} = response;
-			return {status, headers, ...ok ? {data: body} : {problem: body}};
-		} catch {
-			return {problem: {title: 'No answer', detail: 'The server gave no answer that can be read.'}};
-		} finally {
-			clearTimeout(timer);
-			limit.abort();
-		}
+		const answer = await ask(this.key, path, params, 'GET', limit.signal);
+		clearTimeout(timer);
+		limit.abort();
+		return answer;
 	}
 
 	async load(signal, onProgress) {
-		const response = await this.fetch(`exports/${this.dataset}`, {}, {signal});
+		const response = await this.request(`exports/${this.dataset}`, {}, {signal});
 		if (!response.ok) return {status: response.status, headers: response.headers, problem: await response.json()};
 		return readExport(response, {max: MAX_RECORDS, onProgress});
 	}
 
-	async changed(changes, loaded) {
+	async changed(changes) {
 		if (this.isReady) this.index.apply(changes);
 		else {
 			const records = this.copy.list();
@@ -89,7 +79,7 @@ class Kept {
 			this.isReady = true;
 		}
 		this.log.add(changes);
-		this.tell({loaded});
+		this.tell({}, changes);
 	}
 
 	/**
@@ -98,7 +88,7 @@ class Kept {
 	 */
 	async prove() {
 		const {token} = this.follower, records = this.copy.list();
-		const [ours, {headers}] = await Promise.all([digest(records), this.fetch(`exports/${this.dataset}`, {}, {method: 'HEAD'})]);
+		const [ours, {headers}] = await Promise.all([digest(records), this.request(`exports/${this.dataset}`, {}, {method: 'HEAD'})]);
 		const theirs = headers.get('x-records-digest'), isComparable = ours && theirs && headers.get('x-sync-token') === token;
 		return {ours, theirs, isEqual: isComparable ? ours === theirs : null};
 	}
@@ -114,18 +104,18 @@ export class Copies {
 
 	/** The copy of a dataset: {state, isReady, copy, index, log, version}. */
 	of(dataset) {
-		if (!this.kept.has(dataset)) this.kept.set(dataset, new Kept(this.key, dataset, kept => this.notify(kept)));
+		if (!this.kept.has(dataset)) this.kept.set(dataset, new Kept(this.key, dataset, (kept, changes) => this.notify(kept, changes)));
 		return this.kept.get(dataset);
 	}
 
-	/** Calls a listener with each copy that changed. Returns a function that ends this. */
+	/** Calls a listener with each copy that changed and the changes that just arrived. Returns a function that ends this. */
 	subscribe(listener) {
 		this.listeners.add(listener);
 		return () => this.listeners.delete(listener);
 	}
 
-	notify(kept) {
-		for (const listener of this.listeners) listener(kept);
+	notify(kept, changes) {
+		for (const listener of this.listeners) listener(kept, changes);
 	}
 
 	/** Ends all requests, when the key is forgotten. */

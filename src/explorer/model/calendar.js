@@ -1,14 +1,7 @@
 // Calendar files (RFC 5545).
-import {addDays, deadlinesOf} from './deadlines.js';
+import {STATUS, addDays, deadlinesOf} from './deadlines.js';
 
 const TITLES = {meeting: '', abstract: 'Abstracts due: ', late_breaking: 'Late-breaking abstracts due: '};
-const STATUSES = {
-	confirmed: 'Confirmed: published by the organizer and checked against the official source.',
-	estimated: 'Estimated: projected from earlier editions until the organizer announces it.',
-	copied: 'Copied: carried forward from the previous edition, awaiting confirmation.',
-	check: 'In check: under review by the service operator.',
-};
-
 /** The events of a record: its deadlines, and its meeting: [{record, kind, date, confidence}]. */
 export const eventsOf = record => [...deadlinesOf(record),
 	...record.start_date ? [{kind: 'meeting', date: record.start_date, confidence: record.start_date_status}] : []].map(event => ({record, ...event}));
@@ -40,12 +33,12 @@ function event({record, kind, date, confidence}, stamp, host) {
 	const place = [record.venue, record.city, record.country].filter(Boolean).join(', ');
 	const end = kind === 'meeting' && record.end_date >= date ? record.end_date : date;
 	const isWeb = /^https?:\/\/\S+$/i.test(record.url ?? '');
-	const doubt = confidence === 'confirmed' ? '' : ` (${confidence === 'check' ? 'in check' : confidence})`;
+	const [word, meaning] = STATUS[confidence] ?? [confidence, ''], isSure = confidence === 'confirmed';
 	return ['BEGIN:VEVENT', `UID:conference-${record.id}-${kind}@${host}`, `DTSTAMP:${stamp}`, `DTSTART;VALUE=DATE:${compact(date)}`,
-		`DTEND;VALUE=DATE:${compact(addDays(end, 1))}`, `SUMMARY:${escape(TITLES[kind] + name)}${escape(doubt)}`,
-		`DESCRIPTION:${escape([STATUSES[confidence], record.therapy_areas?.join('; '), isWeb && record.url].filter(Boolean).join('\n'))}`,
+		`DTEND;VALUE=DATE:${compact(addDays(end, 1))}`, `SUMMARY:${escape(`${TITLES[kind]}${name}${isSure ? '' : ` (${word})`}`)}`,
+		`DESCRIPTION:${escape([`Date ${word}: ${meaning}.`, record.therapy_areas?.join('; '), isWeb && record.url].filter(Boolean).join('\n'))}`,
 		place && `LOCATION:${escape(place)}`, isWeb && `URL:${record.url.replace(/[\x00-\x20\x7f]/g, '')}`,
-		`STATUS:${confidence === 'confirmed' ? 'CONFIRMED' : 'TENTATIVE'}`, 'TRANSP:TRANSPARENT', 'END:VEVENT'].filter(Boolean);
+		`STATUS:${isSure ? 'CONFIRMED' : 'TENTATIVE'}`, 'TRANSP:TRANSPARENT', 'END:VEVENT'].filter(Boolean);
 }
 
 /**

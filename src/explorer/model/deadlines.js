@@ -1,10 +1,17 @@
 // Deadlines of conferences. Dates are texts, `YYYY-MM-DD`, which compare as they are.
 
+/** The confidence of a date: a word, and what it means. */
+export const STATUS = {
+	confirmed: ['confirmed', 'published by the organizer and checked against the official source'],
+	estimated: ['estimated', 'projected from earlier editions until the organizer announces it'],
+	copied: ['copied', 'carried forward from the previous edition, awaiting confirmation'],
+	not_found: ['not found', 'looked for, not published yet'],
+	check: ['in check', 'under review by the service operator'],
+};
+
 /** The kinds of deadlines, in words. */
 export const KINDS = {abstract: 'Abstracts', late_breaking: 'Late-breaking abstracts'};
-const NAMES = Object.keys(KINDS);
-const DATES = {abstract: 'abstract_due_date', late_breaking: 'late_breaking_due_date'};
-const STATUSES = {abstract: 'abstract_due_date_status', late_breaking: 'late_breaking_due_date_status'};
+const FIELDS = Object.keys(KINDS).map(kind => [kind, `${kind}_due_date`, `${kind}_due_date_status`]);
 
 /** The reader's day as `YYYY-MM-DD`. */
 export function todayOf(now = new Date()) {
@@ -21,9 +28,9 @@ export const daysBetween = (from, to) => Math.round((Date.parse(to) - Date.parse
 /** A record's deadlines of some kind or all, from a day to a day: [{record, kind, date, confidence}], the earliest first. */
 export function deadlinesOf(record, {from = '', to = '~', kind = ''} = {}) {
 	const found = [];
-	for (const name of NAMES) {
-		const date = record[DATES[name]];
-		if (date && date >= from && date <= to && (!kind || kind === name)) found.push({record, kind: name, date, confidence: record[STATUSES[name]]});
+	for (const [name, field, status] of FIELDS) {
+		const date = record[field];
+		if (date && date >= from && date <= to && (!kind || kind === name)) found.push({record, kind: name, date, confidence: record[status]});
 	}
 	return found.length > 1 && found[1].date < found[0].date ? found.reverse() : found;
 }

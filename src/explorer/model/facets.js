@@ -1,8 +1,10 @@
 // Facets: the properties by which a reader narrows a list, and the values that a record has of each.
+import {STATUS} from './deadlines.js';
 import {fold} from './fold.js';
 
-const STATUSES = {confirmed: 'confirmed', estimated: 'estimated', copied: 'copied', not_found: 'not found', check: 'in check'};
-const FORMATS = {oral: 'Oral presentations', poster: 'Posters', e_poster: 'Electronic posters', published_abstract: 'Published abstracts', encore: 'Encores'};
+const STATUSES = Object.fromEntries(Object.entries(STATUS).map(([status, [word]]) => [status, word]));
+/** The presentation formats, in words. */
+export const FORMATS = {oral: 'Oral presentations', poster: 'Posters', e_poster: 'Electronic posters', published_abstract: 'Published abstracts', encore: 'Encores'};
 const FEES = {none: 'No fee', to1000: 'To 1,000 US dollars', to2500: 'To 2,500 US dollars', to5000: 'To 5,000 US dollars', more: 'Above 5,000 US dollars'};
 
 const regions = new Map(), names = new Map();

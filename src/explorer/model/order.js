@@ -39,14 +39,9 @@ export class Order {
 		Object.assign(this, {column, today, records, full: [], empty: [], fresh: [...records.keys()], isStale: true, lists: {}});
 	}
 
-	/** Adds the record of a slot. */
-	add(slot) {
-		this.fresh.push(slot);
-		this.isStale = true;
-	}
-
-	/** Notices that records are gone. */
-	remove() {
+	/** Notices the new record of a slot, or without a slot that records are gone. */
+	change(...slots) {
+		this.fresh.push(...slots);
 		this.isStale = true;
 	}
 
@@ -71,7 +66,3 @@ export class Order {
 		[this.fresh, this.isStale, this.lists] = [[], false, {}];
 	}
 }
-
-/** Records in the order of a column, for lists that have no index. */
-export const sortBy = (dataset, records, column, descending, today) =>
-	[...new Order(COLUMNS[dataset][column], today, records).list(descending)].map(slot => records[slot]);

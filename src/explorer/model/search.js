@@ -77,7 +77,7 @@ export class Index {
 			this.slots.set(record.id, slot);
 			this.words.push(this.wordsOf(record));
 			this.values.push(this.facets.flatMap((facet, at) => facet.valuesOf(record).map(value => this.numberOf(facet, at, value))));
-			for (const order of this.orders.values()) order.add(slot);
+			for (const order of this.orders.values()) order.change(slot);
 		}
 	}
 
@@ -87,7 +87,7 @@ export class Index {
 			if (this.slots.has(id)) {
 				this.records[this.slots.get(id)] = this.due[this.slots.get(id)] = null;
 				this.slots.delete(id);
-				for (const order of this.orders.values()) order.remove();
+				for (const order of this.orders.values()) order.change();
 			}
 			if (after) this.add([after]);
 		}
@@ -131,12 +131,6 @@ export class Index {
 		return this.due[slot] ??= deadlinesOf(this.records[slot]);
 	}
 
-	/** The records that match a text, in the order of their ids. */
-	search(text) {
-		const isMatch = this.matcher(text) ?? (() => true);
-		return this.records.filter((record, slot) => record && isMatch(slot)).sort((one, other) => one.id - other.id);
-	}
-
 	/** The values of a facet that some record has or had. */
 	valuesOf(name) {
 		return [...this.facets.find(facet => facet.name === name)?.numbers.keys() ?? []];
@@ -168,7 +162,6 @@ export class Index {
 			let number = this.numbers.get(word);
 			if (number === undefined) {
 				this.numbers.set(word, number = this.vocabulary.push(word) - 1);
-				this.marks.push(0);
 			}
 			return number;
 		});

@@ -12,7 +12,7 @@ export const cases = [
 		is(lines.slice(0, 5), ['BEGIN:VCALENDAR', 'VERSION:2.0', 'PRODID:-//medfeed//explorer//EN', 'CALSCALE:GREGORIAN', 'X-WR-CALNAME:Oncology\\, Europe']);
 		is(lines.slice(5, 16), ['BEGIN:VEVENT', 'UID:conference-7-abstract@feed.example.org', 'DTSTAMP:20270101T123045Z', 'DTSTART;VALUE=DATE:20270228', 'DTEND;VALUE=DATE:20270301',
 			'SUMMARY:Abstracts due: Congress\\; "A\\, B" \\\\ C\\nnext (CAB) 2027 (estimated)',
-			'DESCRIPTION:Estimated: projected from earlier editions until the organizer announces it.\\nHematology\\; Oncology\\nhttps://example.org/7',
+			'DESCRIPTION:Date estimated: projected from earlier editions until the organizer announces it.\\nHematology\\; Oncology\\nhttps://example.org/7',
 			'LOCATION:Madrid\\, Spain', 'URL:https://example.org/7', 'STATUS:TENTATIVE', 'TRANSP:TRANSPARENT']);
 		is(lines.filter(line => /^(UID|DTSTART|DTEND|STATUS)/.test(line)).slice(4), ['UID:conference-7-meeting@feed.example.org', 'DTSTART;VALUE=DATE:20270530', 'DTEND;VALUE=DATE:20270602', 'STATUS:CONFIRMED']);
 		is(lines.slice(-2), ['END:VCALENDAR', '']);

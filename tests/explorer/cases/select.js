@@ -74,8 +74,6 @@ export const cases = [
 			['name', true, '日本癌学会 World Sjögren Lung ESMO'], ['deadline', false, 'Lung World ESMO Sjögren 日本癌学会'], ['deadline', true, 'ESMO World Lung Sjögren 日本癌学会'],
 			['year', false, 'ESMO World Lung Sjögren 日本癌学会'], ['year', true, 'Sjögren Lung World ESMO 日本癌学会'],
 		]) is(answer(model, {sort, descending}).names, names, sort);
-		model.facets.setRegions(REGIONS, ALIASES);
-		is(model.order.sortBy('conferences', CONFERENCES, 'name', false, TODAY).map(record => record.id), [1, 4, 3, 2, 5]);
 	}],
 	['a changed index answers like a new one', (model, is) => {
 		model.facets.setRegions(REGIONS, ALIASES);
@@ -89,7 +87,6 @@ export const cases = [
 		fresh.add(copy.list());
 		is(ask(index), ask(fresh));
 		is(index.size, 5);
-		is(index.search('lung').map(record => record.id), [1, 4, 77]);
 		is(index.valuesOf('region'), ['Europe', 'Americas', 'Asia']);
 	}],
 	['journals', (model, is) => {
