@@ -10,12 +10,12 @@ const FEES = {none: 'No fee', to1000: 'To 1,000 US dollars', to2500: 'To 2,500 U
 const regions = new Map(), names = new Map();
 const lettersOf = country => fold(country).replace(/^the /, '').replace(/&/g, 'and').replace(/[^\p{L}\p{N}]/gu, '');
 
-/** Sets the regions {region: [country, …]} and the other names of countries {country: [letters, …]}. */
+/** Sets the regions {region: 'country|…'} and the other names of countries {country: 'letters …'}. */
 export function setRegions(countries, aliases = {}) {
 	regions.clear();
 	names.clear();
-	for (const [region, list] of Object.entries(countries)) for (const country of list) {
-		const all = [lettersOf(country), ...aliases[country] ?? []];
+	for (const [region, list] of Object.entries(countries)) for (const country of list.split('|')) {
+		const all = [lettersOf(country), ...aliases[country]?.split(' ') ?? []];
 		for (const letters of all) {
 			regions.set(letters, region);
 			names.set(letters, [country, ...all]);

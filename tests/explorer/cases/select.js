@@ -1,5 +1,5 @@
-const REGIONS = {Americas: ['Canada', 'United States'], Asia: ['Japan'], Europe: ['Czechia', 'Germany', 'Spain']};
-const ALIASES = {'United States': ['unitedstatesofamerica', 'us', 'usa'], Czechia: ['czechrepublic']};
+const REGIONS = {Americas: 'Canada|United States', Asia: 'Japan', Europe: 'Czechia|Germany|Spain'};
+const ALIASES = {'United States': 'us usa', Czechia: 'czechrepublic'};
 const TODAY = '2027-01-01';
 
 let id = 0;
