@@ -157,7 +157,8 @@ fn filters() -> String {
 fn regions() -> String {
     /// The longest alias that a reader types, in letters.
     const MAX_ALIAS: usize = 16;
-    let regions: Value = country::REGIONS.into_iter().map(|(region, countries)| (region, countries.join("|"))).collect();
+    let regions: Value =
+        country::REGIONS.into_iter().map(|(region, countries)| (region, countries.join("|"))).collect();
     let aliases = country::COUNTRIES.into_iter().flatten().map(|country| {
         let names = country::aliases(country).iter().filter(|alias| alias.len() <= MAX_ALIAS);
         (*country, names.copied().collect::<Vec<_>>().join(" "))
@@ -192,7 +193,8 @@ mod tests {
 
     #[test]
     fn the_style_is_sent_without_blanks() {
-        let style = without_blanks("a, b {\n\tcolor: red;\n}\n@media (x: 1rem) {\n\ta::after { content: \" ↑\"; }\n}\n");
+        let style =
+            without_blanks("a, b {\n\tcolor: red;\n}\n@media (x: 1rem) {\n\ta::after { content: \" ↑\"; }\n}\n");
         assert_eq!(style, "a, b{color:red}@media (x:1rem){a::after{content:\" ↑\"}}");
     }
 
