@@ -119,6 +119,11 @@ impl Browser {
             .unwrap_or_else(|e| panic!("{script}: {e}"))
     }
 
+    /// Runs a script that passes its result to a function, its last argument.
+    pub fn js_async(&self, script: &str) -> Value {
+        self.runtime.block_on(self.client.execute_async(script, vec![])).unwrap()
+    }
+
     /// Waits until a script returns something that is true.
     pub fn wait_for_js(&self, what: &str, script: &str) -> Value {
         wait_until(what, PATIENCE, || {
