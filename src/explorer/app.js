@@ -5,11 +5,10 @@ import {count, link, Title} from './parts.js';
 import {Session, dropKey, keepKey, keptKey} from './session.js';
 import {Changes} from './views/changes.js';
 import {SideBySide, readDemo} from './views/demo.js';
-import {Developers} from './views/developers.js';
+import {Developers, Reference} from './views/developers.js';
 import {KeyForm} from './views/key.js';
 import {List} from './views/list.js';
 import {Record} from './views/record.js';
-import {Reference} from './views/reference.js';
 
 const isDataset = name => ['conferences', 'journals'].includes(name);
 
@@ -27,13 +26,13 @@ function view(at, demo) {
 			if (second && !/^\d+$/.test(second)) break;
 			return second ? html`<${Record} key=${first + second} dataset=${first} id=${second} />` : html`<${List} key=${first} dataset=${first} at=${at} />`;
 		case 'changes': if (isDataset(second)) return html`<${Changes} key=${second} dataset=${second} />`; break;
-		case 'reference': if (['therapy-areas', 'tags', 'organizations'].includes(second)) return html`<${Reference} key=${second} kind=${second} params=${params} />`; break;
+		case 'reference': if (isDataset(second)) return html`<${Reference} key=${second} dataset=${second} />`; break;
 		case 'developers': if (isDataset(second ??= 'conferences')) return html`<${Developers} key=${second} dataset=${second} />`; break;
 	}
 	return html`<${Title}>No such view<//><p><a href="#/">Go to the first view</a></p>`;
 }
 
-const NAV = [['conferences', 'Conferences'], ['journals', 'Journals'], ['reference/therapy-areas', 'Reference'], ['developers', 'For developers']];
+const NAV = [['conferences', 'Conferences'], ['journals', 'Journals'], ['developers', 'For developers']];
 
 function App({demo, why}) {
 	const first = demo?.licenses[0];

@@ -63,15 +63,12 @@ const SCRIPTS: &[(&str, &str)] = scripts![
     "views/asked.js",
     "views/changes.js",
     "views/columns.js",
-    "views/deadlines.js",
     "views/demo.js",
     "views/developers.js",
     "views/filters.js",
     "views/key.js",
     "views/list.js",
     "views/record.js",
-    "views/reference.js",
-    "views/standing.js",
 ];
 
 /// The other files that the page loads, by path.

@@ -1,19 +1,10 @@
 // Parts that views share.
 import {html, useEffect, useState} from './preact.js';
 import {curl, query} from './api.js';
-import {daysBetween} from './model/deadlines.js';
+import {STATUS, daysBetween} from './model/deadlines.js';
 import {useSession} from './session.js';
 
 export const link = (path, params) => `#/${path}${query(params) && '?' + query(params)}`;
-
-/** Date confidence, in the contract's words. */
-export const STATUS = {
-	confirmed: ['confirmed', 'published by the organizer and checked against the official source'],
-	estimated: ['estimated', 'projected from earlier editions until the organizer announces it'],
-	copied: ['copied', 'carried forward from the previous edition, awaiting confirmation'],
-	not_found: ['not found', 'looked for, not published yet'],
-	check: ['in check', 'under review by the service operator'],
-};
 
 export const DATASETS = {conferences: ['Conferences', 'conference'], journals: ['Journals', 'journal']};
 
@@ -97,7 +88,7 @@ export function Answer({of, options, children}) {
 
 /**
  * A table of columns {name, cell(row), kind, sort}. `sorted` is {by, descending, onSort(by)}, for columns with a sort key.
- * On a phone it is a stack of cards, and a table by its roles.
+ * On a phone it is a stack of cards, and a table by its roles. Rows have no key: it is faster to write over them while a reader types.
  */
 export const Table = ({label, columns, rows, sorted}) => html`<table role="table" aria-label=${label}>
 	<thead role="rowgroup"><tr role="row">${columns.map(({name, kind, sort}) => {
@@ -105,7 +96,7 @@ export const Table = ({label, columns, rows, sorted}) => html`<table role="table
 		return html`<th role="columnheader" scope="col" class=${kind} aria-sort=${now ? sorted.descending ? 'descending' : 'ascending' : null}>
 			${sort && sorted ? html`<button type="button" class="sort" onClick=${() => sorted.onSort(sort)}>${name}</button>` : name}</th>`;
 	})}</tr></thead>
-	<tbody role="rowgroup">${rows.map(row => html`<tr role="row" key=${row.id ?? row.name}>
+	<tbody role="rowgroup">${rows.map(row => html`<tr role="row">
 		${columns.map(({name, cell, kind}, at) => html`<td role=${at ? 'cell' : 'rowheader'} class=${kind} data-label=${name}><div>${cell(row) ?? html`<span class="none">–</span>`}</div></td>`)}
 	</tr>`)}</tbody></table>`;
 
@@ -113,9 +104,6 @@ export const Table = ({label, columns, rows, sorted}) => html`<table role="table
 export const Fields = ({of}) => of.length > 0 && html`<dl class="changes">${of.map(({field, from, to}) => html`<div>
 	<dt>${field.replace(/[._]/g, ' ')}</dt><dd>${from ? html`<del><span class="hidden">was </span>${from}</del>` : html`<span class="none">empty</span>`}
 	<span class="arrow" aria-hidden="true">→</span> ${to ? html`<ins><span class="hidden">is now </span>${to}</ins>` : html`<span class="none">empty</span>`}</dd></div>`)}</dl>`;
-
-export const Choice = ({label, current, of}) => html`<nav class="choice" aria-label=${label}>
-	${of.map(([href, text]) => html`<a href=${href} aria-current=${text === current ? 'page' : null}>${text}</a>`)}</nav>`;
 
 /** Gives the reader a file that the page made or loaded. */
 export function save(name, blob) {

@@ -4,8 +4,9 @@ import {target} from '../api.js';
 import {Copies} from '../copies.js';
 import {differences} from '../model/changes.js';
 import {describe} from '../model/follower.js';
-import {Badge, Curl, Fields, Title, clock, link} from '../parts.js';
+import {Badge, Curl, Title, clock} from '../parts.js';
 import {useSession} from '../session.js';
+import {Change} from './changes.js';
 
 const DATASET = 'conferences';
 const TURN_MS = 1000;
@@ -51,20 +52,15 @@ class Rows {
 		this.waiting = this.waiting.filter(({side, change, at}) => {
 			let row = this.rows.findLast(row => row.edit?.ids.includes(change.id) && at - row.at < ARRIVAL_MS);
 			if (!row && now - at > ARRIVAL_MS) row = other ??= this.add(null, now);
-			row?.sides[side].push(change);
+			row?.sides[side].push({...change, fields: differences(change.before, change.after)});
 			return !row;
 		});
 	}
 }
 
-const Entry = ({change: {id, kind, before, after}}) => html`<li class="entry"><p><${Badge} kind=${KINDS[kind]} />
-		${after ? html`<a href=${link(`${DATASET}/${id}`)}>${after.name} ${after.year}</a>` : `${before.name} ${before.year}`}</p>
-	${kind === 'changed' ? html`<${Fields} of=${differences(before, after)} />`
-		: html`<p class="soft">${after ? 'It came into the license.' : html`It left the license: <code>${`{"id":${id},"deleted":true}`}</code>`}</p>`}</li>`;
-
 /** What an edit is for one license. */
 const Side = ({license, changes, isDone}) => html`<section class="side"><h3>${license.name}</h3>
-	${changes.length ? html`<ul>${changes.slice(0, MAX_ENTRIES).map(change => html`<${Entry} key=${change.id} change=${change} />`)}</ul>
+	${changes.length ? html`<ul>${changes.slice(0, MAX_ENTRIES).map(change => html`<${Change} key=${change.id} dataset=${DATASET} of=${change} badge=${KINDS[change.kind]} />`)}</ul>
 		${changes.length > MAX_ENTRIES && html`<p class="soft">and ${changes.length - MAX_ENTRIES} more</p>`}`
 	: html`<p><${Badge} kind=${isDone ? 'nothing' : 'waiting'} /> ${isDone && html`<span class="soft">This license never sees it.</span>`}</p>`}</section>`;
 

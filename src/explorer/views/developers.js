@@ -1,9 +1,12 @@
 // What a developer needs: the same requests with curl, the exports, the feed.
 import {html, useRef, useState} from '../preact.js';
 import {requester, target, useAsk} from '../api.js';
-import {Answer, Badge, Choice, Curl, Title, count, link, save} from '../parts.js';
+import {Answer, Badge, Curl, DATASETS, Table, Title, count, link, save} from '../parts.js';
 import {useCopy, useSession} from '../session.js';
 import {fact, facts} from './record.js';
+
+const Datasets = ({at, dataset}) => html`<nav class="choice" aria-label="Dataset">${Object.keys(DATASETS).map(one =>
+	html`<a href=${link(`${at}/${one}`)} aria-current=${one === dataset ? 'page' : null}>${one}</a>`)}</nav>`;
 
 /** The fold below a list: the nearest request of the API. */
 export const ForDevelopers = ({dataset, params}) => html`<details class="developers"><summary>For developers</summary>
@@ -62,14 +65,27 @@ function Feed({dataset, since, ask}) {
 		${answer?.status === 410 && html`<p><strong>What to do:</strong> load the export again, replace your copy with it, and continue from its token.</p>`}</section>`;
 }
 
+const LISTS = ['therapy-areas', 'tags', 'organizations'];
+
+/** A reference list, with the columns that its rows have. */
+function List({list, dataset}) {
+	const answer = useAsk(`reference/${list}`, list === 'therapy-areas' ? {} : {dataset});
+	return html`<h2>${list.replace('-', ' ')}</h2><${Answer} of=${answer}>${({data}) => data.length > 0 && html`<${Table} label=${list} rows=${data}
+		columns=${Object.keys(data[0]).filter(name => !['id', 'url'].includes(name)).map(name => ({name, cell: row => row[name]}))} />`}<//>`;
+}
+
+/** The reference lists of a dataset. */
+export const Reference = ({dataset}) => html`<${Title}>Reference lists<//><${Datasets} at="reference" dataset=${dataset} />
+	${LISTS.map(list => (dataset === 'conferences' || list !== LISTS[0]) && html`<${List} key=${list} list=${list} dataset=${dataset} />`)}`;
+
 /** The exports and the feed of a dataset. */
 export function Developers({dataset}) {
 	const [since, setSince] = useState(null);
 	// Each press asks again, with the same token too.
 	const ask = token => setSince({since: token});
 	return html`<${Title}>For developers<//>
-		<${Choice} label="Dataset" current=${dataset} of=${['conferences', 'journals'].map(one => [link(`developers/${one}`), one])} />
-		<p class="lead">An export holds all records of the license. The change feed continues from its sync token. <a href="docs">The documentation</a> describes both.</p>
+		<${Datasets} at="developers" dataset=${dataset} />
+		<p class="lead">An export holds all records of the license. The change feed continues from its sync token. <a href=${link(`reference/${dataset}`)}>Reference lists</a> name what records link to. <a href="docs">The documentation</a> describes them.</p>
 		${['jsonl', 'csv'].map(format => html`<${Export} key=${format} dataset=${dataset} format=${format} follow=${token => {
 			ask(token);
 			document.getElementById('token').focus();

@@ -7,15 +7,15 @@ const OPEN = new Set(['area', 'region', 'year', 'confidence', 'access', 'fee', '
 
 function Facet({facet: {name, label, values}, onChoose}) {
 	const [all, setAll] = useState(false);
+	const [open, setOpen] = useState(OPEN.has(name) || values.some(({chosen}) => chosen));
 	// Chosen values stay in sight.
 	const shown = all ? values : values.filter(({chosen}, at) => at < SHOWN || chosen);
 	const hidden = values.length - shown.length;
-	return html`<details open=${OPEN.has(name) || values.some(({chosen}) => chosen)}><summary>${label}</summary>
+	return html`<details open=${open} onToggle=${event => setOpen(event.target.open)}><summary>${label}</summary>${open && html`
 		<ul role="group" aria-label=${label}>${shown.map(({value, text, count, chosen}) => html`<li key=${value}><label class="check">
 			<input type="checkbox" checked=${chosen} onChange=${() => onChoose(name, value)} />
 			<span>${text}</span> <span class="count">${count.toLocaleString('en')}</span></label></li>`)}</ul>
-		${(hidden > 0 || all && values.length > SHOWN) && html`<button type="button" class="plain" onClick=${() => setAll(!all)}>${all ? 'Show fewer' : `Show ${hidden} more`}<span class="hidden"> of ${label}</span></button>`}
-	</details>`;
+		${(hidden > 0 || all && values.length > SHOWN) && html`<button type="button" class="plain" onClick=${() => setAll(!all)}>${all ? 'Show fewer' : `Show ${hidden} more`}<span class="hidden"> of ${label}</span></button>`}`}</details>`;
 }
 
 /** The facets with their counts. On a phone they are behind a button. */

@@ -4,19 +4,17 @@ import {calendar, eventsOf} from '../model/calendar.js';
 import {csv} from '../model/csv.js';
 import {KINDS, todayOf} from '../model/deadlines.js';
 import {FACETS} from '../model/facets.js';
-import {COLUMNS, FIRST_COLUMN} from '../model/order.js';
 import {firstQuestion, format, isNarrowed, parse, toggle} from '../model/question.js';
 import {periodOf, select} from '../model/select.js';
-import {Copy, DATASETS, Table, Title, count, date, save} from '../parts.js';
+import {Copy, DATASETS, Table, Title, count, date, link, save} from '../parts.js';
 import {useCopy} from '../session.js';
 import {Asked} from './asked.js';
-import {columnsOf} from './columns.js';
-import {Deadlines} from './deadlines.js';
+import {Standing} from './changes.js';
+import {Deadlines, columnsOf} from './columns.js';
 import {ForDevelopers} from './developers.js';
 import {Filters} from './filters.js';
-import {Standing} from './standing.js';
 
-const SHOWN = 100;
+const SHOWN = 50;
 const PERIODS = [30, 60, 90];
 const TYPED_MS = 300;
 
@@ -25,7 +23,7 @@ export function List({dataset, at}) {
 	const kept = useCopy(dataset);
 	const {name, status} = kept.state;
 	if (name === 'too-many' || name === 'refused' && status !== 401) return html`<${Asked} dataset=${dataset} params=${at.params} state=${kept.state} />`;
-	return html`<${Title}>${DATASETS[dataset][0]}<//><${Standing} dataset=${dataset} kept=${kept} />
+	return html`<${Title}>${DATASETS[dataset][0]}<//><${Standing} kept=${kept}>${kept.log.size > 0 && html`<a href=${link(`changes/${dataset}`)}>${count(kept.log.size, 'change')} since you opened this</a>`}<//>
 		${kept.isReady && html`<${Answered} dataset=${dataset} at=${at} kept=${kept} />`}`;
 }
 
@@ -72,7 +70,7 @@ function Answered({dataset, at, kept: {copy, index, log, version}}) {
 				<${Files} question=${question} found=${found} day=${day} /></div>
 			<${Chosen} question=${question} onChange=${drop} />
 			${question.mode === 'deadlines' ? html`<${Deadlines} of=${found.deadlines.slice(0, shown)} day=${day} />`
-				: found.total > 0 && html`<${SortBy} dataset=${dataset} sorted=${sorted} /><${Table} label=${DATASETS[dataset][0]} rows=${found.records.slice(0, shown)} sorted=${sorted}
+				: found.total > 0 && html`<${Table} label=${DATASETS[dataset][0]} rows=${found.records.slice(0, shown)} sorted=${sorted}
 					columns=${columnsOf(dataset, {day, log, period: periodOf(question, day)})} />`}
 			${total === 0 && html`<${Nothing} index=${index} question=${question} day=${day} onChange=${drop} />`}
 			${total > shown && html`<p class="pages"><button type="button" onClick=${() => setShown(shown + 2 * SHOWN)}>Show more</button>
@@ -100,7 +98,7 @@ function Ask({question, onChange}) {
 		${dataset === 'conferences' && html`<div class="row" role="group" aria-label="Deadlines">
 			<label for="kind" class="hidden">Kind of deadline</label>
 			<select id="kind" value=${kind} onChange=${event => onChange({...question, kind: event.target.value})}>
-				<option value="">Any deadline</option>${Object.entries(KINDS).map(([name, text]) => html`<option value=${name}>${text} due</option>`)}</select>
+				<option value="">Any deadline</option>${Object.entries(KINDS).map(([name, text]) => html`<option value=${name}>${text}</option>`)}</select>
 			<span class="soft">in the next</span>
 			${PERIODS.map(days => pressed(within === days, `${days} days`, {...question, within: within === days ? null : days}))}</div>
 		<div class="row" role="group" aria-label="Show as">${pressed(mode === 'list', 'Table', {...question, mode: 'list'})}${pressed(mode === 'deadlines', 'Deadlines by month', {...question, mode: 'deadlines'})}</div>`}
@@ -129,11 +127,6 @@ function Files({question, found, day}) {
 		<button type="button" class="quiet" onClick=${download('csv', 'text/csv', () => csv(question.mode === 'deadlines' ? found.deadlines : found.records))}>CSV<span class="hidden"> file of this view</span></button>
 		<${Copy} text=${new URL(format(question), location.href).href} label="Copy the link to this view">Copy link<//></div>`;
 }
-
-/** On a phone the table has no headings to sort by. */
-const SortBy = ({dataset, sorted: {by, descending, onSort}}) => html`<p class="sort-by"><label for="sort">Sort by</label>
-	<select id="sort" value=${by} onChange=${event => onSort(event.target.value)}>${Object.entries(COLUMNS[dataset]).map(([name, {label}]) => html`<option value=${name}>${label}</option>`)}</select>
-	<button type="button" class="quiet" onClick=${() => onSort(by)}>${descending ? 'Descending' : 'Ascending'}</button></p>`;
 
 /** The nearest request of the API: its filters take one value each. */
 function requestOf({words, facets}) {

@@ -1,19 +1,19 @@
 // One record.
 import {html} from '../preact.js';
 import {target, useAsk} from '../api.js';
-import {Answer, Curl, DATASETS, Out, STATUS, Status, Title, count, date, inDays, link} from '../parts.js';
-import {todayOf} from '../model/deadlines.js';
+import {Answer, Curl, DATASETS, Out, Status, Title, count, date, inDays, link} from '../parts.js';
+import {STATUS, todayOf} from '../model/deadlines.js';
+import {FORMATS} from '../model/facets.js';
 import {useCopy} from '../session.js';
 import {days, weeks} from './columns.js';
 
-const FORMATS = {oral: 'Oral presentations', poster: 'Posters', e_poster: 'Electronic posters', published_abstract: 'Published abstracts', encore: 'Encores'};
 const STEPS = {submit_to_first_decision: 'Submission to first decision', online_submit_to_accept: 'Online submission to acceptance',
 	accept_to_online: 'Acceptance to publication online', accept_to_print: 'Acceptance to print'};
 
 export const fact = (term, text) => text != null && text !== '' && html`<div><dt>${term}</dt><dd>${text}</dd></div>`;
 export const facts = list => html`<dl class="facts">${list}</dl>`;
 
-export const area = text => html`<a class="tag" href=${link('conferences', {area: text})}>${text}</a> `;
+const area = text => html`<a class="tag" href=${link('conferences', {area: text})}>${text}</a> `;
 
 const inWords = (term, day, status, due) => html`<div><dt>${term}</dt><dd>${day || 'No date'} ${due && html`<span class="soft">${inDays(todayOf(), due)}</span> `}<${Status} of=${status} />
 	<span class="soft">${STATUS[status]?.[1]}</span></dd></div>`;
@@ -46,7 +46,7 @@ const journal = record => html`
 const whole = (dataset, record) => html`${(dataset === 'journals' ? journal : conference)(record)}
 	<h2>Linked</h2>${facts([
 		fact('Organizations', record.organizations.length ? html`<ul>${record.organizations.map(one => html`<li><${Out} href=${one.url}>${one.name}<//>${one.abbv && ` (${one.abbv})`}</li>`)}</ul>` : null),
-		fact('Tags', record.tags.length ? html`<ul>${record.tags.map(tag => html`<li><a href=${link('reference/tags', {dataset, type: tag.type})}>${tag.type}</a>: ${tag.name}</li>`)}</ul>` : null),
+		fact('Tags', record.tags.length ? html`<ul>${record.tags.map(tag => html`<li><a href=${link(dataset, {tag: `${tag.type}: ${tag.name}`})}>${tag.type}: ${tag.name}</a></li>`)}</ul>` : null),
 		fact('Last change', `${date(record.updated_at)}, ${record.updated_at.slice(11, 19)} UTC`)])}
 	<details><summary>As JSON</summary><pre tabindex="0"><code>${JSON.stringify(record, null, 2)}</code></pre></details>`;
 
