@@ -1,14 +1,10 @@
 // A copy of one dataset, by id.
 
-const kindOf = (before, after) => !before ? 'added' : !after ? 'removed' : 'changed';
-
-/** The records of one dataset that a license sees. `version` rises with each change. */
+/** The records of one dataset that a license sees. */
 export class Copy {
 	constructor(dataset) {
 		this.dataset = dataset;
 		this.records = new Map();
-		this.version = 0;
-		this.listed = {version: -1};
 	}
 
 	get size() {
@@ -18,7 +14,6 @@ export class Copy {
 	/** Fills an empty copy. */
 	load(records) {
 		this.records = new Map(records.map(record => [record.id, record]));
-		this.version++;
 	}
 
 	/** Applies a feed entry, a record or a tombstone. Returns {id, kind, before, after}, or null if nothing changed. */
@@ -27,8 +22,7 @@ export class Copy {
 		// A feed may deliver a record twice, and removals of records that were never here.
 		if (JSON.stringify(before) === JSON.stringify(after)) return null;
 		after ? this.records.set(id, after) : this.records.delete(id);
-		this.version++;
-		return {id, kind: kindOf(before, after), before, after};
+		return {id, kind: !before ? 'added' : !after ? 'removed' : 'changed', before, after};
 	}
 
 	/** Replaces all records, after an export was loaded again. Returns the changes as `apply` does. */
@@ -40,9 +34,6 @@ export class Copy {
 
 	/** All records in the order of their ids. */
 	list() {
-		if (this.listed.version !== this.version) {
-			this.listed = {version: this.version, records: [...this.records.values()].sort((one, other) => one.id - other.id)};
-		}
-		return this.listed.records;
+		return [...this.records.values()].sort((one, other) => one.id - other.id);
 	}
 }

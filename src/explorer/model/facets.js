@@ -5,32 +5,28 @@ import {fold} from './fold.js';
 const STATUSES = Object.fromEntries(Object.entries(STATUS).map(([status, [word]]) => [status, word]));
 /** The presentation formats, in words. */
 export const FORMATS = {oral: 'Oral presentations', poster: 'Posters', e_poster: 'Electronic posters', published_abstract: 'Published abstracts', encore: 'Encores'};
-const FEES = {none: 'No fee', to1000: 'To 1,000 US dollars', to2500: 'To 2,500 US dollars', to5000: 'To 5,000 US dollars', more: 'Above 5,000 US dollars'};
+const FEES = {0: 'No fee', '0-1000': 'To 1,000 US dollars', '1000-2500': 'To 2,500 US dollars', '2500-5000': 'To 5,000 US dollars', '5000-': 'Above 5,000 US dollars'};
 
-const regions = new Map(), names = new Map();
+const countries = new Map();
 const lettersOf = country => fold(country).replace(/^the /, '').replace(/&/g, 'and').replace(/[^\p{L}\p{N}]/gu, '');
 
 /** Sets the regions {region: 'country|…'} and the other names of countries {country: 'letters …'}. */
-export function setRegions(countries, aliases = {}) {
-	regions.clear();
-	names.clear();
-	for (const [region, list] of Object.entries(countries)) for (const country of list.split('|')) {
-		const all = [lettersOf(country), ...aliases[country]?.split(' ') ?? []];
-		for (const letters of all) {
-			regions.set(letters, region);
-			names.set(letters, [country, ...all]);
-		}
+export function setRegions(regions, aliases = {}) {
+	countries.clear();
+	for (const [region, list] of Object.entries(regions)) for (const country of list.split('|')) {
+		const names = [lettersOf(country), ...aliases[country]?.split(' ') ?? []];
+		for (const letters of names) countries.set(letters, {region, names: [country, ...names]});
 	}
 }
 
 /** The region of a country, in any of its spellings; undefined if it is not known. */
-export const regionOf = country => regions.get(lettersOf(country));
+export const regionOf = country => countries.get(lettersOf(country))?.region;
 
-/** All names of a country: `United States`, `usa`. */
-export const namesOf = country => names.get(lettersOf(country)) ?? [];
+/** All names of a country, the usual one first: `United States`, `usa`. */
+export const namesOf = country => countries.get(lettersOf(country))?.names ?? [];
 
 const list = value => value == null || value === '' ? [] : [String(value)];
-const fee = usd => usd == null ? [] : [usd === 0 ? 'none' : usd <= 1000 ? 'to1000' : usd <= 2500 ? 'to2500' : usd <= 5000 ? 'to5000' : 'more'];
+const fee = usd => usd == null ? [] : [usd === 0 ? '0' : usd <= 1000 ? '0-1000' : usd <= 2500 ? '1000-2500' : usd <= 5000 ? '2500-5000' : '5000-'];
 const tags = record => record.tags?.map(tag => `${tag.type}: ${tag.name}`) ?? [];
 
 /**
@@ -58,16 +54,10 @@ export const FACETS = {
 	],
 };
 
-const inOrder = facet => {
-	const order = Object.keys(facet.text ?? {});
-	return (one, other) => order.length ? order.indexOf(one.value) - order.indexOf(other.value) : one.value < other.value ? -1 : 1;
-};
-const byCount = (one, other) => other.count - one.count || (one.value < other.value ? -1 : 1);
+const byValue = (one, other) => one.value < other.value ? -1 : 1;
+const byCount = (one, other) => other.count - one.count || byValue(one, other);
 
 /** The values of a facet that have records or are chosen: [{value, text, count, chosen}]. `counts` are by a value's number. */
-export function listValues(facet, counts, chosen = []) {
-	const values = [], list = (value, count) => values.push({value, text: facet.text?.[value] ?? value, count, chosen: chosen.includes(value)});
-	for (const [value, number] of facet.numbers) if (counts[number] || chosen.includes(value)) list(value, counts[number]);
-	for (const value of chosen) if (!facet.numbers.has(value)) list(value, 0);
-	return values.sort(facet.inOrder ? inOrder(facet) : byCount);
-}
+export const listValues = ({numbers, text, inOrder}, counts, chosen = []) => [...new Set([...numbers.keys(), ...chosen])]
+	.map(value => ({value, text: text?.[value] ?? value, count: counts[numbers.get(value)] ?? 0, chosen: chosen.includes(value)}))
+	.filter(({count, chosen}) => count || chosen).sort(inOrder ? byValue : byCount);

@@ -46,32 +46,23 @@ export class Follower {
 	/** Runs until it is stopped, the key is refused, or there are too many records. */
 	async run() {
 		const {signal} = this.stopping;
-		while (!this.isStopped) {
-			await this.awake(signal);
-			if (this.isStopped) return;
-			const goesOn = this.token ? await this.read(signal) : await this.reload(signal);
-			if (!goesOn) return;
-		}
+		do await this.awake(signal);
+		while (!this.isStopped && await (this.token ? this.read(signal) : this.reload(signal)));
 	}
 
 	/** Loads the export. Returns whether to go on. */
 	async reload(signal) {
-		this.state({name: 'loading', records: 0, total: null});
-		let loaded;
-		try {
-			loaded = await this.load(signal, (records, total) => this.state({name: 'loading', records, total}));
-		} catch (error) {
-			loaded = {problem: {title: 'No answer', detail: String(error?.message ?? error)}};
-		}
+		const onProgress = (records, total) => this.tell({name: 'loading', records, total});
+		onProgress(0, null);
+		const loaded = await Promise.resolve(this.load(signal, onProgress)).catch(error => ({problem: {detail: error.message}}));
 		if (this.isStopped) return false;
-		if (loaded.tooMany) return this.end({name: 'too-many', count: loaded.tooMany});
+		if (loaded.tooMany) return this.tell({name: 'too-many', count: loaded.tooMany});
 		if (loaded.problem) return this.failed(loaded, signal);
-		const wasLoaded = this.isLoaded;
-		const changes = wasLoaded ? this.copy.replace(loaded.records) : (this.copy.load(loaded.records), []);
+		const changes = this.isLoaded ? this.copy.replace(loaded.records) : (this.copy.load(loaded.records), []);
 		[this.isLoaded, this.token] = [true, loaded.token];
 		await this.onChanges(changes, {loaded: true});
-		if (!this.failures) this.state({name: 'current'});
-		return !this.isStopped;
+		if (!this.failures) this.tell({name: 'current'});
+		return true;
 	}
 
 	/** Reads and applies a page of the feed. Returns whether to go on. */
@@ -80,64 +71,55 @@ export class Follower {
 		const wait = this.failures ? {} : {wait: WAIT_S};
 		const answer = await this.ask(`${this.dataset}/changes`, {since: this.token, resync: 'diff', limit: 1000, ...wait}, signal);
 		if (this.isStopped) return false;
-		if (!answer.problem && !Array.isArray(answer.data?.data)) return this.failed({problem: {detail: 'The answer is no page of the feed.'}}, signal);
-		if (answer.problem) {
+		if (answer.status === 410 || answer.status === 400) {
 			// The token is of no use: the server was restored from a backup, or holds other data.
-			if (answer.status !== 410 && answer.status !== 400) return this.failed(answer, signal);
 			this.token = null;
-			return this.failures++ ? this.wait(signal) : true;
+			if (this.failures++) await this.rest(signal);
+			return true;
 		}
-		const {data, has_more, next_sync_token} = answer.data;
-		const changes = data.map(entry => this.copy.apply(entry)).filter(Boolean);
-		this.token = next_sync_token;
+		const page = answer.data;
+		if (!Array.isArray(page?.data)) return this.failed(answer, signal);
+		const changes = page.data.map(entry => this.copy.apply(entry)).filter(Boolean);
+		this.token = page.next_sync_token;
 		this.failures = 0;
 		if (changes.length) await this.onChanges(changes, {loaded: false});
-		if (!has_more) {
-			this.state({name: 'current'});
+		if (!page.has_more) {
+			this.tell({name: 'current'});
 			await this.pause(REST_MS, signal);
 		}
-		return !this.isStopped;
+		return true;
 	}
 
-	/** A failure that passes is waited out; any other ends it. */
-	async failed(answer, signal) {
-		const {status, headers, problem} = answer;
-		if (status && status < 500 && status !== 408 && status !== 429) return this.end({name: 'refused', status, problem});
-		const after = Number(headers?.get('retry-after') ?? NaN);
+	/** Waits until a failure may have passed. Returns whether to go on: a refusal is final. */
+	async failed({status, headers, problem}, signal) {
+		if (status >= 400 && status < 500 && status !== 408 && status !== 429) return this.tell({name: 'refused', status, problem});
 		this.failures++;
-		return this.wait(signal, after * 1000, {name: status === 429 ? 'limited' : 'offline', status, problem});
+		this.tell({name: status === 429 ? 'limited' : 'offline', status, problem});
+		await this.rest(signal, headers?.get('retry-after'));
+		return true;
 	}
 
-	/** Pauses for the time that the server names, or for a growing time with a random part. */
-	async wait(signal, after = NaN, state = null) {
-		const most = Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(this.failures - 1, 10));
-		const ms = after >= 0 ? after + Math.random() * FIRST_PAUSE_MS : most / 2 + Math.random() * most / 2;
-		if (state) this.state({...state, retryMs: ms});
-		await this.pause(ms, signal);
-		return !this.isStopped;
+	/** Pauses for the seconds that the server names, or for a growing time; a random part keeps clients apart. */
+	rest(signal, afterS) {
+		const most = Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (this.failures - 1));
+		return this.pause(afterS > 0 ? (+afterS + Math.random()) * 1000 : most * (1 + Math.random()) / 2, signal);
 	}
 
-	end(state) {
-		this.state(state);
+	/** Tells a state, and returns false: most states that are told by `return` are final. */
+	tell(state) {
+		if (!this.isStopped) this.onState(state);
 		return false;
 	}
-
-	state(state) {
-		if (!this.isStopped) this.onState(state);
-	}
 }
 
-const number = value => value.toLocaleString('en');
+const number = value => value?.toLocaleString('en');
 
 /** A state in words. */
-export function describe(state) {
-	switch (state.name) {
-		case 'loading': return state.total ? `Loading ${number(state.records)} of ${number(state.total)} records …` : 'Loading …';
-		case 'current': return 'Current';
-		case 'limited': return 'The key has used up its requests for this minute. The next one follows soon.';
-		case 'offline': return 'The server does not answer. The page shows the last state that it has, and tries again.';
-		case 'refused': return `The server refuses the key: ${state.problem.detail}`;
-		case 'too-many': return `${number(state.count)} records are too many for a copy in the browser. The page asks the server instead.`;
-		default: return '';
-	}
-}
+export const describe = ({name, records, total, problem, count}) => ({
+	loading: total ? `Loading ${number(records)} of ${number(total)} records …` : 'Loading …',
+	current: 'Current',
+	limited: 'The key has used up its requests for this minute. The next one follows soon.',
+	offline: 'The server does not answer. You see the last known records, and the page tries again.',
+	refused: `The server refuses the key: ${problem?.detail}`,
+	'too-many': `${number(count)} records are too many for a copy in the browser. The page asks the server instead.`,
+})[name];

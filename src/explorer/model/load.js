@@ -36,16 +36,15 @@ function tooMany(stream, count) {
 /** Returns a function that lets records share equal links, to save memory. */
 function sharer() {
 	const known = new Map();
-	const shared = kind => link => {
-		const name = `${kind} ${link.id}`, found = known.get(name);
+	const share = kind => link => {
+		const name = kind + link.id, found = known.get(name);
 		if (found && Object.keys(link).every(field => link[field] === found[field])) return found;
 		known.set(name, link);
 		return link;
 	};
-	const [organization, tag] = [shared('organization'), shared('tag')];
+	const kinds = {organizations: share('organization'), tags: share('tag')};
 	return record => {
-		record.organizations = record.organizations?.map(organization);
-		record.tags = record.tags?.map(tag);
+		for (const kind in kinds) record[kind] = record[kind]?.map(kinds[kind]);
 		return record;
 	};
 }

@@ -48,21 +48,16 @@ export class Order {
 	/** The slots in order. */
 	list(descending = false) {
 		if (this.isStale) this.renew();
-		return this.lists[descending] ??= Uint32Array.from([...descending ? [...this.full].reverse() : this.full, ...this.empty], pair => pair.slot);
+		return this.lists[descending] ??= [...descending ? [...this.full].reverse() : this.full, ...this.empty].map(pair => pair.slot);
 	}
 
 	renew() {
-		const isHere = ({slot}) => this.records[slot];
-		[this.full, this.empty] = [this.full.filter(isHere), this.empty.filter(isHere)];
-		for (const slot of this.fresh) {
-			const record = this.records[slot];
-			if (!record) continue;
-			const key = this.column.keyOf(record, this.today) ?? null;
-			(key === null ? this.empty : this.full).push({key, slot, id: record.id});
-		}
+		const {records, column, today} = this, isHere = ({slot}) => records[slot];
+		const fresh = this.fresh.filter(slot => records[slot]).map(slot => ({slot, id: records[slot].id, key: column.keyOf(records[slot], today) ?? null}));
+		const pairs = [...this.full, ...this.empty].filter(isHere).concat(fresh);
 		// The sort is fast: most pairs are in order already.
-		this.full.sort(compare);
-		this.empty.sort((one, other) => one.id - other.id);
+		this.full = pairs.filter(({key}) => key !== null).sort(compare);
+		this.empty = pairs.filter(({key}) => key === null).sort((one, other) => one.id - other.id);
 		[this.fresh, this.isStale, this.lists] = [[], false, {}];
 	}
 }

@@ -131,11 +131,6 @@ export class Index {
 		return this.due[slot] ??= deadlinesOf(this.records[slot]);
 	}
 
-	/** The values of a facet that some record has or had. */
-	valuesOf(name) {
-		return [...this.facets.find(facet => facet.name === name)?.numbers.keys() ?? []];
-	}
-
 	/** The number of a value of a facet. */
 	numberOf(facet, at, value) {
 		let number = facet.numbers.get(value);

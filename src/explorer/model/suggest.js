@@ -2,18 +2,15 @@
 import {lettersOf} from './fold.js';
 import {namesOf} from './facets.js';
 
-/** The number of letters to add, drop, change or swap between two texts; more than `most` counts as `most + 1`. */
+/** The number of letters to add, drop or change between two texts; more than `most` counts as `most + 1`. */
 function distance(one, other, most) {
 	if (Math.abs(one.length - other.length) > most) return most + 1;
-	let [older, old] = [null, Array.from({length: other.length + 1}, (_, at) => at)];
+	let old = Array.from({length: other.length + 1}, (_, at) => at);
 	for (let i = 1; i <= one.length; i++) {
 		const row = [i];
-		for (let j = 1; j <= other.length; j++) {
-			row[j] = Math.min(old[j] + 1, row[j - 1] + 1, old[j - 1] + (one[i - 1] === other[j - 1] ? 0 : 1));
-			if (i > 1 && j > 1 && one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1]) row[j] = Math.min(row[j], older[j - 2] + 1);
-		}
+		for (let j = 1; j <= other.length; j++) row[j] = Math.min(old[j] + 1, row[j - 1] + 1, old[j - 1] + (one[i - 1] !== other[j - 1]));
 		if (Math.min(...row) > most) return most + 1;
-		[older, old] = [old, row];
+		old = row;
 	}
 	return old.at(-1);
 }
