@@ -5,7 +5,7 @@ export const cases = [
 		const kinds = (options, of = record) => deadlinesOf(of, options).map(({kind}) => kind).join(' ');
 		is(kinds(), 'late_breaking abstract');
 		is(kinds({from: '2027-02-01', to: '2027-03-09'}), 'late_breaking');
-		is(kinds({from: '2027-02-02'}), 'abstract');
+		is(kinds({from: '2027-02-02', to: '2027-03-10'}), 'abstract');
 		is(kinds({kind: 'abstract'}), 'abstract');
 		is(kinds({}, {...record, abstract_due_date: null}), 'late_breaking');
 		is(nextDeadline(record, '2027-02-02'), {record, kind: 'abstract', date: '2027-03-10', confidence: 'confirmed'});

@@ -25,6 +25,8 @@ export const cases = [
 			is(seen.slice(-2), [500, 500]);
 			is(loaded.records[0].organizations[0] === loaded.records[3].organizations[0], true, 'equal links are shared');
 		}
+		const other = [{id: 1, organizations: [{id: 1, name: 'A'}], tags: [{id: 1, name: 'A'}]}, {id: 2, organizations: [{id: 1, name: 'B'}], tags: [{id: 1, name: 'C'}]}];
+		is((await readExport(await response({text: other.map(record => JSON.stringify(record) + '\n').join(''), count: 2}))).records, other, 'links with the same id');
 		is((await readExport(await response({text: '', count: 0}))).records, [], 'an empty export');
 	}],
 	['too many records are not read', async ({load: {readExport}}, is) => {

@@ -68,6 +68,7 @@ export const cases = [
 		is(confirmed.deadlines.map(({date}) => date), ['2027-02-15']);
 		is(counts(confirmed, 'confidence'), 'estimated 2, confirmed 1!, copied 1');
 		is(answer(model, {}).deadlines, null);
+		is(counts(answer(model, {mode: 'deadlines', facets: {area: ['Oncology']}}), 'confidence'), 'estimated 2, confirmed 1');
 	}],
 	['columns sort, and empty values are last', (model, is) => {
 		for (const [sort, descending, names] of [
@@ -87,6 +88,7 @@ export const cases = [
 		fresh.add(copy.list());
 		is(ask(index), ask(fresh));
 		is(index.size, 5);
+		is(model.question.select(index, model.question.firstQuestion('conferences'), '2027-03-01').records.map(({id}) => id), [1, 3, 4, 5, 77], 'on another day');
 		// After many changes the index is built again.
 		for (let at = 0; at < 6000; at++) index.apply([copy.apply({...CONFERENCES[0], name: `Lung ${at}`})]);
 		is(index.records.length < 6000, true, 'unused slots are given back');
