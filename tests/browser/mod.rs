@@ -28,6 +28,12 @@ fn open_demo(test: &str, options: &[&str]) -> Option<(Browser, Server, Site)> {
     Some((browser, server, site))
 }
 
+/// Enters a key.
+fn paste_key(browser: &Browser, key: &str) {
+    browser.fill("//input[@id='key']", key);
+    browser.click("//button[.='Explore']");
+}
+
 /// Ends a demo as its user does, so that it takes its temporary folder away.
 fn end_demo(browser: Browser, server: Server) {
     drop(browser);

@@ -46,8 +46,12 @@ const Entry = ({dataset, of}) => html`<li class="entry"><${Badge} kind=${of.dele
 	${of.deleted ? `id ${of.id} was removed or left the license. Delete your copy.` : html`<a href=${link(`${dataset}/${of.id}`)}>${of.name} ${of.year}</a>`}
 	<details><summary>As JSON</summary><pre tabindex="0"><code>${JSON.stringify(of, null, 2)}</code></pre></details></li>`;
 
+const PROOFS = {true: 'The copy equals the export.', false: 'The copy differs from the export.', null: 'They cannot be compared now. Try again.'};
+
 function Feed({dataset, since, ask}) {
-	const {follower} = useCopy(dataset);
+	const kept = useCopy(dataset), {follower} = kept;
+	const [proof, setProof] = useState('');
+	const prove = () => kept.prove().then(({isEqual}) => setProof(PROOFS[isEqual]), () => setProof(PROOFS.null));
 	const input = useRef();
 	const answer = useAsk(since && `${dataset}/changes`, since, 'GET', since);
 	const send = event => {
@@ -56,6 +60,7 @@ function Feed({dataset, since, ask}) {
 	};
 	return html`<section id="feed"><h2>Change feed</h2>
 		<p>Each record that changed since a token arrives once, in its present state, or as a tombstone. <a href=${link(`changes/${dataset}`)}>This page's copy follows the feed</a>${follower.token && html` and is at <code class="token">${follower.token}</code>`}.</p>
+		<p class="row"><button type="button" class="quiet" onClick=${prove}>Compare the copy with the export</button><span role="status">${proof}</span></p>
 		<form class="row" onSubmit=${send}><label for="token">Sync token</label>
 			<input id="token" ref=${input} required autocomplete="off" spellcheck="false" value=${since?.since} /><button>Ask the feed</button></form>
 		${since && html`<${Answer} of=${answer}>${({data, next_sync_token, has_more}) => html`

@@ -31,8 +31,10 @@ export function List({dataset, at}) {
 function useQuestion(dataset, at) {
 	const read = () => parse(location.hash) ?? firstQuestion(dataset);
 	const [question, setQuestion] = useState(read);
-	const [waiting] = useState({});
+	const [waiting] = useState({at});
 	useEffect(() => {
+		if (waiting.at === at) return;
+		waiting.at = at;
 		clearTimeout(waiting.timer);
 		setQuestion(read());
 	}, [at]);
