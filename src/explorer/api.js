@@ -43,16 +43,14 @@ export const curl = ({url, method}, key, options = '') =>
 
 /** Asks once per key, request and turn. The last answer stays, as stale, until the next arrives. Without a path it asks nothing. */
 export function useAsk(path, params, method, turn) {
-	const {key, onAnswer} = useSession();
+	const {key} = useSession();
 	const [state, setState] = useState(null);
 	const asked = path && [key, method, target(path, params)].join(' ');
 	useEffect(() => {
 		if (!path) return;
 		let wanted = true;
 		ask(key, path, params, method).then(answer => {
-			if (!wanted) return;
-			onAnswer(answer);
-			setState({asked, answer});
+			if (wanted) setState({asked, answer});
 		});
 		return () => { wanted = false; };
 	}, [asked, turn]);

@@ -1,7 +1,7 @@
 // The page: who looks, at what, and the frame around it.
 import {html, render, useEffect, useMemo, useState} from './preact.js';
 import {Copies} from './copies.js';
-import {count, link, Title} from './parts.js';
+import {link, Title} from './parts.js';
 import {Session, dropKey, keepKey, keptKey} from './session.js';
 import {Changes} from './views/changes.js';
 import {SideBySide, readDemo} from './views/demo.js';
@@ -35,12 +35,10 @@ function view(at, demo) {
 const NAV = [['conferences', 'Conferences'], ['journals', 'Journals'], ['developers', 'For developers']];
 
 function App({demo, why}) {
-	const first = demo?.licenses[0];
 	// The key is in memory, and in the tab's storage if the reader says so.
-	const [{key, refused}, setLicense] = useState(() => ({key: keptKey() || (first?.key ?? ''), refused: why}));
+	const [{key, refused}, setLicense] = useState(() => ({key: keptKey() || (demo?.licenses[0].key ?? ''), refused: why}));
 	const copies = useMemo(() => key ? new Copies(key) : null, [key]);
 	const [at, setAt] = useState(route);
-	const [rate, setRate] = useState(null);
 	const [showKey, setShowKey] = useState(!!demo);
 
 	useEffect(() => {
@@ -62,18 +60,13 @@ function App({demo, why}) {
 	const setKey = (key, keep, refused) => {
 		keep ? keepKey(key) : dropKey();
 		setLicense({key, refused});
-		setRate(null);
 	};
 	useEffect(() => {
 		if (!copies) return;
 		copies.subscribe(({state}) => state.name === 'refused' && state.status === 401 && setKey('', false, `This key is no longer accepted. ${state.problem.detail}`));
 		return () => copies.stop();
 	}, [copies]);
-	const onAnswer = ({headers}) => {
-		const [limit, left] = ['limit', 'remaining'].map(part => headers?.get(`ratelimit-${part}`));
-		if (limit) setRate({limit, left});
-	};
-	const session = {key, setKey, copies, onAnswer, showKey, setShowKey};
+	const session = {key, setKey, copies, showKey, setShowKey};
 	const isDemo = demo && !at.path.length;
 	const current = path => (at.path[0] ?? (demo ? '' : 'conferences')) === path.split('/')[0] ? 'page' : null;
 	return html`<${Session.Provider} value=${session}>
@@ -83,8 +76,7 @@ function App({demo, why}) {
 			<nav aria-label="Views">
 				${demo && html`<a href="#/" aria-current=${isDemo ? 'page' : null}>Side by side</a>`}
 				${NAV.map(([path, text]) => html`<a href=${link(path)} aria-current=${current(path)}>${text}</a>`)}</nav>
-			${key && !isDemo && html`<div class="who">
-				${demo && demo.licenses.some(license => license.key === key)
+			${key && !isDemo && html`<div class="who">${demo?.licenses.some(license => license.key === key)
 					? html`<label for="license">License</label><select id="license" value=${key} onChange=${event => setKey(event.target.value)}>
 						${demo.licenses.map(license => html`<option value=${license.key}>${license.name}</option>`)}<option value="">another key …</option></select>`
 					: html`<span>Key <code>${key.slice(0, 4)}…${key.slice(-4)}</code></span><button type="button" class="quiet" onClick=${() => setKey('')}>Forget key</button>`}
@@ -93,8 +85,7 @@ function App({demo, why}) {
 		<main id="main" tabindex="-1" class="frame">${key || isDemo ? html`<div key=${key}>${view(at, demo)}</div>` : html`<${KeyForm} why=${refused} />
 			${demo && html`<p>Or a key of the demo: ${demo.licenses.map(license => html`<button type="button" class="quiet" onClick=${() => setKey(license.key)}>${license.name}</button> `)}</p>`}`}</main>
 		<footer><div class="frame">
-			<span class="rate">${rate && `${(+rate.left).toLocaleString('en')} of ${count(+rate.limit, 'request')} left in this minute`}</span>
-			<span><a href="docs">Documentation</a> <a href="openapi.json">OpenAPI</a></span>
+			<a href="docs">Documentation</a><a href="openapi.json">OpenAPI</a>
 		</div></footer><//>`;
 }
 

@@ -279,7 +279,7 @@ fn exports_and_the_feed_are_for_developers() {
     browser.download_to(site.folder());
     browser.go(&format!("http://{}/#/developers", server.address));
     paste_key(&browser, &key);
-    let token = browser.text("//section[contains(., 'JSON Lines')]//dd/code[@class='token']");
+    let token = browser.text("//section[contains(., 'JSON Lines')]//code[@class='token']");
     site.import("conferences.jsonl", r#"{"id": 7, "venue": "Hall 7"}"#);
     site.import("conferences.jsonl", r#"{"id": 8, "deleted": true}"#);
     browser.fill("//input[@id='token']", &token);
@@ -287,7 +287,7 @@ fn exports_and_the_feed_are_for_developers() {
         browser.click("//button[.='Ask the feed']");
         browser.wait_for("//section[@id='feed']//p[contains(., 'Next token')]");
         let text = browser.text("//section[@id='feed']");
-        (text.contains("Conference 7") && text.contains("id 8 was removed")).then_some(())
+        (text.contains("Conference 7") && text.contains("Delete your copy of 8.")).then_some(())
     });
     browser.click("//button[.='Ask with the next token']");
     browser.wait_for("//section[@id='feed']//p[contains(., '0 entries')]");
@@ -305,7 +305,7 @@ fn exports_and_the_feed_are_for_developers() {
     browser.wait_for("//section[@class='problem' and contains(., 'dataset_not_licensed')]");
 
     browser.view("#/developers/conferences");
-    browser.wait_for("//section[contains(., 'Export, CSV')]//dd[.='129']");
+    browser.wait_for("//section[contains(., 'Export, CSV')]//p[contains(., '129 records')]");
     browser.click("//section[contains(., 'Export, CSV')]//button[.='Download']");
     // Chromium reserves the name with an empty file, and renames the complete one to it.
     let is_file = |name: &String| name.starts_with("conferences-") && name.ends_with(".csv");

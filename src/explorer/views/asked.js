@@ -4,7 +4,6 @@ import {ask, useAsk} from '../api.js';
 import {FILTERS} from '../filters.js';
 import {FACETS} from '../model/facets.js';
 import {describe} from '../model/follower.js';
-import {ChangeLog} from '../model/changes.js';
 import {todayOf} from '../model/deadlines.js';
 import {nearest} from '../model/suggest.js';
 import {Answer, DATASETS, Table, Title, count, link} from '../parts.js';
@@ -12,20 +11,15 @@ import {REGIONS} from '../regions.js';
 import {useSession} from '../session.js';
 import {columnsOf} from './columns.js';
 
-const NONE = new ChangeLog();
-
 // Texts all: the API judges them.
 const BOXES = dataset => [...FILTERS[dataset], {name: 'updated_since', label: 'Changed since', example: '2026-03-15'},
 	{name: 'limit', label: 'Per page', example: '100'}];
 
-/** An address's parameters as the API has them, and the names of those that only a copy answers. */
-function given(dataset, params) {
-	const {area, ...rest} = params, asked = {}, left = [];
-	if (area) rest.therapy_area ??= area;
-	const own = new Set(['view', 'deadline', 'within', 'sort', 'order', ...FACETS[dataset].map(({name}) => name)]);
-	const boxes = new Set(BOXES(dataset).map(({name}) => name));
-	for (const [name, value] of Object.entries(rest)) own.has(name) && !boxes.has(name) ? left.push(name) : asked[name] = value;
-	return [asked, left];
+/** The parameters of an address that the API knows. Those that only a copy answers are left out. */
+function given(dataset, {area, ...params}) {
+	const own = ['view', 'deadline', 'within', 'sort', 'order', ...FACETS[dataset].map(({name}) => name)], known = BOXES(dataset).map(({name}) => name);
+	if (area) params.therapy_area ??= area;
+	return Object.fromEntries(Object.entries(params).filter(([name]) => known.includes(name) || !own.includes(name)));
 }
 
 function Boxes({dataset, params, known}) {
@@ -61,7 +55,7 @@ const Meant = ({dataset, params, known}) => Object.keys(known).map(name => {
 /** The list as the API gives it, page by page. */
 export function Asked({dataset, params, state}) {
 	const {key} = useSession();
-	const [asked, left] = given(dataset, params);
+	const asked = given(dataset, params);
 	const answer = useAsk(dataset, asked);
 	const results = useRef();
 	const [areas, setAreas] = useState([]);
@@ -75,13 +69,12 @@ export function Asked({dataset, params, state}) {
 	const known = dataset === 'conferences' ? {country: Object.values(REGIONS).flatMap(list => list.split('|')).sort(), therapy_area: areas} : {};
 	return html`<${Title}>${DATASETS[dataset][0]}<//>
 		${state.name === 'too-many' && html`<p class="soft">${describe(state)}</p>`}
-		${left.length > 0 && html`<p class="soft">Not applied here: ${left.join(', ')}.</p>`}
 		<${Boxes} dataset=${dataset} params=${asked} known=${known} />
 		<${Answer} of=${answer}>${({data, has_more, next_cursor}) => {
 			const {cursor, ...first} = asked;
 			return html`<h2 class="results" ref=${results} tabindex="-1"><span role="status">
 					${data.length ? `${count(data.length, 'record')}${cursor ? ' on this page' : ''}${has_more ? ', more follow' : cursor ? ', the last ones' : ''}` : 'No record fits.'}</span></h2>
-				${data.length > 0 ? html`<${Table} label=${dataset} columns=${columnsOf(dataset, {day: todayOf(), log: NONE})} rows=${data} />` : html`<${Meant} dataset=${dataset} params=${asked} known=${known} />`}
+				${data.length > 0 ? html`<${Table} label=${dataset} columns=${columnsOf(dataset, {day: todayOf()})} rows=${data} />` : html`<${Meant} dataset=${dataset} params=${asked} known=${known} />`}
 				${(cursor || has_more) && html`<nav class="pages" aria-label="Pages">
 					${cursor && html`<a class="button quiet" href=${link(dataset, first)}>First page</a>`}
 					${has_more && html`<a class="button" href=${link(dataset, {...first, cursor: next_cursor})}>Next page</a>`}</nav>`}`;

@@ -3,7 +3,6 @@ import {html, useRef, useState} from '../preact.js';
 import {requester, target, useAsk} from '../api.js';
 import {Answer, Badge, Curl, DATASETS, Table, Title, count, link, save} from '../parts.js';
 import {useCopy, useSession} from '../session.js';
-import {fact, facts} from './record.js';
 
 const Datasets = ({at, dataset}) => html`<nav class="choice" aria-label="Dataset">${Object.keys(DATASETS).map(one =>
 	html`<a href=${link(`${at}/${one}`)} aria-current=${one === dataset ? 'page' : null}>${one}</a>`)}</nav>`;
@@ -15,7 +14,7 @@ export const ForDevelopers = ({dataset, params}) => html`<details class="develop
 	<p><a href=${link(`developers/${dataset}`)}>Exports, change feed and sync token</a></p></details>`;
 
 function Export({dataset, format, follow}) {
-	const {key, onAnswer} = useSession();
+	const {key} = useSession();
 	const answer = useAsk(`exports/${dataset}`, {format}, 'HEAD');
 	const [state, setState] = useState('');
 	const file = dataset + (format === 'csv' ? '.csv' : '.jsonl.gz');
@@ -23,7 +22,6 @@ function Export({dataset, format, follow}) {
 		setState('Loading …');
 		try {
 			const response = await requester(key)(`exports/${dataset}`, {format});
-			onAnswer(response);
 			if (!response.ok) return setState((await response.json()).detail);
 			const blob = await response.blob();
 			save(/filename="([^"]+)"/.exec(response.headers.get('content-disposition'))?.[1] ?? file, blob);
@@ -33,18 +31,12 @@ function Export({dataset, format, follow}) {
 		}
 	};
 	const token = answer?.headers?.get('x-sync-token');
-	return html`<section class="export"><h2>Export, ${format === 'csv' ? 'CSV' : 'JSON Lines'}</h2>
+	return html`<section><h2>Export, ${format === 'csv' ? 'CSV' : 'JSON Lines'}</h2>
 		<${Answer} of=${answer && {...answer, method: 'GET'}} options=${format === 'csv' ? `--compressed -o ${file} ` : `-D headers.txt -o ${file} `}>${() => html`
-			${facts([fact('Records', (+answer.headers.get('x-record-count')).toLocaleString('en')),
-				fact('Sync token', html`<code class="token">${token}</code>`)])}
+			<p>${count(+answer.headers.get('x-record-count'), 'record')}, sync token <code class="token">${token}</code></p>
 			<p class="row"><button type="button" onClick=${download}>Download</button>
-				<button type="button" class="quiet" onClick=${() => follow(token)}>Ask the feed from here</button>
-				<span role="status">${state}</span></p>`}<//></section>`;
+				<button type="button" class="quiet" onClick=${() => follow(token)}>Ask the feed from here</button> <span role="status">${state}</span></p>`}<//></section>`;
 }
-
-const Entry = ({dataset, of}) => html`<li class="entry"><${Badge} kind=${of.deleted ? 'tombstone' : 'record'} />
-	${of.deleted ? `id ${of.id} was removed or left the license. Delete your copy.` : html`<a href=${link(`${dataset}/${of.id}`)}>${of.name} ${of.year}</a>`}
-	<details><summary>As JSON</summary><pre tabindex="0"><code>${JSON.stringify(of, null, 2)}</code></pre></details></li>`;
 
 const PROOFS = {true: 'The copy equals the export.', false: 'The copy differs from the export.', null: 'They cannot be compared now. Try again.'};
 
@@ -59,13 +51,14 @@ function Feed({dataset, since, ask}) {
 		ask(input.current.value.trim());
 	};
 	return html`<section id="feed"><h2>Change feed</h2>
-		<p>Each record that changed since a token arrives once, in its present state, or as a tombstone. <a href=${link(`changes/${dataset}`)}>This page's copy follows the feed</a>${follower.token && html` and is at <code class="token">${follower.token}</code>`}.</p>
+		<p>Each record that changed since a token arrives once, in its present state, or as a tombstone. <a href=${link(`changes/${dataset}`)}>This page's copy follows the feed</a> and is at <code class="token">${follower.token}</code>.</p>
 		<p class="row"><button type="button" class="quiet" onClick=${prove}>Compare the copy with the export</button><span role="status">${proof}</span></p>
 		<form class="row" onSubmit=${send}><label for="token">Sync token</label>
 			<input id="token" ref=${input} required autocomplete="off" spellcheck="false" value=${since?.since} /><button>Ask the feed</button></form>
 		${since && html`<${Answer} of=${answer}>${({data, next_sync_token, has_more}) => html`
 			<p role="status">${count(data.length, 'entry', 'entries')}${has_more && ', more follow'}. Next token: <code class="token">${next_sync_token}</code></p>
-			<ul class="log">${data.map(entry => html`<${Entry} key=${entry.id} dataset=${dataset} of=${entry} />`)}</ul>
+			<ul>${data.map(({id, name, deleted}) => html`<li><${Badge} kind=${deleted ? 'tombstone' : 'record'} />${deleted ? `Delete your copy of ${id}.` : html`<a href=${link(`${dataset}/${id}`)}>${name}</a>`}</li>`)}</ul>
+			<details><summary>As JSON</summary><pre tabindex="0"><code>${JSON.stringify(data, null, 2)}</code></pre></details>
 			<p><button type="button" class="quiet" onClick=${() => ask(next_sync_token)}>Ask with the next token</button></p>`}<//>`}
 		${answer?.status === 410 && html`<p><strong>What to do:</strong> load the export again, replace your copy with it, and continue from its token.</p>`}</section>`;
 }

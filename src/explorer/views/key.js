@@ -6,7 +6,7 @@ import {useSession} from '../session.js';
 
 /** Asks for a key, and takes it once the server has accepted it. A wrong key stays in the field. */
 export function KeyForm({why}) {
-	const {setKey, onAnswer} = useSession();
+	const {setKey} = useSession();
 	const [keep, input] = [useRef(), useRef()];
 	const [error, setError] = useState(why);
 	const [busy, setBusy] = useState(false);
@@ -21,7 +21,6 @@ export function KeyForm({why}) {
 		if (/[^!-~]/.test(key)) return refuse('A key has letters, digits and signs, and no blanks. Copy it again.');
 		setBusy(true);
 		const answer = await ask(key, 'reference/therapy-areas');
-		onAnswer(answer);
 		setBusy(false);
 		// Any other problem, such as a dataset that the license has not, is a view's to show.
 		if (answer.status && answer.status !== 401) return setKey(key, keep.current.checked);
@@ -36,6 +35,6 @@ export function KeyForm({why}) {
 			<button disabled=${busy}>Explore</button></div>
 			<p id="key-error" class="error" role="alert">${error && html`<${Words} of=${error} />`}</p>
 			<label class="check"><input type="checkbox" ref=${keep} /> Keep the key in this tab</label>
-			<p class="soft">The key stays in this page's memory and is gone when you reload the page. If you tick the box, it stays in this tab until you close it. It is never part of an address. <a href="docs">The documentation</a> needs no key.</p>
+			<p class="soft">Without this the key is gone when you reload the page. It is never part of an address. <a href="docs">The documentation</a> needs no key.</p>
 		</form>`;
 }

@@ -75,7 +75,7 @@ function Answered({dataset, at, kept: {copy, index, log, version}}) {
 				: found.total > 0 && html`<${Table} label=${DATASETS[dataset][0]} rows=${found.records.slice(0, shown)} sorted=${sorted}
 					columns=${columnsOf(dataset, {day, log, period: periodOf(question, day)})} />`}
 			${total === 0 && html`<${Nothing} index=${index} question=${question} day=${day} onChange=${drop} />`}
-			${total > shown && html`<p class="pages"><button type="button" onClick=${() => setShown(shown + 2 * SHOWN)}>Show more</button>
+			${total > shown && html`<p class="row"><button type="button" onClick=${() => setShown(shown + 2 * SHOWN)}>Show more</button>
 				<span class="soft">${shown.toLocaleString('en')} of ${total.toLocaleString('en')} are shown.</span></p>`}
 		</div></div>
 		<${ForDevelopers} dataset=${dataset} params=${requestOf(question)} />`;
@@ -111,22 +111,18 @@ function Ask({question, onChange}) {
 function Chosen({question, onChange}) {
 	const chips = FACETS[question.dataset].flatMap(({name, text}) => (question.facets[name] ?? []).map(value => [text?.[value] ?? value, toggle(question, name, value)]));
 	if (question.words.trim()) chips.unshift([`“${question.words.trim()}”`, {...question, words: ''}]);
-	if (question.kind || question.within) {
-		const due = `${question.kind ? KINDS[question.kind] : 'Any deadline'} due${question.within ? ` in ${question.within} days` : ''}`;
-		chips.push([question.kind ? due : due.replace(' due', ''), {...question, kind: '', within: null}]);
-	}
 	return chips.length > 0 && html`<ul class="chips" aria-label="Chosen filters">${chips.map(([text, next]) => html`<li><button type="button" class="chip" onClick=${() => onChange(next)}>
 			<span class="hidden">Remove </span>${text} <span aria-hidden="true">×</span></button></li>`)}
-		<li><button type="button" class="plain" onClick=${() => onChange({...firstQuestion(question.dataset), mode: question.mode, sort: question.sort, descending: question.descending})}>Clear all</button></li></ul>`;
+		<li><button type="button" class="plain" onClick=${() => onChange(firstQuestion(question.dataset))}>Clear all</button></li></ul>`;
 }
 
 /** The files of this view, and its address. */
 function Files({question, found, day}) {
-	const {dataset} = question, name = `${dataset}-${day}`;
-	const download = (end, type, text) => () => save(`${name}.${end}`, new Blob([text()], {type}));
-	return html`<div class="row files">
-		${dataset === 'conferences' && html`<button type="button" class="quiet" onClick=${download('ics', 'text/calendar', () => calendar(found.deadlines ?? found.records.flatMap(eventsOf), {host: location.host, name: `medfeed ${dataset}`}))}>Calendar<span class="hidden"> file of this view</span></button>`}
-		<button type="button" class="quiet" onClick=${download('csv', 'text/csv', () => csv(question.mode === 'deadlines' ? found.deadlines : found.records))}>CSV<span class="hidden"> file of this view</span></button>
+	const {dataset} = question;
+	const file = (title, end, type, text) => html`<button type="button" class="quiet" onClick=${() => save(`${dataset}-${day}.${end}`, new Blob([text()], {type}))}>${title}<span class="hidden"> file of this view</span></button>`;
+	return html`<div class="row">
+		${dataset === 'conferences' && file('Calendar', 'ics', 'text/calendar', () => calendar(found.deadlines ?? found.records.flatMap(eventsOf), {host: location.host}))}
+		${file('CSV', 'csv', 'text/csv', () => csv(question.mode === 'deadlines' ? found.deadlines : found.records))}
 		<${Copy} text=${new URL(format(question), location.href).href} label="Copy the link to this view">Copy link<//></div>`;
 }
 

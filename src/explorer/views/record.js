@@ -10,8 +10,8 @@ import {days, weeks} from './columns.js';
 const STEPS = {submit_to_first_decision: 'Submission to first decision', online_submit_to_accept: 'Online submission to acceptance',
 	accept_to_online: 'Acceptance to publication online', accept_to_print: 'Acceptance to print'};
 
-export const fact = (term, text) => text != null && text !== '' && html`<div><dt>${term}</dt><dd>${text}</dd></div>`;
-export const facts = list => html`<dl class="facts">${list}</dl>`;
+const fact = (term, text) => text && html`<div><dt>${term}</dt><dd>${text}</dd></div>`;
+const facts = list => html`<dl class="facts">${list}</dl>`;
 
 const area = text => html`<a class="tag" href=${link('conferences', {area: text})}>${text}</a> `;
 
@@ -30,17 +30,17 @@ const conference = record => html`
 			.map(([key, text]) => `${text}: ${record.formats[key] ? 'yes' : 'no'}`).join(', ')),
 		fact('Website', record.url && html`<${Out} href=${record.url} />`)])}`;
 
-const journal = record => html`
+const journal = ({publishing: {access, content_license, apc_usd, embargo_months}, timelines, ...record}) => html`
 	<p class="lead">${[record.abbv !== record.name && record.abbv, record.publisher].filter(Boolean).join(', ')}</p>
 	<h2>Metrics</h2>${facts([
-		fact('Impact factor', record.impact_factor && `${record.impact_factor}${record.impact_factor_year ? ` (${record.impact_factor_year})` : ''}`),
+		fact('Impact factor', record.impact_factor && [record.impact_factor, record.impact_factor_year && `(${record.impact_factor_year})`].join(' ')),
 		fact('CiteScore', record.citescore), fact('SCImago Journal Rank', record.sjr), fact('h-index', record.h_index)])}
 	<h2>Publishing</h2>${facts([
-		fact('Access', record.publishing.access), fact('Content license', record.publishing.content_license),
-		fact('Article fee', record.publishing.apc_usd != null && `${record.publishing.apc_usd.toLocaleString('en')} US dollars`),
-		fact('Embargo', record.publishing.embargo_months != null && count(record.publishing.embargo_months, 'month')),
-		...Object.entries(STEPS).map(([key, text]) => fact(text, weeks(record.timelines[key]))),
-		fact('ISSN', [record.issn_print && `${record.issn_print} (print)`, record.issn_online && `${record.issn_online} (online)`].filter(Boolean).join(', ')),
+		fact('Access', access), fact('Content license', content_license),
+		fact('Article fee', apc_usd != null && `${apc_usd.toLocaleString('en')} US dollars`),
+		fact('Embargo', embargo_months != null && count(embargo_months, 'month')),
+		...Object.entries(STEPS).map(([key, text]) => fact(text, weeks(timelines[key]))),
+		fact('ISSN, print', record.issn_print), fact('ISSN, online', record.issn_online),
 		fact('Website', record.url && html`<${Out} href=${record.url} />`)])}`;
 
 const whole = (dataset, record) => html`${(dataset === 'journals' ? journal : conference)(record)}
