@@ -7,27 +7,37 @@ const STATUSES = Object.fromEntries(Object.entries(STATUS).map(([status, [word]]
 export const FORMATS = {oral: 'Oral presentations', poster: 'Posters', e_poster: 'Electronic posters', published_abstract: 'Published abstracts', encore: 'Encores'};
 const FEES = {0: 'No fee', '0-1000': 'To 1,000 US dollars', '1000-2500': 'To 2,500 US dollars', '2500-5000': 'To 5,000 US dollars', '5000-': 'Above 5,000 US dollars'};
 
-const countries = new Map();
+const countries = new Map(), spellings = new Map();
 const lettersOf = country => fold(country).replace(/^the /, '').replace(/&/g, 'and').replace(/[^\p{L}\p{N}]/gu, '');
 
 /** Sets the regions {region: 'country|…'} and the other names of countries {country: 'letters …'}. */
 export function setRegions(regions, aliases = {}) {
 	countries.clear();
+	spellings.clear();
 	for (const [region, list] of Object.entries(regions)) for (const country of list.split('|')) {
 		const names = [lettersOf(country), ...aliases[country]?.split(' ') ?? []];
 		for (const letters of names) countries.set(letters, {region, names: [country, ...names]});
 	}
 }
 
-/** The region of a country, in any of its spellings; undefined if it is not known. */
-export const regionOf = country => countries.get(lettersOf(country))?.region;
+/** A country {region, names} in any of its spellings. */
+function find(country) {
+	if (country && !spellings.has(country)) spellings.set(country, countries.get(lettersOf(country)));
+	return spellings.get(country);
+}
+
+/** The region of a country; undefined if it is not known. */
+export const regionOf = country => find(country)?.region;
 
 /** All names of a country, the usual one first: `United States`, `usa`. */
-export const namesOf = country => countries.get(lettersOf(country))?.names ?? [];
+export const namesOf = country => find(country)?.names ?? [];
 
 const list = value => value == null || value === '' ? [] : [String(value)];
 const fee = usd => usd == null ? [] : [usd === 0 ? '0' : usd <= 1000 ? '0-1000' : usd <= 2500 ? '1000-2500' : usd <= 5000 ? '2500-5000' : '5000-'];
-const tags = record => record.tags?.map(tag => `${tag.type}: ${tag.name}`) ?? [];
+// Records share tags, and a text that is made anew is slow to look up.
+const labels = new WeakMap();
+const label = tag => labels.get(tag) ?? labels.set(tag, `${tag.type}: ${tag.name}`).get(tag);
+const tags = record => record.tags?.map(label) ?? [];
 
 /**
  * The facets of each dataset: {name, label, valuesOf(record)}. `text` words the values, `inOrder` sorts them by value instead of
@@ -36,7 +46,7 @@ const tags = record => record.tags?.map(tag => `${tag.type}: ${tag.name}`) ?? []
 export const FACETS = {
 	conferences: [
 		{name: 'area', label: 'Therapy area', valuesOf: record => record.therapy_areas ?? []},
-		{name: 'region', label: 'Region', valuesOf: record => list(record.country && regionOf(record.country))},
+		{name: 'region', label: 'Region', valuesOf: record => list(regionOf(record.country))},
 		{name: 'country', label: 'Country', valuesOf: record => list(record.country)},
 		{name: 'year', label: 'Year', inOrder: true, valuesOf: record => list(record.year)},
 		{name: 'confidence', label: 'Confidence of deadlines', text: STATUSES, ofDeadlines: true,

@@ -4,14 +4,12 @@ import {wordsOf} from './fold.js';
 import {FACETS, namesOf, regionOf} from './facets.js';
 import {COLUMNS, Order} from './order.js';
 
-const links = list => (list ?? []).flatMap(link => [link.name, link.abbv]);
-
-/** The texts in which words are found. */
+/** The texts in which words are found, and the links in whose names. */
 const TEXTS = {
-	conferences: record => [record.name, record.abbv, record.year, record.country, ...record.country ? [regionOf(record.country), ...namesOf(record.country)] : [],
-		record.city, record.venue, ...record.therapy_areas ?? [], ...links(record.organizations), ...links(record.tags)],
+	conferences: record => [record.name, record.abbv, record.year, record.country, regionOf(record.country), ...namesOf(record.country),
+		record.city, record.venue, ...record.therapy_areas ?? [], ...record.organizations ?? [], ...record.tags ?? []],
 	journals: record => [record.name, record.abbv, record.publisher, record.publishing?.access, record.issn_print, record.issn_online,
-		...links(record.organizations), ...links(record.tags)],
+		...record.organizations ?? [], ...record.tags ?? []],
 };
 
 // Scripts without blanks between words: there a word is found anywhere in another.
@@ -76,7 +74,11 @@ export class Index {
 			this.due.push(null);
 			this.slots.set(record.id, slot);
 			this.words.push(this.wordsOf(record));
-			this.values.push(this.facets.flatMap((facet, at) => facet.valuesOf(record).map(value => this.numberOf(facet, at, value))));
+			const values = [];
+			this.facets.forEach((facet, at) => {
+				for (const value of facet.valuesOf(record)) values.push(this.numberOf(facet, at, value));
+			});
+			this.values.push(values);
 			for (const order of this.orders.values()) order.change(slot);
 		}
 	}
@@ -141,7 +143,7 @@ export class Index {
 	/** The numbers of a record's words, each once. */
 	wordsOf(record) {
 		const turn = ++this.turn, found = [];
-		for (const text of TEXTS[this.dataset](record)) if (text != null) for (const number of this.numbersOfText(String(text))) {
+		for (const text of TEXTS[this.dataset](record)) if (text != null) for (const number of this.numbersOfText(text)) {
 			if (this.marks[number] === turn) continue;
 			this.marks[number] = turn;
 			found.push(number);
@@ -149,11 +151,11 @@ export class Index {
 		return found;
 	}
 
-	/** The numbers of a text's words. Most texts are in many records. */
+	/** The numbers of the words of a text or link. Most are in many records. */
 	numbersOfText(text) {
 		let found = this.texts.get(text);
 		if (found) return found;
-		found = wordsOf(text).map(word => {
+		found = wordsOf(text.name ? `${text.name} ${text.abbv ?? ''}` : String(text)).map(word => {
 			let number = this.numbers.get(word);
 			if (number === undefined) {
 				this.numbers.set(word, number = this.vocabulary.push(word) - 1);
