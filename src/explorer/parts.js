@@ -46,7 +46,7 @@ export function Copy({text, label, children = 'Copy'}) {
 	const copy = () => Promise.resolve().then(() => navigator.clipboard.writeText(text))
 		.then(() => setDone('Copied'), () => setDone('Select it by hand'));
 	useEffect(() => setDone(''), [text]);
-	return html`<button type="button" class="quiet" onClick=${copy} aria-label=${label}>${done || children}</button>
+	return html`<button type="button" class="quiet" onClick=${copy} aria-label=${done ? null : label}>${done || children}</button>
 		<span role="status" class="hidden">${done}</span>`;
 }
 

@@ -12,7 +12,7 @@ function Facet({facet: {name, label, values}, onChoose}) {
 	const shown = all ? values : values.filter(({chosen}, at) => at < SHOWN || chosen);
 	const hidden = values.length - shown.length;
 	return html`<details open=${open} onToggle=${event => setOpen(event.target.open)}><summary>${label}</summary>${open && html`
-		<ul role="group" aria-label=${label}>${shown.map(({value, text, count, chosen}) => html`<li key=${value}><label class="check">
+		<ul aria-label=${label}>${shown.map(({value, text, count, chosen}) => html`<li key=${value}><label class="check">
 			<input type="checkbox" checked=${chosen} onChange=${() => onChoose(name, value)} />
 			<span>${text}</span> <span class="count">${count.toLocaleString('en')}</span></label></li>`)}</ul>
 		${(hidden > 0 || all && values.length > SHOWN) && html`<button type="button" class="plain" onClick=${() => setAll(!all)}>${all ? 'Show fewer' : `Show ${hidden} more`}<span class="hidden"> of ${label}</span></button>`}`}</details>`;

@@ -123,7 +123,7 @@ function Files({question, found, day}) {
 	return html`<div class="row">
 		${dataset === 'conferences' && file('Calendar', 'ics', 'text/calendar', () => calendar(found.deadlines ?? found.records.flatMap(eventsOf), {host: location.host}))}
 		${file('CSV', 'csv', 'text/csv', () => csv(question.mode === 'deadlines' ? found.deadlines : found.records))}
-		<${Copy} text=${new URL(format(question), location.href).href} label="Copy the link to this view">Copy link<//></div>`;
+		<${Copy} text=${new URL(format(question), location.href).href}>Copy link<//></div>`;
 }
 
 /** The nearest request of the API: its filters take one value each. */
