@@ -7,7 +7,7 @@ import {Follower, sleep} from './model/follower.js';
 import {readExport} from './model/load.js';
 import {digest} from './model/prove.js';
 import {Index} from './model/search.js';
-import {ALIASES, REGIONS} from './regions.js';
+import {REGIONS} from './regions.js';
 
 /** Of a dataset with more records the page keeps no copy. */
 export const MAX_RECORDS = 50000;
@@ -16,7 +16,7 @@ const SLICE = 2000;
 /** The longest time for an answer: the follower's wait, and what a slow connection needs. */
 const ASK_MS = 75000;
 
-setRegions(REGIONS, ALIASES);
+setRegions(REGIONS);
 
 /** Resolves when the page is visible: a page in the background keeps no connection. */
 const awake = signal => new Promise(resolve => {

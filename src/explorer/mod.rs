@@ -149,19 +149,20 @@ fn filters() -> String {
     format!("export const FILTERS = {boxes};\n")
 }
 
-/// A script with the countries of each region, and the short aliases of countries in their comparable form. Each list is one
-/// text, because that is shorter.
+/// A script with the countries of each region, each with its aliases in their comparable form: `Spain,espana|Sweden,sverige`.
+/// Long aliases are left out, and codes that a search finds as the beginning of the name.
 fn regions() -> String {
-    /// The longest alias that a reader types, in letters.
-    const MAX_ALIAS: usize = 16;
-    let regions: Value =
-        country::REGIONS.into_iter().map(|(region, countries)| (region, countries.join("|"))).collect();
-    let aliases = country::COUNTRIES.into_iter().flatten().map(|country| {
-        let names = country::aliases(country).iter().filter(|alias| alias.len() <= MAX_ALIAS);
-        (*country, names.copied().collect::<Vec<_>>().join(" "))
+    const MAX_ALIAS: usize = 21;
+    let words = |country: &&'static str| {
+        let is_listed = |alias: &&str| alias.len() <= MAX_ALIAS && !country.to_lowercase().starts_with(*alias);
+        let aliases = country::aliases(country).iter().copied().filter(is_listed);
+        std::iter::once(*country).chain(aliases).collect::<Vec<_>>().join(",")
+    };
+    let regions = country::REGIONS.into_iter().map(|(region, countries)| {
+        let countries: Vec<String> = countries.iter().map(words).collect();
+        (region, countries.join("|"))
     });
-    let aliases: Value = aliases.filter(|(_, names)| !names.is_empty()).collect();
-    format!("export const REGIONS = {regions};\nexport const ALIASES = {aliases};\n")
+    format!("export const REGIONS = {};\n", regions.collect::<Value>())
 }
 
 /// A parameter's name in words: `start_date_from` as `Start date from`.
@@ -211,13 +212,13 @@ mod tests {
     #[test]
     fn regions_hold_every_known_country_and_its_aliases() {
         let script = String::from_utf8(find("/explorer/regions.js", false).unwrap().body).unwrap();
-        let mut names = script.split(['"', '|']).collect::<Vec<_>>();
+        let mut names = script.split(['"', '|', ',']).collect::<Vec<_>>();
         names.sort_unstable();
         for country in country::COUNTRIES.into_iter().flatten() {
             assert!(names.binary_search(country).is_ok(), "{country}");
         }
-        assert!(script.contains(r#""United States":"us usa""#), "{script}");
-        assert!(script.contains(r#""Europe":"Albania|Andorra|"#), "{script}");
+        assert!(script.contains("|United States,unitedstatesofamerica,us,usa|"), "{script}");
+        assert!(script.contains(r#""Europe":"Albania|Andorra|Austria,osterreich,aut|"#), "{script}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 import {STATUS, addDays, deadlinesOf} from './deadlines.js';
 
 const TITLES = {meeting: '', abstract: 'Abstracts due: ', late_breaking: 'Late-breaking abstracts due: '};
+
 /** The events of a record: its deadlines, and its meeting: [{record, kind, date, confidence}]. */
 export const eventsOf = record => [...deadlinesOf(record),
 	...record.start_date ? [{kind: 'meeting', date: record.start_date, confidence: record.start_date_status}] : []].map(event => ({record, ...event}));

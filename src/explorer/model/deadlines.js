@@ -35,9 +35,6 @@ export function deadlinesOf(record, {from = '', to = '~', kind = ''} = {}) {
 	return found.length > 1 && found[1].date < found[0].date ? found.reverse() : found;
 }
 
-/** The next deadline from a day on, or null. */
-export const nextDeadline = (record, today) => deadlinesOf(record, {from: today})[0] ?? null;
-
 /** Deadlines [{date, …}] in their order, grouped by month: [{month: '2027-03', deadlines}]. */
 export function byMonth(deadlines) {
 	const months = [];

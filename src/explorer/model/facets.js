@@ -10,13 +10,13 @@ const FEES = {0: 'No fee', '0-1000': 'To 1,000 US dollars', '1000-2500': 'To 2,5
 const countries = new Map(), spellings = new Map();
 const lettersOf = country => fold(country).replace(/^the /, '').replace(/&/g, 'and').replace(/[^\p{L}\p{N}]/gu, '');
 
-/** Sets the regions {region: 'country|…'} and the other names of countries {country: 'letters …'}. */
-export function setRegions(regions, aliases = {}) {
+/** Sets the countries of each region, with other names: {region: 'country,alias,…|country|…'}. */
+export function setRegions(regions) {
 	countries.clear();
 	spellings.clear();
 	for (const [region, list] of Object.entries(regions)) for (const country of list.split('|')) {
-		const names = [lettersOf(country), ...aliases[country]?.split(' ') ?? []];
-		for (const letters of names) countries.set(letters, {region, names: [country, ...names]});
+		const names = country.split(',');
+		for (const name of names) countries.set(lettersOf(name), {region, names});
 	}
 }
 

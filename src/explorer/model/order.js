@@ -1,29 +1,24 @@
 // Columns, and records in their order.
 import {fold} from './fold.js';
-import {nextDeadline} from './deadlines.js';
+import {deadlinesOf} from './deadlines.js';
 
 const text = value => value ? fold(value) : null;
 
-/** The columns by which lists are sorted: {name: {label, keyOf(record, today)}}. A key is a text, a number or null. */
+/** The columns by which lists are sorted: {name: keyOf(record, today)}. A key is a text, a number or null. */
 export const COLUMNS = {
 	conferences: {
-		deadline: {label: 'Next deadline', keyOf: (record, today) => nextDeadline(record, today)?.date ?? null},
-		name: {label: 'Conference', keyOf: record => text(record.name)},
-		year: {label: 'Year', keyOf: record => record.year},
-		start: {label: 'Meeting', keyOf: record => record.start_date},
-		abstract: {label: 'Abstracts due', keyOf: record => record.abstract_due_date},
-		late_breaking: {label: 'Late-breaking due', keyOf: record => record.late_breaking_due_date},
-		place: {label: 'Place', keyOf: record => text([record.country, record.city].filter(Boolean).join(' '))},
-		updated: {label: 'Last change', keyOf: record => record.updated_at},
+		deadline: (record, today) => deadlinesOf(record, {from: today})[0]?.date,
+		name: record => text(record.name),
+		start: record => record.start_date,
+		place: record => text([record.country, record.city].filter(Boolean).join(' ')),
 	},
 	journals: {
-		name: {label: 'Journal', keyOf: record => text(record.name)},
-		publisher: {label: 'Publisher', keyOf: record => text(record.publisher)},
-		access: {label: 'Access', keyOf: record => record.publishing?.access},
-		fee: {label: 'Fee (USD)', keyOf: record => record.publishing?.apc_usd},
-		impact: {label: 'Impact factor', keyOf: record => record.impact_factor},
-		acceptance: {label: 'Submission to acceptance', keyOf: record => record.timelines?.online_submit_to_accept?.min_weeks},
-		updated: {label: 'Last change', keyOf: record => record.updated_at},
+		name: record => text(record.name),
+		publisher: record => text(record.publisher),
+		access: record => record.publishing?.access,
+		fee: record => record.publishing?.apc_usd,
+		impact: record => record.impact_factor,
+		acceptance: record => record.timelines?.online_submit_to_accept?.min_weeks,
 	},
 };
 
@@ -35,8 +30,8 @@ const compare = (one, other) => one.key < other.key ? -1 : one.key > other.key ?
 /** The slots of records in the order of a column. Records without a key are last in both directions. */
 export class Order {
 	/** `records` are by slot, and change: a record that is gone is null. */
-	constructor(column, today, records) {
-		Object.assign(this, {column, today, records, full: [], empty: [], fresh: [...records.keys()], isStale: true, lists: {}});
+	constructor(keyOf, today, records) {
+		Object.assign(this, {keyOf, today, records, full: [], empty: [], fresh: [...records.keys()], isStale: true, lists: {}});
 	}
 
 	/** Notices the new record of a slot, or without a slot that records are gone. */
@@ -52,8 +47,8 @@ export class Order {
 	}
 
 	renew() {
-		const {records, column, today} = this, isHere = ({slot}) => records[slot];
-		const fresh = this.fresh.filter(slot => records[slot]).map(slot => ({slot, id: records[slot].id, key: column.keyOf(records[slot], today) ?? null}));
+		const {records, keyOf, today} = this, isHere = ({slot}) => records[slot];
+		const fresh = this.fresh.filter(slot => records[slot]).map(slot => ({slot, id: records[slot].id, key: keyOf(records[slot], today) ?? null}));
 		const pairs = [...this.full, ...this.empty].filter(isHere).concat(fresh);
 		// The sort is fast: most pairs are in order already.
 		this.full = pairs.filter(({key}) => key !== null).sort(compare);

@@ -53,8 +53,14 @@ export function select(index, question, today) {
 
 	const slots = [];
 	for (const slot of index.order(question.sort, question.descending, today)) if (found[slot]) slots.push(slot);
-	return {total: slots.length, records: slots.map(slot => records[slot]),
-		deadlines: period && byDate(slots, due, question.facets.confidence),
+	const deadlines = period && byDate(slots, due, question.facets.confidence);
+	let sorted = slots.map(slot => records[slot]);
+	if (period && question.sort === 'deadline') {
+		// By the deadlines that are asked for.
+		sorted = [...new Set(deadlines.map(({record}) => record))];
+		if (question.descending) sorted.reverse();
+	}
+	return {total: slots.length, records: sorted, deadlines,
 		facets: facets.map(facet => ({name: facet.name, label: facet.label, values: listValues(facet, counts, question.facets[facet.name])}))};
 }
 

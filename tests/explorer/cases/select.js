@@ -1,5 +1,4 @@
-const REGIONS = {Americas: 'Canada|United States', Asia: 'Japan', Europe: 'Czechia|Germany|Spain'};
-const ALIASES = {'United States': 'us usa', Czechia: 'czechrepublic'};
+const REGIONS = {Americas: 'Canada|United States,us,usa', Asia: 'Japan', Europe: 'Czechia,czechrepublic|Germany|Spain'};
 const TODAY = '2027-01-01';
 
 let id = 0;
@@ -17,7 +16,7 @@ const CONFERENCES = [
 
 /** Answers a question over the conferences: the first words of the names, and the facets. */
 function answer(model, given) {
-	model.facets.setRegions(REGIONS, ALIASES);
+	model.facets.setRegions(REGIONS);
 	const index = new model.search.Index('conferences');
 	index.add(CONFERENCES);
 	const found = model.question.select(index, {...model.question.firstQuestion('conferences'), sort: 'name', ...given}, TODAY);
@@ -64,6 +63,9 @@ export const cases = [
 		is(all.deadlines.map(({record, date}) => `${record.name.split(' ')[0]} ${date}`), ['Lung 2027-01-05', 'World 2027-01-20', 'ESMO 2027-02-15', 'ESMO 2027-06-01']);
 		// A passed deadline has no say in the confidence.
 		is(counts(all, 'confidence'), 'estimated 2, confirmed 1, copied 1');
+		const ofKind = descending => answer(model, {kind: 'late_breaking', sort: 'deadline', descending}).names;
+		is([ofKind(false), ofKind(true)], ['Lung ESMO', 'ESMO Lung']);
+		is(answer(model, {kind: 'abstract', sort: 'deadline', facets: {confidence: ['confirmed', 'estimated']}}).names, 'World ESMO');
 		const confirmed = answer(model, {mode: 'deadlines', facets: {confidence: ['confirmed']}});
 		is(confirmed.deadlines.map(({date}) => date), ['2027-02-15']);
 		is(counts(confirmed, 'confidence'), 'estimated 2, confirmed 1!, copied 1');
@@ -73,11 +75,11 @@ export const cases = [
 	['columns sort, and empty values are last', (model, is) => {
 		for (const [sort, descending, names] of [
 			['name', true, '日本癌学会 World Sjögren Lung ESMO'], ['deadline', false, 'Lung World ESMO Sjögren 日本癌学会'], ['deadline', true, 'ESMO World Lung Sjögren 日本癌学会'],
-			['year', false, 'ESMO World Lung Sjögren 日本癌学会'], ['year', true, 'Sjögren Lung World ESMO 日本癌学会'],
+			['place', false, 'Sjögren Lung 日本癌学会 ESMO World'], ['place', true, 'World ESMO 日本癌学会 Lung Sjögren'], ['start', true, 'ESMO World Sjögren Lung 日本癌学会'],
 		]) is(answer(model, {sort, descending}).names, names, sort);
 	}],
 	['a changed index answers like a new one', (model, is) => {
-		model.facets.setRegions(REGIONS, ALIASES);
+		model.facets.setRegions(REGIONS);
 		const index = new model.search.Index('conferences'), copy = new model.copy.Copy('conferences');
 		copy.load(CONFERENCES);
 		index.add(CONFERENCES);
