@@ -4,14 +4,17 @@
 //! It has no build step. `app.js` is its start. `model/` holds plain modules without DOM: the copy of the license's records, its
 //! search, facets and deadlines. `copies.js` keeps the copies of the present key. `views/` draws them, with the shared parts of
 //! `parts.js`. `api.js` makes requests and curl lines, `session.js` holds the key. `filters.js` and `regions.js` are generated
-//! from tables of the server. [`demo`] is what only a demo's page reads.
+//! from tables of the server. The scripts are sent without comments and needless blanks (`lean.rs`). [`demo`] is what only a
+//! demo's page reads.
 
 pub mod demo;
+mod lean;
 
 pub use demo::Demo;
 
 use serde_json::{Value, json};
 
+use self::lean::lean;
 use crate::model::Dataset;
 use crate::model::country;
 use crate::model::value::ValueKind;
@@ -103,7 +106,7 @@ pub fn find(path: &str, in_demo: bool) -> Option<Asset> {
         return Some(Asset { content_type: STYLE, body: without_blanks(STYLE_SHEET).into_bytes() });
     }
     if let Some((_, script)) = SCRIPTS.iter().find(|(known, _)| *known == path) {
-        return Some(Asset { content_type: SCRIPT, body: without_comments(script).into_bytes() });
+        return Some(Asset { content_type: SCRIPT, body: lean(script).into_bytes() });
     }
     let (_, content_type, body) = ASSETS.iter().find(|(known, ..)| *known == path)?;
     Some(Asset { content_type, body: body.to_vec() })
@@ -112,24 +115,9 @@ pub fn find(path: &str, in_demo: bool) -> Option<Asset> {
 /// The style without indentation and the blanks that people need.
 fn without_blanks(style: &str) -> String {
     let lean: String = style.lines().map(str::trim).collect();
-    [(" { ", "{"), (" {", "{"), ("{ ", "{"), ("; ", ";"), (";}", "}"), (" }", "}"), (": ", ":")]
+    [(" { ", "{"), (" {", "{"), ("{ ", "{"), ("; ", ";"), (";}", "}"), (" }", "}"), (": ", ":"), (", ", ",")]
         .iter()
         .fold(lean, |style, (long, short)| style.replace(long, short))
-}
-
-/// A script without comment lines, blank lines and indentation. The scripts hold no text in which a line break matters.
-fn without_comments(script: &str) -> String {
-    let mut lean = String::with_capacity(script.len());
-    let mut in_comment = false;
-    for line in script.lines().map(str::trim) {
-        let begins = line.starts_with("/*");
-        if !in_comment && !begins && !line.starts_with("//") && !line.is_empty() {
-            lean.push_str(line);
-            lean.push('\n');
-        }
-        in_comment = (in_comment || begins) && !line.ends_with("*/");
-    }
-    lean
 }
 
 /// A script with the boxes of each dataset's list: `q`, and the parameters that its fields declare.
@@ -193,20 +181,7 @@ mod tests {
     fn the_style_is_sent_without_blanks() {
         let style =
             without_blanks("a, b {\n\tcolor: red;\n}\n@media (x: 1rem) {\n\ta::after { content: \" ↑\"; }\n}\n");
-        assert_eq!(style, "a, b{color:red}@media (x:1rem){a::after{content:\" ↑\"}}");
-    }
-
-    #[test]
-    fn scripts_are_sent_without_comments() {
-        let cases = [
-            // source, sent
-            ("// a\n\nlet a = '// b'; // c\n", "let a = '// b'; // c\n"),
-            ("/** a */\n\tlet a = 1 /* b */;\n", "let a = 1 /* b */;\n"),
-            ("/**\n * a\n */\nexport {a};\n/* b\nc */\nlet d;\n", "export {a};\nlet d;\n"),
-        ];
-        for (source, sent) in cases {
-            assert_eq!(without_comments(source), sent, "{source}");
-        }
+        assert_eq!(style, "a,b{color:red}@media (x:1rem){a::after{content:\" ↑\"}}");
     }
 
     #[test]
