@@ -103,7 +103,7 @@ export const Table = ({label, columns, rows, sorted}) => html`<table role="table
 /** The fields of a record that changed, old beside new. */
 export const Fields = ({of}) => of.length > 0 && html`<dl class="changes">${of.map(({field, from, to}) => html`<div>
 	<dt>${field.replace(/[._]/g, ' ')}</dt><dd>${from ? html`<del><span class="hidden">was </span>${from}</del>` : html`<span class="none">empty</span>`}
-	<span class="arrow" aria-hidden="true">→</span> ${to ? html`<ins><span class="hidden">is now </span>${to}</ins>` : html`<span class="none">empty</span>`}</dd></div>`)}</dl>`;
+	<span class="soft" aria-hidden="true">→</span> ${to ? html`<ins><span class="hidden">is now </span>${to}</ins>` : html`<span class="none">empty</span>`}</dd></div>`)}</dl>`;
 
 /** Gives the reader a file that the page made or loaded. */
 export function save(name, blob) {

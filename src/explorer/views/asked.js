@@ -66,7 +66,7 @@ export function Asked({dataset, params, state}) {
 		// A reader who sets a filter stays in the form.
 		if (answer && !answer.stale && asked.cursor) results.current?.focus();
 	}, [answer?.url, answer?.stale]);
-	const known = dataset === 'conferences' ? {country: Object.values(REGIONS).flatMap(list => list.split('|')).sort(), therapy_area: areas} : {};
+	const known = dataset === 'conferences' ? {country: Object.values(REGIONS).flatMap(list => list.split('|').map(names => names.split(',')[0])).sort(), therapy_area: areas} : {};
 	return html`<${Title}>${DATASETS[dataset][0]}<//>
 		${state.name === 'too-many' && html`<p class="soft">${describe(state)}</p>`}
 		<${Boxes} dataset=${dataset} params=${asked} known=${known} />
