@@ -1,135 +1,148 @@
-//! Scripts and styles as they are sent: without comments, indentation and the blanks that only people need. Names and lines
-//! stay, so that a browser's messages can be read.
+//! Scripts without comments, indentation and other blanks that only people need.
 
-/// A style sheet without indentation and blanks. It must hold no comment, and no text with a mark that is followed by a blank.
-pub(super) fn style(source: &str) -> String {
-    let lean: String = source.lines().map(str::trim).collect();
-    [(" {", "{"), ("{ ", "{"), ("; ", ";"), (";}", "}"), (" }", "}"), (": ", ":"), (", ", ",")]
-        .iter()
-        .fold(lean, |style, (long, short)| style.replace(long, short))
+/// The characters after which a slash begins a regular expression, and not a division.
+const BEFORE_EXPRESSION: &str = "(,=:[!&|?{};+-*%<>~^";
+/// The words after which it does.
+const WORDS_BEFORE_EXPRESSION: [&str; 5] = ["return", "case", "typeof", "of", "in"];
+
+/// Returns a script without comments and needless blanks. A line break stays wherever a statement might end there. A line break
+/// in a template takes the indentation after it along: the page's templates are markup.
+pub fn lean(script: &str) -> String {
+    let mut scanner = Scanner { rest: script, out: String::with_capacity(script.len()) };
+    scanner.code();
+    scanner.out.push('\n');
+    scanner.out
 }
 
-/// A script without comments, indentation and blanks. Strings, regular expressions and the text of templates stay, but for the
-/// indentation of a template's lines. A slash after `)` is a division.
-pub(super) fn script(source: &str) -> String {
-    let mut lean = Lean { rest: source, sent: String::with_capacity(source.len()), gap: Gap::None };
-    // The open braces: whether a template goes on behind each.
-    let mut braces = Vec::new();
-    while let Some(next) = lean.rest.chars().next() {
-        match next {
-            '\n' => lean.skip(1, Gap::Line),
-            _ if next.is_whitespace() => lean.skip(next.len_utf8(), Gap::Blank),
-            '/' if lean.rest.starts_with("//") => lean.skip(lean.rest.find('\n').unwrap_or(lean.rest.len()), Gap::Blank),
-            '/' if lean.rest.starts_with("/*") => {
-                lean.skip(lean.rest.find("*/").map_or(lean.rest.len(), |end| end + 2), Gap::Blank);
-            }
-            '/' if lean.expects_value() => lean.regular_expression(),
-            '\'' | '"' => lean.string(next),
-            '`' => {
-                lean.send(1);
-                lean.template(&mut braces);
-            }
-            '{' => {
-                braces.push(false);
-                lean.send(1);
-            }
-            '}' => {
-                lean.send(1);
-                if braces.pop() == Some(true) {
-                    lean.template(&mut braces);
+struct Scanner<'a> {
+    rest: &'a str,
+    out: String,
+}
+
+impl<'a> Scanner<'a> {
+    /// Copies code up to its end, or up to the brace that ends a template's expression.
+    fn code(&mut self) {
+        let mut depth = 0;
+        loop {
+            let blank = self.skip_blank();
+            let Some(next) = self.rest.chars().next() else { return };
+            self.separate(blank, next);
+            match next {
+                '\'' | '"' => self.text(next),
+                '`' => self.template(),
+                '/' if self.expects_expression() => self.regular_expression(),
+                '}' if depth == 0 => return,
+                _ => {
+                    depth += usize::from(next == '{');
+                    depth -= usize::from(next == '}');
+                    self.copy(next.len_utf8());
                 }
             }
-            _ => lean.send(next.len_utf8()),
         }
     }
-    lean.sent
-}
 
-/// What the source has between two tokens.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Gap {
-    None,
-    Blank,
-    Line,
-}
-
-struct Lean<'a> {
-    rest: &'a str,
-    sent: String,
-    gap: Gap,
-}
-
-impl Lean<'_> {
-    fn skip(&mut self, bytes: usize, gap: Gap) {
-        self.rest = &self.rest[bytes..];
-        self.gap = self.gap.max(gap);
+    /// Skips blanks and comments. Returns them.
+    fn skip_blank(&mut self) -> &'a str {
+        let before = self.rest;
+        loop {
+            self.rest = self.rest.trim_start();
+            let end = if self.rest.starts_with("//") {
+                self.rest.find('\n')
+            } else if self.rest.starts_with("/*") {
+                self.rest.find("*/").map(|at| at + 2)
+            } else {
+                return &before[..before.len() - self.rest.len()];
+            };
+            self.rest = &self.rest[end.unwrap_or(self.rest.len())..];
+        }
     }
 
-    /// Sends the next bytes, after the gap if it matters.
-    fn send(&mut self, bytes: usize) {
-        let (token, rest) = self.rest.split_at(bytes);
-        let is_word = |mark: char| mark.is_alphanumeric() || mark == '_' || mark == '$';
-        if let (Some(last), Some(next)) = (self.sent.chars().next_back(), token.chars().next()) {
-            match self.gap {
-                Gap::Line if !"{([,;".contains(last) && !"})].".contains(next) => self.sent.push('\n'),
-                // `a + +b` and `a / /b/` keep theirs.
-                Gap::Blank if is_word(last) && is_word(next) || last == next && "+-/".contains(next) => self.sent.push(' '),
-                _ => {}
+    /// Writes what must stay of a blank before a character.
+    fn separate(&mut self, blank: &str, next: char) {
+        let Some(last) = self.out.chars().next_back().filter(|_| !blank.is_empty()) else { return };
+        if blank.contains('\n') {
+            if !"{([,;".contains(last) && !"})].".contains(next) {
+                self.out.push('\n');
             }
+        } else if (is_word(last) && is_word(next)) || (last == next && "+-/".contains(next)) {
+            self.out.push(' ');
         }
-        self.sent.push_str(token);
-        (self.rest, self.gap) = (rest, Gap::None);
     }
 
-    /// Whether a value begins here, so that a slash begins a regular expression.
-    fn expects_value(&self) -> bool {
-        let sent = self.sent.as_str();
-        sent.is_empty() || sent.ends_with(|last: char| "(,=:[!&|?{};>".contains(last)) || sent.ends_with("return")
+    /// Whether an expression comes next, and not an operator.
+    fn expects_expression(&self) -> bool {
+        let before = self.out.trim_end();
+        let word = before.rsplit(|letter| !is_word(letter)).next().unwrap_or_default();
+        match before.chars().next_back() {
+            None => true,
+            Some(last) => BEFORE_EXPRESSION.contains(last) || WORDS_BEFORE_EXPRESSION.contains(&word),
+        }
     }
 
-    fn string(&mut self, quote: char) {
-        let mut is_escaped = false;
-        let end = self.rest.char_indices().skip(1).find(|(_, mark)| {
-            let ends = *mark == quote && !is_escaped;
-            is_escaped = *mark == '\\' && !is_escaped;
-            ends
-        });
-        self.send(end.map_or(self.rest.len(), |(at, _)| at + 1));
+    /// Copies a text with its quotes.
+    fn text(&mut self, quote: char) {
+        self.copy(1);
+        self.copy_until(|letter| letter == quote);
+        self.copy(1);
     }
 
+    /// Copies a regular expression; its flags are code.
     fn regular_expression(&mut self) {
-        let (mut is_escaped, mut in_class) = (false, false);
-        let end = self.rest.char_indices().skip(1).find(|(_, mark)| {
-            let ends = *mark == '/' && !is_escaped && !in_class;
-            in_class = !is_escaped && *mark == '[' || in_class && (is_escaped || *mark != ']');
-            is_escaped = *mark == '\\' && !is_escaped;
-            ends
+        self.copy(1);
+        let mut in_class = false;
+        self.copy_until(|letter| {
+            in_class = (in_class || letter == '[') && letter != ']';
+            letter == '/' && !in_class
         });
-        self.send(end.map_or(self.rest.len(), |(at, _)| at + 1));
+        self.copy(1);
     }
 
-    /// Sends the text of a template, to its end or to the next `${`.
-    fn template(&mut self, braces: &mut Vec<bool>) {
-        let (mut is_escaped, mut at_line) = (false, false);
-        while let Some(mark) = self.rest.chars().next() {
-            if !is_escaped && self.rest.starts_with("${") {
-                braces.push(true);
-                self.sent.push_str("${");
-                self.rest = &self.rest[2..];
-                return;
-            }
-            let ends = mark == '`' && !is_escaped;
-            is_escaped = mark == '\\' && !is_escaped;
-            if !(at_line && mark == '\t') {
-                self.sent.push(mark);
-                at_line = mark == '\n';
-            }
-            self.rest = &self.rest[mark.len_utf8()..];
-            if ends {
-                return;
+    /// Copies a template with its backquotes.
+    fn template(&mut self) {
+        self.copy(1);
+        loop {
+            match self.rest.chars().next() {
+                Some('`') | None => return self.copy(1),
+                Some('$') if self.rest.starts_with("${") => {
+                    self.copy(2);
+                    self.code();
+                    self.copy(1);
+                }
+                Some('\n') => {
+                    self.copy(1);
+                    self.rest = self.rest.trim_start();
+                }
+                Some(letter) => self.letter(letter),
             }
         }
     }
+
+    /// Copies up to a character, which no backslash escapes.
+    fn copy_until(&mut self, mut is_end: impl FnMut(char) -> bool) {
+        while let Some(letter) = self.rest.chars().next().filter(|letter| !is_end(*letter)) {
+            self.letter(letter);
+        }
+    }
+
+    /// Copies the next character, after a backslash with the one that it escapes.
+    fn letter(&mut self, letter: char) {
+        self.copy(letter.len_utf8());
+        if letter == '\\' {
+            self.copy(self.rest.chars().next().map_or(0, char::len_utf8));
+        }
+    }
+
+    /// Copies bytes.
+    fn copy(&mut self, bytes: usize) {
+        let (copied, rest) = self.rest.split_at(bytes.min(self.rest.len()));
+        self.out.push_str(copied);
+        self.rest = rest;
+    }
+}
+
+/// Whether a character is part of a name or number.
+fn is_word(letter: char) -> bool {
+    letter.is_alphanumeric() || letter == '_' || letter == '$'
 }
 
 #[cfg(test)]
@@ -137,31 +150,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scripts_are_sent_without_what_only_people_need() {
+    fn blanks_go_where_nothing_needs_them() {
         let cases = [
-            // source, sent
-            ("// a\n\nlet a = '// b'; // c\n", "let a='// b';"),
-            ("/** a */\n\tlet a = 1 /* b */;\nlet b;\n", "let a=1;let b;"),
-            ("a\nb()\n\t.c()\n;[d]", "a\nb().c()\n;[d]"),
-            ("if (a) {\n\treturn b;\n}\nelse c\n", "if(a){return b;}\nelse c"),
-            ("a + +b - -c + d / /e/.f", "a+ +b- -c+d/ /e/.f"),
-            ("x = y / z; w = a.b(/[/'\\]]/g, ' , ')", "x=y/z;w=a.b(/[/'\\]]/g,' , ')"),
-            ("return /'/.test(a)", "return/'/.test(a)"),
-            ("a => /`/ .b", "a=>/`/.b"),
-            ("'it\\'s  ' + \"  \\\\\" + b", "'it\\'s  '+\"  \\\\\"+b"),
-            ("h`<p>  a,  b\n\t\t${ c ? h`<i> ${ {d: '}'}.d } </i>` : '' }  e \\` f</p>` ;  g",
-                "h`<p>  a,  b\n${c?h`<i> ${{d:'}'}.d} </i>`:''}  e \\` f</p>`;g"),
-            ("import {a, b} from './c.js';\nexport const d = async () => await a;\n", "import{a,b}from'./c.js';export const d=async()=>await a;"),
-            ("for (const a of [1]) b = ü in c", "for(const a of[1])b=ü in c"),
+            ("const a = 1, b = {c: [2, 3]};", "const a=1,b={c:[2,3]};"),
+            ("import {a} from './b.js';\nexport const c = a;", "import{a}from'./b.js';export const c=a;"),
+            ("// one\n/** two */\n\tlet a; // three\n/* four\n */ let b;", "let a;let b;"),
+            ("if (a) {\n\treturn 'x  y';\n}\nelse b();", "if(a){return'x  y';}\nelse b();"),
+            ("a = b + +c - -d + ++e;", "a=b+ +c- -d+ ++e;"),
+            ("a\nb", "a\nb"),
+            ("a(\n\tb,\n\tc\n)\n.d()", "a(b,c).d()"),
+            ("x = a / b / c; y = a.b / 2;", "x=a/b/c;y=a.b/2;"),
+            ("x = y.replace(/[/'\" ]\\/ a/g, ' ')", "x=y.replace(/[/'\" ]\\/ a/g,' ')"),
+            ("return / a/.test(b)", "return/ a/.test(b)"),
+            ("x = (a) / 2; // it's\ny = 'it\\'s // no comment';", "x=(a)/2;y='it\\'s // no comment';"),
+            ("x = `a  ${b + `c  ${ {d: 1} }`} // e\n\t\tf`;", "x=`a  ${b+`c  ${{d:1}}`} // e\nf`;"),
+            ("x = `\\` ${a}`; y = 1;", "x=`\\` ${a}`;y=1;"),
+            ("get size() { return a ?? b; }", "get size(){return a??b;}"),
+            ("const größe = 1;", "const größe=1;"),
         ];
-        for (source, sent) in cases {
-            assert_eq!(script(source), sent, "{source}");
+        for (script, expected) in cases {
+            assert_eq!(lean(script), format!("{expected}\n"), "{script}");
+            assert_eq!(lean(&lean(script)), lean(script), "twice: {script}");
         }
     }
 
     #[test]
-    fn styles_are_sent_without_what_only_people_need() {
-        let sheet = "a, b {\n\tcolor: red;\n}\n@media (x: 1rem) {\n\ta::after { content: \" ↑\"; }\n}\n";
-        assert_eq!(style(sheet), "a,b{color:red}@media (x:1rem){a::after{content:\" ↑\"}}");
+    fn unfinished_scripts_end() {
+        for script in ["'a", "`a", "`a ${b", "/* a", "x = /a", "x = '\\", "{", "", "x = /[/", "`\\ß", "'\\ß"] {
+            assert!(lean(script).len() <= script.len() + 1, "{script}");
+        }
     }
 }
