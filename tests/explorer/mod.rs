@@ -10,6 +10,19 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/explorer")
 }
 
+/// The folder of the model's modules.
+fn model() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/explorer/model")
+}
+
+/// The files of a folder whose names end with `.js`, in alphabetical order.
+fn scripts(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut paths: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|end| end == "js")).collect();
+    paths.sort();
+    paths
+}
+
 /// The version of Node, major and minor; `None` without Node.
 fn node_version() -> Option<(u32, u32)> {
     let output = Command::new("node").arg("--version").output().ok()?;
@@ -23,8 +36,8 @@ fn knows_modules(version: (u32, u32)) -> bool {
     version >= (22, 7) || (version.0 == 20 && version.1 >= 19)
 }
 
-#[test]
-fn the_model_passes_its_cases() {
+/// Runs the cases on the modules of a folder. Without Node it prints a message.
+fn run_cases(model: &Path) {
     match node_version() {
         None => return eprintln!("the explorer's model is left out: there is no node"),
         Some(version) if !knows_modules(version) => {
@@ -32,7 +45,9 @@ fn the_model_passes_its_cases() {
         }
         Some(_) => {}
     }
-    let output = Command::new("node").arg("--test").arg(folder().join("model.test.js")).output().unwrap();
+    let mut node = Command::new("node");
+    node.arg("--test").arg(folder().join("model.test.js")).env("EXPLORER_MODEL", model);
+    let output = node.output().unwrap();
     let report = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{report}\n{}", String::from_utf8_lossy(&output.stderr));
     // A runner without cases succeeds too.
@@ -41,22 +56,31 @@ fn the_model_passes_its_cases() {
     assert!(passed >= 40, "only {passed} cases passed\n{report}");
 }
 
+#[test]
+fn the_model_passes_its_cases() {
+    run_cases(&model());
+}
+
+#[test]
+fn the_model_passes_its_cases_as_it_is_served() {
+    let served = tempfile::tempdir().unwrap();
+    for path in scripts(&model()) {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let asset = medfeed::explorer::find(&format!("/explorer/model/{name}"), false);
+        fs::write(served.path().join(name), asset.expect(name).body).unwrap();
+    }
+    run_cases(served.path());
+}
+
 /// A script for a page of the explorer that runs all cases, and calls its last argument with `{passed, failed}`.
 pub fn cases_script() -> String {
-    /// The files of a folder whose names end with `.js`, in alphabetical order.
-    fn scripts(folder: &Path) -> Vec<PathBuf> {
-        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-        let mut paths: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|end| end == "js")).collect();
-        paths.sort();
-        paths
-    }
     let stem = |path: &Path| path.file_stem().unwrap().to_str().unwrap().to_owned();
     let mut script = "const done = arguments[arguments.length - 1], model = {}, failed = [];\nlet passed = 0;\n\
         const is = (actual, expected, what) => {\n\
         const [one, other] = [actual, expected].map(value => String(JSON.stringify(value)));\n\
         if (one !== other) throw new Error(`${what}: ${one} is not ${other}`);\n};\n(async () => {\n"
         .to_owned();
-    for path in scripts(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/explorer/model")) {
+    for path in scripts(&model()) {
         let name = stem(&path);
         writeln!(script, "model['{name}'] = await import('/explorer/model/{name}.js');").unwrap();
     }

@@ -5,8 +5,10 @@
 import assert from 'node:assert/strict';
 import {readdir} from 'node:fs/promises';
 import test from 'node:test';
+import {pathToFileURL} from 'node:url';
 
-const MODEL = new URL('../../src/explorer/model/', import.meta.url);
+// The variable EXPLORER_MODEL names another folder, such as one with the scripts as they are served.
+const MODEL = process.env.EXPLORER_MODEL ? pathToFileURL(process.env.EXPLORER_MODEL + '/') : new URL('../../src/explorer/model/', import.meta.url);
 const CASES = new URL('./cases/', import.meta.url);
 
 const is = (actual, expected, what) => assert.equal(JSON.stringify(actual), JSON.stringify(expected), what);
