@@ -79,11 +79,11 @@ function App({demo, why}) {
 			${key && !isDemo && html`<div class="who">${demo?.licenses.some(license => license.key === key)
 					? html`<label for="license">License</label><select id="license" value=${key} onChange=${event => setKey(event.target.value)}>
 						${demo.licenses.map(license => html`<option value=${license.key}>${license.name}</option>`)}<option value="">another key …</option></select>`
-					: html`<span>Key <code>${key.slice(0, 4)}…${key.slice(-4)}</code></span><button type="button" class="quiet" onClick=${() => setKey('')}>Forget key</button>`}
+					: html`<span>Key <code>${key.slice(0, 4)}…${key.slice(-4)}</code></span><button class="quiet" onClick=${() => setKey('')}>Forget key</button>`}
 			</div>`}
 		</div></header>
 		<main id="main" tabindex="-1" class="frame">${key || isDemo ? html`<div key=${key}>${view(at, demo)}</div>` : html`<${KeyForm} why=${refused} />
-			${demo && html`<p>Or a key of the demo: ${demo.licenses.map(license => html`<button type="button" class="quiet" onClick=${() => setKey(license.key)}>${license.name}</button> `)}</p>`}`}</main>
+			${demo && html`<p>Or a key of the demo: ${demo.licenses.map(license => html`<button class="quiet" onClick=${() => setKey(license.key)}>${license.name}</button> `)}</p>`}`}</main>
 		<footer><div class="frame">
 			<a href="docs">Documentation</a><a href="openapi.json">OpenAPI</a>
 		</div></footer><//>`;

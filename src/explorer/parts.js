@@ -46,7 +46,7 @@ export function Copy({text, label, children = 'Copy'}) {
 	const copy = () => Promise.resolve().then(() => navigator.clipboard.writeText(text))
 		.then(() => setDone('Copied'), () => setDone('Select it by hand'));
 	useEffect(() => setDone(''), [text]);
-	return html`<button type="button" class="quiet" onClick=${copy} aria-label=${done ? null : label}>${done || children}</button>
+	return html`<button class="quiet" onClick=${copy} aria-label=${done ? null : label}>${done || children}</button>
 		<span role="status" class="hidden">${done}</span>`;
 }
 
@@ -57,7 +57,7 @@ export function Curl({of, as, options}) {
 	const line = curl(of, showKey ? used : null, options);
 	return html`<div class="curl"><pre tabindex="0" aria-label="The same request with curl"><code>${line}</code></pre>
 		<div class="buttons"><${Copy} text=${line} label="Copy the curl line" />
-			${used && html`<button type="button" class="quiet" onClick=${() => setShowKey(!showKey)}>${showKey ? 'Hide key' : 'Show key'}</button>`}
+			${used && html`<button class="quiet" onClick=${() => setShowKey(!showKey)}>${showKey ? 'Hide key' : 'Show key'}</button>`}
 		</div></div>`;
 }
 
@@ -94,16 +94,18 @@ export const Table = ({label, columns, rows, sorted}) => html`<table role="table
 	<thead role="rowgroup"><tr role="row">${columns.map(({name, kind, sort}) => {
 		const now = sort && sorted?.by === sort;
 		return html`<th role="columnheader" scope="col" class=${kind} aria-sort=${now ? sorted.descending ? 'descending' : 'ascending' : null}>
-			${sort && sorted ? html`<button type="button" class="sort" onClick=${() => sorted.onSort(sort)}>${name}</button>` : name}</th>`;
+			${sort && sorted ? html`<button class="sort" onClick=${() => sorted.onSort(sort)}>${name}</button>` : name}</th>`;
 	})}</tr></thead>
 	<tbody role="rowgroup">${rows.map(row => html`<tr role="row">
 		${columns.map(({name, cell, kind}, at) => html`<td role=${at ? 'cell' : 'rowheader'} class=${kind} data-label=${name}><div>${cell(row) ?? html`<span class="none">–</span>`}</div></td>`)}
 	</tr>`)}</tbody></table>`;
 
+const wordsOf = (field, text) => /status$/.test(field) && STATUS[text]?.[0] || text;
+
 /** The fields of a record that changed, old beside new. */
 export const Fields = ({of}) => of.length > 0 && html`<dl class="changes">${of.map(({field, from, to}) => html`<div>
-	<dt>${field.replace(/[._]/g, ' ')}</dt><dd>${from ? html`<del><span class="hidden">was </span>${from}</del>` : html`<span class="none">empty</span>`}
-	<span class="soft" aria-hidden="true">→</span> ${to ? html`<ins><span class="hidden">is now </span>${to}</ins>` : html`<span class="none">empty</span>`}</dd></div>`)}</dl>`;
+	<dt>${field.replace(/[._]/g, ' ')}</dt><dd>${from ? html`<del><span class="hidden">was </span>${wordsOf(field, from)}</del>` : html`<span class="none">empty</span>`}
+	<span class="soft" aria-hidden="true">→</span> ${to ? html`<ins><span class="hidden">is now </span>${wordsOf(field, to)}</ins>` : html`<span class="none">empty</span>`}</dd></div>`)}</dl>`;
 
 /** Gives the reader a file that the page made or loaded. */
 export function save(name, blob) {

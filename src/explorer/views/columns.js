@@ -34,7 +34,7 @@ export function columnsOf(dataset, {day, period, log}) {
 		{name: 'Place', sort: 'place', cell: place},
 	] : [
 		{name: 'Journal', sort: 'name', kind: 'wide', cell: name},
-		{name: 'Publisher', sort: 'publisher', cell: record => record.publisher},
+		{name: 'Publisher', sort: 'publisher', kind: 'broad', cell: record => record.publisher},
 		{name: 'Access', sort: 'access', cell: record => record.publishing.access},
 		{name: 'Fee (USD)', sort: 'fee', kind: 'number', cell: record => record.publishing.apc_usd?.toLocaleString('en')},
 		{name: 'Impact factor', sort: 'impact', kind: 'number', cell: record => record.impact_factor},

@@ -34,8 +34,8 @@ function Export({dataset, format, follow}) {
 	return html`<section><h2>Export, ${format === 'csv' ? 'CSV' : 'JSON Lines'}</h2>
 		<${Answer} of=${answer && {...answer, method: 'GET'}} options=${format === 'csv' ? `--compressed -o ${file} ` : `-D headers.txt -o ${file} `}>${() => html`
 			<p>${count(+answer.headers.get('x-record-count'), 'record')}, sync token <code class="token">${token}</code></p>
-			<p class="row"><button type="button" onClick=${download}>Download</button>
-				<button type="button" class="quiet" onClick=${() => follow(token)}>Ask the feed from here</button> <span role="status">${state}</span></p>`}<//></section>`;
+			<p class="row"><button onClick=${download}>Download</button>
+				<button class="quiet" onClick=${() => follow(token)}>Ask the feed from here</button> <span role="status">${state}</span></p>`}<//></section>`;
 }
 
 const PROOFS = {true: 'The copy equals the export.', false: 'The copy differs from the export.', null: 'They cannot be compared now. Try again.'};
@@ -52,14 +52,14 @@ function Feed({dataset, since, ask}) {
 	};
 	return html`<section id="feed"><h2>Change feed</h2>
 		<p>Each record that changed since a token arrives once, in its present state, or as a tombstone. <a href=${link(`changes/${dataset}`)}>This page's copy follows the feed</a> and is at <code class="token">${follower.token}</code>.</p>
-		<p class="row"><button type="button" class="quiet" onClick=${prove}>Compare the copy with the export</button><span role="status">${proof}</span></p>
+		<p class="row"><button class="quiet" onClick=${prove}>Compare the copy with the export</button><span role="status">${proof}</span></p>
 		<form class="row" onSubmit=${send}><label for="token">Sync token</label>
 			<input id="token" ref=${input} required autocomplete="off" spellcheck="false" value=${since?.since} /><button>Ask the feed</button></form>
 		${since && html`<${Answer} of=${answer}>${({data, next_sync_token, has_more}) => html`
 			<p role="status">${count(data.length, 'entry', 'entries')}${has_more && ', more follow'}. Next token: <code class="token">${next_sync_token}</code></p>
 			<ul>${data.map(({id, name, deleted}) => html`<li><${Badge} kind=${deleted ? 'tombstone' : 'record'} />${deleted ? `Delete your copy of ${id}.` : html`<a href=${link(`${dataset}/${id}`)}>${name}</a>`}</li>`)}</ul>
 			<details><summary>As JSON</summary><pre tabindex="0"><code>${JSON.stringify(data, null, 2)}</code></pre></details>
-			<p><button type="button" class="quiet" onClick=${() => ask(next_sync_token)}>Ask with the next token</button></p>`}<//>`}
+			<p><button class="quiet" onClick=${() => ask(next_sync_token)}>Ask with the next token</button></p>`}<//>`}
 		${answer?.status === 410 && html`<p><strong>What to do:</strong> load the export again, replace your copy with it, and continue from its token.</p>`}</section>`;
 }
 

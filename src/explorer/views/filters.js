@@ -15,7 +15,7 @@ function Facet({facet: {name, label, values}, onChoose}) {
 		<ul aria-label=${label}>${shown.map(({value, text, count, chosen}) => html`<li key=${value}><label class="check">
 			<input type="checkbox" checked=${chosen} onChange=${() => onChoose(name, value)} />
 			<span>${text}</span> <span class="count">${count.toLocaleString('en')}</span></label></li>`)}</ul>
-		${(hidden > 0 || all && values.length > SHOWN) && html`<button type="button" class="plain" onClick=${() => setAll(!all)}>${all ? 'Show fewer' : `Show ${hidden} more`}<span class="hidden"> of ${label}</span></button>`}`}</details>`;
+		${(hidden > 0 || all && values.length > SHOWN) && html`<button class="plain" onClick=${() => setAll(!all)}>${all ? 'Show fewer' : `Show ${hidden} more`}<span class="hidden"> of ${label}</span></button>`}`}</details>`;
 }
 
 /** The facets with their counts. On a phone they are behind a button. */
@@ -23,7 +23,7 @@ export function Filters({question, facets, onChange}) {
 	const [open, setOpen] = useState(false);
 	const chosen = Object.values(question.facets).flat().length;
 	return html`<section class="filters" aria-label="Filters">
-		<button type="button" class="quiet toggle" aria-expanded=${open} onClick=${() => setOpen(!open)}>Filters${chosen > 0 && ` (${chosen})`}</button>
+		<button class="quiet toggle" aria-expanded=${open} onClick=${() => setOpen(!open)}>Filters${chosen > 0 && ` (${chosen})`}</button>
 		<div class="facets ${open ? 'open' : ''}">${facets.filter(({values}) => values.length).map(facet =>
 			html`<${Facet} key=${facet.name} facet=${facet} onChoose=${(name, value) => onChange(toggle(question, name, value))} />`)}</div></section>`;
 }

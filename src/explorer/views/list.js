@@ -75,7 +75,7 @@ function Answered({dataset, at, kept: {copy, index, log, version}}) {
 				: found.total > 0 && html`<${Table} label=${DATASETS[dataset][0]} rows=${found.records.slice(0, shown)} sorted=${sorted}
 					columns=${columnsOf(dataset, {day, log, period: periodOf(question, day)})} />`}
 			${total === 0 && html`<${Nothing} index=${index} question=${question} day=${day} onChange=${drop} />`}
-			${total > shown && html`<p class="row"><button type="button" onClick=${() => setShown(shown + 2 * SHOWN)}>Show more</button>
+			${total > shown && html`<p class="row"><button onClick=${() => setShown(shown + 2 * SHOWN)}>Show more</button>
 				<span class="soft">${shown.toLocaleString('en')} of ${total.toLocaleString('en')} are shown.</span></p>`}
 		</div></div>
 		<${ForDevelopers} dataset=${dataset} params=${requestOf(question)} />`;
@@ -86,7 +86,7 @@ function Nothing({index, question, day, onChange}) {
 	const later = {...question, within: null}, next = question.within && select(index, later, day).deadlines?.[0];
 	if (!index.size) return html`<p class="empty">This license has no ${question.dataset}.</p>`;
 	if (!next) return html`<p class="empty">Nothing fits all of this. Remove a filter or a word.</p>`;
-	return html`<p class="empty">Nothing is due in this period. The next deadline is on ${date(next.date)}. <button type="button" class="plain" onClick=${() => onChange(later)}>Show all that are ahead</button></p>`;
+	return html`<p class="empty">Nothing is due in this period. The next deadline is on ${date(next.date)}. <button class="plain" onClick=${() => onChange(later)}>Show all that are ahead</button></p>`;
 }
 
 /** The words, and the deadlines' period. */
@@ -111,15 +111,15 @@ function Ask({question, onChange}) {
 function Chosen({question, onChange}) {
 	const chips = FACETS[question.dataset].flatMap(({name, text}) => (question.facets[name] ?? []).map(value => [text?.[value] ?? value, toggle(question, name, value)]));
 	if (question.words.trim()) chips.unshift([`“${question.words.trim()}”`, {...question, words: ''}]);
-	return chips.length > 0 && html`<ul class="chips" aria-label="Chosen filters">${chips.map(([text, next]) => html`<li><button type="button" class="chip" onClick=${() => onChange(next)}>
+	return chips.length > 0 && html`<ul class="chips" aria-label="Chosen filters">${chips.map(([text, next]) => html`<li><button class="chip" onClick=${() => onChange(next)}>
 			<span class="hidden">Remove </span>${text} <span aria-hidden="true">×</span></button></li>`)}
-		<li><button type="button" class="plain" onClick=${() => onChange(firstQuestion(question.dataset))}>Clear all</button></li></ul>`;
+		<li><button class="plain" onClick=${() => onChange(firstQuestion(question.dataset))}>Clear all</button></li></ul>`;
 }
 
 /** The files of this view, and its address. */
 function Files({question, found, day}) {
 	const {dataset} = question;
-	const file = (title, end, type, text) => html`<button type="button" class="quiet" onClick=${() => save(`${dataset}-${day}.${end}`, new Blob([text()], {type}))}>${title}<span class="hidden"> file of this view</span></button>`;
+	const file = (title, end, type, text) => html`<button class="quiet" onClick=${() => save(`${dataset}-${day}.${end}`, new Blob([text()], {type}))}>${title}<span class="hidden"> file of this view</span></button>`;
 	return html`<div class="row">
 		${dataset === 'conferences' && file('Calendar', 'ics', 'text/calendar', () => calendar(found.deadlines ?? found.records.flatMap(eventsOf), {host: location.host}))}
 		${file('CSV', 'csv', 'text/csv', () => csv(question.mode === 'deadlines' ? found.deadlines : found.records))}
