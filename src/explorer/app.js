@@ -49,11 +49,9 @@ function App({demo, why}) {
 	const place = at.path.join('/') + (key ? '' : ' key');
 	const [arrived] = useState({place});
 	useEffect(() => {
-		const heading = document.querySelector('h1');
-		document.title = `${heading?.textContent ?? ''} · medfeed`;
 		if (arrived.place === place) return;
 		arrived.place = place;
-		heading?.focus();
+		document.querySelector('h1')?.focus();
 		scrollTo(0, 0);
 	}, [place]);
 

@@ -37,8 +37,11 @@ export const Out = ({href, children}) => /^https?:\/\//i.test(href ?? '')
 
 export const Badge = ({kind}) => html`<span class="badge ${kind}">${kind}</span>`;
 
-/** A view's heading. It gets the focus when the view changes. */
-export const Title = ({children}) => html`<h1 tabindex="-1">${children}</h1>`;
+/** A view's heading, and the window's title. It gets the focus when the view changes. */
+export function Title({children}) {
+	useEffect(() => { document.title = `${children} · medfeed`; }, [children]);
+	return html`<h1 tabindex="-1">${children}</h1>`;
+}
 
 /** A button that copies a text. */
 export function Copy({text, label, children = 'Copy'}) {
