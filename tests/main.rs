@@ -7,6 +7,7 @@
 //! - `properties`: what must hold for any world and any sequence of edits.
 //! - `process`: the program itself: commands, servers, signals, killed imports.
 //! - `browser`: the explorer in a real browser, where there is one.
+//! - `explorer`: the explorer's model, by Node where there is one.
 //! - `layers`: which module may use which; `circles`: no files use each other.
 //! - `mutations`: bugs that these tests must notice.
 
@@ -19,6 +20,7 @@
 
 mod browser;
 mod circles;
+mod explorer;
 mod harness;
 mod layers;
 mod mutations;

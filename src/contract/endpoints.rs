@@ -159,7 +159,15 @@ pub(super) const DOC_PATTERNS: [&str; 6] =
 pub(super) static EXPLORER: Endpoint = Endpoint { pattern: "/", resource: Resource::Explorer, ..PLAIN };
 
 /// The paths of the explorer.
-pub(super) const EXPLORER_PATTERNS: [&str; 5] = ["/", "/explorer/{file}", "/favicon.ico", "/favicon.svg", "/demo.json"];
+pub(super) const EXPLORER_PATTERNS: [&str; 7] = [
+    "/",
+    "/explorer/{file}",
+    "/explorer/model/{file}",
+    "/explorer/views/{file}",
+    "/favicon.ico",
+    "/favicon.svg",
+    "/demo.json",
+];
 
 /// The endpoints under `/v1`, but for the parameters of lists.
 const ENDPOINTS: [Endpoint; 11] = [

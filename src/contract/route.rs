@@ -106,6 +106,8 @@ mod tests {
             ("//", "", ""),
             ("/favicon.ico", "/", ""),
             ("/explorer/app.js", "/", "app.js"),
+            ("/explorer/model/copy.js", "/", "copy.js"),
+            ("/explorer/other/copy.js", "", ""),
             ("/explorer", "", ""),
             ("*", "", ""),
             ("", "", ""),

@@ -1,9 +1,6 @@
 // Requests as any caller makes them, and the curl lines that say the same.
-import {createContext, useContext, useEffect, useState} from './preact.js';
-
-/** What views share: the key, what was seen with it, and how to change them. */
-export const Session = createContext(null);
-export const useSession = () => useContext(Session);
+import {useEffect, useState} from './preact.js';
+import {useSession} from './session.js';
 
 const root = new URL('.', location.href.split('#')[0]).href;
 
@@ -17,16 +14,20 @@ export const query = params => Object.entries(params ?? {}).filter(([, value]) =
 /** The absolute URL of a path under /v1. */
 export const target = (path, params) => root + 'v1/' + path.split('/').map(encode).join('/') + (query(params) && '?' + query(params));
 
+/** Returns a function that requests a path with a key: (path, params, {method, signal}) → Response. */
+export const requester = key => (path, params, options = {}) =>
+	fetch(target(path, params), {...options, headers: key ? {Authorization: `Bearer ${key}`} : {}});
+
 /** Asks the API: {url, method, path, status, headers, data} or {..., problem}. It never throws. */
-export async function ask(key, path, params, method = 'GET') {
-	const url = target(path, params), asked = {url, method, path};
+export async function ask(key, path, params, method = 'GET', signal) {
+	const asked = {url: target(path, params), method, path};
 	try {
-		const response = await fetch(url, {method, headers: key ? {Authorization: `Bearer ${key}`} : {}});
+		const response = await requester(key)(path, params, {method, signal});
 		const {status, ok, headers} = response;
-		// A refused HEAD says why to a GET.
+		// A refused HEAD has no body. A GET gets the reason.
 		if (!ok && method === 'HEAD') return {...await ask(key, path, params), method};
-		const data = method === 'HEAD' ? null : await response.json();
-		return {...asked, status, headers, ...(ok ? {data} : {problem: data})};
+		const body = method === 'HEAD' ? null : await response.json();
+		return {...asked, status, headers, ...(ok ? {data: body} : {problem: body})};
 	} catch {
 		const detail = 'The server gave no answer that can be read. Check that it runs, and try again.';
 		return {...asked, problem: {title: 'No answer', detail}};
@@ -36,85 +37,22 @@ export async function ask(key, path, params, method = 'GET') {
 /** A POSIX shell's word for a text, whatever it holds. */
 const word = text => `'${text.replace(/'/g, `'\\''`)}'`;
 
-/** The curl line that asks the same. Without a key the shell takes it from MEDFEED_KEY. */
+/** The curl line of a request. Without a key the shell takes it from MEDFEED_KEY. */
 export const curl = ({url, method}, key, options = '') =>
 	`curl ${method === 'HEAD' ? '-I ' : ''}-H ${key == null ? '"Authorization: Bearer $MEDFEED_KEY"' : word(`Authorization: Bearer ${key}`)} ${options}${word(url)}`;
 
-/** Asks once per key and request; the last answer stays, as stale, until the next is there. */
-export function useAsk(path, params, method) {
-	const {key, onAnswer} = useSession();
+/** Asks once per key, request and turn. The last answer stays, as stale, until the next arrives. Without a path it asks nothing. */
+export function useAsk(path, params, method, turn) {
+	const {key} = useSession();
 	const [state, setState] = useState(null);
-	const asked = [key, method, target(path, params)].join(' ');
+	const asked = path && [key, method, target(path, params)].join(' ');
 	useEffect(() => {
+		if (!path) return;
 		let wanted = true;
 		ask(key, path, params, method).then(answer => {
-			if (!wanted) return;
-			onAnswer(answer);
-			setState({asked, answer});
+			if (wanted) setState({asked, answer});
 		});
 		return () => { wanted = false; };
-	}, [asked]);
+	}, [asked, turn]);
 	return state && {...state.answer, stale: state.asked !== asked};
-}
-
-/** A record's fields, each as a list of texts, for comparing two states of it. */
-function flatten(value, path = '', fields = {}) {
-	if (Array.isArray(value)) fields[path] = value.map(item => path === 'tags' ? `${item.type}: ${item.name}` : item.name ?? item);
-	else if (value && typeof value === 'object') for (const name in value) flatten(value[name], path + (path && '.') + name, fields);
-	else fields[path] = value == null ? [] : [String(value)];
-	return fields;
-}
-
-/** The fields in which two states of a record differ, with what went and what came: [{field, from, to}]. */
-export function differences(before, after) {
-	const [old, now] = [flatten(before), flatten(after)];
-	const less = (some, others) => some.filter(text => !others.includes(text)).join(', ');
-	return Object.keys(now).filter(field => field !== 'updated_at')
-		.map(field => ({field, from: less(old[field] ?? [], now[field]), to: less(now[field], old[field] ?? [])}))
-		.filter(({from, to}) => from || to);
-}
-
-/** Follows one feed of one key, and keeps a copy of what it has heard of. */
-export class Follower {
-	constructor(key, dataset, copy = new Map()) {
-		Object.assign(this, {key, dataset, copy, token: null, last: null});
-	}
-
-	/** Takes the token of the present moment. */
-	async begin() {
-		return this.read({});
-	}
-
-	/** Reads the list into the copy. */
-	async load() {
-		let cursor;
-		do {
-			const answer = await ask(this.key, this.dataset, {limit: 500, cursor});
-			if (answer.problem) return answer;
-			for (const record of answer.data.data) this.copy.set(record.id, record);
-			cursor = answer.data.next_cursor;
-		} while (cursor);
-	}
-
-	/** Everything since the token, with what was known before. */
-	async poll() {
-		const entries = [];
-		let answer;
-		do {
-			answer = await this.read({since: this.token});
-			if (answer.problem) return answer;
-			for (const entry of answer.data.data) {
-				const before = this.copy.get(entry.id);
-				entries.push({entry, before, changes: before && !entry.deleted ? differences(before, entry) : []});
-				entry.deleted ? this.copy.delete(entry.id) : this.copy.set(entry.id, entry);
-			}
-		} while (answer.data.has_more);
-		return {...answer, entries};
-	}
-
-	async read(params) {
-		this.last = await ask(this.key, `${this.dataset}/changes`, params);
-		if (!this.last.problem) this.token = this.last.data.next_sync_token;
-		return this.last;
-	}
 }

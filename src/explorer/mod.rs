@@ -1,16 +1,22 @@
 //! The explorer: a page at `/` that shows what a license sees, by plain requests under `/v1` with the key that its reader
 //! pastes. The server treats it as any other caller.
 //!
-//! It has no build step. `app.js` is where it begins; `api.js` makes requests and curl lines, `parts.js` holds what views
-//! share, `views.js`, `feed.js` and `demo.js` are the views. `filters.js` is made from the model's tables. [`demo`] is what the page is told in a demo, and only there.
+//! It has no build step. `app.js` is its start. `model/` holds plain modules without DOM: the copy of the license's records, its
+//! search, facets and deadlines. `copies.js` keeps the copies of the present key. `views/` draws them, with the shared parts of
+//! `parts.js`. `api.js` makes requests and curl lines, `session.js` holds the key. `filters.js` and `regions.js` are generated
+//! from tables of the server. The scripts are sent without comments and needless blanks (`lean.rs`). [`demo`] is what only a
+//! demo's page reads.
 
 pub mod demo;
+mod lean;
 
 pub use demo::Demo;
 
 use serde_json::{Value, json};
 
+use self::lean::lean;
 use crate::model::Dataset;
+use crate::model::country;
 use crate::model::value::ValueKind;
 
 /// A `Content-Security-Policy` that fits the page: what this server gives, no inline script or style, and no form that is sent.
@@ -21,23 +27,57 @@ pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'
 pub const DEMO_PATH: &str = "/demo.json";
 
 const PAGE: &str = include_str!("page.html");
+const STYLE_SHEET: &str = include_str!("style.css");
 const ICON: &[u8] = include_bytes!("favicon.svg");
 const HTML: &str = "text/html; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
 const SVG: &str = "image/svg+xml";
 
-/// What the page loads, by path.
-const ASSETS: [(&str, &str, &[u8]); 10] = [
+/// Scripts of this folder, by path.
+macro_rules! scripts {
+    ($($file:literal),* $(,)?) => {
+        &[$((concat!("/explorer/", $file), include_str!($file))),*]
+    };
+}
+
+/// The page's own scripts.
+const SCRIPTS: &[(&str, &str)] = scripts![
+    "api.js",
+    "app.js",
+    "copies.js",
+    "model/calendar.js",
+    "model/changes.js",
+    "model/copy.js",
+    "model/csv.js",
+    "model/deadlines.js",
+    "model/facets.js",
+    "model/fold.js",
+    "model/follower.js",
+    "model/load.js",
+    "model/order.js",
+    "model/prove.js",
+    "model/question.js",
+    "model/search.js",
+    "model/select.js",
+    "model/suggest.js",
+    "parts.js",
+    "session.js",
+    "views/asked.js",
+    "views/changes.js",
+    "views/columns.js",
+    "views/demo.js",
+    "views/developers.js",
+    "views/filters.js",
+    "views/key.js",
+    "views/list.js",
+    "views/record.js",
+];
+
+/// The other files that the page loads, by path.
+const ASSETS: [(&str, &str, &[u8]); 3] = [
     ("/favicon.ico", SVG, ICON),
     ("/favicon.svg", SVG, ICON),
-    ("/explorer/style.css", STYLE, include_bytes!("style.css")),
-    ("/explorer/app.js", SCRIPT, include_bytes!("app.js")),
-    ("/explorer/api.js", SCRIPT, include_bytes!("api.js")),
-    ("/explorer/parts.js", SCRIPT, include_bytes!("parts.js")),
-    ("/explorer/views.js", SCRIPT, include_bytes!("views.js")),
-    ("/explorer/feed.js", SCRIPT, include_bytes!("feed.js")),
-    ("/explorer/demo.js", SCRIPT, include_bytes!("demo.js")),
     ("/explorer/preact.js", SCRIPT, include_bytes!("vendor/preact.js")),
 ];
 
@@ -59,8 +99,25 @@ pub fn find(path: &str, in_demo: bool) -> Option<Asset> {
     if path == "/explorer/filters.js" {
         return Some(Asset { content_type: SCRIPT, body: filters().into_bytes() });
     }
+    if path == "/explorer/regions.js" {
+        return Some(Asset { content_type: SCRIPT, body: regions().into_bytes() });
+    }
+    if path == "/explorer/style.css" {
+        return Some(Asset { content_type: STYLE, body: without_blanks(STYLE_SHEET).into_bytes() });
+    }
+    if let Some((_, script)) = SCRIPTS.iter().find(|(known, _)| *known == path) {
+        return Some(Asset { content_type: SCRIPT, body: lean(script).into_bytes() });
+    }
     let (_, content_type, body) = ASSETS.iter().find(|(known, ..)| *known == path)?;
     Some(Asset { content_type, body: body.to_vec() })
+}
+
+/// The style without indentation and the blanks that people need.
+fn without_blanks(style: &str) -> String {
+    let lean: String = style.lines().map(str::trim).collect();
+    [(" { ", "{"), (" {", "{"), ("{ ", "{"), ("; ", ";"), (";}", "}"), (" }", "}"), (": ", ":"), (", ", ",")]
+        .iter()
+        .fold(lean, |style, (long, short)| style.replace(long, short))
 }
 
 /// A script with the boxes of each dataset's list: `q`, and the parameters that its fields declare.
@@ -80,6 +137,22 @@ fn filters() -> String {
     format!("export const FILTERS = {boxes};\n")
 }
 
+/// A script with the countries of each region, each with its aliases in their comparable form: `Spain,espana|Sweden,sverige`.
+/// Long aliases are left out, and codes that a search finds as the beginning of the name.
+fn regions() -> String {
+    const MAX_ALIAS: usize = 21;
+    let words = |country: &&'static str| {
+        let is_listed = |alias: &&str| alias.len() <= MAX_ALIAS && !country.to_lowercase().starts_with(*alias);
+        let aliases = country::aliases(country).iter().copied().filter(is_listed);
+        std::iter::once(*country).chain(aliases).collect::<Vec<_>>().join(",")
+    };
+    let regions = country::REGIONS.into_iter().map(|(region, countries)| {
+        let countries: Vec<String> = countries.iter().map(words).collect();
+        (region, countries.join("|"))
+    });
+    format!("export const REGIONS = {};\n", regions.collect::<Value>())
+}
+
 /// A parameter's name in words: `start_date_from` as `Start date from`.
 fn label(name: &str) -> String {
     let words = name.replace('_', " ");
@@ -90,39 +163,65 @@ fn label(name: &str) -> String {
 mod tests {
     use super::*;
 
-    /// The most that the whole page takes, in bytes, before compression.
-    const MAX_BYTES: usize = 62 << 10;
+    /// The most bytes that the whole page takes, before compression.
+    const MAX_BYTES: usize = 100 << 10;
+
+    const OTHERS: [&str; 4] = ["/", "/explorer/style.css", "/explorer/filters.js", "/explorer/regions.js"];
 
     #[test]
     fn the_page_is_small() {
-        let page = find("/", true).unwrap().body.len();
         // The icon is one file with two names.
-        let assets: usize = ASSETS.iter().skip(1).map(|(.., body)| body.len()).sum();
-        assert!(page + assets <= MAX_BYTES, "{page} + {assets} bytes");
+        let assets = ASSETS.iter().skip(1).map(|(path, ..)| *path);
+        let paths = SCRIPTS.iter().map(|(path, _)| *path).chain(assets).chain(OTHERS);
+        let bytes: usize = paths.map(|path| find(path, true).unwrap().body.len()).sum();
+        assert!(bytes <= MAX_BYTES, "{bytes} bytes");
+    }
+
+    #[test]
+    fn the_style_is_sent_without_blanks() {
+        let style =
+            without_blanks("a, b {\n\tcolor: red;\n}\n@media (x: 1rem) {\n\ta::after { content: \" ↑\"; }\n}\n");
+        assert_eq!(style, "a,b{color:red}@media (x:1rem){a::after{content:\" ↑\"}}");
+    }
+
+    #[test]
+    fn regions_hold_every_known_country_and_its_aliases() {
+        let script = String::from_utf8(find("/explorer/regions.js", false).unwrap().body).unwrap();
+        let mut names = script.split(['"', '|', ',']).collect::<Vec<_>>();
+        names.sort_unstable();
+        for country in country::COUNTRIES.into_iter().flatten() {
+            assert!(names.binary_search(country).is_ok(), "{country}");
+        }
+        assert!(script.contains("|United States,unitedstatesofamerica,us,usa|"), "{script}");
+        assert!(script.contains(r#""Europe":"Albania|Andorra|Austria,osterreich,aut|"#), "{script}");
     }
 
     #[test]
     fn what_the_page_names_is_there() {
-        let texts = ASSETS.iter().filter(|(path, ..)| !path.ends_with("preact.js"));
-        let texts = texts.map(|(path, _, body)| (*path, String::from_utf8(body.to_vec()).unwrap()));
         let mut count = 0;
-        for (path, text) in texts.chain([("/", PAGE.to_owned())]) {
-            let loaded = ["href=\"", "src=\"", "from './"].into_iter().flat_map(|mark| {
-                let names = text.split(mark).skip(1).filter_map(|rest| rest.split(['"', '\'']).next());
-                names.map(
-                    move |name| if mark.starts_with("from") { format!("explorer/{name}") } else { name.to_owned() },
-                )
+        let scripts = SCRIPTS.iter().map(|(path, text)| (*path, (*text).to_owned()));
+        for (path, text) in scripts.chain([("/", PAGE.to_owned()), ("/explorer/style.css", STYLE_SHEET.to_owned())]) {
+            let folder = path.rsplit_once('/').unwrap().0;
+            let loaded = ["href=", "src=", "from "].into_iter().flat_map(|mark| {
+                let names = text.split(mark).skip(1).map(|rest| rest.trim_start_matches(['"', '\'']));
+                names.filter_map(|rest| rest.split(['"', '\'', '>', ' ']).next())
             });
             for name in loaded.filter(|name| name.ends_with(".js") || name.ends_with(".css") || name.ends_with(".svg"))
             {
-                assert!(find(&format!("/{name}"), false).is_some(), "{path} names {name}");
+                let found = match name.strip_prefix("../") {
+                    Some(rest) => format!("{}/{rest}", folder.rsplit_once('/').unwrap().0),
+                    None if path.ends_with(".js") && !name.starts_with("./") => format!("/{name}"),
+                    None => format!("{folder}/{}", name.trim_start_matches("./")),
+                };
+                assert!(find(&found, false).is_some(), "{path} names {name}");
                 count += 1;
             }
-            // Its own scripts are loaded from nowhere else, and none stands within the page.
+            // The page loads nothing from elsewhere, and has no script or style within a file. One file may keep the key.
             for forbidden in ["http://", "https://", "localStorage", "sessionStorage", "innerHTML", "style=\"", "eval("]
             {
-                let stands = text.replace("http://www.w3.org/2000/svg", "").contains(forbidden);
-                assert!(!stands, "{path} holds {forbidden}");
+                let is_there = text.replace("http://www.w3.org/2000/svg", "").contains(forbidden);
+                let is_allowed = forbidden == "sessionStorage" && path == "/explorer/session.js";
+                assert!(!is_there || is_allowed, "{path} holds {forbidden}");
             }
         }
         assert!(count > 15, "only {count} names were found");

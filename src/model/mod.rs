@@ -10,10 +10,12 @@
 //! - [`json`] and [`flat`]: the two shapes that a row takes outside.
 //! - [`license`] and [`key`]: who may see what, and what an answer rests on; [`network`]: from where.
 //! - [`replication`]: what an origin, its replicas and the bucket between them agree on.
+//! - [`country`]: the countries that are known, with their regions and aliases.
 //! - [`fold`]: text folding for `q` and alphabetical order; [`nearest`]: suggestions for misspelt names.
 //! - [`printable`]: texts from outside, made safe for a terminal; [`shell`]: in command lines.
 
 pub mod conference;
+pub mod country;
 pub mod curated;
 pub mod dataset;
 pub mod field;

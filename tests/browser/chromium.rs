@@ -85,7 +85,8 @@ impl Browser {
         // What it says later is read away, so that it is never held up.
         std::thread::spawn(move || lines.for_each(drop));
 
-        let arguments = ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"];
+        let arguments =
+            ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--window-size=1366,900"];
         let wanted = json!({
             "goog:chromeOptions": {"args": arguments},
             "goog:loggingPrefs": {"browser": "ALL"},
@@ -117,6 +118,11 @@ impl Browser {
         self.runtime
             .block_on(self.client.execute(script, arguments.to_vec()))
             .unwrap_or_else(|e| panic!("{script}: {e}"))
+    }
+
+    /// Runs a script that passes its result to a function, its last argument.
+    pub fn js_async(&self, script: &str) -> Value {
+        self.runtime.block_on(self.client.execute_async(script, vec![])).unwrap()
     }
 
     /// Waits until a script returns something that is true.

@@ -1,27 +1,29 @@
-//! Who pastes a key.
+//! Who enters a key.
 
 use std::fs;
 
-use serde_json::json;
+use medfeed::model::time::now;
+use serde_json::{Value, json};
 
 use super::chromium::{Browser, PATIENCE};
-use crate::process::site::{Site, conferences_of_version, wait_until};
+use super::paste_key;
+use crate::process::site::{STATUSES, Site, conferences_of_version, wait_until};
 
 /// The records of the site.
 const COUNT: u64 = 130;
-const CURL: &str = "//div[@class='curl']//code";
 
-fn paste(browser: &Browser, key: &str) {
-    browser.fill("//input[@id='key']", key);
-    browser.click("//button[.='Explore']");
+/// Waits until the list's heading is this text.
+fn expect_total(browser: &Browser, total: &str) {
+    browser.wait_for(&format!("//h2[@class='results' and normalize-space(.)='{total}']"));
 }
 
-/// The curl line of the view is the request that the page made last. `key` stands between a shell's quotes.
-fn expect_curl(browser: &Browser, key: &str, quote: char) {
-    let url = browser.js("return performance.getEntriesByType('resource').filter(({name}) => name.includes('/v1/conferences')).at(-1).name", &[]);
-
-    let expected = format!("curl -H {quote}Authorization: Bearer {key}{quote} '{}'", url.as_str().unwrap());
-    assert_eq!(browser.text(CURL), expected);
+/// Where the key could be: the address, the history, storage, cookies.
+fn kept_texts(browser: &Browser) -> Value {
+    browser.js(
+        "return [location.href, JSON.stringify(history.state), JSON.stringify({...localStorage}), \
+         JSON.stringify({...sessionStorage}), document.cookie]",
+        &[],
+    )
 }
 
 #[test]
@@ -31,114 +33,374 @@ fn a_key_shows_what_its_license_sees() {
     site.import("conferences.jsonl", conferences_of_version(COUNT, 1));
     let key = site.open_key();
     let server = site.serve();
-    let page = format!("http://{}/", server.address);
-    browser.go(&page);
+    browser.go(&format!("http://{}/", server.address));
 
-    // A key that is none.
-    paste(&browser, "mfk_none");
-    let problem = browser.text("//section[@class='problem']");
-    assert!(problem.contains("401 Unauthorized") && problem.contains("invalid_api_key"), "{problem}");
-    let docs = browser.js("return document.querySelector('.problem a').href", &[]);
-    assert_eq!(docs, format!("{page}docs/errors/invalid_api_key"));
-    browser.click("//button[.='Use another key']");
+    // A wrong key stays in its field, with the reason below.
+    paste_key(&browser, "mfk_none");
+    browser.wait_for("//p[@id='key-error' and contains(., 'not recognised')]");
+    assert_eq!(browser.js("return document.getElementById('key').value", &[]), "mfk_none");
+    assert_eq!(browser.js("return document.activeElement.id", &[]), "key");
+    // A second attempt replaces it. Nothing becomes a search.
+    paste_key(&browser, &key);
+    expect_total(&browser, "130 conferences");
+    assert_eq!(browser.js("return [location.hash, document.getElementById('words').value]", &[]), json!(["", ""]));
 
-    // A table, and its pages.
-    paste(&browser, &key);
-    browser.wait_for("//h2[contains(., '100 records, more follow')]");
-    assert_eq!(browser.js("return document.querySelectorAll('tbody tr').length", &[]), 100);
-    expect_curl(&browser, "$MEDFEED_KEY", '"');
-    browser.click("//button[.='Show key']");
-    expect_curl(&browser, &key, '\'');
-    browser.click("//button[.='Hide key']");
-    browser.click("//a[.='Next page']");
-    browser.wait_for("//h2[contains(., '30 records on this page, the last ones')]");
-    browser.wait_for_js("the focus is at the page's head", "return document.activeElement.className === 'results'");
-    browser.back();
-    browser.wait_for("//h2[contains(., '100 records, more follow')]");
+    // A table that shows more on request.
+    let rows = "return document.querySelectorAll('tbody tr').length";
+    assert_eq!(browser.js(rows, &[]), 50);
+    browser.click("//button[.='Show more']");
+    browser.wait_for_js("all rows", "return document.querySelectorAll('tbody tr').length === 130");
 
-    // Filters, those too that the API refuses.
-    for (name, value, expected) in [
-        ("year", "20x", "must be a whole number from 1900 to 2100"),
-        ("year", "2026", "33 records"),
-        ("therapy_area", "Oncology", "11 records"),
-        ("q", "Conference 126", "1 record"),
-        ("q", "no such", "No record fits."),
+    // Words and facets, with totals.
+    for (words, expected) in [
+        ("oncol", "43 of 130 conferences"),
+        ("JAPAN onc 2025", "4 of 130 conferences"),
+        ("conférence 126", "1 of 130 conferences"),
+        ("no such", "0 of 130 conferences"),
     ] {
-        browser.fill(&format!("//input[@name='{name}']"), &format!("{value}\u{e007}"));
-        browser.wait_for(&format!("//main[.//h2[.='{expected}'] or .//section[contains(., '{expected}')]]"));
-        browser.wait_for_js("no request is under way", "return !document.querySelector('[aria-busy=true]')");
-        expect_curl(&browser, "$MEDFEED_KEY", '"');
+        browser.fill("//input[@id='words']", words);
+        expect_total(&browser, expected);
     }
-    browser.view("#/conferences?yaer=2026");
-    browser.wait_for("//section[@class='problem' and contains(., 'Did you mean year?')]");
+    browser.click("//button[.='Clear all']");
+    expect_total(&browser, "130 conferences");
+    let facet = |name: &str, value: &str| {
+        browser.click(&format!("//details[summary='{name}']//label[span='{value}']/input"));
+    };
+    facet("Therapy area", "Oncology");
+    expect_total(&browser, "43 of 130 conferences");
+    facet("Therapy area", "Cardiology");
+    expect_total(&browser, "87 of 130 conferences");
+    facet("Year", "2026");
+    expect_total(&browser, "22 of 130 conferences");
+    facet("Region", "Europe");
+    browser.wait_for("//ul[@aria-label='Chosen filters']//button[contains(., 'Europe')]");
+    browser.back();
+    expect_total(&browser, "22 of 130 conferences");
 
-    // A record.
-    browser.view("#/conferences");
-    browser.click("//a[.='Conference 5']");
+    // Columns sort, in both directions.
+    browser.click("//button[.='Clear all']");
+    for first in ["Conference 1", "Conference 99"] {
+        browser.click("//th//button[.='Conference']");
+        browser.wait_for(&format!("//tbody/tr[1]//a[.='{first}']"));
+    }
+
+    // A record, and what leads on from it.
+    browser.view("#/conferences/5");
     browser.wait_for("//h1[.='Conference 5']");
     browser.wait_for("//main[contains(., 'under review by the service operator')]");
     browser.wait_for_js("the focus is at the heading", "return document.activeElement.tagName === 'H1'");
     browser.click("//a[@class='tag']");
-    browser.wait_for("//h2[contains(., 'record')]");
+    expect_total(&browser, "43 of 130 conferences");
+    browser.view("#/conferences/4711");
+    browser.wait_for("//section[@class='problem' and contains(., 'record_not_found')]");
 
-    // What leads on from a reference list.
-    browser.click("//a[.='Reference']");
-    browser.click("//a[.='Neurology']");
-    browser.wait_for_js(
-        "the filter is set",
-        "return document.querySelector('input[name=therapy_area]')?.value === 'Neurology'",
-    );
+    let kept = kept_texts(&browser);
+    assert!(!kept.to_string().contains("mfk_"), "{kept}");
+    browser.expect_quiet_console(&[401, 404]);
+}
 
-    // The key stands in memory alone.
-    let kept = browser.js("return [location.href, JSON.stringify(history.state), localStorage.length, sessionStorage.length, document.cookie]", &[]);
-    assert!(!kept[0].as_str().unwrap().contains("mfk_") && kept[1] == "null", "{kept}");
-    assert_eq!((&kept[2], &kept[3], &kept[4]), (&json!(0), &json!(0), &json!("")));
-    browser.expect_quiet_console(&[400, 401]);
+/// A conference of a therapy area and country whose abstracts are due in so many days.
+fn due_in(id: u64, area: &str, country: &str, days: i64) -> String {
+    let day = now().plus_s(days * 86_400).date();
+    let statuses = r#""start_date_status":"check","late_breaking_due_date_status":"not_found""#;
+    format!(
+        "{{\"id\":{id},\"name\":\"Meeting {id}\",\"year\":2027,\"therapy_areas\":[\"{area}\"],\"country\":\"{country}\",\
+         \"city\":\"City, {id}\",\"abstract_due_date\":\"{day}\",\"abstract_due_date_status\":\"estimated\",{statuses}}}\n"
+    )
 }
 
 #[test]
-fn the_feed_and_the_exports_are_followed() {
-    let Some(browser) = Browser::start("the_feed_and_the_exports_are_followed") else { return };
+fn a_planner_finds_deadlines_and_takes_them_home() {
+    let Some(browser) = Browser::start("a_planner_finds_deadlines_and_takes_them_home") else { return };
+    let site = Site::new();
+    let records = [
+        due_in(1, "Oncology", "Spain", 50),
+        due_in(2, "Oncology", "Germany", 10),
+        due_in(3, "Oncology", "Germany", 75),
+        due_in(4, "Oncology", "Japan", 10),
+        due_in(5, "Cardiology", "Spain", 10),
+        due_in(6, "Oncology", "Spain", -10),
+    ];
+    site.import("conferences.jsonl", records.concat());
+    let key = site.open_key();
+    let server = site.serve();
+    browser.download_to(site.folder());
+    let page = format!("http://{}/", server.address);
+    browser.go(&page);
+    paste_key(&browser, &key);
+    expect_total(&browser, "6 conferences");
+
+    // Oncology meetings in Europe whose abstract deadline is in the next 60 days: four clicks.
+    browser.click("//details[summary='Therapy area']//label[span='Oncology']/input");
+    browser.click("//details[summary='Region']//label[span='Europe']/input");
+    browser.click("//select[@id='kind']/option[.='Abstracts']");
+    browser.click("//button[.='60 days']");
+    expect_total(&browser, "2 of 6 conferences");
+    let names = "return [...document.querySelectorAll('tbody tr a')].map(link => link.textContent)";
+    assert_eq!(browser.js(names, &[]), json!(["Meeting 2", "Meeting 1"]));
+    browser.wait_for("//tbody/tr[1][contains(., 'estimated') and contains(., 'in 10 days')]");
+
+    // The address holds the view, and not the key. A colleague sees the same with another key.
+    let address = browser.js("return location.href", &[]).as_str().unwrap().to_owned();
+    for part in ["area=Oncology", "region=Europe", "deadline=abstract", "within=60"] {
+        assert!(address.contains(part), "{address} lacks {part}");
+    }
+    assert!(!address.contains("mfk_"), "{address}");
+
+    // The files of this view.
+    let file = |end: &str| {
+        let is_file = |name: &String| name.starts_with("conferences-") && name.ends_with(end);
+        wait_until("the file is there", PATIENCE, || {
+            let name = site.files().into_iter().find(is_file)?;
+            fs::read_to_string(site.path(&name)).ok().filter(|text| !text.is_empty())
+        })
+    };
+    browser.click("//button[starts-with(., 'Calendar')]");
+    let calendar = file(".ics");
+    assert!(calendar.starts_with("BEGIN:VCALENDAR\r\n") && calendar.ends_with("END:VCALENDAR\r\n"), "{calendar}");
+    assert_eq!(calendar.matches("BEGIN:VEVENT\r\n").count(), 2, "{calendar}");
+    assert!(calendar.contains("projected from earlier") && calendar.contains(r"City\, 1"), "{calendar}");
+    browser.click("//button[starts-with(., 'CSV')]");
+    let csv = file(".csv");
+    assert!(csv.starts_with("\u{feff}") && csv.lines().count() == 3 && csv.contains("\"City, 1\""), "{csv}");
+
+    // By month, and what comes after an empty period.
+    browser.click("//button[.='Deadlines by month']");
+    expect_total(&browser, "2 deadlines");
+    browser.wait_for("//section[@class='month']//h3");
+    browser.view("#/conferences?area=Oncology&region=Europe&country=Germany&within=30&year=2027&deadline=abstract");
+    expect_total(&browser, "1 of 6 conferences");
+    site.import("conferences.jsonl", r#"{"id": 2, "deleted": true}"#);
+    expect_total(&browser, "0 of 5 conferences");
+    browser.click("//button[.='Show all that are ahead']");
+    expect_total(&browser, "1 of 5 conferences");
+
+    let other = site.key("all", &[]).1;
+    browser.js("location.href = arguments[0]; location.reload()", &[json!(address)]);
+    browser.wait_for("//input[@id='key']");
+    paste_key(&browser, &other);
+    expect_total(&browser, "1 of 5 conferences");
+    // A key in the search field does not get into the address.
+    browser.fill("//input[@id='words']", &other);
+    expect_total(&browser, "0 of 5 conferences");
+    browser.click("//button[.='Deadlines by month']");
+    assert!(!browser.js("return location.href", &[]).as_str().unwrap().contains("mfk_"));
+    browser.expect_quiet_console(&[]);
+}
+
+#[test]
+fn the_tab_keeps_the_key_if_the_reader_says_so() {
+    let Some(browser) = Browser::start("the_tab_keeps_the_key_if_the_reader_says_so") else { return };
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(9, 1));
+    site.license("all", "--dataset conferences");
+    let (id, key) = site.key("all", &[]);
+    let server = site.serve();
+    browser.go(&format!("http://{}/", server.address));
+    paste_key(&browser, &key);
+    expect_total(&browser, "9 conferences");
+    let reload = || browser.js("location.reload()", &[]);
+    reload();
+    browser.wait_for("//input[@id='key']");
+
+    browser.click("//label[contains(., 'Keep the key in this tab')]/input");
+    paste_key(&browser, &key);
+    expect_total(&browser, "9 conferences");
+    reload();
+    expect_total(&browser, "9 conferences");
+    let kept = kept_texts(&browser);
+    let [address, state, local, tab, cookies] = [0, 1, 2, 3, 4].map(|at| kept[at].as_str().unwrap());
+    assert!(tab.contains(&key) && ![address, state, local, cookies].concat().contains("mfk_"), "{kept}");
+    browser.click("//button[.='Forget key']");
+    browser.wait_for("//input[@id='key']");
+    assert_eq!(kept_texts(&browser)[3], "{}");
+
+    // A revoked key leads back to the form, and is not kept.
+    browser.click("//label[contains(., 'Keep the key in this tab')]/input");
+    paste_key(&browser, &key);
+    expect_total(&browser, "9 conferences");
+    site.json(["key", "revoke", id.as_str()]);
+    browser.wait_for("//p[@id='key-error' and contains(., 'no longer accepted')]");
+    assert_eq!(kept_texts(&browser)[3], "{}");
+    browser.expect_quiet_console(&[401]);
+}
+
+#[test]
+fn changes_arrive_and_the_copy_equals_the_export() {
+    let Some(browser) = Browser::start("changes_arrive_and_the_copy_equals_the_export") else { return };
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(COUNT, 1));
+    let key = site.open_key();
+    let server = site.serve();
+    browser.go(&format!("http://{}/", server.address));
+    paste_key(&browser, &key);
+    expect_total(&browser, "130 conferences");
+
+    site.import("conferences.jsonl", r#"{"id": 7, "venue": "Hall 7"}"#);
+    browser.wait_for("//a[.='1 change since you opened this']");
+    site.import("conferences.jsonl", r#"{"id": 8, "deleted": true}"#);
+    expect_total(&browser, "129 conferences");
+    site.import("conferences.jsonl", format!(r#"{{"id": 131, "name": "The new one", {STATUSES}}}"#));
+    expect_total(&browser, "130 conferences");
+    browser.click("//a[.='3 changes since you opened this']");
+    browser.wait_for(
+        "//li[contains(., 'Conference 7') and .//del[contains(., 'version 1')] and .//ins[contains(., 'Hall 7')]]",
+    );
+    browser.wait_for("//li[contains(., 'removed') and contains(., 'Conference 8')]");
+    browser.wait_for("//li[contains(., 'added') and contains(., 'The new one')]");
+
+    let expect_equal = |at: &str| {
+        browser.view("#/developers/conferences");
+        wait_until(at, PATIENCE, || {
+            browser.click("//button[.='Compare the copy with the export']");
+            browser.wait_for_js("an answer", "return /cop(y|ies)|compared/.test([...document.querySelectorAll('#feed [role=status]')].map(one => one.textContent).join(' '))");
+            let text = browser.text("//section[@id='feed']//span[@role='status']");
+            assert!(!text.contains("differs"), "{at}: {text}");
+            text.contains("equals").then_some(())
+        });
+        browser.view("#/conferences");
+    };
+    expect_equal("after edits");
+    // A license that shrinks, and one that grows.
+    site.license("all", "--dataset conferences --year 2025..2026");
+    expect_total(&browser, "66 conferences");
+    expect_equal("after a smaller license");
+    site.license("all", "--dataset conferences");
+    expect_total(&browser, "130 conferences");
+    expect_equal("after a larger license");
+    browser.expect_quiet_console(&[]);
+}
+
+#[test]
+fn exports_and_the_feed_are_for_developers() {
+    let Some(browser) = Browser::start("exports_and_the_feed_are_for_developers") else { return };
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(COUNT, 1));
     let key = site.open_key();
     let server = site.serve();
     browser.download_to(site.folder());
-    browser.go(&format!("http://{}/#/feed/conferences", server.address));
-    paste(&browser, &key);
-    browser.click("//button[.='Take a token now']");
-    browser.wait_for("//span[.='Watching, every 2 seconds.']");
+    browser.go(&format!("http://{}/#/developers", server.address));
+    paste_key(&browser, &key);
+    let token = browser.text("//section[contains(., 'JSON Lines')]//code[@class='token']");
     site.import("conferences.jsonl", r#"{"id": 7, "venue": "Hall 7"}"#);
-    browser.wait_for("//li[contains(., 'Conference 7')]");
-    site.import("conferences.jsonl", r#"{"id": 7, "deleted": true}"#);
-    browser.wait_for("//li[contains(., 'tombstone') and contains(., 'Conference 7')]");
+    site.import("conferences.jsonl", r#"{"id": 8, "deleted": true}"#);
+    browser.fill("//input[@id='token']", &token);
+    wait_until("both entries", PATIENCE, || {
+        browser.click("//button[.='Ask the feed']");
+        browser.wait_for("//section[@id='feed']//p[contains(., 'Next token')]");
+        let text = browser.text("//section[@id='feed']");
+        (text.contains("Conference 7") && text.contains("Delete your copy of 8.")).then_some(())
+    });
+    browser.click("//button[.='Ask with the next token']");
+    browser.wait_for("//section[@id='feed']//p[contains(., '0 entries')]");
 
     // The license changes: the token ends, and the page says what to do.
     site.license("all", "--dataset conferences --year 2024..2030");
-    browser.wait_for(
-        "//section[@class='problem' and contains(., 'resync_required') and contains(., 'load the export anew')]",
-    );
-    browser.click("//button[contains(., 'export')]");
-    browser.wait_for("//span[.='Watching, every 2 seconds.']");
-    site.import("conferences.jsonl", r#"{"id": 8, "venue": "Hall 8"}"#);
-    browser.wait_for("//li[contains(., 'Conference 8')]");
+    wait_until("the token ends", PATIENCE, || {
+        browser.click("//button[.='Ask the feed']");
+        browser
+            .js("return document.getElementById('feed').textContent.includes('load the export again') || null", &[])
+            .as_bool()
+    });
+    browser.wait_for("//section[@class='problem' and contains(., 'resync_required')]");
+    browser.view("#/developers/journals");
+    browser.wait_for("//section[@class='problem' and contains(., 'dataset_not_licensed')]");
+    browser.view("#/journals");
+    browser.wait_for("//section[@class='problem' and contains(., 'dataset_not_licensed')]");
 
-    browser.view("#/exports");
-    // The journals are no longer licensed.
-    for format in ["JSON Lines", "CSV"] {
-        browser.wait_for(&format!("//section[contains(., 'conferences, {format}')]//dd[.='129']"));
-        let problem = "//section[contains(., 'dataset_not_licensed')]";
-        browser.wait_for(&format!("//section[contains(., 'journals, {format}')]{problem}"));
-    }
-    browser.click("//section[contains(., 'conferences, CSV')]//button[.='Download']");
-    // Chromium reserves the name with an empty file, and puts the whole one there by a rename.
+    browser.view("#/developers/conferences");
+    browser.wait_for("//section[contains(., 'Export, CSV')]//p[contains(., '129 records')]");
+    browser.click("//section[contains(., 'Export, CSV')]//button[.='Download']");
+    // Chromium reserves the name with an empty file, and renames the complete one to it.
     let is_file = |name: &String| name.starts_with("conferences-") && name.ends_with(".csv");
     let text = wait_until("the file is there", PATIENCE, || {
         let name = site.files().into_iter().find(is_file)?;
         fs::read_to_string(site.path(&name)).ok().filter(|text| !text.is_empty())
     });
     assert!(text.starts_with("\u{feff}id,") && text.lines().count() == 130, "{text}");
-    browser.click("//section[contains(., 'conferences, CSV')]//button[contains(., 'Follow')]");
-    browser.wait_for("//span[.='Watching, every 2 seconds.']");
     browser.expect_quiet_console(&[403, 410]);
+}
+
+#[test]
+fn past_its_limit_the_page_asks_the_api() {
+    let Some(browser) = Browser::start("past_its_limit_the_page_asks_the_api") else { return };
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(50_001, 1));
+    let key = site.open_key();
+    let server = site.serve();
+    browser.go(&format!("http://{}/", server.address));
+    paste_key(&browser, &key);
+    browser.wait_for("//p[contains(., 'too many for a copy')]");
+    browser.wait_for("//h2[contains(., '100 records, more follow')]");
+    for (name, value, expected) in [
+        ("year", "20x", "must be a whole number from 1900 to 2100"),
+        ("q", "Conference 50001", "1 record"),
+        ("country", "japan", "No record fits."),
+    ] {
+        browser.fill(&format!("//input[@name='{name}']"), &format!("{value}\u{e007}"));
+        browser.wait_for(&format!("//main[.//h2[.='{expected}'] or .//section[contains(., '{expected}')]]"));
+        browser.click("//button[.='Clear']");
+        browser.wait_for("//h2[contains(., '100 records, more follow')]");
+    }
+    // Spelling matters to the API. The page knows the right one.
+    browser.fill("//input[@name='country']", "japan\u{e007}");
+    browser.click("//p[contains(., 'Did you mean')]/a[.='Japan']");
+    browser.wait_for("//h2[contains(., '100 records, more follow')]");
+    browser.click("//a[.='Next page']");
+    browser.wait_for("//h2[contains(., '100 records on this page, more follow')]");
+    browser.wait_for_js("the focus is at the page's head", "return document.activeElement.className === 'results'");
+    browser.expect_quiet_console(&[400]);
+}
+
+#[test]
+fn hostile_records_stay_text() {
+    let Some(browser) = Browser::start("hostile_records_stay_text") else { return };
+    let site = Site::new();
+    let hostile = "\"'><img src=http://127.0.0.2/x onerror=\"window.pwned=1\"><script>window.pwned=1</script>${window.pwned=1}{{pwned}}";
+    let address = "javascript:window.pwned=1";
+    site.import(
+        "organizations.jsonl",
+        json!({"id": 1, "name": hostile, "abbv": hostile, "type": hostile, "url": address}).to_string(),
+    );
+    site.import("tags.jsonl", json!({"id": 1, "type": hostile, "name": hostile, "category": hostile}).to_string());
+    let conference = json!({"id": 7, "name": hostile, "abbv": hostile, "year": 2027, "country": hostile, "city": hostile, "venue": hostile,
+        "url": address, "therapy_areas": [hostile], "organizations": [1], "tags": [1], "start_date": "2027-05-01",
+        "start_date_status": "confirmed", "abstract_due_date_status": "not_found", "late_breaking_due_date_status": "not_found"});
+    site.import("conferences.jsonl", conference.to_string());
+    let journal = json!({"id": 7, "name": hostile, "abbv": hostile, "publisher": hostile, "url": address, "organizations": [1], "tags": [1]});
+    site.import("journals.jsonl", journal.to_string());
+    let key = site.open_key();
+    let server = site.serve();
+    let own = format!("http://{}/", server.address);
+    browser.go(&own);
+    paste_key(&browser, &key);
+    for view in [
+        "#/conferences",
+        "#/conferences?view=deadlines",
+        "#/conferences/7",
+        "#/journals",
+        "#/journals/7",
+        "#/developers/conferences",
+        "#/reference/conferences",
+        "#/changes/conferences",
+    ] {
+        browser.view(view);
+        browser.wait_for_js(view, "return document.querySelector('h1') && !/Asking …|Loading …/.test(document.querySelector('main').textContent)");
+        browser.js("for (const fold of document.querySelectorAll('details')) fold.open = true", &[]);
+        site.import("conferences.jsonl", json!({"id": 7, "venue": format!("{hostile} {view}")}).to_string());
+        browser.wait_for_js(
+            view,
+            "return !document.querySelector('main img, main script, main iframe, a[href^=\"javascript:\" i], [onerror]')",
+        );
+    }
+    browser.wait_for("//li[contains(., 'changed') and contains(., 'onerror')]");
+    // The whole address of the view holds texts of records, too.
+    browser.view(&format!("#/conferences?area={hostile}&q={hostile}&country={hostile}"));
+    browser.wait_for("//ul[@aria-label='Chosen filters']");
+    assert_eq!(browser.js("return window.pwned ?? null", &[]), Value::Null);
+    let names = browser.js("return performance.getEntriesByType('resource').map(({name}) => name)", &[]);
+    for name in names.as_array().unwrap() {
+        assert!(name.as_str().unwrap().starts_with(&own), "a request left: {name}");
+    }
+    browser.expect_quiet_console(&[]);
 }

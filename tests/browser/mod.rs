@@ -2,7 +2,7 @@
 //!
 //! `chromium` drives it; the tests are laid out as the page's readers: `demo` (who tries it out), `explorer` (who pastes a
 //! key), `curl_lines` (who copies its lines into a shell), `forms` (phones and desktops, light and dark, by keyboard and to a
-//! screen reader), `picture` (who reads the README).
+//! screen reader), `model` (its cases in the browser), `picture` (who reads the README).
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "what is left out is told")]
 
@@ -11,6 +11,7 @@ mod curl_lines;
 mod demo;
 mod explorer;
 mod forms;
+mod model;
 mod picture;
 
 use self::chromium::Browser;
@@ -25,6 +26,12 @@ fn open_demo(test: &str, options: &[&str]) -> Option<(Browser, Server, Site)> {
     browser.go(&format!("http://{}/", server.address));
     browser.wait_for("//h1[.='Two licenses, side by side']");
     Some((browser, server, site))
+}
+
+/// Enters a key.
+fn paste_key(browser: &Browser, key: &str) {
+    browser.fill("//input[@id='key']", key);
+    browser.click("//button[.='Explore']");
 }
 
 /// Ends a demo as its user does, so that it takes its temporary folder away.

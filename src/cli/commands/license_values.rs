@@ -8,7 +8,7 @@ use anyhow::bail;
 
 use crate::cli::shared::common::Common;
 use crate::cli::shared::output::{confirm, note};
-use crate::import::lint::same_country;
+use crate::model::country::same_country;
 use crate::model::nearest::nearest;
 use crate::model::printable::Printable;
 use crate::model::{ConferenceFields, Scope};

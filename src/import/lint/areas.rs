@@ -11,7 +11,7 @@ pub(super) static AREAS: Vocabulary = Vocabulary {
     remedy: "check its spelling, and keep it if a new one is meant",
     rules: ["area_spelling", "area_list", "area_unknown"],
     comparable,
-    known: KNOWN,
+    known: &[KNOWN],
     separators: &[";", "|", "\n", "\t", ",", "/", "+", " & ", " and "],
     of_scope: |scope| scope.therapy_areas.as_ref(),
 };

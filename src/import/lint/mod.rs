@@ -33,7 +33,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use self::areas::AREAS;
 use self::countries::COUNTRIES;
-pub use self::countries::same_country;
 pub(in crate::import) use self::linted::Linted;
 pub use self::rule::Place;
 use self::rule::{Hit, TextRule};

@@ -24,8 +24,8 @@ pub(in crate::import) struct Vocabulary {
     pub rules: [&'static str; 3],
     /// A word without what people write differently; of an alias its usual form.
     pub comparable: fn(&str) -> String,
-    /// Words that are right wherever they stand.
-    pub known: &'static [&'static str],
+    /// Lists of words that are always right.
+    pub known: &'static [&'static [&'static str]],
     /// What separates words in the field, where there may be several; and what people take for it.
     pub separators: &'static [&'static str],
     /// The words of this kind that a license names.
@@ -189,7 +189,7 @@ impl<'a> Judge<'a> {
     fn new(spellings: &'a Spellings, licenses: &'a [License], all: bool) -> Judge<'a> {
         let Spellings { vocabulary, seen } = spellings;
         let known: HashMap<String, &str> =
-            vocabulary.known.iter().map(|word| ((vocabulary.comparable)(word), *word)).collect();
+            vocabulary.known.iter().copied().flatten().map(|word| ((vocabulary.comparable)(word), *word)).collect();
         let mut licensed: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         let mut restricted = Vec::new();
         for license in licenses {
@@ -238,8 +238,12 @@ impl<'a> Judge<'a> {
 
     fn candidate(&self, word: &'a str) -> Candidate<'a> {
         let (stored, total) = self.seen.get(word).map_or((false, 0), |uses| (uses.stored > 0, uses.total()));
-        let rank =
-            (self.licensed.contains_key(word), stored && !self.all, total, self.vocabulary.known.contains(&word));
+        let rank = (
+            self.licensed.contains_key(word),
+            stored && !self.all,
+            total,
+            self.vocabulary.known.iter().any(|words| words.contains(&word)),
+        );
         Candidate { word, rank }
     }
 

@@ -1,0 +1,126 @@
+// The copies that the page keeps for the present key: records, index, follower and changes of each dataset.
+import {ask, requester} from './api.js';
+import {Copy} from './model/copy.js';
+import {ChangeLog} from './model/changes.js';
+import {setRegions} from './model/facets.js';
+import {Follower, sleep} from './model/follower.js';
+import {readExport} from './model/load.js';
+import {digest} from './model/prove.js';
+import {Index} from './model/search.js';
+import {REGIONS} from './regions.js';
+
+/** Of a dataset with more records the page keeps no copy. */
+export const MAX_RECORDS = 50000;
+/** The records that are added to the index at once. More would delay a keystroke. */
+const SLICE = 2000;
+/** The longest time for an answer: the follower's wait, and what a slow connection needs. */
+const ASK_MS = 75000;
+
+setRegions(REGIONS);
+
+/** Resolves when the page is visible: a page in the background keeps no connection. */
+const awake = signal => new Promise(resolve => {
+	const look = () => {
+		if (document.hidden && !signal.aborted) return;
+		document.removeEventListener('visibilitychange', look);
+		signal.removeEventListener('abort', look);
+		resolve();
+	};
+	document.addEventListener('visibilitychange', look);
+	signal.addEventListener('abort', look);
+	look();
+});
+
+/** The copy of one dataset. `state` is the follower's, `version` rises with each change that a view shows. */
+class Kept {
+	constructor(key, dataset, notify) {
+		Object.assign(this, {key, dataset, notify, request: requester(key), version: 0, state: {name: 'loading', records: 0, total: null}, isReady: false});
+		this.copy = new Copy(dataset);
+		this.index = new Index(dataset);
+		this.log = new ChangeLog();
+		this.follower = new Follower({dataset, copy: this.copy, awake,
+			ask: (path, params, signal) => this.ask(path, params, signal),
+			load: (signal, onProgress) => this.load(signal, onProgress),
+			onChanges: changes => this.changed(changes),
+			onState: state => this.tell({state})});
+		this.follower.run();
+	}
+
+	tell(news, changes = []) {
+		Object.assign(this, news);
+		this.version++;
+		this.notify(this, changes);
+	}
+
+	async ask(path, params, signal) {
+		// A connection that broke without a word, such as that of a laptop that slept, ends after a time.
+		const limit = new AbortController(), timer = setTimeout(() => limit.abort(), ASK_MS);
+		signal.addEventListener('abort', () => limit.abort(), {signal: limit.signal});
+		const answer = await ask(this.key, path, params, 'GET', limit.signal);
+		clearTimeout(timer);
+		limit.abort();
+		return answer;
+	}
+
+	async load(signal, onProgress) {
+		const response = await this.request(`exports/${this.dataset}`, {}, {signal});
+		if (!response.ok) return {status: response.status, headers: response.headers, problem: await response.json()};
+		return readExport(response, {max: MAX_RECORDS, onProgress});
+	}
+
+	async changed(changes) {
+		if (this.isReady) this.index.apply(changes);
+		else {
+			const records = this.copy.list();
+			for (let at = 0; at < records.length; at += SLICE) {
+				this.index.add(records.slice(at, at + SLICE));
+				await sleep(0);
+			}
+			this.isReady = true;
+		}
+		this.log.add(changes);
+		this.tell({}, changes);
+	}
+
+	/**
+	 * Compares the copy with the export: {ours, theirs, isEqual}. `isEqual` is null if the browser computes no digest, or if the copy
+	 * and the export are of different moments.
+	 */
+	async prove() {
+		const {token} = this.follower, records = this.copy.list();
+		const [ours, {headers}] = await Promise.all([digest(records), this.request(`exports/${this.dataset}`, {}, {method: 'HEAD'})]);
+		const theirs = headers.get('x-records-digest'), isComparable = ours && theirs && headers.get('x-sync-token') === token;
+		return {ours, theirs, isEqual: isComparable ? ours === theirs : null};
+	}
+}
+
+/** The copies of one key. A dataset is loaded when it is first asked for. */
+export class Copies {
+	constructor(key) {
+		this.key = key;
+		this.kept = new Map();
+		this.listeners = new Set();
+	}
+
+	/** The copy of a dataset: {state, isReady, copy, index, log, version}. */
+	of(dataset) {
+		if (!this.kept.has(dataset)) this.kept.set(dataset, new Kept(this.key, dataset, (kept, changes) => this.notify(kept, changes)));
+		return this.kept.get(dataset);
+	}
+
+	/** Calls a listener with each copy that changed and the changes that just arrived. Returns a function that ends this. */
+	subscribe(listener) {
+		this.listeners.add(listener);
+		return () => this.listeners.delete(listener);
+	}
+
+	notify(kept, changes) {
+		for (const listener of this.listeners) listener(kept, changes);
+	}
+
+	/** Ends all requests, when the key is forgotten. */
+	stop() {
+		for (const kept of this.kept.values()) kept.follower.stop();
+		this.listeners.clear();
+	}
+}

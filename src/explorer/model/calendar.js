@@ -1,0 +1,54 @@
+// Calendar files (RFC 5545).
+import {STATUS, addDays, deadlinesOf} from './deadlines.js';
+
+const TITLES = {meeting: '', abstract: 'Abstracts due: ', late_breaking: 'Late-breaking abstracts due: '};
+
+/** The events of a record: its deadlines, and its meeting: [{record, kind, date, confidence}]. */
+export const eventsOf = record => [...deadlinesOf(record),
+	...record.start_date ? [{kind: 'meeting', date: record.start_date, confidence: record.start_date_status}] : []].map(event => ({record, ...event}));
+
+/** A text as a property value. */
+const escape = text => String(text).replace(/[\\;,]/g, mark => '\\' + mark).replace(/\r\n|\r|\n/g, '\\n').replace(/[\x00-\x1f\x7f]/g, '');
+
+/** A line in pieces of at most 75 bytes, never cut within a character. */
+function fold(line) {
+	const encoder = new TextEncoder(), pieces = [];
+	let piece = '', bytes = 0;
+	for (const letter of line) {
+		const size = encoder.encode(letter).length;
+		if (bytes + size > 75) {
+			pieces.push(piece);
+			// The blank that begins the next line counts.
+			[piece, bytes] = [' ', 1];
+		}
+		piece += letter;
+		bytes += size;
+	}
+	return [...pieces, piece].join('\r\n');
+}
+
+const compact = day => day.replace(/-/g, '');
+
+function event({record, kind, date, confidence}, stamp, host) {
+	const name = [record.name, record.abbv && `(${record.abbv})`, record.year].filter(Boolean).join(' ');
+	const place = [record.venue, record.city, record.country].filter(Boolean).join(', ');
+	const end = kind === 'meeting' && record.end_date >= date ? record.end_date : date;
+	const isWeb = /^https?:\/\/\S+$/i.test(record.url ?? '');
+	const [word, meaning] = STATUS[confidence] ?? [confidence, ''], isSure = confidence === 'confirmed';
+	return ['BEGIN:VEVENT', `UID:conference-${record.id}-${kind}@${host}`, `DTSTAMP:${stamp}`, `DTSTART;VALUE=DATE:${compact(date)}`,
+		`DTEND;VALUE=DATE:${compact(addDays(end, 1))}`, `SUMMARY:${escape(`${TITLES[kind]}${name}${isSure ? '' : ` (${word})`}`)}`,
+		`DESCRIPTION:${escape([`Date ${word}: ${meaning}.`, record.therapy_areas?.join('; '), isWeb && record.url].filter(Boolean).join('\n'))}`,
+		place && `LOCATION:${escape(place)}`, isWeb && `URL:${record.url.replace(/[\x00-\x20\x7f]/g, '')}`,
+		`STATUS:${isSure ? 'CONFIRMED' : 'TENTATIVE'}`, 'TRANSP:TRANSPARENT', 'END:VEVENT'].filter(Boolean);
+}
+
+/**
+ * A calendar of events [{record, kind, date, confidence}], each on whole days. `now` is the time at which it was made, `host` the
+ * server's name: together with the record's id and the kind it identifies an event, so that a later file renews it.
+ */
+export function calendar(events, {now = new Date(), host = 'medfeed', name = 'medfeed'} = {}) {
+	const stamp = now.toISOString().replace(/[-:]|\.\d+/g, '');
+	const lines = ['BEGIN:VCALENDAR', 'VERSION:2.0', 'PRODID:-//medfeed//explorer//EN', 'CALSCALE:GREGORIAN', `X-WR-CALNAME:${escape(name)}`,
+		...events.flatMap(one => event(one, stamp, host)), 'END:VCALENDAR'];
+	return lines.map(line => fold(line) + '\r\n').join('');
+}

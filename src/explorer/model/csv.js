@@ -1,0 +1,26 @@
+// CSV of a view (RFC 4180), with the columns of the server's CSV export.
+
+const labels = {tags: tag => `${tag.type}: ${tag.name}`, organizations: organization => organization.name};
+
+/** A record's values by column: nested fields joined by underscores, lists as texts. */
+function flatten(value, path = '', row = {}) {
+	if (Array.isArray(value)) row[path] = value.map(labels[path] ?? String).join('; ');
+	else if (value && typeof value === 'object') for (const name in value) flatten(value[name], path + (path && '_') + name, row);
+	else row[path] = value;
+	return row;
+}
+
+/** A value as a cell. A spreadsheet would run a text that begins like a formula. */
+function cell(value) {
+	if (value == null) return '';
+	if (typeof value === 'boolean') return value ? 'TRUE' : 'FALSE';
+	const text = typeof value === 'string' && /^[=+\-@\t\r]/.test(value) ? "'" + value : String(value);
+	return /[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
+}
+
+/** A CSV file of records, or of deadlines [{record, kind, date, confidence}], in their order, with a byte-order mark. */
+export function csv(rows) {
+	const flat = rows.map(row => row.record ? {deadline: row.kind, date: row.date, confidence: row.confidence, ...flatten(row.record)} : flatten(row));
+	const columns = [...new Set(flat.flatMap(Object.keys))];
+	return '\ufeff' + [columns.map(cell), ...flat.map(row => columns.map(name => cell(row[name])))].map(line => line.join(',') + '\r\n').join('');
+}

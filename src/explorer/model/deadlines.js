@@ -1,0 +1,47 @@
+// Deadlines of conferences. Dates are texts, `YYYY-MM-DD`, which compare as they are.
+
+/** The confidence of a date: a word, and what it means. */
+export const STATUS = {
+	confirmed: ['confirmed', 'published by the organizer and checked against the official source'],
+	estimated: ['estimated', 'projected from earlier editions until the organizer announces it'],
+	copied: ['copied', 'carried forward from the previous edition, awaiting confirmation'],
+	not_found: ['not found', 'looked for, not published yet'],
+	check: ['in check', 'under review by the service operator'],
+};
+
+/** The kinds of deadlines, in words. */
+export const KINDS = {abstract: 'Abstracts', late_breaking: 'Late-breaking abstracts'};
+const FIELDS = Object.keys(KINDS).map(kind => [kind, `${kind}_due_date`, `${kind}_due_date_status`]);
+
+/** The reader's day as `YYYY-MM-DD`. */
+export function todayOf(now = new Date()) {
+	const two = number => String(number).padStart(2, '0');
+	return `${now.getFullYear()}-${two(now.getMonth() + 1)}-${two(now.getDate())}`;
+}
+
+/** A day so many days later. */
+export const addDays = (day, days) => new Date(Date.parse(day) + days * 86400000).toISOString().slice(0, 10);
+
+/** The days from one day to another. */
+export const daysBetween = (from, to) => Math.round((Date.parse(to) - Date.parse(from)) / 86400000);
+
+/** A record's deadlines of some kind or all, from a day to a day: [{record, kind, date, confidence}], the earliest first. */
+export function deadlinesOf(record, {from = '', to = '~', kind = ''} = {}) {
+	const found = [];
+	for (const [name, field, status] of FIELDS) {
+		const date = record[field];
+		if (date && date >= from && date <= to && (!kind || kind === name)) found.push({record, kind: name, date, confidence: record[status]});
+	}
+	return found.length > 1 && found[1].date < found[0].date ? found.reverse() : found;
+}
+
+/** Deadlines [{date, …}] in their order, grouped by month: [{month: '2027-03', deadlines}]. */
+export function byMonth(deadlines) {
+	const months = [];
+	for (const deadline of deadlines) {
+		const month = deadline.date.slice(0, 7);
+		if (months.at(-1)?.month !== month) months.push({month, deadlines: []});
+		months.at(-1).deadlines.push(deadline);
+	}
+	return months;
+}

@@ -1,0 +1,125 @@
+// Keeps a copy current: loads the export, then follows the change feed.
+
+/** How long the server holds an empty page back, in seconds. */
+const WAIT_S = 30;
+/** The pause between two pages, unless more are waiting. */
+const REST_MS = 1000;
+const FIRST_PAUSE_MS = 1000;
+const MAX_PAUSE_MS = 60000;
+
+/** Resolves after a time, or at once when the signal aborts. */
+export const sleep = (ms, signal) => new Promise(resolve => {
+	const done = () => {
+		clearTimeout(timer);
+		signal?.removeEventListener('abort', done);
+		resolve();
+	};
+	const timer = setTimeout(done, ms);
+	signal?.aborted ? done() : signal?.addEventListener('abort', done);
+});
+
+/**
+ * Follows one dataset. What it needs is passed in:
+ * - `ask(path, params, signal)`: a request; {status, headers, data} or {status, headers, problem}. It never throws.
+ * - `load(signal, onProgress)`: the export; {token, records}, {tooMany: count} or {status, problem}. It may throw.
+ * - `onChanges(changes, {loaded})`: after each change of the copy. It may be asynchronous.
+ * - `onState(state)`: {name, …}, see `describe`.
+ * - `pause(ms, signal)`, and `awake(signal)`, which resolves when the page is visible.
+ */
+export class Follower {
+	constructor({ask, load, dataset, copy, token = null, onChanges = () => {}, onState = () => {}, pause = sleep, awake = () => {}}) {
+		Object.assign(this, {ask, load, dataset, copy, token, onChanges, onState, pause, awake});
+		this.isLoaded = Boolean(token);
+		this.failures = 0;
+		this.stopping = new AbortController();
+	}
+
+	/** Stops: no request is open afterwards, and `run` returns. */
+	stop() {
+		this.stopping.abort();
+	}
+
+	get isStopped() {
+		return this.stopping.signal.aborted;
+	}
+
+	/** Runs until it is stopped, the key is refused, or there are too many records. */
+	async run() {
+		const {signal} = this.stopping;
+		do await this.awake(signal);
+		while (!this.isStopped && await (this.token ? this.read(signal) : this.reload(signal)));
+	}
+
+	/** Loads the export. Returns whether to go on. */
+	async reload(signal) {
+		const onProgress = (records, total) => this.tell({name: 'loading', records, total});
+		onProgress(0, null);
+		const loaded = await Promise.resolve(this.load(signal, onProgress)).catch(error => ({problem: {detail: error.message}}));
+		if (this.isStopped) return false;
+		if (loaded.tooMany) return this.tell({name: 'too-many', count: loaded.tooMany});
+		if (loaded.problem) return this.failed(loaded, signal);
+		const changes = this.isLoaded ? this.copy.replace(loaded.records) : (this.copy.load(loaded.records), []);
+		[this.isLoaded, this.token] = [true, loaded.token];
+		await this.onChanges(changes, {loaded: true});
+		if (!this.failures) this.tell({name: 'current'});
+		return true;
+	}
+
+	/** Reads and applies a page of the feed. Returns whether to go on. */
+	async read(signal) {
+		// After a failure the answer comes at once, so that the state is right.
+		const wait = this.failures ? {} : {wait: WAIT_S};
+		const answer = await this.ask(`${this.dataset}/changes`, {since: this.token, resync: 'diff', limit: 1000, ...wait}, signal);
+		if (this.isStopped) return false;
+		if (answer.status === 410 || answer.status === 400) {
+			// The token is of no use: the server was restored from a backup, or holds other data.
+			this.token = null;
+			if (this.failures++) await this.rest(signal);
+			return true;
+		}
+		const page = answer.data;
+		if (!Array.isArray(page?.data)) return this.failed(answer, signal);
+		const changes = page.data.map(entry => this.copy.apply(entry)).filter(Boolean);
+		this.token = page.next_sync_token;
+		this.failures = 0;
+		if (changes.length) await this.onChanges(changes, {loaded: false});
+		if (!page.has_more) {
+			this.tell({name: 'current'});
+			await this.pause(REST_MS, signal);
+		}
+		return true;
+	}
+
+	/** Waits until a failure may have passed. Returns whether to go on: a refusal is final. */
+	async failed({status, headers, problem}, signal) {
+		if (status >= 400 && status < 500 && status !== 408 && status !== 429) return this.tell({name: 'refused', status, problem});
+		this.failures++;
+		this.tell({name: status === 429 ? 'limited' : 'offline', status, problem});
+		await this.rest(signal, headers?.get('retry-after'));
+		return true;
+	}
+
+	/** Pauses for the seconds that the server names, or for a growing time; a random part keeps clients apart. */
+	rest(signal, afterS) {
+		const most = Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (this.failures - 1));
+		return this.pause(afterS > 0 ? (+afterS + Math.random()) * 1000 : most * (1 + Math.random()) / 2, signal);
+	}
+
+	/** Tells a state, and returns false: most states that are told by `return` are final. */
+	tell(state) {
+		if (!this.isStopped) this.onState(state);
+		return false;
+	}
+}
+
+const number = value => value?.toLocaleString('en');
+
+/** A state in words. */
+export const describe = ({name, records, total, problem, count}) => ({
+	loading: total ? `Loading ${number(records)} of ${number(total)} records …` : 'Loading …',
+	current: 'Current',
+	limited: 'The key has used up its requests for this minute. The next one follows soon.',
+	offline: 'The server does not answer. You see the last known records, and the page tries again.',
+	refused: `The server refuses the key: ${problem?.detail}`,
+	'too-many': `${number(count)} records are too many for a copy in the browser. The page asks the server instead.`,
+})[name];

@@ -1,0 +1,50 @@
+// An export, read line by line while it arrives.
+
+/** The records between two reports of progress. */
+const PROGRESS = 1000;
+
+/**
+ * Reads the response of an export: {token, digest, records}, or {tooMany: count} if it holds more than `max` records.
+ * `onProgress(records, total)` runs now and then. It throws if the export breaks off.
+ */
+export async function readExport(response, {max = Infinity, onProgress = () => {}} = {}) {
+	const header = name => response.headers.get(name), total = Number(header('x-record-count') ?? NaN);
+	if (total > max) return tooMany(response.body, total);
+	let stream = response.body;
+	// The file is a gzip file. `fetch` decodes content encodings only.
+	if (/gzip/.test(header('content-type'))) stream = stream.pipeThrough(new DecompressionStream('gzip'));
+	const reader = stream.pipeThrough(new TextDecoderStream('utf-8', {ignoreBOM: true})).getReader();
+	const records = [], share = sharer();
+	let rest = '', told = 0;
+	for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
+		const lines = (rest + piece.value).split('\n');
+		rest = lines.pop();
+		for (const line of lines) records.push(share(JSON.parse(line)));
+		if (records.length > max) return tooMany(reader, records.length);
+		if (records.length >= told + PROGRESS) onProgress(told = records.length, total);
+	}
+	onProgress(records.length, total);
+	if (rest || !(records.length === total || Number.isNaN(total))) throw new Error(`The export broke off: ${records.length} of ${total} records arrived.`);
+	return {token: header('x-sync-token'), digest: header('x-records-digest'), records};
+}
+
+function tooMany(stream, count) {
+	stream.cancel().catch(() => {});
+	return {tooMany: count};
+}
+
+/** Returns a function that lets records share equal links, to save memory. */
+function sharer() {
+	const known = new Map();
+	const share = kind => link => {
+		const name = kind + link.id, found = known.get(name);
+		if (found && Object.keys(link).every(field => link[field] === found[field])) return found;
+		known.set(name, link);
+		return link;
+	};
+	const kinds = {organizations: share('organization'), tags: share('tag')};
+	return record => {
+		for (const kind in kinds) record[kind] = record[kind]?.map(kinds[kind]);
+		return record;
+	};
+}

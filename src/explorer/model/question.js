@@ -1,0 +1,58 @@
+// What a view asks, and its address. An address never holds a key.
+import {FACETS} from './facets.js';
+import {KINDS} from './deadlines.js';
+import {COLUMNS, FIRST_COLUMN} from './order.js';
+
+export {select} from './select.js';
+
+/** The question of a view at first. */
+export const firstQuestion = dataset => ({dataset, words: '', facets: {}, kind: '', within: null, sort: FIRST_COLUMN[dataset], descending: false, mode: 'list'});
+
+// A key in the words would end up in addresses.
+const withoutKeys = words => words.replace(/\S*mfk_\S*/gi, '').trim();
+
+/** The question of an address fragment such as `#/conferences?region=Europe&within=60`; null for another view. */
+export function parse(hash) {
+	const [path, query] = hash.replace(/^#\/?/, '').split(/\?(.*)/s), given = new URLSearchParams(query ?? '');
+	const dataset = path.replace(/\/$/, '');
+	if (!Object.hasOwn(FACETS, dataset)) return null;
+	const question = firstQuestion(dataset), one = (name, known) => Object.hasOwn(known, given.get(name) ?? '') ? given.get(name) : null;
+	question.words = withoutKeys(given.get('q') ?? '');
+	for (const {name} of FACETS[dataset]) {
+		const values = [...new Set(given.getAll(name))].filter(Boolean);
+		if (values.length) question.facets[name] = values;
+	}
+	question.sort = one('sort', COLUMNS[dataset]) ?? question.sort;
+	question.descending = given.get('order') === 'desc';
+	if (dataset === 'conferences') {
+		question.kind = one('deadline', KINDS) ?? '';
+		question.within = /^[1-9]\d{0,3}$/.test(given.get('within')) ? +given.get('within') : null;
+		if (given.get('view') === 'deadlines') question.mode = 'deadlines';
+	}
+	return question;
+}
+
+/** The address fragment of a question. `parse` reads it. */
+export function format(question) {
+	const {dataset, words, facets, kind, within, sort, descending, mode} = question, given = new URLSearchParams();
+	const put = (name, value) => value && given.append(name, value);
+	put('view', mode === 'list' ? '' : mode);
+	put('q', withoutKeys(words ?? ''));
+	for (const {name} of FACETS[dataset]) for (const value of facets?.[name] ?? []) put(name, value);
+	put('deadline', kind);
+	put('within', within);
+	put('sort', sort === FIRST_COLUMN[dataset] ? '' : sort);
+	put('order', descending && 'desc');
+	return `#/${dataset}${String(given) && '?' + given}`;
+}
+
+/** The question with a value of a facet chosen, or no longer chosen. */
+export function toggle(question, facet, value) {
+	const before = question.facets[facet] ?? [], after = before.includes(value) ? before.filter(one => one !== value) : [...before, value];
+	const facets = {...question.facets, [facet]: after};
+	if (!after.length) delete facets[facet];
+	return {...question, facets};
+}
+
+/** Whether a question asks for less than all records. */
+export const isNarrowed = ({words, facets, kind, within}) => Boolean(words || Object.keys(facets).length || kind || within);

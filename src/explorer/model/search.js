@@ -1,0 +1,169 @@
+// An index of a copy: the words and facet values of each record as small numbers, so that each question is one pass.
+import {deadlinesOf} from './deadlines.js';
+import {wordsOf} from './fold.js';
+import {FACETS, namesOf, regionOf} from './facets.js';
+import {COLUMNS, Order} from './order.js';
+
+/** The texts in which words are found, and the links in whose names. */
+const TEXTS = {
+	conferences: record => [record.name, record.abbv, record.year, record.country, regionOf(record.country), ...namesOf(record.country),
+		record.city, record.venue, ...record.therapy_areas ?? [], ...record.organizations ?? [], ...record.tags ?? []],
+	journals: record => [record.name, record.abbv, record.publisher, record.publishing?.access, record.issn_print, record.issn_online,
+		...record.organizations ?? [], ...record.tags ?? []],
+};
+
+// Scripts without blanks between words: there a word is found anywhere in another.
+const UNSPACED = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}]/u;
+const MAX_WORDS = 30;
+const MAX_CACHED = 100000;
+/** The slots without a record that are kept before the index is built again. */
+const MAX_UNUSED = 5000;
+
+const larger = (array, length) => {
+	if (length <= array.length) return array;
+	const copy = new Uint32Array(Math.max(length, 2 * array.length));
+	copy.set(array);
+	return copy;
+};
+
+/** Lists of small numbers in one array, which is fast to read: list `slot` is `data[ends[slot - 1]..ends[slot]]`. */
+class Lists {
+	constructor() {
+		[this.data, this.ends, this.count] = [new Uint32Array(1024), new Uint32Array(256), 0];
+	}
+
+	push(list) {
+		const begin = this.count && this.ends[this.count - 1], end = begin + list.length;
+		this.data = larger(this.data, end);
+		this.ends = larger(this.ends, this.count + 1);
+		this.data.set(list, begin);
+		this.ends[this.count++] = end;
+	}
+}
+
+/** Words and facet values of the records of one dataset. Each record has a slot; a changed record gets a new one. */
+export class Index {
+	constructor(dataset) {
+		this.dataset = dataset;
+		this.clear();
+	}
+
+	/** Forgets all records. */
+	clear() {
+		[this.records, this.due] = [[], []];
+		this.slots = new Map();
+		[this.words, this.values] = [new Lists(), new Lists()];
+		this.vocabulary = [];
+		this.numbers = new Map();
+		this.texts = new Map();
+		// Each value has a number that no other facet uses.
+		this.facets = FACETS[this.dataset].map(facet => ({...facet, numbers: new Map()}));
+		this.facetOf = [];
+		this.orders = new Map();
+		[this.marks, this.turn] = [[], 0];
+	}
+
+	get size() {
+		return this.slots.size;
+	}
+
+	/** Adds records that are not in the index. */
+	add(records) {
+		for (const record of records) {
+			const slot = this.records.push(record) - 1;
+			this.due.push(null);
+			this.slots.set(record.id, slot);
+			this.words.push(this.wordsOf(record));
+			const values = [];
+			this.facets.forEach((facet, at) => {
+				for (const value of facet.valuesOf(record)) values.push(this.numberOf(facet, at, value));
+			});
+			this.values.push(values);
+			for (const order of this.orders.values()) order.change(slot);
+		}
+	}
+
+	/** Applies the changes of a copy. */
+	apply(changes) {
+		for (const {id, after} of changes) {
+			if (this.slots.has(id)) {
+				this.records[this.slots.get(id)] = this.due[this.slots.get(id)] = null;
+				this.slots.delete(id);
+				for (const order of this.orders.values()) order.change();
+			}
+			if (after) this.add([after]);
+		}
+		if (this.records.length < 2 * this.size + MAX_UNUSED) return;
+		const records = this.records.filter(Boolean);
+		this.clear();
+		this.add(records);
+	}
+
+	/** The slots in the order of a column. */
+	order(column, descending, today) {
+		let order = this.orders.get(column);
+		if (order?.today !== today) {
+			order = new Order(COLUMNS[this.dataset][column], today, this.records);
+			this.orders.set(column, order);
+		}
+		return order.list(descending);
+	}
+
+	/** A test for slots whose record holds all words of a text, each as the beginning of a word. Null for a text without words. */
+	matcher(text) {
+		const words = wordsOf(text ?? '').slice(0, MAX_WORDS);
+		if (!words.length) return null;
+		const found = new Uint32Array(this.vocabulary.length), all = 2 ** words.length - 1;
+		words.forEach((word, at) => {
+			const isIn = UNSPACED.test(word) ? known => known.includes(word) : known => known.startsWith(word);
+			this.vocabulary.forEach((known, number) => {
+				if (isIn(known)) found[number] |= 1 << at;
+			});
+		});
+		const {data, ends} = this.words;
+		return slot => {
+			let bits = 0;
+			for (let at = slot && ends[slot - 1]; at < ends[slot] && bits !== all; at++) bits |= found[data[at]];
+			return bits === all;
+		};
+	}
+
+	/** All deadlines of a slot's record. */
+	deadlines(slot) {
+		return this.due[slot] ??= deadlinesOf(this.records[slot]);
+	}
+
+	/** The number of a value of a facet. */
+	numberOf(facet, at, value) {
+		let number = facet.numbers.get(value);
+		if (number === undefined) facet.numbers.set(value, number = this.facetOf.push(at) - 1);
+		return number;
+	}
+
+	/** The numbers of a record's words, each once. */
+	wordsOf(record) {
+		const turn = ++this.turn, found = [];
+		for (const text of TEXTS[this.dataset](record)) if (text != null) for (const number of this.numbersOfText(text)) {
+			if (this.marks[number] === turn) continue;
+			this.marks[number] = turn;
+			found.push(number);
+		}
+		return found;
+	}
+
+	/** The numbers of the words of a text or link. Most are in many records. */
+	numbersOfText(text) {
+		let found = this.texts.get(text);
+		if (found) return found;
+		found = wordsOf(text.name ? `${text.name} ${text.abbv ?? ''}` : String(text)).map(word => {
+			let number = this.numbers.get(word);
+			if (number === undefined) {
+				this.numbers.set(word, number = this.vocabulary.push(word) - 1);
+			}
+			return number;
+		});
+		if (this.texts.size > MAX_CACHED) this.texts.clear();
+		this.texts.set(text, found);
+		return found;
+	}
+}

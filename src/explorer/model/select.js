@@ -1,0 +1,88 @@
+// The answer to a question, from an index.
+import {addDays} from './deadlines.js';
+import {listValues} from './facets.js';
+
+/** The period of a question: {kind, from, to}; null if it does not ask for deadlines. */
+export function periodOf({mode, kind, within}, today) {
+	if (mode !== 'deadlines' && !kind && !within) return null;
+	return {kind, from: today, to: within ? addDays(today, within) : '~'};
+}
+
+/**
+ * Answers a question: {total, records, facets, deadlines}. `records` are all matching records in the order of the question's column.
+ * `facets` are [{name, label, values: [{value, text, count, chosen}]}]; a facet's own choice does not lower its counts.
+ * `deadlines` are [{record, kind, date, confidence}], the earliest first; null if the question does not ask for deadlines.
+ */
+export function select(index, question, today) {
+	const {records, facets, facetOf} = index, {data, ends} = index.values;
+	const period = periodOf(question, today), isMatch = index.matcher(question.words);
+	const counts = new Uint32Array(facetOf.length), isChosen = new Uint8Array(facetOf.length);
+	let wanted = 0;
+	facets.forEach((facet, at) => {
+		const values = question.facets[facet.name] ?? [];
+		if (values.length) wanted |= 1 << at;
+		for (const value of values) if (facet.numbers.has(value)) isChosen[facet.numbers.get(value)] = 1;
+	});
+	// Of deadlines in a period, their own confidences count, not all of the record.
+	const own = period ? facets.findIndex(facet => facet.ofDeadlines) : -1;
+	const found = new Uint8Array(records.length), due = [];
+
+	// One pass in the order of the slots, because memory is fastest to read in a row.
+	for (let slot = 0; slot < records.length; slot++) {
+		if (!records[slot] || isMatch && !isMatch(slot)) continue;
+		const deadlines = period && inPeriod(index.deadlines(slot), period);
+		if (deadlines && !deadlines.length) continue;
+		const begin = slot && ends[slot - 1], end = ends[slot], confidences = own < 0 ? [] : numbersOf(deadlines, facets[own]);
+		let met = 0;
+		if (wanted) {
+			for (let at = begin; at < end; at++) if (isChosen[data[at]] && facetOf[data[at]] !== own) met |= 1 << facetOf[data[at]];
+			for (const number of confidences) if (isChosen[number]) met |= 1 << own;
+		}
+		const unmet = wanted & ~met;
+		// A record that misses one facet's choice counts there, and only there.
+		if (unmet & (unmet - 1)) continue;
+		for (let at = begin; at < end; at++) {
+			const facet = facetOf[data[at]];
+			if (facet !== own && (!unmet || unmet === 1 << facet)) counts[data[at]]++;
+		}
+		if (!unmet || unmet === 1 << own) for (const number of confidences) counts[number]++;
+		if (unmet) continue;
+		found[slot] = 1;
+		if (period) due[slot] = deadlines;
+	}
+
+	const slots = [];
+	for (const slot of index.order(question.sort, question.descending, today)) if (found[slot]) slots.push(slot);
+	const deadlines = period && byDate(slots, due, question.facets.confidence);
+	let sorted = slots.map(slot => records[slot]);
+	if (period && question.sort === 'deadline') {
+		// By the deadlines that are asked for.
+		sorted = [...new Set(deadlines.map(({record}) => record))];
+		if (question.descending) sorted.reverse();
+	}
+	return {total: slots.length, records: sorted, deadlines,
+		facets: facets.map(facet => ({name: facet.name, label: facet.label, values: listValues(facet, counts, question.facets[facet.name])}))};
+}
+
+/** The deadlines of a list that are in a period. */
+function inPeriod(deadlines, {kind, from, to}) {
+	const isIn = ({kind: own, date}) => date >= from && date <= to && (!kind || kind === own);
+	return deadlines.every(isIn) ? deadlines : deadlines.filter(isIn);
+}
+
+/** The numbers of the confidences of one or two deadlines, each once. */
+function numbersOf([first, second], facet) {
+	const number = facet.numbers.get(first.confidence);
+	return !second || second.confidence === first.confidence ? [number] : [number, facet.numbers.get(second.confidence)];
+}
+
+/** The deadlines of the chosen confidences, the earliest first. */
+function byDate(slots, due, confidences) {
+	const days = new Map();
+	for (const slot of slots) for (const deadline of due[slot]) {
+		if (confidences && !confidences.includes(deadline.confidence)) continue;
+		const day = days.get(deadline.date);
+		day ? day.push(deadline) : days.set(deadline.date, [deadline]);
+	}
+	return [...days.keys()].sort().flatMap(day => days.get(day));
+}

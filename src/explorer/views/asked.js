@@ -1,0 +1,82 @@
+// The list of a dataset that is too large for a copy: the API answers.
+import {html, useEffect, useRef, useState} from '../preact.js';
+import {ask, useAsk} from '../api.js';
+import {FILTERS} from '../filters.js';
+import {FACETS} from '../model/facets.js';
+import {describe} from '../model/follower.js';
+import {todayOf} from '../model/deadlines.js';
+import {nearest} from '../model/suggest.js';
+import {Answer, DATASETS, Table, Title, count, link} from '../parts.js';
+import {REGIONS} from '../regions.js';
+import {useSession} from '../session.js';
+import {columnsOf} from './columns.js';
+
+// Texts all: the API judges them.
+const BOXES = dataset => [...FILTERS[dataset], {name: 'updated_since', label: 'Changed since', example: '2026-03-15'},
+	{name: 'limit', label: 'Per page', example: '100'}];
+
+/** The parameters of an address that the API knows. Those that only a copy answers are left out. */
+function given(dataset, {area, ...params}) {
+	const own = ['view', 'deadline', 'within', 'sort', 'order', ...FACETS[dataset].map(({name}) => name)], known = BOXES(dataset).map(({name}) => name);
+	if (area) params.therapy_area ??= area;
+	return Object.fromEntries(Object.entries(params).filter(([name]) => known.includes(name) || !own.includes(name)));
+}
+
+function Boxes({dataset, params, known}) {
+	const form = useRef();
+	useEffect(() => {
+		for (const input of form.current.querySelectorAll('input')) input.value = params[input.name] ?? '';
+	}, [JSON.stringify(params)]);
+	const apply = event => {
+		event.preventDefault();
+		const values = Object.fromEntries(new FormData(form.current));
+		// The API says so if it does not know a filter.
+		const unknown = Object.entries(params).filter(([name]) => name !== 'cursor' && !(name in values));
+		location.hash = link(dataset, {...Object.fromEntries(unknown), ...values});
+	};
+	const clear = event => {
+		event.preventDefault();
+		location.hash = link(dataset);
+	};
+	return html`<form class="boxes" ref=${form} onSubmit=${apply} onReset=${clear} aria-label="Filters">
+		${BOXES(dataset).map(({name, label, example, field}) => html`<div class="field ${name}" key=${name}><label for=${name}>${label}</label>
+			<input id=${name} name=${name} placeholder=${example} autocomplete="off" list=${field && `${name}-known`} />
+			${field && html`<datalist id="${name}-known">${(known[name] ?? []).map(text => html`<option value=${text} />`)}</datalist>`}</div>`)}
+		<div class="row"><button>Apply</button><button type="reset" class="quiet">Clear</button></div>
+	</form>`;
+}
+
+/** The nearest known value of each filter that has none of its own. */
+const Meant = ({dataset, params, known}) => Object.keys(known).map(name => {
+	const meant = params[name] && nearest(params[name], known[name]);
+	return meant && html`<p class="empty">Did you mean <a href=${link(dataset, {...params, cursor: '', [name]: meant})}>${meant}</a>?</p>`;
+});
+
+/** The list as the API gives it, page by page. */
+export function Asked({dataset, params, state}) {
+	const {key} = useSession();
+	const asked = given(dataset, params);
+	const answer = useAsk(dataset, asked);
+	const results = useRef();
+	const [areas, setAreas] = useState([]);
+	useEffect(() => {
+		if (dataset === 'conferences') ask(key, 'reference/therapy-areas').then(({data}) => setAreas(data?.data.map(row => row.name) ?? []));
+	}, [key, dataset]);
+	useEffect(() => {
+		// A reader who sets a filter stays in the form.
+		if (answer && !answer.stale && asked.cursor) results.current?.focus();
+	}, [answer?.url, answer?.stale]);
+	const known = dataset === 'conferences' ? {country: Object.values(REGIONS).flatMap(list => list.split('|').map(names => names.split(',')[0])).sort(), therapy_area: areas} : {};
+	return html`<${Title}>${DATASETS[dataset][0]}<//>
+		${state.name === 'too-many' && html`<p class="soft">${describe(state)}</p>`}
+		<${Boxes} dataset=${dataset} params=${asked} known=${known} />
+		<${Answer} of=${answer}>${({data, has_more, next_cursor}) => {
+			const {cursor, ...first} = asked;
+			return html`<h2 class="results" ref=${results} tabindex="-1"><span role="status">
+					${data.length ? `${count(data.length, 'record')}${cursor ? ' on this page' : ''}${has_more ? ', more follow' : cursor ? ', the last ones' : ''}` : 'No record fits.'}</span></h2>
+				${data.length > 0 ? html`<${Table} label=${dataset} columns=${columnsOf(dataset, {day: todayOf()})} rows=${data} />` : html`<${Meant} dataset=${dataset} params=${asked} known=${known} />`}
+				${(cursor || has_more) && html`<nav class="pages" aria-label="Pages">
+					${cursor && html`<a class="button quiet" href=${link(dataset, first)}>First page</a>`}
+					${has_more && html`<a class="button" href=${link(dataset, {...first, cursor: next_cursor})}>Next page</a>`}</nav>`}`;
+		}}<//>`;
+}

@@ -1,0 +1,54 @@
+// What lists show of records.
+import {html} from '../preact.js';
+import {KINDS, byMonth, deadlinesOf} from '../model/deadlines.js';
+import {Badge, Status, Table, date, inDays, link} from '../parts.js';
+
+export const place = record => [record.city, record.country].filter(Boolean).join(', ') || null;
+export const days = record => date(record.start_date, record.end_date);
+
+/** A record's name as a link, with its abbreviation and year. */
+const nameOf = (dataset, record) => html`<a href=${link(`${dataset}/${record.id}`)}>${record.name}</a>
+	<span class="soft"> ${[record.abbv !== record.name && record.abbv, record.year].filter(Boolean).join(' ')}</span>`;
+
+/** A range of weeks in words. */
+export function weeks(range) {
+	const ends = [...new Set([range?.min_weeks, range?.max_weeks])].filter(end => end != null);
+	return ends.length ? `${ends.join(' to ')} weeks` : null;
+}
+
+/** The next deadline of the period, or the last one that has passed. */
+function due(record, day, period) {
+	const [next] = deadlinesOf(record, period ?? {from: day}), one = next ?? deadlinesOf(record, {to: day}).at(-1);
+	return one && html`<span class=${next ? '' : 'soft'}>${next ? '' : 'closed '}${date(one.date)}</span> <${Status} of=${one.confidence} />
+		<div class="soft">${one.kind === 'abstract' ? 'Abstracts' : 'Late-breaking'}, ${inDays(day, one.date)}</div>`;
+}
+
+/** The columns of a dataset. A record in the log of changes is marked. */
+export function columnsOf(dataset, {day, period, log}) {
+	const name = record => html`${nameOf(dataset, record)}${log?.byId.has(record.id) && html` <${Badge} kind=${log.byId.get(record.id).kind} />`}
+		${record.therapy_areas && html`<div class="soft">${record.therapy_areas.join(', ')}</div>`}`;
+	return dataset === 'conferences' ? [
+		{name: 'Conference', sort: 'name', kind: 'wide', cell: name},
+		{name: 'Next deadline', sort: 'deadline', cell: record => due(record, day, period)},
+		{name: 'Meeting', sort: 'start', cell: record => html`${days(record)}<div><${Status} of=${record.start_date_status} /></div>`},
+		{name: 'Place', sort: 'place', cell: place},
+	] : [
+		{name: 'Journal', sort: 'name', kind: 'wide', cell: name},
+		{name: 'Publisher', sort: 'publisher', kind: 'broad', cell: record => record.publisher},
+		{name: 'Access', sort: 'access', cell: record => record.publishing.access},
+		{name: 'Fee (USD)', sort: 'fee', kind: 'number', cell: record => record.publishing.apc_usd?.toLocaleString('en')},
+		{name: 'Impact factor', sort: 'impact', kind: 'number', cell: record => record.impact_factor},
+		{name: 'To acceptance', sort: 'acceptance', cell: record => weeks(record.timelines.online_submit_to_accept)},
+	];
+}
+
+const month = text => new Date(text).toLocaleDateString('en-GB', {month: 'long', year: 'numeric', timeZone: 'UTC'});
+
+/** Deadlines by month. */
+export const Deadlines = ({of, day}) => byMonth(of).map(({month: name, deadlines}) => html`<section class="month" key=${name}>
+	<h3>${month(name)} <span class="count">${deadlines.length}</span></h3>
+	<${Table} label="Deadlines in ${month(name)}" rows=${deadlines} columns=${[
+		{name: 'Conference', kind: 'wide', cell: ({record}) => nameOf('conferences', record)},
+		{name: 'Due', cell: one => html`${date(one.date)} <${Status} of=${one.confidence} />`},
+		{name: 'Deadline', cell: one => html`${KINDS[one.kind]}<div class="soft">${inDays(day, one.date)}</div>`},
+		{name: 'Place', cell: ({record}) => place(record)}]} /></section>`);

@@ -1,0 +1,92 @@
+// What a developer needs: the same requests with curl, the exports, the feed.
+import {html, useRef, useState} from '../preact.js';
+import {requester, target, useAsk} from '../api.js';
+import {Answer, Badge, Curl, DATASETS, Table, Title, count, link, save} from '../parts.js';
+import {useCopy, useSession} from '../session.js';
+
+const Datasets = ({at, dataset}) => html`<nav class="choice" aria-label="Dataset">${Object.keys(DATASETS).map(one =>
+	html`<a href=${link(`${at}/${one}`)} aria-current=${one === dataset ? 'page' : null}>${one}</a>`)}</nav>`;
+
+/** The fold below a list: the nearest request of the API. */
+export const ForDevelopers = ({dataset, params}) => html`<details class="developers"><summary>For developers</summary>
+	<p>This page keeps a copy of the export and follows the change feed. The API answers the same question as far as its filters go:</p>
+	<${Curl} of=${{url: target(dataset, params), method: 'GET'}} />
+	<p><a href=${link(`developers/${dataset}`)}>Exports, change feed and sync token</a></p></details>`;
+
+function Export({dataset, format, follow}) {
+	const {key} = useSession();
+	const answer = useAsk(`exports/${dataset}`, {format}, 'HEAD');
+	const [state, setState] = useState('');
+	const file = dataset + (format === 'csv' ? '.csv' : '.jsonl.gz');
+	const download = async () => {
+		setState('Loading …');
+		try {
+			const response = await requester(key)(`exports/${dataset}`, {format});
+			if (!response.ok) return setState((await response.json()).detail);
+			const blob = await response.blob();
+			save(/filename="([^"]+)"/.exec(response.headers.get('content-disposition'))?.[1] ?? file, blob);
+			setState(count(blob.size, 'byte'));
+		} catch {
+			setState('The file did not arrive. Try again.');
+		}
+	};
+	const token = answer?.headers?.get('x-sync-token');
+	return html`<section><h2>Export, ${format === 'csv' ? 'CSV' : 'JSON Lines'}</h2>
+		<${Answer} of=${answer && {...answer, method: 'GET'}} options=${format === 'csv' ? `--compressed -o ${file} ` : `-D headers.txt -o ${file} `}>${() => html`
+			<p>${count(+answer.headers.get('x-record-count'), 'record')}, sync token <code class="token">${token}</code></p>
+			<p class="row"><button onClick=${download}>Download</button>
+				<button class="quiet" onClick=${() => follow(token)}>Ask the feed from here</button> <span role="status">${state}</span></p>`}<//></section>`;
+}
+
+const PROOFS = {true: 'The copy equals the export.', false: 'The copy differs from the export.', null: 'They cannot be compared now. Try again.'};
+
+function Feed({dataset, since, ask}) {
+	const kept = useCopy(dataset), {follower} = kept;
+	const [proof, setProof] = useState('');
+	const prove = () => kept.prove().then(({isEqual}) => setProof(PROOFS[isEqual]), () => setProof(PROOFS.null));
+	const input = useRef();
+	const answer = useAsk(since && `${dataset}/changes`, since, 'GET', since);
+	const send = event => {
+		event.preventDefault();
+		ask(input.current.value.trim());
+	};
+	return html`<section id="feed"><h2>Change feed</h2>
+		<p>Each record that changed since a token arrives once, in its present state, or as a tombstone. <a href=${link(`changes/${dataset}`)}>This page's copy follows the feed</a> and is at <code class="token">${follower.token}</code>.</p>
+		<p class="row"><button class="quiet" onClick=${prove}>Compare the copy with the export</button><span role="status">${proof}</span></p>
+		<form class="row" onSubmit=${send}><label for="token">Sync token</label>
+			<input id="token" ref=${input} required autocomplete="off" spellcheck="false" value=${since?.since} /><button>Ask the feed</button></form>
+		${since && html`<${Answer} of=${answer}>${({data, next_sync_token, has_more}) => html`
+			<p role="status">${count(data.length, 'entry', 'entries')}${has_more && ', more follow'}. Next token: <code class="token">${next_sync_token}</code></p>
+			<ul>${data.map(({id, name, deleted}) => html`<li><${Badge} kind=${deleted ? 'tombstone' : 'record'} />${deleted ? `Delete your copy of ${id}.` : html`<a href=${link(`${dataset}/${id}`)}>${name}</a>`}</li>`)}</ul>
+			<details><summary>As JSON</summary><pre tabindex="0"><code>${JSON.stringify(data, null, 2)}</code></pre></details>
+			<p><button class="quiet" onClick=${() => ask(next_sync_token)}>Ask with the next token</button></p>`}<//>`}
+		${answer?.status === 410 && html`<p><strong>What to do:</strong> load the export again, replace your copy with it, and continue from its token.</p>`}</section>`;
+}
+
+const LISTS = ['therapy-areas', 'tags', 'organizations'];
+
+/** A reference list, with the columns that its rows have. */
+function List({list, dataset}) {
+	const answer = useAsk(`reference/${list}`, list === 'therapy-areas' ? {} : {dataset});
+	return html`<h2>${list.replace('-', ' ')}</h2><${Answer} of=${answer}>${({data}) => data.length > 0 && html`<${Table} label=${list} rows=${data}
+		columns=${Object.keys(data[0]).filter(name => !['id', 'url'].includes(name)).map(name => ({name, cell: row => row[name]}))} />`}<//>`;
+}
+
+/** The reference lists of a dataset. */
+export const Reference = ({dataset}) => html`<${Title}>Reference lists<//><${Datasets} at="reference" dataset=${dataset} />
+	${LISTS.map(list => (dataset === 'conferences' || list !== LISTS[0]) && html`<${List} key=${list} list=${list} dataset=${dataset} />`)}`;
+
+/** The exports and the feed of a dataset. */
+export function Developers({dataset}) {
+	const [since, setSince] = useState(null);
+	// Each press asks again, with the same token too.
+	const ask = token => setSince({since: token});
+	return html`<${Title}>For developers<//>
+		<${Datasets} at="developers" dataset=${dataset} />
+		<p class="lead">An export holds all records of the license. The change feed continues from its sync token. <a href=${link(`reference/${dataset}`)}>Reference lists</a> name what records link to. <a href="docs">The documentation</a> describes them.</p>
+		${['jsonl', 'csv'].map(format => html`<${Export} key=${format} dataset=${dataset} format=${format} follow=${token => {
+			ask(token);
+			document.getElementById('token').focus();
+		}} />`)}
+		<${Feed} dataset=${dataset} since=${since} ask=${ask} />`;
+}

@@ -1,0 +1,40 @@
+// The form for the key.
+import {html, useRef, useState} from '../preact.js';
+import {ask} from '../api.js';
+import {Title, Words} from '../parts.js';
+import {useSession} from '../session.js';
+
+/** Asks for a key, and takes it once the server has accepted it. A wrong key stays in the field. */
+export function KeyForm({why}) {
+	const {setKey} = useSession();
+	const [keep, input] = [useRef(), useRef()];
+	const [error, setError] = useState(why);
+	const [busy, setBusy] = useState(false);
+	const refuse = text => {
+		setError(text);
+		input.current.focus();
+		input.current.select();
+	};
+	const send = async event => {
+		event.preventDefault();
+		const key = input.current.value.trim();
+		if (/[^!-~]/.test(key)) return refuse('A key has letters, digits and signs, and no blanks. Copy it again.');
+		setBusy(true);
+		const answer = await ask(key, 'reference/therapy-areas');
+		setBusy(false);
+		// Any other problem, such as a dataset that the license has not, is a view's to show.
+		if (answer.status && answer.status !== 401) return setKey(key, keep.current.checked);
+		refuse(answer.problem.detail);
+	};
+	return html`<${Title}>See what a license sees<//>
+		<p class="lead">Enter an API key to search the conferences and journals of its license, with their deadlines.</p>
+		<form class="key" onSubmit=${send}>
+			<label for="key">API key</label>
+			<div class="row"><input id="key" ref=${input} type="password" autocomplete="off" spellcheck="false" placeholder="mfk_…" required
+				aria-invalid=${error ? 'true' : null} aria-describedby=${error ? 'key-error' : null} />
+			<button disabled=${busy}>Explore</button></div>
+			<p id="key-error" class="error" role="alert">${error && html`<${Words} of=${error} />`}</p>
+			<label class="check"><input type="checkbox" ref=${keep} /> Keep the key in this tab</label>
+			<p class="soft">Without this the key is gone when you reload the page. It is never part of an address. <a href="docs">The documentation</a> needs no key.</p>
+		</form>`;
+}

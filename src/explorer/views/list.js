@@ -1,0 +1,134 @@
+// The list of a dataset: one question, answered from the page's copy.
+import {html, useEffect, useMemo, useRef, useState} from '../preact.js';
+import {calendar, eventsOf} from '../model/calendar.js';
+import {csv} from '../model/csv.js';
+import {KINDS, todayOf} from '../model/deadlines.js';
+import {FACETS} from '../model/facets.js';
+import {firstQuestion, format, isNarrowed, parse, toggle} from '../model/question.js';
+import {periodOf, select} from '../model/select.js';
+import {Copy, DATASETS, Table, Title, count, date, link, save} from '../parts.js';
+import {useCopy} from '../session.js';
+import {Asked} from './asked.js';
+import {Standing} from './changes.js';
+import {Deadlines, columnsOf} from './columns.js';
+import {ForDevelopers} from './developers.js';
+import {Filters} from './filters.js';
+
+const SHOWN = 50;
+const PERIODS = [30, 60, 90];
+const TYPED_MS = 300;
+
+/** The view of a dataset's records: from the copy, or from the API if the page keeps no copy. */
+export function List({dataset, at}) {
+	const kept = useCopy(dataset);
+	const {name, status} = kept.state;
+	if (name === 'too-many' || name === 'refused' && status !== 401) return html`<${Asked} dataset=${dataset} params=${at.params} state=${kept.state} />`;
+	return html`<${Title}>${DATASETS[dataset][0]}<//><${Standing} kept=${kept}>${kept.log.size > 0 && html`<a href=${link(`changes/${dataset}`)}>${count(kept.log.size, 'change')} since you opened this</a>`}<//>
+		${kept.isReady && html`<${Answered} dataset=${dataset} at=${at} kept=${kept} />`}`;
+}
+
+/** The question of the address, and a function that changes both. */
+function useQuestion(dataset, at) {
+	const read = () => parse(location.hash) ?? firstQuestion(dataset);
+	const [question, setQuestion] = useState(read);
+	const [waiting] = useState({at});
+	useEffect(() => {
+		if (waiting.at === at) return;
+		waiting.at = at;
+		clearTimeout(waiting.timer);
+		setQuestion(read());
+	}, [at]);
+	const change = (next, typed) => {
+		setQuestion(next);
+		clearTimeout(waiting.timer);
+		// Typing makes no steps in the history.
+		if (typed) waiting.timer = setTimeout(() => history.replaceState(null, '', format(next)), TYPED_MS);
+		else history.pushState(null, '', format(next));
+	};
+	useEffect(() => () => clearTimeout(waiting.timer), []);
+	return [question, change];
+}
+
+function Answered({dataset, at, kept: {copy, index, log, version}}) {
+	const [question, change] = useQuestion(dataset, at);
+	const [shown, setShown] = useState(SHOWN);
+	const results = useRef();
+	const day = todayOf();
+	const found = useMemo(() => select(index, question, day), [index, version, question, day]);
+	useEffect(() => setShown(SHOWN), [question]);
+	const sorted = {by: question.sort, descending: question.descending,
+		onSort: by => change({...question, sort: by, descending: by === question.sort && !question.descending})};
+	// A removed chip takes its focus with it.
+	const drop = next => {
+		change(next);
+		results.current.focus();
+	};
+	const total = question.mode === 'deadlines' ? found.deadlines.length : found.total;
+	const noun = question.mode === 'deadlines' ? 'deadline' : DATASETS[dataset][1];
+	return html`<${Ask} question=${question} onChange=${change} />
+		<div class="columns"><${Filters} question=${question} facets=${found.facets} onChange=${change} />
+			<div class="found"><div class="heading">
+				<h2 class="results" ref=${results} tabindex="-1"><span role="status">${isNarrowed(question) && question.mode === 'list' ? `${total.toLocaleString('en')} of ${count(copy.size, noun)}` : count(total, noun)}</span></h2>
+				<${Files} question=${question} found=${found} day=${day} /></div>
+			<${Chosen} question=${question} onChange=${drop} />
+			${question.mode === 'deadlines' ? html`<${Deadlines} of=${found.deadlines.slice(0, shown)} day=${day} />`
+				: found.total > 0 && html`<${Table} label=${DATASETS[dataset][0]} rows=${found.records.slice(0, shown)} sorted=${sorted}
+					columns=${columnsOf(dataset, {day, log, period: periodOf(question, day)})} />`}
+			${total === 0 && html`<${Nothing} index=${index} question=${question} day=${day} onChange=${drop} />`}
+			${total > shown && html`<p class="row"><button onClick=${() => setShown(shown + 2 * SHOWN)}>Show more</button>
+				<span class="soft">${shown.toLocaleString('en')} of ${total.toLocaleString('en')} are shown.</span></p>`}
+		</div></div>
+		<${ForDevelopers} dataset=${dataset} params=${requestOf(question)} />`;
+}
+
+/** What to do about an empty list: the next deadline after the period, or fewer filters. */
+function Nothing({index, question, day, onChange}) {
+	const later = {...question, within: null}, next = question.within && select(index, later, day).deadlines?.[0];
+	if (!index.size) return html`<p class="empty">This license has no ${question.dataset}.</p>`;
+	if (!next) return html`<p class="empty">Nothing fits all of this. Remove a filter or a word.</p>`;
+	return html`<p class="empty">Nothing is due in this period. The next deadline is on ${date(next.date)}. <button class="plain" onClick=${() => onChange(later)}>Show all that are ahead</button></p>`;
+}
+
+/** The words, and the deadlines' period. */
+function Ask({question, onChange}) {
+	const {dataset, words, kind, within, mode} = question;
+	const pressed = (on, text, next) => html`<button type="button" class="quiet" aria-pressed=${on} onClick=${() => onChange(next)}>${text}</button>`;
+	return html`<form class="ask" role="search" onSubmit=${event => event.preventDefault()}>
+		<label for="words" class="hidden">Search</label>
+		<input id="words" type="search" value=${words} autocomplete="off" spellcheck="false" onInput=${event => onChange({...question, words: event.target.value}, true)}
+			placeholder=${`Search by name, ${dataset === 'journals' ? 'publisher, ISSN' : 'place, therapy area'}, organization, tag`} />
+		${dataset === 'conferences' && html`<div class="row" role="group" aria-label="Deadlines">
+			<label for="kind" class="hidden">Kind of deadline</label>
+			<select id="kind" value=${kind} onChange=${event => onChange({...question, kind: event.target.value})}>
+				<option value="">Any deadline</option>${Object.entries(KINDS).map(([name, text]) => html`<option value=${name}>${text}</option>`)}</select>
+			<span class="soft">in the next</span>
+			${PERIODS.map(days => pressed(within === days, `${days} days`, {...question, within: within === days ? null : days}))}</div>
+		<div class="row" role="group" aria-label="Show as">${pressed(mode === 'list', 'Table', {...question, mode: 'list'})}${pressed(mode === 'deadlines', 'Deadlines by month', {...question, mode: 'deadlines'})}</div>`}
+	</form>`;
+}
+
+/** The chosen filters, each with a button that removes it. */
+function Chosen({question, onChange}) {
+	const chips = FACETS[question.dataset].flatMap(({name, text}) => (question.facets[name] ?? []).map(value => [text?.[value] ?? value, toggle(question, name, value)]));
+	if (question.words.trim()) chips.unshift([`“${question.words.trim()}”`, {...question, words: ''}]);
+	return chips.length > 0 && html`<ul class="chips" aria-label="Chosen filters">${chips.map(([text, next]) => html`<li><button class="chip" onClick=${() => onChange(next)}>
+			<span class="hidden">Remove </span>${text} <span aria-hidden="true">×</span></button></li>`)}
+		<li><button class="plain" onClick=${() => onChange(firstQuestion(question.dataset))}>Clear all</button></li></ul>`;
+}
+
+/** The files of this view, and its address. */
+function Files({question, found, day}) {
+	const {dataset} = question;
+	const file = (title, end, type, text) => html`<button class="quiet" onClick=${() => save(`${dataset}-${day}.${end}`, new Blob([text()], {type}))}>${title}<span class="hidden"> file of this view</span></button>`;
+	return html`<div class="row">
+		${dataset === 'conferences' && file('Calendar', 'ics', 'text/calendar', () => calendar(found.deadlines ?? found.records.flatMap(eventsOf), {host: location.host}))}
+		${file('CSV', 'csv', 'text/csv', () => csv(question.mode === 'deadlines' ? found.deadlines : found.records))}
+		<${Copy} text=${new URL(format(question), location.href).href}>Copy link<//></div>`;
+}
+
+/** The nearest request of the API: its filters take one value each. */
+function requestOf({words, facets}) {
+	const one = name => facets[name]?.length === 1 ? facets[name][0] : '';
+	const text = words.trim();
+	return {q: text.length > 1 ? [...text].slice(0, 100).join('') : '', year: one('year'), country: one('country'), therapy_area: one('area')};
+}

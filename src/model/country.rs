@@ -1,0 +1,223 @@
+//! Countries: their usual English names, their regions, and other names of them.
+//!
+//! The regions are those of the United Nations' standard M49. It counts Cyprus, Georgia and Turkey among Asia, and Russia
+//! among Europe.
+
+use super::fold::fold;
+
+/// The regions of the world, each with its countries by their usual English names, and territories that conferences name like
+/// countries.
+pub const REGIONS: [(&str, &[&str]); 5] =
+    [("Africa", AFRICA), ("Americas", AMERICAS), ("Asia", ASIA), ("Europe", EUROPE), ("Oceania", OCEANIA)];
+
+/// The countries of [`REGIONS`].
+pub const COUNTRIES: [&[&str]; 5] = [AFRICA, AMERICAS, ASIA, EUROPE, OCEANIA];
+
+/// M49 region 002.
+#[rustfmt::skip]
+const AFRICA: &[&str] = &[
+    "Algeria", "Angola", "Benin", "Botswana", "Burkina Faso", "Burundi", "Cameroon", "Cape Verde",
+    "Central African Republic", "Chad", "Comoros", "Congo", "Democratic Republic of the Congo", "Djibouti", "Egypt",
+    "Equatorial Guinea", "Eritrea", "Eswatini", "Ethiopia", "Gabon", "Gambia", "Ghana", "Guinea", "Guinea-Bissau",
+    "Ivory Coast", "Kenya", "Lesotho", "Liberia", "Libya", "Madagascar", "Malawi", "Mali", "Mauritania", "Mauritius",
+    "Morocco", "Mozambique", "Namibia", "Niger", "Nigeria", "Réunion", "Rwanda", "São Tomé and Príncipe", "Senegal",
+    "Seychelles", "Sierra Leone", "Somalia", "South Africa", "South Sudan", "Sudan", "Tanzania", "Togo", "Tunisia",
+    "Uganda", "Zambia", "Zimbabwe",
+];
+
+/// M49 region 019.
+#[rustfmt::skip]
+const AMERICAS: &[&str] = &[
+    "Antigua and Barbuda", "Argentina", "Aruba", "Bahamas", "Barbados", "Belize", "Bermuda", "Bolivia", "Brazil",
+    "Canada", "Cayman Islands", "Chile", "Colombia", "Costa Rica", "Cuba", "Curaçao", "Dominica",
+    "Dominican Republic", "Ecuador", "El Salvador", "Greenland", "Grenada", "Guadeloupe", "Guatemala", "Guyana",
+    "Haiti", "Honduras", "Jamaica", "Martinique", "Mexico", "Nicaragua", "Panama", "Paraguay", "Peru", "Puerto Rico",
+    "Saint Kitts and Nevis", "Saint Lucia", "Saint Vincent and the Grenadines", "Suriname", "Trinidad and Tobago",
+    "United States", "Uruguay", "Venezuela",
+];
+
+/// M49 region 142, and Taiwan, which M49 does not list.
+#[rustfmt::skip]
+const ASIA: &[&str] = &[
+    "Afghanistan", "Armenia", "Azerbaijan", "Bahrain", "Bangladesh", "Bhutan", "Brunei", "Cambodia", "China",
+    "Cyprus", "Georgia", "Hong Kong", "India", "Indonesia", "Iran", "Iraq", "Israel", "Japan", "Jordan", "Kazakhstan",
+    "Kuwait", "Kyrgyzstan", "Laos", "Lebanon", "Macau", "Malaysia", "Maldives", "Mongolia", "Myanmar", "Nepal",
+    "North Korea", "Oman", "Pakistan", "Palestine", "Philippines", "Qatar", "Saudi Arabia", "Singapore",
+    "South Korea", "Sri Lanka", "Syria", "Taiwan", "Tajikistan", "Thailand", "Timor-Leste", "Turkey", "Turkmenistan",
+    "United Arab Emirates", "Uzbekistan", "Vietnam", "Yemen",
+];
+
+/// M49 region 150, and Kosovo, which M49 does not list.
+#[rustfmt::skip]
+const EUROPE: &[&str] = &[
+    "Albania", "Andorra", "Austria", "Belarus", "Belgium", "Bosnia and Herzegovina", "Bulgaria", "Croatia", "Czechia",
+    "Denmark", "Estonia", "Faroe Islands", "Finland", "France", "Germany", "Gibraltar", "Greece", "Hungary",
+    "Iceland", "Ireland", "Italy", "Kosovo", "Latvia", "Liechtenstein", "Lithuania", "Luxembourg", "Malta", "Moldova",
+    "Monaco", "Montenegro", "Netherlands", "North Macedonia", "Norway", "Poland", "Portugal", "Romania", "Russia",
+    "San Marino", "Serbia", "Slovakia", "Slovenia", "Spain", "Sweden", "Switzerland", "Ukraine", "United Kingdom",
+    "Vatican City",
+];
+
+/// M49 region 009.
+#[rustfmt::skip]
+const OCEANIA: &[&str] = &[
+    "Australia", "Fiji", "French Polynesia", "Guam", "Kiribati", "Marshall Islands", "Micronesia", "Nauru",
+    "New Caledonia", "New Zealand", "Palau", "Papua New Guinea", "Samoa", "Solomon Islands", "Tonga", "Tuvalu",
+    "Vanuatu",
+];
+
+/// Names of one country that do not look alike, in their [`comparable`] form.
+const ALIASES: &[&[&str]] = &[
+    &["unitedstates", "unitedstatesofamerica", "us", "usa"],
+    &["unitedkingdom", "unitedkingdomofgreatbritainandnorthernireland", "uk", "greatbritain", "gb", "gbr"],
+    &["southkorea", "korea", "republicofkorea", "korearepublicof", "koreasouth", "skorea", "rok", "kor"],
+    &["unitedarabemirates", "uae"],
+    &["china", "peoplesrepublicofchina", "prc", "prchina", "chn"],
+    &["hongkong", "hongkongsar", "hongkongsarchina", "hongkongchina"],
+    &["macau", "macao", "macaosar"],
+    &["czechia", "czechrepublic", "cze"],
+    &["netherlands", "holland", "nederland", "nld"],
+    &["turkey", "turkiye"],
+    &["russia", "russianfederation"],
+    &["vietnam", "socialistrepublicofvietnam"],
+    &["iran", "iranislamicrepublicof", "islamicrepublicofiran"],
+    &["syria", "syrianarabrepublic"],
+    &["moldova", "republicofmoldova", "moldovarepublicof"],
+    &["tanzania", "unitedrepublicoftanzania", "tanzaniaunitedrepublicof"],
+    &["bolivia", "plurinationalstateofbolivia", "boliviaplurinationalstateof"],
+    &["venezuela", "bolivarianrepublicofvenezuela", "venezuelabolivarianrepublicof"],
+    &["laos", "laopeoplesdemocraticrepublic", "laopdr"],
+    &["brunei", "bruneidarussalam"],
+    &["ivorycoast", "cotedivoire"],
+    &["capeverde", "caboverde"],
+    &["northmacedonia", "macedonia"],
+    &["eswatini", "swaziland"],
+    &["myanmar", "burma"],
+    &["saudiarabia", "kingdomofsaudiarabia", "ksa"],
+    &["ireland", "republicofireland"],
+    &["germany", "deutschland", "federalrepublicofgermany", "ger", "deu", "allemagne"],
+    &["spain", "espana", "esp"],
+    &["italy", "italia", "ita"],
+    &["austria", "osterreich", "aut"],
+    &["switzerland", "schweiz", "suisse", "svizzera", "sui", "che"],
+    &["france", "fra", "frankreich"],
+    &["japan", "nippon", "jpn", "jp"],
+    &["poland", "polska", "pol"],
+    &["brazil", "brasil", "bra"],
+    &["belgium", "belgie", "belgique", "bel"],
+    &["sweden", "sverige", "swe"],
+    &["norway", "norge", "nor"],
+    &["denmark", "danmark", "dnk"],
+    &["finland", "suomi", "fin"],
+    &["canada", "can"],
+    &["australia", "aus"],
+    &["india", "ind"],
+    &["portugal", "prt"],
+    &["greece", "hellas", "grc"],
+    &["hungary", "magyarorszag", "hun"],
+    &["bosniaandherzegovina", "bosnia"],
+];
+
+/// Whether two spellings mean one country.
+pub fn same_country(one: &str, other: &str) -> bool {
+    comparable(one) == comparable(other)
+}
+
+/// The form of a country's name by which spellings are compared: letters only, and one form for all aliases.
+pub fn comparable(country: &str) -> String {
+    let folded = fold(country).replace('&', " and ");
+    let folded = folded.trim_start().strip_prefix("the ").unwrap_or(&folded);
+    let letters: String = folded.chars().filter(|letter| letter.is_alphanumeric()).collect();
+    match ALIASES.iter().find(|names| names.contains(&letters.as_str())) {
+        Some(names) => names[0].to_owned(),
+        None => letters,
+    }
+}
+
+/// The other names of a country, in their [`comparable`] form.
+pub fn aliases(country: &str) -> &'static [&'static str] {
+    let comparable = comparable(country);
+    match ALIASES.iter().find(|names| names[0] == comparable) {
+        Some(names) => &names[1..],
+        None => &[],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_country_has_one_region() {
+        let mut seen = BTreeSet::new();
+        for (region, countries) in REGIONS {
+            assert!(!countries.is_empty(), "{region}");
+            for country in countries {
+                assert!(seen.insert(comparable(country)), "{country} is in two regions");
+            }
+        }
+        let known: BTreeSet<String> = COUNTRIES.iter().copied().flatten().map(|country| comparable(country)).collect();
+        assert_eq!(seen, known);
+        assert!(seen.len() > 200, "{} countries", seen.len());
+        // Each group of aliases belongs to one of them.
+        for names in ALIASES {
+            assert!(seen.contains(names[0]), "{} has no region", names[0]);
+        }
+    }
+
+    #[test]
+    fn regions_are_those_of_m49() {
+        let cases = [
+            ("Germany", "Europe"),
+            ("Russia", "Europe"),
+            ("Turkey", "Asia"),
+            ("Cyprus", "Asia"),
+            ("Egypt", "Africa"),
+            ("Greenland", "Americas"),
+            ("Guam", "Oceania"),
+        ];
+        for (country, expected) in cases {
+            let region = REGIONS.iter().find(|(_, countries)| countries.contains(&country));
+            assert_eq!(region.map(|(name, _)| *name), Some(expected), "{country}");
+        }
+    }
+
+    #[test]
+    fn spellings_of_one_country_compare_equal() {
+        let cases = [
+            ("USA", "United States", true),
+            ("U.S.A.", "the United States of America", true),
+            ("España", "Spain", true),
+            ("GER", "Deutschland", true),
+            ("US", "usa", true),
+            ("UK", "United Kingdom", true),
+            ("South Korea", "Republic of Korea", true),
+            ("Korea, Republic of", "Korea", true),
+            ("Türkiye", "Turkey", true),
+            ("Viet Nam", "Vietnam", true),
+            ("The Netherlands", "Netherlands", true),
+            ("Côte d'Ivoire", "Ivory Coast", true),
+            ("Bosnia & Herzegovina", "Bosnia and Herzegovina", true),
+            ("españa", "España", true),
+            ("日本", "日本 ", true),
+            ("Austria", "Australia", false),
+            ("Niger", "Nigeria", false),
+            ("North Korea", "South Korea", false),
+            ("日本", "中国", false),
+        ];
+        for (one, other, expected) in cases {
+            assert_eq!(comparable(one) == comparable(other), expected, "{one:?} and {other:?}");
+        }
+    }
+
+    #[test]
+    fn aliases_are_in_their_comparable_form_and_occur_once() {
+        let mut seen = BTreeSet::new();
+        for name in ALIASES.iter().copied().flatten() {
+            assert!(name.chars().all(|letter| letter.is_ascii_lowercase()), "{name}");
+            assert!(seen.insert(name), "{name}");
+        }
+    }
+}

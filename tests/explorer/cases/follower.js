@@ -1,0 +1,94 @@
+const record = (id, name = 'x') => ({id, name});
+const page = (data, next_sync_token, has_more = false) => ({status: 200, data: {data, has_more, next_sync_token}});
+const problem = (status, headers = {}) => ({status, headers: new Headers(headers), problem: {status, detail: `a ${status}`}});
+const LOST = {problem: {detail: 'no answer'}};
+const END = problem(401);
+
+/** Runs a follower against answers, given in order, until the last one. Returns what it did. */
+async function run({follower: {Follower}, copy: {Copy}}, {loads = [{token: 't0', records: [record(1)]}], answers = [END], stopAt}) {
+	const seen = {asked: [], states: [], changes: [], pauses: []};
+	const copy = new Copy('conferences');
+	const follower = new Follower({
+		dataset: 'conferences', copy,
+		ask: async (path, params, signal) => {
+			seen.asked.push([path, params.since, params.wait ?? 0].join(' '));
+			if (seen.asked.length === stopAt) follower.stop();
+			await null;
+			return signal.aborted ? LOST : answers.shift();
+		},
+		load: async (signal, onProgress) => {
+			const loaded = loads.shift();
+			if (loaded instanceof Error) throw loaded;
+			onProgress(loaded.records?.length ?? 0, 1);
+			return loaded;
+		},
+		onChanges: (changes, {loaded}) => seen.changes.push([loaded, ...changes.map(change => `${change.kind} ${change.id}`)].join(' ')),
+		onState: ({name}) => seen.states.at(-1) !== name && seen.states.push(name),
+		pause: async ms => seen.pauses.push(ms),
+	});
+	await follower.run();
+	return {...seen, ids: copy.list().map(({id}) => id).join(' '), follower};
+}
+
+export const cases = [
+	['it loads, then follows', async (model, is) => {
+		const done = await run(model, {answers: [page([], 't0'), page([record(2), record(3)], 't1', true), page([{id: 1, deleted: true}, {id: 9, deleted: true}], 't2'), END]});
+		is(done.asked, ['conferences/changes t0 30', 'conferences/changes t0 30', 'conferences/changes t1 30', 'conferences/changes t2 30']);
+		is(done.states, ['loading', 'current', 'refused']);
+		is(done.changes, ['true', 'false added 2 added 3', 'false removed 1']);
+		is(done.pauses, [1000, 1000], 'no pause while more is waiting');
+		is(done.ids, '2 3');
+	}],
+	['failures are waited out', async (model, is) => {
+		const answers = [LOST, LOST, problem(503), problem(429, {'Retry-After': '7'}), {status: 200, data: {}}, page([], 't0'), page([], 't0'), END];
+		const done = await run(model, {answers});
+		is(done.states, ['loading', 'current', 'offline', 'limited', 'offline', 'current', 'refused']);
+		const [first, second, third, limited, fifth] = done.pauses;
+		for (const [pause, most] of [[first, 1000], [second, 2000], [third, 4000], [fifth, 16000]]) is(pause >= most / 2 && pause <= most, true, `${pause} of ${most}`);
+		is(limited >= 7000 && limited <= 8000, true, `${limited}`);
+		// After a failure it does not wait for news.
+		is(done.asked.map(asked => asked.slice(-2)), ['30', ' 0', ' 0', ' 0', ' 0', ' 0', '30', '30']);
+	}],
+	['pauses do not grow without end', async (model, is) => {
+		const done = await run(model, {answers: [...Array(40).fill(LOST), END]});
+		is(Math.max(...done.pauses) <= 60000, true);
+		is(Math.min(...done.pauses.slice(-20)) >= 30000, true);
+	}],
+	['a lost token loads the export again', async (model, is) => {
+		for (const status of [410, 400]) {
+			const loads = [{token: 't0', records: [record(1), record(2)]}, {token: 't5', records: [record(2, 'new'), record(3)]}];
+			const done = await run(model, {loads, answers: [problem(status), page([], 't5'), END]});
+			is(done.asked, ['conferences/changes t0 30', 'conferences/changes t5 0', 'conferences/changes t5 30']);
+			is(done.changes, ['true', 'true removed 1 changed 2 added 3']);
+			is(done.states, ['loading', 'current', 'loading', 'current', 'refused']);
+			is(done.ids, '2 3');
+		}
+	}],
+	['tokens that are always lost are no endless loop', async (model, is) => {
+		const loads = Array.from({length: 6}, (_, at) => ({token: `t${at}`, records: []}));
+		const done = await run(model, {loads, answers: [...Array(5).fill(problem(410)), END]});
+		is(done.pauses.length, 4);
+		is(done.pauses.at(-1) >= 8000, true, `${done.pauses}`);
+	}],
+	['an export that fails is asked for again', async (model, is) => {
+		const loads = [new Error('broke off'), problem(503, {'Retry-After': '2'}), {token: 't0', records: [record(4)]}];
+		const done = await run(model, {loads, answers: [page([], 't0'), END]});
+		is(done.states, ['loading', 'offline', 'loading', 'offline', 'loading', 'current', 'refused']);
+		is([done.pauses.length, done.ids], [3, '4']);
+	}],
+	['a refused key, a dataset out of the license, and too many records end it', async (model, is) => {
+		for (const status of [401, 403, 404]) {
+			is((await run(model, {loads: [problem(status)]})).states, ['loading', 'refused'], `${status}`);
+			is((await run(model, {answers: [problem(status)]})).states, ['loading', 'current', 'refused'], `${status}`);
+		}
+		is((await run(model, {loads: [{tooMany: 60000}]})).states, ['loading', 'too-many']);
+	}],
+	['when it is stopped it tells nothing more', async (model, is) => {
+		const done = await run(model, {answers: [page([], 't0')], stopAt: 2});
+		is([done.states, done.asked.length, done.follower.isStopped], [['loading', 'current'], 2, true]);
+	}],
+	['states in words', ({follower: {describe}}, is) => {
+		is(describe({name: 'loading', records: 3000, total: 9000}), 'Loading 3,000 of 9,000 records …');
+		for (const name of ['current', 'limited', 'offline', 'refused', 'too-many']) is(describe({name, problem: {detail: 'x'}, count: 60000}).length > 5, true, name);
+	}],
+];

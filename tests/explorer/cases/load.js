@@ -1,0 +1,41 @@
+const records = Array.from({length: 500}, (_, at) => ({id: at + 1, name: `Congreß ${at}`, organizations: [{id: at % 3, name: 'Society'}], tags: []}));
+const lines = records.map(record => JSON.stringify(record) + '\n').join('');
+
+/** The response of an export that arrives in pieces of some bytes. */
+async function response({text = lines, piece = 1000, count = records.length, gzip = true, cut = 0} = {}) {
+	let bytes = new TextEncoder().encode(text);
+	if (gzip) bytes = new Uint8Array(await new Response(new Blob([bytes]).stream().pipeThrough(new CompressionStream('gzip'))).arrayBuffer());
+	bytes = bytes.slice(0, bytes.length - cut);
+	const body = new ReadableStream({
+		start(controller) {
+			for (let at = 0; at < bytes.length; at += piece) controller.enqueue(bytes.slice(at, at + piece));
+			controller.close();
+		},
+	});
+	return new Response(body, {headers: {'Content-Type': gzip ? 'application/gzip' : 'application/jsonl', 'X-Record-Count': count, 'X-Sync-Token': 'token'}});
+}
+
+export const cases = [
+	['an export in pieces of any size', async ({load: {readExport}}, is) => {
+		for (const options of [{}, {piece: 1}, {piece: 1e6}, {gzip: false, piece: 7}]) {
+			const seen = [];
+			const loaded = await readExport(await response(options), {onProgress: (count, total) => seen.push(count, total)});
+			is(loaded.token, 'token');
+			is(loaded.records, records, JSON.stringify(options));
+			is(seen.slice(-2), [500, 500]);
+			is(loaded.records[0].organizations[0] === loaded.records[3].organizations[0], true, 'equal links are shared');
+		}
+		const other = [{id: 1, organizations: [{id: 1, name: 'A'}], tags: [{id: 1, name: 'A'}]}, {id: 2, organizations: [{id: 1, name: 'B'}], tags: [{id: 1, name: 'C'}]}];
+		is((await readExport(await response({text: other.map(record => JSON.stringify(record) + '\n').join(''), count: 2}))).records, other, 'links with the same id');
+		is((await readExport(await response({text: '', count: 0}))).records, [], 'an empty export');
+	}],
+	['too many records are not read', async ({load: {readExport}}, is) => {
+		is(await readExport(await response(), {max: 499}), {tooMany: 500});
+		is((await readExport(await response(), {max: 500})).records.length, 500);
+	}],
+	['an export that breaks off is an error', async ({load: {readExport}}, is) => {
+		for (const options of [{cut: 20}, {count: 501}, {count: 499}, {gzip: false, cut: 10}, {gzip: false, text: lines + '{"id":'}]) {
+			is(await readExport(await response(options)).then(() => 'read', () => 'error'), 'error', JSON.stringify(options));
+		}
+	}],
+];

@@ -1,0 +1,113 @@
+const REGIONS = {Americas: 'Canada|United States,us,usa', Asia: 'Japan', Europe: 'Czechia,czechrepublic|Germany|Spain'};
+const TODAY = '2027-01-01';
+
+let id = 0;
+const conference = (name, fields) => ({id: ++id, name, abbv: null, year: 2027, start_date: null, start_date_status: 'not_found', country: null, city: null, therapy_areas: [],
+	abstract_due_date: null, abstract_due_date_status: 'not_found', late_breaking_due_date: null, late_breaking_due_date_status: 'not_found', formats: {}, organizations: [], tags: [], ...fields});
+const CONFERENCES = [
+	conference('ESMO Congress', {abbv: 'ESMO', country: 'Spain', city: 'Madrid', therapy_areas: ['Oncology'], abstract_due_date: '2027-02-15', abstract_due_date_status: 'confirmed',
+		late_breaking_due_date: '2027-06-01', late_breaking_due_date_status: 'estimated', formats: {oral: true, poster: false, e_poster: null}}),
+	conference('World Conference on Lung Cancer', {country: 'USA', city: 'San Diego', therapy_areas: ['Oncology', 'Pulmonology'], abstract_due_date: '2027-01-20', abstract_due_date_status: 'estimated'}),
+	conference('Sjögren Symposium', {country: 'Czech Republic', city: 'Prague', year: 2028, therapy_areas: ['Rheumatology'], organizations: [{id: 1, name: 'European Alliance', abbv: 'EULAR'}]}),
+	conference('Lung Days', {country: 'Germany', therapy_areas: ['Pulmonology'], abstract_due_date: '2026-12-31', abstract_due_date_status: 'confirmed',
+		late_breaking_due_date: '2027-01-05', late_breaking_due_date_status: 'copied', tags: [{id: 1, type: 'Audience', name: 'Nurses'}]}),
+	conference('日本癌学会', {country: 'Japan', city: '横浜市', year: null, therapy_areas: ['Oncology']}),
+];
+
+/** Answers a question over the conferences: the first words of the names, and the facets. */
+function answer(model, given) {
+	model.facets.setRegions(REGIONS);
+	const index = new model.search.Index('conferences');
+	index.add(CONFERENCES);
+	const found = model.question.select(index, {...model.question.firstQuestion('conferences'), sort: 'name', ...given}, TODAY);
+	return {...found, names: found.records.map(record => record.name.split(' ')[0]).join(' ')};
+}
+const counts = ({facets}, name) => facets.find(facet => facet.name === name).values.map(({value, count, chosen}) => `${value} ${count}${chosen ? '!' : ''}`).join(', ');
+
+export const cases = [
+	['each word is the beginning of a word of the record', (model, is) => {
+		for (const [words, names] of [
+			['', 'ESMO Lung Sjögren World 日本癌学会'], ['esmo 2027', 'ESMO'], ['ESMO 2028', ''], ['madrid', 'ESMO'], ['oncology lung', 'World'], ['lung onc', 'World'], ['sjogren', 'Sjögren'],
+			['ung', ''], ['eular', 'Sjögren'], ['nurses', 'Lung'], ['usa', 'World'], ['united states', 'World'], ['czechia', 'Sjögren'], ['europe', 'ESMO Lung Sjögren'], ['癌', '日本癌学会'], ['横浜', '日本癌学会'],
+			['  lung,  ', 'Lung World'], ['lung xyz', ''], ['* . (', 'ESMO Lung Sjögren World 日本癌学会'],
+		]) is(answer(model, {words}).names, names, words);
+	}],
+	['facets count, each without its own choice', (model, is) => {
+		const all = answer(model, {});
+		is(counts(all, 'region'), 'Europe 3, Americas 1, Asia 1');
+		is(counts(all, 'area'), 'Oncology 3, Pulmonology 2, Rheumatology 1');
+		is(counts(all, 'year'), '2027 3, 2028 1');
+		is(counts(all, 'format'), 'oral 1');
+		const some = answer(model, {facets: {region: ['Europe'], area: ['Oncology']}});
+		is([some.total, some.names], [1, 'ESMO']);
+		is(counts(some, 'region'), 'Americas 1, Asia 1, Europe 1!');
+		is(counts(some, 'area'), 'Oncology 1!, Pulmonology 1, Rheumatology 1');
+		is(counts(some, 'country'), 'Spain 1');
+	}],
+	['several values of a facet are alternatives', (model, is) => {
+		is(answer(model, {facets: {region: ['Europe', 'Asia'], area: ['Oncology']}}).names, 'ESMO 日本癌学会');
+		is(answer(model, {facets: {area: ['Oncology', 'Pulmonology'], region: ['Americas']}}).names, 'World');
+		const none = answer(model, {facets: {country: ['Atlantis']}});
+		is([none.total, counts(none, 'country')], [0, 'Czech Republic 1, Germany 1, Japan 1, Spain 1, USA 1, Atlantis 0!']);
+	}],
+	["the planner's question", (model, is) => {
+		const found = answer(model, {facets: {area: ['Oncology'], region: ['Europe']}, kind: 'abstract', within: 60});
+		is(found.names, 'ESMO');
+		is(found.deadlines.map(({kind, date, confidence}) => [kind, date, confidence]), [['abstract', '2027-02-15', 'confirmed']]);
+	}],
+	['a period asks for deadlines in it', (model, is) => {
+		is(answer(model, {within: 30}).names, 'Lung World');
+		is(answer(model, {within: 30, kind: 'abstract'}).names, 'World');
+		is(answer(model, {kind: 'late_breaking'}).names, 'ESMO Lung');
+		const all = answer(model, {mode: 'deadlines'});
+		is(all.deadlines.map(({record, date}) => `${record.name.split(' ')[0]} ${date}`), ['Lung 2027-01-05', 'World 2027-01-20', 'ESMO 2027-02-15', 'ESMO 2027-06-01']);
+		// A passed deadline has no say in the confidence.
+		is(counts(all, 'confidence'), 'estimated 2, confirmed 1, copied 1');
+		const ofKind = descending => answer(model, {kind: 'late_breaking', sort: 'deadline', descending}).names;
+		is([ofKind(false), ofKind(true)], ['Lung ESMO', 'ESMO Lung']);
+		is(answer(model, {kind: 'abstract', sort: 'deadline', facets: {confidence: ['confirmed', 'estimated']}}).names, 'World ESMO');
+		const confirmed = answer(model, {mode: 'deadlines', facets: {confidence: ['confirmed']}});
+		is(confirmed.deadlines.map(({date}) => date), ['2027-02-15']);
+		is(counts(confirmed, 'confidence'), 'estimated 2, confirmed 1!, copied 1');
+		is(answer(model, {}).deadlines, null);
+		is(counts(answer(model, {mode: 'deadlines', facets: {area: ['Oncology']}}), 'confidence'), 'estimated 2, confirmed 1');
+	}],
+	['columns sort, and empty values are last', (model, is) => {
+		for (const [sort, descending, names] of [
+			['name', true, '日本癌学会 World Sjögren Lung ESMO'], ['deadline', false, 'Lung World ESMO Sjögren 日本癌学会'], ['deadline', true, 'ESMO World Lung Sjögren 日本癌学会'],
+			['place', false, 'Sjögren Lung 日本癌学会 ESMO World'], ['place', true, 'World ESMO 日本癌学会 Lung Sjögren'], ['start', true, 'ESMO World Sjögren Lung 日本癌学会'],
+		]) is(answer(model, {sort, descending}).names, names, sort);
+	}],
+	['a changed index answers like a new one', (model, is) => {
+		model.facets.setRegions(REGIONS);
+		const index = new model.search.Index('conferences'), copy = new model.copy.Copy('conferences');
+		copy.load(CONFERENCES);
+		index.add(CONFERENCES);
+		const ask = of => model.question.select(of, {...model.question.firstQuestion('conferences'), words: 'lung'}, TODAY);
+		ask(index);
+		index.apply([{...CONFERENCES[0], name: 'Lung Congress'}, {id: 2, deleted: true}, {...CONFERENCES[1], id: 77}].map(entry => copy.apply(entry)));
+		const fresh = new model.search.Index('conferences');
+		fresh.add(copy.list());
+		is(ask(index), ask(fresh));
+		is(index.size, 5);
+		is(model.question.select(index, model.question.firstQuestion('conferences'), '2027-03-01').records.map(({id}) => id), [1, 3, 4, 5, 77], 'on another day');
+		// After many changes the index is built again.
+		for (let at = 0; at < 6000; at++) index.apply([copy.apply({...CONFERENCES[0], name: `Lung ${at}`})]);
+		is(index.records.length < 6000, true, 'unused slots are given back');
+		const again = new model.search.Index('conferences');
+		again.add(copy.list());
+		is(ask(index), ask(again));
+	}],
+	['journals', (model, is) => {
+		const journal = (id, name, publisher, access, apc_usd) => ({id, name, abbv: null, publisher, issn_print: '1234-5678', publishing: {access, apc_usd, content_license: 'CC BY'}, timelines: {}, organizations: [], tags: []});
+		const index = new model.search.Index('journals');
+		index.add([journal(1, 'Annals', 'Elsevier', 'hybrid', 3000), journal(2, 'Blood', 'ASH', 'open', 0), journal(3, 'Cell', 'Elsevier', null, null)]);
+		const found = given => model.question.select(index, {...model.question.firstQuestion('journals'), ...given}, TODAY);
+		is(found({}).total, 3);
+		is(counts(found({}), 'fee'), '0 1, 2500-5000 1');
+		is(counts(found({}), 'publisher'), 'Elsevier 2, ASH 1');
+		is(found({facets: {access: ['open', 'hybrid'], publisher: ['Elsevier']}}).records.map(({name}) => name), ['Annals']);
+		is(found({words: '1234-5678 cell'}).total, 1);
+		is(found({sort: 'fee', descending: true}).records.map(({id}) => id), [1, 2, 3]);
+	}],
+];
