@@ -84,12 +84,9 @@ impl Sealer {
     }
 
     /// Reads the text of a sync token.
-    ///
-    /// # Errors
-    /// [`Forged`] for anything that [`Sealer::seal_sync_token`] did not make with this secret.
     pub fn open_sync_token(&self, text: &str) -> Result<SyncToken, Forged> {
         let plain: [u8; SYNC_TOKEN_LEN] = self.open(SYNC_TOKEN_PURPOSE, text)?;
-        let mut from = Reader(&plain);
+        let mut from = PlainReader(&plain);
         Ok(SyncToken {
             dataset: Dataset::from_code(from.take::<1>()[0]).ok_or(Forged)?,
             license: LicenseId(from.take_u64()),
@@ -107,12 +104,9 @@ impl Sealer {
     }
 
     /// Reads the text of a cursor.
-    ///
-    /// # Errors
-    /// [`Forged`] for anything that [`Sealer::seal_cursor`] did not make with this secret.
     pub fn open_cursor(&self, text: &str) -> Result<Cursor, Forged> {
         let plain: [u8; CURSOR_LEN] = self.open(CURSOR_PURPOSE, text)?;
-        let mut from = Reader(&plain);
+        let mut from = PlainReader(&plain);
         Ok(Cursor {
             dataset: Dataset::from_code(from.take::<1>()[0]).ok_or(Forged)?,
             license: LicenseId(from.take_u64()),
@@ -138,9 +132,9 @@ impl Sealer {
 }
 
 /// Reads a fixed-size record from front to back.
-struct Reader<'a>(&'a [u8]);
+struct PlainReader<'a>(&'a [u8]);
 
-impl Reader<'_> {
+impl PlainReader<'_> {
     fn take<const N: usize>(&mut self) -> [u8; N] {
         let mut taken = [0; N];
         let (bytes, rest) = self.0.split_at(N);

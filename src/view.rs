@@ -27,9 +27,6 @@ pub struct View<'s> {
 
 impl<'s> View<'s> {
     /// Opens the view.
-    ///
-    /// # Errors
-    /// [`NotLicensed`] when the license does not name the dataset.
     pub fn open(snapshot: &'s Snapshot, license: &'s License, dataset: Dataset) -> Result<View<'s>, NotLicensed> {
         if license.scope.datasets.contains(&dataset) {
             Ok(View { snapshot, license, dataset })
@@ -49,9 +46,6 @@ impl<'s> View<'s> {
     }
 
     /// The feed that all licenses read which see the same records.
-    ///
-    /// # Errors
-    /// When the database lacks it.
     pub fn feed(&self) -> Result<FeedId, StoreError> {
         Snapshot::feed_of(self.license, self.dataset)
     }

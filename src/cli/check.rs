@@ -9,7 +9,7 @@ use super::common::Common;
 use super::output::counted;
 use crate::model::printable::Printable;
 use crate::store::StoreError;
-use crate::store::check::{Report, check};
+use crate::store::check::{CheckReport, check};
 use crate::store::panics;
 
 /// Arguments of `medfeed check`.
@@ -31,11 +31,11 @@ pub(super) fn run(common: &Common, args: &CheckArgs) -> anyhow::Result<ExitCode>
     struct Checked {
         ok: bool,
         #[serde(flatten)]
-        report: Report,
+        report: CheckReport,
     }
     let mut report = match panics::guard(|| common.open_for_check()) {
         Ok(mut writer) => check(&mut writer)?,
-        Err(StoreError::Damaged { table, detail }) => Report::of_damage(table, detail),
+        Err(StoreError::Damaged { table, detail }) => CheckReport::of_damage(table, detail),
         Err(error) => return Err(error.into()),
     };
     // The file is closed by now.
@@ -48,7 +48,7 @@ pub(super) fn run(common: &Common, args: &CheckArgs) -> anyhow::Result<ExitCode>
     Ok(if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn describe(common: &Common, report: &Report) -> String {
+fn describe(common: &Common, report: &CheckReport) -> String {
     let records: Vec<String> = report.records.iter().map(|(dataset, count)| format!("{count} {dataset}")).collect();
     let looked_at = format!(
         "{}, {}, {} with {}, {}",

@@ -262,7 +262,7 @@ impl Common {
 
     /// Opens the database for a short change. A long import gives way to it.
     pub fn open_writer(&self) -> Result<Writer, StoreError> {
-        Writer::open_soon(&self.db, self.wait)
+        Writer::open_urgent(&self.db, self.wait)
     }
 
     /// Opens the database, be it a replica, with the lock that nobody else writes under.

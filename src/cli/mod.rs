@@ -48,7 +48,7 @@ use self::output::{Output, note};
 use crate::model::printable::steers;
 use crate::store::StoreError;
 use crate::store::file::writer_note::name_command;
-use crate::store::panics::{self, Caught};
+use crate::store::panics::{self, CaughtPanic};
 
 /// Licensed, read-only access to curated medical conference and journal records.
 #[derive(Debug, Parser)]
@@ -195,7 +195,7 @@ pub fn run() -> ExitCode {
         }
     };
     name_command(command_name);
-    panics::tell_of_panics(tell_of_panic);
+    panics::set_panic_hook(tell_of_panic);
     let db = common.db.display();
     let mut code = ExitCode::FAILURE;
     let message = match panics::catch(|| {
@@ -222,10 +222,10 @@ pub fn run() -> ExitCode {
                 _ => message,
             }
         }
-        Err(Caught { message, is_of_store: true }) => format!(
+        Err(CaughtPanic { message, is_of_store: true }) => format!(
             "{db}: the database is damaged: the engine stopped: {message}; run `medfeed check`, and restore a backup"
         ),
-        Err(Caught { message, .. }) => format!("this is a fault in medfeed, please report it: {message}"),
+        Err(CaughtPanic { message, .. }) => format!("this is a fault in medfeed, please report it: {message}"),
     };
     common.output().error(&message);
     code

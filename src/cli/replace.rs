@@ -12,7 +12,7 @@ use super::common::{Common, require_folder};
 use super::output::{confirm, note};
 use crate::model::printable::Printable;
 use crate::store::file::replace::{self, BackupReport, CompactReport};
-use crate::store::restore::{Differences, Restoration};
+use crate::store::restore::{Restoration, RestoreDifferences};
 
 /// Arguments of `medfeed backup`.
 #[derive(Debug, Args)]
@@ -75,7 +75,7 @@ pub(super) fn restore(common: &Common, args: &RestoreArgs) -> anyhow::Result<Exi
     struct Restored<'a> {
         restored: bool,
         #[serde(flatten)]
-        differences: &'a Differences,
+        differences: &'a RestoreDifferences,
     }
     require_folder(&common.resolved_db())?;
     let is_new = !common.db.exists();
@@ -98,8 +98,8 @@ pub(super) fn restore(common: &Common, args: &RestoreArgs) -> anyhow::Result<Exi
     common.output().result(&Restored { restored: true, differences: &differences }, done)
 }
 
-fn describe(differences: &Differences) -> String {
-    let Differences {
+fn describe(differences: &RestoreDifferences) -> String {
+    let RestoreDifferences {
         restored_to,
         replaced_from,
         records,

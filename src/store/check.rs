@@ -20,9 +20,9 @@ use crate::store::format::codec::{
 use crate::store::format::digest::digest_of;
 use crate::store::format::feed::{FeedEntry, FeedHead};
 use crate::store::format::outbox::{next_header, read_changes};
-use crate::store::format::publish::kept_digest;
+use crate::store::format::publish::stored_digest;
 use crate::store::format::replica::find_mark;
-use crate::store::format::rows::{if_there, load_references, load_rows};
+use crate::store::format::rows::{load_references, load_rows, optional_table};
 use crate::store::format::tables::{self, TOMBSTONE};
 use crate::store::panics;
 use crate::store::panics::guard;
@@ -32,7 +32,7 @@ const MAX_LISTED: usize = 100;
 
 /// One damage in the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Finding {
+pub struct CheckFinding {
     /// The table.
     pub table: &'static str,
     /// What is wrong.
@@ -41,7 +41,7 @@ pub struct Finding {
 
 /// The result of a check.
 #[derive(Debug, Default, Serialize)]
-pub struct Report {
+pub struct CheckReport {
     /// Records checked, per dataset.
     pub records: BTreeMap<Dataset, u64>,
     /// Commits checked.
@@ -57,15 +57,15 @@ pub struct Report {
     /// The number of damages.
     pub damages: u64,
     /// The first of them.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<CheckFinding>,
 }
 
-impl Report {
+impl CheckReport {
     /// Adds a damage.
     pub fn add(&mut self, table: &'static str, detail: impl Into<String>) {
         self.damages += 1;
         if self.findings.len() < MAX_LISTED {
-            self.findings.push(Finding { table, detail: detail.into() });
+            self.findings.push(CheckFinding { table, detail: detail.into() });
         }
     }
 
@@ -76,14 +76,18 @@ impl Report {
     }
 
     /// The report of a file that cannot be opened.
-    pub fn of_damage(table: &'static str, detail: String) -> Report {
-        let mut report = Report::default();
+    pub fn of_damage(table: &'static str, detail: String) -> CheckReport {
+        let mut report = CheckReport::default();
         report.add(table, detail);
         report
     }
 
     /// Runs one step of the check. If it fails or panics, that is a finding, and the check continues with the next.
-    fn step<T>(&mut self, table: &'static str, check: impl FnOnce(&mut Report) -> Result<T, StoreError>) -> Option<T> {
+    fn step<T>(
+        &mut self,
+        table: &'static str,
+        check: impl FnOnce(&mut CheckReport) -> Result<T, StoreError>,
+    ) -> Option<T> {
         let checked = guard(|| check(self));
         self.note(table, checked)
     }
@@ -99,11 +103,8 @@ impl Report {
 }
 
 /// Checks the whole file. The writer's lock is held, so nothing changes meanwhile.
-///
-/// # Errors
-/// When the check itself cannot be made; damage is in the report.
-pub fn check(writer: &mut Writer) -> Result<Report, StoreError> {
-    let mut report = Report::default();
+pub fn check(writer: &mut Writer) -> Result<CheckReport, StoreError> {
+    let mut report = CheckReport::default();
     let panics_before = panics::count();
     report.step("(pages)", |report| {
         let transaction = writer.database_mut().begin_read()?;
@@ -127,7 +128,7 @@ pub fn check(writer: &mut Writer) -> Result<Report, StoreError> {
     Ok(report)
 }
 
-fn check_rows(transaction: &ReadTransaction, report: &mut Report) {
+fn check_rows(transaction: &ReadTransaction, report: &mut CheckReport) {
     let references = report.step("organizations", |_| {
         load_references(&transaction.open_table(tables::ORGANIZATIONS)?, &transaction.open_table(tables::TAGS)?)
     });
@@ -162,9 +163,9 @@ fn check_rows(transaction: &ReadTransaction, report: &mut Report) {
 }
 
 /// Checks that all rows add up to the digest that a published database keeps, and a replica.
-fn check_digest(transaction: &ReadTransaction, head: Head, report: &mut Report) -> Result<(), StoreError> {
+fn check_digest(transaction: &ReadTransaction, head: Head, report: &mut CheckReport) -> Result<(), StoreError> {
     // If a program wrote last that knows no digests, there is none of this state.
-    let kept = kept_digest(&transaction.open_table(tables::META)?)?.filter(|kept| kept.head == head);
+    let kept = stored_digest(&transaction.open_table(tables::META)?)?.filter(|kept| kept.head == head);
     let mark = find_mark(transaction)?;
     let expected = [("meta", kept.map(|kept| kept.digest)), ("replica", mark.map(|mark| mark.digest))];
     if expected.iter().all(|(_, digest)| digest.is_none()) {
@@ -180,8 +181,8 @@ fn check_digest(transaction: &ReadTransaction, head: Head, report: &mut Report) 
 }
 
 /// Checks that the changes that wait are what was written.
-fn check_outbox(transaction: &ReadTransaction, report: &mut Report) -> Result<(), StoreError> {
-    let Some(outbox) = if_there(transaction.open_table(tables::OUTBOX))? else { return Ok(()) };
+fn check_outbox(transaction: &ReadTransaction, report: &mut CheckReport) -> Result<(), StoreError> {
+    let Some(outbox) = optional_table(transaction.open_table(tables::OUTBOX))? else { return Ok(()) };
     let mut last = 0;
     while let Some(header) = next_header(&outbox, last)? {
         report.note("outbox", read_changes(&outbox, &header));
@@ -191,7 +192,7 @@ fn check_outbox(transaction: &ReadTransaction, report: &mut Report) -> Result<()
 }
 
 /// Checks that names of organizations are unique, and so are tags by type and name.
-fn check_labels(references: &References, report: &mut Report) {
+fn check_labels(references: &References, report: &mut CheckReport) {
     let mut seen = BTreeSet::new();
     for organization in references.organizations.values() {
         let fresh = seen.insert(&organization.label);
@@ -206,7 +207,7 @@ fn check_labels(references: &References, report: &mut Report) {
 
 /// What the last commit says about the whole database.
 #[derive(Default)]
-struct LastCommit {
+struct CommitTotals {
     seq: u64,
     head: Head,
     records: PerDataset<u64>,
@@ -214,8 +215,8 @@ struct LastCommit {
 }
 
 /// Checks that commits follow each other without gaps, and that their times do not descend.
-fn check_commits(transaction: &ReadTransaction, report: &mut Report) -> LastCommit {
-    let mut last = LastCommit::default();
+fn check_commits(transaction: &ReadTransaction, report: &mut CheckReport) -> CommitTotals {
+    let mut last = CommitTotals::default();
     let mut last_time = None;
     let mut count = 0;
     let checked = (|| -> Result<(), StoreError> {
@@ -235,7 +236,7 @@ fn check_commits(transaction: &ReadTransaction, report: &mut Report) -> LastComm
                 format!("the commit at seq {seq} is earlier than the one before it")
             });
             last_time = Some(time);
-            last = LastCommit { seq, head: Head { seq, lineage }, records, counts };
+            last = CommitTotals { seq, head: Head { seq, lineage }, records, counts };
         }
         Ok(())
     })();
@@ -250,7 +251,11 @@ fn check_commits(transaction: &ReadTransaction, report: &mut Report) -> LastComm
 }
 
 /// Checks the row counts that the last commit holds.
-fn check_counts(transaction: &ReadTransaction, counted: &TableCounts, report: &mut Report) -> Result<(), StoreError> {
+fn check_counts(
+    transaction: &ReadTransaction,
+    counted: &TableCounts,
+    report: &mut CheckReport,
+) -> Result<(), StoreError> {
     let found = [
         ("organizations", transaction.open_table(tables::ORGANIZATIONS)?.iter()?.count(), counted.organizations),
         ("tags", transaction.open_table(tables::TAGS)?.iter()?.count(), counted.tags),
@@ -264,15 +269,15 @@ fn check_counts(transaction: &ReadTransaction, counted: &TableCounts, report: &m
     Ok(())
 }
 
-type Link = (u8, u64, u8, u64);
+type LinkRow = (u8, u64, u8, u64);
 
 /// Checks the records of a dataset and what depends on them alone: log rows, links and count.
 fn check_records<F: RecordFields>(
     transaction: &ReadTransaction,
     references: &References,
-    last: &LastCommit,
-    links: &mut BTreeSet<Link>,
-    report: &mut Report,
+    last: &CommitTotals,
+    links: &mut BTreeSet<LinkRow>,
+    report: &mut CheckReport,
 ) -> BTreeMap<u64, RecordRow<F>> {
     let dataset = F::DATASET;
     let code = dataset.code();
@@ -324,8 +329,8 @@ fn check_records<F: RecordFields>(
 
 fn check_links(
     transaction: &ReadTransaction,
-    expected: &BTreeSet<Link>,
-    report: &mut Report,
+    expected: &BTreeSet<LinkRow>,
+    report: &mut CheckReport,
 ) -> Result<(), StoreError> {
     let mut stored = BTreeSet::new();
     for entry in transaction.open_table(tables::LINKS)?.iter()? {
@@ -339,7 +344,7 @@ fn check_links(
 }
 
 /// A feed's entries by id: seq and log seq.
-type Entries = BTreeMap<u64, (u64, u64)>;
+type EntriesById = BTreeMap<u64, (u64, u64)>;
 
 /// Checks the shared feeds of a dataset, and the baselines of licenses.
 fn check_feeds<F: RecordFields>(
@@ -347,10 +352,10 @@ fn check_feeds<F: RecordFields>(
     licenses: &[License],
     rows: &BTreeMap<u64, RecordRow<F>>,
     last_seq: u64,
-    report: &mut Report,
+    report: &mut CheckReport,
 ) {
     let dataset = F::DATASET;
-    let mut shared: BTreeMap<FeedId, (&License, Entries)> = BTreeMap::new();
+    let mut shared: BTreeMap<FeedId, (&License, EntriesById)> = BTreeMap::new();
     for license in licenses {
         let name = &license.name;
         report.expect(license.scope_seq <= last_seq, "licenses", || {
@@ -417,9 +422,9 @@ fn check_feeds<F: RecordFields>(
 fn check_live<F: RecordFields>(
     license: &License,
     feed: FeedId,
-    entries: &Entries,
+    entries: &EntriesById,
     rows: &BTreeMap<u64, RecordRow<F>>,
-    report: &mut Report,
+    report: &mut CheckReport,
 ) {
     let (dataset, feed) = (F::DATASET, feed.0);
     let visible = rows.iter().filter(|(_, row)| row.record.fields().is_in(&license.scope));
@@ -444,11 +449,11 @@ fn read_feed(
     feed: FeedId,
     dataset: Dataset,
     last_seq: u64,
-    report: &mut Report,
-) -> Result<Entries, StoreError> {
+    report: &mut CheckReport,
+) -> Result<EntriesById, StoreError> {
     let number = feed.0;
     let mut head = FeedHead::empty(feed, dataset);
-    let mut entries = Entries::new();
+    let mut entries = EntriesById::new();
     let mut by_seq = BTreeMap::new();
     for row in transaction.open_table(tables::FEED_RECORDS)?.range((number, 0)..=(number, u64::MAX))? {
         let (key, value) = row?;
@@ -480,7 +485,11 @@ fn read_feed(
 }
 
 /// Checks that every feed is read by a license, and that every usable key opens one.
-fn check_owners(transaction: &ReadTransaction, licenses: &[License], report: &mut Report) -> Result<(), StoreError> {
+fn check_owners(
+    transaction: &ReadTransaction,
+    licenses: &[License],
+    report: &mut CheckReport,
+) -> Result<(), StoreError> {
     let subscriptions = licenses.iter().flat_map(|license| license.subscriptions.values().flatten());
     let read: BTreeSet<u64> = subscriptions
         .flat_map(|subscription| [subscription.feed, Some(subscription.baseline)])

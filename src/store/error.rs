@@ -67,7 +67,7 @@ pub enum StoreError {
     },
     /// A command that is not to wait asks for the lock, and the edit gives way to it.
     #[error("another command asks for the writer's lock")]
-    Wanted,
+    YieldRequested,
     /// A killed command left the file, and this user may not write to it.
     #[error("{} was left by a killed command, and must be opened once by a user who may write to it before others can read it: run `medfeed check` as its owner ({source})", path.display())]
     NeedsRepair {

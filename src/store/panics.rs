@@ -1,6 +1,6 @@
 //! Panics on damaged files, on which the engine's assertions fail.
 //!
-//! [`catch`] is put around code that may meet damage. A hook ([`tell_of_panics`]) notes the panic's message instead of
+//! [`catch`] is put around code that may meet damage. A hook ([`set_panic_hook`]) notes the panic's message instead of
 //! printing it with a backtrace, because the catching code reports it in better words.
 
 use std::any::Any;
@@ -16,14 +16,14 @@ thread_local! {
     /// The depth of nested calls of [`catch`] in this thread.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
     /// The last panic noted by the hook.
-    static LAST: RefCell<Option<Caught>> = const { RefCell::new(None) };
+    static LAST: RefCell<Option<CaughtPanic>> = const { RefCell::new(None) };
     /// The last panic of an engine while it was closed.
-    static AT_CLOSE: RefCell<Option<Caught>> = const { RefCell::new(None) };
+    static AT_CLOSE: RefCell<Option<CaughtPanic>> = const { RefCell::new(None) };
 }
 
 /// A panic that was caught.
 #[derive(Clone, Debug)]
-pub struct Caught {
+pub struct CaughtPanic {
     /// Its message and its line in the sources, as far as known.
     pub message: String,
     /// Whether it came from the store or the engine, which means that the file is damaged.
@@ -31,7 +31,7 @@ pub struct Caught {
 }
 
 /// Sets the panic hook: panics outside of [`catch`] are told by `tell` in one line, others by the code that catches them.
-pub fn tell_of_panics(tell: fn(&str)) {
+pub fn set_panic_hook(tell: fn(&str)) {
     set_hook(Box::new(move |panic| {
         let caught = describe(panic);
         if DEPTH.get() == 0 {
@@ -42,16 +42,16 @@ pub fn tell_of_panics(tell: fn(&str)) {
     }));
 }
 
-fn describe(panic: &PanicHookInfo<'_>) -> Caught {
+fn describe(panic: &PanicHookInfo<'_>) -> CaughtPanic {
     let said = text_of(panic.payload());
-    let Some(location) = panic.location() else { return Caught { message: said, is_of_store: false } };
+    let Some(location) = panic.location() else { return CaughtPanic { message: said, is_of_store: false } };
     let is_of_store = is_of_store(location.file())
         // Assertions of the standard library name its own sources: then the callers decide.
         || !location.file().starts_with("src/") && Backtrace::force_capture().to_string().contains("redb::");
     // The build machine's paths are not shown.
     let file = location.file().rsplit_once("/registry/src/").map_or(location.file(), |(_, file)| file);
     let file = if file == location.file() { file } else { file.split_once('/').map_or(file, |(_, file)| file) };
-    Caught { message: format!("{said} ({file}:{})", location.line()), is_of_store }
+    CaughtPanic { message: format!("{said} ({file}:{})", location.line()), is_of_store }
 }
 
 fn is_of_store(file: &str) -> bool {
@@ -65,29 +65,23 @@ fn text_of(payload: &(dyn Any + Send)) -> String {
 }
 
 /// Runs code and catches its panic.
-///
-/// # Errors
-/// The panic.
-pub fn catch<T>(run: impl FnOnce() -> T) -> Result<T, Caught> {
+pub fn catch<T>(run: impl FnOnce() -> T) -> Result<T, CaughtPanic> {
     DEPTH.set(DEPTH.get() + 1);
     let done = catch_unwind(AssertUnwindSafe(run));
     DEPTH.set(DEPTH.get() - 1);
     done.map_err(|payload| {
         CAUGHT.set(CAUGHT.get() + 1);
         let told = LAST.take();
-        told.unwrap_or_else(|| Caught { message: text_of(payload.as_ref()), is_of_store: true })
+        told.unwrap_or_else(|| CaughtPanic { message: text_of(payload.as_ref()), is_of_store: true })
     })
 }
 
 /// Runs code that reads the file, and reports a panic as damage.
-///
-/// # Errors
-/// Those of `read`, and [`StoreError::Damaged`] for a panic.
 pub fn guard<T>(read: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
     catch(read).unwrap_or_else(|caught| Err(damage(&caught)))
 }
 
-fn damage(caught: &Caught) -> StoreError {
+fn damage(caught: &CaughtPanic) -> StoreError {
     StoreError::damaged("(pages)", format!("the engine stopped: {}", caught.message))
 }
 

@@ -32,7 +32,7 @@ const SECRET_MODE: u32 = 0o600;
 const OPEN_FILES: &str = "/proc/self/fd";
 
 /// The path that people are told of: a draft without a name is told by its folder.
-pub(super) fn shown(path: &Path) -> PathBuf {
+pub(super) fn display_path(path: &Path) -> PathBuf {
     let opened = if path.starts_with(OPEN_FILES) { fs::read_link(path).ok() } else { None };
     opened.as_deref().and_then(Path::parent).unwrap_or(path).to_owned()
 }
@@ -50,10 +50,7 @@ pub struct Draft {
 
 impl Draft {
     /// Creates an empty file, readable by its owner only, in the folder of its target.
-    ///
-    /// # Errors
-    /// The file system's error for the folder.
-    pub fn beside(target: &Path) -> io::Result<Draft> {
+    pub fn create_for(target: &Path) -> io::Result<Draft> {
         let folder = folder_of(target);
         Draft::without_name(folder).map_or_else(|| Draft::with_name(folder), Ok)
     }
@@ -61,7 +58,7 @@ impl Draft {
     fn without_name(folder: &Path) -> Option<Draft> {
         let file = open_unnamed(folder)?;
         let path = path_of(&file)?;
-        let alive = hold(&file).ok().flatten();
+        let alive = try_lock_alive(&file).ok().flatten();
         Some(Draft { file, path, name: None, _alive: alive })
     }
 
@@ -69,7 +66,7 @@ impl Draft {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let made = naming().make_in(folder, |path| {
             let file = File::from(rustix::fs::open(path, flags, Mode::from_raw_mode(SECRET_MODE))?);
-            match hold(&file) {
+            match try_lock_alive(&file) {
                 // A sweep may have found it before it was locked.
                 Ok(None) => Err(io::ErrorKind::AlreadyExists.into()),
                 Ok(Some(_)) if file.metadata()?.nlink() == 0 => Err(io::ErrorKind::AlreadyExists.into()),
@@ -93,10 +90,7 @@ impl Draft {
     }
 
     /// Gives it the owner and the permissions of a file.
-    ///
-    /// # Errors
-    /// The file system's.
-    pub fn take_owner_of(&self, other: &Path) -> io::Result<()> {
+    pub fn copy_owner_from(&self, other: &Path) -> io::Result<()> {
         let (found, own) = (fs::metadata(other)?, self.file.metadata()?);
         if (own.uid(), own.gid()) != (found.uid(), found.gid()) {
             fchown(&self.file, Some(found.uid()), Some(found.gid()))?;
@@ -106,20 +100,14 @@ impl Draft {
 
     /// Takes the target's name in one step, replacing a file of that name. The content is made durable before, the name
     /// after.
-    ///
-    /// # Errors
-    /// The file system's. Unless only the last step failed, the name is still the old file's.
-    pub fn take_name(self, target: &Path) -> io::Result<()> {
+    pub fn persist(self, target: &Path) -> io::Result<()> {
         self.file.sync_all()?;
-        self.take_name_unsynced(target)?;
+        self.persist_unsynced(target)?;
         File::open(folder_of(target))?.sync_all()
     }
 
     /// The same without making it durable, for files that a power failure may lose. Returns the file.
-    ///
-    /// # Errors
-    /// The file system's; the name is still the old file's.
-    pub fn take_name_unsynced(self, target: &Path) -> io::Result<File> {
+    pub fn persist_unsynced(self, target: &Path) -> io::Result<File> {
         let name = match self.name {
             Some(name) => name,
             // Only a rename replaces a file; a link does not.
@@ -132,11 +120,8 @@ impl Draft {
         Ok(self.file)
     }
 
-    /// Takes a free name in one step, made durable as by [`Draft::take_name`].
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::AlreadyExists`], and others of the file system.
-    pub fn take_new_name(self, target: &Path) -> io::Result<()> {
+    /// Takes a free name in one step, made durable as by [`Draft::persist`].
+    pub fn persist_noclobber(self, target: &Path) -> io::Result<()> {
         self.file.sync_all()?;
         match self.name {
             Some(name) => name.persist_noclobber(target).map_err(|error| error.error)?,
@@ -177,7 +162,7 @@ fn link(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// Locks a draft while the returned value and the file live; `None` when another process has locked it.
-fn hold(file: &File) -> io::Result<Option<FileBackend>> {
+fn try_lock_alive(file: &File) -> io::Result<Option<FileBackend>> {
     let backend = FileBackend::new(file.try_clone()?).map_err(io::Error::other)?;
     match backend.try_lock_range(Bound::Included(ALIVE_BYTE), Bound::Included(ALIVE_BYTE)) {
         Ok(locked) => Ok(locked.then_some(backend)),
@@ -207,7 +192,7 @@ fn is_abandoned(path: &Path) -> io::Result<bool> {
     // Other files of such a name must do no harm: no link is followed, no pipe waited for.
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-    Ok(file.metadata()?.is_file() && hold(&file)?.is_some())
+    Ok(file.metadata()?.is_file() && try_lock_alive(&file)?.is_some())
 }
 
 #[cfg(test)]
@@ -227,7 +212,7 @@ mod tests {
     type Make = fn(&Path) -> io::Result<Draft>;
 
     const KINDS: [(&str, Make); 2] =
-        [("as the system has it", Draft::beside), ("named", |target| Draft::with_name(folder_of(target)))];
+        [("as the system has it", Draft::create_for), ("named", |target| Draft::with_name(folder_of(target)))];
 
     #[test]
     fn drafts_take_names() {
@@ -239,11 +224,11 @@ mod tests {
                 draft.file().write_all(content.as_bytes()).unwrap();
                 assert_eq!(fs::read_to_string(draft.path()).unwrap(), content, "{kind}");
                 assert_eq!(draft.file().metadata().unwrap().permissions().mode() & 0o777, 0o600, "{kind}");
-                if is_new { draft.take_new_name(&target) } else { draft.take_name(&target) }.unwrap();
+                if is_new { draft.persist_noclobber(&target) } else { draft.persist(&target) }.unwrap();
                 assert_eq!(fs::read_to_string(&target).unwrap(), content, "{kind}");
                 assert_eq!(names(folder.path()), ["target"], "{kind}");
             }
-            let refused = make(&target).unwrap().take_new_name(&target).unwrap_err();
+            let refused = make(&target).unwrap().persist_noclobber(&target).unwrap_err();
             assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists, "{kind}");
             drop(make(&target).unwrap());
             assert_eq!(fs::read_to_string(&target).unwrap(), "third", "{kind}");

@@ -10,7 +10,7 @@ use redb::{ReadOnlyDatabase, ReadTransaction, ReadableDatabase, StorageBackend};
 
 use crate::model::{DatabaseId, Head};
 use crate::store::StoreError;
-use crate::store::file::open::{Identity, RETRY_EVERY, open_and_repair, version_of};
+use crate::store::file::open::{FileIdentity, RETRY_EVERY, open_and_repair, version_of};
 use crate::store::file::open_error::io_error;
 use crate::store::file::writer_note::WriterNote;
 use crate::store::format::version::Version;
@@ -19,7 +19,7 @@ use crate::store::format::version::Version;
 const REDB_WRITER_LOCK: [u64; 2] = [(1 << 62) + 1, 1 << 62];
 
 /// Takes the writer's lock of a file without opening it as a database; `None` while a writer has it.
-pub(in crate::store) fn lock_bare(path: &Path) -> Result<Option<FileBackend>, StoreError> {
+pub(in crate::store) fn lock_as_writer(path: &Path) -> Result<Option<FileBackend>, StoreError> {
     let file = File::options().read(true).write(true).open(path).map_err(|source| io_error(path, source))?;
     let Ok(backend) = FileBackend::new(file) else { return Ok(None) };
     for byte in REDB_WRITER_LOCK {
@@ -32,11 +32,11 @@ pub(in crate::store) fn lock_bare(path: &Path) -> Result<Option<FileBackend>, St
 }
 
 /// Called after each record that was copied or rendered.
-pub(in crate::store) type Each<'a> = &'a mut dyn FnMut() -> Result<(), StoreError>;
+pub(in crate::store) type OnRecord<'a> = &'a mut dyn FnMut() -> Result<(), StoreError>;
 
 /// A replica, as its file of any version tells of it.
 #[derive(Clone, Debug)]
-pub(in crate::store) struct OldReplica {
+pub(in crate::store) struct ReplicaOrigin {
     /// Where it follows its origin.
     pub url: String,
     /// The origin's database.
@@ -49,7 +49,7 @@ pub(in crate::store) struct OldReplica {
 pub(in crate::store) struct OldFile {
     path: PathBuf,
     database: ReadOnlyDatabase,
-    identity: Identity,
+    identity: FileIdentity,
     version: Version,
     /// Held for its lock.
     _lock: FileBackend,
@@ -63,17 +63,14 @@ impl std::fmt::Debug for OldFile {
 
 impl OldFile {
     /// Locks a file, links followed by the caller. Waits up to `wait` for a writer. A file that a killed writer left is repaired first.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`], [`StoreError::NotADatabase`], [`StoreError::Busy`], and what the file system says.
     pub fn lock(path: &Path, wait: Duration) -> Result<OldFile, StoreError> {
         let deadline = Instant::now() + wait;
         loop {
             let (database, identity) = open_and_repair(path)?;
             let version = version_of(path, &database)?;
-            match lock_bare(path)? {
+            match lock_as_writer(path)? {
                 // A writer may have ended, or replaced the file, between opening and locking.
-                Some(lock) if Identity::of_path(path).is_ok_and(|now| now == identity) => {
+                Some(lock) if FileIdentity::of_path(path).is_ok_and(|now| now == identity) => {
                     return Ok(OldFile { path: path.to_owned(), database, identity, version, _lock: lock });
                 }
                 _ if Instant::now() >= deadline => {
@@ -95,8 +92,8 @@ impl OldFile {
     }
 
     /// Fails if the path no longer leads to the locked file.
-    pub fn check_in_place(&self) -> Result<(), StoreError> {
-        if Identity::of_path(&self.path).is_ok_and(|now| now == self.identity) {
+    pub fn check_not_replaced(&self) -> Result<(), StoreError> {
+        if FileIdentity::of_path(&self.path).is_ok_and(|now| now == self.identity) {
             Ok(())
         } else {
             Err(StoreError::Replaced { path: self.path.clone() })

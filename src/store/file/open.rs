@@ -18,10 +18,12 @@ use crate::store::file::links::{folder_of, resolve};
 use crate::store::file::open_error::{io_error, is_full, open_error, repair_error};
 use crate::store::file::writer_note::WriterNote;
 use crate::store::format::replica::{ReplicaMark, find_mark};
-use crate::store::format::tables::{self, EachTable, META, META_FIELDS, META_SCHEMA, META_SECRET, SCHEMA, Stored};
+use crate::store::format::tables::{
+    self, META, META_FIELDS, META_SCHEMA, META_SECRET, SCHEMA, StoredType, TableVisitor,
+};
 use crate::store::format::version::{Version, known_fields};
 use crate::store::panics;
-use crate::store::pen::IsWanted;
+use crate::store::write_tx::YieldCheck;
 use crate::store::{CommitPoint, Snapshot, StoreError};
 
 /// The page cache of a writing command, in bytes.
@@ -40,24 +42,24 @@ fn builder(cache_bytes: usize) -> Builder {
 
 /// A file's identity, whatever its path: device and inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::store) struct Identity(u64, u64);
+pub(in crate::store) struct FileIdentity(u64, u64);
 
-impl Identity {
-    pub fn of_path(path: &Path) -> io::Result<Identity> {
-        std::fs::metadata(path).map(|found| Identity(found.dev(), found.ino()))
+impl FileIdentity {
+    pub fn of_path(path: &Path) -> io::Result<FileIdentity> {
+        std::fs::metadata(path).map(|found| FileIdentity(found.dev(), found.ino()))
     }
 
-    fn of_file(file: &File) -> io::Result<Identity> {
-        file.metadata().map(|found| Identity(found.dev(), found.ino()))
+    fn of_file(file: &File) -> io::Result<FileIdentity> {
+        file.metadata().map(|found| FileIdentity(found.dev(), found.ino()))
     }
 }
 
 /// How a command waits for another writer.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Manner {
-    Waits,
+enum WaitMode {
+    Wait,
     /// It asks a writer that can give way to do so.
-    Asks,
+    RequestYield,
 }
 
 /// The writer of a database. While it lives no other process can write.
@@ -65,8 +67,8 @@ pub struct Writer {
     // Dropped first: once the lock is free, the note belongs to the next writer.
     note: Option<Arc<WriterNote>>,
     database: Engine,
-    identity: Identity,
-    location: Mutex<Location>,
+    identity: FileIdentity,
+    location: Mutex<FileLocation>,
 }
 
 /// The engine's database. Closing it writes to the file, which an engine that panicked must not do: the file is then left
@@ -112,11 +114,11 @@ impl Drop for Engine {
 }
 
 /// What is asked of a file before it is opened for writing.
-type Check = fn(&Path, &ReadOnlyDatabase) -> Result<(), StoreError>;
+type FileCheck = fn(&Path, &ReadOnlyDatabase) -> Result<(), StoreError>;
 
 /// The path of a writer's file.
 #[derive(Debug)]
-enum Location {
+enum FileLocation {
     /// Its name.
     Named(PathBuf),
     /// A new database, which takes its name with its first commit and is removed without one.
@@ -128,11 +130,11 @@ enum Location {
     },
 }
 
-impl Location {
+impl FileLocation {
     fn path(&self) -> &Path {
         match self {
-            Location::Named(path) => path,
-            Location::Draft { draft, .. } => draft.path(),
+            FileLocation::Named(path) => path,
+            FileLocation::Draft { draft, .. } => draft.path(),
         }
     }
 }
@@ -146,49 +148,39 @@ impl std::fmt::Debug for Writer {
 impl Writer {
     /// Opens an existing database for writing, links followed. Waits up to `wait` for another writer, then removes what
     /// killed commands left beside the file.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`], [`StoreError::Busy`] after the wait, [`StoreError::NewerSchema`] with the file
-    /// untouched, [`StoreError::IsReplica`], and what the file system says.
     pub fn open(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
-        Writer::open_origin(path, wait, Manner::Waits)
+        Writer::open_origin(path, wait, WaitMode::Wait)
     }
 
     /// Opens an existing database as [`Writer::open`] does, and asks a long import to give way meanwhile.
-    ///
-    /// # Errors
-    /// As [`Writer::open`].
-    pub fn open_soon(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
-        Writer::open_origin(path, wait, Manner::Asks)
+    pub fn open_urgent(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
+        Writer::open_origin(path, wait, WaitMode::RequestYield)
     }
 
-    fn open_origin(path: &Path, wait: Duration, manner: Manner) -> Result<Writer, StoreError> {
+    fn open_origin(path: &Path, wait: Duration, mode: WaitMode) -> Result<Writer, StoreError> {
         // A replica's follower keeps the lock as long as it runs: that is not waited for.
-        let check: Check = |path, found| refuse_replica(path, &found.begin_read()?);
-        let writer = Writer::open_checked(path, wait, manner, check)?;
+        let check: FileCheck = |path, found| refuse_replica(path, &found.begin_read()?);
+        let writer = Writer::open_checked(path, wait, mode, check)?;
         refuse_replica(&writer.path(), &writer.begin_read()?)?;
         Ok(writer)
     }
 
     /// Tells whether another command asks for the lock.
-    pub(in crate::store) fn is_wanted(&self) -> IsWanted {
+    pub(in crate::store) fn is_yield_requested(&self) -> YieldCheck {
         let note = self.note.clone();
-        Box::new(move || note.as_ref().is_some_and(|note| note.is_asked()))
+        Box::new(move || note.as_ref().is_some_and(|note| note.is_yield_requested()))
     }
 
     /// Opens an existing database as [`Writer::open`] does, replicas too: for what holds the lock and changes no row.
-    ///
-    /// # Errors
-    /// As [`Writer::open`].
     pub fn open_any(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
-        Writer::open_checked(path, wait, Manner::Waits, |_, _| Ok(()))
+        Writer::open_checked(path, wait, WaitMode::Wait, |_, _| Ok(()))
     }
 
-    fn open_checked(path: &Path, wait: Duration, manner: Manner, check: Check) -> Result<Writer, StoreError> {
+    fn open_checked(path: &Path, wait: Duration, mode: WaitMode, check: FileCheck) -> Result<Writer, StoreError> {
         let path = resolve(path);
-        let writer = Writer::open_file(&path, wait, manner, check)?;
+        let writer = Writer::open_file(&path, wait, mode, check)?;
         draft::sweep(&path);
-        Ok(Writer { note: Some(Arc::new(WriterNote::leave(&path))), ..writer })
+        Ok(Writer { note: Some(Arc::new(WriterNote::create(&path))), ..writer })
     }
 
     /// The mark that makes the file a replica.
@@ -208,18 +200,18 @@ impl Writer {
     }
 
     /// Tells the name that its file took.
-    pub(in crate::store) fn name_taken(self, path: &Path) -> Writer {
-        let location = Mutex::new(Location::Named(path.to_owned()));
-        Writer { location, note: Some(Arc::new(WriterNote::leave(path))), ..self }
+    pub(in crate::store) fn moved_to(self, path: &Path) -> Writer {
+        let location = Mutex::new(FileLocation::Named(path.to_owned()));
+        Writer { location, note: Some(Arc::new(WriterNote::create(path))), ..self }
     }
 
     /// Opens a draft, which no other process opens.
     pub(in crate::store) fn open_draft(path: &Path) -> Result<Writer, StoreError> {
-        Writer::open_file(path, Duration::ZERO, Manner::Waits, |_, _| Ok(()))
+        Writer::open_file(path, Duration::ZERO, WaitMode::Wait, |_, _| Ok(()))
     }
 
     /// `check` looks at the file before its lock is waited for, where it can be read at once.
-    fn open_file(path: &Path, wait: Duration, manner: Manner, check: Check) -> Result<Writer, StoreError> {
+    fn open_file(path: &Path, wait: Duration, mode: WaitMode, check: FileCheck) -> Result<Writer, StoreError> {
         let deadline = Instant::now() + wait;
         // Opening for writing marks the file, so a newer format is detected by reading first.
         match open_follower(path) {
@@ -231,14 +223,14 @@ impl Writer {
             Err(error) => return Err(open_error(path, error)),
         }
         loop {
-            let mut _asking = None;
+            let mut _request = None;
             let file = OpenOptions::new().read(true).write(true).open(path).map_err(|error| io_error(path, error))?;
-            let identity = Identity::of_file(&file).map_err(|error| io_error(path, error))?;
+            let identity = FileIdentity::of_file(&file).map_err(|error| io_error(path, error))?;
             match builder(WRITER_CACHE_BYTES).create_file(file) {
                 // A rename may have replaced the file between opening and locking.
-                Ok(database) if Identity::of_path(path).is_ok_and(|now| now == identity) => {
+                Ok(database) if FileIdentity::of_path(path).is_ok_and(|now| now == identity) => {
                     check_version(path, &database)?;
-                    let location = Mutex::new(Location::Named(path.to_owned()));
+                    let location = Mutex::new(FileLocation::Named(path.to_owned()));
                     return Ok(Writer { database: Engine::new(database), identity, location, note: None });
                 }
                 Ok(_) => {}
@@ -247,8 +239,8 @@ impl Writer {
                         let holder = WriterNote::read(path);
                         return Err(StoreError::Busy { path: path.to_owned(), holder });
                     }
-                    if manner == Manner::Asks {
-                        _asking = WriterNote::ask(path);
+                    if mode == WaitMode::RequestYield {
+                        _request = WriterNote::request_yield(path);
                     }
                 }
                 Err(error) => return Err(open_error(path, error)),
@@ -259,9 +251,6 @@ impl Writer {
 
     /// Opens a database for writing, or creates it. A new one takes its name with its first commit, even an empty one, so
     /// that a command refused or killed before leaves no file. A dangling link is followed and its target created.
-    ///
-    /// # Errors
-    /// As [`Writer::open`], and what the file system says of the folder.
     pub fn open_or_create(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
         let deadline = Instant::now() + wait;
         let path = &resolve(path);
@@ -288,20 +277,19 @@ impl Writer {
         draft::sweep(path);
         let draft = create_draft(path)?;
         let writer = Writer::open_draft(draft.path())?;
-        let location = Location::Draft { draft, name: path.to_owned(), creating };
+        let location = FileLocation::Draft { draft, name: path.to_owned(), creating };
         Ok(Writer { location: Mutex::new(location), ..writer })
     }
 
     /// Gives a new database its name.
-    ///
-    /// # Errors
-    /// [`StoreError::Replaced`] when another process created a database of that name meanwhile.
-    pub(in crate::store) fn take_name(&self) -> Result<(), StoreError> {
+    pub(in crate::store) fn persist(&self) -> Result<(), StoreError> {
         let mut location = self.lock_location();
-        let Location::Draft { name, .. } = &*location else { return Ok(()) };
-        let named = Location::Named(name.clone());
-        let Location::Draft { draft, name, creating } = std::mem::replace(&mut *location, named) else { return Ok(()) };
-        draft.take_new_name(&name).map_err(|error| {
+        let FileLocation::Draft { name, .. } = &*location else { return Ok(()) };
+        let named = FileLocation::Named(name.clone());
+        let FileLocation::Draft { draft, name, creating } = std::mem::replace(&mut *location, named) else {
+            return Ok(());
+        };
+        draft.persist_noclobber(&name).map_err(|error| {
             if error.kind() == io::ErrorKind::AlreadyExists {
                 StoreError::Replaced { path: name.clone() }
             } else {
@@ -313,7 +301,7 @@ impl Writer {
         Ok(())
     }
 
-    fn lock_location(&self) -> MutexGuard<'_, Location> {
+    fn lock_location(&self) -> MutexGuard<'_, FileLocation> {
         self.location.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -331,9 +319,9 @@ impl Writer {
     }
 
     /// Fails if the path no longer leads to the file that is being written.
-    pub(in crate::store) fn check_in_place(&self) -> Result<(), StoreError> {
+    pub(in crate::store) fn check_not_replaced(&self) -> Result<(), StoreError> {
         let location = self.lock_location();
-        if Identity::of_path(location.path()).is_ok_and(|now| now == self.identity) {
+        if FileIdentity::of_path(location.path()).is_ok_and(|now| now == self.identity) {
             Ok(())
         } else {
             Err(StoreError::Replaced { path: location.path().to_owned() })
@@ -346,9 +334,6 @@ impl Writer {
     }
 
     /// The last commit's state.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
     pub fn snapshot(&self) -> Result<Snapshot, StoreError> {
         Snapshot::open(&self.database.begin_read()?)
     }
@@ -372,19 +357,19 @@ fn create_draft(path: &Path) -> Result<Draft, StoreError> {
 
 /// Creates every table.
 pub(in crate::store) fn create_tables(transaction: &WriteTransaction) -> Result<(), StoreError> {
-    tables::for_each_table(&mut Create(transaction))
+    tables::for_each_table(&mut TableCreator(transaction))
 }
 
 /// Creates every table by opening it.
-struct Create<'t>(&'t WriteTransaction);
+struct TableCreator<'t>(&'t WriteTransaction);
 
-impl EachTable for Create<'_> {
+impl TableVisitor for TableCreator<'_> {
     type Error = StoreError;
 
     fn table<K, V>(&mut self, definition: TableDefinition<'static, K, V>) -> Result<(), StoreError>
     where
-        K: Key + Stored + 'static,
-        V: Value + Stored + 'static,
+        K: Key + StoredType + 'static,
+        V: Value + StoredType + 'static,
         for<'a> K::SelfType<'a>: Borrow<K::SelfType<'a>>,
     {
         self.0.open_table(definition)?;
@@ -406,16 +391,16 @@ pub(in crate::store) fn fill_new(
 /// Creates a database without tables in an empty file.
 pub(in crate::store) fn create_writer(path: &Path) -> Result<Writer, StoreError> {
     let file = OpenOptions::new().read(true).write(true).open(path).map_err(|error| io_error(path, error))?;
-    let identity = Identity::of_file(&file).map_err(|error| io_error(path, error))?;
+    let identity = FileIdentity::of_file(&file).map_err(|error| io_error(path, error))?;
     let database = builder(WRITER_CACHE_BYTES).create_file(file).map_err(|error| open_error(path, error))?;
-    let location = Mutex::new(Location::Named(path.to_owned()));
+    let location = Mutex::new(FileLocation::Named(path.to_owned()));
     Ok(Writer { database: Engine::new(database), identity, location, note: None })
 }
 
 /// An empty draft of a file.
 pub(in crate::store) fn new_draft(target: &Path) -> Result<Draft, StoreError> {
     let folder = folder_of(target);
-    Draft::beside(target).map_err(|source| match is_full(&source) {
+    Draft::create_for(target).map_err(|source| match is_full(&source) {
         true => StoreError::DiskFull(source),
         false => StoreError::Io { path: folder.to_owned(), source },
     })
@@ -447,7 +432,7 @@ fn open_follower(path: &Path) -> Result<ReadOnlyDatabase, DatabaseError> {
 pub struct Follower {
     path: PathBuf,
     database: ReadOnlyDatabase,
-    identity: Identity,
+    identity: FileIdentity,
     newest: Arc<Snapshot>,
 }
 
@@ -460,9 +445,6 @@ impl std::fmt::Debug for Follower {
 impl Follower {
     /// Opens the database for reading. After a killed writer it is first opened once for writing, without writing rows,
     /// because only a writer can repair it.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`], [`StoreError::NewerSchema`], and what the file system says.
     pub fn open(path: &Path) -> Result<Follower, StoreError> {
         let (database, identity) = open_and_repair(path)?;
         check_version(path, &database)?;
@@ -471,9 +453,6 @@ impl Follower {
     }
 
     /// Fails for the file of a replica, which its follower alone writes.
-    ///
-    /// # Errors
-    /// [`StoreError::IsReplica`].
     pub fn refuse_replica(&self) -> Result<(), StoreError> {
         refuse_replica(&resolve(&self.path), &self.begin_read()?)
     }
@@ -488,22 +467,19 @@ impl Follower {
         Ok(self.database.begin_read()?)
     }
 
-    /// The state as of the last look.
+    /// The state as of the last poll.
     pub fn newest(&self) -> &Arc<Snapshot> {
         &self.newest
     }
 
     /// Looks for newer commits, or another file at the path, and returns the newest state: the same `Arc` if nothing is new.
-    ///
-    /// # Errors
-    /// When the database cannot be read; the last state is kept.
     pub fn refresh(&mut self) -> Result<&Arc<Snapshot>, StoreError> {
-        panics::guard(|| self.look())?;
+        panics::guard(|| self.poll())?;
         Ok(&self.newest)
     }
 
-    fn look(&mut self) -> Result<(), StoreError> {
-        if Identity::of_path(&self.path).map_err(|error| io_error(&self.path, error))? != self.identity {
+    fn poll(&mut self) -> Result<(), StoreError> {
+        if FileIdentity::of_path(&self.path).map_err(|error| io_error(&self.path, error))? != self.identity {
             let (database, identity) = open_and_repair(&self.path)?;
             check_version(&self.path, &database)?;
             let newest = Arc::new(Snapshot::open_after(&self.newest, &database.begin_read()?)?);
@@ -520,14 +496,14 @@ impl Follower {
     }
 }
 
-pub(in crate::store) fn open_and_repair(path: &Path) -> Result<(ReadOnlyDatabase, Identity), StoreError> {
+pub(in crate::store) fn open_and_repair(path: &Path) -> Result<(ReadOnlyDatabase, FileIdentity), StoreError> {
     const REPAIR_WAIT: Duration = Duration::from_secs(5);
     let deadline = Instant::now() + REPAIR_WAIT;
     loop {
-        let identity = Identity::of_path(path).map_err(|error| io_error(path, error))?;
+        let identity = FileIdentity::of_path(path).map_err(|error| io_error(path, error))?;
         match open_follower(path) {
             Ok(database) => {
-                if Identity::of_path(path).is_ok_and(|now| now == identity) {
+                if FileIdentity::of_path(path).is_ok_and(|now| now == identity) {
                     return Ok((database, identity));
                 }
             }
@@ -558,9 +534,6 @@ fn refuse_replica(path: &Path, transaction: &ReadTransaction) -> Result<(), Stor
 
 /// The mark and the last commit of a replica's file as they are now, read without its lock. It may be another file a moment
 /// later, and is repaired like any that is opened for reading.
-///
-/// # Errors
-/// [`StoreError::NotAReplica`], and those of [`Follower::open`].
 pub fn read_replica(path: &Path) -> Result<(ReplicaMark, CommitPoint), StoreError> {
     panics::guard(|| {
         let (database, _) = open_and_repair(path)?;

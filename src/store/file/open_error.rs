@@ -11,7 +11,7 @@ use crate::store::file::links::resolve;
 
 /// The error of the file system at a path.
 pub(super) fn io_error(path: &Path, source: io::Error) -> StoreError {
-    let path = &draft::shown(path);
+    let path = &draft::display_path(path);
     if source.kind() == io::ErrorKind::NotFound {
         // For a dangling link, name what it points to.
         let path = if path.is_symlink() { resolve(path) } else { path.to_owned() };
@@ -42,7 +42,7 @@ pub(super) fn open_error(path: &Path, error: DatabaseError) -> StoreError {
         DatabaseError::UpgradeRequired(version) => format!("it is in the old redb format {version}"),
         other => return StoreError::of_engine(other.into()),
     };
-    StoreError::NotADatabase { path: draft::shown(path), reason }
+    StoreError::NotADatabase { path: draft::display_path(path), reason }
 }
 
 /// Whether there is no room on the disk.

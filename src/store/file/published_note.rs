@@ -73,9 +73,6 @@ impl PublishedNote {
     }
 
     /// Reads the note beside a database, links followed; `None` without one.
-    ///
-    /// # Errors
-    /// What the file system says, and [`StoreError::BadNote`] when it cannot be understood.
     pub fn read(database: &Path) -> Result<Option<PublishedNote>, StoreError> {
         let path = note_path(&resolve(database));
         let content = match read_plain(&path) {
@@ -94,23 +91,20 @@ impl PublishedNote {
     }
 
     /// Replaces the note beside a database in one step, links followed, and makes that durable.
-    ///
-    /// # Errors
-    /// What the file system says.
     pub fn write(&self, database: &Path) -> Result<(), StoreError> {
         let database = resolve(database);
         let path = note_path(&database);
         let write = || {
-            let draft = Draft::beside(&path)?;
+            let draft = Draft::create_for(&path)?;
             // Whoever may write to the database reads it.
-            match draft.take_owner_of(&database) {
+            match draft.copy_owner_from(&database) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
             let text = serde_json::to_vec_pretty(self).map_err(io::Error::other)?;
             draft.file().write_all(&text)?;
             draft.file().write_all(b"\n")?;
-            draft.take_name(&path)
+            draft.persist(&path)
         };
         write().map_err(|source| StoreError::Io { path: path.clone(), source })
     }

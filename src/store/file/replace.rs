@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::model::Dataset;
 use crate::store::StoreError;
-use crate::store::file::copy::{Local, copy_checked};
+use crate::store::file::copy::{LocalRows, copy_checked};
 use crate::store::file::draft::{self, Draft};
 use crate::store::file::links::{refuse_other_names, resolve};
 use crate::store::file::open::{Follower, Writer, new_draft};
@@ -32,10 +32,6 @@ pub struct BackupReport {
 }
 
 /// Writes a consistent copy while others read and write, and checks it before it takes its name.
-///
-/// # Errors
-/// When the database cannot be read, the copy is damaged (damaged rows are copied as they are), or the target is the database
-/// itself or a file that is no backup.
 pub fn backup(follower: &Follower, target: &Path) -> Result<BackupReport, StoreError> {
     write_backup(follower.path(), &follower.begin_read()?, target)
 }
@@ -51,14 +47,14 @@ pub(in crate::store) fn write_backup(
     draft::sweep(target);
     let draft = new_draft(target)?;
     let snapshot = Snapshot::open(transaction)?;
-    copy_checked(transaction, draft.path(), Local::Left)?;
+    copy_checked(transaction, draft.path(), LocalRows::Skip)?;
     let commit = snapshot.commit();
     let report = BackupReport {
         records: Dataset::ALL.into_iter().map(|of| (of, snapshot.dataset_state(of).records)).collect(),
         last_commit_at: (commit.seq > 0).then(|| commit.time.to_string()),
         bytes: size(draft.path())?,
     };
-    take_name(draft, target)?;
+    persist(draft, target)?;
     Ok(report)
 }
 
@@ -86,21 +82,17 @@ pub struct CompactReport {
 }
 
 /// Rewrites the file at its smallest size. The history, and so the tokens, stay as they are.
-///
-/// # Errors
-/// When another process writes, the file has other names (hard links), or the copy cannot be made; the database is then
-/// unchanged.
 pub fn compact(path: &Path, wait: Duration) -> Result<CompactReport, StoreError> {
     let path = &resolve(path);
     let writer = Writer::open(path, wait)?;
     refuse_other_names(path)?;
     let bytes_before = size(path)?;
     let draft = new_draft(path)?;
-    copy_checked(&writer.begin_read()?, draft.path(), Local::Copied)?;
+    copy_checked(&writer.begin_read()?, draft.path(), LocalRows::Copy)?;
     let bytes_after = size(draft.path())?;
-    take_owner(path, &draft)?;
-    writer.check_in_place()?;
-    take_name(draft, path)?;
+    copy_owner(path, &draft)?;
+    writer.check_not_replaced()?;
+    persist(draft, path)?;
     drop(writer);
     forget_old_damage();
     Ok(CompactReport { bytes_before, bytes_after })
@@ -112,13 +104,13 @@ pub(in crate::store) fn forget_old_damage() {
 }
 
 /// Gives a draft its name in one step, and makes that durable.
-pub(in crate::store) fn take_name(draft: Draft, target: &Path) -> Result<(), StoreError> {
-    draft.take_name(target).map_err(|source| io_error(target, source))
+pub(in crate::store) fn persist(draft: Draft, target: &Path) -> Result<(), StoreError> {
+    draft.persist(target).map_err(|source| io_error(target, source))
 }
 
 /// Gives a draft the owner and permissions of the file that it replaces.
-pub(in crate::store) fn take_owner(old: &Path, draft: &Draft) -> Result<(), StoreError> {
-    draft.take_owner_of(old).map_err(|source| io_error(old, source))
+pub(in crate::store) fn copy_owner(old: &Path, draft: &Draft) -> Result<(), StoreError> {
+    draft.copy_owner_from(old).map_err(|source| io_error(old, source))
 }
 
 fn size(path: &Path) -> Result<u64, StoreError> {

@@ -34,7 +34,7 @@ pub(in crate::store) struct WriterNote(Option<(PathBuf, File)>);
 
 /// A lock on another writer's note, by which a command asks it to give way.
 #[derive(Debug)]
-pub(in crate::store) struct Asking(#[allow(dead_code, reason = "it holds the lock")] File);
+pub(in crate::store) struct YieldRequest(#[allow(dead_code, reason = "it holds the lock")] File);
 
 impl WriterNote {
     fn path_of(database: &Path) -> PathBuf {
@@ -44,7 +44,7 @@ impl WriterNote {
     }
 
     /// Writes the note of this process, if that is possible.
-    pub fn leave(database: &Path) -> WriterNote {
+    pub fn create(database: &Path) -> WriterNote {
         let path = WriterNote::path_of(database);
         let command = COMMAND.get().map(|command| format!("`medfeed {command}`, ")).unwrap_or_default();
         let text = format!("process {} ({command}since {})", std::process::id(), now());
@@ -52,7 +52,7 @@ impl WriterNote {
     }
 
     /// Whether another command asks this writer to give way.
-    pub fn is_asked(&self) -> bool {
+    pub fn is_yield_requested(&self) -> bool {
         let Some((_, file)) = &self.0 else { return false };
         match file.try_lock() {
             Ok(()) => {
@@ -65,9 +65,9 @@ impl WriterNote {
     }
 
     /// Asks the present writer to give way, until the result is dropped. `None` where it left no note.
-    pub fn ask(database: &Path) -> Option<Asking> {
+    pub fn request_yield(database: &Path) -> Option<YieldRequest> {
         let file = open_plain(&WriterNote::path_of(database)).ok()?;
-        file.try_lock_shared().is_ok().then_some(Asking(file))
+        file.try_lock_shared().is_ok().then_some(YieldRequest(file))
     }
 
     /// Who is writing, as far as known, in a form that is safe to print on a terminal.
@@ -117,7 +117,7 @@ impl Drop for WriterNote {
 }
 
 /// The user of this process, as `name (uid N)`; under `sudo` also the user who called it.
-pub(in crate::store) fn who() -> String {
+pub(in crate::store) fn current_user() -> String {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let name = variable("USER").or_else(|| variable("LOGNAME")).map(|name| format!("{name} ")).unwrap_or_default();
     let by = variable("SUDO_USER").map(|user| format!(", sudo by {user}")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Changes of rows as bytes: what a commit did, in the order in which it was written, or a whole state as what makes it from
+//! ChangeDecoder of rows as bytes: what a commit did, in the order in which it was written, or a whole state as what makes it from
 //! nothing.
 //!
 //! | first byte | then |
@@ -19,15 +19,15 @@ const RUN: u8 = 3;
 const ROW: u8 = 1;
 const END: u8 = 0;
 
-/// Changes that are being written down.
+/// ChangeDecoder that are being written down.
 #[derive(Debug, Default)]
-pub struct Encoder {
+pub struct ChangeEncoder {
     bytes: Vec<u8>,
     /// The table of the open run.
     run: Option<u8>,
 }
 
-impl Encoder {
+impl ChangeEncoder {
     /// A row is inserted or replaced.
     pub fn put(&mut self, table: u8, key: &[u8], value: &[u8]) {
         self.begin(PUT, table);
@@ -101,21 +101,21 @@ impl Encoder {
 /// One change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "described above")]
-pub enum Change<'a> {
+pub enum EncodedChange<'a> {
     Put { table: u8, key: &'a [u8], value: &'a [u8] },
     Remove { table: u8, key: &'a [u8] },
     RemoveRange { table: u8, first: &'a [u8], last: &'a [u8] },
-    Run { table: u8, rows: Run<'a> },
+    Run { table: u8, rows: RunRows<'a> },
 }
 
-impl Change<'_> {
+impl EncodedChange<'_> {
     /// The code of its table.
     pub fn table(&self) -> u8 {
         match self {
-            Change::Put { table, .. }
-            | Change::Remove { table, .. }
-            | Change::RemoveRange { table, .. }
-            | Change::Run { table, .. } => *table,
+            EncodedChange::Put { table, .. }
+            | EncodedChange::Remove { table, .. }
+            | EncodedChange::RemoveRange { table, .. }
+            | EncodedChange::Run { table, .. } => *table,
         }
     }
 }
@@ -123,40 +123,40 @@ impl Change<'_> {
 /// Bytes that are no changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Malformed(pub &'static str);
+pub struct MalformedChange(pub &'static str);
 
 /// The changes in bytes. Ends after the first that cannot be read.
 #[derive(Clone, Debug)]
-pub struct Changes<'a>(Reader<'a>);
+pub struct ChangeDecoder<'a>(ByteReader<'a>);
 
-impl<'a> Changes<'a> {
+impl<'a> ChangeDecoder<'a> {
     /// Reads changes one by one; nothing is looked at yet.
-    pub fn new(bytes: &'a [u8]) -> Changes<'a> {
-        Changes(Reader(bytes))
+    pub fn new(bytes: &'a [u8]) -> ChangeDecoder<'a> {
+        ChangeDecoder(ByteReader(bytes))
     }
 
-    fn read(&mut self) -> Result<Change<'a>, Malformed> {
+    fn read(&mut self) -> Result<EncodedChange<'a>, MalformedChange> {
         let reader = &mut self.0;
         let (kind, table) = (reader.byte()?, reader.byte()?);
         Ok(match kind {
-            PUT => Change::Put { table, key: reader.text()?, value: reader.text()? },
-            REMOVE => Change::Remove { table, key: reader.text()? },
-            REMOVE_RANGE => Change::RemoveRange { table, first: reader.text()?, last: reader.text()? },
+            PUT => EncodedChange::Put { table, key: reader.text()?, value: reader.text()? },
+            REMOVE => EncodedChange::Remove { table, key: reader.text()? },
+            REMOVE_RANGE => EncodedChange::RemoveRange { table, first: reader.text()?, last: reader.text()? },
             RUN => {
-                let rows = Run(reader.clone());
+                let rows = RunRows(reader.clone());
                 if reader.row()?.is_none() {
-                    return Err(Malformed("a run without rows"));
+                    return Err(MalformedChange("a run without rows"));
                 }
                 while reader.row()?.is_some() {}
-                Change::Run { table, rows }
+                EncodedChange::Run { table, rows }
             }
-            _ => return Err(Malformed("a change of an unknown kind")),
+            _ => return Err(MalformedChange("a change of an unknown kind")),
         })
     }
 }
 
-impl<'a> Iterator for Changes<'a> {
-    type Item = Result<Change<'a>, Malformed>;
+impl<'a> Iterator for ChangeDecoder<'a> {
+    type Item = Result<EncodedChange<'a>, MalformedChange>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.0.0.is_empty() {
@@ -164,46 +164,46 @@ impl<'a> Iterator for Changes<'a> {
         }
         let read = self.read();
         if read.is_err() {
-            self.0 = Reader(&[]);
+            self.0 = ByteReader(&[]);
         }
         Some(read)
     }
 }
 
 /// A row: its key and its value.
-type Row<'a> = (&'a [u8], &'a [u8]);
+type RunRow<'a> = (&'a [u8], &'a [u8]);
 
 /// The rows of a run, read through once already.
 #[derive(Clone, Debug)]
-pub struct Run<'a>(Reader<'a>);
+pub struct RunRows<'a>(ByteReader<'a>);
 
-impl<'a> Iterator for Run<'a> {
-    type Item = Row<'a>;
+impl<'a> Iterator for RunRows<'a> {
+    type Item = RunRow<'a>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.0.row().ok().flatten()
     }
 }
 
-impl PartialEq for Run<'_> {
+impl PartialEq for RunRows<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.clone().eq(other.clone())
     }
 }
 
-impl Eq for Run<'_> {}
+impl Eq for RunRows<'_> {}
 
 #[derive(Clone, Debug)]
-struct Reader<'a>(&'a [u8]);
+struct ByteReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
-    fn byte(&mut self) -> Result<u8, Malformed> {
-        let (byte, rest) = self.0.split_first().ok_or(Malformed("the bytes end within a change"))?;
+impl<'a> ByteReader<'a> {
+    fn byte(&mut self) -> Result<u8, MalformedChange> {
+        let (byte, rest) = self.0.split_first().ok_or(MalformedChange("the bytes end within a change"))?;
         self.0 = rest;
         Ok(*byte)
     }
 
-    fn text(&mut self) -> Result<&'a [u8], Malformed> {
+    fn text(&mut self) -> Result<&'a [u8], MalformedChange> {
         let mut length: usize = 0;
         // No key or value of the engine reaches 4 GiB.
         for shift in [0, 7, 14, 21, 28] {
@@ -214,23 +214,23 @@ impl<'a> Reader<'a> {
             length |= usize::from(byte & 0x7f) << shift;
             if byte & 0x80 == 0 {
                 if byte == 0 && shift > 0 {
-                    return Err(Malformed("a length of more bytes than it takes"));
+                    return Err(MalformedChange("a length of more bytes than it takes"));
                 }
                 let (text, rest) =
-                    self.0.split_at_checked(length).ok_or(Malformed("a key or value reaches beyond the end"))?;
+                    self.0.split_at_checked(length).ok_or(MalformedChange("a key or value reaches beyond the end"))?;
                 self.0 = rest;
                 return Ok(text);
             }
         }
-        Err(Malformed("a length beyond all bounds"))
+        Err(MalformedChange("a length beyond all bounds"))
     }
 
     /// The next row of a run; `None` at its end.
-    fn row(&mut self) -> Result<Option<Row<'a>>, Malformed> {
+    fn row(&mut self) -> Result<Option<RunRow<'a>>, MalformedChange> {
         match self.byte()? {
             END => Ok(None),
             ROW => Ok(Some((self.text()?, self.text()?))),
-            _ => Err(Malformed("a run with something else than rows")),
+            _ => Err(MalformedChange("a run with something else than rows")),
         }
     }
 }
@@ -266,7 +266,7 @@ mod tests {
     }
 
     fn encode(steps: &[Step]) -> Vec<u8> {
-        let mut encoder = Encoder::default();
+        let mut encoder = ChangeEncoder::default();
         for step in steps {
             match step {
                 Step::Put(table, key, value) => encoder.put(*table, key, value),
@@ -281,15 +281,17 @@ mod tests {
         encoder.finish()
     }
 
-    fn decode(bytes: &[u8]) -> Result<Vec<Step>, Malformed> {
+    fn decode(bytes: &[u8]) -> Result<Vec<Step>, MalformedChange> {
         let own = |bytes: &[u8]| bytes.to_vec();
-        let step = |change: Change<'_>| match change {
-            Change::Put { table, key, value } => Step::Put(table, own(key), own(value)),
-            Change::Remove { table, key } => Step::Remove(table, own(key)),
-            Change::RemoveRange { table, first, last } => Step::RemoveRange(table, own(first), own(last)),
-            Change::Run { table, rows } => Step::Run(table, rows.map(|(key, value)| (own(key), own(value))).collect()),
+        let step = |change: EncodedChange<'_>| match change {
+            EncodedChange::Put { table, key, value } => Step::Put(table, own(key), own(value)),
+            EncodedChange::Remove { table, key } => Step::Remove(table, own(key)),
+            EncodedChange::RemoveRange { table, first, last } => Step::RemoveRange(table, own(first), own(last)),
+            EncodedChange::Run { table, rows } => {
+                Step::Run(table, rows.map(|(key, value)| (own(key), own(value))).collect())
+            }
         };
-        Changes::new(bytes).map(|change| change.map(step)).collect()
+        ChangeDecoder::new(bytes).map(|change| change.map(step)).collect()
     }
 
     proptest! {

@@ -8,10 +8,10 @@ use crate::store::StoreError;
 use crate::store::format::tables::{HASH_LEN, LogValue};
 
 /// A hash of bytes: 128 bits of BLAKE3.
-pub type Hash = [u8; HASH_LEN];
+pub type ShortHash = [u8; HASH_LEN];
 
 /// The hash of bytes.
-pub fn hash(bytes: &[u8]) -> Hash {
+pub fn hash(bytes: &[u8]) -> ShortHash {
     let mut short = [0; HASH_LEN];
     short.copy_from_slice(&blake3::hash(bytes).as_bytes()[..HASH_LEN]);
     short

@@ -13,7 +13,7 @@ use crate::store::format::rows::read_id;
 use crate::store::format::tables::TOMBSTONE;
 
 /// A row of `feed_entries` or `feed_records`: key and value.
-pub(in crate::store) type FeedRow = ((u64, u64), (u64, u64));
+pub(in crate::store) type FeedTableRow = ((u64, u64), (u64, u64));
 
 /// An entry of a feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,12 +48,12 @@ impl FeedEntry {
     }
 
     /// The entry as a row of `feed_entries`.
-    pub(in crate::store) fn row_by_seq(&self, feed: FeedId) -> FeedRow {
+    pub(in crate::store) fn row_by_seq(&self, feed: FeedId) -> FeedTableRow {
         ((feed.0, self.seq), (self.id.get(), self.stored_log_seq()))
     }
 
     /// The entry as a row of `feed_records`.
-    pub(in crate::store) fn row_by_id(&self, feed: FeedId) -> FeedRow {
+    pub(in crate::store) fn row_by_id(&self, feed: FeedId) -> FeedTableRow {
         ((feed.0, self.id.get()), (self.seq, self.stored_log_seq()))
     }
 
@@ -114,9 +114,6 @@ impl FeedHead {
     }
 
     /// Reads all entries of the feed, in the order of their seqs.
-    ///
-    /// # Errors
-    /// When the database cannot be read, or the entries do not add up to the head.
     pub fn read_all(&self, table: &impl ReadableTable<(u64, u64), (u64, u64)>) -> Result<Vec<FeedEntry>, StoreError> {
         let mut found = FeedHead::empty(self.feed, self.dataset);
         let mut entries = Vec::new();

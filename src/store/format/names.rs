@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::{Dataset, Id, PerDataset};
 use crate::store::StoreError;
 use crate::store::format::codec::unseal;
-use crate::store::format::rows::{if_there, read_id};
+use crate::store::format::rows::{optional_table, read_id};
 use crate::store::format::tables::{self, LogValue};
 
 /// The records of a file: the seq of each dataset's newest record, and the number of records.
@@ -45,14 +45,14 @@ impl RecordsState {
 
 /// The records, organizations and tags of a state. Rows that were merged with one state fit all states of the same content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Content {
+pub struct ContentState {
     pub(in crate::store) records: RecordsState,
     pub(in crate::store) references_seq: u64,
 }
 
-impl Content {
+impl ContentState {
     /// Nothing.
-    pub const EMPTY: Content = Content {
+    pub const EMPTY: ContentState = ContentState {
         records: RecordsState {
             newest_seq: PerDataset { conferences: 0, journals: 0 },
             records: PerDataset { conferences: 0, journals: 0 },
@@ -108,10 +108,10 @@ pub(in crate::store) struct NamesTables {
 impl NamesTables {
     /// Opens the index, if there is one.
     pub fn open(transaction: &ReadTransaction) -> Result<Option<NamesTables>, StoreError> {
-        let Some(state) = if_there(transaction.open_table(tables::NAMES_STATE))? else { return Ok(None) };
+        let Some(state) = optional_table(transaction.open_table(tables::NAMES_STATE))? else { return Ok(None) };
         let state = NamesState::read(&state)?;
-        let names = if_there(transaction.open_table(tables::NAMES))?;
-        let words = if_there(transaction.open_table(tables::WORDS))?;
+        let names = optional_table(transaction.open_table(tables::NAMES))?;
+        let words = optional_table(transaction.open_table(tables::WORDS))?;
         Ok(state.zip(names).zip(words).map(|((state, names), words)| NamesTables { state, names, words }))
     }
 }

@@ -10,7 +10,7 @@ use crate::store::format::tables::{META_DATABASE, META_PUBLISH, META_RESTORED};
 
 /// The digest of all rows, which a published database keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::store) struct KeptDigest {
+pub(in crate::store) struct StoredDigest {
     /// The commit after which it was taken. If that is not the last one, a program that knows no digests wrote since.
     pub head: Head,
     /// The digest.
@@ -27,9 +27,9 @@ pub(in crate::store) fn database_id(
 }
 
 /// The digest that a published database keeps; `None` for one that is not published.
-pub(in crate::store) fn kept_digest(
+pub(in crate::store) fn stored_digest(
     meta: &impl ReadableTable<&'static str, &'static [u8]>,
-) -> Result<Option<KeptDigest>, StoreError> {
+) -> Result<Option<StoredDigest>, StoreError> {
     meta.get(META_PUBLISH)?.map(|kept| unseal("meta", kept.value())).transpose()
 }
 

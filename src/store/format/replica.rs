@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::{DatabaseId, RowDigest};
 use crate::store::StoreError;
 use crate::store::format::codec::unseal;
-use crate::store::format::rows::if_there;
+use crate::store::format::rows::optional_table;
 use crate::store::format::tables::{REPLICA, REPLICA_KEY};
 
 /// A replica's mark, the one row of table `replica`. It is written in the transaction of the rows that it tells of.
@@ -26,6 +26,6 @@ pub struct ReplicaMark {
 
 /// The mark in a file; `None` if it is no replica.
 pub(in crate::store) fn find_mark(transaction: &ReadTransaction) -> Result<Option<ReplicaMark>, StoreError> {
-    let Some(replica) = if_there(transaction.open_table(REPLICA))? else { return Ok(None) };
+    let Some(replica) = optional_table(transaction.open_table(REPLICA))? else { return Ok(None) };
     replica.get(REPLICA_KEY)?.map(|mark| unseal("replica", mark.value())).transpose()
 }

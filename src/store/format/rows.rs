@@ -106,7 +106,7 @@ pub(in crate::store) fn find_linked(
 }
 
 /// A table that is made when it is first needed; `None` before.
-pub(in crate::store) fn if_there<T>(opened: Result<T, TableError>) -> Result<Option<T>, StoreError> {
+pub(in crate::store) fn optional_table<T>(opened: Result<T, TableError>) -> Result<Option<T>, StoreError> {
     match opened {
         Ok(table) => Ok(Some(table)),
         Err(TableError::TableDoesNotExist(_)) => Ok(None),

@@ -7,7 +7,7 @@
 //!
 //! | table | key | value |
 //! | --- | --- | --- |
-//! | `meta` | name | `schema`: u32 LE; `fields`: the names in the JSON of rows (`fields`); `secret`: the 32 bytes that tokens and cursors are sealed with; `database`: the 16 bytes of the id, once published; *local*: `publish`: sealed `KeptDigest`, once published; `restored`: sealed `Head`, the last commit of what a restore replaced |
+//! | `meta` | name | `schema`: u32 LE; `fields`: the names in the JSON of rows (`fields`); `secret`: the 32 bytes that tokens and cursors are sealed with; `database`: the 16 bytes of the id, once published; *local*: `publish`: sealed `StoredDigest`, once published; `restored`: sealed `Head`, the last commit of what a restore replaced |
 //! | `commits` | last seq of the commit | sealed `CommitRow`: time, lineage, seqs, totals, last changes, who and what. Never trimmed |
 //! | `records` | (dataset, id) | the seq of the record's row in `log`: the index of `log` by id |
 //! | `organizations`, `tags` | id | sealed row. The truth |
@@ -80,24 +80,24 @@ pub const WORDS: TableDefinition<(u8, &str), (u64, u64)> = TableDefinition::new(
 pub const NAMES_STATE: TableDefinition<u8, &[u8]> = TableDefinition::new("names_state");
 
 /// What bytes must be to be a key or value of a type. The engine's own decoding panics on others.
-pub trait Stored {
+pub trait StoredType {
     /// Whether they are.
     fn fits(bytes: &[u8]) -> bool;
 }
 
-impl Stored for &'static [u8] {
+impl StoredType for &'static [u8] {
     fn fits(_bytes: &[u8]) -> bool {
         true
     }
 }
 
-impl Stored for &'static str {
+impl StoredType for &'static str {
     fn fits(bytes: &[u8]) -> bool {
         std::str::from_utf8(bytes).is_ok()
     }
 }
 
-impl Stored for LogValue<'static> {
+impl StoredType for LogValue<'static> {
     fn fits(bytes: &[u8]) -> bool {
         // The text takes what the id and the hash leave.
         bytes.len() >= size_of::<u64>() + HASH_LEN
@@ -106,7 +106,7 @@ impl Stored for LogValue<'static> {
 
 macro_rules! stored_at_fixed_width {
     ($($type:ty),*) => {$(
-        impl Stored for $type {
+        impl StoredType for $type {
             fn fits(bytes: &[u8]) -> bool {
                 <$type as Value>::fixed_width() == Some(bytes.len())
             }
@@ -116,18 +116,15 @@ macro_rules! stored_at_fixed_width {
 stored_at_fixed_width!((), u64, (u8, u64), (u64, u32), (u64, u64), (u8, u64, u8, u64), [u8; 32]);
 
 /// An action on tables.
-pub trait EachTable {
+pub trait TableVisitor {
     /// How it fails.
     type Error: From<StoreError>;
 
     /// Runs it on one.
-    ///
-    /// # Errors
-    /// When the database cannot be read or written.
     fn table<K, V>(&mut self, definition: TableDefinition<'static, K, V>) -> Result<(), Self::Error>
     where
-        K: Key + Stored + 'static,
-        V: Value + Stored + 'static,
+        K: Key + StoredType + 'static,
+        V: Value + StoredType + 'static,
         for<'a> K::SelfType<'a>: Borrow<K::SelfType<'a>>;
 }
 
@@ -153,10 +150,7 @@ pub fn code_of(name: &str) -> Option<u8> {
 }
 
 /// Runs an action on the table of a code. Returns whether there is one.
-///
-/// # Errors
-/// The action's.
-pub fn with_table<A: EachTable>(code: u8, action: &mut A) -> Result<bool, A::Error> {
+pub fn visit_table<A: TableVisitor>(code: u8, action: &mut A) -> Result<bool, A::Error> {
     match code {
         0 => action.table(META),
         1 => action.table(COMMITS),
@@ -176,12 +170,9 @@ pub fn with_table<A: EachTable>(code: u8, action: &mut A) -> Result<bool, A::Err
 }
 
 /// Runs an action on all tables that every file has.
-///
-/// # Errors
-/// The first failure.
-pub fn for_each_table<A: EachTable>(action: &mut A) -> Result<(), A::Error> {
+pub fn for_each_table<A: TableVisitor>(action: &mut A) -> Result<(), A::Error> {
     let mut code = 0;
-    while with_table(code, action)? {
+    while visit_table(code, action)? {
         code += 1;
     }
     Ok(())
@@ -205,7 +196,7 @@ pub fn is_format(table: u8, key: &[u8]) -> bool {
 /// The code of [`META`].
 const META_CODE: u8 = 0;
 
-/// Names in `meta`.
+/// NameCollector in `meta`.
 pub const META_SCHEMA: &str = "schema";
 pub const META_FIELDS: &str = "fields";
 pub const META_SECRET: &str = "secret";
@@ -227,20 +218,20 @@ mod tests {
 
     #[test]
     fn tables_stand_at_their_codes() {
-        struct Names(Vec<String>);
-        impl EachTable for Names {
+        struct NameCollector(Vec<String>);
+        impl TableVisitor for NameCollector {
             type Error = StoreError;
 
             fn table<K, V>(&mut self, definition: TableDefinition<'static, K, V>) -> Result<(), StoreError>
             where
-                K: Key + Stored + 'static,
-                V: Value + Stored + 'static,
+                K: Key + StoredType + 'static,
+                V: Value + StoredType + 'static,
             {
                 self.0.push(definition.name().to_owned());
                 Ok(())
             }
         }
-        let mut names = Names(Vec::new());
+        let mut names = NameCollector(Vec::new());
         for_each_table(&mut names).unwrap();
         assert_eq!(names.0, TABLES);
         for (code, name) in (0..).zip(TABLES) {

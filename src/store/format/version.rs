@@ -37,7 +37,7 @@ pub struct Version {
 
 /// A file's fields beside those of this program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FieldChange {
+pub enum FieldDifference {
     /// The same, in the same order.
     None,
     /// The file has none that this program does not know, and lacks these, such as `conferences.acronym`.
@@ -59,14 +59,14 @@ impl Version {
 
     /// Whether it is the version that this program writes.
     pub fn is_ours(&self) -> bool {
-        self.schema == SCHEMA && self.field_change() == FieldChange::None
+        self.schema == SCHEMA && self.field_change() == FieldDifference::None
     }
 
     /// The fields that this program adds, or does not know.
-    pub fn field_change(&self) -> FieldChange {
+    pub fn field_change(&self) -> FieldDifference {
         let stored = self.fields.as_deref().unwrap_or_default();
         if stored == known_fields().as_bytes() {
-            return FieldChange::None;
+            return FieldDifference::None;
         }
         let stored = String::from_utf8_lossy(stored);
         let (stored, known): (BTreeSet<&str>, BTreeSet<&str>) =
@@ -74,37 +74,31 @@ impl Version {
         let names = |names: Vec<&&str>| names.into_iter().map(|name| (*name).to_owned()).collect::<Vec<String>>();
         let unknown = names(stored.difference(&known).collect());
         if unknown.is_empty() {
-            FieldChange::Added(names(known.difference(&stored).collect()))
+            FieldDifference::Added(names(known.difference(&stored).collect()))
         } else {
-            FieldChange::Unknown(unknown)
+            FieldDifference::Unknown(unknown)
         }
     }
 
     /// Fails unless it is the version that this program writes.
-    ///
-    /// # Errors
-    /// [`StoreError::OlderSchema`], [`StoreError::OlderFields`], [`StoreError::NewerSchema`], [`StoreError::NewerFields`].
     pub(in crate::store) fn check(&self, path: &Path) -> Result<(), StoreError> {
         self.check_known(path)?;
         match self.field_change() {
             _ if self.schema < SCHEMA => {
                 Err(StoreError::OlderSchema { path: path.to_owned(), found: self.schema, known: SCHEMA })
             }
-            FieldChange::Added(missing) => Err(StoreError::OlderFields { path: path.to_owned(), missing }),
+            FieldDifference::Added(missing) => Err(StoreError::OlderFields { path: path.to_owned(), missing }),
             _ => Ok(()),
         }
     }
 
     /// Fails if a newer program made the file.
-    ///
-    /// # Errors
-    /// [`StoreError::NewerSchema`], [`StoreError::NewerFields`].
     pub(in crate::store) fn check_known(&self, path: &Path) -> Result<(), StoreError> {
         match (self.schema.cmp(&SCHEMA), self.field_change()) {
             (Ordering::Greater, _) => {
                 Err(StoreError::NewerSchema { path: path.to_owned(), found: self.schema, known: SCHEMA })
             }
-            (Ordering::Equal, FieldChange::Unknown(unknown)) => {
+            (Ordering::Equal, FieldDifference::Unknown(unknown)) => {
                 Err(StoreError::NewerFields { path: path.to_owned(), unknown })
             }
             _ => Ok(()),
@@ -123,11 +117,11 @@ mod tests {
         let moved = format!("{without}conferences.venue\n");
         let name = |name: &str| vec![name.to_owned()];
         let cases = [
-            (all.to_owned(), FieldChange::None),
-            (without.clone(), FieldChange::Added(name("conferences.venue"))),
-            (moved, FieldChange::Added(Vec::new())),
-            (format!("{all}tags.x\n"), FieldChange::Unknown(name("tags.x"))),
-            (format!("{without}tags.x\n"), FieldChange::Unknown(name("tags.x"))),
+            (all.to_owned(), FieldDifference::None),
+            (without.clone(), FieldDifference::Added(name("conferences.venue"))),
+            (moved, FieldDifference::Added(Vec::new())),
+            (format!("{all}tags.x\n"), FieldDifference::Unknown(name("tags.x"))),
+            (format!("{without}tags.x\n"), FieldDifference::Unknown(name("tags.x"))),
         ];
         for (stored, expected) in cases {
             let version = Version { schema: SCHEMA, fields: Some(stored.into_bytes()) };

@@ -1,11 +1,11 @@
 //! What filters, `q` and reference lists run over: the visible records of a feed in packed columns, in memory, sorted by
 //! id.
 //!
-//! Each feed has columns of its own, with names of its own: what a filter reads depends on the records that the license
+//! OnRecord feed has columns of its own, with names of its own: what a filter reads depends on the records that the license
 //! sees alone, so its time does not tell of others. Rows lie in chunks that newer states share with older ones, so that
-//! advancing them costs what changed. Each name is held once, and rows refer to it by a small number.
+//! advancing them costs what changed. OnRecord name is held once, and rows refer to it by a small number.
 //!
-//! They stand beside the answer cache for filters that were not asked for before: to look at the records instead takes 35
+//! They stand beside the answer cache for filters that were not conditions for before: to look at the records instead takes 35
 //! times as long for a year and country, 48 times for a rare text (`cargo bench --bench caches`, medians, in turn).
 
 use std::collections::{BTreeMap, HashMap};
@@ -23,7 +23,7 @@ use crate::store::StoreError;
 use crate::store::format::feed::{FeedEntry, FeedHead};
 use crate::store::format::rows::read_record;
 use crate::store::read::feed_index::FeedIndex;
-use crate::store::read::record_cache::Log;
+use crate::store::read::record_cache::LogTable;
 
 /// Rows per chunk when chunks are built.
 const CHUNK_ROWS: usize = 256;
@@ -37,7 +37,7 @@ const SEARCH_RUN_FROM: u32 = 16;
 const TEXT_END: char = '\0';
 
 /// A bit per row of a chunk.
-type Mask = [u64; MASK_WORDS];
+type RowMask = [u64; MASK_WORDS];
 
 /// Values, each with a small number from 1.
 #[derive(Clone, Debug)]
@@ -64,7 +64,7 @@ impl<T: Hash + Eq + Clone> Interned<T> {
 
 /// A field that has a column, and the names that its rows hold as numbers.
 #[derive(Clone, Debug)]
-struct Names {
+struct FieldNames {
     field: &'static Field,
     /// The field's index in its table.
     index: usize,
@@ -72,20 +72,20 @@ struct Names {
     ids: Interned<Id>,
 }
 
-impl Names {
+impl FieldNames {
     /// Those of a dataset's fields that are filtered, or counted by a reference list.
-    fn of(dataset: Dataset) -> Vec<Names> {
+    fn of(dataset: Dataset) -> Vec<FieldNames> {
         let table = dataset.table();
         let has_column = |(index, field): &(usize, &Field)| {
             table.filters.iter().any(|filter| filter.field == *index) || matches!(field.kind, ValueKind::Links(_))
         };
-        let names = |(index, field)| Names { field, index, texts: Interned::default(), ids: Interned::default() };
+        let names = |(index, field)| FieldNames { field, index, texts: Interned::default(), ids: Interned::default() };
         table.fields.iter().enumerate().filter(has_column).map(names).collect()
     }
 
     /// The numbers of a value's names; none where it has no names.
     fn add<'n>(&'n mut self, value: &'n dyn FieldValue) -> impl Iterator<Item = u32> + 'n {
-        let Names { texts, ids, .. } = self;
+        let FieldNames { texts, ids, .. } = self;
         let texts = value.texts().iter().map(|text| texts.add(text.as_str().into()));
         texts.chain(value.ids().iter().map(|id| ids.add(*id)))
     }
@@ -111,12 +111,12 @@ impl Names {
 
 /// A list per row, one after the other.
 #[derive(Debug, Default)]
-struct Lists {
+struct ListColumn {
     ends: Vec<u32>,
     values: Vec<u32>,
 }
 
-impl Lists {
+impl ListColumn {
     fn push(&mut self, list: impl Iterator<Item = u32>) {
         self.values.extend(list);
         self.ends.push(u32::try_from(self.values.len()).unwrap_or(u32::MAX));
@@ -130,53 +130,53 @@ impl Lists {
 
 /// The values of a field, one per row, as numbers as wide as the kind needs. 0 stands for null and is before all others.
 #[derive(Debug)]
-enum Column {
+enum PackedColumn {
     Short(Vec<u16>),
     Medium(Vec<u32>),
     Long(Vec<u64>),
-    Lists(Lists),
+    Lists(ListColumn),
 }
 
-impl Column {
-    fn of(kind: ValueKind) -> Column {
+impl PackedColumn {
+    fn of(kind: ValueKind) -> PackedColumn {
         match kind {
-            ValueKind::Year | ValueKind::Flag => Column::Short(Vec::new()),
-            ValueKind::Choice(_) | ValueKind::DateStatus(_) => Column::Short(Vec::new()),
-            ValueKind::Date | ValueKind::Text => Column::Medium(Vec::new()),
-            ValueKind::Integer | ValueKind::Number => Column::Long(Vec::new()),
-            ValueKind::Texts | ValueKind::Links(_) => Column::Lists(Lists::default()),
+            ValueKind::Year | ValueKind::Flag => PackedColumn::Short(Vec::new()),
+            ValueKind::Choice(_) | ValueKind::DateStatus(_) => PackedColumn::Short(Vec::new()),
+            ValueKind::Date | ValueKind::Text => PackedColumn::Medium(Vec::new()),
+            ValueKind::Integer | ValueKind::Number => PackedColumn::Long(Vec::new()),
+            ValueKind::Texts | ValueKind::Links(_) => PackedColumn::Lists(ListColumn::default()),
         }
     }
 
-    fn push(&mut self, value: &dyn FieldValue, names: &mut Names) {
+    fn push(&mut self, value: &dyn FieldValue, names: &mut FieldNames) {
         let mut codes = names.add(value);
         let mut number = || codes.next().map_or_else(|| value.rank(), u64::from);
         match self {
-            Column::Short(column) => column.push(u16::try_from(number()).unwrap_or_default()),
-            Column::Medium(column) => column.push(u32::try_from(number()).unwrap_or_default()),
-            Column::Long(column) => column.push(number()),
-            Column::Lists(lists) => lists.push(codes),
+            PackedColumn::Short(column) => column.push(u16::try_from(number()).unwrap_or_default()),
+            PackedColumn::Medium(column) => column.push(u32::try_from(number()).unwrap_or_default()),
+            PackedColumn::Long(column) => column.push(number()),
+            PackedColumn::Lists(lists) => lists.push(codes),
         }
     }
 
     /// Adds a row of another chunk's column of the field.
-    fn copy(&mut self, from: &Column, position: usize) {
+    fn copy(&mut self, from: &PackedColumn, position: usize) {
         match (self, from) {
-            (Column::Short(column), Column::Short(from)) => column.push(from[position]),
-            (Column::Medium(column), Column::Medium(from)) => column.push(from[position]),
-            (Column::Long(column), Column::Long(from)) => column.push(from[position]),
-            (Column::Lists(lists), Column::Lists(from)) => lists.push(from.get(position).iter().copied()),
+            (PackedColumn::Short(column), PackedColumn::Short(from)) => column.push(from[position]),
+            (PackedColumn::Medium(column), PackedColumn::Medium(from)) => column.push(from[position]),
+            (PackedColumn::Long(column), PackedColumn::Long(from)) => column.push(from[position]),
+            (PackedColumn::Lists(lists), PackedColumn::Lists(from)) => lists.push(from.get(position).iter().copied()),
             _ => debug_assert!(false, "columns of one field are of one type"),
         }
     }
 
     /// Clears the bits of rows whose values do not compare so with a number.
-    fn retain(&self, mask: &mut Mask, compare: Compare, number: u64) {
+    fn retain(&self, mask: &mut RowMask, compare: Compare, number: u64) {
         match self {
-            Column::Short(column) => retain_number(mask, column, compare, number),
-            Column::Medium(column) => retain_number(mask, column, compare, number),
-            Column::Long(column) => retain_number(mask, column, compare, number),
-            Column::Lists(lists) => {
+            PackedColumn::Short(column) => retain_number(mask, column, compare, number),
+            PackedColumn::Medium(column) => retain_number(mask, column, compare, number),
+            PackedColumn::Long(column) => retain_number(mask, column, compare, number),
+            PackedColumn::Lists(lists) => {
                 let code = u32::try_from(number).unwrap_or_default();
                 Chunk::retain(mask, |position| lists.get(position).contains(&code));
             }
@@ -185,18 +185,23 @@ impl Column {
 
     /// What it takes in memory, in bytes.
     fn bytes(&self) -> usize {
-        size_of::<Column>()
+        size_of::<PackedColumn>()
             + match self {
-                Column::Short(column) => size_of_val(column.as_slice()),
-                Column::Medium(column) => size_of_val(column.as_slice()),
-                Column::Long(column) => size_of_val(column.as_slice()),
-                Column::Lists(lists) => size_of_val(lists.ends.as_slice()) + size_of_val(lists.values.as_slice()),
+                PackedColumn::Short(column) => size_of_val(column.as_slice()),
+                PackedColumn::Medium(column) => size_of_val(column.as_slice()),
+                PackedColumn::Long(column) => size_of_val(column.as_slice()),
+                PackedColumn::Lists(lists) => size_of_val(lists.ends.as_slice()) + size_of_val(lists.values.as_slice()),
             }
     }
 }
 
-/// [`Column::retain`] for a plain column.
-fn retain_number<T: Copy + Ord + Default + TryFrom<u64>>(mask: &mut Mask, column: &[T], compare: Compare, number: u64) {
+/// [`PackedColumn::retain`] for a plain column.
+fn retain_number<T: Copy + Ord + Default + TryFrom<u64>>(
+    mask: &mut RowMask,
+    column: &[T],
+    compare: Compare,
+    number: u64,
+) {
     let (null, number) = (T::default(), T::try_from(number).unwrap_or_default());
     match compare {
         Compare::Equal => Chunk::retain_equal(mask, column, number),
@@ -211,7 +216,7 @@ struct Chunk {
     ids: Vec<Id>,
     log_seqs: Vec<u64>,
     /// In the order of the names.
-    columns: Vec<Column>,
+    columns: Vec<PackedColumn>,
     /// The texts that `q` searches, folded, each with [`TEXT_END`] behind it.
     text: String,
     text_ends: Vec<usize>,
@@ -219,13 +224,13 @@ struct Chunk {
 
 impl Chunk {
     /// A chunk without rows.
-    fn new(names: &[Names]) -> Chunk {
-        let columns = names.iter().map(|names| Column::of(names.field.kind)).collect();
+    fn new(names: &[FieldNames]) -> Chunk {
+        let columns = names.iter().map(|names| PackedColumn::of(names.field.kind)).collect();
         Chunk { ids: Vec::new(), log_seqs: Vec::new(), columns, text: String::new(), text_ends: Vec::new() }
     }
 
     /// A chunk of rows of others.
-    fn of(rows: &[(&Chunk, usize)], names: &[Names]) -> Chunk {
+    fn of(rows: &[(&Chunk, usize)], names: &[FieldNames]) -> Chunk {
         let mut chunk = Chunk::new(names);
         for &(from, position) in rows {
             chunk.ids.push(from.ids[position]);
@@ -238,7 +243,7 @@ impl Chunk {
         chunk
     }
 
-    fn push<F: RecordFields>(&mut self, record: &Curated<F>, log_seq: u64, names: &mut [Names]) {
+    fn push<F: RecordFields>(&mut self, record: &Curated<F>, log_seq: u64, names: &mut [FieldNames]) {
         let values = record.fields().values();
         self.ids.push(record.id());
         self.log_seqs.push(log_seq);
@@ -256,10 +261,10 @@ impl Chunk {
     /// Adds the row of a visible record.
     fn load(
         &mut self,
-        log: &Log,
+        log: &LogTable,
         dataset: Dataset,
         (id, log_seq): (Id, u64),
-        names: &mut [Names],
+        names: &mut [FieldNames],
     ) -> Result<(), StoreError> {
         match dataset {
             Dataset::Conferences => {
@@ -282,12 +287,12 @@ impl Chunk {
             + size_of_val(self.log_seqs.as_slice())
             + size_of_val(self.text_ends.as_slice())
             + self.text.len()
-            + self.columns.iter().map(Column::bytes).sum::<usize>()
+            + self.columns.iter().map(PackedColumn::bytes).sum::<usize>()
     }
 
     /// A bit for each row.
-    fn all(&self) -> Mask {
-        let mut mask = Mask::default();
+    fn all(&self) -> RowMask {
+        let mut mask = RowMask::default();
         for (index, word) in mask.iter_mut().enumerate() {
             let rows = self.ids.len().saturating_sub(index * 64).min(64);
             *word = if rows == 64 { u64::MAX } else { (1 << rows) - 1 };
@@ -296,7 +301,7 @@ impl Chunk {
     }
 
     /// Clears the bits of rows that do not match.
-    fn retain(mask: &mut Mask, matches: impl Fn(usize) -> bool) {
+    fn retain(mask: &mut RowMask, matches: impl Fn(usize) -> bool) {
         for (index, word) in mask.iter_mut().enumerate() {
             let mut left = *word;
             while left != 0 {
@@ -310,7 +315,7 @@ impl Chunk {
     }
 
     /// Like [`Chunk::retain`] for a plain column: every value is compared, without branches, many at a time.
-    fn retain_equal<T: Copy + PartialEq>(mask: &mut Mask, column: &[T], expected: T) {
+    fn retain_equal<T: Copy + PartialEq>(mask: &mut RowMask, column: &[T], expected: T) {
         for (word, values) in mask.iter_mut().zip(column.chunks(64)) {
             if *word != 0 {
                 let equal = values.iter().rev().fold(0, |bits, value| (bits << 1) | u64::from(*value == expected));
@@ -320,11 +325,11 @@ impl Chunk {
     }
 
     /// Clears the bits of rows whose texts do not contain a text.
-    fn retain_found(&self, mask: &mut Mask, finder: &Finder<'_>) {
+    fn retain_found(&self, mask: &mut RowMask, finder: &Finder<'_>) {
         if mask.iter().map(|word| word.count_ones()).sum::<u32>() < SEARCH_RUN_FROM {
             return Chunk::retain(mask, |position| finder.find(self.text(position).as_bytes()).is_some());
         }
-        let mut found = Mask::default();
+        let mut found = RowMask::default();
         let text = self.text.as_bytes();
         let mut from = 0;
         while let Some(at) = finder.find(&text[from..]) {
@@ -346,15 +351,15 @@ pub struct Columns {
     head: FeedHead,
     /// Chunks in the order of ids, none empty.
     chunks: Vec<Arc<Chunk>>,
-    names: Arc<Vec<Names>>,
+    names: Arc<Vec<FieldNames>>,
     bytes: usize,
 }
 
 impl Columns {
     /// Reads all visible records of a feed.
-    pub(in crate::store) fn build(log: &Log, index: &FeedIndex) -> Result<Columns, StoreError> {
+    pub(in crate::store) fn build(log: &LogTable, index: &FeedIndex) -> Result<Columns, StoreError> {
         let dataset = index.head().dataset;
-        let mut names = Names::of(dataset);
+        let mut names = FieldNames::of(dataset);
         let mut chunks = Vec::new();
         let mut chunk = Chunk::new(&names);
         for entry in (0..index.entries().len()).filter_map(|position| index.by_id(position)) {
@@ -371,14 +376,14 @@ impl Columns {
         Ok(Columns::of(*index.head(), chunks, names))
     }
 
-    fn of(head: FeedHead, chunks: Vec<Arc<Chunk>>, names: Vec<Names>) -> Columns {
+    fn of(head: FeedHead, chunks: Vec<Arc<Chunk>>, names: Vec<FieldNames>) -> Columns {
         let of_chunks = chunks.iter().map(|chunk| chunk.bytes()).sum::<usize>();
-        let bytes = size_of::<Columns>() + names.iter().map(Names::bytes).sum::<usize>() + of_chunks;
+        let bytes = size_of::<Columns>() + names.iter().map(FieldNames::bytes).sum::<usize>() + of_chunks;
         Columns { head, chunks, names: Arc::new(names), bytes }
     }
 
     /// The columns of the feed's state that an index is of.
-    pub(in crate::store) fn advance(&self, log: &Log, index: &FeedIndex) -> Result<Columns, StoreError> {
+    pub(in crate::store) fn advance(&self, log: &LogTable, index: &FeedIndex) -> Result<Columns, StoreError> {
         let dataset = index.head().dataset;
         let mut names = Vec::clone(&self.names);
         let mut newer = Chunk::new(&names);
@@ -435,26 +440,27 @@ impl Columns {
     pub(crate) fn find(&self, after: u64, filter: &Filter) -> Matches<'_> {
         let text = filter.text.as_deref().map(fold);
         let columns = || self.names.iter().enumerate();
-        let asked = filter.conditions.iter().filter_map(|Condition { filter, value }| {
+        let conditions = filter.conditions.iter().filter_map(|Condition { filter, value }| {
             let (column, names) = columns().find(|(_, names)| names.index == filter.field)?;
-            Some(Asked { column, compare: filter.compare, number: names.number(value) })
+            Some(ColumnCondition { column, compare: filter.compare, number: names.number(value) })
         });
-        let mut asked: Vec<Asked> = asked.collect();
+        let mut conditions: Vec<ColumnCondition> = conditions.collect();
         // The fastest comparison first.
         let is_list = |column: usize| self.names[column].field.kind.json_type() == JsonType::List;
-        asked.sort_by_key(|asked| (is_list(asked.column), asked.compare));
+        conditions.sort_by_key(|conditions| (is_list(conditions.column), conditions.compare));
         // A name that no record has matches none; a text of diacritics alone folds to nothing, which is found nowhere.
-        let none = asked.iter().any(|asked| asked.number == 0) || text.as_deref().is_some_and(str::is_empty);
+        let none =
+            conditions.iter().any(|conditions| conditions.number == 0) || text.as_deref().is_some_and(str::is_empty);
         let first =
             self.chunks.partition_point(|chunk| none || chunk.ids.last().is_some_and(|last| last.get() <= after));
         Matches {
             columns: self,
-            asked,
+            conditions,
             finder: text.map(|text| Finder::new(text.as_bytes()).into_owned()),
             after,
             next_chunk: first,
             word: MASK_WORDS,
-            mask: Mask::default(),
+            mask: RowMask::default(),
         }
     }
 
@@ -472,14 +478,14 @@ impl Columns {
 
     fn count<'n, T: 'n>(
         &'n self,
-        is_counted: impl Fn(&Names) -> bool,
-        of: impl Fn(&'n Names) -> &'n Interned<T>,
+        is_counted: impl Fn(&FieldNames) -> bool,
+        of: impl Fn(&'n FieldNames) -> &'n Interned<T>,
     ) -> impl Iterator<Item = (&'n T, u64)> {
         let position = self.names.iter().position(is_counted);
         let values = position.map_or(&[][..], |position| &of(&self.names[position]).values);
         let mut counts = vec![0; values.len()];
         for chunk in self.chunks.iter() {
-            if let Some(Column::Lists(lists)) = position.map(|position| &chunk.columns[position]) {
+            if let Some(PackedColumn::Lists(lists)) = position.map(|position| &chunk.columns[position]) {
                 lists.values.iter().for_each(|code| counts[*code as usize - 1] += 1);
             }
         }
@@ -488,7 +494,7 @@ impl Columns {
 }
 
 /// Rows as chunks, halved where they have grown too many.
-fn split(rows: Vec<(&Chunk, usize)>, names: &[Names], chunks: &mut Vec<Arc<Chunk>>) {
+fn split(rows: Vec<(&Chunk, usize)>, names: &[FieldNames], chunks: &mut Vec<Arc<Chunk>>) {
     if rows.len() > MAX_CHUNK_ROWS {
         rows.chunks(CHUNK_ROWS).for_each(|rows| chunks.push(Arc::new(Chunk::of(rows, names))));
     } else if !rows.is_empty() {
@@ -498,7 +504,7 @@ fn split(rows: Vec<(&Chunk, usize)>, names: &[Names], chunks: &mut Vec<Arc<Chunk
 
 /// A condition on a column.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct ColumnCondition {
     column: usize,
     compare: Compare,
     number: u64,
@@ -508,13 +514,13 @@ struct Asked {
 #[derive(Debug)]
 pub struct Matches<'c> {
     columns: &'c Columns,
-    asked: Vec<Asked>,
+    conditions: Vec<ColumnCondition>,
     finder: Option<Finder<'static>>,
     after: u64,
     /// The chunk after the one that `mask` is of.
     next_chunk: usize,
     word: usize,
-    mask: Mask,
+    mask: RowMask,
 }
 
 impl Matches<'_> {
@@ -524,11 +530,11 @@ impl Matches<'_> {
             let after = self.after;
             Chunk::retain(&mut mask, |index| chunk.ids[index].get() > after);
         }
-        for Asked { column, compare, number } in &self.asked {
+        for ColumnCondition { column, compare, number } in &self.conditions {
             chunk.columns[*column].retain(&mut mask, *compare, *number);
         }
         if let Some(finder) = &self.finder
-            && mask != Mask::default()
+            && mask != RowMask::default()
         {
             chunk.retain_found(&mut mask, finder);
         }

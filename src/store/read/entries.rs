@@ -8,7 +8,7 @@ use crate::store::read::feed_index::FeedIndex;
 
 /// The entries of one license in one dataset.
 #[derive(Clone, Debug)]
-pub struct Entries {
+pub struct LicenseEntries {
     /// The feed that the license shares.
     pub(in crate::store) shared: Arc<FeedIndex>,
     /// The last seq before the license joined it.
@@ -17,7 +17,7 @@ pub struct Entries {
     pub(in crate::store) baseline: Option<Arc<FeedIndex>>,
 }
 
-impl Entries {
+impl LicenseEntries {
     /// The newest entry of a record, of those that are asked for.
     fn find(&self, id: Id) -> Option<FeedEntry> {
         let since = self.shared.find(id).filter(|entry| entry.seq > self.joined_at);
@@ -26,7 +26,7 @@ impl Entries {
 
     /// The entries after a seq, oldest first. Those of before the license joined need its baseline.
     pub fn after(self, seq: u64) -> impl Iterator<Item = FeedEntry> {
-        let Entries { shared, joined_at, baseline } = self;
+        let LicenseEntries { shared, joined_at, baseline } = self;
         let later = Arc::clone(&shared);
         let before = baseline.into_iter().flat_map(move |baseline| {
             let shared = Arc::clone(&shared);

@@ -39,9 +39,6 @@ impl CommitEntry {
 
 impl Snapshot {
     /// The commits after a seq, at most so many, the newest first.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
     pub fn list_commits(&self, after: u64, limit: usize) -> Result<Vec<CommitEntry>, StoreError> {
         let rows = self.commits.range(after.saturating_add(1)..)?.rev().take(limit);
         rows.map(|entry| {
@@ -52,19 +49,13 @@ impl Snapshot {
     }
 
     /// The seq at which a record changed last, if there is one of that id.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
     pub fn changed_at_seq<F: RecordFields>(&self, id: Id) -> Result<Option<u64>, StoreError> {
         let seq = self.records.get((F::DATASET.code(), id.get()))?;
         Ok(seq.map(|seq| seq.value()))
     }
 
     /// What licenses were told of a record last, in all feeds of its dataset, oldest first: also of one that is no more.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub fn traces_of(&self, dataset: Dataset, id: Id) -> Result<Vec<FeedEntry>, StoreError> {
+    pub fn feed_entries_of(&self, dataset: Dataset, id: Id) -> Result<Vec<FeedEntry>, StoreError> {
         let mut traces = Vec::new();
         for head in self.feeds.values().filter(|head| head.dataset == dataset) {
             if let Some(found) = self.feed_records.get((head.feed.0, id.get()))? {
@@ -77,19 +68,13 @@ impl Snapshot {
     }
 
     /// The records of a dataset whose last change lies between two seqs, both included, in the order of their changes.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
     pub fn changed_between(&self, dataset: Dataset, first: u64, last: u64) -> Result<Vec<Id>, StoreError> {
         let rows = self.log.range((dataset.code(), first)..=(dataset.code(), last))?;
         rows.map(|row| read_id("log", row?.1.value().0)).collect()
     }
 
     /// The records of a dataset that are no more, and whose last licenses were told so between two seqs, both included.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub fn gone_between(&self, dataset: Dataset, first: u64, last: u64) -> Result<BTreeSet<Id>, StoreError> {
+    pub fn removed_between(&self, dataset: Dataset, first: u64, last: u64) -> Result<BTreeSet<Id>, StoreError> {
         let mut gone = BTreeSet::new();
         for head in self.feeds.values().filter(|head| head.dataset == dataset) {
             for row in self.feed_entries.range((head.feed.0, first)..=(head.feed.0, last))? {
@@ -103,9 +88,6 @@ impl Snapshot {
     }
 
     /// The commit that took a seq.
-    ///
-    /// # Errors
-    /// When there is none, and when the database cannot be read.
     pub fn commit_entry_of(&self, seq: u64) -> Result<CommitEntry, StoreError> {
         let next = self.commits.range(seq..)?.next();
         let entry =

@@ -14,7 +14,7 @@ use redb::{ReadOnlyTable, ReadableTable};
 
 use crate::model::{Dataset, Id};
 use crate::store::StoreError;
-use crate::store::format::codec::{Hash, hash};
+use crate::store::format::codec::{ShortHash, hash};
 use crate::store::format::tables::LogValue;
 use crate::store::read::cache::{ByteCache, Cached};
 
@@ -31,7 +31,7 @@ const ENTRY_BYTES: usize = 96;
 pub const DEFAULT_MAX_BYTES: u64 = 256 << 20;
 
 /// The table that JSON is read from.
-pub(in crate::store) type Log = ReadOnlyTable<(u8, u64), LogValue<'static>>;
+pub(in crate::store) type LogTable = ReadOnlyTable<(u8, u64), LogValue<'static>>;
 
 /// A row of `log`: where it stands, and whose it must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,15 +45,15 @@ pub struct LogRef {
 /// The rows of neighbouring seqs, ascending.
 #[derive(Debug, Default)]
 pub struct Block {
-    rows: Vec<Row>,
+    rows: Vec<BlockRow>,
     json: Vec<u8>,
 }
 
 #[derive(Debug)]
-struct Row {
+struct BlockRow {
     seq: u64,
     id: Id,
-    hash: Hash,
+    hash: ShortHash,
     /// Where its JSON ends in the block's.
     end: usize,
 }
@@ -66,7 +66,7 @@ impl Block {
             return false;
         }
         self.json.extend_from_slice(json);
-        self.rows.push(Row { seq, id, hash: stored, end: self.json.len() });
+        self.rows.push(BlockRow { seq, id, hash: stored, end: self.json.len() });
         true
     }
 
@@ -83,7 +83,7 @@ impl Cached for Arc<Block> {
     const EXPECTED: usize = 1024;
 
     fn bytes(&self) -> usize {
-        ENTRY_BYTES + size_of::<Block>() + self.json.capacity() + self.rows.capacity() * size_of::<Row>()
+        ENTRY_BYTES + size_of::<Block>() + self.json.capacity() + self.rows.capacity() * size_of::<BlockRow>()
     }
 }
 
@@ -99,7 +99,7 @@ impl RecordJson {
         block.find(seq, first).map(|index| RecordJson { block: Arc::clone(block), index })
     }
 
-    fn row(&self) -> &Row {
+    fn row(&self) -> &BlockRow {
         &self.block.rows[self.index]
     }
 
@@ -110,7 +110,7 @@ impl RecordJson {
     }
 
     /// The hash of the JSON.
-    pub fn hash(&self) -> &Hash {
+    pub fn hash(&self) -> &ShortHash {
         &self.row().hash
     }
 }
@@ -121,7 +121,7 @@ pub type RecordCache = ByteCache<(Dataset, u64), Arc<Block>>;
 /// The JSON of rows of `log`, in the order of the references.
 pub(in crate::store) fn read(
     cache: &RecordCache,
-    log: &Log,
+    log: &LogTable,
     dataset: Dataset,
     refs: &[LogRef],
 ) -> Result<Vec<RecordJson>, StoreError> {
@@ -160,15 +160,21 @@ pub(in crate::store) fn read(
     checked.collect()
 }
 
-/// Reads a whole block. Only those who ask for a rotten row hear of it.
-fn load(cache: &RecordCache, log: &Log, dataset: Dataset, number: u64, seqs: &[u64]) -> Result<Arc<Block>, StoreError> {
+/// Reads a whole block. Only those who ask for a hash_mismatch row hear of it.
+fn load(
+    cache: &RecordCache,
+    log: &LogTable,
+    dataset: Dataset,
+    number: u64,
+    seqs: &[u64],
+) -> Result<Arc<Block>, StoreError> {
     let (code, first) = (dataset.code(), number * BLOCK_SEQS);
     let mut block = Block::default();
     for entry in log.range((code, first)..=(code, first + (BLOCK_SEQS - 1)))? {
         let (key, value) = entry?;
         let seq = key.value().1;
         if !block.push(seq, value.value()) && seqs.contains(&seq) {
-            return Err(rotten(dataset, seq));
+            return Err(hash_mismatch(dataset, seq));
         }
     }
     block.json.shrink_to_fit();
@@ -181,7 +187,7 @@ fn load(cache: &RecordCache, log: &Log, dataset: Dataset, number: u64, seqs: &[u
 /// Reads blocks before anyone asks for them, newest first, while there is room and `go_on` says so.
 pub(in crate::store) fn warm(
     cache: &RecordCache,
-    log: &Log,
+    log: &LogTable,
     dataset: Dataset,
     newest_seq: u64,
     go_on: &dyn Fn() -> bool,
@@ -202,13 +208,13 @@ pub(in crate::store) fn warm(
 }
 
 /// Reads single rows, ascending.
-fn read_rows(log: &Log, dataset: Dataset, seqs: &[u64]) -> Result<Block, StoreError> {
+fn read_rows(log: &LogTable, dataset: Dataset, seqs: &[u64]) -> Result<Block, StoreError> {
     let mut block = Block::default();
     for seq in seqs {
         if let Some(value) = log.get((dataset.code(), *seq))?
             && !block.push(*seq, value.value())
         {
-            return Err(rotten(dataset, *seq));
+            return Err(hash_mismatch(dataset, *seq));
         }
     }
     Ok(block)
@@ -218,6 +224,6 @@ fn damaged(dataset: Dataset, LogRef { seq, id }: LogRef, what: &str) -> StoreErr
     StoreError::damaged("log", format!("{what} of {dataset} {id} at seq {seq}"))
 }
 
-fn rotten(dataset: Dataset, seq: u64) -> StoreError {
+fn hash_mismatch(dataset: Dataset, seq: u64) -> StoreError {
     StoreError::damaged("log", format!("the row of {dataset} at seq {seq} does not match its hash"))
 }

@@ -12,16 +12,16 @@ use crate::model::{
 use crate::store::StoreError;
 use crate::store::format::codec::{CommitRow, RecordRow, TableCounts, expect_count, unseal, unseal_commit};
 use crate::store::format::feed::{FeedEntry, FeedHead};
-use crate::store::format::names::{Content, NamesTables, RecordsState};
+use crate::store::format::names::{ContentState, NamesTables, RecordsState};
 use crate::store::format::rows::{find_record, for_each_record, load_references};
 use crate::store::format::tables;
 use crate::store::panics;
 use crate::store::read::cache::new_cache;
 use crate::store::read::columns::Columns;
-use crate::store::read::entries::Entries;
+use crate::store::read::entries::LicenseEntries;
 use crate::store::read::feed_cache::{self, CachedFeed, FeedCache};
 use crate::store::read::feed_index::FeedIndex;
-use crate::store::read::record_cache::{self, Log, LogRef, RecordCache, RecordJson};
+use crate::store::read::record_cache::{self, LogRef, LogTable, RecordCache, RecordJson};
 
 /// Where a commit stands in the history of its database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,13 +54,11 @@ pub struct DatasetState {
 }
 
 /// A license with its witnesses, which every answer asks for.
-struct Licensed {
+struct LicenseWithWitnesses {
     license: Arc<License>,
     /// The newest entry of its feed or its scope change, per dataset; `None` where that cannot be read.
     witnesses: PerDataset<Option<CommitPoint>>,
 }
-
-type Table<K, V> = ReadOnlyTable<K, V>;
 
 /// One committed state. Cheap to share, valid as long as it lives; it pins the pages of its state in the file, so it
 /// must not outlive an answer's making.
@@ -70,7 +68,7 @@ pub struct Snapshot {
     /// When organizations and tags were changed last.
     references_seq: u64,
     secret: [u8; 32],
-    licenses: HashMap<LicenseId, Licensed>,
+    licenses: HashMap<LicenseId, LicenseWithWitnesses>,
     keys: HashMap<KeyHash, Arc<KeyRecord>>,
     /// What is sealed of each feed.
     pub(in crate::store) feeds: HashMap<FeedId, FeedHead>,
@@ -81,14 +79,14 @@ pub struct Snapshot {
     /// Held while a feed is read into memory, so that many who wait for it read it once.
     building: Mutex<()>,
     record_cache: Arc<RecordCache>,
-    pub(super) commits: Table<u64, &'static [u8]>,
-    pub(in crate::store) records: Table<(u8, u64), u64>,
-    organizations: Table<u64, &'static [u8]>,
-    tags: Table<u64, &'static [u8]>,
-    pub(super) log: Log,
-    pub(super) feed_entries: Table<(u64, u64), (u64, u64)>,
-    pub(in crate::store) feed_records: Table<(u64, u64), (u64, u64)>,
-    pub(in crate::store) links: Table<(u8, u64, u8, u64), ()>,
+    pub(super) commits: ReadOnlyTable<u64, &'static [u8]>,
+    pub(in crate::store) records: ReadOnlyTable<(u8, u64), u64>,
+    organizations: ReadOnlyTable<u64, &'static [u8]>,
+    tags: ReadOnlyTable<u64, &'static [u8]>,
+    pub(super) log: LogTable,
+    pub(super) feed_entries: ReadOnlyTable<(u64, u64), (u64, u64)>,
+    pub(in crate::store) feed_records: ReadOnlyTable<(u64, u64), (u64, u64)>,
+    pub(in crate::store) links: ReadOnlyTable<(u8, u64, u8, u64), ()>,
     /// The index of names, if there is one.
     pub(in crate::store) names: Option<NamesTables>,
 }
@@ -120,7 +118,10 @@ impl Snapshot {
         let mut licenses = HashMap::new();
         for entry in transaction.open_table(tables::LICENSES)?.iter()? {
             let license: License = unseal("licenses", entry?.1.value())?;
-            licenses.insert(license.id, Licensed { license: Arc::new(license), witnesses: PerDataset::default() });
+            licenses.insert(
+                license.id,
+                LicenseWithWitnesses { license: Arc::new(license), witnesses: PerDataset::default() },
+            );
         }
         expect_count("licenses", licenses.len(), counts.licenses)?;
         let mut keys = HashMap::new();
@@ -198,7 +199,7 @@ impl Snapshot {
     pub(in crate::store) fn with_witnesses(mut self) -> Snapshot {
         let mut commits: HashMap<u64, Option<CommitPoint>> = HashMap::new();
         let mut licenses = std::mem::take(&mut self.licenses);
-        for Licensed { license, witnesses } in licenses.values_mut() {
+        for LicenseWithWitnesses { license, witnesses } in licenses.values_mut() {
             for dataset in Dataset::ALL.into_iter().filter(|dataset| license.feed(*dataset).is_some()) {
                 let Ok(seq) = self.witness_seq(license, dataset) else { continue };
                 let find = || panics::guard(|| self.commit_of(seq)).ok();
@@ -259,9 +260,6 @@ impl Snapshot {
     }
 
     /// All organizations and tags, loaded at the first call.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
     pub fn references(&self) -> Result<&Arc<References>, StoreError> {
         if let Some(references) = self.references.get() {
             return Ok(references);
@@ -344,17 +342,11 @@ impl Snapshot {
     }
 
     /// A curated record with its `updated_at`, whatever any license shows: for commands and columns, not for answers.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
     pub fn find_record<F: RecordFields>(&self, id: Id) -> Result<Option<(Curated<F>, Timestamp)>, StoreError> {
         Ok(find_record(&self.records, &self.log, id)?.map(|row: RecordRow<F>| (row.record, row.updated_at)))
     }
 
     /// Calls `each` with every curated record of a dataset, in the order of their ids.
-    ///
-    /// # Errors
-    /// When the database cannot be read, and what `each` returns.
     pub fn for_each_record<F: RecordFields, E: From<StoreError>>(
         &self,
         mut each: impl FnMut(Curated<F>, Timestamp, u64) -> Result<(), E>,
@@ -389,12 +381,12 @@ impl Snapshot {
     }
 
     /// A license's entries in a dataset; those of before it joined its feed only where ones after `seq` are asked for.
-    pub(crate) fn entries(&self, license: &License, dataset: Dataset, seq: u64) -> Result<Entries, StoreError> {
+    pub(crate) fn entries(&self, license: &License, dataset: Dataset, seq: u64) -> Result<LicenseEntries, StoreError> {
         let shared = self.index(Snapshot::feed_of(license, dataset)?)?;
         let (joined_at, baseline) = license.subscriptions[dataset]
             .map_or((0, None), |subscription| (subscription.joined_at, Some(subscription.baseline)));
         let baseline = baseline.filter(|_| seq < joined_at).map(|baseline| self.index(baseline)).transpose()?;
-        Ok(Entries { shared, joined_at, baseline })
+        Ok(LicenseEntries { shared, joined_at, baseline })
     }
 
     /// The entry of a record that a license sees.
@@ -439,11 +431,8 @@ impl Snapshot {
     }
 
     /// The records, organizations and tags of this state.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub fn content(&self) -> Result<Content, StoreError> {
-        Ok(Content { records: self.records_state()?, references_seq: self.references_seq })
+    pub fn content(&self) -> Result<ContentState, StoreError> {
+        Ok(ContentState { records: self.records_state()?, references_seq: self.references_seq })
     }
 
     /// The records' JSON that is in memory.
@@ -457,9 +446,6 @@ impl Snapshot {
     }
 
     /// Reads what requests will ask for while there is room, newest first, as long as `go_on` says so.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
     pub fn warm(&self, go_on: &dyn Fn() -> bool) -> Result<(), StoreError> {
         let mut feeds: Vec<FeedId> = self.licenses.values().flat_map(|licensed| licensed.license.feeds()).collect();
         feeds.sort_unstable();

@@ -15,13 +15,13 @@ use crate::store::write::licensing::KeySettings;
 use crate::store::{Edit, Follower, StoreError, Writer};
 
 /// An origin in a folder, with one license.
-struct Origin {
+struct TestOrigin {
     folder: tempfile::TempDir,
 }
 
-impl Origin {
-    fn new() -> Origin {
-        let origin = Origin { folder: tempfile::tempdir().unwrap() };
+impl TestOrigin {
+    fn new() -> TestOrigin {
+        let origin = TestOrigin { folder: tempfile::tempdir().unwrap() };
         let writer = Writer::open_or_create(&origin.path(), Duration::ZERO).unwrap();
         let mut edit = writer.begin().unwrap();
         edit.set_license("all", Scope::nothing(), None).unwrap();
@@ -29,8 +29,8 @@ impl Origin {
         origin
     }
 
-    fn published() -> Origin {
-        let origin = Origin::new();
+    fn published() -> TestOrigin {
+        let origin = TestOrigin::new();
         origin.writer().mark_published().unwrap();
         origin
     }
@@ -78,11 +78,11 @@ impl Origin {
     }
 
     fn replica(&self) -> ReplicaWriter {
-        self.draft().take_name(None).unwrap()
+        self.draft().persist(None).unwrap()
     }
 
     fn draft(&self) -> LoadedDraft {
-        let mut draft = ReplicaDraft::beside(&self.at("replica.redb"), SCHEMA).unwrap();
+        let mut draft = ReplicaDraft::create_for(&self.at("replica.redb"), SCHEMA).unwrap();
         let view = self.view();
         let digest = view.dump(100, &mut |part| {
             draft.add_part(&part).unwrap();
@@ -128,7 +128,7 @@ fn adds_up(path: &Path) {
 
 #[test]
 fn only_a_published_database_keeps_changes() {
-    let origin = Origin::new();
+    let origin = TestOrigin::new();
     let base = origin.head();
     origin.commit(1);
     assert_eq!(origin.view().id().unwrap(), None);
@@ -145,10 +145,10 @@ fn only_a_published_database_keeps_changes() {
 
 #[test]
 fn what_was_never_published_takes_nothing_down() {
-    for (origin, is_published) in [(Origin::new(), false), (Origin::published(), true)] {
+    for (origin, is_published) in [(TestOrigin::new(), false), (TestOrigin::published(), true)] {
         let writer = origin.writer();
         let mut edit = writer.begin().unwrap();
-        assert_eq!(edit.pen.record(None).is_some(), is_published);
+        assert_eq!(edit.tx.set_recorder(None).is_some(), is_published);
         drop(edit);
         drop(writer);
         // Nor is the note looked for.
@@ -159,7 +159,7 @@ fn what_was_never_published_takes_nothing_down() {
 
 #[test]
 fn commits_wait_in_order_and_within_what_is_asked() {
-    let origin = Origin::published();
+    let origin = TestOrigin::published();
     let from = origin.head();
     let heads: Vec<Head> = [10, 2_000_000, 10].into_iter().map(|bytes| origin.commit(bytes)).collect();
     // A quarter of a file of some 1.5 MB is less than the second commit, but then it has grown.
@@ -184,7 +184,7 @@ fn commits_wait_in_order_and_within_what_is_asked() {
 
 #[test]
 fn an_outbox_that_nobody_empties_is_emptied() {
-    let origin = Origin::published();
+    let origin = TestOrigin::published();
     let from = origin.head();
     let mut emptied = 0;
     for _ in 0..30 {
@@ -199,7 +199,7 @@ fn an_outbox_that_nobody_empties_is_emptied() {
 
 #[test]
 fn what_is_published_leaves_the_outbox() {
-    let origin = Origin::published();
+    let origin = TestOrigin::published();
     let from = origin.head();
     origin.commit(10);
     let note = origin.note();
@@ -223,7 +223,7 @@ fn what_is_published_leaves_the_outbox() {
 
 #[test]
 fn who_is_fenced_writes_nothing() {
-    let origin = Origin::published();
+    let origin = TestOrigin::published();
     let note = PublishedNote { fenced: Some("host b took over".to_owned()), ..origin.note() };
     backup(&Follower::open(&origin.path()).unwrap(), &origin.at("backup.redb")).unwrap();
     note.write(&origin.path()).unwrap();
@@ -237,14 +237,14 @@ fn who_is_fenced_writes_nothing() {
 
 #[test]
 fn a_program_that_knows_no_digests_is_noticed() {
-    let origin = Origin::published();
+    let origin = TestOrigin::published();
     let from = origin.head();
     let kept = origin.view().digest().unwrap();
     {
         // Its commits leave nothing in the outbox and do not move the digest.
         let writer = origin.writer();
         let mut edit: Edit<'_> = writer.begin().unwrap();
-        edit.pen.record(None);
+        edit.tx.set_recorder(None);
         edit.create_key("all", KeySettings::default()).unwrap();
         edit.commit().unwrap();
     }
@@ -260,7 +260,7 @@ fn a_program_that_knows_no_digests_is_noticed() {
 
 #[test]
 fn copies_keep_the_id_and_what_waits() {
-    let origin = Origin::published();
+    let origin = TestOrigin::published();
     let (id, from) = (origin.view().id().unwrap(), origin.head());
     let next = origin.commit(10);
     backup(&Follower::open(&origin.path()).unwrap(), &origin.at("backup.redb")).unwrap();
@@ -281,7 +281,7 @@ fn copies_keep_the_id_and_what_waits() {
 #[test]
 fn a_restore_leaps_over_what_is_lost() {
     for damaged in [false, true] {
-        let origin = Origin::published();
+        let origin = TestOrigin::published();
         let id = origin.view().id().unwrap();
         backup(&Follower::open(&origin.path()).unwrap(), &origin.at("backup.redb")).unwrap();
         let lost = origin.commit(10);
@@ -310,7 +310,7 @@ fn a_restore_leaps_over_what_is_lost() {
 
 #[test]
 fn a_restore_of_what_is_not_published_leaps_nowhere() {
-    let origin = Origin::new();
+    let origin = TestOrigin::new();
     let head = origin.head();
     backup(&Follower::open(&origin.path()).unwrap(), &origin.at("backup.redb")).unwrap();
     origin.commit(10);
@@ -331,7 +331,7 @@ fn a_restore_of_what_is_not_published_leaps_nowhere() {
 
 #[test]
 fn only_its_follower_writes_to_a_replica() {
-    let origin = Origin::published();
+    let origin = TestOrigin::published();
     let replica = origin.replica();
     let path = origin.at("replica.redb");
     assert!(matches!(ReplicaWriter::open(&path), Err(StoreError::Busy { .. })));
@@ -351,16 +351,16 @@ fn only_its_follower_writes_to_a_replica() {
 
 #[test]
 fn a_replica_takes_its_origins_place() {
-    let origin = Origin::published();
+    let origin = TestOrigin::published();
     let mut replica = origin.replica();
     let (id, base) = (origin.view().id().unwrap().unwrap(), origin.head());
-    let Leap { commit: leap, changes } = replica.prepare_leap("promoted").unwrap();
+    let SeqJump { commit: put_seq_jump, changes } = replica.prepare_promotion("promoted").unwrap();
     assert_eq!(replica.head().unwrap().head(), base, "nothing is changed yet");
-    assert_eq!((leap.base, leap.last_seq), (base, base.seq + (1 << 32)));
-    replica.apply(&[(leap, &changes)], &mark(&origin.view(), leap.digest)).unwrap();
+    assert_eq!((put_seq_jump.base, put_seq_jump.last_seq), (base, base.seq + (1 << 32)));
+    replica.apply(&[(put_seq_jump, &changes)], &mark(&origin.view(), put_seq_jump.digest)).unwrap();
     let writer = replica.promote().unwrap();
     let head = writer.snapshot().unwrap().commit().head();
-    assert_eq!(head, Head { seq: leap.last_seq, lineage: leap.lineage });
+    assert_eq!(head, Head { seq: put_seq_jump.last_seq, lineage: put_seq_jump.lineage });
     let next = commit(&writer, 10);
     drop(writer);
     let path = origin.at("replica.redb");
@@ -372,7 +372,7 @@ fn a_replica_takes_its_origins_place() {
 
 #[test]
 fn what_does_not_fit_is_refused() {
-    let origin = Origin::published();
+    let origin = TestOrigin::published();
     let mut replica = origin.replica();
     let base = origin.head();
     origin.commit(10);
@@ -381,19 +381,19 @@ fn what_does_not_fit_is_refused() {
     let commit = commits[0];
     let changes = view.changes(&commit).unwrap();
     let with = |table: u8, key: &[u8], value: &[u8]| {
-        let mut encoder = crate::store::format::changes::Encoder::default();
+        let mut encoder = crate::store::format::changes::ChangeEncoder::default();
         encoder.put(table, key, value);
         encoder.finish()
     };
     let unordered = {
-        let mut encoder = crate::store::format::changes::Encoder::default();
+        let mut encoder = crate::store::format::changes::ChangeEncoder::default();
         encoder.run_row(3, &[9; 8], b"");
         encoder.run_row(3, &[8; 8], b"");
         encoder.finish()
     };
-    let mut backwards = crate::store::format::changes::Encoder::default();
+    let mut backwards = crate::store::format::changes::ChangeEncoder::default();
     backwards.remove_range(3, &[9; 8], &[8; 8]);
-    let mut over_local_rows = crate::store::format::changes::Encoder::default();
+    let mut over_local_rows = crate::store::format::changes::ChangeEncoder::default();
     over_local_rows.remove_range(0, b"a", b"z");
     const OTHER: &str = "the rows are not those of this medfeed's version";
     let foreign: [(Vec<u8>, &str); 10] = [
@@ -435,7 +435,7 @@ fn what_does_not_fit_is_refused() {
 
 #[test]
 fn a_load_that_is_not_whole_takes_no_name() {
-    let origin = Origin::published();
+    let origin = TestOrigin::published();
     origin.commit(10);
     let view = origin.view();
     let digest = view.digest().unwrap();
@@ -448,7 +448,7 @@ fn a_load_that_is_not_whole_takes_no_name() {
     let mut duplicated = parts.clone();
     duplicated.push(parts[0].clone());
     let load = |parts: &[Vec<u8>], mark: &ReplicaMark, head: Head| {
-        let mut draft = ReplicaDraft::beside(&origin.at("replica.redb"), SCHEMA)?;
+        let mut draft = ReplicaDraft::create_for(&origin.at("replica.redb"), SCHEMA)?;
         parts.iter().try_for_each(|part| draft.add_part(part))?;
         draft.finish(mark, head)
     };
@@ -468,25 +468,25 @@ fn a_load_that_is_not_whole_takes_no_name() {
     let loaded = load(&parts, &sound, head).unwrap();
     // What took the name meanwhile stays.
     drop(origin.replica());
-    assert!(matches!(loaded.take_name(None), Err(StoreError::Replaced { .. })));
+    assert!(matches!(loaded.persist(None), Err(StoreError::Replaced { .. })));
     let (loaded, of_origin) = (load(&parts, &sound, head).unwrap(), ReplicaWriter::of(origin.writer()));
-    assert!(matches!(loaded.take_name(Some(of_origin)), Err(StoreError::Replaced { .. })));
+    assert!(matches!(loaded.persist(Some(of_origin)), Err(StoreError::Replaced { .. })));
     adds_up(&origin.path());
 }
 
 #[test]
 fn a_lost_row_is_found() {
-    let origin = Origin::published();
+    let origin = TestOrigin::published();
     origin.commit(10);
     {
         let writer = origin.writer();
-        let pen = crate::store::pen::Pen::new(writer.begin_raw().unwrap());
-        let mut outbox = pen.open(tables::OUTBOX).unwrap();
+        let tx = crate::store::write_tx::WriteTx::new(writer.begin_raw().unwrap());
+        let mut outbox = tx.open(tables::OUTBOX).unwrap();
         let seq = origin.head().seq;
         outbox.insert((seq, 1), b"others".as_slice()).unwrap();
         drop(outbox);
-        pen.open(tables::META).unwrap().insert(tables::META_DATABASE, [0_u8; 16].as_slice()).unwrap();
-        pen.commit().unwrap();
+        tx.open(tables::META).unwrap().insert(tables::META_DATABASE, [0_u8; 16].as_slice()).unwrap();
+        tx.commit().unwrap();
     }
     let report = check(&mut origin.writer()).unwrap();
     let found: Vec<&str> = report.findings.iter().map(|found| found.table).collect();

@@ -16,12 +16,12 @@ use redb::{ReadTransaction, ReadableTable, WriteTransaction};
 use crate::model::PerDataset;
 use crate::store::file::copy::{check_file, copy_tables};
 use crate::store::file::draft::Draft;
-use crate::store::file::older::{Each, OldReplica};
+use crate::store::file::older::{OnRecord, ReplicaOrigin};
 use crate::store::file::open::{fill_new, new_draft};
 use crate::store::format::codec::unseal_commit;
 pub use crate::store::format::tables::SCHEMA;
-use crate::store::format::tables::{self, EachTable, META, META_FIELDS, META_PUBLISH};
-use crate::store::format::version::{FieldChange, Version, known_fields};
+use crate::store::format::tables::{self, META, META_FIELDS, META_PUBLISH, TableVisitor};
+use crate::store::format::version::{FieldDifference, Version, known_fields};
 use crate::store::read::snapshot::{CommitPoint, last_commit};
 use crate::store::{StoreError, Writer};
 
@@ -29,11 +29,11 @@ use crate::store::{StoreError, Writer};
 pub const OLDEST: u32 = 2;
 
 /// Runs an action on the table of a code as a format has it. Returns whether there is one.
-pub(in crate::store) fn with_table<A: EachTable>(schema: u32, code: u8, action: &mut A) -> Result<bool, A::Error> {
+pub(in crate::store) fn visit_table<A: TableVisitor>(schema: u32, code: u8, action: &mut A) -> Result<bool, A::Error> {
     if schema == 2 && tables::code_of("records") == Some(code) {
         return action.table(from_2::RECORDS).map(|()| true);
     }
-    tables::with_table(code, action)
+    tables::visit_table(code, action)
 }
 
 /// The last commit in a table of commits.
@@ -51,13 +51,13 @@ pub(in crate::store) fn last_point(
 pub(in crate::store) fn find_replica(
     version: &Version,
     from: &ReadTransaction,
-) -> Result<Option<OldReplica>, StoreError> {
+) -> Result<Option<ReplicaOrigin>, StoreError> {
     if version.schema == 2 {
         return from_2::find_replica(from);
     }
     let Some(mark) = crate::store::format::replica::find_mark(from)? else { return Ok(None) };
     let head = last_point(version.schema, &from.open_table(tables::COMMITS)?)?.head();
-    Ok(Some(OldReplica { url: mark.url, id: mark.id, head }))
+    Ok(Some(ReplicaOrigin { url: mark.url, id: mark.id, head }))
 }
 
 /// How many records a file holds.
@@ -78,21 +78,18 @@ pub(in crate::store) fn fields_added(version: &Version) -> Vec<String> {
     let after_steps =
         if version.schema == 2 { Some(from_2::FIELDS.as_bytes().to_vec()) } else { version.fields.clone() };
     match (Version { schema: SCHEMA, fields: after_steps }).field_change() {
-        FieldChange::Added(added) => added,
-        FieldChange::None | FieldChange::Unknown(_) => Vec::new(),
+        FieldDifference::Added(added) => added,
+        FieldDifference::None | FieldDifference::Unknown(_) => Vec::new(),
     }
 }
 
 /// A checked copy of an older file, as this program writes it. Commits and what they took stay as they are; a commit more is
 /// made where records get new fields. It is published as the old one was, but nothing waits: a whole state goes out.
-///
-/// # Errors
-/// [`StoreError::OlderSchema`] for what is too old, [`StoreError::Damaged`], and when the copy cannot be written.
-pub(in crate::store) fn copy_of(
+pub(in crate::store) fn upgrade_copy(
     from: &ReadTransaction,
     version: &Version,
     target: &Path,
-    each: Each<'_>,
+    each: OnRecord<'_>,
 ) -> Result<Draft, StoreError> {
     version.check_known(target)?;
     if version.schema < OLDEST {
@@ -113,7 +110,7 @@ pub(in crate::store) fn copy_of(
     if let Some(added) = added {
         let writer = Writer::open_draft(draft.path())?;
         let mut edit = writer.begin()?;
-        edit.render_anew(each)?;
+        edit.rerender_all(each)?;
         edit.describe(match added.as_slice() {
             [] => "upgraded: the fields of records are in another order".to_owned(),
             added => format!("upgraded: rows gained {}", added.join(", ")),
@@ -131,11 +128,11 @@ pub(in crate::store) fn copy_of(
 /// rows lack; `None` if its rows are as this program writes them.
 fn name_fields(to: &WriteTransaction) -> Result<Option<Vec<String>>, StoreError> {
     let mut meta = to.open_table(META)?;
-    let change = Version::read(&meta)?.map_or(FieldChange::None, |version| version.field_change());
+    let change = Version::read(&meta)?.map_or(FieldDifference::None, |version| version.field_change());
     meta.remove(META_PUBLISH)?;
     meta.insert(META_FIELDS, known_fields().as_bytes())?;
     match change {
-        FieldChange::Added(added) => Ok(Some(added)),
-        FieldChange::None | FieldChange::Unknown(_) => Ok(None),
+        FieldDifference::Added(added) => Ok(Some(added)),
+        FieldDifference::None | FieldDifference::Unknown(_) => Ok(None),
     }
 }

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{copy_of, count_records, fields_added, find_replica};
+use super::{count_records, fields_added, find_replica, upgrade_copy};
 use crate::model::PerDataset;
 use crate::store::StoreError;
 use crate::store::file::draft::{self, Draft};
 use crate::store::file::links::{refuse_other_names, resolve};
-use crate::store::file::older::{OldFile, OldReplica};
+use crate::store::file::older::{OldFile, ReplicaOrigin};
 use crate::store::file::open::{open_and_repair, version_of};
 use crate::store::file::writer_note::WriterNote;
 use crate::store::format::tables::SCHEMA;
@@ -26,7 +26,7 @@ const MAX_KEPT: u32 = 1_000;
 
 /// An upgrade that a file needs.
 #[derive(Clone, Debug, Serialize)]
-pub struct Plan {
+pub struct UpgradePlan {
     /// The format of the file.
     pub from: u32,
     /// The format of this program.
@@ -41,10 +41,10 @@ pub struct Plan {
 
 /// An upgrade that was made.
 #[derive(Clone, Debug, Serialize)]
-pub struct Upgraded {
+pub struct UpgradeReport {
     /// The upgrade that the file needed.
     #[serde(flatten)]
-    pub plan: Plan,
+    pub plan: UpgradePlan,
     /// The name under which the old file is kept.
     pub kept: PathBuf,
     /// The size of the new file, in bytes.
@@ -52,11 +52,7 @@ pub struct Upgraded {
 }
 
 /// The upgrade that a file needs; `None` for a file of this program's version. Nothing is changed.
-///
-/// # Errors
-/// [`StoreError::NotFound`], [`StoreError::NotADatabase`], [`StoreError::OlderSchema`] for a format that is too old, those for
-/// newer files, [`StoreError::IsReplica`] for a replica, which loads its state anew.
-pub fn plan(path: &Path) -> Result<Option<Plan>, StoreError> {
+pub fn plan(path: &Path) -> Result<Option<UpgradePlan>, StoreError> {
     let path = &resolve(path);
     guard(|| {
         let (database, _) = open_and_repair(path)?;
@@ -65,7 +61,7 @@ pub fn plan(path: &Path) -> Result<Option<Plan>, StoreError> {
     })
 }
 
-fn plan_of(path: &Path, version: &Version, from: &ReadTransaction) -> Result<Option<Plan>, StoreError> {
+fn plan_of(path: &Path, version: &Version, from: &ReadTransaction) -> Result<Option<UpgradePlan>, StoreError> {
     if version.is_ours() {
         return Ok(None);
     }
@@ -73,10 +69,10 @@ fn plan_of(path: &Path, version: &Version, from: &ReadTransaction) -> Result<Opt
     if version.schema < super::OLDEST {
         return Err(StoreError::OlderSchema { path: path.to_owned(), found: version.schema, known: SCHEMA });
     }
-    if let Some(OldReplica { url, .. }) = find_replica(version, from)? {
+    if let Some(ReplicaOrigin { url, .. }) = find_replica(version, from)? {
         return Err(StoreError::OlderReplica { path: path.to_owned(), url });
     }
-    Ok(Some(Plan {
+    Ok(Some(UpgradePlan {
         from: version.schema,
         to: SCHEMA,
         records: count_records(version, from)?,
@@ -86,22 +82,18 @@ fn plan_of(path: &Path, version: &Version, from: &ReadTransaction) -> Result<Opt
 }
 
 /// Upgrades a file. `each` is called after each record. `None` for a file of this program's version, which stays as it is.
-///
-/// # Errors
-/// Those of [`plan`], [`StoreError::Busy`] after the wait, [`StoreError::Damaged`], and what the file system says. The file is
-/// then as it was.
 pub fn upgrade(
     path: &Path,
     wait: Duration,
     each: &mut dyn FnMut() -> Result<(), StoreError>,
-) -> Result<Option<Upgraded>, StoreError> {
+) -> Result<Option<UpgradeReport>, StoreError> {
     let path = &resolve(path);
     if plan(path)?.is_none() {
         return Ok(None);
     }
     guard(|| {
         let old = OldFile::lock(path, wait)?;
-        let _note = WriterNote::leave(path);
+        let _note = WriterNote::create(path);
         let from = old.begin_read()?;
         // Another process may have upgraded it meanwhile.
         let Some(plan) = plan_of(path, old.version(), &from)? else { return Ok(None) };
@@ -110,13 +102,13 @@ pub fn upgrade(
         if !is_same_file(path, &kept) {
             refuse_other_names(path)?;
         }
-        let draft = copy_of(&from, old.version(), path, each)?;
-        draft.take_owner_of(path).map_err(|source| io_error(path, source))?;
+        let draft = upgrade_copy(&from, old.version(), path, each)?;
+        draft.copy_owner_from(path).map_err(|source| io_error(path, source))?;
         let bytes_after = draft.file().metadata().map_err(|source| io_error(path, source))?.len();
-        old.check_in_place()?;
+        old.check_not_replaced()?;
         keep(path, &kept)?;
-        draft.take_name(path).map_err(|source| io_error(path, source))?;
-        Ok(Some(Upgraded { plan, kept, bytes_after }))
+        draft.persist(path).map_err(|source| io_error(path, source))?;
+        Ok(Some(UpgradeReport { plan, kept, bytes_after }))
     })
 }
 
@@ -160,10 +152,10 @@ fn keep(path: &Path, kept: &Path) -> Result<(), StoreError> {
 }
 
 fn copy_file(path: &Path, kept: &Path) -> io::Result<()> {
-    let draft = Draft::beside(kept)?;
+    let draft = Draft::create_for(kept)?;
     io::copy(&mut fs::File::open(path)?, &mut draft.file())?;
-    draft.take_owner_of(path)?;
-    draft.take_new_name(kept)
+    draft.copy_owner_from(path)?;
+    draft.persist_noclobber(kept)
 }
 
 fn size(path: &Path) -> Result<u64, StoreError> {

@@ -24,47 +24,26 @@ pub struct Batch {
 /// the very state that they change.
 pub trait Curation {
     /// All organizations and tags.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
     fn references(&self) -> Result<&References, StoreError>;
 
     /// A record, if there is one of that id.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
     fn find_record<F: RecordFields>(&self, id: Id) -> Result<Option<Curated<F>>, StoreError>;
 
     /// The ids of all records of a dataset.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
     fn record_ids(&self, dataset: Dataset) -> Result<BTreeSet<Id>, StoreError>;
 
     /// The largest id that a record of a dataset has, or had while a license showed it.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
     fn largest_id(&self, dataset: Dataset) -> Result<Option<Id>, StoreError> {
         Ok(self.record_ids(dataset)?.last().copied())
     }
 
     /// How many records a dataset holds.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
     fn record_count(&self, dataset: Dataset) -> Result<usize, StoreError>;
 
     /// The records that link to an organization or tag.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
     fn linked_records(&self, kind: ReferenceKind, id: Id) -> Result<Vec<(Dataset, Id)>, StoreError>;
 
     /// Calls `each` with every record of a dataset, in the order of their ids.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
     fn for_each_record<F: RecordFields>(&self, each: &mut dyn FnMut(Curated<F>)) -> Result<(), StoreError>;
 
     /// All licenses, by name.
@@ -72,17 +51,11 @@ pub trait Curation {
 
     /// The records that have one of the names, each with the name's hash; at most `most` of a name and dataset. `None`
     /// where no index of this version of the rules tells.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
     fn records_named(&self, _version: u32, _names: &[u64], _most: usize) -> Result<Option<Vec<NameEntry>>, StoreError> {
         Ok(None)
     }
 
     /// The words of a vocabulary in all records. `None` where no index of this version of the rules tells.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
     fn words(&self, _version: u32, _vocabulary: u8) -> Result<Option<Vec<WordCount>>, StoreError> {
         Ok(None)
     }
@@ -113,7 +86,7 @@ pub struct WordChange {
 }
 
 /// Hears of each row that a batch adds, changes or removes, for showing it.
-pub trait Onlooker {
+pub trait ChangeObserver {
     /// The version of the rules by which it keeps the index of names; `None` if it keeps none.
     fn names_version(&self) -> Option<u32> {
         None
@@ -137,7 +110,7 @@ pub trait Onlooker {
 }
 
 /// Nobody looks.
-impl Onlooker for () {
+impl ChangeObserver for () {
     fn reference<F: ReferenceFields>(&mut self, _before: Option<&Curated<F>>, _after: Option<&Curated<F>>) {}
 
     fn record<F: RecordFields>(
@@ -152,7 +125,7 @@ impl Onlooker for () {
 /// The numbers of rows of one kind by what was done with them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[allow(missing_docs, reason = "named as in the import's summary")]
-pub struct Counts {
+pub struct RowCounts {
     pub added: u64,
     pub changed: u64,
     pub removed: u64,
@@ -176,13 +149,13 @@ pub struct LicenseEffect {
 
 /// What a batch did.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome {
+pub struct BatchOutcome {
     /// Records. A record touched by a changed organization or tag counts as changed.
-    pub datasets: PerDataset<Counts>,
+    pub datasets: PerDataset<RowCounts>,
     /// Organizations.
-    pub organizations: Counts,
+    pub organizations: RowCounts,
     /// Tags.
-    pub tags: Counts,
-    /// Each license and dataset that it shows.
+    pub tags: RowCounts,
+    /// OnRecord license and dataset that it shows.
     pub licenses: Vec<LicenseEffect>,
 }

@@ -13,7 +13,7 @@ use crate::store::StoreError;
 use crate::store::format::codec::{seal, unseal};
 use crate::store::format::feed::{FeedEntry, FeedHead};
 use crate::store::format::tables;
-use crate::store::pen::{Pen, Rows};
+use crate::store::write_tx::{TableWriter, WriteTx};
 
 /// The feed's index by id is read in one run if at least one entry in this many is looked up.
 const SCAN_RATIO: usize = 16;
@@ -27,16 +27,16 @@ pub(in crate::store) struct FeedChange {
 }
 
 /// Reads a feed's head.
-fn load_head(pen: &Pen, feed: FeedId, dataset: Dataset) -> Result<FeedHead, StoreError> {
-    let feeds = pen.open(tables::FEEDS)?;
+fn load_head(tx: &WriteTx, feed: FeedId, dataset: Dataset) -> Result<FeedHead, StoreError> {
+    let feeds = tx.open(tables::FEEDS)?;
     let found = feeds.get(feed.0)?;
     let head: Option<FeedHead> = found.map(|bytes| unseal("feeds", bytes.value())).transpose()?;
     head.filter(|head| (head.feed, head.dataset) == (feed, dataset))
         .ok_or_else(|| StoreError::damaged("feeds", format!("feed {} of {dataset} has no head of its own", feed.0)))
 }
 
-fn put_head(pen: &Pen, head: &FeedHead) -> Result<(), StoreError> {
-    pen.open(tables::FEEDS)?.insert(head.feed.0, seal(head)?.as_slice())?;
+fn put_head(tx: &WriteTx, head: &FeedHead) -> Result<(), StoreError> {
+    tx.open(tables::FEEDS)?.insert(head.feed.0, seal(head)?.as_slice())?;
     Ok(())
 }
 
@@ -46,14 +46,14 @@ fn put_head(pen: &Pen, head: &FeedHead) -> Result<(), StoreError> {
 /// A visible record gets a live entry. One that was live and is no longer visible gets a tombstone. One that was not live
 /// and is not visible gets nothing.
 pub(in crate::store) fn write(
-    pen: &Pen,
+    tx: &WriteTx,
     feed: FeedId,
     dataset: Dataset,
     entries: impl ExactSizeIterator<Item = FeedEntry>,
 ) -> Result<FeedChange, StoreError> {
-    let mut head = load_head(pen, feed, dataset)?;
-    let mut by_id = pen.open(tables::FEED_RECORDS)?;
-    let mut by_seq = pen.open(tables::FEED_ENTRIES)?;
+    let mut head = load_head(tx, feed, dataset)?;
+    let mut by_id = tx.open(tables::FEED_RECORDS)?;
+    let mut by_seq = tx.open(tables::FEED_ENTRIES)?;
     let known = KnownEntries::load(&by_id, feed, entries.len())?;
 
     let mut change = FeedChange::default();
@@ -79,7 +79,7 @@ pub(in crate::store) fn write(
     if written.is_empty() {
         return Ok(change);
     }
-    put_head(pen, &head)?;
+    put_head(tx, &head)?;
     by_seq.insert_all(Some(end_of(feed)), written.iter().map(|entry| entry.row_by_seq(feed)))?;
     written.sort_unstable_by_key(|entry| entry.id);
     let end = known.is_empty().then_some(end_of(feed));
@@ -92,7 +92,7 @@ fn end_of(feed: FeedId) -> Bound<(u64, u64)> {
     Bound::Included((feed.0, u64::MAX))
 }
 
-type ById<'p> = Rows<'p, (u64, u64), (u64, u64)>;
+type ById<'p> = TableWriter<'p, (u64, u64), (u64, u64)>;
 
 /// A feed's entries before the commit, by id: read in one run if many are looked up, else one by one.
 enum KnownEntries {
@@ -134,42 +134,42 @@ impl KnownEntries {
 
 /// Creates a feed.
 pub(in crate::store) fn create(
-    pen: &Pen,
+    tx: &WriteTx,
     feed: FeedId,
     dataset: Dataset,
     mut entries: Vec<FeedEntry>,
 ) -> Result<(), StoreError> {
     let mut head = FeedHead::empty(feed, dataset);
     entries.iter().for_each(|entry| head.add(entry));
-    put_head(pen, &head)?;
+    put_head(tx, &head)?;
     entries.sort_unstable_by_key(|entry| entry.seq);
-    let mut by_seq = pen.open(tables::FEED_ENTRIES)?;
+    let mut by_seq = tx.open(tables::FEED_ENTRIES)?;
     by_seq.insert_all(Some(end_of(feed)), entries.iter().map(|entry| entry.row_by_seq(feed)))?;
     entries.sort_unstable_by_key(|entry| entry.id);
-    let mut by_id = pen.open(tables::FEED_RECORDS)?;
+    let mut by_id = tx.open(tables::FEED_RECORDS)?;
     by_id.insert_all(Some(end_of(feed)), entries.iter().map(|entry| entry.row_by_id(feed)))
 }
 
 /// Removes a feed that no license reads any longer.
-pub(in crate::store) fn erase(pen: &Pen, feed: FeedId) -> Result<(), StoreError> {
+pub(in crate::store) fn erase(tx: &WriteTx, feed: FeedId) -> Result<(), StoreError> {
     let (first, last) = ((feed.0, 0), (feed.0, u64::MAX));
-    pen.open(tables::FEED_ENTRIES)?.remove_range(first, last)?;
-    pen.open(tables::FEED_RECORDS)?.remove_range(first, last)?;
-    pen.open(tables::FEEDS)?.remove(feed.0)?;
+    tx.open(tables::FEED_ENTRIES)?.remove_range(first, last)?;
+    tx.open(tables::FEED_RECORDS)?.remove_range(first, last)?;
+    tx.open(tables::FEEDS)?.remove(feed.0)?;
     Ok(())
 }
 
 /// A license's entries by record: its baseline, replaced by what its shared feed holds since the license joined it.
 pub(in crate::store) fn load_entries(
-    pen: &Pen,
+    tx: &WriteTx,
     dataset: Dataset,
     subscription: Option<Subscription>,
 ) -> Result<BTreeMap<Id, FeedEntry>, StoreError> {
     let Some(Subscription { feed, joined_at, baseline }) = subscription else { return Ok(BTreeMap::new()) };
-    let by_seq = pen.open(tables::FEED_ENTRIES)?;
-    let mut entries = load_head(pen, baseline, dataset)?.read_all(&*by_seq)?;
+    let by_seq = tx.open(tables::FEED_ENTRIES)?;
+    let mut entries = load_head(tx, baseline, dataset)?.read_all(&*by_seq)?;
     if let Some(feed) = feed {
-        let shared = load_head(pen, feed, dataset)?.read_all(&*by_seq)?;
+        let shared = load_head(tx, feed, dataset)?.read_all(&*by_seq)?;
         entries.extend(shared.into_iter().filter(|entry| entry.seq > joined_at));
     }
     Ok(entries.into_iter().map(|entry| (entry.id, entry)).collect())

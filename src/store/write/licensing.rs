@@ -46,9 +46,6 @@ pub struct KeySettings {
 impl Edit<'_> {
     /// Sets the whole scope of a license, and creates it if there is none of the name. The same scope again changes
     /// nothing. The feed gets first the records that enter, by (`updated_at`, id), then those that leave, by id.
-    ///
-    /// # Errors
-    /// When the database cannot be read or written.
     pub fn set_license(
         &mut self,
         name: &str,
@@ -112,7 +109,7 @@ impl Edit<'_> {
         let licensed = scope.datasets.contains(&dataset);
         let visible = if licensed { self.visible_records::<F>(scope)? } else { BTreeMap::new() };
         let before = license.subscriptions[dataset];
-        let mut entries = feeds::load_entries(&self.pen, dataset, before)?;
+        let mut entries = feeds::load_entries(&self.tx, dataset, before)?;
         let is_live = |id: &Id| entries.get(id).is_some_and(FeedEntry::is_live);
         let mut entering: Vec<(Timestamp, Id, NonZeroU64)> = visible
             .iter()
@@ -134,11 +131,11 @@ impl Edit<'_> {
             entries.insert(id, FeedEntry { seq: self.take_seq(), id, log_seq: None });
         }
         if let Some(Subscription { baseline, .. }) = before {
-            feeds::erase(&self.pen, baseline)?;
+            feeds::erase(&self.tx, baseline)?;
         }
         self.leave_feed(license, dataset)?;
         let baseline = FeedId(self.take_seq());
-        feeds::create(&self.pen, baseline, dataset, entries.into_values().collect())?;
+        feeds::create(&self.tx, baseline, dataset, entries.into_values().collect())?;
         let others = self.licenses.iter().filter(|other| licensed && other.id != license.id);
         let shared =
             others.filter(|other| other.scope.shows_same(scope, dataset)).find_map(|other| other.feed(dataset));
@@ -150,7 +147,7 @@ impl Edit<'_> {
                     id,
                     log_seq: Some(log_seq),
                 };
-                feeds::create(&self.pen, feed, dataset, visible.into_iter().map(live).collect())?;
+                feeds::create(&self.tx, feed, dataset, visible.into_iter().map(live).collect())?;
                 Some(feed)
             }
             shared => shared,
@@ -165,7 +162,7 @@ impl Edit<'_> {
         scope: &Scope,
     ) -> Result<BTreeMap<Id, (Timestamp, NonZeroU64)>, StoreError> {
         let code = F::DATASET.code();
-        let log = self.pen.open(tables::LOG)?;
+        let log = self.tx.open(tables::LOG)?;
         let mut visible = BTreeMap::new();
         for entry in log.range((code, 0)..=(code, u64::MAX))? {
             let (key, value) = entry?;
@@ -185,12 +182,12 @@ impl Edit<'_> {
         let Some(left) = license.feed(dataset) else { return Ok(()) };
         let others = self.licenses.iter().filter(|other| other.id != license.id);
         let is_shared = others.into_iter().any(|other| other.feed(dataset) == Some(left));
-        if is_shared { Ok(()) } else { feeds::erase(&self.pen, left) }
+        if is_shared { Ok(()) } else { feeds::erase(&self.tx, left) }
     }
 
     fn put_license(&mut self, license: License) -> Result<(), StoreError> {
         let bytes = seal(&license)?;
-        self.pen.open(tables::LICENSES)?.insert(license.id.0, bytes.as_slice())?;
+        self.tx.open(tables::LICENSES)?.insert(license.id.0, bytes.as_slice())?;
         self.licenses.retain(|other| other.id != license.id);
         self.licenses.push(license);
         self.licenses.sort_by(|one, other| one.name.cmp(&other.name));
@@ -198,19 +195,16 @@ impl Edit<'_> {
     }
 
     /// Removes a license and its feeds, and revokes its keys. Returns the number of keys that stopped working.
-    ///
-    /// # Errors
-    /// [`StoreError::NoSuchLicense`], and when the database cannot be written.
     pub fn remove_license(&mut self, name: &str) -> Result<usize, StoreError> {
         let found = self.find_license(name).cloned();
         let license = found.ok_or_else(|| StoreError::NoSuchLicense(name.to_owned()))?;
         for dataset in Dataset::ALL {
             if let Some(subscription) = license.subscriptions[dataset] {
-                feeds::erase(&self.pen, subscription.baseline)?;
+                feeds::erase(&self.tx, subscription.baseline)?;
             }
             self.leave_feed(&license, dataset)?;
         }
-        self.pen.open(tables::LICENSES)?.remove(license.id.0)?;
+        self.tx.open(tables::LICENSES)?.remove(license.id.0)?;
         self.licenses.retain(|other| other.id != license.id);
         let mut revoked = 0;
         for (hash, mut key) in self.load_keys()? {
@@ -226,9 +220,6 @@ impl Edit<'_> {
     }
 
     /// Creates a key for a license. Its plain text is returned and not stored.
-    ///
-    /// # Errors
-    /// [`StoreError::NoSuchLicense`], and when the database cannot be written.
     pub fn create_key(&mut self, license: &str, settings: KeySettings) -> Result<(ApiKey, KeyRecord), StoreError> {
         let license = self.find_license(license).ok_or_else(|| StoreError::NoSuchLicense(license.to_owned()))?;
         let record = KeyRecord {
@@ -249,10 +240,6 @@ impl Edit<'_> {
     }
 
     /// Revokes a key from now on.
-    ///
-    /// # Errors
-    /// [`StoreError::NoSuchKey`], [`StoreError::KeyOutOfUse`] for a key revoked before, and when the database cannot
-    /// be written.
     pub fn revoke_key(&mut self, id: &str) -> Result<KeyRecord, StoreError> {
         let (hash, mut key) = self.find_key(id)?;
         if key.status(self.time) == KeyStatus::Revoked {
@@ -265,10 +252,6 @@ impl Edit<'_> {
     }
 
     /// Creates a key with another's settings. The other key stays usable for `overlap_s` seconds.
-    ///
-    /// # Errors
-    /// [`StoreError::NoSuchKey`], [`StoreError::KeyOutOfUse`] for a key that cannot be used or was replaced before,
-    /// and when the database cannot be written.
     pub fn replace_key(&mut self, id: &str, overlap_s: i64) -> Result<(ApiKey, KeyRecord), StoreError> {
         let (hash, mut old) = self.find_key(id)?;
         let status = old.status(self.time);
@@ -291,7 +274,7 @@ impl Edit<'_> {
 
     fn load_keys(&self) -> Result<Vec<(KeyHash, KeyRecord)>, StoreError> {
         let mut keys = Vec::new();
-        for entry in self.pen.open(tables::KEYS)?.iter()? {
+        for entry in self.tx.open(tables::KEYS)?.iter()? {
             let (hash, bytes) = entry?;
             keys.push((KeyHash(hash.value()), unseal("keys", bytes.value())?));
         }
@@ -299,7 +282,7 @@ impl Edit<'_> {
     }
 
     fn put_key(&self, hash: &KeyHash, key: &KeyRecord) -> Result<(), StoreError> {
-        self.pen.open(tables::KEYS)?.insert(hash.0, seal(key)?.as_slice())?;
+        self.tx.open(tables::KEYS)?.insert(hash.0, seal(key)?.as_slice())?;
         Ok(())
     }
 }

@@ -13,9 +13,6 @@ use crate::store::{NameEntry, StoreError, WordCount};
 
 impl Snapshot {
     /// Whether the index of names can be used by this version of the rules.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
     pub fn has_names(&self, version: u32) -> Result<bool, StoreError> {
         Ok(self.names_of(version)?.is_some())
     }
