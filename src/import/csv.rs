@@ -7,7 +7,7 @@ use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use super::bounds::TooLarge;
 use super::quoting::CsvReader;
 use super::rows::FileRows;
-use super::tabular::{Cell, Table, column_names, is_same};
+use super::tabular::{TableCell, TableReader, column_names, is_same};
 use super::utf16::DAMAGED;
 use crate::model::Fields;
 
@@ -61,12 +61,12 @@ pub(super) fn read_csv<F: Fields>(mut content: impl Read, rows: &mut FileRows<'_
         rows.add_fault(1, "begins with NUL bytes, so it is no CSV in UTF-8; save the file as `CSV UTF-8` or .xlsx");
         return Ok(1);
     }
-    let form = Form::of::<F>(&beginning, rows);
+    let form = CsvLayout::of::<F>(&beginning, rows);
     let encoding = guess_encoding(&beginning);
     let text = Cursor::new(beginning.split_off(form.begins_at)).chain(content);
-    let mut reader = CsvReader::new(text, rows.reading.bounds.line_bytes, form.separator, form.first_line);
-    let bounds = &rows.reading.bounds;
-    let mut table = Table::new(rows, true);
+    let mut reader = CsvReader::new(text, rows.options.bounds.line_bytes, form.separator, form.first_line);
+    let bounds = &rows.options.bounds;
+    let mut table = TableReader::new(rows, true);
     if form.separator == b';' {
         table = table.with_semicolons();
     }
@@ -87,22 +87,25 @@ pub(super) fn read_csv<F: Fields>(mut content: impl Read, rows: &mut FileRows<'_
                 continue;
             }
         };
-        let cells: Vec<Cell<'_>> = record.iter().map(|bytes| cell(bytes, encoding)).collect();
+        let cells: Vec<TableCell<'_>> = record.iter().map(|bytes| cell(bytes, encoding)).collect();
         if table.take(line, &cells).is_break() {
             return Ok(table.end());
         }
     }
 }
 
-fn cell<'r>(bytes: &'r [u8], encoding: Option<&str>) -> Cell<'r> {
+fn cell<'r>(bytes: &'r [u8], encoding: Option<&str>) -> TableCell<'r> {
     match std::str::from_utf8(bytes) {
-        Ok(text) => Cell::text(text),
-        Err(_) => Cell { fault: Some(not_utf8(bytes, encoding).into()), ..Cell::text(String::from_utf8_lossy(bytes)) },
+        Ok(text) => TableCell::text(text),
+        Err(_) => TableCell {
+            fault: Some(not_utf8(bytes, encoding).into()),
+            ..TableCell::text(String::from_utf8_lossy(bytes))
+        },
     }
 }
 
 /// How a table is written.
-struct Form {
+struct CsvLayout {
     separator: u8,
     /// Where the table begins, in bytes.
     begins_at: usize,
@@ -110,23 +113,23 @@ struct Form {
     first_line: u64,
 }
 
-impl Form {
+impl CsvLayout {
     /// Finds it by what the table begins with: the line `sep=;` of Excel, or the line with the most known columns.
-    fn of<F: Fields>(beginning: &[u8], rows: &FileRows<'_, F>) -> Form {
+    fn of<F: Fields>(beginning: &[u8], rows: &FileRows<'_, F>) -> CsvLayout {
         let mut lines = beginning.split(|byte| *byte == b'\n');
         let first = lines.next().unwrap_or_default();
         let told = first.trim_ascii().strip_prefix(b"\"").and_then(|line| line.strip_suffix(b"\"")).unwrap_or(first);
         if let [b's' | b'S', b'e' | b'E', b'p' | b'P', b'=', separator] = *told.trim_ascii_end() {
             let begins_at = beginning.len().min(first.len() + 1);
-            return Form { separator, begins_at, first_line: 2 };
+            return CsvLayout { separator, begins_at, first_line: 2 };
         }
         if told == b"sep=\t" || told == b"sep=\t\r" {
-            return Form { separator: b'\t', begins_at: beginning.len().min(first.len() + 1), first_line: 2 };
+            return CsvLayout { separator: b'\t', begins_at: beginning.len().min(first.len() + 1), first_line: 2 };
         }
         let names = column_names::<F>();
         let is_known = |cell: &str| {
             let cell = cell.trim().trim_matches('"');
-            let meant = rows.reading.renamed(cell).unwrap_or(cell);
+            let meant = rows.options.renamed(cell).unwrap_or(cell);
             names.iter().chain(&["deleted"]).chain(rows.ignored).any(|name| is_same(name, meant))
         };
         const SEPARATORS: [u8; 4] = [b',', b';', b'\t', b'|'];
@@ -145,7 +148,7 @@ impl Form {
             let count = |separator: u8| first.iter().filter(|byte| **byte == separator).count();
             best.1 = SEPARATORS.into_iter().rev().max_by_key(|separator| count(*separator)).unwrap_or(b',');
         }
-        Form { separator: best.1, begins_at: 0, first_line: 1 }
+        CsvLayout { separator: best.1, begins_at: 0, first_line: 1 }
     }
 }
 
@@ -153,9 +156,9 @@ impl Form {
 mod tests {
     use super::*;
     use crate::import::bounds::Bounds;
-    use crate::import::reading::{Reading, Rename};
+    use crate::import::read_options::{ReadOptions, Rename};
     use crate::import::report::BadRows;
-    use crate::import::rows::{Edit, Row};
+    use crate::import::rows::{ImportRow, RowEdit};
     use crate::model::{ConferenceFields, JournalFields, OrganizationFields};
 
     /// The rows in a short form, then the faults.
@@ -164,21 +167,21 @@ mod tests {
     }
 
     fn read_within<F: Fields>(content: &[u8], bounds: Bounds) -> String {
-        read_as::<F>(content, &Reading { bounds, ..Reading::default() })
+        read_as::<F>(content, &ReadOptions { bounds, ..ReadOptions::default() })
     }
 
-    fn read_as<F: Fields>(content: &[u8], reading: &Reading) -> String {
-        let (mut rows, mut bad) = (Vec::<Row<F>>::new(), BadRows::default());
+    fn read_as<F: Fields>(content: &[u8], options: &ReadOptions) -> String {
+        let (mut rows, mut bad) = (Vec::<ImportRow<F>>::new(), BadRows::default());
         let (file, ignored) = ("f".into(), &["updated_at"]);
         let mut warnings = Vec::new();
         let mut read =
-            FileRows { file: &file, reading, ignored, rows: &mut rows, bad: &mut bad, warnings: &mut warnings };
+            FileRows { file: &file, options, ignored, rows: &mut rows, bad: &mut bad, warnings: &mut warnings };
         read_csv(content, &mut read).unwrap();
         let mut shown = String::new();
-        for Row { position, id, edit, is_bad } in &rows {
+        for ImportRow { position, id, edit, is_bad } in &rows {
             let edit = match edit {
-                Edit::Set(statement) => statement.to_string(),
-                Edit::Remove => "removed".to_owned(),
+                RowEdit::Set(statement) => statement.to_string(),
+                RowEdit::Remove => "removed".to_owned(),
             };
             let id = id.map_or("?".to_owned(), |id| id.to_string());
             let line = format!("{}:{id}{} {edit}", position.line, if *is_bad { "!" } else { "" });
@@ -293,8 +296,8 @@ mod tests {
         let rename = |from: &str, to: &str| Rename { from: from.to_owned(), to: to.to_owned() };
         let renames = vec![rename("Nummer", "id"), rename("Titel", "name"), rename("Weg", "deleted")];
         let matching = vec!["name".to_owned()];
-        let mapped = Reading { renames: renames.clone(), ..Reading::default() };
-        let matched = Reading { renames, matching, ..Reading::default() };
+        let mapped = ReadOptions { renames: renames.clone(), ..ReadOptions::default() };
+        let matched = ReadOptions { renames, matching, ..ReadOptions::default() };
         let cases = [
             (&mapped, "Nummer;Titel\n1;A\n", "2:1 name=\"A\"\n"),
             (&mapped, "Unsere Liste\n\nNummer;Titel;Weg\n1;A;\n2;B;ja\n", "4:1 name=\"A\"\n5:2 removed\n"),
@@ -303,8 +306,8 @@ mod tests {
             (&matched, "Nummer,Titel\n,A\n", "f:2: id: is missing"),
             (&matched, "url\nx\n", "no column `id`, and none of `name` that --match names"),
         ];
-        for (reading, content, expected) in cases {
-            let shown = read_as::<OrganizationFields>(content.as_bytes(), reading);
+        for (options, content, expected) in cases {
+            let shown = read_as::<OrganizationFields>(content.as_bytes(), options);
             assert!(shown.contains(expected), "{content:?}: {shown}");
         }
     }

@@ -10,14 +10,14 @@ use crate::model::printable::Printable;
 
 /// A line of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Position {
+pub struct FilePosition {
     /// The source, as the caller named it.
     pub file: Arc<str>,
     /// The line on which the row begins, from 1.
     pub line: u64,
 }
 
-impl fmt::Display for Position {
+impl fmt::Display for FilePosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.file, self.line)
     }
@@ -49,7 +49,7 @@ pub struct Finding {
 
 impl Finding {
     /// A finding at a row. What is long is cut.
-    pub(super) fn new(position: &Position, field: Option<&str>, value: Option<&str>, message: &str) -> Finding {
+    pub(super) fn new(position: &FilePosition, field: Option<&str>, value: Option<&str>, message: &str) -> Finding {
         Finding {
             file: Some(position.file.to_string()),
             line: Some(position.line),

@@ -26,7 +26,7 @@ pub struct JsonFault {
 pub fn parse<'a>(text: &'a str, bounds: &Bounds) -> Result<Json<'a>, JsonFault> {
     let trail = RefCell::new(Vec::new());
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    Reader { trail: &trail, bounds }
+    JsonReader { trail: &trail, bounds }
         .deserialize(&mut deserializer)
         .and_then(|json| deserializer.end().map(|()| json))
         .map_err(|error| {
@@ -55,12 +55,12 @@ fn explain(error: &serde_json::Error, text: &str) -> String {
 
 /// Reads a value. On failure `trail` receives the keys that lead to it, innermost first.
 #[derive(Clone, Copy)]
-struct Reader<'t, 'a> {
+struct JsonReader<'t, 'a> {
     trail: &'t RefCell<Vec<Cow<'a, str>>>,
     bounds: &'t Bounds,
 }
 
-impl<'a> DeserializeSeed<'a> for Reader<'_, 'a> {
+impl<'a> DeserializeSeed<'a> for JsonReader<'_, 'a> {
     type Value = Json<'a>;
 
     fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<Json<'a>, D::Error> {
@@ -68,7 +68,7 @@ impl<'a> DeserializeSeed<'a> for Reader<'_, 'a> {
     }
 }
 
-impl<'a> Visitor<'a> for Reader<'_, 'a> {
+impl<'a> Visitor<'a> for JsonReader<'_, 'a> {
     type Value = Json<'a>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -113,7 +113,7 @@ impl<'a> Visitor<'a> for Reader<'_, 'a> {
 
     fn visit_map<A: MapAccess<'a>>(self, mut entries: A) -> Result<Json<'a>, A::Error> {
         let mut members: Members<'a> = Vec::new();
-        while let Some(Key(key)) = entries.next_key()? {
+        while let Some(JsonKey(key)) = entries.next_key()? {
             if key.len() > self.bounds.name_bytes {
                 let fault = self.bounds.name_fault(key.len());
                 self.trail.borrow_mut().push(Cow::Owned(shortened(&key)));
@@ -148,7 +148,7 @@ fn find_duplicate<'a>(members: &Members<'a>) -> Option<Cow<'a, str>> {
 /// A key, borrowed from the text where it has no escapes.
 #[derive(Deserialize)]
 #[serde(transparent)]
-struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+struct JsonKey<'a>(#[serde(borrow)] Cow<'a, str>);
 
 #[cfg(test)]
 mod tests {

@@ -6,11 +6,11 @@ use std::io::{self, BufRead, BufReader, Read};
 
 use super::bounds::TooLarge;
 use super::json::parse;
-use super::names::did_you_mean;
-use super::reading::Reading;
+use super::read_options::ReadOptions;
 use super::report::{RowFaults, shortened};
-use super::rows::{Edit, FileRows};
-use super::statement::{Reader, Statement, read_id};
+use super::rows::{FileRows, RowEdit};
+use super::statement::{Statement, StatementReader, read_id};
+use super::suggestions::did_you_mean;
 use super::tabular::{passed_over_message, unknown_remedy};
 use crate::model::field::{Holds, Node, Table};
 use crate::model::value::Json;
@@ -24,9 +24,9 @@ use crate::model::{Fields, Id};
 pub(super) fn read_jsonl<F: Fields>(content: impl Read, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
     let mut content = BufReader::with_capacity(1 << 16, content);
     let mut text = Vec::new();
-    let (reading, ignored) = (rows.reading, rows.ignored);
-    let bounds = &reading.bounds;
-    let mut names = Names { reading, remedies: HashMap::new(), passed_over: Vec::new() };
+    let (options, ignored) = (rows.options, rows.ignored);
+    let bounds = &options.bounds;
+    let mut names = UnknownNames { options, remedies: HashMap::new(), passed_over: Vec::new() };
     let mut lines_filled = 0;
     for (lines, line) in (0..).zip(1..) {
         let unread = match take_line(&mut content, bounds.line_bytes, &mut text) {
@@ -56,8 +56,8 @@ pub(super) fn read_jsonl<F: Fields>(content: impl Read, rows: &mut FileRows<'_, 
 }
 
 /// The names that no field has.
-struct Names<'a> {
-    reading: &'a Reading,
+struct UnknownNames<'a> {
+    options: &'a ReadOptions,
     /// What to do about those met so far: a file that is wrong throughout does not cost a search per row.
     remedies: HashMap<String, String>,
     passed_over: Vec<String>,
@@ -69,10 +69,10 @@ const MAX_NAMES: usize = 1_000;
 fn read_line<F: Fields>(
     text: &[u8],
     ignored: &[&str],
-    names: &mut Names<'_>,
+    names: &mut UnknownNames<'_>,
     faults: &mut RowFaults<'_>,
-) -> Option<(Option<Id>, Edit<F>)> {
-    let mut members = match std::str::from_utf8(text).map(|text| parse(text, &names.reading.bounds)) {
+) -> Option<(Option<Id>, RowEdit<F>)> {
+    let mut members = match std::str::from_utf8(text).map(|text| parse(text, &names.options.bounds)) {
         Ok(Ok(Json::Object(members))) => members,
         Ok(Ok(other)) => {
             let message = format!("is {}; write one object per line, such as {{\"id\": 1}}", other.json_type());
@@ -95,14 +95,14 @@ fn read_line<F: Fields>(
     };
     for name in ["id", "deleted"] {
         if members.iter().all(|(key, _)| key != name)
-            && let Some((key, _)) = members.iter_mut().find(|(key, _)| names.reading.renamed(key) == Some(name))
+            && let Some((key, _)) = members.iter_mut().find(|(key, _)| names.options.renamed(key) == Some(name))
         {
             *key = Cow::Borrowed(name);
         }
     }
     let id = match members.iter().find(|(key, _)| key == "id") {
         Some((_, value)) => Some(read_id(value, &"id", faults)),
-        None if !names.reading.matching.is_empty() => None,
+        None if !names.options.matching.is_empty() => None,
         None => {
             faults.push(&"id", "is missing; every row names its id, or --match the fields that tell the record");
             Some(None)
@@ -112,13 +112,13 @@ fn read_line<F: Fields>(
     let edit = match members.iter().find(|(key, _)| key == "deleted") {
         Some((_, deleted)) => {
             read_tombstone(deleted, &members, faults);
-            Edit::Remove
+            RowEdit::Remove
         }
         None => {
             members.retain(|(key, _)| key != "id" && !ignored.contains(&key.as_ref()));
             let mut statement = Box::new(Statement::new());
             read_members(F::table(), &F::table().nodes, "", members, names, &mut statement.reader(faults));
-            Edit::Set(statement)
+            RowEdit::Set(statement)
         }
     };
     Some((id.unwrap_or_default(), edit)).filter(|_| id != Some(None))
@@ -130,8 +130,8 @@ fn read_members(
     nodes: &[Node],
     path: &str,
     members: Members<'_>,
-    names: &mut Names<'_>,
-    reader: &mut Reader<'_, '_>,
+    names: &mut UnknownNames<'_>,
+    reader: &mut StatementReader<'_, '_>,
 ) {
     // Keys mostly come in the table's order, so the search goes on where the last key was found.
     let mut next = 0;
@@ -157,7 +157,7 @@ fn read_members(
 }
 
 /// States null for every field below.
-fn set_null(nodes: &[Node], reader: &mut Reader<'_, '_>) {
+fn set_null(nodes: &[Node], reader: &mut StatementReader<'_, '_>) {
     for node in nodes {
         match &node.holds {
             Holds::Field(index) => reader.set_null(*index),
@@ -186,10 +186,10 @@ fn read_unknown(
     path: &str,
     key: &str,
     value: Json<'_>,
-    names: &mut Names<'_>,
-    reader: &mut Reader<'_, '_>,
+    names: &mut UnknownNames<'_>,
+    reader: &mut StatementReader<'_, '_>,
 ) {
-    let meant = if path.is_empty() { names.reading.renamed(key) } else { None };
+    let meant = if path.is_empty() { names.options.renamed(key) } else { None };
     if let Some(index) = meant.and_then(|to| table.fields.iter().position(|field| field.column == to)) {
         let name = &table.fields[index].name;
         if reader.states(index) {
@@ -202,7 +202,7 @@ fn read_unknown(
         return;
     }
     let full = format!("{path}{key}");
-    if names.reading.ignore_unknown {
+    if names.options.ignore_unknown {
         if names.passed_over.len() < MAX_NAMES && !names.passed_over.contains(&full) {
             names.passed_over.push(full);
         }
@@ -271,7 +271,7 @@ mod tests {
     use super::*;
     use crate::import::bounds::Bounds;
     use crate::import::report::BadRows;
-    use crate::import::rows::Row;
+    use crate::import::rows::ImportRow;
     use crate::model::{ConferenceFields, JournalFields, TagFields};
 
     /// The rows in a short form, then the faults.
@@ -280,12 +280,12 @@ mod tests {
     }
 
     fn read_within<F: Fields>(content: &[u8], bounds: Bounds) -> String {
-        let (mut rows, mut bad) = (Vec::<Row<F>>::new(), BadRows::default());
+        let (mut rows, mut bad) = (Vec::<ImportRow<F>>::new(), BadRows::default());
         let (file, ignored) = ("f".into(), &["updated_at"]);
-        let (reading, mut warnings) = (Reading { bounds, ..Reading::default() }, Vec::new());
+        let (options, mut warnings) = (ReadOptions { bounds, ..ReadOptions::default() }, Vec::new());
         let mut read = FileRows {
             file: &file,
-            reading: &reading,
+            options: &options,
             ignored,
             rows: &mut rows,
             bad: &mut bad,
@@ -295,8 +295,8 @@ mod tests {
         let mut shown = String::new();
         for row in &rows {
             let edit = match &row.edit {
-                Edit::Remove => "removed".to_owned(),
-                Edit::Set(statement) => statement.to_string(),
+                RowEdit::Remove => "removed".to_owned(),
+                RowEdit::Set(statement) => statement.to_string(),
             };
             shown += &format!(
                 "{}{} {edit}\n",

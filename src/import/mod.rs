@@ -7,7 +7,7 @@
 //!
 //! In reading order:
 //! - [`source`]: where rows come from: files, folders, standard input.
-//! - [`bounds`]: how much of them is read; [`reading`]: how else it is read.
+//! - [`bounds`]: how much of them is read; [`options`]: how else it is read.
 //! - [`rows`]: rows as the files state them, before they meet what is stored.
 //! - [`read`]: phase 1, files to rows. `jsonl` reads JSON lines, `json` one of them, duplicate keys seen. `csv` (with
 //!   `quoting`) and `workbook` give rows of cells to `tabular`, which finds their header; `cells` brings cells into form,
@@ -30,14 +30,14 @@ mod json;
 mod jsonl;
 pub mod lint;
 pub mod merge;
-mod names;
 mod quoting;
 pub mod read;
-pub mod reading;
+pub mod read_options;
 pub mod report;
 pub mod rows;
 pub mod source;
 mod statement;
+mod suggestions;
 mod tabular;
 mod utf16;
 mod workbook;
@@ -46,9 +46,9 @@ pub use apply::apply;
 pub use bounds::Bounds;
 pub use cells::{DateOrder, DecimalSign};
 pub use groups::{FindingGroup, group};
-pub use merge::{Assigned, Merged, Options, Refusal, TooManyRemovals, merge};
+pub use merge::{AssignedId, MergeOptions, Merged, Refusal, TooManyRemovals, merge};
 pub use read::{ReadError, read_sources};
-pub use reading::{Reading, Rename, read_renames};
-pub use report::{BadRows, Finding, Position};
-pub use rows::Rows;
-pub use source::{Format, RowKind, Source, SourceError, Told};
+pub use read_options::{ReadOptions, Rename, read_renames};
+pub use report::{BadRows, FilePosition, Finding};
+pub use rows::ImportRows;
+pub use source::{FileFormat, RowKind, Source, SourceError, SourceOptions};

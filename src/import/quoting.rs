@@ -10,10 +10,10 @@ use super::bounds::Bounds;
 /// Reads a table row by row.
 ///
 /// The csv crate accepts any quoting: after a quote that is never closed it takes the rest of the file for one cell. So a
-/// [`Watch`] in front of it checks the quoting and the length of each row. It counts the lines as well, because the crate
+/// [`QuoteChecker`] in front of it checks the quoting and the length of each row. It counts the lines as well, because the crate
 /// numbers a row by where the previous one ended, before blank lines.
 pub(super) struct CsvReader<R> {
-    reader: csv::Reader<Watch<R>>,
+    reader: csv::Reader<QuoteChecker<R>>,
     record: ByteRecord,
 }
 
@@ -50,8 +50,15 @@ impl<R: Read> CsvReader<R> {
     /// A reader of this content, with at most so many bytes per row,
     /// whose cells are separated by this byte. The first line has this number.
     pub fn new(content: R, max_bytes: usize, separator: u8, line: u64) -> CsvReader<R> {
-        let watch =
-            Watch { from: content, max_bytes, separator, line, row: None, ended: VecDeque::new(), is_over: false };
+        let watch = QuoteChecker {
+            from: content,
+            max_bytes,
+            separator,
+            line,
+            row: None,
+            ended: VecDeque::new(),
+            is_over: false,
+        };
         let mut builder = ReaderBuilder::new();
         let reader =
             builder.has_headers(false).flexible(true).delimiter(separator).buffer_capacity(1 << 16).from_reader(watch);
@@ -82,35 +89,35 @@ impl<R: Read> CsvReader<R> {
 
 /// Checks the bytes of a table on their way to the csv crate, by the crate's own rules of where rows end. The content ends
 /// where a row reaches the length limit.
-struct Watch<R> {
+struct QuoteChecker<R> {
     from: R,
     max_bytes: usize,
     separator: u8,
     /// The line of the next byte.
     line: u64,
-    row: Option<Row>,
+    row: Option<OpenRow>,
     /// The lines and faults of rows that were passed on and not yet returned.
     ended: VecDeque<(u64, Option<TableFault>)>,
     is_over: bool,
 }
 
 /// The row in progress.
-struct Row {
+struct OpenRow {
     line: u64,
     bytes: usize,
-    state: State,
+    state: QuoteState,
     fault: Option<TableFault>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum QuoteState {
     CellStart,
     Plain,
     Quoted,
     QuoteInQuoted,
 }
 
-impl<R: Read> Read for Watch<R> {
+impl<R: Read> Read for QuoteChecker<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.is_over || buffer.is_empty() {
             return Ok(0);
@@ -129,7 +136,7 @@ impl<R: Read> Read for Watch<R> {
     }
 }
 
-impl<R> Watch<R> {
+impl<R> QuoteChecker<R> {
     /// Checks a byte; false when the row would become too long.
     fn see(&mut self, byte: u8) -> bool {
         let line = self.line;
@@ -138,14 +145,14 @@ impl<R> Watch<R> {
         if self.row.is_none() && is_line_end {
             return true;
         }
-        let row = self.row.get_or_insert(Row { line, bytes: 0, state: State::CellStart, fault: None });
-        if is_line_end && row.state != State::Quoted {
+        let row = self.row.get_or_insert(OpenRow { line, bytes: 0, state: QuoteState::CellStart, fault: None });
+        if is_line_end && row.state != QuoteState::Quoted {
             self.ended.push_back((row.line, row.fault));
             self.row = None;
             return true;
         }
         if row.bytes == self.max_bytes {
-            let fault = TableFault::TooLong { in_quotes: row.state == State::Quoted };
+            let fault = TableFault::TooLong { in_quotes: row.state == QuoteState::Quoted };
             self.ended.push_back((row.line, Some(fault)));
             self.row = None;
             self.is_over = true;
@@ -154,15 +161,15 @@ impl<R> Watch<R> {
         row.bytes += 1;
         let is_separator = byte == self.separator;
         row.state = match (row.state, byte) {
-            (State::CellStart | State::QuoteInQuoted, b'"') => State::Quoted,
-            (State::Quoted, b'"') => State::QuoteInQuoted,
-            (State::Quoted, _) => State::Quoted,
-            _ if is_separator => State::CellStart,
-            (State::QuoteInQuoted, _) => {
+            (QuoteState::CellStart | QuoteState::QuoteInQuoted, b'"') => QuoteState::Quoted,
+            (QuoteState::Quoted, b'"') => QuoteState::QuoteInQuoted,
+            (QuoteState::Quoted, _) => QuoteState::Quoted,
+            _ if is_separator => QuoteState::CellStart,
+            (QuoteState::QuoteInQuoted, _) => {
                 row.fault = row.fault.or(Some(TableFault::TextAfterQuote));
-                State::Plain
+                QuoteState::Plain
             }
-            (State::CellStart | State::Plain, _) => State::Plain,
+            (QuoteState::CellStart | QuoteState::Plain, _) => QuoteState::Plain,
         };
         true
     }
@@ -171,7 +178,7 @@ impl<R> Watch<R> {
     fn end_content(&mut self) {
         self.is_over = true;
         if let Some(row) = self.row.take() {
-            let open = (row.state == State::Quoted).then_some(TableFault::OpenQuote);
+            let open = (row.state == QuoteState::Quoted).then_some(TableFault::OpenQuote);
             self.ended.push_back((row.line, row.fault.or(open)));
         }
     }

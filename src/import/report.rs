@@ -3,7 +3,7 @@
 use std::fmt;
 
 pub(super) use super::finding::shortened;
-pub use super::finding::{Finding, Position};
+pub use super::finding::{FilePosition, Finding};
 use super::groups::{FindingGroup, FindingGroups};
 use crate::model::Fault;
 
@@ -49,7 +49,7 @@ impl BadRows {
     /// Adds one.
     pub(super) fn push(
         &mut self,
-        position: &Position,
+        position: &FilePosition,
         field: Option<&str>,
         value: Option<&str>,
         message: impl AsRef<str>,
@@ -86,14 +86,14 @@ impl fmt::Display for BadRows {
 
 /// Takes the faults of one row.
 pub(super) struct RowFaults<'a> {
-    position: &'a Position,
+    position: &'a FilePosition,
     bad: &'a mut BadRows,
     /// How many faults the run had before this row.
     before: usize,
 }
 
 impl<'a> RowFaults<'a> {
-    pub fn new(position: &'a Position, bad: &'a mut BadRows) -> RowFaults<'a> {
+    pub fn new(position: &'a FilePosition, bad: &'a mut BadRows) -> RowFaults<'a> {
         RowFaults { position, before: bad.total(), bad }
     }
 
@@ -144,7 +144,7 @@ mod tests {
 
     fn bad_row(field: Option<&str>, value: Option<&str>, message: &str) -> Finding {
         let mut bad = BadRows::default();
-        bad.push(&Position { file: "conferences.csv".into(), line: 12 }, field, value, message);
+        bad.push(&FilePosition { file: "conferences.csv".into(), line: 12 }, field, value, message);
         bad.kept()[0].clone()
     }
 
@@ -183,7 +183,7 @@ mod tests {
     fn all_are_counted_and_a_thousand_kept() {
         let mut bad = BadRows::default();
         for line in 1..=1_234 {
-            bad.push(&Position { file: "tags.csv".into(), line }, None, None, "x".repeat(3));
+            bad.push(&FilePosition { file: "tags.csv".into(), line }, None, None, "x".repeat(3));
         }
         assert_eq!((bad.kept().len(), bad.total()), (1_000, 1_234));
         assert!(bad.to_string().ends_with("tags.csv:1000: xxx\nand 234 more"));

@@ -3,25 +3,25 @@
 use std::io;
 use std::sync::Arc;
 
-use super::reading::Reading;
-use super::report::{BadRows, Finding, Position, RowFaults};
+use super::read_options::ReadOptions;
+use super::report::{BadRows, FilePosition, Finding, RowFaults};
 use super::statement::Statement;
 use crate::model::{ConferenceFields, Fields, Id, JournalFields, OrganizationFields, TagFields};
 
 /// All rows of a run, with the faults found while reading.
 #[derive(Debug, Default)]
-pub struct Rows {
-    pub(super) organizations: Vec<Row<OrganizationFields>>,
-    pub(super) tags: Vec<Row<TagFields>>,
-    pub(super) conferences: Vec<Row<ConferenceFields>>,
-    pub(super) journals: Vec<Row<JournalFields>>,
+pub struct ImportRows {
+    pub(super) organizations: Vec<ImportRow<OrganizationFields>>,
+    pub(super) tags: Vec<ImportRow<TagFields>>,
+    pub(super) conferences: Vec<ImportRow<ConferenceFields>>,
+    pub(super) journals: Vec<ImportRow<JournalFields>>,
     pub(super) bad: BadRows,
     pub(super) warnings: Vec<Finding>,
     /// The fields that tell which record is meant by a row without an id.
     pub(super) matching: Vec<String>,
 }
 
-impl Rows {
+impl ImportRows {
     /// The faults so far. Merging finds more, and reports all together.
     pub fn bad(&self) -> &BadRows {
         &self.bad
@@ -30,11 +30,11 @@ impl Rows {
 
 /// A row of a file.
 #[derive(Debug)]
-pub(super) struct Row<F> {
-    pub position: Position,
+pub(super) struct ImportRow<F> {
+    pub position: FilePosition,
     /// `None` for a row whose fields tell which record is meant.
     pub id: Option<Id>,
-    pub edit: Edit<F>,
+    pub edit: RowEdit<F>,
     /// Whether a fault of it is reported. What could be read still counts for the checks of other rows, so that one
     /// mistake does not look like many.
     pub is_bad: bool,
@@ -42,7 +42,7 @@ pub(super) struct Row<F> {
 
 /// What a row does.
 #[derive(Debug)]
-pub(super) enum Edit<F> {
+pub(super) enum RowEdit<F> {
     /// Sets the fields that it names; the others keep their stored values.
     Set(Box<Statement<F>>),
     /// Removes the row.
@@ -52,10 +52,10 @@ pub(super) enum Edit<F> {
 /// The rows of one file, as a format's reader adds to them.
 pub(super) struct FileRows<'a, F> {
     pub file: &'a Arc<str>,
-    pub reading: &'a Reading,
+    pub options: &'a ReadOptions,
     /// The names that may stand in a row without a meaning.
     pub ignored: &'static [&'static str],
-    pub rows: &'a mut Vec<Row<F>>,
+    pub rows: &'a mut Vec<ImportRow<F>>,
     pub bad: &'a mut BadRows,
     pub warnings: &'a mut Vec<Finding>,
 }
@@ -68,18 +68,18 @@ pub(super) trait ReadRows {
 
 impl<F> FileRows<'_, F> {
     /// Adds the row that begins on the line. `read` reports what is wrong with it; a row with a bad id is no row.
-    pub fn add(&mut self, line: u64, read: impl FnOnce(&mut RowFaults<'_>) -> Option<(Option<Id>, Edit<F>)>) {
-        let position = Position { file: self.file.clone(), line };
+    pub fn add(&mut self, line: u64, read: impl FnOnce(&mut RowFaults<'_>) -> Option<(Option<Id>, RowEdit<F>)>) {
+        let position = FilePosition { file: self.file.clone(), line };
         let mut faults = RowFaults::new(&position, self.bad);
         if let Some((id, edit)) = read(&mut faults) {
             let is_bad = faults.found();
-            self.rows.push(Row { position, id, edit, is_bad });
+            self.rows.push(ImportRow { position, id, edit, is_bad });
         }
     }
 
     /// Reports a row that cannot be read at all.
     pub fn add_fault(&mut self, line: u64, message: impl AsRef<str>) {
-        self.bad.push(&Position { file: self.file.clone(), line }, None, None, message);
+        self.bad.push(&FilePosition { file: self.file.clone(), line }, None, None, message);
     }
 
     /// Tells a curator what may not be meant.

@@ -27,7 +27,7 @@ pub enum RowKind {
 /// How rows are written; the name is the ending of such files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::EnumString)]
 #[strum(serialize_all = "lowercase", parse_err_ty = UnknownWord, parse_err_fn = unknown_format)]
-pub enum Format {
+pub enum FileFormat {
     /// One JSON object per line.
     Jsonl,
     /// A flat table with a header; commas, semicolons, tabs or `|` separate its cells.
@@ -92,18 +92,18 @@ pub enum SourceError {
 pub struct Source {
     name: Arc<str>,
     kind: Option<RowKind>,
-    format: Option<Format>,
+    format: Option<FileFormat>,
     input: Input,
     spool: Spool,
 }
 
 /// What the caller tells of files whose names do not tell it.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Told {
+pub struct SourceOptions {
     /// What rows they hold.
     pub kind: Option<RowKind>,
     /// How they are written; where it is not told, the ending tells, or the content.
-    pub format: Option<Format>,
+    pub format: Option<FileFormat>,
 }
 
 /// The name of the workbook that an export writes.
@@ -124,7 +124,7 @@ impl Source {
     ///
     /// # Errors
     /// When a path cannot be read or does not tell what it holds.
-    pub fn find(paths: &[PathBuf], told: Told) -> Result<Vec<Source>, SourceError> {
+    pub fn find(paths: &[PathBuf], options: SourceOptions) -> Result<Vec<Source>, SourceError> {
         let mut sources = Vec::new();
         let mut has_standard_input = false;
         for path in paths {
@@ -132,10 +132,10 @@ impl Source {
                 if std::mem::replace(&mut has_standard_input, true) {
                     return Err(SourceError::StandardInputTwice);
                 }
-                if told.kind.is_none() && told.format != Some(Format::Xlsx) {
+                if options.kind.is_none() && options.format != Some(FileFormat::Xlsx) {
                     return Err(SourceError::UntoldStandardInput);
                 }
-                let Told { kind, format } = told;
+                let SourceOptions { kind, format } = options;
                 sources.push(Source {
                     name: "-".into(),
                     kind,
@@ -147,7 +147,7 @@ impl Source {
             }
             let unreadable = |error| SourceError::Unreadable { path: path.clone(), error };
             if fs::metadata(path).map_err(unreadable)?.is_dir() {
-                if told.kind.is_some() {
+                if options.kind.is_some() {
                     return Err(SourceError::FolderOfOneKind { path: path.clone() });
                 }
                 // Listed rather than probed name by name, so that a folder without permission says so.
@@ -161,7 +161,7 @@ impl Source {
                 found.sort_by(|one, other| (one.kind, &one.name).cmp(&(other.kind, &other.name)));
                 sources.extend(found);
             } else {
-                sources.push(Source::of_file(path, told)?);
+                sources.push(Source::of_file(path, options)?);
             }
         }
         if sources.is_empty() { Err(SourceError::NothingGiven) } else { Ok(sources) }
@@ -171,30 +171,30 @@ impl Source {
     fn of_known_name(path: &Path) -> Option<Source> {
         let (stem, ending) = stem_and_ending(path)?;
         let (kind, format) = (kind_of(&stem), format_of(&ending)?);
-        (kind.is_some() || format == Format::Xlsx && stem == WORKBOOK_STEM)
+        (kind.is_some() || format == FileFormat::Xlsx && stem == WORKBOOK_STEM)
             .then(|| Source::new(path, kind, Some(format)))
     }
 
     /// The source of a file that was named itself.
-    fn of_file(path: &Path, told: Told) -> Result<Source, SourceError> {
+    fn of_file(path: &Path, options: SourceOptions) -> Result<Source, SourceError> {
         let unknown = || SourceError::UnknownName { path: path.to_owned() };
         let (stem, ending) = stem_and_ending(path).unwrap_or_default();
         let last_ending = ending.rsplit('.').next().unwrap_or_default();
-        if told.format.is_none() && ["xls", "xlsb", "ods", "numbers", "pdf", "doc", "docx"].contains(&last_ending) {
+        if options.format.is_none() && ["xls", "xlsb", "ods", "numbers", "pdf", "doc", "docx"].contains(&last_ending) {
             return Err(SourceError::UnknownFormat { path: path.to_owned() });
         }
         // A told kind leaves the name free, such as `list.v2.csv`; else `conferences.csv.bak` is no table.
-        let format = told.format.or_else(|| format_of(if told.kind.is_some() { last_ending } else { &ending }));
-        let kind = told.kind.or_else(|| kind_of(&stem));
+        let format = options.format.or_else(|| format_of(if options.kind.is_some() { last_ending } else { &ending }));
+        let kind = options.kind.or_else(|| kind_of(&stem));
         match (kind, format) {
-            (_, Some(Format::Xlsx)) | (Some(_), Some(_)) => Ok(Source::new(path, kind, format)),
+            (_, Some(FileFormat::Xlsx)) | (Some(_), Some(_)) => Ok(Source::new(path, kind, format)),
             // The content tells the format.
-            (Some(_), None) if told.kind.is_some() => Ok(Source::new(path, kind, format)),
+            (Some(_), None) if options.kind.is_some() => Ok(Source::new(path, kind, format)),
             _ => Err(unknown()),
         }
     }
 
-    fn new(path: &Path, kind: Option<RowKind>, format: Option<Format>) -> Source {
+    fn new(path: &Path, kind: Option<RowKind>, format: Option<FileFormat>) -> Source {
         let input = Input::File(path.to_owned());
         Source { name: path.to_string_lossy().into(), kind, format, input, spool: Spool::default() }
     }
@@ -245,7 +245,7 @@ impl Source {
         }
         let copy = tempfile::tempfile()?;
         *spool = Some(copy.try_clone()?);
-        Ok(Box::new(Copied { from: piped, copy }))
+        Ok(Box::new(TeeReader { from: piped, copy }))
     }
 
     /// Its content, decompressed. `progress` hears of each piece read, in bytes of the file itself. After `max_bytes`
@@ -253,31 +253,31 @@ impl Source {
     ///
     /// What is gzip or a workbook is seen by its first bytes and not by the name: browsers and `curl` store a compressed
     /// answer under either, and people rename files. Texts are UTF-8, or UTF-16 with a byte-order mark, which is taken off.
-    pub(super) fn open<'p>(&self, max_bytes: u64, progress: &'p mut dyn FnMut(u64)) -> io::Result<Content<'p>> {
-        let (magic, stored) = begin::<{ GZIP_MAGIC.len() }, _>(Counted { from: self.open_stored()?, progress })?;
+    pub(super) fn open<'p>(&self, max_bytes: u64, progress: &'p mut dyn FnMut(u64)) -> io::Result<SourceContent<'p>> {
+        let (magic, stored) = peek::<{ GZIP_MAGIC.len() }, _>(ProgressReader { from: self.open_stored()?, progress })?;
         let content: Box<dyn Read + 'p> = if magic == GZIP_MAGIC {
-            Box::new(Gunzip(MultiGzDecoder::new(BufReader::with_capacity(PIECE_BYTES, stored))))
+            Box::new(GzipReader(MultiGzDecoder::new(BufReader::with_capacity(PIECE_BYTES, stored))))
         } else if self.name.ends_with(".gz") && !magic.is_empty() {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "it is named .gz but is no gzip file"));
         } else {
             Box::new(stored)
         };
-        let bounded = Bounded { from: content, max_bytes, left: max_bytes };
-        let (first, mut content) = begin::<{ OLE_MAGIC.len() }, _>(bounded)?;
+        let bounded = LimitedReader { from: content, max_bytes, left: max_bytes };
+        let (first, mut content) = peek::<{ OLE_MAGIC.len() }, _>(bounded)?;
         let refused = |message| Err(io::Error::new(io::ErrorKind::InvalidData, message));
         if first.starts_with(ZIP_MAGIC) {
             // A workbook is read by its end first.
             let mut workbook = tempfile::tempfile()?;
             io::copy(&mut content, &mut workbook)?;
             workbook.rewind()?;
-            return Ok(Content::Workbook(workbook));
+            return Ok(SourceContent::Workbook(workbook));
         }
         if first == OLE_MAGIC {
             return refused(
                 "it is an old workbook (.xls) or has a password; save it as .xlsx without one, or as CSV in UTF-8",
             );
         }
-        if self.format == Some(Format::Xlsx) {
+        if self.format == Some(FileFormat::Xlsx) {
             return refused("it is no workbook (.xlsx); save it as one, or say what it is, such as `--format csv`");
         }
         if first.trim_ascii_start().starts_with(b"<") {
@@ -286,15 +286,15 @@ impl Source {
             );
         }
         let looks_like_json = first.trim_ascii_start().starts_with(b"{");
-        let format = self.format.unwrap_or(if looks_like_json { Format::Jsonl } else { Format::Csv });
-        Ok(Content::Text(format, Box::new(as_utf8(&first, content)?)))
+        let format = self.format.unwrap_or(if looks_like_json { FileFormat::Jsonl } else { FileFormat::Csv });
+        Ok(SourceContent::Text(format, Box::new(as_utf8(&first, content)?)))
     }
 }
 
 /// What a source holds.
-pub(super) enum Content<'p> {
-    /// Lines of text in this format, which is never [`Format::Xlsx`].
-    Text(Format, Box<dyn Read + 'p>),
+pub(super) enum SourceContent<'p> {
+    /// Lines of text in this format, which is never [`FileFormat::Xlsx`].
+    Text(FileFormat, Box<dyn Read + 'p>),
     /// A copy of a workbook.
     Workbook(File),
 }
@@ -311,11 +311,11 @@ pub(super) fn kind_of(name: &str) -> Option<RowKind> {
     name.trim().to_lowercase().parse().ok()
 }
 
-fn format_of(ending: &str) -> Option<Format> {
+fn format_of(ending: &str) -> Option<FileFormat> {
     match ending {
-        "jsonl" | "ndjson" => Some(Format::Jsonl),
-        "csv" | "tsv" => Some(Format::Csv),
-        "xlsx" | "xlsm" => Some(Format::Xlsx),
+        "jsonl" | "ndjson" => Some(FileFormat::Jsonl),
+        "csv" | "tsv" => Some(FileFormat::Csv),
+        "xlsx" | "xlsm" => Some(FileFormat::Xlsx),
         _ => None,
     }
 }
@@ -332,22 +332,22 @@ const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 const PIECE_BYTES: usize = 1 << 17;
 
 /// The first bytes, already read, followed by the rest.
-type Begun<R> = io::Chain<Cursor<Vec<u8>>, R>;
+type Peeked<R> = io::Chain<Cursor<Vec<u8>>, R>;
 
 /// The first bytes, up to `N`, and a reader of everything, those included.
-fn begin<const N: usize, R: Read>(mut from: R) -> io::Result<(Vec<u8>, Begun<R>)> {
+fn peek<const N: usize, R: Read>(mut from: R) -> io::Result<(Vec<u8>, Peeked<R>)> {
     let mut first = Vec::with_capacity(N);
     from.by_ref().take(N as u64).read_to_end(&mut first)?;
     Ok((first.clone(), Cursor::new(first).chain(from)))
 }
 
 /// Writes down what is read.
-struct Copied<R> {
+struct TeeReader<R> {
     from: R,
     copy: File,
 }
 
-impl<R: Read> Read for Copied<R> {
+impl<R: Read> Read for TeeReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.from.read(buffer)?;
         self.copy.write_all(&buffer[..read])?;
@@ -356,12 +356,12 @@ impl<R: Read> Read for Copied<R> {
 }
 
 /// Reports how much was read.
-struct Counted<'p, R> {
+struct ProgressReader<'p, R> {
     from: R,
     progress: &'p mut dyn FnMut(u64),
 }
 
-impl<R: Read> Read for Counted<'_, R> {
+impl<R: Read> Read for ProgressReader<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = loop {
             match self.from.read(buffer) {
@@ -375,9 +375,9 @@ impl<R: Read> Read for Counted<'_, R> {
 }
 
 /// Decompresses, and distinguishes damage from I/O errors.
-struct Gunzip<R>(MultiGzDecoder<R>);
+struct GzipReader<R>(MultiGzDecoder<R>);
 
-impl<R: BufRead> Read for Gunzip<R> {
+impl<R: BufRead> Read for GzipReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
         self.0.read(buffer).map_err(|error| match error.kind() {
@@ -390,13 +390,13 @@ impl<R: BufRead> Read for Gunzip<R> {
 }
 
 /// Fails with [`TooLarge`] after `max_bytes`.
-struct Bounded<R> {
+struct LimitedReader<R> {
     from: R,
     max_bytes: u64,
     left: u64,
 }
 
-impl<R: Read> Read for Bounded<R> {
+impl<R: Read> Read for LimitedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.left == 0 && !buffer.is_empty() {
             return match self.from.read(&mut [0])? {
@@ -429,14 +429,14 @@ mod tests {
     #[test]
     fn names_tell_what_files_hold() {
         let cases = [
-            ("conferences.jsonl", Some((Some(RowKind::Conferences), Format::Jsonl))),
-            ("Conferences.CSV", Some((Some(RowKind::Conferences), Format::Csv))),
-            ("tags.tsv", Some((Some(RowKind::Tags), Format::Csv))),
-            ("medfeed.xlsx", Some((None, Format::Xlsx))),
-            ("journals.xlsx", Some((Some(RowKind::Journals), Format::Xlsx))),
-            ("a/b.c/journals.csv", Some((Some(RowKind::Journals), Format::Csv))),
-            ("tags.csv.gz", Some((Some(RowKind::Tags), Format::Csv))),
-            ("organizations.jsonl.gz", Some((Some(RowKind::Organizations), Format::Jsonl))),
+            ("conferences.jsonl", Some((Some(RowKind::Conferences), FileFormat::Jsonl))),
+            ("Conferences.CSV", Some((Some(RowKind::Conferences), FileFormat::Csv))),
+            ("tags.tsv", Some((Some(RowKind::Tags), FileFormat::Csv))),
+            ("medfeed.xlsx", Some((None, FileFormat::Xlsx))),
+            ("journals.xlsx", Some((Some(RowKind::Journals), FileFormat::Xlsx))),
+            ("a/b.c/journals.csv", Some((Some(RowKind::Journals), FileFormat::Csv))),
+            ("tags.csv.gz", Some((Some(RowKind::Tags), FileFormat::Csv))),
+            ("organizations.jsonl.gz", Some((Some(RowKind::Organizations), FileFormat::Jsonl))),
             ("conferences.json", None),
             ("conferences.gz", None),
             ("conferences", None),
@@ -448,7 +448,11 @@ mod tests {
         for (path, expected) in cases {
             let found = Source::of_known_name(Path::new(path)).map(|source| (source.kind, source.format));
             assert_eq!(found, expected.map(|(kind, format)| (kind, Some(format))), "{path}");
-            assert_eq!(Source::of_file(Path::new(path), Told::default()).is_ok(), expected.is_some(), "{path}");
+            assert_eq!(
+                Source::of_file(Path::new(path), SourceOptions::default()).is_ok(),
+                expected.is_some(),
+                "{path}"
+            );
         }
     }
 
@@ -456,7 +460,7 @@ mod tests {
     fn folders_are_read_for_the_known_names() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().to_owned();
-        let find = || Source::find(std::slice::from_ref(&path), Told::default());
+        let find = || Source::find(std::slice::from_ref(&path), SourceOptions::default());
         fs::write(path.join("README.md"), "x").unwrap();
         fs::create_dir(path.join("tags.csv")).unwrap();
         assert!(matches!(find(), Err(SourceError::NothingInFolder { .. })));
@@ -470,14 +474,14 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_says_why() {
-        let told = Told { kind: Some(RowKind::Tags), format: None };
-        let none = Told::default();
+        let options = SourceOptions { kind: Some(RowKind::Tags), format: None };
+        let none = SourceOptions::default();
         let cases = [
             (vec!["/nonexistent/tags.csv"], none, "cannot read /nonexistent/tags.csv: No such file"),
             (vec!["Cargo.toml"], none, "Cargo.toml: the name does not tell"),
             (vec!["-"], none, "`-` (standard input) needs --dataset"),
-            (vec!["src"], told, "src is a folder"),
-            (vec!["-", "-"], told, "only once"),
+            (vec!["src"], options, "src is a folder"),
+            (vec!["-", "-"], options, "only once"),
             (vec![], none, "no file, folder"),
         ];
         for (paths, standard_input, expected) in cases {
@@ -490,8 +494,8 @@ mod tests {
     fn read(source: &Source, max_bytes: u64, progress: &mut dyn FnMut(u64)) -> io::Result<Vec<u8>> {
         let mut read = Vec::new();
         match source.open(max_bytes, progress)? {
-            Content::Text(_, mut content) => content.read_to_end(&mut read).map(|_| read),
-            Content::Workbook(_) => panic!("it is a text"),
+            SourceContent::Text(_, mut content) => content.read_to_end(&mut read).map(|_| read),
+            SourceContent::Workbook(_) => panic!("it is a text"),
         }
     }
 
@@ -517,8 +521,9 @@ mod tests {
             let path = folder.path().join(name);
             fs::write(&path, &stored).unwrap();
             let mut counted = 0;
-            let content =
-                read(&Source::of_file(&path, Told::default()).unwrap(), u64::MAX, &mut |bytes| counted += bytes);
+            let content = read(&Source::of_file(&path, SourceOptions::default()).unwrap(), u64::MAX, &mut |bytes| {
+                counted += bytes
+            });
             assert_eq!(content.ok().as_deref(), expected.map(str::as_bytes), "{name} {stored:?}");
             // What is refused by its first bytes is not read on.
             assert!(expected.is_none() || counted == u64::try_from(stored.len()).unwrap(), "{name}: {counted}");
@@ -542,13 +547,14 @@ mod tests {
         let path = folder.path().join("tags.jsonl");
         for (stored, max_bytes, expected) in cases {
             fs::write(&path, &stored).unwrap();
-            let told = match read(&Source::of_file(&path, Told::default()).unwrap(), max_bytes, &mut |_| {}) {
+            let outcome = match read(&Source::of_file(&path, SourceOptions::default()).unwrap(), max_bytes, &mut |_| {})
+            {
                 Ok(content) => String::from_utf8(content).unwrap(),
                 Err(error) => error.to_string(),
             };
             assert!(
-                told.contains(expected) && told.is_empty() == expected.is_empty(),
-                "{max_bytes} {stored:.40?}: {told}"
+                outcome.contains(expected) && outcome.is_empty() == expected.is_empty(),
+                "{max_bytes} {stored:.40?}: {outcome}"
             );
         }
     }

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::fmt::Display;
 
 use super::cells::{Notation, is_text, plain, plain_word};
-use super::names::did_you_mean;
 use super::report::{RowFaults, shortened};
+use super::suggestions::did_you_mean;
 use crate::model::field::Field;
 use crate::model::id::NotAnId;
 use crate::model::reference::ReferenceFields;
@@ -26,13 +26,13 @@ pub(super) struct Statement<F> {
 /// A list of links of a record.
 #[derive(Debug)]
 pub(super) enum LinkList {
-    Organizations(Vec<Link<OrganizationFields>>),
-    Tags(Vec<Link<TagFields>>),
+    Organizations(Vec<RecordLink<OrganizationFields>>),
+    Tags(Vec<RecordLink<TagFields>>),
 }
 
 /// One link of a record.
 #[derive(Debug)]
-pub(super) enum Link<F> {
+pub(super) enum RecordLink<F> {
     Id(Id),
     /// The name; of a tag `Type: Name`.
     Label(String),
@@ -52,9 +52,15 @@ impl<F: Fields> Statement<F> {
     }
 
     /// Reads values into it.
-    pub fn reader<'a, 'f>(&'a mut self, faults: &'a mut RowFaults<'f>) -> Reader<'a, 'f> {
+    pub fn reader<'a, 'f>(&'a mut self, faults: &'a mut RowFaults<'f>) -> StatementReader<'a, 'f> {
         let table = &F::table().fields;
-        Reader { table, values: self.fields.values_mut(), named: &mut self.named, links: &mut self.links, faults }
+        StatementReader {
+            table,
+            values: self.fields.values_mut(),
+            named: &mut self.named,
+            links: &mut self.links,
+            faults,
+        }
     }
 
     /// Writes what is stated to the fields. Lists of links become empty, and are handed back to be resolved.
@@ -65,7 +71,7 @@ impl<F: Fields> Statement<F> {
 }
 
 /// Reads the values of a row into its statement. A value with a fault is reported and not stated.
-pub(super) struct Reader<'a, 'f> {
+pub(super) struct StatementReader<'a, 'f> {
     table: &'static [Field],
     values: Vec<&'a mut dyn FieldValue>,
     named: &'a mut [bool],
@@ -73,7 +79,7 @@ pub(super) struct Reader<'a, 'f> {
     pub faults: &'a mut RowFaults<'f>,
 }
 
-impl Reader<'_, '_> {
+impl StatementReader<'_, '_> {
     /// Reads a JSON member as the field of this index. Reports call it `name`.
     pub fn read_json(&mut self, index: usize, json: Json<'_>, name: &dyn Display) {
         let words = self.table[index].kind.words();
@@ -144,12 +150,12 @@ fn read_links<F: ReferenceFields>(
     items: Vec<Json<'_>>,
     field: &dyn Display,
     faults: &mut RowFaults<'_>,
-) -> Option<Vec<Link<F>>> {
+) -> Option<Vec<RecordLink<F>>> {
     let before = faults.total();
     let read = items.into_iter().filter_map(|item| match item {
-        Json::Text(text) if !text.is_empty() => Some(Link::Label(text.into_owned())),
-        Json::Object(members) => read_object(members, field, faults).map(Link::Object),
-        Json::Whole(number) if Id::try_from(number).is_ok() => Id::try_from(number).ok().map(Link::Id),
+        Json::Text(text) if !text.is_empty() => Some(RecordLink::Label(text.into_owned())),
+        Json::Object(members) => read_object(members, field, faults).map(RecordLink::Object),
+        Json::Whole(number) if Id::try_from(number).is_ok() => Id::try_from(number).ok().map(RecordLink::Id),
         other => {
             let message = format!("an item is no {}; write its id, its name or the full object", F::KIND);
             faults.push_value(field, &other.to_string(), message);
@@ -225,12 +231,12 @@ mod tests {
     use super::*;
     use crate::import::bounds::Bounds;
     use crate::import::json::parse;
-    use crate::import::report::{BadRows, Position};
+    use crate::import::report::{BadRows, FilePosition};
     use crate::model::{ConferenceFields, JournalFields};
 
     /// What the field of this name states, as JSON or as links, or the messages of its faults.
-    fn shown<F: Fields>(name: &str, read: impl FnOnce(&mut Reader<'_, '_>, usize)) -> String {
-        let position = Position { file: "f".into(), line: 1 };
+    fn shown<F: Fields>(name: &str, read: impl FnOnce(&mut StatementReader<'_, '_>, usize)) -> String {
+        let position = FilePosition { file: "f".into(), line: 1 };
         let mut bad = BadRows::default();
         let index = F::table().fields.iter().position(|field| field.name == name).unwrap();
         let mut statement = Statement::<F>::new();
@@ -242,7 +248,7 @@ mod tests {
         statement.to_string().replacen(&format!("{name}="), "", 1)
     }
 
-    fn shown_of_either(name: &str, read: impl FnOnce(&mut Reader<'_, '_>, usize)) -> String {
+    fn shown_of_either(name: &str, read: impl FnOnce(&mut StatementReader<'_, '_>, usize)) -> String {
         match ConferenceFields::table().fields.iter().any(|field| field.name == name) {
             true => shown::<ConferenceFields>(name, read),
             false => shown::<JournalFields>(name, read),

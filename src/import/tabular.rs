@@ -5,11 +5,11 @@ use std::ops::ControlFlow;
 
 use super::address::{address, is_address_column};
 use super::cells::{Notation, as_flag, groups_are_likely, may_be_grouped, plain, unclear_groups};
-use super::names::did_you_mean;
-use super::reading::Reading;
+use super::read_options::ReadOptions;
 use super::report::{RowFaults, shortened};
-use super::rows::{Edit, FileRows};
+use super::rows::{FileRows, RowEdit};
 use super::statement::Statement;
+use super::suggestions::did_you_mean;
 use crate::model::fold::comparable;
 use crate::model::fold::is_blank;
 use crate::model::id::NotAnId;
@@ -24,7 +24,7 @@ const NAMED: usize = 20;
 
 /// A cell of a table.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Cell<'a> {
+pub(super) struct TableCell<'a> {
     pub text: Cow<'a, str>,
     /// Whether the text stands for a cell that holds a date.
     pub is_date: bool,
@@ -40,9 +40,9 @@ pub(super) struct Cell<'a> {
     pub link: Option<Cow<'a, str>>,
 }
 
-impl<'a> Cell<'a> {
-    pub fn text(text: impl Into<Cow<'a, str>>) -> Cell<'a> {
-        Cell { text: text.into(), ..Cell::default() }
+impl<'a> TableCell<'a> {
+    pub fn text(text: impl Into<Cow<'a, str>>) -> TableCell<'a> {
+        TableCell { text: text.into(), ..TableCell::default() }
     }
 
     fn is_blank(&self) -> bool {
@@ -52,7 +52,7 @@ impl<'a> Cell<'a> {
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Column {
+enum ColumnMeaning {
     Id,
     /// Whether the row is to be removed.
     Deleted,
@@ -65,9 +65,9 @@ enum Column {
 }
 
 /// Takes the rows of a table one after the other, its header among them.
-pub(super) struct Table<'r, 'a, F> {
+pub(super) struct TableReader<'r, 'a, F> {
     rows: &'r mut FileRows<'a, F>,
-    header: Header,
+    header: HeaderState,
     /// Whether each row has a cell for each column, empty ones included.
     is_rectangular: bool,
     /// Whether a column is not read, so that what rows lack may stand in it: one mistake must not look like many.
@@ -94,47 +94,47 @@ struct Separators {
 /// The most unclear cells of a column that are reported.
 const MAX_UNCLEAR: usize = 100;
 
-enum Header {
+enum HeaderState {
     /// Rows above it, or the header itself without the column `id`: their lines and cells.
     Sought(Vec<(u64, Vec<String>)>),
     /// `None` when rows cannot be read by it at all.
-    Found(Option<Vec<Column>>),
+    Found(Option<Vec<ColumnMeaning>>),
 }
 
-impl<'r, 'a, F: Fields> Table<'r, 'a, F> {
+impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
     /// A table of which no row is read yet. In one that `is_rectangular` a row with fewer cells than the header is bad.
-    pub fn new(rows: &'r mut FileRows<'a, F>, is_rectangular: bool) -> Table<'r, 'a, F> {
-        let Reading { decimal, dates, .. } = *rows.reading;
+    pub fn new(rows: &'r mut FileRows<'a, F>, is_rectangular: bool) -> TableReader<'r, 'a, F> {
+        let ReadOptions { decimal, dates, .. } = *rows.options;
         let notation = Notation { decimal, dates, is_sheet: !is_rectangular, ..Notation::default() };
         let holds_numbers = F::table().fields.iter().map(|field| field.kind == ValueKind::Number).collect();
-        let (header, separators) = (Header::Sought(Vec::new()), Vec::new());
-        Table { rows, header, is_rectangular, is_incomplete: false, read: 0, notation, separators, holds_numbers }
+        let (header, separators) = (HeaderState::Sought(Vec::new()), Vec::new());
+        TableReader { rows, header, is_rectangular, is_incomplete: false, read: 0, notation, separators, holds_numbers }
     }
 
     /// The same table, in which semicolons separate the cells.
-    pub fn with_semicolons(mut self) -> Table<'r, 'a, F> {
+    pub fn with_semicolons(mut self) -> TableReader<'r, 'a, F> {
         self.notation.has_semicolons = true;
         self
     }
 
     /// Takes the row that begins on the line; breaks when no further one is to be read.
-    pub fn take(&mut self, line: u64, cells: &[Cell<'_>]) -> ControlFlow<()> {
-        if cells.iter().all(Cell::is_blank) {
+    pub fn take(&mut self, line: u64, cells: &[TableCell<'_>]) -> ControlFlow<()> {
+        if cells.iter().all(TableCell::is_blank) {
             return ControlFlow::Continue(());
         }
-        let bounds = &self.rows.reading.bounds;
+        let bounds = &self.rows.options.bounds;
         match &mut self.header {
-            Header::Sought(above) => {
+            HeaderState::Sought(above) => {
                 let names = column_names::<F>();
-                let reading = self.rows.reading;
-                let meant = |cell: &Cell<'_>| reading.renamed(&cell.text).map(str::to_owned);
-                let is_column = |column: &str, cell: &Cell<'_>| match meant(cell) {
+                let options = self.rows.options;
+                let meant = |cell: &TableCell<'_>| options.renamed(&cell.text).map(str::to_owned);
+                let is_column = |column: &str, cell: &TableCell<'_>| match meant(cell) {
                     Some(meant) => meant == column,
                     None => is_same(column, &cell.text),
                 };
                 let known = cells.iter().filter(|cell| names.iter().any(|name| is_column(name, cell))).count();
                 let has_id = cells.iter().any(|cell| is_column("id", cell));
-                let identifies = reading.matching.iter().any(|name| cells.iter().any(|cell| is_column(name, cell)));
+                let identifies = options.matching.iter().any(|name| cells.iter().any(|cell| is_column(name, cell)));
                 let filled = cells.iter().filter(|cell| !cell.is_blank()).count();
                 if (has_id || identifies) && (known > 1 || filled == 1 || above.is_empty()) {
                     if let (Some((first, _)), Some((last, _))) = (above.first(), above.last()) {
@@ -148,17 +148,17 @@ impl<'r, 'a, F: Fields> Table<'r, 'a, F> {
                 above.push((line, cells.iter().map(|cell| cell.text.chars().take(300).collect()).collect()));
                 if above.len() > ROWS_ABOVE { self.begin_without_id() } else { ControlFlow::Continue(()) }
             }
-            Header::Found(None) => {
+            HeaderState::Found(None) => {
                 self.read += 1;
                 ControlFlow::Break(())
             }
-            Header::Found(Some(_)) if self.read == bounds.rows => {
+            HeaderState::Found(Some(_)) if self.read == bounds.rows => {
                 let message = bounds.rows_fault("rows");
                 self.rows.add_fault(line, message);
                 self.read += 1;
                 ControlFlow::Break(())
             }
-            Header::Found(Some(columns)) => {
+            HeaderState::Found(Some(columns)) => {
                 self.read += 1;
                 let (is_rectangular, notation) = (self.is_rectangular, self.notation);
                 note_separators::<F>(&mut self.separators, &self.holds_numbers, &notation, line, columns, cells);
@@ -175,7 +175,7 @@ impl<'r, 'a, F: Fields> Table<'r, 'a, F> {
 
     /// Whether the header was found.
     pub fn has_header(&self) -> bool {
-        matches!(self.header, Header::Found(_))
+        matches!(self.header, HeaderState::Found(_))
     }
 
     /// Counts a row that cannot be read, and reports it.
@@ -186,7 +186,7 @@ impl<'r, 'a, F: Fields> Table<'r, 'a, F> {
 
     /// Ends the table; returns how many rows there are below the header.
     pub fn end(mut self) -> usize {
-        if let Header::Sought(above) = &self.header
+        if let HeaderState::Sought(above) = &self.header
             && !above.is_empty()
         {
             self.read += above.len() - 1;
@@ -198,12 +198,12 @@ impl<'r, 'a, F: Fields> Table<'r, 'a, F> {
 
     /// Reports the numbers whose points may group digits, in columns where other cells have commas.
     fn report_unclear(&mut self) {
-        let Header::Found(Some(columns)) = &self.header else { return };
+        let HeaderState::Found(Some(columns)) = &self.header else { return };
         if self.notation.decimal.is_some() {
             return;
         }
         for (column, separators) in columns.iter().zip(&self.separators) {
-            let Column::Field(index) = *column else { continue };
+            let ColumnMeaning::Field(index) = *column else { continue };
             for (line, text) in separators.unclear.iter().filter(|_| separators.has_commas) {
                 self.rows.add(*line, |faults| {
                     let message = format!("{}; other cells of the column have commas", unclear_groups(text));
@@ -215,13 +215,13 @@ impl<'r, 'a, F: Fields> Table<'r, 'a, F> {
     }
 
     /// Reads the header.
-    fn begin(&mut self, line: u64, cells: &[Cell<'_>]) -> ControlFlow<()> {
-        let reading = self.rows.reading;
+    fn begin(&mut self, line: u64, cells: &[TableCell<'_>]) -> ControlFlow<()> {
+        let options = self.rows.options;
         let ignored = self.rows.ignored;
         let (mut columns, mut is_incomplete) = (None, false);
         let mut passed_over = Vec::new();
         self.rows.add(line, |faults| {
-            let mut header = HeaderReader { reading, ignored, passed_over: &mut passed_over, faults };
+            let mut header = HeaderReader { options, ignored, passed_over: &mut passed_over, faults };
             columns = header.read::<F>(cells);
             is_incomplete = faults.found();
             None
@@ -231,13 +231,13 @@ impl<'r, 'a, F: Fields> Table<'r, 'a, F> {
         }
         self.is_incomplete = is_incomplete;
         let is_readable = columns.is_some();
-        self.header = Header::Found(columns);
+        self.header = HeaderState::Found(columns);
         if is_readable { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }
 
     /// Reports the likeliest header of those rows that were read.
     fn begin_without_id(&mut self) -> ControlFlow<()> {
-        let Header::Sought(above) = std::mem::replace(&mut self.header, Header::Found(None)) else {
+        let HeaderState::Sought(above) = std::mem::replace(&mut self.header, HeaderState::Found(None)) else {
             return ControlFlow::Break(());
         };
         let names = column_names::<F>();
@@ -245,11 +245,11 @@ impl<'r, 'a, F: Fields> Table<'r, 'a, F> {
         // The first of the best: `max_by_key` returns the last.
         let best = above.iter().rev().max_by_key(|(_, cells)| known(cells));
         if let Some((line, cells)) = best {
-            let cells: Vec<Cell<'_>> = cells.iter().map(|text| Cell::text(text.as_str())).collect();
+            let cells: Vec<TableCell<'_>> = cells.iter().map(|text| TableCell::text(text.as_str())).collect();
             if self.begin(*line, &cells).is_continue() {
                 self.rows.add_fault(*line, "is no header; the first row names the columns, `id` among them");
             }
-            self.header = Header::Found(None);
+            self.header = HeaderState::Found(None);
         }
         ControlFlow::Break(())
     }
@@ -280,7 +280,7 @@ pub(super) fn is_same(column: &str, cell: &str) -> bool {
 
 /// Reads the columns of a header.
 struct HeaderReader<'h, 'f, 'p> {
-    reading: &'h Reading,
+    options: &'h ReadOptions,
     ignored: &'h [&'h str],
     passed_over: &'p mut Vec<String>,
     faults: &'h mut RowFaults<'f>,
@@ -288,8 +288,8 @@ struct HeaderReader<'h, 'f, 'p> {
 
 impl HeaderReader<'_, '_, '_> {
     /// Reads the columns; `None` when rows cannot be read by them at all.
-    fn read<F: Fields>(&mut self, header: &[Cell<'_>]) -> Option<Vec<Column>> {
-        let bounds = &self.reading.bounds;
+    fn read<F: Fields>(&mut self, header: &[TableCell<'_>]) -> Option<Vec<ColumnMeaning>> {
+        let bounds = &self.options.bounds;
         let width = header.iter().rposition(|cell| !cell.is_blank()).map_or(0, |last| last + 1);
         let header = &header[..width];
         if header.len() > bounds.columns {
@@ -302,37 +302,37 @@ impl HeaderReader<'_, '_, '_> {
         }
         let known = column_names::<F>();
         let comparable_known: Vec<String> = known.iter().map(|name| comparable(name)).collect();
-        let mut columns: Vec<Column> = Vec::with_capacity(header.len());
+        let mut columns: Vec<ColumnMeaning> = Vec::with_capacity(header.len());
         let mut seen = std::collections::HashSet::new();
         for cell in header {
             let name = cell.text.trim_matches(is_blank);
             let shown = shortened(name);
-            let meant = self.reading.renamed(name).filter(|to| known.contains(to) || *to == "deleted").unwrap_or(name);
+            let meant = self.options.renamed(name).filter(|to| known.contains(to) || *to == "deleted").unwrap_or(name);
             let exact = known.iter().position(|known| *known == meant);
             let found = exact.or_else(|| {
                 let meant = if meant.len() <= 256 { comparable(meant) } else { return None };
                 comparable_known.iter().position(|known| *known == meant)
             });
-            let mut column = Column::Ignored;
+            let mut column = ColumnMeaning::Ignored;
             if name.is_empty() {
-                column = Column::Unnamed;
+                column = ColumnMeaning::Unnamed;
             } else if name.len() > bounds.name_bytes {
                 self.faults.push(&shown, bounds.name_fault(name.len()));
             } else if let Some(found) = found {
-                column = found.checked_sub(1).map_or(Column::Id, Column::Field);
+                column = found.checked_sub(1).map_or(ColumnMeaning::Id, ColumnMeaning::Field);
             } else if is_same("deleted", meant) {
-                column = Column::Deleted;
+                column = ColumnMeaning::Deleted;
             } else if self.ignored.iter().any(|ignored| is_same(ignored, name)) {
                 // The service adds it; it has no meaning here.
-            } else if self.reading.ignore_unknown {
+            } else if self.options.ignore_unknown {
                 self.passed_over.push(shown.clone());
             } else if !seen.contains(name) {
                 let remedy = unknown_remedy(&shown, &known, self.faults);
                 self.faults.push(&shown, format!("unknown column `{shown}`; {remedy}"));
             }
             let is_twice = match column {
-                Column::Unnamed => false,
-                Column::Ignored => !seen.insert(name) && !self.reading.ignore_unknown,
+                ColumnMeaning::Unnamed => false,
+                ColumnMeaning::Ignored => !seen.insert(name) && !self.options.ignore_unknown,
                 known => columns.contains(&known),
             };
             if is_twice {
@@ -340,15 +340,17 @@ impl HeaderReader<'_, '_, '_> {
             }
             columns.push(column);
         }
-        let is_matched = |column: &Column| match column {
-            Column::Field(index) => self.reading.matching.iter().any(|name| *name == F::table().fields[*index].column),
+        let is_matched = |column: &ColumnMeaning| match column {
+            ColumnMeaning::Field(index) => {
+                self.options.matching.iter().any(|name| *name == F::table().fields[*index].column)
+            }
             _ => false,
         };
-        if columns.contains(&Column::Id) || columns.iter().any(is_matched) {
+        if columns.contains(&ColumnMeaning::Id) || columns.iter().any(is_matched) {
             return Some(columns);
         }
-        if !self.reading.matching.is_empty() {
-            let names = self.reading.matching.join("`, `");
+        if !self.options.matching.is_empty() {
+            let names = self.options.matching.join("`, `");
             self.faults.push(&"id", format!("there is no column `id`, and none of `{names}` that --match names"));
             return None;
         }
@@ -379,12 +381,12 @@ fn note_separators<F: Fields>(
     holds_numbers: &[bool],
     notation: &Notation,
     line: u64,
-    columns: &[Column],
-    cells: &[Cell<'_>],
+    columns: &[ColumnMeaning],
+    cells: &[TableCell<'_>],
 ) {
     separators.resize(columns.len(), Separators::default());
     for ((column, cell), separators) in columns.iter().zip(cells).zip(separators) {
-        let Column::Field(index) = *column else { continue };
+        let ColumnMeaning::Field(index) = *column else { continue };
         if cell.is_number || !holds_numbers[index] {
             continue;
         }
@@ -404,12 +406,12 @@ fn note_separators<F: Fields>(
 }
 
 fn read_row<F: Fields>(
-    columns: &[Column],
-    cells: &[Cell<'_>],
+    columns: &[ColumnMeaning],
+    cells: &[TableCell<'_>],
     is_rectangular: bool,
     notation: &Notation,
     faults: &mut RowFaults<'_>,
-) -> Option<(Option<Id>, Edit<F>)> {
+) -> Option<(Option<Id>, RowEdit<F>)> {
     let filled = cells.iter().rposition(|cell| !cell.is_blank()).map_or(0, |last| last + 1);
     if is_rectangular && (cells.len() < columns.len() || filled > columns.len()) {
         let (expected, actual) = (columns.len(), cells.len());
@@ -422,25 +424,26 @@ fn read_row<F: Fields>(
         return None;
     }
     for (at, cell) in cells.iter().enumerate() {
-        if columns.get(at).is_none_or(|column| *column == Column::Unnamed) && !cell.is_blank() {
+        if columns.get(at).is_none_or(|column| *column == ColumnMeaning::Unnamed) && !cell.is_blank() {
             let message =
                 format!("has a value in column {}, which has no name; name it, or clear the cell", letters(at));
             faults.push_row(Some(&cell.text), message);
         }
     }
-    let none = Cell::default();
-    let cell_of =
-        |wanted: Column| columns.iter().position(|column| *column == wanted).map(|at| cells.get(at).unwrap_or(&none));
-    let is_deleted = cell_of(Column::Deleted).is_some_and(|cell| read_deleted(cell, faults));
+    let none = TableCell::default();
+    let cell_of = |wanted: ColumnMeaning| {
+        columns.iter().position(|column| *column == wanted).map(|at| cells.get(at).unwrap_or(&none))
+    };
+    let is_deleted = cell_of(ColumnMeaning::Deleted).is_some_and(|cell| read_deleted(cell, faults));
     // Without a column of ids the fields tell which record is meant.
-    let id = cell_of(Column::Id).map(|cell| read_id(cell, faults));
+    let id = cell_of(ColumnMeaning::Id).map(|cell| read_id(cell, faults));
     if is_deleted {
-        return Some((id.unwrap_or_default(), Edit::Remove)).filter(|_| id != Some(None));
+        return Some((id.unwrap_or_default(), RowEdit::Remove)).filter(|_| id != Some(None));
     }
     let mut statement = Box::new(Statement::new());
     let mut reader = statement.reader(faults);
     for (at, column) in columns.iter().enumerate() {
-        let Column::Field(index) = *column else { continue };
+        let ColumnMeaning::Field(index) = *column else { continue };
         let (name, cell) = (&F::table().fields[index].column, cells.get(at).unwrap_or(&none));
         let has_unit = cell.unit.as_ref().is_some_and(|unit| names_unit(name, unit));
         if let Some(fault) = cell.fault.as_ref().filter(|_| !has_unit) {
@@ -462,7 +465,7 @@ fn read_row<F: Fields>(
             reader.read_csv(index, &cell.text, &notation, name);
         }
     }
-    Some((id.unwrap_or_default(), Edit::Set(statement))).filter(|_| id != Some(None))
+    Some((id.unwrap_or_default(), RowEdit::Set(statement))).filter(|_| id != Some(None))
 }
 
 /// Whether a word of the column's name is the unit, such as `months` of `publishing_embargo_months`.
@@ -471,7 +474,7 @@ fn names_unit(column: &str, unit: &str) -> bool {
     column.split('_').any(|word| singular(word) == singular(unit))
 }
 
-fn read_id(cell: &Cell<'_>, faults: &mut RowFaults<'_>) -> Option<Id> {
+fn read_id(cell: &TableCell<'_>, faults: &mut RowFaults<'_>) -> Option<Id> {
     if let Some(fault) = &cell.fault {
         faults.push_value(&"id", &cell.text, fault);
         return None;
@@ -492,7 +495,7 @@ fn read_id(cell: &Cell<'_>, faults: &mut RowFaults<'_>) -> Option<Id> {
 }
 
 /// Whether the cell of the column `deleted` asks to remove the row.
-fn read_deleted(cell: &Cell<'_>, faults: &mut RowFaults<'_>) -> bool {
+fn read_deleted(cell: &TableCell<'_>, faults: &mut RowFaults<'_>) -> bool {
     let is_empty = cell.text.chars().all(is_blank);
     match as_flag(&cell.text) {
         _ if cell.fault.is_some() => {}

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::model::value::LinkTexts;
 use crate::model::{ConferenceFields, Curated, Dataset, ExportFormat, JournalFields, RecordFields, Timestamp, flat};
-use crate::query::segments::{Form, Member, PlainHash, SegmentCache, cut, in_memory};
+use crate::query::segments::{ContentHasher, GzipMember, SegmentCache, SegmentFormat, cut, in_memory};
 use crate::store::StoreError;
 use crate::store::read::record_cache::RecordJson;
 use crate::view::{LiveRow, View};
@@ -30,7 +30,7 @@ pub struct ExportFile {
 /// is not compressed again.
 pub fn export(view: &View<'_>, format: ExportFormat, cache: &SegmentCache) -> Result<ExportFile, StoreError> {
     match (format, view.dataset()) {
-        (ExportFormat::Jsonl, _) => write(view, cache, Form::Lines, &[], |_, json, out| {
+        (ExportFormat::Jsonl, _) => write(view, cache, SegmentFormat::Lines, &[], |_, json, out| {
             out.extend_from_slice(json.bytes());
             out.push(b'\n');
             Ok(())
@@ -44,7 +44,7 @@ fn write_csv<F: RecordFields>(view: &View<'_>, cache: &SegmentCache) -> Result<E
     let mut head = Vec::new();
     push_head::<F>(&mut head)?;
     let references = view.references()?;
-    write(view, cache, Form::Csv, &head, |row, _, out| {
+    write(view, cache, SegmentFormat::Csv, &head, |row, _, out| {
         let (record, updated_at) = view.record::<F>(row)?;
         push_record(out, &record, updated_at, &**references)
     })
@@ -82,13 +82,13 @@ fn push_row(out: &mut Vec<u8>, cells: impl IntoIterator<Item = impl AsRef<[u8]>>
 fn write(
     view: &View<'_>,
     cache: &SegmentCache,
-    form: Form,
+    form: SegmentFormat,
     head: &[u8],
     mut write_row: impl FnMut(&LiveRow, &RecordJson, &mut Vec<u8>) -> Result<(), StoreError>,
 ) -> Result<ExportFile, StoreError> {
     let rows: Vec<LiveRow> = view.list_after(0)?.collect();
-    let mut hash = PlainHash::default();
-    let mut member = Member::new(cache, view.feed()?, form, rows.len() * EXPECTED_RECORD_BYTES, Some(&mut hash));
+    let mut hash = ContentHasher::default();
+    let mut member = GzipMember::new(cache, view.feed()?, form, rows.len() * EXPECTED_RECORD_BYTES, Some(&mut hash));
     member.store(head);
     let mut first = 0;
     while first < rows.len() {

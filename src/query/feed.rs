@@ -1,6 +1,6 @@
 //! The change feed: a range scan of the license's own index from the token's position.
 
-use super::page::Page;
+use super::page::JsonPage;
 use crate::model::json::{push_display, push_str};
 use crate::model::{Id, Timestamp, Witness};
 use crate::store::format::codec::hash;
@@ -17,7 +17,7 @@ const TOMBSTONE_BYTES: usize = 80;
 
 /// The rows of a page.
 #[derive(Debug)]
-pub struct Rows {
+pub struct FeedRows {
     /// Records and tombstones, oldest change first.
     pub entries: Vec<FeedEntry>,
     /// Whether the caller should come back at once.
@@ -26,7 +26,7 @@ pub struct Rows {
 
 /// Where a page begins.
 #[derive(Clone, Copy, Debug)]
-pub enum Start {
+pub enum FeedStart {
     /// After a position that the caller has.
     After(u64),
     /// With what changed at or after an instant.
@@ -35,19 +35,19 @@ pub enum Start {
     Now,
 }
 
-impl Start {
+impl FeedStart {
     /// The seq that the page begins after.
     pub fn after(self, view: &View<'_>) -> Result<u64, StoreError> {
         match self {
-            Start::After(position) => Ok(position),
-            Start::Since(time) => view.seq_before(time),
-            Start::Now => Ok(view.witness()?.seq),
+            FeedStart::After(position) => Ok(position),
+            FeedStart::Since(time) => view.seq_before(time),
+            FeedStart::Now => Ok(view.witness()?.seq),
         }
     }
 }
 
 /// Up to `limit` entries after a seq, oldest change first.
-pub fn feed(view: &View<'_>, after: u64, limit: usize) -> Result<Rows, StoreError> {
+pub fn feed(view: &View<'_>, after: u64, limit: usize) -> Result<FeedRows, StoreError> {
     let mut entries = Vec::with_capacity(limit.min(ENTRIES_EXPECTED));
     let mut has_more = false;
     for entry in view.feed_after(after)? {
@@ -57,15 +57,15 @@ pub fn feed(view: &View<'_>, after: u64, limit: usize) -> Result<Rows, StoreErro
         }
         entries.push(entry);
     }
-    Ok(Rows { entries, has_more })
+    Ok(FeedRows { entries, has_more })
 }
 
 /// The JSON of a page's records and tombstones.
-pub fn page(view: &View<'_>, rows: &Rows) -> Result<Page, StoreError> {
+pub fn page(view: &View<'_>, rows: &FeedRows) -> Result<JsonPage, StoreError> {
     let records = view.record_json(rows.entries.iter().filter_map(LiveRow::of))?;
     let tombstones = rows.entries.len() - records.len();
     let bytes = records.iter().map(|json| json.bytes().len()).sum::<usize>() + tombstones * TOMBSTONE_BYTES;
-    let mut page = Page::new(rows.entries.len(), bytes);
+    let mut page = JsonPage::new(rows.entries.len(), bytes);
     let mut records = records.iter();
     // Tombstones of one commit stand together, so it is looked up once.
     let mut commit: Option<CommitPoint> = None;
@@ -86,7 +86,7 @@ pub fn page(view: &View<'_>, rows: &Rows) -> Result<Page, StoreError> {
 }
 
 /// The token with which the caller goes on after a page.
-pub fn token_after(view: &View<'_>, rows: &Rows) -> Result<SyncToken, StoreError> {
+pub fn token_after(view: &View<'_>, rows: &FeedRows) -> Result<SyncToken, StoreError> {
     let witness = view.witness()?;
     let last = rows.entries.last().map(|entry| entry.seq);
     Ok(token(view, last.filter(|_| rows.has_more).unwrap_or(witness.seq), witness))

@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 
-use super::segments::{Form, Member, SegmentCache, cut};
+use super::segments::{GzipMember, SegmentCache, SegmentFormat, cut};
 use crate::model::FeedId;
 use crate::model::json::push_str;
 use crate::store::StoreError;
-use crate::store::format::codec::Hash;
+use crate::store::format::codec::ShortHash;
 
 /// What stands before the items.
 const HEAD: &[u8] = b"{\"data\":[";
@@ -15,22 +15,22 @@ const TAIL_BYTES: usize = 192;
 
 /// A page in the making.
 #[derive(Debug)]
-pub struct Page {
+pub struct JsonPage {
     json: Vec<u8>,
     /// Of each item the hash and where it ends.
-    items: Vec<(Hash, usize)>,
+    items: Vec<(ShortHash, usize)>,
 }
 
-impl Page {
+impl JsonPage {
     /// A page of so many items, so many bytes together.
-    pub fn new(items: usize, bytes: usize) -> Page {
+    pub fn new(items: usize, bytes: usize) -> JsonPage {
         let mut json = Vec::with_capacity(HEAD.len() + items + bytes + TAIL_BYTES);
         json.extend_from_slice(HEAD);
-        Page { json, items: Vec::with_capacity(items) }
+        JsonPage { json, items: Vec::with_capacity(items) }
     }
 
     /// Appends an item.
-    pub fn push(&mut self, hash: Hash, json: &[u8]) {
+    pub fn push(&mut self, hash: ShortHash, json: &[u8]) {
         if !self.items.is_empty() {
             self.json.push(b',');
         }
@@ -74,7 +74,7 @@ impl Page {
     /// # Errors
     /// When the compressor fails.
     pub fn gzip(&self, cache: &SegmentCache, feed: FeedId) -> Result<Bytes, StoreError> {
-        let mut member = Member::new(cache, feed, Form::Items, self.json.len() / 4, None);
+        let mut member = GzipMember::new(cache, feed, SegmentFormat::Items, self.json.len() / 4, None);
         member.store(HEAD);
         let mut from = HEAD.len();
         for range in cut(self.items.iter().map(|(hash, _)| hash)) {

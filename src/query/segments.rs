@@ -21,7 +21,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::model::FeedId;
 use crate::store::StoreError;
-use crate::store::format::codec::{Hash, hash};
+use crate::store::format::codec::{ShortHash, hash};
 use crate::store::read::cache::{ByteCache, Cached};
 
 /// A segment ends after a record whose hash says so: one in this many.
@@ -37,7 +37,7 @@ const ENTRY_BYTES: usize = 160 + size_of::<Segment>();
 
 /// How records are written in a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum SegmentFormat {
     /// JSON objects, each with a comma behind it.
     Items,
     /// JSON objects, each with a line feed behind it.
@@ -46,12 +46,12 @@ pub enum Form {
     Csv,
 }
 
-impl Form {
+impl SegmentFormat {
     /// Pages are made while their caller waits; exports are made once for many.
     fn effort(self) -> Compression {
         match self {
-            Form::Items => Compression::fast(),
-            Form::Lines | Form::Csv => Compression::default(),
+            SegmentFormat::Items => Compression::fast(),
+            SegmentFormat::Lines | SegmentFormat::Csv => Compression::default(),
         }
     }
 }
@@ -62,18 +62,18 @@ pub struct Segment {
     deflated: Box<[u8]>,
     crc: Crc,
     /// The hash of a member up to this segment's end, where it last stood in one that was hashed.
-    hashed: Mutex<Option<PlainHash>>,
+    hashed: Mutex<Option<ContentHasher>>,
 }
 
 /// The SHA-256 of what a member holds so far.
 #[derive(Clone, Debug, Default)]
-pub struct PlainHash {
+pub struct ContentHasher {
     sha256: Sha256,
     /// What stands for the content so far.
-    chain: Hash,
+    chain: ShortHash,
 }
 
-impl PlainHash {
+impl ContentHasher {
     /// The SHA-256.
     pub fn finish(self) -> [u8; 32] {
         self.sha256.finalize().into()
@@ -89,7 +89,7 @@ impl PlainHash {
     fn add<P: AsRef<[u8]>>(
         &mut self,
         segment: &Segment,
-        key: &Hash,
+        key: &ShortHash,
         plain: impl FnOnce() -> Result<P, StoreError>,
     ) -> Result<(), StoreError> {
         let chain = hash(&[self.chain, *key].concat());
@@ -127,10 +127,10 @@ impl Cached for Arc<Segment> {
 }
 
 /// The segments in memory, by feed, form and records.
-pub type SegmentCache = ByteCache<Hash, Arc<Segment>>;
+pub type SegmentCache = ByteCache<ShortHash, Arc<Segment>>;
 
 /// The runs of records that are compressed together.
-pub fn cut<'h>(hashes: impl ExactSizeIterator<Item = &'h Hash>) -> Vec<Range<usize>> {
+pub fn cut<'h>(hashes: impl ExactSizeIterator<Item = &'h ShortHash>) -> Vec<Range<usize>> {
     let (mut ranges, mut start, count) = (Vec::new(), 0, hashes.len());
     for (index, hash) in hashes.enumerate() {
         let next = index + 1;
@@ -145,29 +145,29 @@ pub fn cut<'h>(hashes: impl ExactSizeIterator<Item = &'h Hash>) -> Vec<Range<usi
 
 /// A gzip member in the making.
 #[derive(Debug)]
-pub struct Member<'c> {
+pub struct GzipMember<'c> {
     cache: &'c SegmentCache,
     feed: FeedId,
-    form: Form,
+    form: SegmentFormat,
     out: Vec<u8>,
     crc: Crc,
-    hash: Option<&'c mut PlainHash>,
+    hash: Option<&'c mut ContentHasher>,
     /// Making a compressor costs as much as compressing some records.
     compress: Option<Compress>,
 }
 
-impl<'c> Member<'c> {
+impl<'c> GzipMember<'c> {
     /// Begins a member of records of a feed that comes to so many bytes, about. What it holds is hashed where that is wanted.
     pub fn new(
         cache: &'c SegmentCache,
         feed: FeedId,
-        form: Form,
+        form: SegmentFormat,
         expected_bytes: usize,
-        hash: Option<&'c mut PlainHash>,
-    ) -> Member<'c> {
+        hash: Option<&'c mut ContentHasher>,
+    ) -> GzipMember<'c> {
         let mut out = Vec::with_capacity(expected_bytes);
         out.extend_from_slice(&MEMBER_HEADER);
-        Member { cache, feed, form, out, crc: Crc::new(), hash, compress: None }
+        GzipMember { cache, feed, form, out, crc: Crc::new(), hash, compress: None }
     }
 
     /// Appends bytes as they are.
@@ -197,7 +197,7 @@ impl<'c> Member<'c> {
     /// What `plain` returns, and when the compressor fails.
     pub fn add<'h, P: AsRef<[u8]>>(
         &mut self,
-        hashes: impl Iterator<Item = &'h Hash>,
+        hashes: impl Iterator<Item = &'h ShortHash>,
         keep: bool,
         plain: impl FnOnce() -> Result<P, StoreError>,
     ) -> Result<(), StoreError> {
@@ -218,7 +218,7 @@ impl<'c> Member<'c> {
                 match (&mut self.hash, self.form) {
                     (None, _) => {}
                     // Rows take longer to be made than to be decompressed.
-                    (Some(hash), Form::Csv) => hash.add(&segment, &key, || segment.inflate())?,
+                    (Some(hash), SegmentFormat::Csv) => hash.add(&segment, &key, || segment.inflate())?,
                     (Some(hash), _) => hash.add(&segment, &key, plain)?,
                 }
                 segment
@@ -292,9 +292,9 @@ mod tests {
 
     /// A member of texts, each a segment of one record that stands for it; the SHA-256 of its content; and how many texts were
     /// asked for.
-    fn build(cache: &SegmentCache, form: Form, texts: &[Vec<u8>]) -> (Bytes, [u8; 32], usize) {
-        let (mut asked, mut sha256) = (0, PlainHash::default());
-        let mut member = Member::new(cache, FeedId(1), form, 0, Some(&mut sha256));
+    fn build(cache: &SegmentCache, form: SegmentFormat, texts: &[Vec<u8>]) -> (Bytes, [u8; 32], usize) {
+        let (mut asked, mut sha256) = (0, ContentHasher::default());
+        let mut member = GzipMember::new(cache, FeedId(1), form, 0, Some(&mut sha256));
         member.store(b"head");
         for text in texts {
             let plain = || {
@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn members_are_whole_whatever_is_taken_from_the_cache() {
-        for form in [Form::Items, Form::Lines, Form::Csv] {
+        for form in [SegmentFormat::Items, SegmentFormat::Lines, SegmentFormat::Csv] {
             let cache = new_cache(1 << 24);
             // The lengths of segments, how many of them are not in the cache, and how many stand behind another beginning.
             let cases: [(&[usize], usize, usize); 9] = [
@@ -326,7 +326,7 @@ mod tests {
             for (lengths, anew, moved) in cases {
                 let texts: Vec<Vec<u8>> = lengths.iter().map(|length| text(*length, *length)).collect();
                 let (member, sha256, asked) = build(&cache, form, &texts);
-                let moved = if form == Form::Csv { 0 } else { moved };
+                let moved = if form == SegmentFormat::Csv { 0 } else { moved };
                 assert_eq!(asked, anew + moved, "{form:?} {lengths:?}: segments whose content is asked for");
                 let items = texts.iter().flat_map(|text| text.iter().chain(b"between"));
                 let plain: Vec<u8> = b"head".iter().chain(items).copied().collect();

@@ -1,10 +1,10 @@
 //! What the rules look at in each kind of row.
 
+use super::duplicates::{MatchKey, RowNames, comparable};
 use super::issn::signs;
 use super::rule::RowRule;
 use super::spellings::Vocabulary;
 use super::texts::is_placeholder;
-use super::twins::{Names, Trait, comparable};
 use super::{dates, numbers};
 use crate::model::reference::ReferenceFields;
 use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields};
@@ -15,10 +15,10 @@ pub(in crate::import) trait Linted: Fields {
     const RULES: &[RowRule<Self>];
 
     /// The names by which rows are compared.
-    fn names(&self) -> Names<'_>;
+    fn names(&self) -> RowNames<'_>;
 
     /// What no two rows of this kind should share.
-    fn traits(&self) -> Vec<Trait<'_>>;
+    fn match_keys(&self) -> Vec<MatchKey<'_>>;
 
     /// The words of a vocabulary, which licenses and filters compare exactly.
     fn words_of(&self, vocabulary: &Vocabulary) -> Vec<&str> {
@@ -28,9 +28,9 @@ pub(in crate::import) trait Linted: Fields {
 }
 
 /// The trait of a name, which is compared without case, diacritics, blanks and signs.
-fn name_trait<'a>(rule: &'static str, name: &str, more: &str, message: &'static str) -> Option<Trait<'a>> {
+fn name_key<'a>(rule: &'static str, name: &str, more: &str, message: &'static str) -> Option<MatchKey<'a>> {
     let key = comparable(name);
-    (!key.is_empty() && !is_placeholder("name", name)).then(|| Trait {
+    (!key.is_empty() && !is_placeholder("name", name)).then(|| MatchKey {
         rule,
         field: "name",
         key: format!("{key} {more}"),
@@ -43,24 +43,24 @@ fn name_trait<'a>(rule: &'static str, name: &str, more: &str, message: &'static 
 impl Linted for ConferenceFields {
     const RULES: &[RowRule<Self>] = dates::RULES;
 
-    fn names(&self) -> Names<'_> {
-        Names { name: self.name().into(), abbv: self.abbv.as_deref() }
+    fn names(&self) -> RowNames<'_> {
+        RowNames { name: self.name().into(), abbv: self.abbv.as_deref() }
     }
 
-    fn traits(&self) -> Vec<Trait<'_>> {
+    fn match_keys(&self) -> Vec<MatchKey<'_>> {
         let year = self.year.map_or("without a year".to_owned(), |year| year.to_string());
         // An edition without a year may be any.
         let start = if self.year.is_none() { self.start_date.map(|date| date.to_string()) } else { None };
-        let name = name_trait(
+        let name = name_key(
             "same_name_and_year",
             self.name(),
             &format!("{year} {}", start.unwrap_or_default()),
             "is also the name of {}, of the same year; remove one of them, or tell them apart by name or year",
         );
-        let mut traits: Vec<Trait<'_>> = name.into_iter().collect();
+        let mut match_keys: Vec<MatchKey<'_>> = name.into_iter().collect();
         if let Some(start) = self.start_date {
             let city = self.city.as_deref().map(comparable).unwrap_or_default();
-            traits.push(Trait {
+            match_keys.push(MatchKey {
                 rule: "same_meeting",
                 field: "name",
                 key: format!("{start} {city}"),
@@ -69,21 +69,21 @@ impl Linted for ConferenceFields {
                 message: "begins on the same day in the same city as {}, of nearly the same name or abbreviation; remove one of them, or correct them",
             });
         }
-        traits
+        match_keys
     }
 }
 
 impl Linted for JournalFields {
     const RULES: &[RowRule<Self>] = numbers::RULES;
 
-    fn names(&self) -> Names<'_> {
-        Names { name: self.name().into(), abbv: None }
+    fn names(&self) -> RowNames<'_> {
+        RowNames { name: self.name().into(), abbv: None }
     }
 
-    fn traits(&self) -> Vec<Trait<'_>> {
+    fn match_keys(&self) -> Vec<MatchKey<'_>> {
         let issns = [("issn_print", &self.issn_print), ("issn_online", &self.issn_online)];
         let issns = issns.into_iter().filter_map(|(field, issn)| {
-            Some(Trait {
+            Some(MatchKey {
                 rule: "issn_twice",
                 field,
                 key: signs(issn.as_deref()?)?,
@@ -93,38 +93,38 @@ impl Linted for JournalFields {
             })
         });
         let name =
-            name_trait("same_name", self.name(), "", "is also the name of {}; remove one of them, or tell them apart");
+            name_key("same_name", self.name(), "", "is also the name of {}; remove one of them, or tell them apart");
         issns.chain(name).collect()
     }
 }
 
 /// Names of what is linked are unique to the letter; these differ in case, blanks or signs alone.
-fn label_trait(fields: &impl ReferenceFields) -> Vec<Trait<'_>> {
+fn label_keys(fields: &impl ReferenceFields) -> Vec<MatchKey<'_>> {
     let message =
         "differs only in case, diacritics, blanks or signs from the name of {}; link one of them, and remove the other";
-    name_trait("same_name", &fields.label(), "", message).into_iter().collect()
+    name_key("same_name", &fields.label(), "", message).into_iter().collect()
 }
 
 impl Linted for OrganizationFields {
     const RULES: &[RowRule<Self>] = &[];
 
-    fn names(&self) -> Names<'_> {
-        Names { name: self.label().into(), abbv: None }
+    fn names(&self) -> RowNames<'_> {
+        RowNames { name: self.label().into(), abbv: None }
     }
 
-    fn traits(&self) -> Vec<Trait<'_>> {
-        label_trait(self)
+    fn match_keys(&self) -> Vec<MatchKey<'_>> {
+        label_keys(self)
     }
 }
 
 impl Linted for TagFields {
     const RULES: &[RowRule<Self>] = &[];
 
-    fn names(&self) -> Names<'_> {
-        Names { name: self.label().into(), abbv: None }
+    fn names(&self) -> RowNames<'_> {
+        RowNames { name: self.label().into(), abbv: None }
     }
 
-    fn traits(&self) -> Vec<Trait<'_>> {
-        label_trait(self)
+    fn match_keys(&self) -> Vec<MatchKey<'_>> {
+        label_keys(self)
     }
 }

@@ -1,7 +1,7 @@
 //! What a rule is, and what it finds.
 
+use crate::import::report::FilePosition;
 use crate::import::report::Finding;
-use crate::import::report::Position;
 use crate::model::{Fault, Fields, Id};
 
 /// A rule about one text, in whatever field of whatever row it stands.
@@ -31,24 +31,24 @@ pub(in crate::import) struct Hit {
 
 /// Where a row stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum RowLocation {
     /// In a file.
-    File(Position),
+    File(FilePosition),
     /// In the database: its kind (the stem of its files), and its id.
     Database(&'static str, Id),
 }
 
-impl Place {
+impl RowLocation {
     /// The place of a row of the database.
-    pub fn of_stored<F: Fields>(id: Id) -> Place {
-        Place::Database(F::STEM, id)
+    pub fn of_stored<F: Fields>(id: Id) -> RowLocation {
+        RowLocation::Database(F::STEM, id)
     }
 
     /// The place in a message about another row.
-    pub fn in_words(&self) -> String {
+    pub fn describe(&self) -> String {
         match self {
-            Place::File(position) => format!("at {position}"),
-            Place::Database(..) => "in the database".to_owned(),
+            RowLocation::File(position) => format!("at {position}"),
+            RowLocation::Database(..) => "in the database".to_owned(),
         }
     }
 
@@ -56,8 +56,8 @@ impl Place {
     pub(super) fn finding(&self, hit: &Hit) -> Finding {
         let Hit { rule, field, value, message } = hit;
         let finding = match self {
-            Place::File(position) => Finding::new(position, Some(field), value.as_deref(), message),
-            Place::Database(kind, id) => Finding::of_record(kind, *id, Some(field), value.as_deref(), message),
+            RowLocation::File(position) => Finding::new(position, Some(field), value.as_deref(), message),
+            RowLocation::Database(kind, id) => Finding::of_record(kind, *id, Some(field), value.as_deref(), message),
         };
         finding.of_rule(rule)
     }

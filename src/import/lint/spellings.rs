@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::nearness::{Budget, Letters, MAX_BYTES};
-use super::rule::{Hit, Place};
+use super::edit_distance::{Budget, Letters, MAX_BYTES};
+use super::rule::{Hit, RowLocation};
 use super::texts::{is_placeholder, tidy};
 use crate::model::{ConferenceFields, Id, License, Scope};
 use crate::store::WordCount;
@@ -34,18 +34,18 @@ pub(in crate::import) struct Vocabulary {
 
 /// How often one word was seen, and where first.
 #[derive(Debug, Default)]
-struct Uses {
+struct WordUses {
     /// Rows that the run brings it to.
     new: usize,
     /// Rows of the database that have it before the run.
     stored: usize,
     /// The first of the new rows, else one of the stored ones that is known.
-    first: Option<Place>,
+    first: Option<RowLocation>,
     /// The stored rows that the run takes it from, or counts as new.
     lost_by: BTreeSet<u64>,
 }
 
-impl Uses {
+impl WordUses {
     fn total(&self) -> usize {
         self.new + self.stored
     }
@@ -55,13 +55,13 @@ impl Uses {
 #[derive(Debug)]
 pub(super) struct Spellings {
     pub vocabulary: &'static Vocabulary,
-    seen: BTreeMap<String, Uses>,
+    seen: BTreeMap<String, WordUses>,
 }
 
 /// A fault of a word, and a row that has the word. Of a stored word the row may not be known.
 pub(super) struct WordFault {
     pub word: String,
-    pub place: Option<Place>,
+    pub location: Option<RowLocation>,
     pub hit: Hit,
 }
 
@@ -91,13 +91,13 @@ impl Spellings {
 
     /// Takes the words of a row that the run states. `known` are those that count as the database's: the row had them before,
     /// and they are not told again. `stored` are all that it had before.
-    pub fn look(&mut self, place: &Place, id: Id, words: &[&str], known: &[&str], stored: &[&str]) {
+    pub fn add_row(&mut self, location: &RowLocation, id: Id, words: &[&str], known: &[&str], stored: &[&str]) {
         let words: BTreeSet<&str> = words.iter().copied().collect();
         for word in words.iter().filter(|word| !known.contains(word)) {
             let uses = self.uses(word);
             uses.new += 1;
             if uses.new == 1 {
-                uses.first = Some(place.clone());
+                uses.first = Some(location.clone());
             }
         }
         for word in stored.iter().filter(|word| !(words.contains(*word) && known.contains(word))) {
@@ -105,9 +105,9 @@ impl Spellings {
         }
     }
 
-    fn uses(&mut self, word: &str) -> &mut Uses {
+    fn uses(&mut self, word: &str) -> &mut WordUses {
         if !self.seen.contains_key(word) {
-            self.seen.insert(word.to_owned(), Uses::default());
+            self.seen.insert(word.to_owned(), WordUses::default());
         }
         self.seen.entry(word.to_owned()).or_default()
     }
@@ -127,7 +127,7 @@ impl Spellings {
             if uses.new == 0
                 && let Some(id) = record.filter(|id| !uses.lost_by.contains(&id.get()))
             {
-                uses.first = Some(Place::of_stored::<ConferenceFields>(id));
+                uses.first = Some(RowLocation::of_stored::<ConferenceFields>(id));
             }
         }
     }
@@ -148,7 +148,7 @@ impl Spellings {
         let faults = words.filter_map(|(word, uses)| {
             let (rule, message) = judge.fault_of(word, uses, budget)?;
             let hit = Hit { rule, field: self.vocabulary.field.to_owned(), value: Some(word.clone()), message };
-            Some(WordFault { word: word.clone(), place: uses.first.clone(), hit })
+            Some(WordFault { word: word.clone(), location: uses.first.clone(), hit })
         });
         faults.collect()
     }
@@ -157,7 +157,7 @@ impl Spellings {
 /// What words are judged by.
 struct Judge<'a> {
     vocabulary: &'static Vocabulary,
-    seen: &'a BTreeMap<String, Uses>,
+    seen: &'a BTreeMap<String, WordUses>,
     /// The names of the licenses that name each word.
     licensed: BTreeMap<&'a str, Vec<&'a str>>,
     /// The names of the licenses that name any.
@@ -170,13 +170,13 @@ struct Judge<'a> {
     /// The vocabulary's own words, by their comparable form.
     known: HashMap<String, &'static str>,
     /// The comparable forms of both, with their letters counted.
-    forms: Vec<Form<'a>>,
+    forms: Vec<ComparableForm<'a>>,
     /// Whether most words are known, so that an unknown one is worth a look.
     mostly_known: bool,
 }
 
 /// A comparable form and its best word.
-struct Form<'a> {
+struct ComparableForm<'a> {
     letters: Letters,
     candidate: Candidate<'a>,
     /// Whether the vocabulary has it.
@@ -226,7 +226,7 @@ impl<'a> Judge<'a> {
         let seen = judge.best.iter().map(|(key, candidate)| (key, *candidate, false));
         let unseen = judge.known.iter().filter(|(key, _)| !judge.best.contains_key(*key));
         let unseen = unseen.map(|(key, word)| (key, Candidate { word, rank: (false, false, 0, true) }, true));
-        let forms = seen.chain(unseen).map(|(key, candidate, is_unseen)| Form {
+        let forms = seen.chain(unseen).map(|(key, candidate, is_unseen)| ComparableForm {
             letters: Letters::of(key.clone()),
             candidate,
             is_known: judge.known.contains_key(key),
@@ -244,7 +244,7 @@ impl<'a> Judge<'a> {
     }
 
     /// The rule that a word breaks, and what to do about it.
-    fn fault_of(&self, word: &'a str, uses: &Uses, budget: &mut Budget) -> Option<(&'static str, String)> {
+    fn fault_of(&self, word: &'a str, uses: &WordUses, budget: &mut Budget) -> Option<(&'static str, String)> {
         let Vocabulary { kind, remedy, rules: [spelling, list, unknown], comparable, .. } = self.vocabulary;
         let is_new = uses.new > 0 && uses.stored == 0;
         let is_of_run = |other: &str| {
@@ -297,7 +297,7 @@ impl<'a> Judge<'a> {
     }
 
     /// What to say of a word that is meant for another one.
-    fn message(&self, is: &str, meant: &str, uses: &Uses) -> String {
+    fn message(&self, is: &str, meant: &str, uses: &WordUses) -> String {
         let consequence = self.consequence(&[meant.to_owned()]);
         let consequence =
             if consequence.is_empty() { "; licenses and filters tell them apart".to_owned() } else { consequence };
@@ -325,7 +325,7 @@ impl<'a> Judge<'a> {
     }
 
     /// The words that a text lists, in the spellings in use.
-    fn parts(&self, word: &str, uses: &Uses) -> Option<Vec<String>> {
+    fn parts(&self, word: &str, uses: &WordUses) -> Option<Vec<String>> {
         // These separate nothing else.
         const SURE: &[&str] = &[";", "|", "\n", "\t"];
         if word.len() > MAX_BYTES {
@@ -364,7 +364,7 @@ impl<'a> Judge<'a> {
             _ => 2,
         };
         let mut nearest: Option<(Reverse<usize>, ByNumber, &str)> = None;
-        for Form { letters: other, candidate, is_known, is_unseen } in &self.forms {
+        for ComparableForm { letters: other, candidate, is_known, is_unseen } in &self.forms {
             if other.text == key
                 || !(*is_known || candidate.by_number() > own.by_number())
                 // A word that many rows have is not a slip in one that none has.
@@ -383,7 +383,7 @@ impl<'a> Judge<'a> {
 }
 
 /// How many rows have the word.
-fn rows(uses: &Uses) -> String {
+fn rows(uses: &WordUses) -> String {
     let count = if uses.new > 0 { uses.new } else { uses.stored };
     if count == 1 { " (1 row)".to_owned() } else { format!(" ({count} rows, the first is here)") }
 }

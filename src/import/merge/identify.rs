@@ -6,14 +6,14 @@ use serde::Serialize;
 
 use crate::import::lint::comparable;
 use crate::import::report::BadRows;
-use crate::import::rows::{Edit, Row};
+use crate::import::rows::{ImportRow, RowEdit};
 use crate::model::{Dataset, Id, RecordFields};
 use crate::store::StoreError;
 use crate::store::write::batch::Curation;
 
 /// A row that no record matches, and the id that it gets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Assigned {
+pub struct AssignedId {
     /// The file as the caller named it.
     pub file: String,
     /// The row's line.
@@ -24,30 +24,30 @@ pub struct Assigned {
     pub id: Id,
 }
 
-/// The fields by which rows are matched, as bits: the first one is 1. There are at most eight (`Reading::check`).
-type Mask = u32;
+/// The fields by which rows are matched, as bits: the first one is 1. There are at most eight (`ReadOptions::check`).
+type FieldMask = u32;
 
 /// The values of all records of a dataset in the fields that match rows, and those of rows that got an id.
-struct Known {
+struct RecordIndex {
     /// Each record's id and comparable values; empty where it has none.
     records: Vec<(Id, Vec<String>)>,
     /// The records by the fields in which they have values.
-    by_mask: BTreeMap<Mask, Vec<usize>>,
+    by_mask: BTreeMap<FieldMask, Vec<usize>>,
     /// The records of a mask by their values in some of its fields. Of equal ones two are enough.
-    indexes: HashMap<(Mask, Mask), HashMap<Vec<String>, Vec<usize>>>,
+    indexes: HashMap<(FieldMask, FieldMask), HashMap<Vec<String>, Vec<usize>>>,
 }
 
 /// The fields in which there are values.
-fn mask_of(values: &[String]) -> Mask {
+fn mask_of(values: &[String]) -> FieldMask {
     values.iter().enumerate().filter(|(_, value)| !value.is_empty()).map(|(at, _)| 1 << at).sum()
 }
 
 /// The values in some of the fields.
-fn masked(values: &[String], mask: Mask) -> Vec<String> {
+fn masked(values: &[String], mask: FieldMask) -> Vec<String> {
     values.iter().enumerate().filter(|(at, _)| mask & (1 << at) != 0).map(|(_, value)| value.clone()).collect()
 }
 
-impl Known {
+impl RecordIndex {
     fn add(&mut self, id: Id, values: Vec<String>) {
         let (at, mask) = (self.records.len(), mask_of(&values));
         self.by_mask.entry(mask).or_default().push(at);
@@ -92,18 +92,18 @@ fn push_two(records: &mut Vec<usize>, at: usize) {
 /// # Errors
 /// When the database cannot be read.
 pub(super) fn identify<F: RecordFields, C: Curation>(
-    rows: &mut [Row<F>],
+    rows: &mut [ImportRow<F>],
     matching: &[String],
     curation: &C,
     bad: &mut BadRows,
-) -> Result<Vec<Assigned>, StoreError> {
+) -> Result<Vec<AssignedId>, StoreError> {
     if rows.iter().all(|row| row.id.is_some()) {
         return Ok(Vec::new());
     }
     let columns = &F::table().fields;
     let indexes: Vec<usize> =
         matching.iter().filter_map(|name| columns.iter().position(|field| field.column == *name)).collect();
-    let mut known = Known { records: Vec::new(), by_mask: BTreeMap::new(), indexes: HashMap::new() };
+    let mut known = RecordIndex { records: Vec::new(), by_mask: BTreeMap::new(), indexes: HashMap::new() };
     curation.for_each_record::<F>(&mut |record| {
         let values = record.fields().values();
         known.add(record.id(), indexes.iter().map(|at| text_of(&values[*at].to_csv(&()))).collect());
@@ -113,7 +113,7 @@ pub(super) fn identify<F: RecordFields, C: Curation>(
     let names = matching.join("`, `");
     let mut assigned = Vec::new();
     for row in rows.iter_mut().filter(|row| row.id.is_none()) {
-        let Edit::Set(statement) = &row.edit else {
+        let RowEdit::Set(statement) = &row.edit else {
             bad.push(&row.position, Some("id"), None, "is missing; a row that removes a record names its id");
             continue;
         };
@@ -134,7 +134,7 @@ pub(super) fn identify<F: RecordFields, C: Curation>(
                     row.id = Some(id);
                     known.add(id, values);
                     let (file, line) = (row.position.file.to_string(), row.position.line);
-                    assigned.push(Assigned { file, line, dataset: F::DATASET, id });
+                    assigned.push(AssignedId { file, line, dataset: F::DATASET, id });
                 }
                 Err(error) => bad.push(&row.position, Some("id"), None, format!("no id is free: {error}")),
             },

@@ -1,19 +1,19 @@
 //! What lint tells of runs against a small state in memory.
 
-use super::tests::{STATUSES, World, apply, run, world};
+use super::tests::{MemoryDatabase, STATUSES, apply, run, world};
 use super::*;
 use crate::import::lint::Extent;
 use crate::model::{License, LicenseId, Scope, Timestamp};
 
 /// A world with areas, and with licenses that name some.
-fn licensed_world() -> World {
+fn licensed_world() -> MemoryDatabase {
     let mut world = world();
     let rows: String = (100..=105)
         .map(|id| format!("{{\"id\":{id},\"name\":\"Congress {id}\",\"year\":2026,\"start_date\":\"2026-05-0{}\",\"city\":\"Paris\",\"therapy_areas\":[\"Oncology\",\"Hematology\"],\"country\":\"France\",{STATUSES}}}\n", id - 99))
         .collect();
     let journals = "{\"id\":30,\"name\":\"The Lancet\",\"issn_print\":\"0140-6736\"}\n";
     let files = format!("# conferences.jsonl\n{rows}# journals.jsonl\n{journals}");
-    let merged = run(&world, &files, Options::default()).unwrap();
+    let merged = run(&world, &files, MergeOptions::default()).unwrap();
     apply(&mut world, merged.batch);
     let license = |name: &str, area: &str| License {
         id: LicenseId(1),
@@ -108,7 +108,7 @@ fn likely_mistakes_are_told() {
     for (rows, expected) in cases {
         let rows: String = rows.lines().map(|row| format!("{row},check,check,check\n")).collect();
         let head = "id,name,year,therapy_areas,country,start_date,city,start_date_status,abstract_due_date_status,late_breaking_due_date_status";
-        let merged = run(&world, &format!("# conferences.csv\n{head}\n{rows}"), Options::default()).unwrap();
+        let merged = run(&world, &format!("# conferences.csv\n{head}\n{rows}"), MergeOptions::default()).unwrap();
         let told: Vec<String> = merged.warnings.iter().map(|warning| without_folder(&warning.to_string())).collect();
         if expected.is_empty() {
             assert_eq!(told, [""; 0], "{rows}");
@@ -128,7 +128,8 @@ fn likely_mistakes_are_told() {
         ("30,The Lancet,0140-6736", ""),
     ];
     for (row, expected) in journals {
-        let merged = run(&world, &format!("# journals.csv\nid,name,issn_print\n{row}\n"), Options::default()).unwrap();
+        let merged =
+            run(&world, &format!("# journals.csv\nid,name,issn_print\n{row}\n"), MergeOptions::default()).unwrap();
         let told: Vec<String> = merged.warnings.iter().map(|warning| without_folder(&warning.to_string())).collect();
         let expected: Vec<&str> = expected.split('|').filter(|text| !text.is_empty()).collect();
         assert_eq!(told.len(), expected.len(), "{row}: {told:?}");
@@ -150,12 +151,13 @@ fn the_rarer_word_of_a_database_is_told() {
     let mut world = world();
     let row =
         |id: u64, area: &str| format!("{{\"id\":{id},\"name\":\"C{id}\",\"therapy_areas\":[\"{area}\"],{STATUSES}}}\n");
-    let merged = run(&world, &format!("# conferences.jsonl\n{}", row(50, "Balneologgy")), Options::default()).unwrap();
+    let merged =
+        run(&world, &format!("# conferences.jsonl\n{}", row(50, "Balneologgy")), MergeOptions::default()).unwrap();
     assert_eq!(merged.warnings, []);
     apply(&mut world, merged.batch);
     let rows = row(51, "Balneology") + &row(52, "Balneology");
     for extent in [Extent::New, Extent::All] {
-        let options = Options { extent, ..Options::default() };
+        let options = MergeOptions { extent, ..MergeOptions::default() };
         let merged = run(&world, &format!("# conferences.jsonl\n{rows}"), options).unwrap();
         let told: Vec<String> = merged.warnings.iter().map(ToString::to_string).collect();
         let expected =

@@ -12,16 +12,16 @@ mod removals;
 #[cfg(test)]
 mod tests;
 
-pub use self::identify::Assigned;
+pub use self::identify::AssignedId;
 use self::identify::identify;
-use self::records::{Links, MergedRecords, merge_records};
+use self::records::{MergeContext, MergedRecords, merge_records};
 use self::references::{Resolved, resolve};
 use self::removals::Removals;
-pub use self::removals::{Options, TooManyRemovals};
+pub use self::removals::{MergeOptions, TooManyRemovals};
 use super::lint::Lint;
 use super::report::{BadRows, Finding};
-use super::rows::{Edit, Row, Rows};
-use super::statement::{Link, LinkList};
+use super::rows::{ImportRow, ImportRows, RowEdit};
+use super::statement::{LinkList, RecordLink};
 use crate::model::reference::ReferenceFields;
 use crate::model::{ConferenceFields, Dataset, JournalFields, OrganizationFields, TagFields};
 use crate::store::StoreError;
@@ -35,7 +35,7 @@ pub struct Merged {
     /// What a curator may want to look at.
     pub warnings: Vec<Finding>,
     /// The rows without ids that no record matches.
-    pub assigned: Vec<Assigned>,
+    pub assigned: Vec<AssignedId>,
 }
 
 /// Why a run is not committed.
@@ -56,8 +56,8 @@ pub enum Refusal {
 ///
 /// # Errors
 /// When a rule is broken; then every bad row is told, those met by reading included.
-pub fn merge<C: Curation>(rows: Rows, curation: &C, options: &Options) -> Result<Merged, Refusal> {
-    let Rows { organizations, tags, mut conferences, mut journals, mut bad, mut warnings, matching } = rows;
+pub fn merge<C: Curation>(rows: ImportRows, curation: &C, options: &MergeOptions) -> Result<Merged, Refusal> {
+    let ImportRows { organizations, tags, mut conferences, mut journals, mut bad, mut warnings, matching } = rows;
     let mut assigned = identify(&mut conferences, &matching, curation, &mut bad)?;
     assigned.extend(identify(&mut journals, &matching, curation, &mut bad)?);
     let mut lint = Lint::new(options.extent);
@@ -70,7 +70,8 @@ pub fn merge<C: Curation>(rows: Rows, curation: &C, options: &Options) -> Result
     let organizations = resolve(organizations, &organization_objects, &stored.organizations, &mut bad, &mut lint);
     let tags = resolve(tags, &tag_objects, &stored.tags, &mut bad, &mut lint);
 
-    let mut links = Links { organizations: &organizations, tags: &tags, options, bad: &mut bad, lint: &mut lint };
+    let mut links =
+        MergeContext { organizations: &organizations, tags: &tags, options, bad: &mut bad, lint: &mut lint };
     let conferences = merge_records(conferences, curation, &mut links)?;
     let journals = merge_records(journals, curation, &mut links)?;
 
@@ -89,8 +90,8 @@ pub fn merge<C: Curation>(rows: Rows, curation: &C, options: &Options) -> Result
     if !too_many.is_empty() {
         return Err(Refusal::TooManyRemovals(TooManyRemovals(too_many)));
     }
-    organizations.pass_untouched(&mut lint);
-    tags.pass_untouched(&mut lint);
+    organizations.compare_untouched(&mut lint);
+    tags.compare_untouched(&mut lint);
     lint.compare_with_stored(curation, &|dataset, id| match dataset {
         Dataset::Conferences => conferences.states(id),
         Dataset::Journals => journals.states(id),
@@ -107,18 +108,22 @@ pub fn merge<C: Curation>(rows: Rows, curation: &C, options: &Options) -> Result
 
 /// The full objects among the links of records, which create or update what they link.
 fn collect_objects<'a, F>(
-    rows: &'a [Row<F>],
-    organizations: &mut Vec<references::Object<'a, OrganizationFields>>,
-    tags: &mut Vec<references::Object<'a, TagFields>>,
+    rows: &'a [ImportRow<F>],
+    organizations: &mut Vec<references::LinkedObject<'a, OrganizationFields>>,
+    tags: &mut Vec<references::LinkedObject<'a, TagFields>>,
 ) {
-    fn collect<'a, F>(row: &'a Row<impl Sized>, links: &'a [Link<F>], objects: &mut Vec<references::Object<'a, F>>) {
+    fn collect<'a, F>(
+        row: &'a ImportRow<impl Sized>,
+        links: &'a [RecordLink<F>],
+        objects: &mut Vec<references::LinkedObject<'a, F>>,
+    ) {
         objects.extend(links.iter().filter_map(|link| match link {
-            Link::Object(object) => Some((&row.position, object)),
-            Link::Id(_) | Link::Label(_) => None,
+            RecordLink::Object(object) => Some((&row.position, object)),
+            RecordLink::Id(_) | RecordLink::Label(_) => None,
         }));
     }
     for row in rows {
-        let Edit::Set(statement) = &row.edit else { continue };
+        let RowEdit::Set(statement) = &row.edit else { continue };
         for list in &statement.links {
             match list {
                 LinkList::Organizations(links) => collect(row, links, organizations),

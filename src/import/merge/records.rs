@@ -3,20 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::references::Resolved;
-use super::removals::{Options, Removals};
-use crate::import::lint::{Lint, Linted, Place};
-use crate::import::report::{BadRows, Position, RowFaults};
-use crate::import::rows::{Edit, Row};
+use super::removals::{MergeOptions, Removals};
+use crate::import::lint::{Lint, Linted, RowLocation};
+use crate::import::report::{BadRows, FilePosition, RowFaults};
+use crate::import::rows::{ImportRow, RowEdit};
 use crate::import::statement::LinkList;
 use crate::model::{Curated, Id, OrganizationFields, RecordFields, ReferenceKind, TagFields};
 use crate::store::StoreError;
 use crate::store::write::batch::Curation;
 
 /// What merging records needs, and where its findings go.
-pub(super) struct Links<'a> {
+pub(super) struct MergeContext<'a> {
     pub organizations: &'a Resolved<'a, OrganizationFields>,
     pub tags: &'a Resolved<'a, TagFields>,
-    pub options: &'a Options,
+    pub options: &'a MergeOptions,
     pub bad: &'a mut BadRows,
     pub lint: &'a mut Lint,
 }
@@ -26,7 +26,7 @@ pub(super) struct MergedRecords<F> {
     /// Those whose rules hold, and those that are removed.
     pub rows: BTreeMap<Id, Option<Curated<F>>>,
     /// Their positions in the files, bad rows included.
-    pub positions: HashMap<Id, Position>,
+    pub positions: HashMap<Id, FilePosition>,
     pub removals: Removals,
 }
 
@@ -49,16 +49,16 @@ impl<F: RecordFields + Linted> MergedRecords<F> {
 
 /// Merges the rows of a dataset with their stored values.
 pub(super) fn merge_records<F: RecordFields + Linted, C: Curation>(
-    rows: Vec<Row<F>>,
+    rows: Vec<ImportRow<F>>,
     curation: &C,
-    links: &mut Links<'_>,
+    links: &mut MergeContext<'_>,
 ) -> Result<MergedRecords<F>, StoreError> {
     // A dataset of which the files hold no row is not given, so nothing of it can be replaced.
     let replaces = links.options.replace && !rows.is_empty();
     let stored_ids = if replaces { curation.record_ids(F::DATASET)? } else { BTreeSet::new() };
 
     let mut merged = BTreeMap::new();
-    let mut positions: HashMap<Id, Position> = HashMap::with_capacity(rows.len());
+    let mut positions: HashMap<Id, FilePosition> = HashMap::with_capacity(rows.len());
     for row in rows {
         // A row that means no record is reported already.
         let Some(id) = row.id else { continue };
@@ -68,13 +68,13 @@ pub(super) fn merge_records<F: RecordFields + Linted, C: Curation>(
             continue;
         }
         match row.edit {
-            Edit::Remove => {
+            RowEdit::Remove => {
                 if let Some(stored) = curation.find_record::<F>(id)? {
                     links.lint.remove(&stored);
                     merged.insert(id, None);
                 }
             }
-            Edit::Set(statement) => {
+            RowEdit::Set(statement) => {
                 let stored = curation.find_record::<F>(id)?;
                 let mut fields = stored.as_ref().map(|stored| stored.fields().clone()).unwrap_or_default();
                 let mut faults = RowFaults::new(&row.position, links.bad);
@@ -91,7 +91,7 @@ pub(super) fn merge_records<F: RecordFields + Linted, C: Curation>(
                 if !row.is_bad && !faults.found() {
                     match Curated::new(id, fields) {
                         Ok(record) => {
-                            links.lint.look(&Place::File(row.position.clone()), None, stored.as_ref(), &record);
+                            links.lint.check(&RowLocation::File(row.position.clone()), None, stored.as_ref(), &record);
                             merged.insert(id, Some(record));
                         }
                         Err(broken) => faults.push_faults(None, &broken),

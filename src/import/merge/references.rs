@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::import::lint::{Lint, Linted, Place};
-use crate::import::report::{BadRows, Position, RowFaults};
-use crate::import::rows::{Edit, Row};
-use crate::import::statement::Link;
+use crate::import::lint::{Lint, Linted, RowLocation};
+use crate::import::report::{BadRows, FilePosition, RowFaults};
+use crate::import::rows::{ImportRow, RowEdit};
+use crate::import::statement::RecordLink;
 use crate::model::nearest::nearest;
 use crate::model::reference::{ReferenceFields, Referenced};
 use crate::model::{Curated, Id, ReferenceKind};
 
 /// A full object among a record's links, and the record's position.
-pub(super) type Object<'a, F> = (&'a Position, &'a Curated<F>);
+pub(super) type LinkedObject<'a, F> = (&'a FilePosition, &'a Curated<F>);
 
 /// All rows of one kind as they will be after the run.
 pub(super) struct Resolved<'a, F> {
@@ -24,13 +24,13 @@ pub(super) struct Resolved<'a, F> {
 
 /// A row that the run states.
 struct Stated<F> {
-    position: Position,
+    position: FilePosition,
     /// The field that names it there: of an object the record's list.
     field: &'static str,
-    outcome: Outcome<F>,
+    outcome: StatedOutcome<F>,
 }
 
-enum Outcome<F> {
+enum StatedOutcome<F> {
     Stays(Curated<F>),
     Removed,
     /// It breaks a rule, which is reported. Its label still counts, so that links to it are not reported too.
@@ -41,8 +41,8 @@ enum Outcome<F> {
 
 /// Merges rows and objects with the stored rows, and checks what must be unique.
 pub(super) fn resolve<'a, F: ReferenceFields + Linted>(
-    rows: Vec<Row<F>>,
-    objects: &[Object<'_, F>],
+    rows: Vec<ImportRow<F>>,
+    objects: &[LinkedObject<'_, F>],
     stored: &'a BTreeMap<Id, Referenced<F>>,
     bad: &mut BadRows,
     lint: &mut Lint,
@@ -52,10 +52,10 @@ pub(super) fn resolve<'a, F: ReferenceFields + Linted>(
     rows.into_iter().for_each(|row| resolved.add_row(row, bad));
     objects.iter().for_each(|(position, object)| resolved.add_object(position, object, bad));
     for (id, Stated { position, field, outcome }) in resolved.in_order() {
-        if let Outcome::Stays(row) = outcome {
+        if let StatedOutcome::Stays(row) = outcome {
             let before = stored.get(&id).map(|referenced| &referenced.row);
             let within = (*field == F::STEM).then_some(*field);
-            lint.look(&Place::File(position.clone()), within, before, row);
+            lint.check(&RowLocation::File(position.clone()), within, before, row);
         }
     }
     resolved.ids_by_label = resolved.find_labels(bad);
@@ -64,9 +64,9 @@ pub(super) fn resolve<'a, F: ReferenceFields + Linted>(
 
 impl<F: ReferenceFields + Linted> Resolved<'_, F> {
     /// Has the run's rows compared with those that it leaves alone.
-    pub fn pass_untouched(&self, lint: &mut Lint) {
+    pub fn compare_untouched(&self, lint: &mut Lint) {
         let untouched = self.stored.iter().filter(|(id, _)| !self.stated.contains_key(id));
-        untouched.for_each(|(_, found)| lint.pass(&found.row));
+        untouched.for_each(|(_, found)| lint.compare_stored(&found.row));
     }
 }
 
@@ -75,13 +75,13 @@ impl<F: ReferenceFields> Resolved<'_, F> {
         self.order.iter().filter_map(|id| Some((*id, self.stated.get(id)?)))
     }
 
-    fn add(&mut self, id: Id, position: Position, field: &'static str, outcome: Outcome<F>) {
+    fn add(&mut self, id: Id, position: FilePosition, field: &'static str, outcome: StatedOutcome<F>) {
         self.order.push(id);
         self.stated.insert(id, Stated { position, field, outcome });
     }
 
-    fn add_row(&mut self, row: Row<F>, bad: &mut BadRows) {
-        let Row { position, id, edit, is_bad } = row;
+    fn add_row(&mut self, row: ImportRow<F>, bad: &mut BadRows) {
+        let ImportRow { position, id, edit, is_bad } = row;
         let Some(id) = id else {
             let message = "is missing; --match finds conferences and journals alone";
             return bad.push(&position, Some("id"), None, message);
@@ -91,18 +91,18 @@ impl<F: ReferenceFields> Resolved<'_, F> {
             return bad.push(&position, Some("id"), Some(&id.to_string()), message);
         }
         let outcome = match edit {
-            Edit::Remove => Outcome::Removed,
-            Edit::Set(statement) => {
+            RowEdit::Remove => StatedOutcome::Removed,
+            RowEdit::Set(statement) => {
                 let stored = self.stored.get(&id);
                 let mut fields = stored.map(|referenced| referenced.row.fields().clone()).unwrap_or_default();
                 statement.apply_to(&mut fields);
                 let label = fields.label();
                 match Curated::new(id, fields) {
-                    _ if is_bad => Outcome::Bad { label },
-                    Ok(row) => Outcome::Stays(row),
+                    _ if is_bad => StatedOutcome::Bad { label },
+                    Ok(row) => StatedOutcome::Stays(row),
                     Err(faults) => {
                         RowFaults::new(&position, bad).push_faults(None, &faults);
-                        Outcome::Bad { label }
+                        StatedOutcome::Bad { label }
                     }
                 }
             }
@@ -111,15 +111,15 @@ impl<F: ReferenceFields> Resolved<'_, F> {
     }
 
     /// Adds the row that an object states. It must agree with what else states the row.
-    fn add_object(&mut self, position: &Position, object: &Curated<F>, bad: &mut BadRows) {
+    fn add_object(&mut self, position: &FilePosition, object: &Curated<F>, bad: &mut BadRows) {
         let id = object.id();
         let Some(first) = self.stated.get(&id) else {
-            return self.add(id, position.clone(), F::STEM, Outcome::Stays(object.clone()));
+            return self.add(id, position.clone(), F::STEM, StatedOutcome::Stays(object.clone()));
         };
         let message = match &first.outcome {
-            Outcome::Bad { .. } => return,
-            Outcome::Stays(row) if row == object => return,
-            Outcome::Stays(row) => {
+            StatedOutcome::Bad { .. } => return,
+            StatedOutcome::Stays(row) if row == object => return,
+            StatedOutcome::Stays(row) => {
                 let none = ();
                 let values = row.fields().values().into_iter().zip(object.fields().values());
                 let differing: Vec<String> = (F::table().fields.iter().zip(values))
@@ -133,7 +133,7 @@ impl<F: ReferenceFields> Resolved<'_, F> {
                     first.position
                 )
             }
-            Outcome::Removed => {
+            StatedOutcome::Removed => {
                 format!("the {} is removed at {}; remove it here, or keep it there", F::KIND, first.position)
             }
         };
@@ -145,7 +145,7 @@ impl<F: ReferenceFields> Resolved<'_, F> {
         let untouched = self.stored.iter().filter(|(id, _)| !self.stated.contains_key(id));
         let mut ids: HashMap<String, Id> = untouched.map(|(id, row)| (row.label.clone(), *id)).collect();
         for (id, stated) in self.in_order() {
-            let Outcome::Stays(row) = &stated.outcome else { continue };
+            let StatedOutcome::Stays(row) = &stated.outcome else { continue };
             let label = row.fields().label();
             let Some(other) = ids.get(&label) else {
                 ids.insert(label, id);
@@ -160,7 +160,7 @@ impl<F: ReferenceFields> Resolved<'_, F> {
             bad.push(&stated.position, Some(stated.field), Some(&label), message);
         }
         for (id, stated) in self.in_order() {
-            if let Outcome::Bad { label } = &stated.outcome {
+            if let StatedOutcome::Bad { label } = &stated.outcome {
                 ids.entry(label.clone()).or_insert(id);
             }
         }
@@ -168,16 +168,16 @@ impl<F: ReferenceFields> Resolved<'_, F> {
     }
 
     /// The ids that the links mean; links that lead nowhere are reported.
-    pub fn find_ids(&self, links: Vec<Link<F>>, faults: &mut RowFaults<'_>) -> Vec<Id> {
+    pub fn find_ids(&self, links: Vec<RecordLink<F>>, faults: &mut RowFaults<'_>) -> Vec<Id> {
         let mut ids = Vec::with_capacity(links.len());
         for link in links {
             match link {
-                Link::Object(object) => ids.push(object.id()),
-                Link::Id(id) => match self.why_missing(id) {
+                RecordLink::Object(object) => ids.push(object.id()),
+                RecordLink::Id(id) => match self.why_missing(id) {
                     None => ids.push(id),
                     Some(message) => faults.push_value(&F::STEM, &id.to_string(), message),
                 },
-                Link::Label(label) => match self.ids_by_label.get(&label) {
+                RecordLink::Label(label) => match self.ids_by_label.get(&label) {
                     Some(id) => ids.push(*id),
                     None => faults.push_value(&F::STEM, &label, self.why_unknown(&label, faults)),
                 },
@@ -188,7 +188,7 @@ impl<F: ReferenceFields> Resolved<'_, F> {
 
     fn why_missing(&self, id: Id) -> Option<String> {
         match self.stated.get(&id) {
-            Some(Stated { position, outcome: Outcome::Removed, .. }) => {
+            Some(Stated { position, outcome: StatedOutcome::Removed, .. }) => {
                 Some(format!("the {} is removed at {position}; remove the link, or keep it there", F::KIND))
             }
             Some(_) => None,
@@ -216,10 +216,10 @@ impl<F: ReferenceFields> Resolved<'_, F> {
     }
 
     /// The stored rows that the run removes, and where it says so.
-    pub fn removed(&self) -> impl Iterator<Item = (&Position, Id)> {
+    pub fn removed(&self) -> impl Iterator<Item = (&FilePosition, Id)> {
         self.stated
             .iter()
-            .filter(|(id, stated)| matches!(stated.outcome, Outcome::Removed) && self.stored.contains_key(id))
+            .filter(|(id, stated)| matches!(stated.outcome, StatedOutcome::Removed) && self.stored.contains_key(id))
             .map(|(id, stated)| (&stated.position, *id))
     }
 
@@ -229,9 +229,9 @@ impl<F: ReferenceFields> Resolved<'_, F> {
         self.stated
             .into_iter()
             .filter_map(|(id, stated)| match stated.outcome {
-                Outcome::Stays(row) => Some((id, Some(row))),
-                Outcome::Removed => stored.contains_key(&id).then_some((id, None)),
-                Outcome::Bad { .. } => None,
+                StatedOutcome::Stays(row) => Some((id, Some(row))),
+                StatedOutcome::Removed => stored.contains_key(&id).then_some((id, None)),
+                StatedOutcome::Bad { .. } => None,
             })
             .collect()
     }

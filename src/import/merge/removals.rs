@@ -7,7 +7,7 @@ use crate::model::Dataset;
 
 /// What the operator allows.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Options {
+pub struct MergeOptions {
     /// Remove the records of the given datasets that the files do not hold.
     pub replace: bool,
     /// Up to how many records of a dataset may be removed, where that is many.

@@ -5,20 +5,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use super::*;
-use crate::import::{Reading, Source, Told, read_sources};
+use crate::import::{ReadOptions, Source, SourceOptions, read_sources};
 use crate::model::reference::{Referenced, References};
 use crate::model::{Curated, Fields, Id, License, RecordFields, ReferenceKind, Timestamp, flat, json};
 
 /// Stands in for the store: everything that a batch brought in.
 #[derive(Default)]
-pub(super) struct World {
+pub(super) struct MemoryDatabase {
     references: References,
     conferences: BTreeMap<Id, Curated<ConferenceFields>>,
     journals: BTreeMap<Id, Curated<JournalFields>>,
     pub licenses: Vec<License>,
 }
 
-impl Curation for World {
+impl Curation for MemoryDatabase {
     fn references(&self) -> Result<&References, StoreError> {
         Ok(&self.references)
     }
@@ -69,7 +69,7 @@ impl Curation for World {
 }
 
 /// Files are told by a headline `# name` before their lines.
-pub(super) fn run(world: &World, files: &str, options: Options) -> Result<Merged, Refusal> {
+pub(super) fn run(world: &MemoryDatabase, files: &str, options: MergeOptions) -> Result<Merged, Refusal> {
     let folder = tempfile::tempdir().unwrap();
     let mut paths = Vec::new();
     for file in files.split("# ").filter(|file| !file.trim().is_empty()) {
@@ -78,14 +78,16 @@ pub(super) fn run(world: &World, files: &str, options: Options) -> Result<Merged
         fs::write(&path, content.lines().map(|line| format!("{}\n", line.trim_start())).collect::<String>()).unwrap();
         paths.push(path);
     }
-    let rows = read_sources(&Source::find(&paths, Told::default()).unwrap(), &Reading::default(), &mut |_| {}).unwrap();
+    let rows =
+        read_sources(&Source::find(&paths, SourceOptions::default()).unwrap(), &ReadOptions::default(), &mut |_| {})
+            .unwrap();
     merge(rows, world, &options).map_err(|refusal| match refusal {
         // Without the folder, which has another name each time.
         Refusal::BadRows(bad) => {
             let mut short = BadRows::default();
             let folder = format!("{}/", folder.path().display());
             for row in bad.kept() {
-                let position = crate::import::report::Position {
+                let position = crate::import::report::FilePosition {
                     file: row.file.as_ref().unwrap().replace(&folder, "").into(),
                     line: row.line.unwrap(),
                 };
@@ -98,7 +100,7 @@ pub(super) fn run(world: &World, files: &str, options: Options) -> Result<Merged
     })
 }
 
-pub(super) fn apply(world: &mut World, batch: Batch) {
+pub(super) fn apply(world: &mut MemoryDatabase, batch: Batch) {
     fn set<K: Ord, T, U>(map: &mut BTreeMap<K, T>, edits: BTreeMap<K, Option<U>>, made: impl Fn(U) -> T) {
         for (id, edit) in edits {
             match edit {
@@ -116,8 +118,8 @@ pub(super) fn apply(world: &mut World, batch: Batch) {
 pub(super) const STATUSES: &str =
     r#""start_date_status":"check","abstract_due_date_status":"check","late_breaking_due_date_status":"check""#;
 
-pub(super) fn world() -> World {
-    let mut world = World::default();
+pub(super) fn world() -> MemoryDatabase {
+    let mut world = MemoryDatabase::default();
     let files = format!(
         r#"# organizations.jsonl
         {{"id":1,"name":"ASCO","abbv":"A"}}
@@ -133,7 +135,7 @@ pub(super) fn world() -> World {
         {{"id":20,"name":"JCO","organizations":[1],"impact_factor":42.1,"timelines":{{"accept_to_print":{{"min_weeks":2,"max_weeks":4}}}}}}
         "#
     );
-    let merged = run(&world, &files, Options::default()).unwrap();
+    let merged = run(&world, &files, MergeOptions::default()).unwrap();
     apply(&mut world, merged.batch);
     world
 }
@@ -141,7 +143,7 @@ pub(super) fn world() -> World {
 /// The state after the run in a short form, or the refusal, or the warnings.
 fn outcome(files: &str) -> String {
     let mut world = world();
-    match run(&world, files, Options::default()) {
+    match run(&world, files, MergeOptions::default()) {
         Ok(merged) => {
             let warnings: Vec<String> = merged
                 .warnings
@@ -280,14 +282,14 @@ fn members_left_out_keep_their_values() {
         (r#"{"id":10,"formats":null}"#, [None, None, None]),
     ];
     for (line, expected) in cases {
-        let merged = run(&world(), &format!("# conferences.jsonl\n{line}\n"), Options::default()).unwrap();
+        let merged = run(&world(), &format!("# conferences.jsonl\n{line}\n"), MergeOptions::default()).unwrap();
         let row = merged.batch.conferences.into_values().next().flatten().unwrap();
         let formats = &row.fields().formats;
         assert_eq!([formats.oral, formats.poster, formats.encore], expected, "{line}");
         assert_eq!(row.fields().name(), "ASCO 2026");
     }
     let line = r#"{"id":20,"timelines":{"accept_to_print":{"min_weeks":null}}}"#;
-    let merged = run(&world(), &format!("# journals.jsonl\n{line}\n"), Options::default()).unwrap();
+    let merged = run(&world(), &format!("# journals.jsonl\n{line}\n"), MergeOptions::default()).unwrap();
     let row = merged.batch.journals.into_values().next().flatten().unwrap();
     let weeks = &row.fields().timelines.accept_to_print;
     assert_eq!((weeks.min_weeks, weeks.max_weeks.map(|weeks| weeks.get())), (None, Some(4.0)));
@@ -321,7 +323,7 @@ fn what_the_service_gives_out_changes_nothing() {
         .replace('\n', ""),
         r#"{"id":21,"name":"'","sjr":0.30000000000000004,"impact_factor":1e21,"h_index":9007199254740991}"#,
     );
-    let merged = run(&world, &nasty, Options::default()).unwrap();
+    let merged = run(&world, &nasty, MergeOptions::default()).unwrap();
     let rules: Vec<&str> = merged.warnings.iter().filter_map(|warning| warning.rule).collect();
     let expected = [
         "blanks",
@@ -343,10 +345,14 @@ fn what_the_service_gives_out_changes_nothing() {
     for (stem, (ending, content)) in conferences.into_iter().chain(journals) {
         let path = folder.path().join(format!("{stem}.{ending}"));
         fs::write(&path, &content).unwrap();
-        let rows =
-            read_sources(&Source::find(&[path], Told::default()).unwrap(), &Reading::default(), &mut |_| {}).unwrap();
+        let rows = read_sources(
+            &Source::find(&[path], SourceOptions::default()).unwrap(),
+            &ReadOptions::default(),
+            &mut |_| {},
+        )
+        .unwrap();
         let Merged { batch, warnings, .. } =
-            merge(rows, &world, &Options { replace: true, ..Options::default() }).unwrap();
+            merge(rows, &world, &MergeOptions { replace: true, ..MergeOptions::default() }).unwrap();
         assert!(warnings.is_empty(), "{warnings:?}");
         assert_eq!(batch.conferences.len() + batch.journals.len(), if stem == "conferences" { 3 } else { 2 });
         for (id, row) in batch.conferences {
@@ -368,7 +374,7 @@ fn many_removals_need_leave() {
         ids.map(|id| format!("{{\"id\":{id},{rest}}}\n")).collect()
     };
     let rows = lines(100..=217, &format!("\"name\":\"X\",{STATUSES}"));
-    let merged = run(&world, &format!("# conferences.jsonl\n{rows}"), Options::default()).unwrap();
+    let merged = run(&world, &format!("# conferences.jsonl\n{rows}"), MergeOptions::default()).unwrap();
     apply(&mut world, merged.batch);
     assert_eq!(world.conferences.len(), 120);
 
@@ -391,7 +397,7 @@ fn many_removals_need_leave() {
         ("# conferences.jsonl\n\n".to_owned(), true, None, Ok(0)),
     ];
     for (files, replace, allow_removals, expected) in cases {
-        let outcome = run(&world, &files, Options { replace, allow_removals, ..Options::default() })
+        let outcome = run(&world, &files, MergeOptions { replace, allow_removals, ..MergeOptions::default() })
             .map(|merged| merged.batch.conferences.values().filter(|row| row.is_none()).count())
             .map_err(|refusal| refusal.to_string());
         assert_eq!(outcome, expected.map_err(str::to_owned), "{files}");
@@ -400,20 +406,20 @@ fn many_removals_need_leave() {
 
 #[test]
 fn rows_without_ids_find_their_records() {
-    let mut world = World::default();
+    let mut world = MemoryDatabase::default();
     let stored = "# conferences.csv\nid,name,year,start_date_status,abstract_due_date_status,late_breaking_due_date_status\n\
          10,ESMO Congress,2026,check,check,check\n11,ESMO Congress,2027,check,check,check\n12,ASCO,,check,check,check\n\
          # journals.csv\nid,name,issn_print,issn_online\n20,The Lancet,0140-6736,1474-547X\n21,Lancet Oncology,1470-2045,\n";
-    let merged = run(&world, stored, Options::default()).unwrap();
+    let merged = run(&world, stored, MergeOptions::default()).unwrap();
     apply(&mut world, merged.batch);
     let outcome = |matching: &str, file: &str, rows: &str| {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(file);
         fs::write(&path, rows).unwrap();
         let matching = matching.split(',').map(str::to_owned).collect();
-        let reading = Reading { matching, ..Reading::default() };
-        let sources = Source::find(&[path], Told::default()).unwrap();
-        match merge(read_sources(&sources, &reading, &mut |_| {}).unwrap(), &world, &Options::default()) {
+        let reading = ReadOptions { matching, ..ReadOptions::default() };
+        let sources = Source::find(&[path], SourceOptions::default()).unwrap();
+        match merge(read_sources(&sources, &reading, &mut |_| {}).unwrap(), &world, &MergeOptions::default()) {
             Ok(merged) => {
                 let ids: Vec<u64> =
                     merged.batch.conferences.keys().chain(merged.batch.journals.keys()).map(|id| id.get()).collect();

@@ -32,7 +32,7 @@ const HEADER_MAGIC: &[u8] = b"PK\x03\x04";
 /// An opened archive.
 pub(super) struct Archive {
     file: File,
-    entries: Vec<Entry>,
+    entries: Vec<ZipEntry>,
     /// The index of each part by its comparable name.
     by_name: HashMap<String, usize>,
     max_bytes: u64,
@@ -41,7 +41,7 @@ pub(super) struct Archive {
 }
 
 /// A part as the directory describes it.
-struct Entry {
+struct ZipEntry {
     name: String,
     header_at: u64,
     is_encrypted: bool,
@@ -71,7 +71,7 @@ impl Archive {
         let mut from = BufReader::new(&file).take(directory.bytes);
         let (mut entries, mut by_name) = (Vec::new(), HashMap::new());
         for _ in 0..directory.count {
-            let entry = Entry::read(&mut from).map_err(no_archive)?;
+            let entry = ZipEntry::read(&mut from).map_err(no_archive)?;
             if by_name.insert(comparable(&entry.name), entries.len()).is_some() {
                 return Err(damaged(format_args!("it has the part `{:.100}` twice", entry.name)));
             }
@@ -134,8 +134,8 @@ fn comparable(name: &str) -> String {
     name.replace('\\', "/").trim_start_matches('/').to_ascii_lowercase()
 }
 
-impl Entry {
-    fn read(from: &mut impl Read) -> io::Result<Entry> {
+impl ZipEntry {
+    fn read(from: &mut impl Read) -> io::Result<ZipEntry> {
         let mut fixed = [0; 46];
         from.read_exact(&mut fixed)?;
         if !fixed.starts_with(ENTRY_MAGIC) {
@@ -153,7 +153,7 @@ impl Entry {
         };
         // The extension holds the fields in this order.
         let (inflated_bytes, packed_bytes, header_at) = (field(24)?, field(20)?, field(42)?);
-        Ok(Entry {
+        Ok(ZipEntry {
             name: String::from_utf8_lossy(&name).into_owned(),
             header_at,
             is_encrypted: u16_at(&fixed, 8) & 1 == 1,

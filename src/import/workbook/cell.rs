@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use jiff::ToSpan;
 use jiff::civil::{Date, date};
 
-use super::format::Format;
+use super::format::NumberFormat;
 use super::sheet::{RawCell, RawKind, makes_link};
-use super::shown::{Shown, UNIT, show, show_day, show_text};
+use super::shown::{ShownNumber, UNIT, show, show_day, show_text};
 use super::strings::{MAX_CELL_UNITS, SharedStrings, is_too_long};
 use super::styles::Styles;
-use crate::import::tabular::Cell;
+use crate::import::tabular::TableCell;
 
 /// Whole numbers from here on are not told apart by spreadsheets, which keep 15 digits.
 const INEXACT: f64 = 1e15;
@@ -32,7 +32,7 @@ pub(super) struct Context {
 
 impl Context {
     /// The text that CSV would hold for the cell.
-    pub fn cell(&self, raw: &RawCell<'_>) -> Cell<'_> {
+    pub fn cell(&self, raw: &RawCell<'_>) -> TableCell<'_> {
         let name = || raw.position.name();
         let value = raw.value.filter(|value| raw.kind == RawKind::Text || !value.trim().is_empty());
         let Some(value) = value else {
@@ -44,7 +44,7 @@ impl Context {
                         name()
                     ),
                 ),
-                None => Cell::default(),
+                None => TableCell::default(),
             };
         };
         let damaged = || bad(value, format!("the cell {} holds a value that cannot be read; write it anew", name()));
@@ -56,8 +56,8 @@ impl Context {
                 None => damaged(),
             },
             RawKind::Flag => match value.trim() {
-                "1" | "true" => Cell::text("TRUE"),
-                "0" | "false" => Cell::text("FALSE"),
+                "1" | "true" => TableCell::text("TRUE"),
+                "0" | "false" => TableCell::text("FALSE"),
                 _ => damaged(),
             },
             RawKind::Error => {
@@ -65,7 +65,7 @@ impl Context {
             }
             RawKind::Date => match value.get(..10).and_then(|day| day.parse().ok()) {
                 Some(day) => shown_in_part(format, INEXACT, day, name)
-                    .unwrap_or_else(|| Cell { is_date: true, ..Cell::text(value.to_owned()) }),
+                    .unwrap_or_else(|| TableCell { is_date: true, ..TableCell::text(value.to_owned()) }),
                 None => bad(value, NO_DATE),
             },
             RawKind::Number => match number(value) {
@@ -74,37 +74,37 @@ impl Context {
             },
         };
         match raw.formula.and_then(link_in) {
-            Some(link) => Cell { link: Some(link.into()), ..cell },
+            Some(link) => TableCell { link: Some(link.into()), ..cell },
             None => cell,
         }
     }
 
-    fn number_cell(&self, number: f64, format: Option<&Format>, name: impl Fn() -> String) -> Cell<'static> {
+    fn number_cell(&self, number: f64, format: Option<&NumberFormat>, name: impl Fn() -> String) -> TableCell<'static> {
         // Rust writes the shortest digits that read back as the same value.
         let text = format!("{number}");
-        let shown = format.map_or(Shown::Number(None), |format| show(format, number));
+        let shown = format.map_or(ShownNumber::Number(None), |format| show(format, number));
         match shown {
-            Shown::Date => match day_of(number, self.is_1904) {
+            ShownNumber::Date => match day_of(number, self.is_1904) {
                 Ok(day) => shown_in_part(format, number, day, name)
-                    .unwrap_or_else(|| Cell { is_date: true, ..Cell::text(day.to_string()) }),
+                    .unwrap_or_else(|| TableCell { is_date: true, ..TableCell::text(day.to_string()) }),
                 Err((shown, message)) => bad(shown, message),
             },
-            Shown::Unit(shown, unit) => {
+            ShownNumber::Unit(shown, unit) => {
                 let message = message(&name(), &shown, UNIT);
-                Cell { unit: Some(unit), shown: Some(shown), is_number: true, ..bad(text, message) }
+                TableCell { unit: Some(unit), shown: Some(shown), is_number: true, ..bad(text, message) }
             }
-            Shown::Other(shown, remedy) => bad(text, message(&name(), &shown, remedy)),
-            Shown::Number(_) if number.abs() >= INEXACT && number.fract() == 0.0 => bad(
+            ShownNumber::Other(shown, remedy) => bad(text, message(&name(), &shown, remedy)),
+            ShownNumber::Number(_) if number.abs() >= INEXACT && number.fract() == 0.0 => bad(
                 text,
                 "has more digits than the 15 that spreadsheets keep; format the cell as text, and write it anew",
             ),
-            Shown::Number(shown) => Cell { shown, is_number: true, ..Cell::text(text) },
+            ShownNumber::Number(shown) => TableCell { shown, is_number: true, ..TableCell::text(text) },
         }
     }
 }
 
-fn bad(shown: impl Into<String>, message: impl Into<Cow<'static, str>>) -> Cell<'static> {
-    Cell { fault: Some(message.into()), ..Cell::text(shown.into()) }
+fn bad(shown: impl Into<String>, message: impl Into<Cow<'static, str>>) -> TableCell<'static> {
+    TableCell { fault: Some(message.into()), ..TableCell::text(shown.into()) }
 }
 
 /// The fault of a cell that shows something else than it holds.
@@ -113,7 +113,7 @@ fn message(name: &str, shown: &str, remedy: &str) -> String {
     format!("the cell {name} shows {shown}; {remedy}")
 }
 
-fn text_cell<'s>(text: Cow<'s, str>, format: Option<&Format>, name: impl Fn() -> String) -> Cell<'s> {
+fn text_cell<'s>(text: Cow<'s, str>, format: Option<&NumberFormat>, name: impl Fn() -> String) -> TableCell<'s> {
     if is_too_long(&text) {
         let message = format!("the cell {} holds more than {MAX_CELL_UNITS} characters; shorten it", name());
         return bad(text.chars().take(300).collect::<String>(), message);
@@ -125,7 +125,7 @@ fn text_cell<'s>(text: Cow<'s, str>, format: Option<&Format>, name: impl Fn() ->
                 message(&name(), &shown, "format the cell as text, and check that it is the one that is meant");
             bad(text, message)
         }
-        None => Cell::text(text),
+        None => TableCell::text(text),
     }
 }
 
@@ -137,7 +137,12 @@ fn number(text: &str) -> Option<f64> {
 }
 
 /// The fault of a day that is not shown as a whole date.
-fn shown_in_part(format: Option<&Format>, serial: f64, day: Date, name: impl Fn() -> String) -> Option<Cell<'static>> {
+fn shown_in_part(
+    format: Option<&NumberFormat>,
+    serial: f64,
+    day: Date,
+    name: impl Fn() -> String,
+) -> Option<TableCell<'static>> {
     let shown = show_day(format?, serial, day)?;
     let remedy = "write the date that is meant in a cell that shows its day, month and year, such as 2026-03-15";
     Some(bad(day.to_string(), message(&name(), &shown, remedy)))
@@ -202,12 +207,12 @@ fn link_in(formula: &str) -> Option<String> {
 mod tests {
     use std::collections::HashMap;
 
-    use super::super::position::Position;
+    use super::super::position::CellPosition;
     use super::*;
 
     #[test]
     fn cells_become_texts() {
-        let custom = HashMap::from([(164, Format::read("mmm\\ yy")), (165, Format::read("0.00"))]);
+        let custom = HashMap::from([(164, NumberFormat::read("mmm\\ yy")), (165, NumberFormat::read("0.00"))]);
         let shared = SharedStrings::default();
         let context = Context { shared, styles: Styles::new(&[0, 14, 9, 164, 165], &custom), is_1904: false };
         let (number, text, date) = (RawKind::Number, RawKind::Text, RawKind::Date);
@@ -241,7 +246,7 @@ mod tests {
             (RawKind::Flag, 0, Some("2"), Err("cannot be read")),
             (RawKind::Error, 0, Some("#REF!"), Err("B7 holds an error")),
         ];
-        let position = Position { row: 6, column: 1 };
+        let position = CellPosition { row: 6, column: 1 };
         for (kind, style, value, expected) in cases {
             let cell = context.cell(&RawCell { position, style, kind, value, formula: None });
             match expected {

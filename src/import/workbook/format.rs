@@ -5,7 +5,7 @@ const MAX_CODE_BYTES: usize = 600;
 
 /// A number format, such as `#,##0.00;[Red]-#,##0.00`.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Format {
+pub(super) struct NumberFormat {
     /// How numbers are shown: positive ones, negative ones and zero, or by their conditions.
     pub numbers: Vec<Section>,
     /// How texts are shown, where the format says so.
@@ -15,8 +15,8 @@ pub(super) struct Format {
 /// One section of a format.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Section {
-    pub pieces: Vec<Piece>,
-    pub condition: Option<Condition>,
+    pub pieces: Vec<FormatToken>,
+    pub condition: Option<SectionCondition>,
     /// Whether the section has a colour, which may stand for a sign.
     pub is_colored: bool,
     /// Whether years are counted by another calendar.
@@ -27,7 +27,7 @@ pub(super) struct Section {
 
 /// A piece of a section.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Piece {
+pub(super) enum FormatToken {
     Literal(String),
     /// `0`, `#` or `?`.
     Digit(char),
@@ -59,7 +59,7 @@ pub(super) enum DatePart {
 
 /// The numbers that a section is for.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Condition {
+pub(super) struct SectionCondition {
     pub operator: Operator,
     pub value: f64,
 }
@@ -74,7 +74,7 @@ pub(super) enum Operator {
     Greater,
 }
 
-impl Condition {
+impl SectionCondition {
     /// Whether the number meets the condition.
     pub fn holds(self, number: f64) -> bool {
         match self.operator {
@@ -88,7 +88,7 @@ impl Condition {
     }
 
     /// Reads a condition such as `>=100`.
-    fn read(text: &str) -> Option<Condition> {
+    fn read(text: &str) -> Option<SectionCondition> {
         let operators = [
             ("<=", Operator::LessOrEqual),
             (">=", Operator::GreaterOrEqual),
@@ -99,26 +99,26 @@ impl Condition {
         ];
         let (operator, value) =
             operators.iter().find_map(|(sign, operator)| Some((*operator, text.strip_prefix(sign)?)))?;
-        Some(Condition { operator, value: value.trim().parse().ok()? })
+        Some(SectionCondition { operator, value: value.trim().parse().ok()? })
     }
 }
 
-impl Format {
+impl NumberFormat {
     /// Reads the code of a format. `None` if it is longer than any format can be.
-    pub fn read(code: &str) -> Option<Format> {
+    pub fn read(code: &str) -> Option<NumberFormat> {
         if code.len() > MAX_CODE_BYTES {
             return None;
         }
         let mut sections = read_sections(code);
         sections.truncate(4);
-        let is_for_text = |section: &Section| section.pieces.contains(&Piece::Text);
+        let is_for_text = |section: &Section| section.pieces.contains(&FormatToken::Text);
         let has_text = sections.len() == 4 || sections.last().is_some_and(is_for_text);
         let text = if has_text { sections.pop() } else { None };
         if sections.is_empty() {
             // Numbers are shown in the text format as in the general one.
-            sections.push(Section { pieces: vec![Piece::General], ..Section::default() });
+            sections.push(Section { pieces: vec![FormatToken::General], ..Section::default() });
         }
-        Some(Format { numbers: sections, text })
+        Some(NumberFormat { numbers: sections, text })
     }
 }
 
@@ -134,31 +134,31 @@ fn read_sections(code: &str) -> Vec<Section> {
             }
         };
         let piece = match letter {
-            '"' => Piece::Literal(letters.by_ref().take_while(|letter| *letter != '"').collect()),
-            '\\' => Piece::Literal(letters.next().into_iter().collect()),
+            '"' => FormatToken::Literal(letters.by_ref().take_while(|letter| *letter != '"').collect()),
+            '\\' => FormatToken::Literal(letters.next().into_iter().collect()),
             // A blank of another letter's width, and a letter that fills the cell.
-            '_' => Piece::Literal(letters.next().map(|_| ' ').into_iter().collect()),
-            '*' => Piece::Literal(letters.next().map(|_| ' ').into_iter().collect()),
+            '_' => FormatToken::Literal(letters.next().map(|_| ' ').into_iter().collect()),
+            '*' => FormatToken::Literal(letters.next().map(|_| ' ').into_iter().collect()),
             '[' => {
                 let content: String = letters.by_ref().take_while(|letter| *letter != ']').collect();
                 section.take_bracket(&content);
                 continue;
             }
-            '0' | '#' | '?' => Piece::Digit(letter),
-            '.' => Piece::Point,
-            ',' => Piece::Comma,
-            '%' => Piece::Percent,
-            '/' => Piece::Slash,
-            '@' => Piece::Text,
-            'E' | 'e' if letters.next_if(|next| matches!(next, '+' | '-')).is_some() => Piece::Exponent,
-            'a' | 'A' if takes(&mut letters, "m/pm") || takes(&mut letters, "/p") => Piece::Date(DatePart::AmPm),
-            'g' | 'G' if takes(&mut letters, "eneral") => Piece::General,
+            '0' | '#' | '?' => FormatToken::Digit(letter),
+            '.' => FormatToken::Point,
+            ',' => FormatToken::Comma,
+            '%' => FormatToken::Percent,
+            '/' => FormatToken::Slash,
+            '@' => FormatToken::Text,
+            'E' | 'e' if letters.next_if(|next| matches!(next, '+' | '-')).is_some() => FormatToken::Exponent,
+            'a' | 'A' if takes(&mut letters, "m/pm") || takes(&mut letters, "/p") => FormatToken::Date(DatePart::AmPm),
+            'g' | 'G' if takes(&mut letters, "eneral") => FormatToken::General,
             'y' | 'Y' | 'm' | 'M' | 'd' | 'D' | 'h' | 'H' | 's' | 'S' | 'g' | 'G' | 'e' | 'E' | 'b' | 'B' => {
                 let mut count = 1;
                 while letters.next_if(|next| next.eq_ignore_ascii_case(&letter)).is_some() {
                     count += 1;
                 }
-                Piece::Date(match letter.to_ascii_lowercase() {
+                FormatToken::Date(match letter.to_ascii_lowercase() {
                     'y' => DatePart::Year(count),
                     'm' => DatePart::Month(count),
                     'd' => DatePart::Day(count),
@@ -167,7 +167,7 @@ fn read_sections(code: &str) -> Vec<Section> {
                     _ => DatePart::Era,
                 })
             }
-            other => Piece::Literal(other.into()),
+            other => FormatToken::Literal(other.into()),
         };
         section.pieces.push(piece);
     }
@@ -195,15 +195,15 @@ impl Section {
             let (symbol, language) = currency.split_once('-').unwrap_or((currency, ""));
             self.is_foreign_dollar |= symbol.contains('$') && !is_of_united_states(language);
             self.is_foreign_calendar |= has_other_calendar(language);
-            self.pieces.push(Piece::Literal(symbol.to_owned()));
-        } else if let Some(condition) = Condition::read(content) {
+            self.pieces.push(FormatToken::Literal(symbol.to_owned()));
+        } else if let Some(condition) = SectionCondition::read(content) {
             self.condition = Some(condition);
         } else if only('h') {
-            self.pieces.push(Piece::Date(DatePart::Hour(lower.len())));
+            self.pieces.push(FormatToken::Date(DatePart::Hour(lower.len())));
         } else if only('m') {
-            self.pieces.push(Piece::Date(DatePart::Minute(lower.len())));
+            self.pieces.push(FormatToken::Date(DatePart::Minute(lower.len())));
         } else if only('s') {
-            self.pieces.push(Piece::Date(DatePart::Second(lower.len())));
+            self.pieces.push(FormatToken::Date(DatePart::Second(lower.len())));
         } else if COLORS.contains(&&*lower) || lower.starts_with("color") {
             self.is_colored = true;
         }
@@ -217,7 +217,7 @@ impl Section {
             let after = parts.get(index + 1).map(|(_, part)| part);
             let is_minute = matches!(before, Some(DatePart::Hour(_))) || matches!(after, Some(DatePart::Second(_)));
             if let (DatePart::Month(count @ (1 | 2)), true) = (*part, is_minute) {
-                self.pieces[*at] = Piece::Date(DatePart::Minute(count));
+                self.pieces[*at] = FormatToken::Date(DatePart::Minute(count));
             }
         }
     }
@@ -233,9 +233,9 @@ impl Section {
     }
 }
 
-fn date_part((at, piece): (usize, &Piece)) -> Option<(usize, DatePart)> {
+fn date_part((at, piece): (usize, &FormatToken)) -> Option<(usize, DatePart)> {
     match piece {
-        Piece::Date(part) => Some((at, *part)),
+        FormatToken::Date(part) => Some((at, *part)),
         _ => None,
     }
 }
@@ -317,7 +317,7 @@ mod tests {
             ("0.0E+0", &[]),
         ];
         for (code, expected) in cases {
-            let format = Format::read(code).unwrap();
+            let format = NumberFormat::read(code).unwrap();
             assert_eq!(format.numbers[0].date_parts().collect::<Vec<_>>(), expected, "{code}");
         }
     }
@@ -335,16 +335,16 @@ mod tests {
             ("\"a;b\"0\\;", 1, false),
         ];
         for (code, numbers, has_text) in cases {
-            let format = Format::read(code).unwrap();
+            let format = NumberFormat::read(code).unwrap();
             assert_eq!((format.numbers.len(), format.text.is_some()), (numbers, has_text), "{code}");
         }
-        assert!(Format::read(&"0".repeat(601)).is_none());
+        assert!(NumberFormat::read(&"0".repeat(601)).is_none());
     }
 
     #[test]
     fn brackets_are_read() {
-        let section = |code| Format::read(code).unwrap().numbers.swap_remove(0);
-        let condition = Some(Condition { operator: Operator::GreaterOrEqual, value: 1e6 });
+        let section = |code| NumberFormat::read(code).unwrap().numbers.swap_remove(0);
+        let condition = Some(SectionCondition { operator: Operator::GreaterOrEqual, value: 1e6 });
         assert_eq!(section("[>=1000000]0").condition, condition);
         assert!(section("[Red]0").is_colored && section("[Color 12]0").is_colored && !section("[DBNum1]0").is_colored);
         for (code, is_foreign) in [

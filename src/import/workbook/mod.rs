@@ -27,18 +27,18 @@ use std::io;
 use super::bounds::Bounds;
 use super::rows::{FileRows, ReadRows};
 use super::source::{RowKind, kind_of};
-use super::tabular::{Cell, Table};
+use super::tabular::{TableCell, TableReader};
 use crate::model::Fields;
 use archive::Archive;
 use cell::Context;
 use fault::{damaged, unusable};
-use position::Region;
-use regions::{Links, MergedCells, read_regions};
+use position::CellRange;
+use regions::{Hyperlinks, MergedCells, read_regions};
 use relations::Relations;
 use sheet::CellReader;
 use strings::SharedStrings;
 use styles::Styles;
-use xml::{Piece, Xml};
+use xml::{Xml, XmlEvent};
 
 /// The most inflated bytes of the part that lists the sheets.
 const MAX_LIST_BYTES: u64 = 64 << 20;
@@ -165,11 +165,11 @@ impl Workbook {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn sheet<'a>(&'a self, sheet: &'a ChosenSheet) -> io::Result<Sheet<'a>> {
+    pub fn sheet<'a>(&'a self, sheet: &'a ChosenSheet) -> io::Result<SheetRows<'a>> {
         let relations = Relations::read(&self.archive, &sheet.part)?;
         let mut xml = Xml::new(self.archive.part(&sheet.part, u64::MAX)?);
         match read_regions(&mut xml, &sheet.part, &relations) {
-            Ok((merged, links)) => Ok(Sheet { cells: self.cells(sheet)?, context: &self.context, merged, links }),
+            Ok((merged, links)) => Ok(SheetRows { cells: self.cells(sheet)?, context: &self.context, merged, links }),
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                 // The error of the cell itself names it.
                 let mut cells = self.cells(sheet)?;
@@ -189,10 +189,10 @@ fn read_list(archive: &Archive, part: &str, relations: &Relations) -> io::Result
     loop {
         let depth = xml.depth();
         match xml.next()? {
-            Piece::Start(tag) if depth == 1 && tag.is("workbookPr") => tag.attributes(|name, value| {
+            XmlEvent::Start(tag) if depth == 1 && tag.is("workbookPr") => tag.attributes(|name, value| {
                 is_1904 |= name == "date1904" && matches!(&*value, "1" | "true" | "on");
             })?,
-            Piece::Start(tag) if depth == 2 && tag.is("sheet") => {
+            XmlEvent::Start(tag) if depth == 2 && tag.is("sheet") => {
                 let (mut name, mut id, mut is_visible) = (String::new(), String::new(), true);
                 tag.attributes(|attribute, value| match attribute {
                     "name" => name = value.into_owned(),
@@ -211,26 +211,26 @@ fn read_list(archive: &Archive, part: &str, relations: &Relations) -> io::Result
                 let part = (relation.kind == "worksheet").then(|| relation.target.clone());
                 sheets.push(SheetEntry { name, is_visible, part });
             }
-            Piece::EndOfPart => return Ok((sheets, is_1904)),
+            XmlEvent::EndOfPart => return Ok((sheets, is_1904)),
             _ => {}
         }
     }
 }
 
 /// A sheet whose rows are read.
-pub(super) struct Sheet<'a> {
+pub(super) struct SheetRows<'a> {
     cells: CellReader<'a>,
     context: &'a Context,
     merged: MergedCells,
-    links: Links,
+    links: Hyperlinks,
 }
 
-impl ReadRows for Sheet<'_> {
+impl ReadRows for SheetRows<'_> {
     fn read<F: Fields>(self, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
-        let Sheet { mut cells, context, mut merged, links } = self;
-        let bounds = &rows.reading.bounds;
-        let mut table = Table::new(rows, false);
-        let mut row: Vec<Cell<'_>> = Vec::new();
+        let SheetRows { mut cells, context, mut merged, links } = self;
+        let bounds = &rows.options.bounds;
+        let mut table = TableReader::new(rows, false);
+        let mut row: Vec<TableCell<'_>> = Vec::new();
         let (mut row_at, mut bytes) = (0, 0);
         loop {
             let next = cells.next()?;
@@ -267,7 +267,7 @@ impl ReadRows for Sheet<'_> {
                 return Ok(table.end());
             }
             if row.len() <= at {
-                row.resize_with(at + 1, Cell::default);
+                row.resize_with(at + 1, TableCell::default);
             }
             if !row[at].text.is_empty() {
                 return Err(damaged(format_args!("it has the cell {} twice", position.name())));
@@ -280,7 +280,7 @@ impl ReadRows for Sheet<'_> {
     }
 }
 
-fn merged_message(region: Region) -> String {
+fn merged_message(region: CellRange) -> String {
     format!(
         "the cells {}:{} are merged, so that only the first has a value; unmerge them, and fill in each",
         region.first.name(),

@@ -27,7 +27,7 @@ pub(super) struct Packed {
 /// A part being inflated. Its size and checksum are checked at its end.
 pub(super) struct Part<'a> {
     name: &'a str,
-    content: Content<'a>,
+    content: PartContent<'a>,
     packed: Packed,
     crc: Crc,
     read: u64,
@@ -36,7 +36,7 @@ pub(super) struct Part<'a> {
     left: Option<(&'a Cell<u64>, u64)>,
 }
 
-enum Content<'a> {
+enum PartContent<'a> {
     Stored(Take<&'a File>),
     Deflated(DeflateDecoder<BufReader<Take<&'a File>>>),
 }
@@ -56,8 +56,8 @@ impl<'a> Part<'a> {
     ) -> io::Result<Part<'a>> {
         let from = file.take(packed.packed_bytes);
         let content = match method {
-            0 => Content::Stored(from),
-            8 => Content::Deflated(DeflateDecoder::new(BufReader::with_capacity(1 << 16, from))),
+            0 => PartContent::Stored(from),
+            8 => PartContent::Deflated(DeflateDecoder::new(BufReader::with_capacity(1 << 16, from))),
             _ => return Err(damaged_part(name, format_args!("its compression method {method} is unknown"))),
         };
         Ok(Part { name, content, packed, crc: Crc::new(), read: 0, max_bytes, left })
@@ -87,8 +87,8 @@ impl Read for Part<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
         let read = match &mut self.content {
-            Content::Stored(from) => from.read(buffer),
-            Content::Deflated(from) => from.read(buffer),
+            PartContent::Stored(from) => from.read(buffer),
+            PartContent::Deflated(from) => from.read(buffer),
         };
         let read = read.map_err(|error| match error.kind() {
             InvalidData | InvalidInput | UnexpectedEof => damaged_part(self.name, "it cannot be inflated"),

@@ -3,9 +3,9 @@
 use std::io;
 
 use super::fault::damaged_part;
-use super::position::{Position, Region};
+use super::position::{CellPosition, CellRange};
 use super::relations::Relations;
-use super::xml::{Piece, Tag, Xml};
+use super::xml::{StartTag, Xml, XmlEvent};
 
 /// The most merged regions.
 const MAX_MERGED: usize = 200_000;
@@ -23,41 +23,45 @@ const MAX_HELD_BYTES: usize = 16 << 20;
 #[derive(Default)]
 pub(super) struct MergedCells {
     /// In the order of their first rows.
-    regions: Vec<Region>,
+    regions: Vec<CellRange>,
     /// The index of the first region that no row met yet.
     next: usize,
     /// The region that reaches furthest down, of those that a row met.
-    current: Option<Region>,
+    current: Option<CellRange>,
 }
 
 /// The hyperlinks of a sheet.
 #[derive(Default)]
-pub(super) struct Links {
+pub(super) struct Hyperlinks {
     /// Those of single cells, in the order of the cells.
-    single: Vec<(Position, String)>,
-    wide: Vec<(Region, String)>,
+    single: Vec<(CellPosition, String)>,
+    wide: Vec<(CellRange, String)>,
 }
 
 /// Reads a whole sheet, its cells skipped.
 ///
 /// # Errors
 /// When the sheet is damaged or exceeds a bound.
-pub(super) fn read_regions(xml: &mut Xml<'_>, part: &str, relations: &Relations) -> io::Result<(MergedCells, Links)> {
-    let (mut merged, mut links) = (MergedCells::default(), Links::default());
+pub(super) fn read_regions(
+    xml: &mut Xml<'_>,
+    part: &str,
+    relations: &Relations,
+) -> io::Result<(MergedCells, Hyperlinks)> {
+    let (mut merged, mut links) = (MergedCells::default(), Hyperlinks::default());
     let mut held = 0;
     loop {
         let depth = xml.depth();
         match xml.next()? {
-            Piece::Start(tag) if depth == 2 && tag.is("mergeCell") => {
+            XmlEvent::Start(tag) if depth == 2 && tag.is("mergeCell") => {
                 let mut region = None;
                 tag.attributes(|name, value| {
                     if name == "ref" {
-                        region = Region::read(&value);
+                        region = CellRange::read(&value);
                     }
                 })?;
                 merged.regions.extend(region);
             }
-            Piece::Start(tag) if depth == 2 && tag.is("hyperlink") => {
+            XmlEvent::Start(tag) if depth == 2 && tag.is("hyperlink") => {
                 if let Some((region, address)) = link(&tag, relations)? {
                     held += address.len();
                     if region.first == region.last {
@@ -67,7 +71,7 @@ pub(super) fn read_regions(xml: &mut Xml<'_>, part: &str, relations: &Relations)
                     }
                 }
             }
-            Piece::EndOfPart => break,
+            XmlEvent::EndOfPart => break,
             _ => {}
         }
         if merged.regions.len() > MAX_MERGED {
@@ -84,7 +88,7 @@ pub(super) fn read_regions(xml: &mut Xml<'_>, part: &str, relations: &Relations)
 
 impl MergedCells {
     /// A merged region that the row meets. Rows must be asked for in their order.
-    pub fn region_in(&mut self, row: u32) -> Option<Region> {
+    pub fn region_in(&mut self, row: u32) -> Option<CellRange> {
         while let Some(region) = self.regions.get(self.next).filter(|region| region.first.row <= row) {
             if self.current.is_none_or(|current| current.last.row < region.last.row) {
                 self.current = Some(*region);
@@ -95,9 +99,9 @@ impl MergedCells {
     }
 }
 
-impl Links {
+impl Hyperlinks {
     /// The address that a cell links to.
-    pub fn of(&self, cell: Position) -> Option<&str> {
+    pub fn of(&self, cell: CellPosition) -> Option<&str> {
         if let Ok(at) = self.single.binary_search_by_key(&cell, |(cell, _)| *cell) {
             return self.single.get(at).map(|(_, address)| &**address);
         }
@@ -106,10 +110,10 @@ impl Links {
 }
 
 /// The cells of a hyperlink and its address; of a position within the workbook after `#`.
-fn link(tag: &Tag<'_>, relations: &Relations) -> io::Result<Option<(Region, String)>> {
+fn link(tag: &StartTag<'_>, relations: &Relations) -> io::Result<Option<(CellRange, String)>> {
     let (mut region, mut address, mut location) = (None, String::new(), String::new());
     tag.attributes(|name, value| match name {
-        "ref" => region = Region::read(&value),
+        "ref" => region = CellRange::read(&value),
         ":id" => {
             if let Some(relation) = relations.get(&value).filter(|relation| relation.is_external) {
                 address.clone_from(&relation.target);

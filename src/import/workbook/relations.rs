@@ -5,7 +5,7 @@ use std::io;
 
 use super::archive::Archive;
 use super::fault::damaged_part;
-use super::xml::{Piece, Xml};
+use super::xml::{Xml, XmlEvent};
 
 /// The most inflated bytes of a part with relationships.
 const MAX_PART_BYTES: u64 = 64 << 20;
@@ -15,10 +15,10 @@ const MAX_HELD_BYTES: usize = 16 << 20;
 
 /// The relationships of one part, by their ids.
 #[derive(Default)]
-pub(super) struct Relations(HashMap<String, Relation>);
+pub(super) struct Relations(HashMap<String, PartRelation>);
 
 /// A relationship to another part or to an address.
-pub(super) struct Relation {
+pub(super) struct PartRelation {
     /// The last segment of its type, such as `worksheet`.
     pub kind: String,
     /// The name of the part, or the address of an external one.
@@ -44,7 +44,7 @@ impl Relations {
         xml.root("Relationships")?;
         loop {
             match xml.next()? {
-                Piece::Start(tag) if tag.is("Relationship") => {
+                XmlEvent::Start(tag) if tag.is("Relationship") => {
                     let (mut id, mut kind, mut target, mut is_external) = Default::default();
                     tag.attributes(|name, value| match name {
                         "Id" => id = value.into_owned(),
@@ -56,23 +56,23 @@ impl Relations {
                     if !is_external {
                         target = resolved(folder, &target);
                     }
-                    held += id.len() + kind.len() + target.len() + size_of::<Relation>();
+                    held += id.len() + kind.len() + target.len() + size_of::<PartRelation>();
                     if held > MAX_HELD_BYTES {
                         return Err(damaged_part(
                             &name,
                             format_args!("its links take more than {MAX_HELD_BYTES} bytes"),
                         ));
                     }
-                    found.0.insert(id, Relation { kind, target, is_external });
+                    found.0.insert(id, PartRelation { kind, target, is_external });
                 }
-                Piece::EndOfPart => return Ok(found),
+                XmlEvent::EndOfPart => return Ok(found),
                 _ => {}
             }
         }
     }
 
     /// The relationship with this id.
-    pub fn get(&self, id: &str) -> Option<&Relation> {
+    pub fn get(&self, id: &str) -> Option<&PartRelation> {
         self.0.get(id)
     }
 

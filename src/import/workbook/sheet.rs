@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::io;
 
 use super::fault::{damaged, unusable};
-use super::position::{COLUMNS, Position, ROWS, row_number};
-use super::strings::Item;
-use super::xml::{Piece, Tag, Xml};
+use super::position::{COLUMNS, CellPosition, ROWS, row_number};
+use super::strings::RichText;
+use super::xml::{StartTag, Xml, XmlEvent};
 
 /// The most bytes of a formula that are read. Excel allows 8,192 characters.
 const MAX_FORMULA_BYTES: usize = 1 << 15;
@@ -22,7 +22,7 @@ pub(super) struct CellReader<'a> {
     /// The column after the last cell.
     column: u32,
     is_in_data: bool,
-    item: Item,
+    item: RichText,
     formula: String,
     /// The indexes of shared formulas that make hyperlinks.
     shared_links: HashSet<String>,
@@ -30,7 +30,7 @@ pub(super) struct CellReader<'a> {
 
 /// A cell as the sheet holds it.
 pub(super) struct RawCell<'r> {
-    pub position: Position,
+    pub position: CellPosition,
     pub style: usize,
     pub kind: RawKind,
     /// The value, if there is one.
@@ -64,7 +64,7 @@ impl<'a> CellReader<'a> {
             row: None,
             column: 0,
             is_in_data: false,
-            item: Item::default(),
+            item: RichText::default(),
             formula: String::new(),
             shared_links: HashSet::new(),
         })
@@ -78,27 +78,27 @@ impl<'a> CellReader<'a> {
         let (position, style, kind) = loop {
             let depth = self.xml.depth();
             match self.xml.next()? {
-                Piece::Start(tag) if depth == 1 => {
+                XmlEvent::Start(tag) if depth == 1 => {
                     self.is_in_data = tag.is("sheetData");
                     if !self.is_in_data {
                         self.xml.skip()?;
                     }
                 }
-                Piece::Start(tag) if depth == 2 && tag.is("row") => {
+                XmlEvent::Start(tag) if depth == 2 && tag.is("row") => {
                     let row = row_of(&tag, self.row)?;
                     if self.row.is_some_and(|before| before >= row) {
                         return Err(damaged("its rows are not in their order"));
                     }
                     (self.row, self.column) = (Some(row), 0);
                 }
-                Piece::Start(tag) if depth == 3 && tag.is("c") => {
+                XmlEvent::Start(tag) if depth == 3 && tag.is("c") => {
                     let row = self.row.unwrap_or(0);
-                    let found = cell_of(&tag, Position { row, column: self.column })?;
+                    let found = cell_of(&tag, CellPosition { row, column: self.column })?;
                     self.column = found.0.column + 1;
                     break found;
                 }
-                Piece::Start(_) => self.xml.skip()?,
-                Piece::EndOfPart => return Ok(None),
+                XmlEvent::Start(_) => self.xml.skip()?,
+                XmlEvent::EndOfPart => return Ok(None),
                 _ => {}
             }
         };
@@ -116,15 +116,15 @@ impl<'a> CellReader<'a> {
         let depth = self.xml.depth();
         while self.xml.depth() >= depth {
             match self.xml.next()? {
-                Piece::Start(tag) if tag.is("v") => {
+                XmlEvent::Start(tag) if tag.is("v") => {
                     has_value = true;
                     self.item.read_plain(&mut self.xml)?;
                 }
-                Piece::Start(tag) if tag.is("is") => {
+                XmlEvent::Start(tag) if tag.is("is") => {
                     has_value = true;
                     self.item.read(&mut self.xml)?;
                 }
-                Piece::Start(tag) if tag.is("f") => {
+                XmlEvent::Start(tag) if tag.is("f") => {
                     has_formula = true;
                     let mut shared = None;
                     tag.attributes(|name, value| {
@@ -138,8 +138,8 @@ impl<'a> CellReader<'a> {
                         self.share_link(shared);
                     }
                 }
-                Piece::Start(_) => self.xml.skip()?,
-                Piece::EndOfPart => break,
+                XmlEvent::Start(_) => self.xml.skip()?,
+                XmlEvent::EndOfPart => break,
                 _ => {}
             }
         }
@@ -164,7 +164,7 @@ pub(super) fn makes_link(formula: &str) -> bool {
 }
 
 /// The row that the tag begins, from 0. Without a number it is the one after `before`.
-fn row_of(tag: &Tag<'_>, before: Option<u32>) -> io::Result<u32> {
+fn row_of(tag: &StartTag<'_>, before: Option<u32>) -> io::Result<u32> {
     let mut row = before.map_or(0, |before| before + 1);
     let mut bad = None;
     tag.attributes(|name, value| {
@@ -183,11 +183,11 @@ fn row_of(tag: &Tag<'_>, before: Option<u32>) -> io::Result<u32> {
 }
 
 /// The position, style and kind of value of a cell. Without a name it is at `next`.
-fn cell_of(tag: &Tag<'_>, next: Position) -> io::Result<(Position, usize, RawKind)> {
+fn cell_of(tag: &StartTag<'_>, next: CellPosition) -> io::Result<(CellPosition, usize, RawKind)> {
     let (mut position, mut style, mut kind, mut bad) = (Some(next), 0, RawKind::Number, String::new());
     tag.attributes(|name, value| match name {
         "r" => {
-            position = Position::read(&value).filter(|found| found.row == next.row);
+            position = CellPosition::read(&value).filter(|found| found.row == next.row);
             if position.is_none() {
                 bad = value.into_owned();
             }

@@ -3,11 +3,11 @@
 use jiff::civil::Date;
 
 use super::decimal::Decimal;
-use super::format::{DatePart, Format, Piece, Section};
+use super::format::{DatePart, FormatToken, NumberFormat, Section};
 
 /// How a cell shows its number.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Shown {
+pub(super) enum ShownNumber {
     /// As a number that means the stored one. The text is missing where it is the stored number's own.
     Number(Option<String>),
     /// As a date or time.
@@ -27,26 +27,28 @@ const ROUNDED: &str = "write the number that is meant, or have the cell show all
 const UNSHOWN: &str = "format the cell as a number, and check that it is the one that is meant";
 
 /// How the format shows a number.
-pub(super) fn show(format: &Format, number: f64) -> Shown {
+pub(super) fn show(format: &NumberFormat, number: f64) -> ShownNumber {
     let Some((section, hides_sign)) = choose(&format.numbers, number) else {
-        return Shown::Other(String::new(), UNSHOWN);
+        return ShownNumber::Other(String::new(), UNSHOWN);
     };
     if section.is_date() {
-        return Shown::Date;
+        return ShownNumber::Date;
     }
-    let has = |wanted: &Piece| section.pieces.contains(wanted);
-    let has_digits = section.pieces.iter().any(|piece| matches!(piece, Piece::Digit(_)));
+    let has = |wanted: &FormatToken| section.pieces.contains(wanted);
+    let has_digits = section.pieces.iter().any(|piece| matches!(piece, FormatToken::Digit(_)));
     let numeral = match () {
-        () if has(&Piece::General) && !has_digits => Numeral { text: format!("{}", number.abs()), is_exact: true },
+        () if has(&FormatToken::General) && !has_digits => {
+            Numeral { text: format!("{}", number.abs()), is_exact: true }
+        }
         () if !has_digits => {
             let literals = literals(section);
             // Accounting formats show zero as a dash.
             let is_zero = number == 0.0 && literals.contains(['-', '–', '—']);
             let shown = collapsed(&literals);
-            return if is_zero { Shown::Number(Some(shown)) } else { Shown::Other(shown, UNSHOWN) };
+            return if is_zero { ShownNumber::Number(Some(shown)) } else { ShownNumber::Other(shown, UNSHOWN) };
         }
-        () if has(&Piece::Exponent) => scientific(section, number),
-        () if has(&Piece::Slash) => fraction(section, number),
+        () if has(&FormatToken::Exponent) => scientific(section, number),
+        () if has(&FormatToken::Slash) => fraction(section, number),
         () => decimal(section, number),
     };
     let Framed { text, has_inner } = framed(section, &numeral.text);
@@ -56,26 +58,26 @@ pub(super) fn show(format: &Format, number: f64) -> Shown {
     let literals = literals(section);
     let loses_sign = is_negative && hides_sign && !section.is_colored && !literals.contains(['-', '(', '−', '–']);
     match () {
-        () if has(&Piece::Percent) => Shown::Other(text, PERCENT),
-        () if scale(section) > 0 => Shown::Other(text, SCALED),
+        () if has(&FormatToken::Percent) => ShownNumber::Other(text, PERCENT),
+        () if scale(section) > 0 => ShownNumber::Other(text, SCALED),
         () => match unit(section, &literals) {
-            Unit::Currency => Shown::Other(text, CURRENCY),
-            _ if has_inner || loses_sign => Shown::Other(text, UNIT),
-            _ if !numeral.is_exact => Shown::Other(text, ROUNDED),
-            Unit::Other(unit) => Shown::Unit(text, unit),
-            Unit::None => Shown::Number((text != format!("{number}")).then_some(text)),
+            Unit::Currency => ShownNumber::Other(text, CURRENCY),
+            _ if has_inner || loses_sign => ShownNumber::Other(text, UNIT),
+            _ if !numeral.is_exact => ShownNumber::Other(text, ROUNDED),
+            Unit::Other(unit) => ShownNumber::Unit(text, unit),
+            Unit::None => ShownNumber::Number((text != format!("{number}")).then_some(text)),
         },
     }
 }
 
 /// How the format shows a text, if that is another text.
-pub(super) fn show_text(format: &Format, text: &str) -> Option<String> {
+pub(super) fn show_text(format: &NumberFormat, text: &str) -> Option<String> {
     let section = format.text.as_ref()?;
     let mut shown = String::new();
     for piece in &section.pieces {
         match piece {
-            Piece::Text | Piece::General => shown.push_str(text),
-            Piece::Literal(literal) => shown.push_str(literal),
+            FormatToken::Text | FormatToken::General => shown.push_str(text),
+            FormatToken::Literal(literal) => shown.push_str(literal),
             _ => {}
         }
     }
@@ -104,11 +106,12 @@ struct Numeral {
 
 /// How many thousands the section divides by: commas behind the last digit before the point.
 fn scale(section: &Section) -> i64 {
-    let whole = section.pieces.split(|piece| matches!(piece, Piece::Point | Piece::Exponent)).next().unwrap_or(&[]);
-    let is_digit = |piece: &Piece| matches!(piece, Piece::Digit(_));
-    let count = |pieces: &[Piece]| {
+    let whole =
+        section.pieces.split(|piece| matches!(piece, FormatToken::Point | FormatToken::Exponent)).next().unwrap_or(&[]);
+    let is_digit = |piece: &FormatToken| matches!(piece, FormatToken::Digit(_));
+    let count = |pieces: &[FormatToken]| {
         let last = pieces.iter().rposition(is_digit).map_or(pieces.len(), |at| at + 1);
-        pieces[last..].iter().filter(|piece| **piece == Piece::Comma).count()
+        pieces[last..].iter().filter(|piece| **piece == FormatToken::Comma).count()
     };
     // `0.0,,` scales too.
     let behind = if whole.len() < section.pieces.len() { count(&section.pieces) } else { 0 };
@@ -120,10 +123,10 @@ fn places(section: &Section) -> (Vec<char>, Vec<char>) {
     let (mut whole, mut decimals, mut is_behind) = (Vec::new(), Vec::new(), false);
     for piece in &section.pieces {
         match piece {
-            Piece::Point => is_behind = true,
-            Piece::Exponent => break,
-            Piece::Digit(place) if is_behind => decimals.push(*place),
-            Piece::Digit(place) => whole.push(*place),
+            FormatToken::Point => is_behind = true,
+            FormatToken::Exponent => break,
+            FormatToken::Digit(place) if is_behind => decimals.push(*place),
+            FormatToken::Digit(place) => whole.push(*place),
             _ => {}
         }
     }
@@ -132,7 +135,7 @@ fn places(section: &Section) -> (Vec<char>, Vec<char>) {
 
 fn decimal(section: &Section, number: f64) -> Numeral {
     let (whole_places, decimal_places) = places(section);
-    let percents = section.pieces.iter().filter(|piece| **piece == Piece::Percent).count();
+    let percents = section.pieces.iter().filter(|piece| **piece == FormatToken::Percent).count();
     let scale = scale(section);
     let mut decimal = Decimal::new(number);
     decimal.shift(2 * i64::try_from(percents).unwrap_or(0) - 3 * scale);
@@ -140,8 +143,8 @@ fn decimal(section: &Section, number: f64) -> Numeral {
     let (mut whole, mut fraction) = decimal.parts();
     let least = whole_places.iter().position(|place| *place == '0').map_or(0, |first| whole_places.len() - first);
     whole = format!("{}{whole}", "0".repeat(least.saturating_sub(whole.len())));
-    let first = section.pieces.iter().position(|piece| matches!(piece, Piece::Digit(_)));
-    let is_grouped = scale == 0 && first.is_some_and(|first| section.pieces[first..].contains(&Piece::Comma));
+    let first = section.pieces.iter().position(|piece| matches!(piece, FormatToken::Digit(_)));
+    let is_grouped = scale == 0 && first.is_some_and(|first| section.pieces[first..].contains(&FormatToken::Comma));
     if is_grouped {
         let bytes = whole.len();
         let grouped = whole.chars().enumerate().map(|(at, digit)| {
@@ -151,7 +154,7 @@ fn decimal(section: &Section, number: f64) -> Numeral {
     }
     let least = decimal_places.iter().rposition(|place| *place == '0').map_or(0, |last| last + 1);
     fraction.push_str(&"0".repeat(least.saturating_sub(fraction.len())));
-    let point = if section.pieces.contains(&Piece::Point) { "." } else { "" };
+    let point = if section.pieces.contains(&FormatToken::Point) { "." } else { "" };
     Numeral { text: format!("{whole}{point}{fraction}"), is_exact }
 }
 
@@ -166,8 +169,8 @@ fn scientific(section: &Section, number: f64) -> Numeral {
 
 /// The nearest fraction with so many digits below the line.
 fn fraction(section: &Section, number: f64) -> Numeral {
-    let slash = section.pieces.iter().position(|piece| *piece == Piece::Slash).unwrap_or(0);
-    let places = section.pieces[slash..].iter().filter(|piece| matches!(piece, Piece::Digit(_))).count();
+    let slash = section.pieces.iter().position(|piece| *piece == FormatToken::Slash).unwrap_or(0);
+    let places = section.pieces[slash..].iter().filter(|piece| matches!(piece, FormatToken::Digit(_))).count();
     let highest: u32 = 10_u32.pow(u32::try_from(places.clamp(1, 3)).unwrap_or(1)) - 1;
     let (whole, rest) = (number.abs().trunc(), number.abs().fract());
     let error = |below: &u32| (rest - (rest * f64::from(*below)).round() / f64::from(*below)).abs();
@@ -185,22 +188,22 @@ struct Framed {
 
 /// The digits within the section's other signs. Signs between the digits are placed by the section's own places.
 fn framed(section: &Section, numeral: &str) -> Framed {
-    let is_digit = |piece: &Piece| matches!(piece, Piece::Digit(_) | Piece::General);
+    let is_digit = |piece: &FormatToken| matches!(piece, FormatToken::Digit(_) | FormatToken::General);
     let first = section.pieces.iter().position(is_digit).unwrap_or(0);
     let last = section.pieces.iter().rposition(is_digit).unwrap_or(0);
-    let text_of = |pieces: &[Piece]| -> String {
+    let text_of = |pieces: &[FormatToken]| -> String {
         pieces
             .iter()
             .map(|piece| match piece {
-                Piece::Literal(text) => text.as_str(),
-                Piece::Percent => "%",
+                FormatToken::Literal(text) => text.as_str(),
+                FormatToken::Percent => "%",
                 _ => "",
             })
             .collect()
     };
     let inner = &section.pieces[first..=last];
     let is_plain = |letter: char| letter.is_whitespace() || matches!(letter, '\'' | '’');
-    let is_single = section.pieces.contains(&Piece::Slash) || section.pieces.contains(&Piece::Exponent);
+    let is_single = section.pieces.contains(&FormatToken::Slash) || section.pieces.contains(&FormatToken::Exponent);
     let between = if is_single { String::new() } else { text_of(inner) };
     let has_inner = between.chars().any(|letter| !is_plain(letter));
     let numeral = if between.is_empty() { numeral.to_owned() } else { interleaved(inner, numeral) };
@@ -211,13 +214,13 @@ fn framed(section: &Section, numeral: &str) -> Framed {
 }
 
 /// The digits with the signs that the section has between their places, from the last digit on.
-fn interleaved(pieces: &[Piece], numeral: &str) -> String {
+fn interleaved(pieces: &[FormatToken], numeral: &str) -> String {
     let mut left: Vec<char> = numeral.chars().collect();
     let mut shown: Vec<char> = Vec::new();
     for piece in pieces.iter().rev() {
         match piece {
-            Piece::Digit(_) | Piece::Point => shown.extend(left.pop()),
-            Piece::Literal(text) => shown.extend(text.chars().rev()),
+            FormatToken::Digit(_) | FormatToken::Point => shown.extend(left.pop()),
+            FormatToken::Literal(text) => shown.extend(text.chars().rev()),
             _ => {}
         }
     }
@@ -248,7 +251,7 @@ fn unit(section: &Section, literals: &str) -> Unit {
 
 fn literals(section: &Section) -> String {
     let texts = section.pieces.iter().filter_map(|piece| match piece {
-        Piece::Literal(text) => Some(text.as_str()),
+        FormatToken::Literal(text) => Some(text.as_str()),
         _ => None,
     });
     texts.collect()
@@ -260,7 +263,7 @@ fn collapsed(text: &str) -> String {
 }
 
 /// How the format shows a day, if that is not the whole date.
-pub(super) fn show_day(format: &Format, serial: f64, day: Date) -> Option<String> {
+pub(super) fn show_day(format: &NumberFormat, serial: f64, day: Date) -> Option<String> {
     let (section, _) = choose(&format.numbers, serial)?;
     let (mut has_year, mut has_month, mut has_day) = (false, false, false);
     for part in section.date_parts() {
@@ -281,11 +284,11 @@ fn shown_day(section: &Section, day: Date) -> String {
     let mut shown = String::new();
     for piece in &section.pieces {
         match piece {
-            Piece::Literal(text) => shown.push_str(text),
-            Piece::Slash => shown.push('/'),
-            Piece::Point => shown.push('.'),
-            Piece::Comma => shown.push(','),
-            Piece::Date(part) => {
+            FormatToken::Literal(text) => shown.push_str(text),
+            FormatToken::Slash => shown.push('/'),
+            FormatToken::Point => shown.push('.'),
+            FormatToken::Comma => shown.push(','),
+            FormatToken::Date(part) => {
                 let pattern = match part {
                     DatePart::Year(1 | 2) => "%y",
                     DatePart::Year(_) => "%Y",
@@ -314,21 +317,21 @@ fn shown_day(section: &Section, day: Date) -> String {
 mod tests {
     use super::*;
 
-    fn format(code: &str) -> Format {
-        Format::read(code).unwrap()
+    fn format(code: &str) -> NumberFormat {
+        NumberFormat::read(code).unwrap()
     }
 
     #[test]
     fn numbers_are_shown_as_in_spreadsheets() {
-        let same = |text: &str| Shown::Number(Some(text.to_owned()));
-        let unit = |text: &str, unit: &str| Shown::Unit(text.to_owned(), unit.to_owned());
-        let other = |text: &str, remedy| Shown::Other(text.to_owned(), remedy);
+        let same = |text: &str| ShownNumber::Number(Some(text.to_owned()));
+        let unit = |text: &str, unit: &str| ShownNumber::Unit(text.to_owned(), unit.to_owned());
+        let other = |text: &str, remedy| ShownNumber::Other(text.to_owned(), remedy);
         let accounting = "_-* #,##0.00\\ \"€\"_-;\\-* #,##0.00\\ \"€\"_-;_-* \"-\"??\\ \"€\"_-;_-@_-";
         let dollars = "_($* #,##0.00_);_($* (#,##0.00);_($* \"-\"??_);_(@_)";
         let cases = [
-            ("General", 0.1 + 0.2, Shown::Number(None)),
-            ("@", 2.5, Shown::Number(None)),
-            ("0", 3.0, Shown::Number(None)),
+            ("General", 0.1 + 0.2, ShownNumber::Number(None)),
+            ("@", 2.5, ShownNumber::Number(None)),
+            ("0", 3.0, ShownNumber::Number(None)),
             ("0.00", 3.0, same("3.00")),
             ("0.0", 0.1 + 0.2, same("0.3")),
             ("#,##0", 1_234_567.0, same("1,234,567")),
@@ -361,12 +364,12 @@ mod tests {
             ("0\\.0", 12.0, other("1.2", UNIT)),
             ("0;0", -5.0, other("5", UNIT)),
             ("0;[Red]0", -5.0, same("5")),
-            ("0;-0", -5.0, Shown::Number(None)),
-            ("0", -5.0, Shown::Number(None)),
+            ("0;-0", -5.0, ShownNumber::Number(None)),
+            ("0", -5.0, ShownNumber::Number(None)),
             ("\"Yes\";;\"No\"", 1.0, other("Yes", UNSHOWN)),
             (";;;", 1.0, other("", UNSHOWN)),
             ("[>=1000]0,\"k\";0", 5_000.0, other("5k", SCALED)),
-            ("[>=1000]0,\"k\";0", 5.0, Shown::Number(None)),
+            ("[>=1000]0,\"k\";0", 5.0, ShownNumber::Number(None)),
             ("[>=1000]0", 5.0, other("", UNSHOWN)),
             ("0.00E+00", 123_000.0, same("1.23E+05")),
             ("0.00E+00", 123_456.0, other("1.23E+05", ROUNDED)),
@@ -374,7 +377,7 @@ mod tests {
             ("# ?/?", 2.5, same("2 1/2")),
             ("# ?/?", 0.3, other("0 2/7", ROUNDED)),
             ("General\" kg\"", 5.0, unit("5 kg", "kg")),
-            ("dd.mm.yyyy", 46_096.0, Shown::Date),
+            ("dd.mm.yyyy", 46_096.0, ShownNumber::Date),
         ];
         for (code, number, expected) in cases {
             assert_eq!(show(&format(code), number), expected, "{code} {number}");

@@ -5,7 +5,7 @@ use std::io;
 
 use super::archive::Archive;
 use super::fault::unusable;
-use super::xml::{Piece, Xml};
+use super::xml::{Xml, XmlEvent};
 
 /// The most UTF-16 units of a cell, as in Excel.
 pub(super) const MAX_CELL_UNITS: usize = 32_767;
@@ -39,15 +39,15 @@ impl SharedStrings {
         let mut xml = Xml::new(archive.part(name, u64::MAX)?);
         let mut shared = SharedStrings::default();
         xml.root("sst")?;
-        let mut item = Item::default();
+        let mut item = RichText::default();
         loop {
             match xml.next()? {
-                Piece::Start(tag) if tag.is("si") => {
+                XmlEvent::Start(tag) if tag.is("si") => {
                     item.read(&mut xml)?;
                     shared.push(&item.text)?;
                 }
-                Piece::Start(_) => xml.skip()?,
-                Piece::EndOfPart => return Ok(shared),
+                XmlEvent::Start(_) => xml.skip()?,
+                XmlEvent::EndOfPart => return Ok(shared),
                 _ => {}
             }
         }
@@ -85,12 +85,12 @@ pub(super) fn is_too_long(text: &str) -> bool {
 
 /// A text with its runs, each of which may have a format of its own.
 #[derive(Default)]
-pub(super) struct Item {
+pub(super) struct RichText {
     pub text: String,
     run: String,
 }
 
-impl Item {
+impl RichText {
     /// Reads the text of the current element. Phonetic runs are skipped.
     ///
     /// # Errors
@@ -101,7 +101,7 @@ impl Item {
         while xml.depth() >= depth {
             let at = xml.depth();
             match xml.next()? {
-                Piece::Start(tag) if tag.is("t") => {
+                XmlEvent::Start(tag) if tag.is("t") => {
                     let mut keeps_blanks = false;
                     tag.attributes(|name, value| keeps_blanks |= name == ":space" && value == "preserve")?;
                     self.run.clear();
@@ -109,9 +109,9 @@ impl Item {
                     let run = if keeps_blanks { &self.run } else { self.run.trim_matches([' ', '\t', '\r', '\n']) };
                     push_unescaped(&mut self.text, run);
                 }
-                Piece::Start(tag) if at == depth && tag.is("r") => {}
-                Piece::Start(_) => xml.skip()?,
-                Piece::EndOfPart => return Ok(()),
+                XmlEvent::Start(tag) if at == depth && tag.is("r") => {}
+                XmlEvent::Start(_) => xml.skip()?,
+                XmlEvent::EndOfPart => return Ok(()),
                 _ => {}
             }
         }

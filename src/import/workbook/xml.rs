@@ -18,15 +18,15 @@ const MAX_DEPTH: usize = 100;
 
 /// The XML of a part.
 pub(super) struct Xml<'a> {
-    reader: Reader<Limited<BufReader<Part<'a>>>>,
+    reader: Reader<EventLimit<BufReader<Part<'a>>>>,
     buffer: Vec<u8>,
     name: &'a str,
     depth: usize,
 }
 
 /// A piece of XML. Elements are compared by their local names, since their prefix and namespace vary.
-pub(super) enum Piece<'b> {
-    Start(Tag<'b>),
+pub(super) enum XmlEvent<'b> {
+    Start(StartTag<'b>),
     /// The end of an element, empty ones included.
     End,
     Text(Cow<'b, str>),
@@ -39,7 +39,7 @@ impl<'a> Xml<'a> {
     /// Reads a part.
     pub fn new(part: Part<'a>) -> Xml<'a> {
         let name = part.name();
-        let mut reader = Reader::from_reader(Limited { from: BufReader::with_capacity(1 << 16, part), used: 0 });
+        let mut reader = Reader::from_reader(EventLimit { from: BufReader::with_capacity(1 << 16, part), used: 0 });
         reader.config_mut().expand_empty_elements = true;
         Xml { reader, buffer: Vec::new(), name, depth: 0 }
     }
@@ -53,7 +53,7 @@ impl<'a> Xml<'a> {
     ///
     /// # Errors
     /// When the part is damaged or exceeds a bound.
-    pub fn next(&mut self) -> io::Result<Piece<'_>> {
+    pub fn next(&mut self) -> io::Result<XmlEvent<'_>> {
         self.buffer.clear();
         self.reader.get_mut().used = 0;
         let event = self.reader.read_event_into(&mut self.buffer).map_err(|error| no_xml(self.name, error))?;
@@ -63,14 +63,14 @@ impl<'a> Xml<'a> {
                 if self.depth > MAX_DEPTH {
                     return Err(damaged_part(self.name, format_args!("more than {MAX_DEPTH} elements are nested")));
                 }
-                Piece::Start(Tag { tag, part: self.name })
+                XmlEvent::Start(StartTag { tag, part: self.name })
             }
             Event::End(_) => {
                 self.depth = self.depth.saturating_sub(1);
-                Piece::End
+                XmlEvent::End
             }
-            Event::Text(text) => Piece::Text(text.xml10_content()),
-            Event::CData(text) => Piece::Text(text.xml10_content()),
+            Event::Text(text) => XmlEvent::Text(text.xml10_content()),
+            Event::CData(text) => XmlEvent::Text(text.xml10_content()),
             Event::GeneralRef(entity) => {
                 let letter = match &*entity {
                     "amp" => Some('&'),
@@ -83,14 +83,14 @@ impl<'a> Xml<'a> {
                 let Some(letter) = letter else {
                     return Err(damaged_part(self.name, "it has an unknown entity"));
                 };
-                Piece::Text(String::from(letter).into())
+                XmlEvent::Text(String::from(letter).into())
             }
             Event::DocType(_) => {
                 return Err(damaged_part(self.name, "it declares a document type (DOCTYPE), which no workbook has"));
             }
             Event::Eof if self.depth > 0 => return Err(damaged_part(self.name, "it ends within an element")),
-            Event::Eof => Piece::EndOfPart,
-            Event::Comment(_) | Event::PI(_) | Event::Decl(_) | Event::Empty(_) => Piece::Other,
+            Event::Eof => XmlEvent::EndOfPart,
+            Event::Comment(_) | Event::PI(_) | Event::Decl(_) | Event::Empty(_) => XmlEvent::Other,
         })
     }
 
@@ -103,11 +103,11 @@ impl<'a> Xml<'a> {
         while self.depth >= depth {
             let is_within = self.depth > depth;
             match self.next()? {
-                Piece::Text(text) if !is_within => {
+                XmlEvent::Text(text) if !is_within => {
                     let room = max_bytes.saturating_sub(out.len());
                     out.push_str(&text[..text.floor_char_boundary(room)]);
                 }
-                Piece::EndOfPart => return Ok(()),
+                XmlEvent::EndOfPart => return Ok(()),
                 _ => {}
             }
         }
@@ -130,8 +130,8 @@ impl<'a> Xml<'a> {
         let name = self.name;
         loop {
             match self.next()? {
-                Piece::Start(tag) if tag.is(expected) => return Ok(()),
-                Piece::Start(_) | Piece::EndOfPart => {
+                XmlEvent::Start(tag) if tag.is(expected) => return Ok(()),
+                XmlEvent::Start(_) | XmlEvent::EndOfPart => {
                     return Err(damaged(format_args!("its part `{name:.100}` holds no {expected}")));
                 }
                 _ => {}
@@ -144,7 +144,7 @@ impl<'a> Xml<'a> {
 fn no_xml(part: &str, error: quick_xml::Error) -> io::Error {
     match error {
         quick_xml::Error::Io(error) => match error.get_ref() {
-            Some(inner) if inner.is::<TooLong>() => damaged_part(part, inner),
+            Some(inner) if inner.is::<EventTooLong>() => damaged_part(part, inner),
             _ => io::Error::new(error.kind(), error.to_string()),
         },
         quick_xml::Error::Encoding(_) => damaged_part(part, "it is not UTF-8"),
@@ -153,12 +153,12 @@ fn no_xml(part: &str, error: quick_xml::Error) -> io::Error {
 }
 
 /// The start of an element.
-pub(super) struct Tag<'b> {
+pub(super) struct StartTag<'b> {
     tag: BytesStart<'b>,
     part: &'b str,
 }
 
-impl Tag<'_> {
+impl StartTag<'_> {
     /// Whether the element has this local name.
     pub fn is(&self, name: &str) -> bool {
         self.tag.local_name().as_ref() == name
@@ -182,25 +182,25 @@ impl Tag<'_> {
     }
 }
 
-/// Fails with [`TooLong`] after too many bytes since `used` was reset.
-struct Limited<R> {
+/// Fails with [`EventTooLong`] after too many bytes since `used` was reset.
+struct EventLimit<R> {
     from: R,
     used: usize,
 }
 
 #[derive(Debug, thiserror::Error)]
 #[error("a tag or text in it is longer than {MAX_PIECE_BYTES} bytes")]
-struct TooLong;
+struct EventTooLong;
 
-impl<R: BufRead> Read for Limited<R> {
+impl<R: BufRead> Read for EventLimit<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.from.read(buffer)
     }
 }
 
-impl<R: BufRead> BufRead for Limited<R> {
+impl<R: BufRead> BufRead for EventLimit<R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        if self.used > MAX_PIECE_BYTES { Err(io::Error::other(TooLong)) } else { self.from.fill_buf() }
+        if self.used > MAX_PIECE_BYTES { Err(io::Error::other(EventTooLong)) } else { self.from.fill_buf() }
     }
 
     fn consume(&mut self, amount: usize) {

@@ -4,20 +4,20 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
-use super::nearness::{Budget, Letters};
-use super::rule::{Hit, Place};
+use super::edit_distance::{Budget, Letters};
+use super::rule::{Hit, RowLocation};
 use crate::model::fold::fold;
 
 /// What may be the same in two rows.
 #[derive(Clone, Debug)]
-pub(in crate::import) struct Trait<'a> {
+pub(in crate::import) struct MatchKey<'a> {
     /// The rule that two such rows break.
     pub rule: &'static str,
     /// The field to name.
     pub field: &'static str,
-    /// Equal in twins.
+    /// Equal in duplicates.
     pub key: String,
-    /// Whether the names must be alike in twins too.
+    /// Whether the names must be alike in duplicates too.
     pub compares_names: bool,
     /// The value of the field; `None` is the row's name.
     pub value: Option<&'a str>,
@@ -27,31 +27,31 @@ pub(in crate::import) struct Trait<'a> {
 
 /// The names of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::import) struct Names<'a> {
+pub(in crate::import) struct RowNames<'a> {
     pub name: Cow<'a, str>,
     pub abbv: Option<&'a str>,
 }
 
 /// The names of a row, made comparable.
 #[derive(Debug, PartialEq, Eq)]
-struct Alike {
+struct ComparableNames {
     name: Letters,
     /// The words of the name, each comparable, with blanks between them.
     words: String,
     abbv: Option<String>,
 }
 
-impl Alike {
+impl ComparableNames {
     /// The names of a row with these.
-    fn new(names: &Names<'_>) -> Alike {
+    fn new(names: &RowNames<'_>) -> ComparableNames {
         let abbv = names.abbv.map(comparable).filter(|abbv| abbv.len() > 2);
         let words: Vec<String> = names.name.split([' ', '-']).map(comparable).filter(|word| word.len() > 2).collect();
-        Alike { name: Letters::of(comparable(&names.name)), words: words.join(" "), abbv }
+        ComparableNames { name: Letters::of(comparable(&names.name)), words: words.join(" "), abbv }
     }
 
     /// Whether two rows have nearly one name, one abbreviation, or one's abbreviation for a name.
-    fn is_like(&self, other: &Alike, budget: &mut Budget) -> bool {
-        let names = |of: &Alike, abbv: &Option<String>| {
+    fn is_like(&self, other: &ComparableNames, budget: &mut Budget) -> bool {
+        let names = |of: &ComparableNames, abbv: &Option<String>| {
             abbv.as_ref().is_some_and(|abbv| of.words.split(' ').any(|word| word == abbv))
         };
         self.abbv.is_some() && self.abbv == other.abbv
@@ -61,31 +61,31 @@ impl Alike {
     }
 }
 
-/// A row that was looked at. Its traits share it: a large run has hundreds of thousands.
+/// A row that was looked at. Its match_keys share it: a large run has hundreds of thousands.
 struct SeenRow {
-    place: Place,
+    location: RowLocation,
     kind: &'static str,
     id: u64,
     name: Box<str>,
     abbv: Option<Box<str>>,
     /// Made when the row first meets another one of its trait: most never do.
-    alike: OnceCell<Box<Alike>>,
+    alike: OnceCell<Box<ComparableNames>>,
 }
 
 impl SeenRow {
-    fn alike(&self) -> &Alike {
-        let names = || Names { name: Cow::Borrowed(&self.name), abbv: self.abbv.as_deref() };
-        self.alike.get_or_init(|| Box::new(Alike::new(&names())))
+    fn alike(&self) -> &ComparableNames {
+        let names = || RowNames { name: Cow::Borrowed(&self.name), abbv: self.abbv.as_deref() };
+        self.alike.get_or_init(|| Box::new(ComparableNames::new(&names())))
     }
 
     /// The row in a message about another one.
-    fn in_words(&self) -> String {
-        format!("{} {} {}", self.kind.trim_end_matches('s'), self.id, self.place.in_words())
+    fn describe(&self) -> String {
+        format!("{} {} {}", self.kind.trim_end_matches('s'), self.id, self.location.describe())
     }
 }
 
 /// A trait of a row that was looked at.
-struct Bearer {
+struct KeyHolder {
     row: usize,
     field: &'static str,
     /// `None` is the row's name.
@@ -93,43 +93,43 @@ struct Bearer {
     compares_names: bool,
     /// Whether the run brings it in.
     is_new: bool,
-    /// The next bearer of the same trait.
+    /// The next holder of the same trait.
     next: Option<usize>,
 }
 
-/// The bearers of each trait so far.
+/// The holders of each trait so far.
 #[derive(Default)]
-pub(super) struct Twins {
+pub(super) struct Duplicates {
     rows: Vec<SeenRow>,
-    bearers: Vec<Bearer>,
-    /// The first bearer of each trait, by the trait's hash.
+    holders: Vec<KeyHolder>,
+    /// The first holder of each trait, by the trait's hash.
     first: HashMap<u64, usize>,
-    /// The hashes of the traits that the run brings in.
+    /// The hashes of the match_keys that the run brings in.
     new: Vec<u64>,
     pub budget: Budget,
 }
 
 /// A row to compare with those seen before.
 pub(super) struct Compared<'a> {
-    pub place: &'a Place,
+    pub location: &'a RowLocation,
     /// Its kind, and its id.
     pub row: (&'static str, u64),
-    pub names: Names<'a>,
-    pub traits: Vec<Trait<'a>>,
-    pub known: Known<'a>,
+    pub names: RowNames<'a>,
+    pub match_keys: Vec<MatchKey<'a>>,
+    pub known: KnownKeys<'a>,
     /// Whether it is a row of the database that the run leaves alone.
-    pub stays: bool,
+    pub is_untouched: bool,
 }
 
-/// The traits of a row that the database has already.
-pub(super) enum Known<'a> {
+/// The match_keys of a row that the database has already.
+pub(super) enum KnownKeys<'a> {
     Nothing,
     /// These, with these names.
-    Traits(Names<'a>, Vec<Trait<'a>>),
+    Keys(RowNames<'a>, Vec<MatchKey<'a>>),
     All,
 }
 
-/// The most bearers of a trait whose names are compared.
+/// The most holders of a trait whose names are compared.
 pub(super) const MAX_COMPARED: usize = 20;
 
 /// A name without what two people write differently: case, diacritics, blanks and signs.
@@ -151,7 +151,7 @@ fn are_alike(one: &Letters, other: &Letters, budget: &mut Budget) -> bool {
     one.text == other.text || one.distance(other, one.length.max(other.length) / 10, budget).is_some()
 }
 
-impl Trait<'_> {
+impl MatchKey<'_> {
     /// The hash by which the index of names knows the trait.
     pub fn hash(&self, kind: &str) -> u64 {
         let mut hasher = blake3::Hasher::new();
@@ -164,8 +164,8 @@ impl Trait<'_> {
     }
 }
 
-impl Twins {
-    /// The hashes of the traits that the run brings in.
+impl Duplicates {
+    /// The hashes of the match_keys that the run brings in.
     pub fn new_hashes(&self) -> Vec<u64> {
         let mut hashes = self.new.clone();
         hashes.sort_unstable();
@@ -174,27 +174,27 @@ impl Twins {
     }
 
     /// Compares a row with those seen before.
-    pub fn look(&mut self, compared: Compared<'_>, found: &mut dyn FnMut(&Place, Hit)) {
-        let Compared { place, row: (kind, id), names, traits, known, stays } = compared;
+    pub fn compare(&mut self, compared: Compared<'_>, found: &mut dyn FnMut(&RowLocation, Hit)) {
+        let Compared { location, row: (kind, id), names, match_keys, known, is_untouched } = compared;
         self.rows.push(SeenRow {
-            place: place.clone(),
+            location: location.clone(),
             kind,
             id,
             name: names.name.as_ref().into(),
             abbv: names.abbv.map(Box::from),
             alike: OnceCell::new(),
         });
-        let Twins { rows, bearers, first, new, budget } = self;
-        let (at, known_bearers) = (rows.len() - 1, bearers.len());
+        let Duplicates { rows, holders, first, new, budget } = self;
+        let (at, known_holders) = (rows.len() - 1, holders.len());
         let this = &rows[at];
-        let has_names = |before: &Names<'_>| *before == names || Alike::new(before) == *this.alike();
+        let has_names = |before: &RowNames<'_>| *before == names || ComparableNames::new(before) == *this.alike();
         let mut is_told = false;
-        for one in traits {
+        for one in match_keys {
             let is_new = match &known {
-                Known::Nothing => true,
-                Known::All => false,
-                Known::Traits(names, traits) => {
-                    let has = traits.iter().any(|old| old.rule == one.rule && old.key == one.key);
+                KnownKeys::Nothing => true,
+                KnownKeys::All => false,
+                KnownKeys::Keys(names, match_keys) => {
+                    let has = match_keys.iter().any(|old| old.rule == one.rule && old.key == one.key);
                     !has || one.compares_names && !has_names(names)
                 }
             };
@@ -202,38 +202,38 @@ impl Twins {
             if is_new {
                 new.push(hash);
             }
-            let next = |bearer: &usize| bearers[*bearer].next;
+            let next = |holder: &usize| holders[*holder].next;
             let others: Vec<usize> = std::iter::successors(first.get(&hash).copied(), next).collect();
-            let mut is_twin = |other: &&Bearer| {
+            let mut is_twin = |other: &&KeyHolder| {
                 (is_new || other.is_new)
                     && (!(one.compares_names && other.compares_names)
                         || this.alike().is_like(rows[other.row].alike(), budget))
             };
-            if !is_told && let Some(other) = others.iter().map(|other| &bearers[*other]).find(|other| is_twin(other)) {
+            if !is_told && let Some(other) = others.iter().map(|other| &holders[*other]).find(|other| is_twin(other)) {
                 // What the run brings in is what can be corrected.
                 let (row, field, value, twin) = if is_new {
                     let twin = if (kind, id) == (rows[other.row].kind, rows[other.row].id) {
                         "the same row".to_owned()
                     } else {
-                        rows[other.row].in_words()
+                        rows[other.row].describe()
                     };
                     (this, one.field, one.value, twin)
                 } else {
-                    (&rows[other.row], other.field, other.value.as_deref(), this.in_words())
+                    (&rows[other.row], other.field, other.value.as_deref(), this.describe())
                 };
                 let message = one.message.replace("{}", &twin);
                 let value = Some(value.unwrap_or(&row.name).to_owned());
-                found(&row.place, Hit { rule: one.rule, field: field.to_owned(), value, message });
+                found(&row.location, Hit { rule: one.rule, field: field.to_owned(), value, message });
                 is_told = true;
             }
-            if !stays && others.len() < MAX_COMPARED && (one.compares_names || others.is_empty()) {
-                let bearer = bearers.len();
+            if !is_untouched && others.len() < MAX_COMPARED && (one.compares_names || others.is_empty()) {
+                let holder = holders.len();
                 match others.last() {
-                    Some(last) => bearers[*last].next = Some(bearer),
-                    None => _ = first.insert(hash, bearer),
+                    Some(last) => holders[*last].next = Some(holder),
+                    None => _ = first.insert(hash, holder),
                 }
                 let value = one.value.map(Box::from);
-                bearers.push(Bearer {
+                holders.push(KeyHolder {
                     row: at,
                     field: one.field,
                     value,
@@ -243,7 +243,7 @@ impl Twins {
                 });
             }
         }
-        if bearers.len() == known_bearers {
+        if holders.len() == known_holders {
             rows.pop();
         }
     }
@@ -255,8 +255,9 @@ mod tests {
 
     #[test]
     fn an_abbreviation_stands_for_a_name() {
-        let of =
-            |(name, abbv): (&'static str, &'static str)| Alike::new(&Names { name: name.into(), abbv: Some(abbv) });
+        let of = |(name, abbv): (&'static str, &'static str)| {
+            ComparableNames::new(&RowNames { name: name.into(), abbv: Some(abbv) })
+        };
         let long = ("European Society for Medical Oncology Congress", "ESMO");
         let cases = [
             (long, ("ESMO Congress 2026", ""), true),

@@ -17,7 +17,7 @@ const MAX_FIELDS: usize = 8;
 
 /// What a run was told about reading; the default reads strictly.
 #[derive(Clone, Debug, Default)]
-pub struct Reading {
+pub struct ReadOptions {
     /// The limits of what is read.
     pub bounds: Bounds,
     /// Passes over unknown columns and fields, with a warning that names them.
@@ -33,10 +33,10 @@ pub struct Reading {
     /// Keeps every fault, not just the first [`BadRows::MAX_KEPT`](super::BadRows::MAX_KEPT).
     pub all_faults: bool,
     /// Which of `renames` a file had a name for; noted while reading.
-    pub met: RefCell<BTreeSet<usize>>,
+    pub used_renames: RefCell<BTreeSet<usize>>,
 }
 
-impl Reading {
+impl ReadOptions {
     /// Checks that names are said to stand for known fields.
     ///
     /// # Errors
@@ -74,7 +74,7 @@ impl Reading {
         }
         let name = comparable(name);
         let found = self.renames.iter().position(|rename| comparable(&rename.from) == name)?;
-        self.met.borrow_mut().insert(found);
+        self.used_renames.borrow_mut().insert(found);
         Some(&self.renames[found].to)
     }
 
@@ -82,10 +82,10 @@ impl Reading {
     ///
     /// # Errors
     /// When one is not: most likely it is misspelt.
-    pub fn check_renames_met(&self) -> Result<(), UnmetRename> {
-        let met = self.met.borrow();
-        match self.renames.iter().enumerate().find(|(at, _)| !met.contains(at)) {
-            Some((_, Rename { from, to })) => Err(UnmetRename { from: from.clone(), to: to.clone() }),
+    pub fn check_renames_used(&self) -> Result<(), UnusedRename> {
+        let used = self.used_renames.borrow();
+        match self.renames.iter().enumerate().find(|(at, _)| !used.contains(at)) {
+            Some((_, Rename { from, to })) => Err(UnusedRename { from: from.clone(), to: to.clone() }),
             None => Ok(()),
         }
     }
@@ -119,7 +119,7 @@ pub enum BadReading {
 /// A name is said to stand for a field, and no file has it.
 #[derive(Debug, thiserror::Error)]
 #[error("--map '{from}={to}': no file has a column or field `{from}`; write the name as it stands there")]
-pub struct UnmetRename {
+pub struct UnusedRename {
     from: String,
     to: String,
 }

@@ -7,7 +7,7 @@ use super::countries::COUNTRIES;
 use super::linted::Linted;
 use crate::model::reference::ReferenceFields;
 use crate::model::{ConferenceFields, Curated, JournalFields, RecordFields, References};
-use crate::store::write::batch::{NameChanges, Onlooker};
+use crate::store::write::batch::{ChangeObserver, NameChanges};
 use crate::store::{Snapshot, StoreError};
 
 /// The version of the rules that make names and words from records. It is raised when other names come from the same record,
@@ -30,8 +30,8 @@ impl Indexer {
     fn change<F: RecordFields + Linted>(&mut self, before: Option<&Curated<F>>, after: Option<&Curated<F>>) {
         let Some(id) = after.or(before).map(Curated::id) else { return };
         let hashes = |row: Option<&Curated<F>>| -> BTreeSet<u64> {
-            let traits = row.map(|row| row.fields().traits()).unwrap_or_default();
-            traits.iter().map(|one| one.hash(F::STEM)).collect()
+            let match_keys = row.map(|row| row.fields().match_keys()).unwrap_or_default();
+            match_keys.iter().map(|one| one.hash(F::STEM)).collect()
         };
         let (old, new) = (hashes(before), hashes(after));
         let NameChanges { removed, added, words, .. } = &mut self.changes;
@@ -57,7 +57,7 @@ impl Indexer {
     }
 }
 
-impl Onlooker for Indexer {
+impl ChangeObserver for Indexer {
     fn names_version(&self) -> Option<u32> {
         Some(VERSION)
     }
@@ -126,11 +126,11 @@ mod tests {
             issn_print: Some("0140-6736".to_owned()),
             ..JournalFields::default()
         };
-        let hashes = |traits: Vec<super::super::twins::Trait<'_>>, kind: &str| -> Vec<String> {
-            traits.iter().map(|one| format!("{} {} {:016x}", one.rule, one.key, one.hash(kind))).collect()
+        let hashes = |match_keys: Vec<super::super::duplicates::MatchKey<'_>>, kind: &str| -> Vec<String> {
+            match_keys.iter().map(|one| format!("{} {} {:016x}", one.rule, one.key, one.hash(kind))).collect()
         };
-        let conferences = hashes(conference.traits(), "conferences");
-        let journals = hashes(journal.traits(), "journals");
+        let conferences = hashes(conference.match_keys(), "conferences");
+        let journals = hashes(journal.match_keys(), "journals");
         let expected = [
             "same_name_and_year societecongressandexpo 2026  09761d7f07b92669",
             "same_meeting 2026-05-01 lodz bb637c0d5b5536d6",

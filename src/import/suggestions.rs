@@ -20,11 +20,11 @@ pub fn did_you_mean(given: &str, known: &[&str], faults: &RowFaults<'_>) -> Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::report::{BadRows, Position};
+    use crate::import::report::{BadRows, FilePosition};
 
     #[test]
     fn unknown_names_get_a_remedy() {
-        let (position, mut bad) = (Position { file: "f".into(), line: 1 }, BadRows::default());
+        let (position, mut bad) = (FilePosition { file: "f".into(), line: 1 }, BadRows::default());
         let faults = RowFaults::new(&position, &mut bad);
         assert_eq!(did_you_mean("xyzzy", &["id", "name"], &faults), "known are `id`, `name`");
         let many = vec!["name"; 200_000];
