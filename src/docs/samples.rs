@@ -13,7 +13,7 @@ use crate::model::{
     Access, Conference, ConferenceFields, Curated, Dataset, DateStatus, Fields, Id, Journal, JournalFields, LicenseId,
     OrganizationFields, TagFields, Timestamp, Witness, json,
 };
-use crate::query::export::{push_head, push_record};
+use crate::query::export::{push_header, push_record};
 use crate::query::feed::tombstone;
 use crate::query::page::JsonPage;
 use crate::query::reference::{envelope, item, therapy_area};
@@ -143,11 +143,11 @@ impl Samples {
         let mut csv = Vec::new();
         match dataset {
             Dataset::Conferences => {
-                push_head::<ConferenceFields>(&mut csv).ok()?;
+                push_header::<ConferenceFields>(&mut csv).ok()?;
                 push_record(&mut csv, &self.conference, self.updated_at, &self.references).ok()?;
             }
             Dataset::Journals => {
-                push_head::<JournalFields>(&mut csv).ok()?;
+                push_header::<JournalFields>(&mut csv).ok()?;
                 push_record(&mut csv, &self.journal, self.updated_at, &self.references).ok()?;
             }
         }
