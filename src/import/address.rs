@@ -1,4 +1,4 @@
-//! The address that a cell with a hyperlink stands for.
+//! The web address of a cell with a hyperlink.
 
 use std::borrow::Cow;
 
@@ -6,16 +6,13 @@ use url::Url;
 
 use crate::model::fold::is_blank;
 
-/// Whether the column holds the address of a web page.
+/// Returns true if the column contains web addresses.
 pub(super) fn is_address_column(column: &str) -> bool {
     column == "url"
 }
 
-/// The address that is stored for a cell that shows `text` and has a hyperlink to `link`: `text` if it is an address
-/// itself, otherwise `link`.
-///
-/// # Errors
-/// When the cell shows one address and links to another, or links to no web page.
+/// Returns the address to store for a cell with the text `text` and a hyperlink to `link`. An address in the text takes
+/// precedence. Fails if the two addresses differ, or if neither is a web address.
 pub(super) fn address<'c>(text: &'c str, link: &'c str) -> Result<Cow<'c, str>, String> {
     let shown = text.trim_matches(is_blank);
     let link = link.trim_matches(is_blank);
@@ -35,7 +32,8 @@ fn web_address(text: &str) -> Option<Url> {
     Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"))
 }
 
-/// The part of an address that all its spellings share. Spreadsheets change the rest when they make links of texts.
+/// Returns the address without its scheme and its final slashes. Spreadsheets change these when they turn a text into a
+/// hyperlink.
 fn comparable(url: &Url) -> String {
     let rest = url.as_str().split_once("://").map_or("", |(_, rest)| rest);
     rest.trim_end_matches('/').to_owned()

@@ -1,4 +1,4 @@
-//! CSV: a flat table with a header, as spreadsheets and the exports write it (RFC 4180), whatever separates its cells.
+//! CSV: a table with a header (RFC 4180), as exports and spreadsheet programs write it, with any usual separator.
 
 use std::io::{self, Cursor, Read};
 
@@ -7,23 +7,23 @@ use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use super::bounds::TooLarge;
 use super::quoting::CsvReader;
 use super::rows::FileRows;
-use super::tabular::{TableCell, TableReader, column_names, is_same};
+use super::tabular::{TableCell, TableReader, column_names, is_same_column};
 use super::utf16::DAMAGED;
 use crate::model::Fields;
 
-/// How much is looked at to find out what separates the cells.
+/// The number of bytes used to detect the separator.
 const BEGINNING_BYTES: u64 = 1 << 16;
 
-/// How many lines are looked at.
+/// The number of lines used to detect the separator.
 const BEGINNING_LINES: usize = 24;
 
 /// The remedy for text that is neither UTF-8 nor UTF-16.
 const REMEDY: &str = "save the file anew: in Excel as `CSV UTF-8`, in LibreOffice with the character set `Unicode (UTF-8)`, or as \
      .xlsx";
 
-/// The fault of a cell that is neither UTF-8 nor UTF-16, in a file whose encoding is most likely `encoding`.
+/// The message for a cell that is neither UTF-8 nor UTF-16. `encoding` is the probable encoding of the file.
 fn not_utf8(bytes: &[u8], encoding: Option<&str>) -> String {
-    // Text that would be UTF-8 without this byte is damaged UTF-16.
+    // If only this byte is wrong, the text is damaged UTF-16.
     let sound: Vec<u8> = bytes.iter().copied().filter(|byte| *byte != DAMAGED).collect();
     match encoding {
         _ if std::str::from_utf8(&sound).is_ok() => format!("holds damaged letters; correct it, and {REMEDY}"),
@@ -32,9 +32,9 @@ fn not_utf8(bytes: &[u8], encoding: Option<&str>) -> String {
     }
 }
 
-/// The encoding that a text most likely has, by its beginning; `None` for UTF-8.
+/// Returns the probable encoding of a text, from its first bytes; `None` for UTF-8.
 fn guess_encoding(beginning: &[u8]) -> Option<&'static str> {
-    // The end may be cut within a letter.
+    // The last character may be incomplete.
     if std::str::from_utf8(beginning).map_or_else(|error| error.error_len().is_none(), |_| true) {
         return None;
     }
@@ -43,20 +43,17 @@ fn guess_encoding(beginning: &[u8]) -> Option<&'static str> {
     Some(detector.guess(None, Utf8Detection::Deny).name())
 }
 
-/// Reads all rows below the header; returns how many there are.
-///
-/// # Errors
-/// When the content cannot be read.
+/// Reads all rows after the header, and returns their number.
 pub(super) fn read_csv<F: Fields>(mut content: impl Read, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
     let mut beginning = Vec::new();
-    // What a bound cuts off here is met again below.
+    // If the size limit ends the content here, the loop below reports it.
     let ended = content.by_ref().take(BEGINNING_BYTES).read_to_end(&mut beginning);
     if let Err(error) = &ended
         && TooLarge::message_in(error).is_none()
     {
         return ended;
     }
-    // UTF-16 without its mark. Texts may hold NUL; names of columns do not.
+    // UTF-16 without a byte-order mark. Column names never contain NUL.
     if beginning.iter().take(2).any(|byte| *byte == 0) {
         rows.add_fault(1, "begins with NUL bytes, so it is no CSV in UTF-8; save the file as `CSV UTF-8` or .xlsx");
         return Ok(1);
@@ -72,24 +69,24 @@ pub(super) fn read_csv<F: Fields>(mut content: impl Read, rows: &mut FileRows<'_
     }
     loop {
         let (line, record) = match reader.next() {
-            Ok(None) => return Ok(table.end()),
+            Ok(None) => return Ok(table.finish()),
             Ok(Some(next)) => next,
             Err(error) => {
                 let message = TooLarge::message_in(&error).ok_or(error)?;
-                table.take_fault(reader.line(), message);
-                return Ok(table.end());
+                table.add_fault(reader.line(), message);
+                return Ok(table.finish());
             }
         };
         let record = match record {
             Ok(record) => record,
             Err(fault) => {
-                table.take_fault(line, fault.message(bounds));
+                table.add_fault(line, fault.message(bounds));
                 continue;
             }
         };
         let cells: Vec<TableCell<'_>> = record.iter().map(|bytes| cell(bytes, encoding)).collect();
-        if table.take(line, &cells).is_break() {
-            return Ok(table.end());
+        if table.add_row(line, &cells).is_break() {
+            return Ok(table.finish());
         }
     }
 }
@@ -104,17 +101,17 @@ fn cell<'r>(bytes: &'r [u8], encoding: Option<&str>) -> TableCell<'r> {
     }
 }
 
-/// How a table is written.
+/// The separator and the start of a table.
 struct CsvLayout {
     separator: u8,
-    /// Where the table begins, in bytes.
+    /// The byte offset of the table.
     begins_at: usize,
-    /// The line on which it begins, from 1.
+    /// The first line of the table, from 1.
     first_line: u64,
 }
 
 impl CsvLayout {
-    /// Finds it by what the table begins with: the line `sep=;` of Excel, or the line with the most known columns.
+    /// Detects the layout from the line `sep=;` of Excel, or from the line with the most known columns.
     fn of<F: Fields>(beginning: &[u8], rows: &FileRows<'_, F>) -> CsvLayout {
         let mut lines = beginning.split(|byte| *byte == b'\n');
         let first = lines.next().unwrap_or_default();
@@ -130,7 +127,7 @@ impl CsvLayout {
         let is_known = |cell: &str| {
             let cell = cell.trim().trim_matches('"');
             let meant = rows.options.renamed(cell).unwrap_or(cell);
-            names.iter().chain(&["deleted"]).chain(rows.ignored).any(|name| is_same(name, meant))
+            names.iter().chain(&["deleted"]).chain(rows.ignored).any(|name| is_same_column(name, meant))
         };
         const SEPARATORS: [u8; 4] = [b',', b';', b'\t', b'|'];
         let mut best = (0, b',');
@@ -144,7 +141,8 @@ impl CsvLayout {
             }
         }
         if best.0 == 0 {
-            // No name is known, as in a header of another language: the first sign that stands in the first line decides.
+            // No column is known, perhaps because the header is in another language: use the most frequent separator of
+            // the first line.
             let count = |separator: u8| first.iter().filter(|byte| **byte == separator).count();
             best.1 = SEPARATORS.into_iter().rev().max_by_key(|separator| count(*separator)).unwrap_or(b',');
         }
@@ -161,7 +159,7 @@ mod tests {
     use crate::import::rows::{ImportRow, RowEdit};
     use crate::model::{ConferenceFields, JournalFields, OrganizationFields};
 
-    /// The rows in a short form, then the faults.
+    /// Returns the rows in a short form, and then the faults.
     fn read<F: Fields>(content: &[u8]) -> String {
         read_within::<F>(content, Bounds::default())
     }

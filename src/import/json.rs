@@ -1,4 +1,4 @@
-//! A JSON reader within limits that rejects duplicate keys and reports the path of each fault.
+//! A JSON reader with limits. It rejects duplicate keys, and reports the path of each fault.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -13,16 +13,16 @@ use super::report::shortened;
 use crate::model::value::Json;
 use crate::model::value::json::Members;
 
-/// Why a text is not accepted.
+/// The reason why a text is rejected.
 #[derive(Debug)]
 pub struct JsonFault {
-    /// The keys that lead to the fault, joined by dots; empty at the top.
+    /// The keys from the top level to the fault, joined by dots.
     pub path: String,
     /// The fault and its remedy.
     pub message: String,
 }
 
-/// Reads one JSON value with nothing after it, within the limits on names and members.
+/// Parses one JSON value, within the limits on keys and members.
 pub fn parse<'a>(text: &'a str, bounds: &Bounds) -> Result<Json<'a>, JsonFault> {
     let trail = RefCell::new(Vec::new());
     let mut deserializer = serde_json::Deserializer::from_str(text);
@@ -53,7 +53,7 @@ fn explain(error: &serde_json::Error, text: &str) -> String {
     }
 }
 
-/// Reads a value. On failure `trail` receives the keys that lead to it, innermost first.
+/// Parses a value. On failure `trail` contains the keys from the fault up to the top level.
 #[derive(Clone, Copy)]
 struct JsonReader<'t, 'a> {
     trail: &'t RefCell<Vec<Cow<'a, str>>>,
@@ -138,14 +138,14 @@ impl<'a> Visitor<'a> for JsonReader<'_, 'a> {
     }
 }
 
-/// The first duplicate key in lexical order.
+/// Returns the first duplicate key in lexical order.
 fn find_duplicate<'a>(members: &Members<'a>) -> Option<Cow<'a, str>> {
     let mut keys: Vec<&Cow<'a, str>> = members.iter().map(|(key, _)| key).collect();
     keys.sort_unstable();
     keys.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0].clone())
 }
 
-/// A key, borrowed from the text where it has no escapes.
+/// A key, borrowed from the text unless it has escapes.
 #[derive(Deserialize)]
 #[serde(transparent)]
 struct JsonKey<'a>(#[serde(borrow)] Cow<'a, str>);
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn numbers_are_read_exactly() {
-        // What the service writes must be read back as the same value (round trips of exports).
+        // Exported numbers must be imported unchanged.
         for value in [0.1, 4.35, 1.7976931348623157e308, 5e-324, 0.000123456789012345] {
             assert_eq!(parse(&format!("{value}")).ok(), Some(Json::Fraction(value)), "{value}");
         }

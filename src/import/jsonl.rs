@@ -11,35 +11,32 @@ use super::report::{RowFaults, shortened};
 use super::rows::{FileRows, RowEdit};
 use super::statement::{Statement, StatementReader, read_id};
 use super::suggestions::did_you_mean;
-use super::tabular::{passed_over_message, unknown_remedy};
+use super::tabular::{ignored_names_message, unknown_remedy};
 use crate::model::field::{Holds, Node, Table};
 use crate::model::value::Json;
 use crate::model::value::json::Members;
 use crate::model::{Fields, Id};
 
-/// Reads all lines; returns how many are not blank. Lines are read one at a time, and no further than the length limit.
-///
-/// # Errors
-/// When the content cannot be read.
+/// Reads all lines, and returns the number of lines that are not blank. Memory use is bounded by the length limit.
 pub(super) fn read_jsonl<F: Fields>(content: impl Read, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
     let mut content = BufReader::with_capacity(1 << 16, content);
     let mut text = Vec::new();
     let (options, ignored) = (rows.options, rows.ignored);
     let bounds = &options.bounds;
-    let mut names = UnknownNames { options, remedies: HashMap::new(), passed_over: Vec::new() };
-    let mut lines_filled = 0;
+    let mut names = UnknownNames { options, remedies: HashMap::new(), ignored_names: Vec::new() };
+    let mut filled_lines = 0;
     for (lines, line) in (0..).zip(1..) {
-        let unread = match take_line(&mut content, bounds.line_bytes, &mut text) {
+        let unread = match read_bounded_line(&mut content, bounds.line_bytes, &mut text) {
             Ok(LineEnd::NoMore) => break,
             Ok(LineEnd::TooLong) => {
                 rows.add_fault(line, bounds.line_fault());
-                lines_filled += 1;
+                filled_lines += 1;
                 continue;
             }
             Ok(LineEnd::Here) if lines < bounds.rows => {
                 if !text.iter().all(u8::is_ascii_whitespace) {
                     rows.add(line, |faults| read_line(&text, ignored, &mut names, faults));
-                    lines_filled += 1;
+                    filled_lines += 1;
                 }
                 continue;
             }
@@ -47,23 +44,23 @@ pub(super) fn read_jsonl<F: Fields>(content: impl Read, rows: &mut FileRows<'_, 
             Err(error) => TooLarge::message_in(&error).ok_or(error)?,
         };
         rows.add_fault(line, unread);
-        return Ok(lines_filled.max(1));
+        return Ok(filled_lines.max(1));
     }
-    if !names.passed_over.is_empty() {
-        rows.warn(None, passed_over_message("field", &names.passed_over));
+    if !names.ignored_names.is_empty() {
+        rows.warn(None, ignored_names_message("field", &names.ignored_names));
     }
-    Ok(lines_filled)
+    Ok(filled_lines)
 }
 
-/// The names that no field has.
+/// The unknown names of a file.
 struct UnknownNames<'a> {
     options: &'a ReadOptions,
-    /// What to do about those met so far: a file that is wrong throughout does not cost a search per row.
+    /// The messages for names that occurred before: a search for each row would be slow.
     remedies: HashMap<String, String>,
-    passed_over: Vec<String>,
+    ignored_names: Vec<String>,
 }
 
-/// The most unknown names of a file that are remembered.
+/// The maximum number of names that are stored.
 const MAX_NAMES: usize = 1_000;
 
 fn read_line<F: Fields>(
@@ -108,10 +105,10 @@ fn read_line<F: Fields>(
             Some(None)
         }
     };
-    // A row without a usable id is still read, so that all its faults are told at once.
+    // Read a row without a valid id too, to report all of its faults.
     let edit = match members.iter().find(|(key, _)| key == "deleted") {
         Some((_, deleted)) => {
-            read_tombstone(deleted, &members, faults);
+            check_removal(deleted, &members, faults);
             RowEdit::Remove
         }
         None => {
@@ -124,7 +121,7 @@ fn read_line<F: Fields>(
     Some((id.unwrap_or_default(), edit)).filter(|_| id != Some(None))
 }
 
-/// Reads the members of the object at `path` (empty, or with a dot at its end), which may have the keys of `nodes`.
+/// Reads the members of the object at `path`, which is empty or ends with a dot. `nodes` are the allowed keys.
 fn read_members(
     table: &Table,
     nodes: &[Node],
@@ -133,7 +130,7 @@ fn read_members(
     names: &mut UnknownNames<'_>,
     reader: &mut StatementReader<'_, '_>,
 ) {
-    // Keys mostly come in the table's order, so the search goes on where the last key was found.
+    // Keys usually follow the order of the table, so start at the last match.
     let mut next = 0;
     for (key, value) in members {
         let found = nodes[next..].iter().chain(&nodes[..next]).position(|node| node.key == key);
@@ -156,7 +153,7 @@ fn read_members(
     }
 }
 
-/// States null for every field below.
+/// Sets all fields of an object to null.
 fn set_null(nodes: &[Node], reader: &mut StatementReader<'_, '_>) {
     for node in nodes {
         match &node.holds {
@@ -166,8 +163,8 @@ fn set_null(nodes: &[Node], reader: &mut StatementReader<'_, '_>) {
     }
 }
 
-/// Checks a removal, which states nothing but itself.
-fn read_tombstone(deleted: &Json<'_>, members: &[(Cow<'_, str>, Json<'_>)], faults: &mut RowFaults<'_>) {
+/// Checks that a row with `deleted` has no other values.
+fn check_removal(deleted: &Json<'_>, members: &[(Cow<'_, str>, Json<'_>)], faults: &mut RowFaults<'_>) {
     if *deleted != Json::Flag(true) {
         faults.push_value(&"deleted", &deleted.to_string(), "can only be true; to keep the row, leave `deleted` out");
         return;
@@ -179,7 +176,7 @@ fn read_tombstone(deleted: &Json<'_>, members: &[(Cow<'_, str>, Json<'_>)], faul
     }
 }
 
-/// Reads a member by the field that it was said to be, passes it over, or reports it.
+/// Handles an unknown member: applies `--map`, ignores the member, or reports it.
 fn read_unknown(
     table: &Table,
     nodes: &[Node],
@@ -192,7 +189,7 @@ fn read_unknown(
     let meant = if path.is_empty() { names.options.renamed(key) } else { None };
     if let Some(index) = meant.and_then(|to| table.fields.iter().position(|field| field.column == to)) {
         let name = &table.fields[index].name;
-        if reader.states(index) {
+        if reader.is_set(index) {
             reader
                 .faults
                 .push(name, format!("stands twice, as `{}` too; leave out the one or the other", shortened(key)));
@@ -203,8 +200,8 @@ fn read_unknown(
     }
     let full = format!("{path}{key}");
     if names.options.ignore_unknown {
-        if names.passed_over.len() < MAX_NAMES && !names.passed_over.contains(&full) {
-            names.passed_over.push(full);
+        if names.ignored_names.len() < MAX_NAMES && !names.ignored_names.contains(&full) {
+            names.ignored_names.push(full);
         }
         return;
     }
@@ -222,7 +219,7 @@ fn read_unknown(
 }
 
 fn unknown(table: &Table, nodes: &[Node], path: &str, key: &str, faults: &RowFaults<'_>) -> String {
-    // Columns of the CSV are the usual mistake for members of objects.
+    // Often the key is the name of a CSV column, for a member of a nested object.
     if path.is_empty()
         && let Some(field) = table.fields.iter().find(|field| field.column == key || field.name == key)
     {
@@ -235,25 +232,25 @@ fn unknown(table: &Table, nodes: &[Node], path: &str, key: &str, faults: &RowFau
     let own = path.is_empty().then_some("id");
     let known: Vec<&str> = own.into_iter().chain(nodes.iter().map(|node| node.key)).collect();
     let remedy = match path {
-        // Only names of a row's own members can be told by --map.
+        // `--map` applies to members at the top level only.
         "" => unknown_remedy(&shortened(key), &known, faults),
         _ => did_you_mean(key, &known, faults),
     };
     format!("unknown field `{}`; {remedy}", shortened(key))
 }
 
-/// How reading a line ended.
+/// The result of reading a line.
 enum LineEnd {
-    /// At the end of the line or of the content.
+    /// A complete line.
     Here,
-    /// At the length limit; the rest of the line was skipped.
+    /// The line exceeds the length limit. The rest of it was skipped.
     TooLong,
-    /// There was no further line.
+    /// The end of the content.
     NoMore,
 }
 
 /// Reads a line without its line end.
-fn take_line(content: &mut impl BufRead, max_bytes: usize, line: &mut Vec<u8>) -> io::Result<LineEnd> {
+fn read_bounded_line(content: &mut impl BufRead, max_bytes: usize, line: &mut Vec<u8>) -> io::Result<LineEnd> {
     line.clear();
     let room = u64::try_from(max_bytes).unwrap_or(u64::MAX).saturating_add(1);
     if content.by_ref().take(room).read_until(b'\n', line)? == 0 {
@@ -274,7 +271,7 @@ mod tests {
     use crate::import::rows::ImportRow;
     use crate::model::{ConferenceFields, JournalFields, TagFields};
 
-    /// The rows in a short form, then the faults.
+    /// Returns the rows in a short form, and then the faults.
     fn read<F: Fields>(content: &[u8]) -> String {
         read_within::<F>(content, Bounds::default())
     }

@@ -1,4 +1,4 @@
-//! Phase 1: files to rows. It needs no state and holds no lock.
+//! Phase 1: reads files into rows. It needs no database and no lock.
 
 use std::io;
 use std::sync::Arc;
@@ -13,24 +13,21 @@ use super::source::{FileFormat, RowKind, Source, SourceContent};
 use super::workbook::Workbook;
 use crate::model::Fields;
 
-/// A source could not be read completely.
+/// The error of a source that cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {file}: {error}")]
 pub struct ReadError {
-    /// The source, as the caller named it.
+    /// The name of the source, as in the command.
     pub file: Arc<str>,
-    /// Why; the message holds it.
+    /// The cause; part of the message.
     pub error: io::Error,
 }
 
-/// Members of records that the service adds; a record that it gave out can be read back.
+/// Members that the service adds to records. They are ignored, so that exports can be imported.
 const ADDED_TO_RECORDS: &[&str] = &["updated_at"];
 
-/// Reads all sources as they were told to be. `progress` hears of each piece read, in bytes ([`Source::size_bytes`]).
-///
-/// # Errors
-/// When a source cannot be read. What is wrong with its rows is no error here: [`merge`](super::merge::merge) reports
-/// it together with all else.
+/// Reads all sources. `progress` is called with the number of bytes of each read (see [`Source::size_bytes`]). Bad rows
+/// are not an error here: [`merge`](super::merge::merge) reports them together with its own.
 pub fn read_sources(
     sources: &[Source],
     options: &ReadOptions,
@@ -87,7 +84,7 @@ fn read_source(
     }
 }
 
-/// A file of text.
+/// A text file.
 struct TextFile<'p> {
     format: FileFormat,
     content: Box<dyn io::Read + 'p>,
@@ -102,7 +99,7 @@ impl ReadRows for TextFile<'_> {
     }
 }
 
-/// Reads rows of a kind.
+/// Reads the rows of one kind.
 fn read_kind(
     kind: RowKind,
     file: &Arc<str>,

@@ -1,4 +1,4 @@
-//! Where rows come from: files, folders, standard input.
+//! The sources of rows: files, folders and standard input.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, Write};
@@ -10,13 +10,13 @@ use flate2::bufread::MultiGzDecoder;
 use super::bounds::TooLarge;
 use super::utf16::as_utf8;
 
-/// The four kinds of rows that files hold; what is linked comes before what links.
+/// The kinds of rows. Rows that others link to come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display, strum::EnumString)]
 #[strum(serialize_all = "lowercase", parse_err_ty = UnknownWord, parse_err_fn = unknown_kind)]
 pub enum RowKind {
-    /// What records link to by name, first kind.
+    /// Organizations, which records link to by name.
     Organizations,
-    /// What records link to by type and name.
+    /// Tags, which records link to by type and name.
     Tags,
     /// Medical conference editions.
     Conferences,
@@ -24,7 +24,7 @@ pub enum RowKind {
     Journals,
 }
 
-/// How rows are written; the name is the ending of such files.
+/// A file format. Its name is the file name extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::EnumString)]
 #[strum(serialize_all = "lowercase", parse_err_ty = UnknownWord, parse_err_fn = unknown_format)]
 pub enum FileFormat {
@@ -32,11 +32,11 @@ pub enum FileFormat {
     Jsonl,
     /// A flat table with a header; commas, semicolons, tabs or `|` separate its cells.
     Csv,
-    /// A workbook of Excel, a sheet for each kind of rows.
+    /// An Excel workbook with one sheet per kind of row.
     Xlsx,
 }
 
-/// The text named no kind of rows, or no format.
+/// The error of an unknown kind of row or format.
 #[derive(Debug, thiserror::Error)]
 #[error("`{text}` is none of {known}")]
 pub struct UnknownWord {
@@ -52,7 +52,7 @@ fn unknown_format(text: &str) -> UnknownWord {
     UnknownWord { text: text.to_owned(), known: "`jsonl`, `csv`, `xlsx`" }
 }
 
-/// Why a path gives no rows to read.
+/// The error of a path that cannot be imported.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum SourceError {
@@ -80,7 +80,7 @@ pub enum SourceError {
     #[error(
         "`-` (standard input) needs --dataset, such as `- --dataset conferences`, unless it is a workbook (--format xlsx)"
     )]
-    UntoldStandardInput,
+    StandardInputWithoutDataset,
     #[error("`-` (standard input) can be given only once")]
     StandardInputTwice,
     #[error("no file, folder or `-` is given")]
@@ -97,16 +97,16 @@ pub struct Source {
     spool: Spool,
 }
 
-/// What the caller tells of files whose names do not tell it.
+/// The options `--dataset` and `--format`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SourceOptions {
-    /// What rows they hold.
+    /// The kind of the rows.
     pub kind: Option<RowKind>,
-    /// How they are written; where it is not told, the ending tells, or the content.
+    /// The format. By default it is detected from the file name or the content.
     pub format: Option<FileFormat>,
 }
 
-/// The name of the workbook that an export writes.
+/// The stem of the workbook that an export writes.
 pub const WORKBOOK_STEM: &str = "medfeed";
 
 #[derive(Clone, Debug)]
@@ -115,15 +115,12 @@ enum Input {
     StandardInput,
 }
 
-/// A copy of what was read from a pipe, so that it can be read again.
+/// A copy of the bytes read from a pipe, to read them again.
 #[derive(Clone, Debug, Default)]
 struct Spool(Arc<Mutex<Option<File>>>);
 
 impl Source {
-    /// The sources that the paths name: files, folders, and `-` for standard input.
-    ///
-    /// # Errors
-    /// When a path cannot be read or does not tell what it holds.
+    /// Returns the sources for paths: files, folders, and `-` for standard input.
     pub fn find(paths: &[PathBuf], options: SourceOptions) -> Result<Vec<Source>, SourceError> {
         let mut sources = Vec::new();
         let mut has_standard_input = false;
@@ -133,7 +130,7 @@ impl Source {
                     return Err(SourceError::StandardInputTwice);
                 }
                 if options.kind.is_none() && options.format != Some(FileFormat::Xlsx) {
-                    return Err(SourceError::UntoldStandardInput);
+                    return Err(SourceError::StandardInputWithoutDataset);
                 }
                 let SourceOptions { kind, format } = options;
                 sources.push(Source {
@@ -150,10 +147,10 @@ impl Source {
                 if options.kind.is_some() {
                     return Err(SourceError::FolderOfOneKind { path: path.clone() });
                 }
-                // Listed rather than probed name by name, so that a folder without permission says so.
+                // Probing for each known name would hide an unreadable folder.
                 let mut found = Vec::new();
                 for entry in fs::read_dir(path).map_err(unreadable)? {
-                    found.extend(Source::of_known_name(&entry.map_err(unreadable)?.path()).filter(Source::is_file));
+                    found.extend(Source::from_folder(&entry.map_err(unreadable)?.path()).filter(Source::is_file));
                 }
                 if found.is_empty() {
                     return Err(SourceError::NothingInFolder { path: path.clone() });
@@ -161,34 +158,35 @@ impl Source {
                 found.sort_by(|one, other| (one.kind, &one.name).cmp(&(other.kind, &other.name)));
                 sources.extend(found);
             } else {
-                sources.push(Source::of_file(path, options)?);
+                sources.push(Source::from_file(path, options)?);
             }
         }
         if sources.is_empty() { Err(SourceError::NothingGiven) } else { Ok(sources) }
     }
 
-    /// The source of a file in a folder, if its name tells what it holds.
-    fn of_known_name(path: &Path) -> Option<Source> {
+    /// Returns the source for a file in a folder, if its name is known.
+    fn from_folder(path: &Path) -> Option<Source> {
         let (stem, ending) = stem_and_ending(path)?;
-        let (kind, format) = (kind_of(&stem), format_of(&ending)?);
+        let (kind, format) = (kind_from_name(&stem), format_of(&ending)?);
         (kind.is_some() || format == FileFormat::Xlsx && stem == WORKBOOK_STEM)
             .then(|| Source::new(path, kind, Some(format)))
     }
 
-    /// The source of a file that was named itself.
-    fn of_file(path: &Path, options: SourceOptions) -> Result<Source, SourceError> {
+    /// Returns the source for a file that was given by its path.
+    fn from_file(path: &Path, options: SourceOptions) -> Result<Source, SourceError> {
         let unknown = || SourceError::UnknownName { path: path.to_owned() };
         let (stem, ending) = stem_and_ending(path).unwrap_or_default();
         let last_ending = ending.rsplit('.').next().unwrap_or_default();
         if options.format.is_none() && ["xls", "xlsb", "ods", "numbers", "pdf", "doc", "docx"].contains(&last_ending) {
             return Err(SourceError::UnknownFormat { path: path.to_owned() });
         }
-        // A told kind leaves the name free, such as `list.v2.csv`; else `conferences.csv.bak` is no table.
+        // With `--dataset` any name is allowed, such as `list.v2.csv`. Without it, `conferences.csv.bak` must not be a
+        // table.
         let format = options.format.or_else(|| format_of(if options.kind.is_some() { last_ending } else { &ending }));
-        let kind = options.kind.or_else(|| kind_of(&stem));
+        let kind = options.kind.or_else(|| kind_from_name(&stem));
         match (kind, format) {
             (_, Some(FileFormat::Xlsx)) | (Some(_), Some(_)) => Ok(Source::new(path, kind, format)),
-            // The content tells the format.
+            // The content decides the format.
             (Some(_), None) if options.kind.is_some() => Ok(Source::new(path, kind, format)),
             _ => Err(unknown()),
         }
@@ -206,17 +204,17 @@ impl Source {
         }
     }
 
-    /// The name that reports use.
+    /// Returns the name of the source in reports.
     pub fn name(&self) -> &Arc<str> {
         &self.name
     }
 
-    /// What rows it holds; a workbook may tell it by its sheets.
+    /// Returns the kind of the rows. Sheets of a workbook may have other kinds.
     pub fn kind(&self) -> Option<RowKind> {
         self.kind
     }
 
-    /// The size by which progress is measured; `None` where it is unknown.
+    /// Returns the total size for the progress report, if known.
     pub fn size_bytes(&self) -> Option<u64> {
         match &self.input {
             Input::File(path) => fs::metadata(path).ok().map(|metadata| metadata.len()),
@@ -224,9 +222,9 @@ impl Source {
         }
     }
 
-    /// Its bytes. A file is opened anew each time. A pipe is copied as it is read, and read from the copy the next time: a run
-    /// reads again where another command committed meanwhile.
-    fn open_stored(&self) -> io::Result<Box<dyn Read>> {
+    /// Opens the undecoded bytes. A pipe is copied while it is read. If another command commits in between, the import
+    /// reads that copy again.
+    fn open_raw(&self) -> io::Result<Box<dyn Read>> {
         let piped: Box<dyn Read> = match &self.input {
             Input::File(path) => {
                 let file = File::open(path)?;
@@ -248,13 +246,13 @@ impl Source {
         Ok(Box::new(TeeReader { from: piped, copy }))
     }
 
-    /// Its content, decompressed. `progress` hears of each piece read, in bytes of the file itself. After `max_bytes`
-    /// decompressed bytes the next one is [`TooLarge`].
+    /// Opens the decompressed content. `progress` is called with the number of stored bytes of each read. Reading
+    /// beyond `max_bytes` decompressed bytes fails with [`TooLarge`].
     ///
-    /// What is gzip or a workbook is seen by its first bytes and not by the name: browsers and `curl` store a compressed
-    /// answer under either, and people rename files. Texts are UTF-8, or UTF-16 with a byte-order mark, which is taken off.
+    /// The first bytes identify gzip files and workbooks, not the name: browsers, `curl` and people change names. Text
+    /// is converted to UTF-8 without a byte-order mark.
     pub(super) fn open<'p>(&self, max_bytes: u64, progress: &'p mut dyn FnMut(u64)) -> io::Result<SourceContent<'p>> {
-        let (magic, stored) = peek::<{ GZIP_MAGIC.len() }, _>(ProgressReader { from: self.open_stored()?, progress })?;
+        let (magic, stored) = peek::<{ GZIP_MAGIC.len() }, _>(ProgressReader { from: self.open_raw()?, progress })?;
         let content: Box<dyn Read + 'p> = if magic == GZIP_MAGIC {
             Box::new(GzipReader(MultiGzDecoder::new(BufReader::with_capacity(PIECE_BYTES, stored))))
         } else if self.name.ends_with(".gz") && !magic.is_empty() {
@@ -266,7 +264,7 @@ impl Source {
         let (first, mut content) = peek::<{ OLE_MAGIC.len() }, _>(bounded)?;
         let refused = |message| Err(io::Error::new(io::ErrorKind::InvalidData, message));
         if first.starts_with(ZIP_MAGIC) {
-            // A workbook is read by its end first.
+            // A zip archive has its directory at the end.
             let mut workbook = tempfile::tempfile()?;
             io::copy(&mut content, &mut workbook)?;
             workbook.rewind()?;
@@ -291,23 +289,23 @@ impl Source {
     }
 }
 
-/// What a source holds.
+/// The content of a source.
 pub(super) enum SourceContent<'p> {
-    /// Lines of text in this format, which is never [`FileFormat::Xlsx`].
+    /// Text in this format, which is never [`FileFormat::Xlsx`].
     Text(FileFormat, Box<dyn Read + 'p>),
     /// A copy of a workbook.
     Workbook(File),
 }
 
-/// A file's name without `.gz`, in lower case: up to its first dot, and after it.
+/// Returns the parts of a file name before and after its first dot, in lower case and without `.gz`.
 fn stem_and_ending(path: &Path) -> Option<(String, String)> {
     let name = path.file_name()?.to_str()?.to_lowercase();
     let (stem, ending) = name.strip_suffix(".gz").unwrap_or(&name).split_once('.')?;
     Some((stem.trim().to_owned(), ending.to_owned()))
 }
 
-/// The kind of rows that a name stands for.
-pub(super) fn kind_of(name: &str) -> Option<RowKind> {
+/// Parses the kind of rows from a file or sheet name.
+pub(super) fn kind_from_name(name: &str) -> Option<RowKind> {
     name.trim().to_lowercase().parse().ok()
 }
 
@@ -320,10 +318,10 @@ fn format_of(ending: &str) -> Option<FileFormat> {
     }
 }
 
-/// What a zip archive begins with.
+/// The first bytes of a zip archive.
 const ZIP_MAGIC: &[u8] = b"PK\x03\x04";
 
-/// What a compound file begins with: workbooks before Excel 2007, and those with a password.
+/// The first bytes of a compound file: a workbook from before Excel 2007, or one with a password.
 const OLE_MAGIC: &[u8] = &[0xd0, 0xcf, 0x11, 0xe0, 0xa1, 0xb1, 0x1a, 0xe1];
 
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
@@ -331,17 +329,17 @@ const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 /// The size of reads from a file.
 const PIECE_BYTES: usize = 1 << 17;
 
-/// The first bytes, already read, followed by the rest.
+/// A reader whose first bytes were read before.
 type Peeked<R> = io::Chain<Cursor<Vec<u8>>, R>;
 
-/// The first bytes, up to `N`, and a reader of everything, those included.
+/// Returns the first bytes, up to `N`, and a reader of the whole content.
 fn peek<const N: usize, R: Read>(mut from: R) -> io::Result<(Vec<u8>, Peeked<R>)> {
     let mut first = Vec::with_capacity(N);
     from.by_ref().take(N as u64).read_to_end(&mut first)?;
     Ok((first.clone(), Cursor::new(first).chain(from)))
 }
 
-/// Writes down what is read.
+/// Copies all bytes that are read.
 struct TeeReader<R> {
     from: R,
     copy: File,
@@ -355,7 +353,7 @@ impl<R: Read> Read for TeeReader<R> {
     }
 }
 
-/// Reports how much was read.
+/// Calls `progress` for each read.
 struct ProgressReader<'p, R> {
     from: R,
     progress: &'p mut dyn FnMut(u64),
@@ -374,7 +372,7 @@ impl<R: Read> Read for ProgressReader<'_, R> {
     }
 }
 
-/// Decompresses, and distinguishes damage from I/O errors.
+/// Decompresses gzip. Damaged data gets its own error message.
 struct GzipReader<R>(MultiGzDecoder<R>);
 
 impl<R: BufRead> Read for GzipReader<R> {
@@ -446,10 +444,10 @@ mod tests {
             (".csv", None),
         ];
         for (path, expected) in cases {
-            let found = Source::of_known_name(Path::new(path)).map(|source| (source.kind, source.format));
+            let found = Source::from_folder(Path::new(path)).map(|source| (source.kind, source.format));
             assert_eq!(found, expected.map(|(kind, format)| (kind, Some(format))), "{path}");
             assert_eq!(
-                Source::of_file(Path::new(path), SourceOptions::default()).is_ok(),
+                Source::from_file(Path::new(path), SourceOptions::default()).is_ok(),
                 expected.is_some(),
                 "{path}"
             );
@@ -521,11 +519,11 @@ mod tests {
             let path = folder.path().join(name);
             fs::write(&path, &stored).unwrap();
             let mut counted = 0;
-            let content = read(&Source::of_file(&path, SourceOptions::default()).unwrap(), u64::MAX, &mut |bytes| {
+            let content = read(&Source::from_file(&path, SourceOptions::default()).unwrap(), u64::MAX, &mut |bytes| {
                 counted += bytes
             });
             assert_eq!(content.ok().as_deref(), expected.map(str::as_bytes), "{name} {stored:?}");
-            // What is refused by its first bytes is not read on.
+            // A file that is rejected for its first bytes is not read to the end.
             assert!(expected.is_none() || counted == u64::try_from(stored.len()).unwrap(), "{name}: {counted}");
         }
     }
@@ -547,11 +545,11 @@ mod tests {
         let path = folder.path().join("tags.jsonl");
         for (stored, max_bytes, expected) in cases {
             fs::write(&path, &stored).unwrap();
-            let outcome = match read(&Source::of_file(&path, SourceOptions::default()).unwrap(), max_bytes, &mut |_| {})
-            {
-                Ok(content) => String::from_utf8(content).unwrap(),
-                Err(error) => error.to_string(),
-            };
+            let outcome =
+                match read(&Source::from_file(&path, SourceOptions::default()).unwrap(), max_bytes, &mut |_| {}) {
+                    Ok(content) => String::from_utf8(content).unwrap(),
+                    Err(error) => error.to_string(),
+                };
             assert!(
                 outcome.contains(expected) && outcome.is_empty() == expected.is_empty(),
                 "{max_bytes} {stored:.40?}: {outcome}"

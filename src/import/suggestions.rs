@@ -3,12 +3,13 @@
 use super::report::RowFaults;
 use crate::model::nearest::nearest;
 
-/// The remedy for an unknown name: the most similar known one, else all of them; without a search, where to find them.
-pub fn did_you_mean(given: &str, known: &[&str], faults: &RowFaults<'_>) -> String {
+/// Returns the remedy for an unknown name: the most similar known name, or else a list of all. If a search would be too
+/// slow, it names the page with the list.
+pub fn did_you_mean(unknown: &str, known: &[&str], faults: &RowFaults<'_>) -> String {
     if !faults.may_search(known.len()) {
         return "the page /docs of a server lists the known ones".to_owned();
     }
-    match nearest(given, known.iter().copied()) {
+    match nearest(unknown, known.iter().copied()) {
         Some(name) => format!("did you mean `{name}`?"),
         None => {
             let quoted: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();

@@ -88,7 +88,7 @@ pub(super) fn merge_records<F: RecordFields + Linted, C: Curation>(
                     fields.set_links(kind, ids);
                 }
                 // The rules of whole rows are judged on rows that are read whole: else one mistake looks like two.
-                if !row.is_bad && !faults.found() {
+                if !row.is_bad && !faults.has_fault() {
                     match Curated::new(id, fields) {
                         Ok(record) => {
                             links.lint.check(&RowLocation::File(row.position.clone()), None, stored.as_ref(), &record);

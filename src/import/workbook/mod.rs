@@ -26,7 +26,7 @@ use std::io;
 
 use super::bounds::Bounds;
 use super::rows::{FileRows, ReadRows};
-use super::source::{RowKind, kind_of};
+use super::source::{RowKind, kind_from_name};
 use super::tabular::{TableCell, TableReader};
 use crate::model::Fields;
 use archive::Archive;
@@ -111,7 +111,7 @@ impl Workbook {
         let mut others = Vec::new();
         for SheetEntry { name, is_visible, part } in std::mem::take(&mut self.sheets) {
             let quoted = format!("`{}`", name.trim());
-            match (kind_of(&name), part) {
+            match (kind_from_name(&name), part) {
                 (Some(kind), Some(part)) if is_visible => chosen.sheets.push((kind, ChosenSheet { name, part })),
                 (Some(_), Some(_)) => chosen.passed_over.push(format!("{quoted} (hidden; unhide it to have it read)")),
                 (_, part) => others.push((part.filter(|_| is_visible).map(|part| ChosenSheet { name, part }), quoted)),
@@ -241,16 +241,16 @@ impl ReadRows for SheetRows<'_> {
                 if table.has_header()
                     && let Some(region) = merged.region_in(row_at)
                 {
-                    table.take_fault(line, merged_message(region));
+                    table.add_fault(line, merged_message(region));
                 } else if bytes > bounds.line_bytes {
-                    table.take_fault(line, bounds.line_fault());
-                } else if table.take(line, &row).is_break() {
-                    return Ok(table.end());
+                    table.add_fault(line, bounds.line_fault());
+                } else if table.add_row(line, &row).is_break() {
+                    return Ok(table.finish());
                 }
                 row.clear();
                 bytes = 0;
             }
-            let Some(found) = next else { return Ok(table.end()) };
+            let Some(found) = next else { return Ok(table.finish()) };
             let position = found.position;
             row_at = position.row;
             let mut cell = context.cell(&found);
@@ -263,8 +263,8 @@ impl ReadRows for SheetRows<'_> {
             }
             let at = usize::try_from(position.column).unwrap_or(usize::MAX);
             if at >= bounds.columns {
-                table.take_fault(u64::from(row_at) + 1, bounds.columns_fault("columns"));
-                return Ok(table.end());
+                table.add_fault(u64::from(row_at) + 1, bounds.columns_fault("columns"));
+                return Ok(table.finish());
             }
             if row.len() <= at {
                 row.resize_with(at + 1, TableCell::default);

@@ -1,6 +1,6 @@
 //! Names of cells, such as `B7`, and of regions, such as `A1:C3`.
 
-use crate::import::tabular::letters;
+use crate::import::tabular::column_letters;
 
 /// The columns of a sheet, as in Excel.
 pub(super) const COLUMNS: u32 = 16_384;
@@ -31,7 +31,7 @@ impl CellPosition {
 
     /// The name of the cell.
     pub fn name(self) -> String {
-        format!("{}{}", letters(usize::try_from(self.column).unwrap_or(usize::MAX)), u64::from(self.row) + 1)
+        format!("{}{}", column_letters(usize::try_from(self.column).unwrap_or(usize::MAX)), u64::from(self.row) + 1)
     }
 }
 
