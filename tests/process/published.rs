@@ -220,7 +220,7 @@ impl Place {
     }
 
     /// An entry.
-    pub fn entry(&self, slot: u64) -> entry::Entry {
+    pub fn entry(&self, slot: u64) -> entry::LogEntry {
         entry::decode(&self.bucket.get(&layout::log(slot)).unwrap().expect("an entry").bytes).unwrap()
     }
 

@@ -15,7 +15,7 @@ use super::admin::watched::Watched;
 use super::process::ProcessMetrics;
 use super::registrar::{Number, Registrar, Unsigned, text_of};
 use crate::model::time::now;
-use crate::replicate::publisher::standing::{Reached, Standing};
+use crate::replicate::publisher::progress::{PublishedEnd, PublisherStatus};
 use crate::replicate::publisher::status::{Waiting, waiting};
 use crate::store::Follower;
 
@@ -26,7 +26,7 @@ const BORNE: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct Publishing {
     database: PathBuf,
-    standing: Arc<Standing>,
+    status: Arc<PublisherStatus>,
     started: Instant,
     /// Another handle than the publisher's, which waits for the bucket; opened when it is first needed.
     follower: Mutex<Option<Follower>>,
@@ -46,12 +46,12 @@ pub struct Publishing {
 
 impl Publishing {
     /// What is seen of the publisher of a database.
-    pub fn new(database: &Path, standing: Arc<Standing>) -> Publishing {
+    pub fn new(database: &Path, status: Arc<PublisherStatus>) -> Publishing {
         let mut all = Registrar::new("The program that publishes");
         // They are listed in this order.
         Publishing {
             database: database.to_owned(),
-            standing,
+            status,
             started: Instant::now(),
             follower: Mutex::default(),
             process: ProcessMetrics::new(),
@@ -89,7 +89,7 @@ impl Publishing {
     }
 
     /// What the database has that the log lacks; `None` while it cannot be read.
-    fn waiting(&self, reached: Option<Reached>) -> Option<Waiting> {
+    fn waiting(&self, reached: Option<PublishedEnd>) -> Option<Waiting> {
         let mut follower = self.follower.lock().unwrap_or_else(PoisonError::into_inner);
         let mut read = || {
             let opened = match follower.take() {
@@ -106,12 +106,12 @@ impl Publishing {
 
 impl Watched for Publishing {
     fn unready(&self) -> Option<String> {
-        self.standing.trouble(BORNE)
+        self.status.failure(BORNE)
     }
 
     fn scrape(&self) -> String {
-        let progress = self.standing.progress();
-        let waiting = self.waiting(progress.reached);
+        let progress = self.status.progress();
+        let waiting = self.waiting(progress.log_end);
         let unpublished_for = progress.all_published_at.unwrap_or(self.started).elapsed().as_secs();
         let (commits, bytes, behind_s) = match waiting {
             Some(Waiting::Nothing) => (0, 0, 0),
@@ -120,7 +120,7 @@ impl Watched for Publishing {
             }
             Some(Waiting::State | Waiting::Elsewhere) | None => (1, 0, unpublished_for),
         };
-        if let Some(reached) = progress.reached {
+        if let Some(reached) = progress.log_end {
             self.slot.set(reached.slot);
             self.seq.set(reached.head.seq);
         }
@@ -132,7 +132,7 @@ impl Watched for Publishing {
         for (counter, count) in counters {
             counter.inner().store(count, Ordering::Relaxed);
         }
-        self.trouble.set(self.standing.troubled_for().map_or(0, |troubled| troubled.as_secs()));
+        self.trouble.set(self.status.failing_for().map_or(0, |troubled| troubled.as_secs()));
         self.fenced.set(i64::from(progress.fenced.is_some()));
         text_of(&self.process, &self.registry)
     }

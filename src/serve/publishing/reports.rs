@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::bucket::{Bucket, BucketError, Listed};
 use crate::model::{DatabaseId, Timestamp};
 use crate::replicate::layout;
-use crate::replicate::report::{Alive, ReplicaReport};
+use crate::replicate::report::{Heartbeat, ReplicaReport};
 use crate::serve::usage::{Uses, find_files, prefix, write_file};
 use crate::store::file::links::folder_of;
 
@@ -84,7 +84,7 @@ impl Reports {
         let told = |error: BucketError| error.to_string();
         // The store's clock and the database, by what the publisher itself wrote.
         let Some(object) = bucket.get(layout::ALIVE).map_err(told)? else { return Ok(()) };
-        let alive = Alive::decode(&object.bytes).map_err(|error| error.to_string())?;
+        let alive = Heartbeat::decode(&object.bytes).map_err(|error| error.to_string())?;
         let now = object.modified;
         let listed = bucket.list(layout::REPLICAS, None).map_err(told)?;
         let reports: BTreeMap<&str, &Listed> = listed
