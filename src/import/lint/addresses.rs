@@ -1,11 +1,10 @@
-//! Addresses of websites.
+//! Website addresses.
 
 use url::{Host, Url};
 
 use super::rule::TextRule;
 use super::texts::is_placeholder;
 
-/// The rules of this family.
 pub(super) const RULES: &[TextRule] = &[TextRule { name: "no_address", find: no_address }];
 
 fn no_address(field: &str, text: &str) -> Option<String> {
@@ -22,11 +21,11 @@ fn no_address(field: &str, text: &str) -> Option<String> {
     })
 }
 
-/// Whether a text is one address, absolute and with a host that stands in the internet.
+/// Returns true if the text is one absolute http or https URL with a public host name or an IP address.
 fn is_website(text: &str) -> bool {
     let folded = text.to_ascii_lowercase();
     let Some(rest) = folded.strip_prefix("https://").or_else(|| folded.strip_prefix("http://")) else { return false };
-    // The parser takes blanks and more slashes than two, and turns them into something else.
+    // The URL parser accepts and changes blanks and additional slashes.
     if rest.starts_with('/')
         || text.contains(char::is_whitespace)
         || rest.contains("http://") && !rest.contains(['?', '/'])

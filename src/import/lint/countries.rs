@@ -1,9 +1,9 @@
-//! Countries: names of one that do not look alike, and the usual names of all.
+//! Countries: their usual English names, and aliases.
 
 use super::spellings::Vocabulary;
 use crate::model::fold::fold;
 
-/// Countries, which licenses and the filter `country` name.
+/// The vocabulary of countries, which licenses and the filter `country` use.
 pub(super) static COUNTRIES: Vocabulary = Vocabulary {
     code: 1,
     field: "country",
@@ -16,7 +16,8 @@ pub(super) static COUNTRIES: Vocabulary = Vocabulary {
     of_scope: |scope| scope.countries.as_ref(),
 };
 
-/// Names of one country that do not look alike, in their [`comparable`] form.
+/// Names of the same country that do not resemble each other, in their [`comparable`] form. The first one is the usual
+/// name.
 const ALIASES: &[&[&str]] = &[
     &["unitedstates", "unitedstatesofamerica", "us", "usa"],
     &["unitedkingdom", "unitedkingdomofgreatbritainandnorthernireland", "uk", "greatbritain", "gb", "gbr"],
@@ -68,12 +69,12 @@ const ALIASES: &[&[&str]] = &[
     &["bosniaandherzegovina", "bosnia"],
 ];
 
-/// Whether two spellings mean one country.
+/// Returns true if both names denote the same country.
 pub fn same_country(one: &str, other: &str) -> bool {
     comparable(one) == comparable(other)
 }
 
-/// A country's name without what people write differently.
+/// Returns the name without case, diacritics, blanks and punctuation. Aliases become the usual name.
 fn comparable(country: &str) -> String {
     let folded = fold(country).replace('&', " and ");
     let folded = folded.trim_start().strip_prefix("the ").unwrap_or(&folded);
@@ -84,7 +85,7 @@ fn comparable(country: &str) -> String {
     }
 }
 
-/// The usual English names of countries, and of regions that conferences name like countries.
+/// The usual English names of countries, and of regions that conferences name as countries.
 #[rustfmt::skip]
 const KNOWN: &[&str] = &[
     "Afghanistan", "Albania", "Algeria", "Andorra", "Angola", "Antigua and Barbuda", "Argentina", "Armenia", "Aruba",

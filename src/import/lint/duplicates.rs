@@ -1,138 +1,137 @@
-//! Rows that are most likely one thing entered twice.
+//! Rows that probably describe the same thing.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
-use super::edit_distance::{Budget, Letters};
+use super::edit_distance::{Budget, CountedText};
 use super::rule::{Hit, RowLocation};
 use crate::model::fold::fold;
 
-/// What may be the same in two rows.
+/// A value that should differ between rows. Rows with equal match keys are probable duplicates.
 #[derive(Clone, Debug)]
 pub(in crate::import) struct MatchKey<'a> {
-    /// The rule that two such rows break.
+    /// The rule that duplicates break.
     pub rule: &'static str,
-    /// The field to name.
+    /// The field to report.
     pub field: &'static str,
-    /// Equal in duplicates.
+    /// The value, normalized for comparison.
     pub key: String,
-    /// Whether the names must be alike in duplicates too.
-    pub compares_names: bool,
-    /// The value of the field; `None` is the row's name.
+    /// Whether duplicates must also have similar names.
+    pub needs_similar_names: bool,
+    /// The value of the field, or `None` for the row's name.
     pub value: Option<&'a str>,
-    /// What is the matter, and what to do about it. `{}` stands for the other row.
+    /// The problem and its remedy. `{}` is replaced by a description of the other row.
     pub message: &'static str,
 }
 
-/// The names of a row.
+/// The name and the abbreviation of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::import) struct RowNames<'a> {
     pub name: Cow<'a, str>,
     pub abbv: Option<&'a str>,
 }
 
-/// The names of a row, made comparable.
+/// The names of a row, normalized for comparison.
 #[derive(Debug, PartialEq, Eq)]
 struct ComparableNames {
-    name: Letters,
-    /// The words of the name, each comparable, with blanks between them.
+    name: CountedText,
+    /// The comparable words of the name, separated by blanks.
     words: String,
     abbv: Option<String>,
 }
 
 impl ComparableNames {
-    /// The names of a row with these.
     fn new(names: &RowNames<'_>) -> ComparableNames {
         let abbv = names.abbv.map(comparable).filter(|abbv| abbv.len() > 2);
         let words: Vec<String> = names.name.split([' ', '-']).map(comparable).filter(|word| word.len() > 2).collect();
-        ComparableNames { name: Letters::of(comparable(&names.name)), words: words.join(" "), abbv }
+        ComparableNames { name: CountedText::of(comparable(&names.name)), words: words.join(" "), abbv }
     }
 
-    /// Whether two rows have nearly one name, one abbreviation, or one's abbreviation for a name.
-    fn is_like(&self, other: &ComparableNames, budget: &mut Budget) -> bool {
+    /// Returns true if the names are similar, the abbreviations are equal, or one name contains the other abbreviation.
+    fn is_similar(&self, other: &ComparableNames, budget: &mut Budget) -> bool {
         let names = |of: &ComparableNames, abbv: &Option<String>| {
             abbv.as_ref().is_some_and(|abbv| of.words.split(' ').any(|word| word == abbv))
         };
         self.abbv.is_some() && self.abbv == other.abbv
             || names(self, &other.abbv)
             || names(other, &self.abbv)
-            || are_alike(&self.name, &other.name, budget)
+            || are_similar(&self.name, &other.name, budget)
     }
 }
 
-/// A row that was looked at. Its match_keys share it: a large run has hundreds of thousands.
+/// A row that was compared. Its keys share it, since a large import has hundreds of thousands of rows.
 struct SeenRow {
     location: RowLocation,
     kind: &'static str,
     id: u64,
     name: Box<str>,
     abbv: Option<Box<str>>,
-    /// Made when the row first meets another one of its trait: most never do.
-    alike: OnceCell<Box<ComparableNames>>,
+    /// Computed when another row has the same key, which is rare.
+    comparable_names: OnceCell<Box<ComparableNames>>,
 }
 
 impl SeenRow {
-    fn alike(&self) -> &ComparableNames {
+    fn comparable_names(&self) -> &ComparableNames {
         let names = || RowNames { name: Cow::Borrowed(&self.name), abbv: self.abbv.as_deref() };
-        self.alike.get_or_init(|| Box::new(ComparableNames::new(&names())))
+        self.comparable_names.get_or_init(|| Box::new(ComparableNames::new(&names())))
     }
 
-    /// The row in a message about another one.
+    /// Describes the row in a message about another row.
     fn describe(&self) -> String {
         format!("{} {} {}", self.kind.trim_end_matches('s'), self.id, self.location.describe())
     }
 }
 
-/// A trait of a row that was looked at.
+/// A row that has a certain match key.
 struct KeyHolder {
     row: usize,
     field: &'static str,
-    /// `None` is the row's name.
+    /// `None` for the row's name.
     value: Option<Box<str>>,
-    compares_names: bool,
-    /// Whether the run brings it in.
+    needs_similar_names: bool,
+    /// Whether the import adds this key to the row.
     is_new: bool,
-    /// The next holder of the same trait.
+    /// The index of the next row with the same key.
     next: Option<usize>,
 }
 
-/// The holders of each trait so far.
+/// The match keys seen so far, and their rows.
 #[derive(Default)]
 pub(super) struct Duplicates {
     rows: Vec<SeenRow>,
     holders: Vec<KeyHolder>,
-    /// The first holder of each trait, by the trait's hash.
+    /// The index of the first row with a key, by the key's hash.
     first: HashMap<u64, usize>,
-    /// The hashes of the match_keys that the run brings in.
+    /// The hashes of the keys that the import adds.
     new: Vec<u64>,
     pub budget: Budget,
 }
 
-/// A row to compare with those seen before.
+/// A row to compare with earlier rows.
 pub(super) struct Compared<'a> {
     pub location: &'a RowLocation,
-    /// Its kind, and its id.
+    /// Its kind and id.
     pub row: (&'static str, u64),
     pub names: RowNames<'a>,
     pub match_keys: Vec<MatchKey<'a>>,
     pub known: KnownKeys<'a>,
-    /// Whether it is a row of the database that the run leaves alone.
+    /// Whether it is a stored row that is not in the import.
     pub is_untouched: bool,
 }
 
-/// The match_keys of a row that the database has already.
+/// The match keys that the stored version of a row has.
 pub(super) enum KnownKeys<'a> {
     Nothing,
-    /// These, with these names.
+    /// These keys, with these names.
     Keys(RowNames<'a>, Vec<MatchKey<'a>>),
     All,
 }
 
-/// The most holders of a trait whose names are compared.
+/// The maximum number of rows per key whose names are compared.
 pub(super) const MAX_COMPARED: usize = 20;
 
-/// A name without what two people write differently: case, diacritics, blanks and signs.
+/// Returns a name without case, diacritics, blanks and punctuation.
 pub(in crate::import) fn comparable(name: &str) -> String {
     let folded = if name.is_ascii() { Cow::Borrowed(name) } else { Cow::Owned(fold(name)) };
     let mut letters = String::with_capacity(folded.len());
@@ -146,13 +145,13 @@ pub(in crate::import) fn comparable(name: &str) -> String {
     letters
 }
 
-/// Whether two names in their comparable form differ by a few letters only.
-fn are_alike(one: &Letters, other: &Letters, budget: &mut Budget) -> bool {
+/// Returns true if two comparable names differ in a few letters at most.
+fn are_similar(one: &CountedText, other: &CountedText, budget: &mut Budget) -> bool {
     one.text == other.text || one.distance(other, one.length.max(other.length) / 10, budget).is_some()
 }
 
 impl MatchKey<'_> {
-    /// The hash by which the index of names knows the trait.
+    /// The hash of the key in the index of names.
     pub fn hash(&self, kind: &str) -> u64 {
         let mut hasher = blake3::Hasher::new();
         for part in [kind, self.rule, &self.key] {
@@ -165,7 +164,7 @@ impl MatchKey<'_> {
 }
 
 impl Duplicates {
-    /// The hashes of the match_keys that the run brings in.
+    /// Returns the hashes of the keys that the import adds.
     pub fn new_hashes(&self) -> Vec<u64> {
         let mut hashes = self.new.clone();
         hashes.sort_unstable();
@@ -173,7 +172,7 @@ impl Duplicates {
         hashes
     }
 
-    /// Compares a row with those seen before.
+    /// Compares a row with earlier rows, and calls `found` for a duplicate.
     pub fn compare(&mut self, compared: Compared<'_>, found: &mut dyn FnMut(&RowLocation, Hit)) {
         let Compared { location, row: (kind, id), names, match_keys, known, is_untouched } = compared;
         self.rows.push(SeenRow {
@@ -182,20 +181,21 @@ impl Duplicates {
             id,
             name: names.name.as_ref().into(),
             abbv: names.abbv.map(Box::from),
-            alike: OnceCell::new(),
+            comparable_names: OnceCell::new(),
         });
         let Duplicates { rows, holders, first, new, budget } = self;
         let (at, known_holders) = (rows.len() - 1, holders.len());
         let this = &rows[at];
-        let has_names = |before: &RowNames<'_>| *before == names || ComparableNames::new(before) == *this.alike();
-        let mut is_told = false;
+        let has_names =
+            |before: &RowNames<'_>| *before == names || ComparableNames::new(before) == *this.comparable_names();
+        let mut is_reported = false;
         for one in match_keys {
             let is_new = match &known {
                 KnownKeys::Nothing => true,
                 KnownKeys::All => false,
                 KnownKeys::Keys(names, match_keys) => {
                     let has = match_keys.iter().any(|old| old.rule == one.rule && old.key == one.key);
-                    !has || one.compares_names && !has_names(names)
+                    !has || one.needs_similar_names && !has_names(names)
                 }
             };
             let hash = one.hash(kind);
@@ -204,13 +204,13 @@ impl Duplicates {
             }
             let next = |holder: &usize| holders[*holder].next;
             let others: Vec<usize> = std::iter::successors(first.get(&hash).copied(), next).collect();
-            let mut is_twin = |other: &&KeyHolder| {
+            let mut is_duplicate = |other: &&KeyHolder| {
                 (is_new || other.is_new)
-                    && (!(one.compares_names && other.compares_names)
-                        || this.alike().is_like(rows[other.row].alike(), budget))
+                    && (!(one.needs_similar_names && other.needs_similar_names)
+                        || this.comparable_names().is_similar(rows[other.row].comparable_names(), budget))
             };
-            if !is_told && let Some(other) = others.iter().map(|other| &holders[*other]).find(|other| is_twin(other)) {
-                // What the run brings in is what can be corrected.
+            if !is_reported && let Some(other) = others.iter().map(|other| &holders[*other]).find(|other| is_duplicate(other)) {
+                // Report the imported row, since the curator can correct it.
                 let (row, field, value, twin) = if is_new {
                     let twin = if (kind, id) == (rows[other.row].kind, rows[other.row].id) {
                         "the same row".to_owned()
@@ -224,9 +224,9 @@ impl Duplicates {
                 let message = one.message.replace("{}", &twin);
                 let value = Some(value.unwrap_or(&row.name).to_owned());
                 found(&row.location, Hit { rule: one.rule, field: field.to_owned(), value, message });
-                is_told = true;
+                is_reported = true;
             }
-            if !is_untouched && others.len() < MAX_COMPARED && (one.compares_names || others.is_empty()) {
+            if !is_untouched && others.len() < MAX_COMPARED && (one.needs_similar_names || others.is_empty()) {
                 let holder = holders.len();
                 match others.last() {
                     Some(last) => holders[*last].next = Some(holder),
@@ -237,7 +237,7 @@ impl Duplicates {
                     row: at,
                     field: one.field,
                     value,
-                    compares_names: one.compares_names,
+                    needs_similar_names: one.needs_similar_names,
                     is_new,
                     next: None,
                 });
@@ -267,8 +267,8 @@ mod tests {
             (("A and B", "A"), ("C for A", ""), false),
         ];
         for (one, other, expected) in cases {
-            assert_eq!(of(one).is_like(&of(other), &mut Budget::default()), expected, "{one:?} {other:?}");
-            assert_eq!(of(other).is_like(&of(one), &mut Budget::default()), expected, "{other:?} {one:?}");
+            assert_eq!(of(one).is_similar(&of(other), &mut Budget::default()), expected, "{one:?} {other:?}");
+            assert_eq!(of(other).is_similar(&of(one), &mut Budget::default()), expected, "{other:?} {one:?}");
         }
     }
 
@@ -284,8 +284,8 @@ mod tests {
             ("", "A", false),
         ];
         for (one, other, expected) in cases {
-            let [first, second] = [one, other].map(|name| Letters::of(comparable(name)));
-            assert_eq!(are_alike(&first, &second, &mut Budget::default()), expected, "{one:?} and {other:?}");
+            let [first, second] = [one, other].map(|name| CountedText::of(comparable(name)));
+            assert_eq!(are_similar(&first, &second, &mut Budget::default()), expected, "{one:?} and {other:?}");
         }
     }
 }

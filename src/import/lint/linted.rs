@@ -1,7 +1,7 @@
-//! What the rules look at in each kind of row.
+//! The values that lint checks in each kind of row.
 
 use super::duplicates::{MatchKey, RowNames, comparable};
-use super::issn::signs;
+use super::issn::normalized;
 use super::rule::RowRule;
 use super::spellings::Vocabulary;
 use super::texts::is_placeholder;
@@ -9,32 +9,31 @@ use super::{dates, numbers};
 use crate::model::reference::ReferenceFields;
 use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields};
 
-/// A kind of row that is linted.
+/// A kind of row that lint checks.
 pub(in crate::import) trait Linted: Fields {
-    /// The rules about one row of this kind.
     const RULES: &[RowRule<Self>];
 
-    /// The names by which rows are compared.
+    /// The names for comparison with other rows.
     fn names(&self) -> RowNames<'_>;
 
-    /// What no two rows of this kind should share.
+    /// The keys that should be unique among rows of this kind.
     fn match_keys(&self) -> Vec<MatchKey<'_>>;
 
-    /// The words of a vocabulary, which licenses and filters compare exactly.
+    /// Returns the words of a vocabulary. Licenses and filters compare them exactly.
     fn words_of(&self, vocabulary: &Vocabulary) -> Vec<&str> {
         let field = Self::table().fields.iter().position(|field| field.name == vocabulary.field);
         field.map_or(&[][..], |field| self.values()[field].texts()).iter().map(String::as_str).collect()
     }
 }
 
-/// The trait of a name, which is compared without case, diacritics, blanks and signs.
+/// Returns the match key of a name, unless the name is a placeholder.
 fn name_key<'a>(rule: &'static str, name: &str, more: &str, message: &'static str) -> Option<MatchKey<'a>> {
     let key = comparable(name);
     (!key.is_empty() && !is_placeholder("name", name)).then(|| MatchKey {
         rule,
         field: "name",
         key: format!("{key} {more}"),
-        compares_names: false,
+        needs_similar_names: false,
         value: None,
         message,
     })
@@ -49,7 +48,7 @@ impl Linted for ConferenceFields {
 
     fn match_keys(&self) -> Vec<MatchKey<'_>> {
         let year = self.year.map_or("without a year".to_owned(), |year| year.to_string());
-        // An edition without a year may be any.
+        // Editions without a year have equal keys only if they start on the same day.
         let start = if self.year.is_none() { self.start_date.map(|date| date.to_string()) } else { None };
         let name = name_key(
             "same_name_and_year",
@@ -64,7 +63,7 @@ impl Linted for ConferenceFields {
                 rule: "same_meeting",
                 field: "name",
                 key: format!("{start} {city}"),
-                compares_names: true,
+                needs_similar_names: true,
                 value: None,
                 message: "begins on the same day in the same city as {}, of nearly the same name or abbreviation; remove one of them, or correct them",
             });
@@ -86,8 +85,8 @@ impl Linted for JournalFields {
             Some(MatchKey {
                 rule: "issn_twice",
                 field,
-                key: signs(issn.as_deref()?)?,
-                compares_names: false,
+                key: normalized(issn.as_deref()?)?,
+                needs_similar_names: false,
                 value: issn.as_deref(),
                 message: "is also an ISSN of {}; give each journal and edition its own, or remove one of the journals",
             })
@@ -98,7 +97,7 @@ impl Linted for JournalFields {
     }
 }
 
-/// Names of what is linked are unique to the letter; these differ in case, blanks or signs alone.
+/// Labels are unique when compared exactly. Their keys ignore case, diacritics, blanks and punctuation.
 fn label_keys(fields: &impl ReferenceFields) -> Vec<MatchKey<'_>> {
     let message =
         "differs only in case, diacritics, blanks or signs from the name of {}; link one of them, and remove the other";

@@ -1,16 +1,16 @@
-//! Lint: what may be stored, and is most likely a mistake all the same. Nothing of it stops a run by itself.
+//! Lint: warnings about probable mistakes in valid rows. A warning alone does not stop an import.
 //!
-//! A rule is one item in a table; each family of rules is a file:
-//! - [`texts`]: texts that are none, or that lost something on their way. [`addresses`], [`issn`]: texts of one form.
-//! - [`mojibake`]: UTF-8 that was read in a single-byte encoding.
-//! - [`dates`]: of conferences. [`numbers`]: of journals.
-//! - [`duplicates`]: rows that are most likely one thing entered twice.
-//! - [`spellings`]: words that licenses compare exactly, by the vocabularies [`areas`] and [`countries`].
-//! - [`nearness`]: how near two texts are, within a bound of time. [`names`]: the index by which an import finds the stored
+//! Each file has a table of rules:
+//! - [`texts`]: placeholders and damaged text. [`addresses`], [`issn`]: texts with a fixed form.
+//! - [`mojibake`]: UTF-8 that was decoded in a single-byte encoding.
+//! - [`dates`]: conferences. [`numbers`]: journals.
+//! - [`duplicates`]: rows that probably describe the same thing.
+//! - [`spellings`]: words that licenses compare exactly, with the vocabularies [`areas`] and [`countries`].
+//! - [`edit_distance`]: the distance of two texts, with a time limit. [`name_index`]: the index that finds the stored
 //!   rows to compare with.
 //!
-//! [`rule`] tells what a rule is, [`linted`] what rules look at in each kind of row. An import is told of what it brings in;
-//! `medfeed lint` of all that is there.
+//! [`rule`] defines rules, and [`linted`] the values that they check. An import reports the rows that it changes.
+//! `medfeed lint` reports all rows.
 
 mod addresses;
 mod areas;
@@ -46,23 +46,22 @@ use crate::model::{ConferenceFields, Curated, Dataset, Id, JournalFields, Record
 use crate::store::write::batch::Curation;
 use crate::store::{Snapshot, StoreError, WordCount};
 
-/// The rules about texts.
 const TEXT_RULES: [&[TextRule]; 3] = [texts::RULES, addresses::RULES, issn::RULES];
 
-/// The most findings of a rule that are kept.
+/// The maximum number of findings per rule that are kept.
 const MAX_KEPT: usize = 1_000;
 
-/// What is told.
+/// The rows that lint reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Extent {
-    /// What the run brings in.
+    /// Rows that the import changes.
     #[default]
     New,
-    /// Also what the database holds already.
+    /// All rows, including stored ones.
     All,
 }
 
-/// Looks at rows one after the other, and at last compares them.
+/// Checks rows one by one, and finally compares them.
 pub struct Lint {
     extent: Extent,
     findings: Findings,
@@ -77,14 +76,13 @@ impl std::fmt::Debug for Lint {
 }
 
 impl Lint {
-    /// Has seen no row yet.
     pub fn new(extent: Extent) -> Lint {
         let spellings = [Spellings::new(&AREAS), Spellings::new(&COUNTRIES)];
         Lint { extent, findings: Findings::default(), duplicates: Duplicates::default(), spellings }
     }
 
-    /// Looks at a row that the run states: `before` in the database, `after` the run. `within` is the field that states it,
-    /// where it is an object in another row.
+    /// Checks an imported row. `before` is the stored version. For a full object in another row, `within` is the field
+    /// that contains it.
     pub(in crate::import) fn check<F: Linted>(
         &mut self,
         location: &RowLocation,
@@ -121,7 +119,7 @@ impl Lint {
         }
     }
 
-    /// Takes the row of a record that the run removes.
+    /// Records that the import removes the row.
     pub(in crate::import) fn remove<F: Linted>(&mut self, row: &Curated<F>) {
         for spellings in &mut self.spellings {
             let words = row.fields().words_of(spellings.vocabulary);
@@ -129,7 +127,7 @@ impl Lint {
         }
     }
 
-    /// Compares a row of the database that the run does not state with those that it states: after them.
+    /// Compares a stored row that is not in the import with the imported rows, after all of them were checked.
     pub(in crate::import) fn compare_stored<F: Linted>(&mut self, row: &Curated<F>) {
         self.compare(&RowLocation::of_stored::<F>(row.id()), KnownKeys::All, row, true);
     }
@@ -154,26 +152,23 @@ impl Lint {
         duplicates.compare(compared, &mut |location, hit| findings.add(location, hit));
     }
 
-    /// Compares the run's rows with the records of the database that the run leaves alone, of which `is_stated` is false.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
+    /// Compares the imported rows with the stored records that are not in the import.
     pub(in crate::import) fn compare_with_stored<C: Curation>(
         &mut self,
         curation: &C,
-        is_stated: &dyn Fn(Dataset, Id) -> bool,
+        is_imported: &dyn Fn(Dataset, Id) -> bool,
     ) -> Result<(), StoreError> {
         let names = self.duplicates.new_hashes();
         let has_words = self.spellings.iter().any(Spellings::has_new);
         if names.is_empty() && !has_words {
             return Ok(());
         }
-        // More rows of one name are not worth reading: of one trait so many are compared.
+        // At most `MAX_COMPARED` rows per key are compared, so more are not needed.
         let Some(found) = curation.records_named(name_index::VERSION, &names, 2 * MAX_COMPARED)? else {
-            return self.compare_with_all(curation, is_stated);
+            return self.compare_with_all(curation, is_imported);
         };
         let found: BTreeSet<(Dataset, Id)> = found.into_iter().map(|(_, dataset, id)| (dataset, id)).collect();
-        for (dataset, id) in found.into_iter().filter(|(dataset, id)| !is_stated(*dataset, *id)) {
+        for (dataset, id) in found.into_iter().filter(|(dataset, id)| !is_imported(*dataset, *id)) {
             match dataset {
                 Dataset::Conferences => self.compare_stored_record::<ConferenceFields>(curation, id)?,
                 Dataset::Journals => self.compare_stored_record::<JournalFields>(curation, id)?,
@@ -197,11 +192,11 @@ impl Lint {
         Ok(())
     }
 
-    /// Does without the index: reads all records.
+    /// The fallback without an index: reads all records.
     fn compare_with_all<C: Curation>(
         &mut self,
         curation: &C,
-        is_stated: &dyn Fn(Dataset, Id) -> bool,
+        is_imported: &dyn Fn(Dataset, Id) -> bool,
     ) -> Result<(), StoreError> {
         let mut words: [BTreeMap<String, WordCount>; 2] = Default::default();
         curation.for_each_record::<ConferenceFields>(&mut |record| {
@@ -212,12 +207,12 @@ impl Lint {
                     words.entry(word.to_owned()).or_insert_with(first).records += 1;
                 }
             }
-            if !is_stated(Dataset::Conferences, record.id()) {
+            if !is_imported(Dataset::Conferences, record.id()) {
                 self.compare_stored(&record);
             }
         })?;
         curation.for_each_record::<JournalFields>(&mut |record| {
-            if !is_stated(Dataset::Journals, record.id()) {
+            if !is_imported(Dataset::Journals, record.id()) {
                 self.compare_stored(&record);
             }
         })?;
@@ -227,23 +222,20 @@ impl Lint {
         Ok(())
     }
 
-    /// Judges what only all rows together tell. Returns all that was found.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
+    /// Checks words across all rows. Returns all findings.
     pub(in crate::import) fn finish<C: Curation>(mut self, curation: &C) -> Result<Vec<Finding>, StoreError> {
         let licenses = curation.licenses();
         let mut unlocated: Vec<(usize, WordFault)> = Vec::new();
         let budget = &mut self.duplicates.budget;
         for (at, spellings) in self.spellings.iter_mut().enumerate() {
-            for fault in spellings.judge(&licenses, self.extent == Extent::All, budget) {
+            for fault in spellings.check(&licenses, self.extent == Extent::All, budget) {
                 match &fault.location {
                     Some(location) => self.findings.add(location, fault.hit),
                     None => unlocated.push((at, fault)),
                 }
             }
         }
-        // The index knows one record of each word, and the run may have taken the word from that.
+        // The index knows one record of each word. The import may have changed that record, so look for another one.
         if !unlocated.is_empty() {
             curation.for_each_record::<ConferenceFields>(&mut |record| {
                 unlocated.retain(|(at, fault)| {
@@ -264,7 +256,7 @@ impl Lint {
     }
 }
 
-/// What is found in one row by itself.
+/// Returns the findings about a single row.
 fn hits<F: Linted>(fields: &F) -> Vec<Hit> {
     let mut hits = Vec::new();
     for (field, value) in F::table().fields.iter().zip(fields.values()) {
@@ -283,12 +275,12 @@ fn hits<F: Linted>(fields: &F) -> Vec<Hit> {
     hits
 }
 
-/// The findings of a run. Of each rule the first are kept, and all are counted.
+/// The findings of a run. The first ones of each rule are kept, and all are counted.
 #[derive(Debug, Default)]
 struct Findings {
     kept: Vec<Finding>,
     counts: BTreeMap<&'static str, usize>,
-    /// Those of no place, which come last.
+    /// Findings without a location, which are listed last.
     unlocated: Vec<Finding>,
 }
 
@@ -301,7 +293,7 @@ impl Findings {
         }
     }
 
-    /// Tells that names were left out because comparing them would take too long.
+    /// Reports that comparisons were skipped because they would take too long.
     fn add_left_out(&mut self, count: u64) {
         let message = format!(
             "{count} pairs of long or many alike names and words were not compared, since that would take too long; look for duplicates \
@@ -330,10 +322,7 @@ impl Findings {
     }
 }
 
-/// Lints all that a database holds.
-///
-/// # Errors
-/// When the database cannot be read.
+/// Checks all rows of a database.
 pub fn lint_database(snapshot: &Snapshot) -> Result<Vec<Finding>, StoreError> {
     fn records<F: RecordFields + Linted>(snapshot: &Snapshot, lint: &mut Lint) -> Result<(), StoreError> {
         snapshot.for_each_record::<F, StoreError>(|record, _, _| {

@@ -1,4 +1,4 @@
-//! The index of names that the store keeps for imports: what rows put into it.
+//! The index of names and words in the database, which imports use to find rows to compare with.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +10,10 @@ use crate::model::{ConferenceFields, Curated, JournalFields, RecordFields, Refer
 use crate::store::write::batch::{ChangeObserver, NameChanges};
 use crate::store::{Snapshot, StoreError};
 
-/// The version of the rules that make names and words from records. It is raised when other names come from the same record,
-/// so that indexes of before are built anew.
+/// The version of the index. Raise it when the same record gets other entries. Then older indexes are rebuilt.
 pub(in crate::import) const VERSION: u32 = 1;
 
-/// Collects the names and words that a batch brings to records, and takes from them.
+/// Collects the index entries that a batch adds and removes.
 #[derive(Debug)]
 pub struct Indexer {
     changes: NameChanges,
@@ -69,7 +68,7 @@ impl ChangeObserver for Indexer {
     fn reference<F: ReferenceFields>(&mut self, _before: Option<&Curated<F>>, _after: Option<&Curated<F>>) {}
 
     fn record<F: RecordFields>(&mut self, before: Option<&Curated<F>>, after: Option<&Curated<F>>, _: &References) {
-        /// The row as the type that lint knows.
+        /// Casts the row to a type that implements `Linted`.
         fn as_linted<F: RecordFields, L: RecordFields>(row: Option<&Curated<F>>) -> Option<&Curated<L>> {
             row.and_then(|row| (row as &dyn std::any::Any).downcast_ref())
         }
@@ -78,18 +77,12 @@ impl ChangeObserver for Indexer {
     }
 }
 
-/// Whether the index of a database can be used.
-///
-/// # Errors
-/// When the database cannot be read.
+/// Returns true if the database has an index of this version.
 pub fn has_names(snapshot: &Snapshot) -> Result<bool, StoreError> {
     snapshot.has_names(VERSION)
 }
 
-/// The names and words of all records.
-///
-/// # Errors
-/// When the database cannot be read.
+/// Returns the index entries of all records.
 pub fn all_names(snapshot: &Snapshot) -> Result<NameChanges, StoreError> {
     let mut indexer = Indexer::default();
     snapshot.for_each_record::<ConferenceFields, StoreError>(|record, _, _| {
@@ -110,7 +103,7 @@ mod tests {
 
     #[test]
     fn names_change_with_their_version() {
-        // Where these differ, raise VERSION: else imports compare with what earlier programs wrote.
+        // If these values change, raise `VERSION`. Otherwise imports compare with entries of earlier versions.
         let conference = ConferenceFields {
             name: Some("Société: Congress & Expo".to_owned()),
             abbv: Some("SCE".to_owned()),

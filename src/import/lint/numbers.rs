@@ -1,15 +1,14 @@
-//! Numbers of journals that no journal has.
+//! Numbers that no real journal has.
 
 use super::rule::RowRule;
 use crate::model::{Fault, JournalFields};
 
-/// The rules of this family.
 pub(super) const RULES: &[RowRule<JournalFields>] = &[
     RowRule { name: "unlikely_number", find: unlikely_number },
     RowRule { name: "weeks_reversed", find: weeks_reversed },
 ];
 
-/// A comma that was lost, or a value in the wrong column. The highest impact factor ever was about 500.
+/// Finds a lost decimal point, or a value in the wrong column. The highest impact factor ever was about 500.
 fn unlikely_number(journal: &JournalFields) -> Option<Fault> {
     let metrics = [
         ("impact_factor", journal.impact_factor, 1_000.0),

@@ -1,11 +1,10 @@
-//! Texts that are none, or that lost something on their way.
+//! Placeholders and damaged texts.
 
 use super::mojibake;
 use super::rule::TextRule;
 use crate::model::flat::looks_like_formula;
 use crate::model::fold::fold;
 
-/// The rules of this family.
 pub(super) const RULES: &[TextRule] = &[
     TextRule { name: "wrong_encoding", find: wrong_encoding },
     TextRule { name: "html_escape", find: html_escape },
@@ -14,14 +13,14 @@ pub(super) const RULES: &[TextRule] = &[
     TextRule { name: "formula", find: formula },
 ];
 
-/// Characters that no screen shows, and that no name needs: joiners of Indic and Persian words are not among them.
+/// Returns true for invisible characters that no name needs. Joiners in Indic and Persian words are needed.
 fn is_invisible(letter: char) -> bool {
-    // Those from U+0080 on are letters of another encoding.
+    // Control characters from U+0080 on are reported as a wrong encoding.
     letter.is_ascii_control()
         || matches!(letter, '\u{200b}' | '\u{2060}' | '\u{feff}' | '\u{ad}' | '\u{2028}' | '\u{2029}')
 }
 
-/// A text without blanks at its ends, with single blanks within, and without what no screen shows.
+/// Returns the text with single blanks, without blanks at its ends, and without invisible characters.
 pub(super) fn tidy(text: &str) -> String {
     let shown: String = text
         .chars()
@@ -76,12 +75,12 @@ fn html_escape(field: &str, text: &str) -> Option<String> {
     let named =
         ESCAPES.iter().find(|(escape, _)| text.contains(escape)).map(|(escape, meant)| (*escape, (*meant).to_owned()));
     let (escape, meant) = named.or_else(|| numeric_escape(text))?;
-    // `&amp;` in an address leads elsewhere, too.
+    // `&amp;` changes the target of an address too.
     let what = if field == "url" { "address" } else { "text" };
     Some(format!("holds `{escape}`, which is HTML; write the {what} with `{meant}` for it"))
 }
 
-/// The first character reference with a number, such as `&#xE7;`, and its character.
+/// Returns the first numeric character reference, such as `&#xE7;`, and its character.
 fn numeric_escape(text: &str) -> Option<(&str, String)> {
     text.match_indices("&#").find_map(|(start, _)| {
         let (escape, _) = text[start..].split_once(';')?;
@@ -95,7 +94,7 @@ fn numeric_escape(text: &str) -> Option<(&str, String)> {
     })
 }
 
-/// Whether a text stands for none: a word that says so, an error of a spreadsheet, or signs alone.
+/// Returns true for placeholder words, spreadsheet errors and texts without letters or digits.
 pub(super) fn is_placeholder(field: &str, text: &str) -> bool {
     const WORDS: &[&str] = &[
         "tbd",
@@ -126,9 +125,9 @@ pub(super) fn is_placeholder(field: &str, text: &str) -> bool {
         "to be defined",
         "to be determined",
     ];
-    // What spreadsheets show where they cannot compute.
+    // The error values of spreadsheets.
     const ERRORS: &[&str] = &["#n/a", "#ref!", "#name?", "#value!", "#div/0!", "#null!", "#num!", "#error!"];
-    // Longer than any of them in signs around it: not worth folding, as most texts are.
+    // Longer texts, even with punctuation around a word, are not in the lists. Skip the folding.
     const MAX_BYTES: usize = 40;
     if text.trim().len() > MAX_BYTES {
         return !text.chars().any(char::is_alphanumeric);
@@ -153,10 +152,10 @@ fn placeholder(field: &str, text: &str) -> Option<String> {
 fn blanks(field: &str, text: &str) -> Option<String> {
     let mut pairs = text.chars().zip(text.chars().skip(1));
     let is_plain = text.trim() == text
-        // Elsewhere two blanks within are harmless, and frequent.
+        // In other fields double blanks are harmless and frequent.
         && (field != "name" || !pairs.any(|(one, next)| one.is_whitespace() && next.is_whitespace()))
         && !text.chars().any(is_invisible);
-    // Spellings of areas and countries are compared anyway.
+    // The spelling rules report these fields.
     if is_plain || matches!(field, "therapy_areas" | "country") || is_placeholder(field, text) {
         return None;
     }
@@ -185,7 +184,7 @@ mod tests {
         }
     }
 
-    /// The texts of real lists: names, abbreviations, publishers, places.
+    /// Returns the texts of real lists: names, abbreviations, publishers, places.
     fn real_texts(folder: &Path) -> Vec<String> {
         let mut texts = Vec::new();
         for (file, columns) in [

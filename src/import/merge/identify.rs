@@ -1,4 +1,4 @@
-//! Rows without ids: their fields tell which record is meant (docs/import.md).
+//! Rows without ids. The fields of `--match` identify their records (docs/import.md).
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,38 +11,39 @@ use crate::model::{Dataset, Id, RecordFields};
 use crate::store::StoreError;
 use crate::store::write::batch::Curation;
 
-/// A row that no record matches, and the id that it gets.
+/// The id that was assigned to a row without a matching record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AssignedId {
-    /// The file as the caller named it.
+    /// The name of the file, as in the command.
     pub file: String,
-    /// The row's line.
+    /// The line of the row.
     pub line: u64,
     /// The dataset.
     pub dataset: Dataset,
-    /// The next free id of the dataset.
+    /// The assigned id: the next free one of the dataset.
     pub id: Id,
 }
 
-/// The fields by which rows are matched, as bits: the first one is 1. There are at most eight (`ReadOptions::check`).
+/// A set of the fields of `--match`: bit 0 is the first one. There are at most eight (`ReadOptions::check`).
 type FieldMask = u32;
 
-/// The values of all records of a dataset in the fields that match rows, and those of rows that got an id.
+/// An index of records by their values in the fields of `--match`. It includes rows with assigned ids.
 struct RecordIndex {
-    /// Each record's id and comparable values; empty where it has none.
+    /// The id and the comparable values of each record. A missing value is empty.
     records: Vec<(Id, Vec<String>)>,
-    /// The records by the fields in which they have values.
+    /// The indexes of the records that have values in exactly these fields.
     by_mask: BTreeMap<FieldMask, Vec<usize>>,
-    /// The records of a mask by their values in some of its fields. Of equal ones two are enough.
+    /// For the records of a mask: their indexes by their values in some of its fields. Two per key are enough to detect
+    /// an ambiguous match.
     indexes: HashMap<(FieldMask, FieldMask), HashMap<Vec<String>, Vec<usize>>>,
 }
 
-/// The fields in which there are values.
+/// Returns the set of fields that have values.
 fn mask_of(values: &[String]) -> FieldMask {
     values.iter().enumerate().filter(|(_, value)| !value.is_empty()).map(|(at, _)| 1 << at).sum()
 }
 
-/// The values in some of the fields.
+/// Returns the values in the fields of `mask`.
 fn masked(values: &[String], mask: FieldMask) -> Vec<String> {
     values.iter().enumerate().filter(|(at, _)| mask & (1 << at) != 0).map(|(_, value)| value.clone()).collect()
 }
@@ -59,7 +60,7 @@ impl RecordIndex {
         self.records.push((id, values));
     }
 
-    /// The records that have one of the values and contradict none; two where there are more.
+    /// Returns the records that share a value with `values` and differ in none; at most two per mask.
     fn find(&mut self, values: &[String]) -> Vec<Id> {
         let mask = mask_of(values);
         let mut found = Vec::new();
@@ -87,10 +88,7 @@ fn push_two(records: &mut Vec<usize>, at: usize) {
     }
 }
 
-/// Finds the records that rows without ids mean, and gives the next free ids to rows that match none. Returns those rows.
-///
-/// # Errors
-/// When the database cannot be read.
+/// Finds the records of rows without ids. Rows that match no record get the next free ids and are returned.
 pub(super) fn identify<F: RecordFields, C: Curation>(
     rows: &mut [ImportRow<F>],
     matching: &[String],
@@ -108,8 +106,8 @@ pub(super) fn identify<F: RecordFields, C: Curation>(
         let values = record.fields().values();
         known.add(record.id(), indexes.iter().map(|at| text_of(&values[*at].to_csv(&()))).collect());
     })?;
-    let stated = rows.iter().filter_map(|row| row.id).max();
-    let mut largest = curation.largest_id(F::DATASET)?.max(stated).map_or(0, Id::get);
+    let imported = rows.iter().filter_map(|row| row.id).max();
+    let mut largest = curation.largest_id(F::DATASET)?.max(imported).map_or(0, Id::get);
     let names = matching.join("`, `");
     let mut assigned = Vec::new();
     for row in rows.iter_mut().filter(|row| row.id.is_none()) {
@@ -127,7 +125,7 @@ pub(super) fn identify<F: RecordFields, C: Curation>(
         match *known.find(&values) {
             [id] => row.id = Some(id),
             [] => match Id::try_from(largest + 1) {
-                // A bad row is reported already.
+                // The fault of a bad row is already reported.
                 _ if row.is_bad => {}
                 Ok(id) => {
                     largest = id.get();
@@ -150,7 +148,7 @@ pub(super) fn identify<F: RecordFields, C: Curation>(
     Ok(assigned)
 }
 
-/// A value without case, diacritics, blanks and signs, unless it is nothing but those.
+/// Returns the value without case, diacritics, blanks and punctuation, unless nothing else remains.
 fn text_of(value: &str) -> String {
     let comparable = comparable(value);
     if comparable.is_empty() { value.trim().to_owned() } else { comparable }

@@ -1,20 +1,20 @@
-//! What lint tells of runs against a small state in memory.
+//! Lint warnings of imports into a small database in memory.
 
-use super::tests::{MemoryDatabase, STATUSES, apply, run, world};
+use super::tests::{MemoryDatabase, STATUSES, apply, run, sample_database};
 use super::*;
 use crate::import::lint::Extent;
 use crate::model::{License, LicenseId, Scope, Timestamp};
 
-/// A world with areas, and with licenses that name some.
-fn licensed_world() -> MemoryDatabase {
-    let mut world = world();
+/// Returns a database with therapy areas, and with licenses that name some of them.
+fn licensed_database() -> MemoryDatabase {
+    let mut database = sample_database();
     let rows: String = (100..=105)
         .map(|id| format!("{{\"id\":{id},\"name\":\"Congress {id}\",\"year\":2026,\"start_date\":\"2026-05-0{}\",\"city\":\"Paris\",\"therapy_areas\":[\"Oncology\",\"Hematology\"],\"country\":\"France\",{STATUSES}}}\n", id - 99))
         .collect();
     let journals = "{\"id\":30,\"name\":\"The Lancet\",\"issn_print\":\"0140-6736\"}\n";
     let files = format!("# conferences.jsonl\n{rows}# journals.jsonl\n{journals}");
-    let merged = run(&world, &files, MergeOptions::default()).unwrap();
-    apply(&mut world, merged.batch);
+    let merged = run(&database, &files, MergeOptions::default()).unwrap();
+    apply(&mut database, merged.batch);
     let license = |name: &str, area: &str| License {
         id: LicenseId(1),
         name: name.to_owned(),
@@ -29,13 +29,13 @@ fn licensed_world() -> MemoryDatabase {
         subscriptions: Default::default(),
         created_at: Timestamp::EPOCH,
     };
-    world.licenses = vec![license("acme", "Oncology"), license("heart", "Cardiology")];
-    world
+    database.licenses = vec![license("acme", "Oncology"), license("heart", "Cardiology")];
+    database
 }
 
 #[test]
 fn likely_mistakes_are_told() {
-    // Rows of one CSV file of conferences: id, name, year, therapy_areas, country, start_date, city.
+    // The columns of each case: id, name, year, therapy_areas, country, start_date, city.
     let cases = [
         ("200,A,2026,Oncology,France,,", ""),
         (
@@ -55,7 +55,7 @@ fn likely_mistakes_are_told() {
             "200,A,2026,Surgery;,France,,",
             "`Surgery;` - has blanks or signs that do not belong to it (1 row); write `Surgery`",
         ),
-        // Cardiology is only licensed, and Hepatology only known.
+        // Only a license names Cardiology. Only lint's own list contains Hepatology.
         (
             "200,A,2026,Cardiolgy,France,,",
             "`Cardiolgy` - looks like a misspelling of `Cardiology` (1 row); licenses that name the right one (heart)",
@@ -97,18 +97,18 @@ fn likely_mistakes_are_told() {
             "begins on the same day in the same city as conference 101 in the database",
         ),
         ("200,Another 101,2026,Oncology,France,2026-05-02,Paris", ""),
-        // What the database has already is no news.
+        // Lint does not repeat warnings about unchanged rows.
         ("101,Congress 101,2026,Oncology; Hematology,France,2026-05-02,Paris", ""),
         (
             "101,Congress 102,2026,Oncology; Hematology,France,2026-05-02,Paris",
             "conferences.csv:2: name: `Congress 102` - is also the name of conference 102 in the database",
         ),
     ];
-    let world = licensed_world();
+    let database = licensed_database();
     for (rows, expected) in cases {
         let rows: String = rows.lines().map(|row| format!("{row},check,check,check\n")).collect();
         let head = "id,name,year,therapy_areas,country,start_date,city,start_date_status,abstract_due_date_status,late_breaking_due_date_status";
-        let merged = run(&world, &format!("# conferences.csv\n{head}\n{rows}"), MergeOptions::default()).unwrap();
+        let merged = run(&database, &format!("# conferences.csv\n{head}\n{rows}"), MergeOptions::default()).unwrap();
         let told: Vec<String> = merged.warnings.iter().map(|warning| without_folder(&warning.to_string())).collect();
         if expected.is_empty() {
             assert_eq!(told, [""; 0], "{rows}");
@@ -129,7 +129,7 @@ fn likely_mistakes_are_told() {
     ];
     for (row, expected) in journals {
         let merged =
-            run(&world, &format!("# journals.csv\nid,name,issn_print\n{row}\n"), MergeOptions::default()).unwrap();
+            run(&database, &format!("# journals.csv\nid,name,issn_print\n{row}\n"), MergeOptions::default()).unwrap();
         let told: Vec<String> = merged.warnings.iter().map(|warning| without_folder(&warning.to_string())).collect();
         let expected: Vec<&str> = expected.split('|').filter(|text| !text.is_empty()).collect();
         assert_eq!(told.len(), expected.len(), "{row}: {told:?}");
@@ -137,7 +137,7 @@ fn likely_mistakes_are_told() {
     }
 }
 
-/// A message without the folders in its paths.
+/// Removes the folders from the paths in a message.
 fn without_folder(message: &str) -> String {
     let words = message
         .split(' ')
@@ -147,18 +147,18 @@ fn without_folder(message: &str) -> String {
 
 #[test]
 fn the_rarer_word_of_a_database_is_told() {
-    // The run brings in the right word, and so shows what is wrong in the database.
-    let mut world = world();
+    // The import contains the right spelling, which shows the mistake in the database.
+    let mut database = sample_database();
     let row =
         |id: u64, area: &str| format!("{{\"id\":{id},\"name\":\"C{id}\",\"therapy_areas\":[\"{area}\"],{STATUSES}}}\n");
     let merged =
-        run(&world, &format!("# conferences.jsonl\n{}", row(50, "Balneologgy")), MergeOptions::default()).unwrap();
+        run(&database, &format!("# conferences.jsonl\n{}", row(50, "Balneologgy")), MergeOptions::default()).unwrap();
     assert_eq!(merged.warnings, []);
-    apply(&mut world, merged.batch);
+    apply(&mut database, merged.batch);
     let rows = row(51, "Balneology") + &row(52, "Balneology");
     for extent in [Extent::New, Extent::All] {
         let options = MergeOptions { extent, ..MergeOptions::default() };
-        let merged = run(&world, &format!("# conferences.jsonl\n{rows}"), options).unwrap();
+        let merged = run(&database, &format!("# conferences.jsonl\n{rows}"), options).unwrap();
         let told: Vec<String> = merged.warnings.iter().map(ToString::to_string).collect();
         let expected =
             "conferences 50: therapy_areas: `Balneologgy` - looks like a misspelling of `Balneology` (1 row)";

@@ -1,7 +1,8 @@
-//! Phase 2: merges rows with the stored state into a batch, under the writer's lock (docs/import.md).
+//! Phase 2: merges the rows of files with stored rows into a batch (docs/import.md).
 //!
-//! What is linked is resolved first, since a linked name means the row that has it after the run (`references`); then each record is
-//! merged with its stored values (`records`); last, what is removed is checked against what still links it.
+//! First it resolves organizations and tags, since links by name refer to the names after the import (`references`).
+//! Then it merges each record with its stored values (`records`). Finally it checks that no record links to a removed
+//! row.
 
 mod identify;
 #[cfg(test)]
@@ -27,35 +28,32 @@ use crate::model::{ConferenceFields, Dataset, JournalFields, OrganizationFields,
 use crate::store::StoreError;
 use crate::store::write::batch::{Batch, Curation};
 
-/// A run that can be committed.
+/// An import without faults.
 #[derive(Debug)]
 pub struct Merged {
-    /// What the run states. Rows equal to the stored ones are in it.
+    /// The rows of the files, merged with stored values. Some may equal the stored rows.
     pub batch: Batch,
-    /// What a curator may want to look at.
+    /// Probable mistakes for a curator to check.
     pub warnings: Vec<Finding>,
-    /// The rows without ids that no record matches.
+    /// The ids assigned to rows without a matching record.
     pub assigned: Vec<AssignedId>,
 }
 
-/// Why a run is not committed.
+/// The reason why an import is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     /// Some rows are bad.
     #[error("{0}")]
     BadRows(BadRows),
-    /// A large part of a dataset would be removed.
+    /// The import would remove a large part of a dataset.
     #[error("{0}")]
     TooManyRemovals(TooManyRemovals),
-    /// The state could not be read.
+    /// The database could not be read.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Merges the rows with the state.
-///
-/// # Errors
-/// When a rule is broken; then every bad row is told, those met by reading included.
+/// Merges rows with the database. If a row is bad, returns all faults, including those of reading.
 pub fn merge<C: Curation>(rows: ImportRows, curation: &C, options: &MergeOptions) -> Result<Merged, Refusal> {
     let ImportRows { organizations, tags, mut conferences, mut journals, mut bad, mut warnings, matching } = rows;
     let mut assigned = identify(&mut conferences, &matching, curation, &mut bad)?;
@@ -93,8 +91,8 @@ pub fn merge<C: Curation>(rows: ImportRows, curation: &C, options: &MergeOptions
     organizations.compare_untouched(&mut lint);
     tags.compare_untouched(&mut lint);
     lint.compare_with_stored(curation, &|dataset, id| match dataset {
-        Dataset::Conferences => conferences.states(id),
-        Dataset::Journals => journals.states(id),
+        Dataset::Conferences => conferences.contains(id),
+        Dataset::Journals => journals.contains(id),
     })?;
     warnings.extend(lint.finish(curation)?);
     let batch = Batch {
@@ -106,7 +104,7 @@ pub fn merge<C: Curation>(rows: ImportRows, curation: &C, options: &MergeOptions
     Ok(Merged { batch, warnings, assigned })
 }
 
-/// The full objects among the links of records, which create or update what they link.
+/// Collects the full objects in the links of records. They create or update organizations and tags.
 fn collect_objects<'a, F>(
     rows: &'a [ImportRow<F>],
     organizations: &mut Vec<references::LinkedObject<'a, OrganizationFields>>,
@@ -133,7 +131,7 @@ fn collect_objects<'a, F>(
     }
 }
 
-/// Checks that no record links a removed organization or tag after the run.
+/// Reports organizations and tags that the import removes although records still link to them.
 fn check_still_linked<F: ReferenceFields, C: Curation>(
     resolved: &Resolved<F>,
     conferences: &MergedRecords<ConferenceFields>,

@@ -1,4 +1,4 @@
-//! Runs against a small state in memory.
+//! Imports into a small database in memory.
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +9,7 @@ use crate::import::{ReadOptions, Source, SourceOptions, read_sources};
 use crate::model::reference::{Referenced, References};
 use crate::model::{Curated, Fields, Id, License, RecordFields, ReferenceKind, Timestamp, flat, json};
 
-/// Stands in for the store: everything that a batch brought in.
+/// A database in memory.
 #[derive(Default)]
 pub(super) struct MemoryDatabase {
     references: References,
@@ -68,8 +68,8 @@ impl Curation for MemoryDatabase {
     }
 }
 
-/// Files are told by a headline `# name` before their lines.
-pub(super) fn run(world: &MemoryDatabase, files: &str, options: MergeOptions) -> Result<Merged, Refusal> {
+/// Runs an import. In `files`, a line `# name` starts the file with that name.
+pub(super) fn run(database: &MemoryDatabase, files: &str, options: MergeOptions) -> Result<Merged, Refusal> {
     let folder = tempfile::tempdir().unwrap();
     let mut paths = Vec::new();
     for file in files.split("# ").filter(|file| !file.trim().is_empty()) {
@@ -81,8 +81,8 @@ pub(super) fn run(world: &MemoryDatabase, files: &str, options: MergeOptions) ->
     let rows =
         read_sources(&Source::find(&paths, SourceOptions::default()).unwrap(), &ReadOptions::default(), &mut |_| {})
             .unwrap();
-    merge(rows, world, &options).map_err(|refusal| match refusal {
-        // Without the folder, which has another name each time.
+    merge(rows, database, &options).map_err(|refusal| match refusal {
+        // Removes the name of the temporary folder.
         Refusal::BadRows(bad) => {
             let mut short = BadRows::default();
             let folder = format!("{}/", folder.path().display());
@@ -100,7 +100,7 @@ pub(super) fn run(world: &MemoryDatabase, files: &str, options: MergeOptions) ->
     })
 }
 
-pub(super) fn apply(world: &mut MemoryDatabase, batch: Batch) {
+pub(super) fn apply(database: &mut MemoryDatabase, batch: Batch) {
     fn set<K: Ord, T, U>(map: &mut BTreeMap<K, T>, edits: BTreeMap<K, Option<U>>, made: impl Fn(U) -> T) {
         for (id, edit) in edits {
             match edit {
@@ -109,17 +109,17 @@ pub(super) fn apply(world: &mut MemoryDatabase, batch: Batch) {
             };
         }
     }
-    set(&mut world.references.organizations, batch.organizations, Referenced::new);
-    set(&mut world.references.tags, batch.tags, Referenced::new);
-    set(&mut world.conferences, batch.conferences, |row| row);
-    set(&mut world.journals, batch.journals, |row| row);
+    set(&mut database.references.organizations, batch.organizations, Referenced::new);
+    set(&mut database.references.tags, batch.tags, Referenced::new);
+    set(&mut database.conferences, batch.conferences, |row| row);
+    set(&mut database.journals, batch.journals, |row| row);
 }
 
 pub(super) const STATUSES: &str =
     r#""start_date_status":"check","abstract_due_date_status":"check","late_breaking_due_date_status":"check""#;
 
-pub(super) fn world() -> MemoryDatabase {
-    let mut world = MemoryDatabase::default();
+pub(super) fn sample_database() -> MemoryDatabase {
+    let mut database = MemoryDatabase::default();
     let files = format!(
         r#"# organizations.jsonl
         {{"id":1,"name":"ASCO","abbv":"A"}}
@@ -135,27 +135,27 @@ pub(super) fn world() -> MemoryDatabase {
         {{"id":20,"name":"JCO","organizations":[1],"impact_factor":42.1,"timelines":{{"accept_to_print":{{"min_weeks":2,"max_weeks":4}}}}}}
         "#
     );
-    let merged = run(&world, &files, MergeOptions::default()).unwrap();
-    apply(&mut world, merged.batch);
-    world
+    let merged = run(&database, &files, MergeOptions::default()).unwrap();
+    apply(&mut database, merged.batch);
+    database
 }
 
-/// The state after the run in a short form, or the refusal, or the warnings.
+/// Returns the database and the warnings after an import in a short form, or the refusal.
 fn outcome(files: &str) -> String {
-    let mut world = world();
-    match run(&world, files, MergeOptions::default()) {
+    let mut database = sample_database();
+    match run(&database, files, MergeOptions::default()) {
         Ok(merged) => {
             let warnings: Vec<String> = merged
                 .warnings
                 .iter()
                 .map(|warning| format!("{}", Finding { file: None, ..warning.clone() }))
                 .collect();
-            apply(&mut world, merged.batch);
+            apply(&mut database, merged.batch);
             let organizations: Vec<String> =
-                world.references.organizations.iter().map(|(id, found)| format!("{id}={}", found.label)).collect();
+                database.references.organizations.iter().map(|(id, found)| format!("{id}={}", found.label)).collect();
             let tags: Vec<String> =
-                world.references.tags.iter().map(|(id, found)| format!("{id}={}", found.label)).collect();
-            let mut links: Vec<String> = world
+                database.references.tags.iter().map(|(id, found)| format!("{id}={}", found.label)).collect();
+            let mut links: Vec<String> = database
                 .conferences
                 .values()
                 .map(|row| {
@@ -163,7 +163,10 @@ fn outcome(files: &str) -> String {
                 })
                 .collect();
             links.extend(
-                world.journals.values().map(|row| format!("{}:{:?}", row.id(), numbers(&row.fields().organizations))),
+                database
+                    .journals
+                    .values()
+                    .map(|row| format!("{}:{:?}", row.id(), numbers(&row.fields().organizations))),
             );
             [organizations.join(","), tags.join(","), links.join(" "), warnings.join("\n")].join(" | ")
         }
@@ -236,7 +239,7 @@ fn runs_are_judged_on_the_state_after_them() {
             "# journals.jsonl\n{\"id\":20,\"organizations\":[{\"id\":4,\"name\":\"ESMO\",\"abbv\":null,\"type\":null,\"url\":null}]}\n",
             "journals.jsonl:1: organizations: `ESMO` - is also the name of organization 2 in the database",
         ),
-        // Removals of what is linked.
+        // Removals of linked rows.
         ("# organizations.jsonl\n{\"id\":3,\"deleted\":true}\n", "1=ASCO,2=ESMO |"),
         ("# organizations.jsonl\n{\"id\":99,\"deleted\":true}\n", SAME),
         ("# conferences.jsonl\n{\"id\":99,\"deleted\":true}\n", SAME),
@@ -282,20 +285,21 @@ fn members_left_out_keep_their_values() {
         (r#"{"id":10,"formats":null}"#, [None, None, None]),
     ];
     for (line, expected) in cases {
-        let merged = run(&world(), &format!("# conferences.jsonl\n{line}\n"), MergeOptions::default()).unwrap();
+        let merged =
+            run(&sample_database(), &format!("# conferences.jsonl\n{line}\n"), MergeOptions::default()).unwrap();
         let row = merged.batch.conferences.into_values().next().flatten().unwrap();
         let formats = &row.fields().formats;
         assert_eq!([formats.oral, formats.poster, formats.encore], expected, "{line}");
         assert_eq!(row.fields().name(), "ASCO 2026");
     }
     let line = r#"{"id":20,"timelines":{"accept_to_print":{"min_weeks":null}}}"#;
-    let merged = run(&world(), &format!("# journals.jsonl\n{line}\n"), MergeOptions::default()).unwrap();
+    let merged = run(&sample_database(), &format!("# journals.jsonl\n{line}\n"), MergeOptions::default()).unwrap();
     let row = merged.batch.journals.into_values().next().flatten().unwrap();
     let weeks = &row.fields().timelines.accept_to_print;
     assert_eq!((weeks.min_weeks, weeks.max_weeks.map(|weeks| weeks.get())), (None, Some(4.0)));
 }
 
-/// All records of a dataset, as the two exports write them.
+/// Returns all records of a dataset in both export formats.
 fn exports<F: RecordFields>(rows: &BTreeMap<Id, Curated<F>>, references: &References) -> [(&'static str, Vec<u8>); 2] {
     let at = Timestamp::from_unix_s(0);
     let mut jsonl = Vec::new();
@@ -311,7 +315,7 @@ fn exports<F: RecordFields>(rows: &BTreeMap<Id, Curated<F>>, references: &Refere
 
 #[test]
 fn what_the_service_gives_out_changes_nothing() {
-    let mut world = world();
+    let mut database = sample_database();
     let nasty = format!(
         "# organizations.jsonl\n{}\n# conferences.jsonl\n{}\n# journals.jsonl\n{}\n",
         r#"{"id":8,"name":"+Plus: \"x\",\ny"}"#,
@@ -323,7 +327,7 @@ fn what_the_service_gives_out_changes_nothing() {
         .replace('\n', ""),
         r#"{"id":21,"name":"'","sjr":0.30000000000000004,"impact_factor":1e21,"h_index":9007199254740991}"#,
     );
-    let merged = run(&world, &nasty, MergeOptions::default()).unwrap();
+    let merged = run(&database, &nasty, MergeOptions::default()).unwrap();
     let rules: Vec<&str> = merged.warnings.iter().filter_map(|warning| warning.rule).collect();
     let expected = [
         "blanks",
@@ -337,11 +341,11 @@ fn what_the_service_gives_out_changes_nothing() {
         "unlikely_number",
     ];
     assert_eq!(rules, expected);
-    apply(&mut world, merged.batch);
+    apply(&mut database, merged.batch);
 
     let folder = tempfile::tempdir().unwrap();
-    let conferences = exports(&world.conferences, &world.references).map(|export| ("conferences", export));
-    let journals = exports(&world.journals, &world.references).map(|export| ("journals", export));
+    let conferences = exports(&database.conferences, &database.references).map(|export| ("conferences", export));
+    let journals = exports(&database.journals, &database.references).map(|export| ("journals", export));
     for (stem, (ending, content)) in conferences.into_iter().chain(journals) {
         let path = folder.path().join(format!("{stem}.{ending}"));
         fs::write(&path, &content).unwrap();
@@ -352,31 +356,31 @@ fn what_the_service_gives_out_changes_nothing() {
         )
         .unwrap();
         let Merged { batch, warnings, .. } =
-            merge(rows, &world, &MergeOptions { replace: true, ..MergeOptions::default() }).unwrap();
+            merge(rows, &database, &MergeOptions { replace: true, ..MergeOptions::default() }).unwrap();
         assert!(warnings.is_empty(), "{warnings:?}");
         assert_eq!(batch.conferences.len() + batch.journals.len(), if stem == "conferences" { 3 } else { 2 });
         for (id, row) in batch.conferences {
-            assert_eq!(row.as_ref(), world.conferences.get(&id), "{ending}");
+            assert_eq!(row.as_ref(), database.conferences.get(&id), "{ending}");
         }
         for (id, row) in batch.journals {
-            assert_eq!(row.as_ref(), world.journals.get(&id), "{ending}");
+            assert_eq!(row.as_ref(), database.journals.get(&id), "{ending}");
         }
         for (id, row) in batch.organizations {
-            assert_eq!(row.as_ref(), world.references.organizations.get(&id).map(|found| &found.row), "{ending}");
+            assert_eq!(row.as_ref(), database.references.organizations.get(&id).map(|found| &found.row), "{ending}");
         }
     }
 }
 
 #[test]
 fn many_removals_need_leave() {
-    let mut world = world();
+    let mut database = sample_database();
     let lines = |ids: std::ops::RangeInclusive<u64>, rest: &str| -> String {
         ids.map(|id| format!("{{\"id\":{id},{rest}}}\n")).collect()
     };
     let rows = lines(100..=217, &format!("\"name\":\"X\",{STATUSES}"));
-    let merged = run(&world, &format!("# conferences.jsonl\n{rows}"), MergeOptions::default()).unwrap();
-    apply(&mut world, merged.batch);
-    assert_eq!(world.conferences.len(), 120);
+    let merged = run(&database, &format!("# conferences.jsonl\n{rows}"), MergeOptions::default()).unwrap();
+    apply(&mut database, merged.batch);
+    assert_eq!(database.conferences.len(), 120);
 
     let removed = |ids| format!("# conferences.jsonl\n{}", lines(ids, "\"deleted\":true"));
     let kept = |ids| format!("# conferences.jsonl\n{}", lines(ids, "\"city\":null"));
@@ -387,7 +391,7 @@ fn many_removals_need_leave() {
         (removed(100..=112), false, Some(12), Err(refused)),
         (removed(100..=112), false, Some(13), Ok(13)),
         (removed(300..=400), false, None, Ok(0)),
-        // 10 and 11 are not in the file either.
+        // The file also lacks 10 and 11.
         (kept(110..=217), true, None, Ok(12)),
         (kept(111..=217), true, None, Err(refused)),
         (kept(111..=217), true, Some(500), Ok(13)),
@@ -397,7 +401,7 @@ fn many_removals_need_leave() {
         ("# conferences.jsonl\n\n".to_owned(), true, None, Ok(0)),
     ];
     for (files, replace, allow_removals, expected) in cases {
-        let outcome = run(&world, &files, MergeOptions { replace, allow_removals, ..MergeOptions::default() })
+        let outcome = run(&database, &files, MergeOptions { replace, allow_removals, ..MergeOptions::default() })
             .map(|merged| merged.batch.conferences.values().filter(|row| row.is_none()).count())
             .map_err(|refusal| refusal.to_string());
         assert_eq!(outcome, expected.map_err(str::to_owned), "{files}");
@@ -406,12 +410,12 @@ fn many_removals_need_leave() {
 
 #[test]
 fn rows_without_ids_find_their_records() {
-    let mut world = MemoryDatabase::default();
+    let mut database = MemoryDatabase::default();
     let stored = "# conferences.csv\nid,name,year,start_date_status,abstract_due_date_status,late_breaking_due_date_status\n\
          10,ESMO Congress,2026,check,check,check\n11,ESMO Congress,2027,check,check,check\n12,ASCO,,check,check,check\n\
          # journals.csv\nid,name,issn_print,issn_online\n20,The Lancet,0140-6736,1474-547X\n21,Lancet Oncology,1470-2045,\n";
-    let merged = run(&world, stored, MergeOptions::default()).unwrap();
-    apply(&mut world, merged.batch);
+    let merged = run(&database, stored, MergeOptions::default()).unwrap();
+    apply(&mut database, merged.batch);
     let outcome = |matching: &str, file: &str, rows: &str| {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(file);
@@ -419,7 +423,7 @@ fn rows_without_ids_find_their_records() {
         let matching = matching.split(',').map(str::to_owned).collect();
         let reading = ReadOptions { matching, ..ReadOptions::default() };
         let sources = Source::find(&[path], SourceOptions::default()).unwrap();
-        match merge(read_sources(&sources, &reading, &mut |_| {}).unwrap(), &world, &MergeOptions::default()) {
+        match merge(read_sources(&sources, &reading, &mut |_| {}).unwrap(), &database, &MergeOptions::default()) {
             Ok(merged) => {
                 let ids: Vec<u64> =
                     merged.batch.conferences.keys().chain(merged.batch.journals.keys()).map(|id| id.get()).collect();
@@ -454,7 +458,7 @@ fn rows_without_ids_find_their_records() {
         ("name,issn_online\nThe Lancet,1474547x\n", "[20] new []"),
         ("name,issn_print\nThe Lancet,0140-6736\n", "[20] new []"),
         ("name,issn_print,issn_online\nLO,1470-2045,1474-5488\n", "[21] new []"),
-        // One of the two contradicts.
+        // One of the two values differs.
         ("name,issn_print,issn_online\nX,0140-6736,2222-2222\n", "[22] new [22]"),
         ("name,issn_print\nThe Lancet,\n", "is missing, and so is `issn_online`, `issn_print`"),
         ("id,name\n30,New\n", "[30] new []"),
