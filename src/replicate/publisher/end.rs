@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use super::error::PublishError;
 use super::retry::Retry;
-use crate::bucket::{Bucket, Listed};
+use crate::bucket::{Bucket, ListedObject};
 use crate::model::{Head, RowDigest};
 use crate::replicate::entry::{self, EntryHeader};
 use crate::replicate::frame::Hash;
@@ -106,7 +106,7 @@ pub(super) fn read_manifest(bucket: &Bucket, retry: &mut Retry, slot: u64) -> Re
 }
 
 /// Lists the manifests, by ascending slot.
-pub(super) fn list_states(bucket: &Bucket, retry: &mut Retry) -> Result<Vec<(u64, Listed)>, PublishError> {
+pub(super) fn list_states(bucket: &Bucket, retry: &mut Retry) -> Result<Vec<(u64, ListedObject)>, PublishError> {
     let listed = retry.run(|| bucket.list(layout::STATES, None))?;
     Ok(listed.into_iter().filter_map(|object| Some((layout::state_slot(&object.name)?, object))).collect())
 }
@@ -206,7 +206,7 @@ impl StateObjects {
     }
 
     /// Lists the parts in the bucket.
-    fn list(&self, bucket: &Bucket, retry: &mut Retry) -> Result<Vec<Listed>, PublishError> {
+    fn list(&self, bucket: &Bucket, retry: &mut Retry) -> Result<Vec<ListedObject>, PublishError> {
         let Some((folder, _)) = self.parts.first().and_then(|part| part.rsplit_once('/')) else {
             return Ok(Vec::new());
         };
@@ -218,7 +218,7 @@ impl StateObjects {
         Ok(self.lost_of(&self.list(bucket, retry)?))
     }
 
-    fn lost_of(&self, listed: &[Listed]) -> Option<String> {
+    fn lost_of(&self, listed: &[ListedObject]) -> Option<String> {
         let is_lost = |part: &&String| listed.iter().all(|listed| listed.name != **part);
         self.parts.iter().find(is_lost).cloned()
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::end::{LastEntry, list_states, read_manifest};
 use super::error::PublishError;
 use super::retry::Retry;
-use crate::bucket::{Bucket, Listed, PROBES};
+use crate::bucket::{Bucket, ListedObject, PROBES};
 use crate::model::Timestamp;
 use crate::replicate::layout;
 
@@ -25,7 +25,7 @@ pub(super) fn sweep(bucket: &Bucket, retry: &mut Retry, end: LastEntry, keep: Du
     let keep_s = i64::try_from(keep.as_secs()).unwrap_or(i64::MAX);
     let states = list_states(bucket, retry)?;
     let Some(first_kept) = first_kept(&states, alive.modified, keep_s) else { return Ok(()) };
-    let is_old = |object: &Listed| object.modified < alive.modified.plus_s(-YOUNG_S);
+    let is_old = |object: &ListedObject| object.modified < alive.modified.plus_s(-YOUNG_S);
     let mut to_delete: Vec<String> = Vec::new();
     to_delete.extend(
         states.iter().filter(|(slot, object)| *slot < first_kept && is_old(object)).map(|(_, o)| o.name.clone()),
@@ -41,7 +41,7 @@ pub(super) fn sweep(bucket: &Bucket, retry: &mut Retry, end: LastEntry, keep: Du
         }
     }
     let log = retry.run(|| bucket.list(layout::LOG, None))?;
-    let before = |object: &&Listed| layout::log_slot(&object.name).is_some_and(|slot| slot < first_kept);
+    let before = |object: &&ListedObject| layout::log_slot(&object.name).is_some_and(|slot| slot < first_kept);
     to_delete.extend(log.iter().filter(before).filter(|object| is_old(object)).map(|object| object.name.clone()));
     let probes = retry.run(|| bucket.list(PROBES, None))?;
     to_delete.extend(probes.into_iter().filter(is_old).map(|object| object.name));
@@ -74,7 +74,7 @@ impl NamedParts {
 }
 
 /// Returns the slot of the newest state that is older than `keep_s` and has a newer state after it.
-fn first_kept(states: &[(u64, Listed)], alive: Timestamp, keep_s: i64) -> Option<u64> {
+fn first_kept(states: &[(u64, ListedObject)], alive: Timestamp, keep_s: i64) -> Option<u64> {
     let before = alive.plus_s(keep_s.saturating_neg());
     let oldest_kept = states.len().checked_sub(KEPT_STATES)?;
     // The oldest of the `KEPT_STATES` newest states may be the first that is kept.
@@ -104,9 +104,9 @@ mod tests {
         for (states, keep_days, expected) in cases {
             let listed = |(slot, days): &(u64, i64)| {
                 let modified = alive.plus_s(-86_400 * days);
-                (*slot, Listed { name: layout::state(*slot), bytes: 1, modified })
+                (*slot, ListedObject { name: layout::state(*slot), bytes: 1, modified })
             };
-            let states: Vec<(u64, Listed)> = states.iter().map(listed).collect();
+            let states: Vec<(u64, ListedObject)> = states.iter().map(listed).collect();
             let keep_s = keep_days.saturating_mul(86_400);
             assert_eq!(first_kept(&states, alive, keep_s), expected, "{states:?} {keep_days}");
         }
