@@ -60,10 +60,10 @@ fn read_source(
         Ok(SourceContent::Workbook(file)) => {
             let mut workbook = Workbook::open(file, &options.bounds)?;
             let chosen = workbook.choose(source.kind())?;
-            if !chosen.passed_over.is_empty() {
+            if !chosen.skipped.is_empty() {
                 let message = format!(
                     "passed over {}; sheets are read by their names, `conferences`, `journals`, `organizations` and `tags`",
-                    chosen.passed_over.join(", ")
+                    chosen.skipped.join(", ")
                 );
                 let file = Some(source.name().to_string());
                 rows.warnings.push(Finding { file, message, rule: Some("sheet_passed_over"), ..Finding::default() });

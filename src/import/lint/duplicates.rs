@@ -209,7 +209,9 @@ impl Duplicates {
                     && (!(one.needs_similar_names && other.needs_similar_names)
                         || this.comparable_names().is_similar(rows[other.row].comparable_names(), budget))
             };
-            if !is_reported && let Some(other) = others.iter().map(|other| &holders[*other]).find(|other| is_duplicate(other)) {
+            if !is_reported
+                && let Some(other) = others.iter().map(|other| &holders[*other]).find(|other| is_duplicate(other))
+            {
                 // Report the imported row, since the curator can correct it.
                 let (row, field, value, twin) = if is_new {
                     let twin = if (kind, id) == (rows[other.row].kind, rows[other.row].id) {

@@ -76,6 +76,7 @@ impl std::fmt::Debug for Lint {
 }
 
 impl Lint {
+    /// Creates a check without rows.
     pub fn new(extent: Extent) -> Lint {
         let spellings = [Spellings::new(&AREAS), Spellings::new(&COUNTRIES)];
         Lint { extent, findings: Findings::default(), duplicates: Duplicates::default(), spellings }

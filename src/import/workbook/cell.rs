@@ -1,4 +1,4 @@
-//! A cell of a sheet as the text that CSV would hold.
+//! Conversion of a workbook cell to the text that a CSV file would contain.
 
 use std::borrow::Cow;
 
@@ -6,32 +6,32 @@ use jiff::ToSpan;
 use jiff::civil::{Date, date};
 
 use super::format::NumberFormat;
-use super::sheet::{RawCell, RawKind, makes_link};
+use super::sheet::{RawCell, RawKind, is_hyperlink_formula};
 use super::shown::{ShownNumber, UNIT, show, show_day, show_text};
 use super::strings::{MAX_CELL_UNITS, SharedStrings, is_too_long};
 use super::styles::Styles;
 use crate::import::tabular::TableCell;
 
-/// Whole numbers from here on are not told apart by spreadsheets, which keep 15 digits.
-const INEXACT: f64 = 1e15;
+/// From here on, spreadsheets round integers: they keep 15 digits.
+const MIN_INEXACT: f64 = 1e15;
 
 const NO_DATE: &str = "is a time in the spreadsheet, and no day; write a date, or format the cell as a number";
 
 const MILLIS_OF_DAY: i64 = 86_400_000;
 
-/// The day after the last of the calendar, 9999-12-31.
-const DAYS: f64 = 2_958_466.0;
+/// The number of the day after 9999-12-31, the last day of the calendar.
+const MAX_DAYS: f64 = 2_958_466.0;
 
 /// The parts of a workbook that its cells refer to.
 pub(super) struct Context {
     pub shared: SharedStrings,
     pub styles: Styles,
-    /// Whether days are counted from 1904 on instead of 1900.
+    /// Whether day numbers start in 1904 instead of 1900.
     pub is_1904: bool,
 }
 
 impl Context {
-    /// The text that CSV would hold for the cell.
+    /// Returns the text that a CSV file would contain for the cell.
     pub fn cell(&self, raw: &RawCell<'_>) -> TableCell<'_> {
         let name = || raw.position.name();
         let value = raw.value.filter(|value| raw.kind == RawKind::Text || !value.trim().is_empty());
@@ -64,7 +64,7 @@ impl Context {
                 bad(value, format!("the cell {} holds an error of the spreadsheet; correct or clear it", name()))
             }
             RawKind::Date => match value.get(..10).and_then(|day| day.parse().ok()) {
-                Some(day) => shown_in_part(format, INEXACT, day, name)
+                Some(day) => partial_date_fault(format, MIN_INEXACT, day, name)
                     .unwrap_or_else(|| TableCell { is_date: true, ..TableCell::text(value.to_owned()) }),
                 None => bad(value, NO_DATE),
             },
@@ -73,19 +73,19 @@ impl Context {
                 None => damaged(),
             },
         };
-        match raw.formula.and_then(link_in) {
+        match raw.formula.and_then(hyperlink_in) {
             Some(link) => TableCell { link: Some(link.into()), ..cell },
             None => cell,
         }
     }
 
     fn number_cell(&self, number: f64, format: Option<&NumberFormat>, name: impl Fn() -> String) -> TableCell<'static> {
-        // Rust writes the shortest digits that read back as the same value.
+        // Rust formats the shortest digits that parse to the same value.
         let text = format!("{number}");
         let shown = format.map_or(ShownNumber::Number(None), |format| show(format, number));
         match shown {
             ShownNumber::Date => match day_of(number, self.is_1904) {
-                Ok(day) => shown_in_part(format, number, day, name)
+                Ok(day) => partial_date_fault(format, number, day, name)
                     .unwrap_or_else(|| TableCell { is_date: true, ..TableCell::text(day.to_string()) }),
                 Err((shown, message)) => bad(shown, message),
             },
@@ -94,7 +94,7 @@ impl Context {
                 TableCell { unit: Some(unit), shown: Some(shown), is_number: true, ..bad(text, message) }
             }
             ShownNumber::Other(shown, remedy) => bad(text, message(&name(), &shown, remedy)),
-            ShownNumber::Number(_) if number.abs() >= INEXACT && number.fract() == 0.0 => bad(
+            ShownNumber::Number(_) if number.abs() >= MIN_INEXACT && number.fract() == 0.0 => bad(
                 text,
                 "has more digits than the 15 that spreadsheets keep; format the cell as text, and write it anew",
             ),
@@ -107,7 +107,7 @@ fn bad(shown: impl Into<String>, message: impl Into<Cow<'static, str>>) -> Table
     TableCell { fault: Some(message.into()), ..TableCell::text(shown.into()) }
 }
 
-/// The fault of a cell that shows something else than it holds.
+/// The message for a cell that displays something else than its value.
 fn message(name: &str, shown: &str, remedy: &str) -> String {
     let shown = if shown.is_empty() { "nothing".to_owned() } else { format!("`{shown}`") };
     format!("the cell {name} shows {shown}; {remedy}")
@@ -129,15 +129,15 @@ fn text_cell<'s>(text: Cow<'s, str>, format: Option<&NumberFormat>, name: impl F
     }
 }
 
-/// The number, if the text is one in digits.
+/// Parses a number with decimal digits.
 fn number(text: &str) -> Option<f64> {
     let text = text.trim();
     let is_plain = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'));
     text.parse().ok().filter(|number: &f64| is_plain && number.is_finite())
 }
 
-/// The fault of a day that is not shown as a whole date.
-fn shown_in_part(
+/// Returns a fault if the format does not display the full date.
+fn partial_date_fault(
     format: Option<&NumberFormat>,
     serial: f64,
     day: Date,
@@ -148,13 +148,10 @@ fn shown_in_part(
     Some(bad(day.to_string(), message(&name(), &shown, remedy)))
 }
 
-/// The day of a number.
-///
-/// # Errors
-/// When it is none: how the number is shown, and why.
+/// Returns the date of a day number. The error is the displayed text and the reason.
 fn day_of(number: f64, is_1904: bool) -> Result<Date, (String, &'static str)> {
     let shown = || format!("{number}");
-    if !(0.0..DAYS).contains(&number) {
+    if !(0.0..MAX_DAYS).contains(&number) {
         return Err((shown(), NO_DATE));
     }
     #[expect(clippy::cast_possible_truncation, reason = "it is below DAYS")]
@@ -166,7 +163,7 @@ fn day_of(number: f64, is_1904: bool) -> Result<Date, (String, &'static str)> {
     }
     let base = match days {
         _ if is_1904 => date(1904, 1, 1),
-        // Excel's calendar of 1900 has a 29 February, the day 60.
+        // Excel's 1900 calendar has a 29 February, which is day 60.
         60 => return Err((shown(), "is no day of the calendar; write another date")),
         ..60 => date(1899, 12, 31),
         _ => date(1899, 12, 30),
@@ -178,9 +175,10 @@ fn day_of(number: f64, is_1904: bool) -> Result<Date, (String, &'static str)> {
     Ok(day)
 }
 
-/// The address that a formula links to. A formula that computes it is its own address, which is no web address.
-fn link_in(formula: &str) -> Option<String> {
-    if !makes_link(formula) {
+/// Returns the address in a `HYPERLINK` formula. If the formula computes the address, returns the formula itself, which
+/// is not a web address.
+fn hyperlink_in(formula: &str) -> Option<String> {
+    if !is_hyperlink_formula(formula) {
         return None;
     }
     let formula = formula.trim();
@@ -191,7 +189,7 @@ fn link_in(formula: &str) -> Option<String> {
             let (before, after) = rest.split_once('"')?;
             address.push_str(before);
             match after.strip_prefix('"') {
-                // A doubled quote is a quote.
+                // A doubled quote stands for one quote.
                 Some(after) => {
                     address.push('"');
                     rest = after;
@@ -283,7 +281,7 @@ mod tests {
             ("\"ES\"&\"MO\"", None),
         ];
         for (formula, expected) in cases {
-            assert_eq!(link_in(formula).as_deref(), expected, "{formula}");
+            assert_eq!(hyperlink_in(formula).as_deref(), expected, "{formula}");
         }
     }
 }

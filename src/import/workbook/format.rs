@@ -1,31 +1,30 @@
-//! Number formats: how a spreadsheet shows the numbers of its cells.
+//! Number formats, which define how a spreadsheet displays the numbers in its cells.
 
-/// The most bytes of a format that is read. Excel allows 255 characters.
+/// The maximum size of a format. Excel allows 255 characters.
 const MAX_CODE_BYTES: usize = 600;
 
 /// A number format, such as `#,##0.00;[Red]-#,##0.00`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NumberFormat {
-    /// How numbers are shown: positive ones, negative ones and zero, or by their conditions.
+    /// The sections for positive numbers, negative numbers and zero, or sections with conditions.
     pub numbers: Vec<Section>,
-    /// How texts are shown, where the format says so.
+    /// The section for text, if any.
     pub text: Option<Section>,
 }
 
-/// One section of a format.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Section {
     pub pieces: Vec<FormatToken>,
     pub condition: Option<SectionCondition>,
-    /// Whether the section has a colour, which may stand for a sign.
+    /// Whether the section has a colour. It may replace a minus sign.
     pub is_colored: bool,
-    /// Whether years are counted by another calendar.
+    /// Whether years belong to another calendar.
     pub is_foreign_calendar: bool,
-    /// Whether amounts are in another currency than US dollars, though the symbol is `$`.
+    /// Whether `$` means another currency than US dollars.
     pub is_foreign_dollar: bool,
 }
 
-/// A piece of a section.
+/// A token of a section.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum FormatToken {
     Literal(String),
@@ -43,7 +42,7 @@ pub(super) enum FormatToken {
     Date(DatePart),
 }
 
-/// A part of a date or time, and how many letters name it.
+/// A part of a date or time, with the number of its letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DatePart {
     Year(usize),
@@ -57,7 +56,7 @@ pub(super) enum DatePart {
     Era,
 }
 
-/// The numbers that a section is for.
+/// A condition on the numbers of a section.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct SectionCondition {
     pub operator: Operator,
@@ -75,7 +74,6 @@ pub(super) enum Operator {
 }
 
 impl SectionCondition {
-    /// Whether the number meets the condition.
     pub fn holds(self, number: f64) -> bool {
         match self.operator {
             Operator::Less => number < self.value,
@@ -87,7 +85,7 @@ impl SectionCondition {
         }
     }
 
-    /// Reads a condition such as `>=100`.
+    /// Parses a condition such as `>=100`.
     fn read(text: &str) -> Option<SectionCondition> {
         let operators = [
             ("<=", Operator::LessOrEqual),
@@ -104,7 +102,7 @@ impl SectionCondition {
 }
 
 impl NumberFormat {
-    /// Reads the code of a format. `None` if it is longer than any format can be.
+    /// Parses a format code. Returns `None` if it is too long.
     pub fn read(code: &str) -> Option<NumberFormat> {
         if code.len() > MAX_CODE_BYTES {
             return None;
@@ -115,7 +113,7 @@ impl NumberFormat {
         let has_text = sections.len() == 4 || sections.last().is_some_and(is_for_text);
         let text = if has_text { sections.pop() } else { None };
         if sections.is_empty() {
-            // Numbers are shown in the text format as in the general one.
+            // The text format displays numbers as the general format does.
             sections.push(Section { pieces: vec![FormatToken::General], ..Section::default() });
         }
         Some(NumberFormat { numbers: sections, text })
@@ -136,7 +134,7 @@ fn read_sections(code: &str) -> Vec<Section> {
         let piece = match letter {
             '"' => FormatToken::Literal(letters.by_ref().take_while(|letter| *letter != '"').collect()),
             '\\' => FormatToken::Literal(letters.next().into_iter().collect()),
-            // A blank of another letter's width, and a letter that fills the cell.
+            // `_` is a blank as wide as the next character. `*` fills the cell with the next character.
             '_' => FormatToken::Literal(letters.next().map(|_| ' ').into_iter().collect()),
             '*' => FormatToken::Literal(letters.next().map(|_| ' ').into_iter().collect()),
             '[' => {
@@ -151,8 +149,10 @@ fn read_sections(code: &str) -> Vec<Section> {
             '/' => FormatToken::Slash,
             '@' => FormatToken::Text,
             'E' | 'e' if letters.next_if(|next| matches!(next, '+' | '-')).is_some() => FormatToken::Exponent,
-            'a' | 'A' if takes(&mut letters, "m/pm") || takes(&mut letters, "/p") => FormatToken::Date(DatePart::AmPm),
-            'g' | 'G' if takes(&mut letters, "eneral") => FormatToken::General,
+            'a' | 'A' if skip_word(&mut letters, "m/pm") || skip_word(&mut letters, "/p") => {
+                FormatToken::Date(DatePart::AmPm)
+            }
+            'g' | 'G' if skip_word(&mut letters, "eneral") => FormatToken::General,
             'y' | 'Y' | 'm' | 'M' | 'd' | 'D' | 'h' | 'H' | 's' | 'S' | 'g' | 'G' | 'e' | 'E' | 'b' | 'B' => {
                 let mut count = 1;
                 while letters.next_if(|next| next.eq_ignore_ascii_case(&letter)).is_some() {
@@ -175,8 +175,8 @@ fn read_sections(code: &str) -> Vec<Section> {
     sections
 }
 
-/// Takes the word, in lower case, if the letters begin with it.
-fn takes(letters: &mut std::iter::Peekable<std::str::Chars<'_>>, word: &str) -> bool {
+/// Skips `word`, in any case, if it is next. Returns false otherwise.
+fn skip_word(letters: &mut std::iter::Peekable<std::str::Chars<'_>>, word: &str) -> bool {
     let mut ahead = letters.clone();
     if !word.chars().all(|letter| ahead.next_if(|next| next.eq_ignore_ascii_case(&letter)).is_some()) {
         return false;
@@ -186,7 +186,7 @@ fn takes(letters: &mut std::iter::Peekable<std::str::Chars<'_>>, word: &str) -> 
 }
 
 impl Section {
-    /// Takes what stands in brackets: a currency, a language, a condition, a colour or an elapsed time.
+    /// Adds the content of brackets: a currency, a language, a condition, a colour or an elapsed time.
     fn take_bracket(&mut self, content: &str) {
         const COLORS: [&str; 8] = ["black", "blue", "cyan", "green", "magenta", "red", "white", "yellow"];
         let lower = content.to_ascii_lowercase();
@@ -209,7 +209,7 @@ impl Section {
         }
     }
 
-    /// `m` is the minute next to hours and seconds, else the month.
+    /// Converts `m` next to hours or seconds from months to minutes.
     fn find_minutes(&mut self) {
         let parts: Vec<(usize, DatePart)> = self.pieces.iter().enumerate().filter_map(date_part).collect();
         for (index, (at, part)) in parts.iter().enumerate() {
@@ -222,12 +222,12 @@ impl Section {
         }
     }
 
-    /// The parts of a date or time, if the section shows one.
+    /// Returns the date and time parts of the section.
     pub fn date_parts(&self) -> impl Iterator<Item = DatePart> {
         self.pieces.iter().enumerate().filter_map(date_part).map(|(_, part)| part)
     }
 
-    /// Whether the section shows dates or times.
+    /// Returns true if the section displays dates or times.
     pub fn is_date(&self) -> bool {
         self.date_parts().next().is_some()
     }
@@ -240,23 +240,23 @@ fn date_part((at, piece): (usize, &FormatToken)) -> Option<(usize, DatePart)> {
     }
 }
 
-/// Whether `$` means US dollars in the language, which is a name or a number in hexadecimal digits.
+/// Returns true if `$` means US dollars in the language. It is given by name or by a hexadecimal number.
 fn is_of_united_states(language: &str) -> bool {
     let is_named = language.len() > 3 && language.get(..3).is_some_and(|start| start.ends_with('-'));
     language.is_empty()
         || (is_named && language.to_ascii_lowercase().ends_with("-us"))
-        // English and Spanish of the United States; 0 is the language of the program.
+        // English and Spanish in the United States. 0 is the language of the program.
         || matches!(u32::from_str_radix(language, 16).map(|number| number & 0xffff), Ok(0 | 0x409 | 0x540a))
 }
 
-/// Whether the language's number names another calendar than the Gregorian.
+/// Returns true if the language number contains a calendar other than the Gregorian one.
 fn has_other_calendar(language: &str) -> bool {
     let number = u32::from_str_radix(language, 16).unwrap_or(0);
-    // The system's own long date and time have numbers without a calendar.
+    // The system formats for long dates and times have numbers without a calendar.
     !matches!(number >> 16 & 0xff, 0 | 1 | 2 | 9..=12)
 }
 
-/// The code of a built-in format. Those that Excel shows by its language have the code of English.
+/// Returns the code of a built-in format. Formats that depend on Excel's language have the English code.
 pub(super) fn built_in(id: u32) -> &'static str {
     match id {
         1 => "0",
@@ -279,7 +279,7 @@ pub(super) fn built_in(id: u32) -> &'static str {
         20 | 32 | 34 => "h:mm",
         21 | 33 | 35 => "h:mm:ss",
         22 => "m/d/yyyy h:mm",
-        // Dates of East Asian languages. Some of them show the whole date, others not.
+        // Dates in East Asian languages. Some display only a part of the date.
         31 => "yyyy/m/d",
         27 | 36 | 50 | 52 | 57 => "yyyy/m",
         28 | 29 | 51 | 53 | 54 | 58 => "m/d",

@@ -1,4 +1,4 @@
-//! One part of a workbook, inflated and counted while it is read.
+//! A part of a workbook. It is inflated and counted while it is read.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -10,13 +10,13 @@ use flate2::bufread::DeflateDecoder;
 use super::fault::{damaged, damaged_part};
 use crate::import::bounds::TooLarge;
 
-/// How many times its stored size a large part may have. Real sheets stay far below; bombs reach a thousand.
+/// The maximum compression ratio of a large part. Real sheets stay far below, zip bombs reach 1,000.
 const MAX_RATIO: u64 = 250;
 
 /// Parts up to this size may have any ratio.
 const SMALL_BYTES: u64 = 16 << 20;
 
-/// The sizes and the checksum of a part, as the directory states them.
+/// The sizes and the checksum of a part in the directory.
 #[derive(Clone, Copy)]
 pub(super) struct Packed {
     pub packed_bytes: u64,
@@ -24,7 +24,7 @@ pub(super) struct Packed {
     pub crc: u32,
 }
 
-/// A part being inflated. Its size and checksum are checked at its end.
+/// A part that is being read. Its size and checksum are checked at the end.
 pub(super) struct Part<'a> {
     name: &'a str,
     content: PartContent<'a>,
@@ -32,7 +32,7 @@ pub(super) struct Part<'a> {
     crc: Crc,
     read: u64,
     max_bytes: u64,
-    /// The bytes that the whole file may still inflate to, and its bound.
+    /// The number of bytes that the file may still inflate to, and its limit.
     left: Option<(&'a Cell<u64>, u64)>,
 }
 
@@ -42,10 +42,7 @@ enum PartContent<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// The part whose content begins at the position of the file.
-    ///
-    /// # Errors
-    /// When the method of compression is not supported.
+    /// Opens the part at the current position of the file. Fails for an unknown compression method.
     pub fn new(
         file: &'a File,
         name: &'a str,
@@ -63,7 +60,7 @@ impl<'a> Part<'a> {
         Ok(Part { name, content, packed, crc: Crc::new(), read: 0, max_bytes, left })
     }
 
-    /// The name in the archive.
+    /// Returns the name in the archive.
     pub fn name(&self) -> &'a str {
         self.name
     }

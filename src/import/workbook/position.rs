@@ -1,14 +1,14 @@
-//! Names of cells, such as `B7`, and of regions, such as `A1:C3`.
+//! Names of cells, such as `B7`, and of cell ranges, such as `A1:C3`.
 
 use crate::import::tabular::column_letters;
 
-/// The columns of a sheet, as in Excel.
+/// The number of columns of an Excel sheet.
 pub(super) const COLUMNS: u32 = 16_384;
 
-/// The rows of a sheet, as in Excel.
+/// The number of rows of an Excel sheet.
 pub(super) const ROWS: u32 = 1_048_576;
 
-/// Where a cell is: its row and column, each from 0.
+/// The row and the column of a cell, both from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct CellPosition {
     pub row: u32,
@@ -16,7 +16,7 @@ pub(super) struct CellPosition {
 }
 
 impl CellPosition {
-    /// Reads a name such as `B7` or `$B$7`. `None` if no sheet has such a cell.
+    /// Parses a name such as `B7` or `$B$7`. Returns `None` if no sheet has such a cell.
     pub fn read(name: &str) -> Option<CellPosition> {
         let name = name.strip_prefix('$').unwrap_or(name);
         let (letters, digits) = name.split_at(name.bytes().take_while(u8::is_ascii_alphabetic).count());
@@ -29,20 +29,20 @@ impl CellPosition {
         (column <= COLUMNS).then(|| CellPosition { row, column: column - 1 })
     }
 
-    /// The name of the cell.
+    /// Returns the name of the cell.
     pub fn name(self) -> String {
         format!("{}{}", column_letters(usize::try_from(self.column).unwrap_or(usize::MAX)), u64::from(self.row) + 1)
     }
 }
 
-/// Reads the number of a row, and returns it from 0. `None` if no sheet has such a row.
+/// Parses a row number, and returns the row from 0. Returns `None` if no sheet has such a row.
 pub(super) fn row_number(digits: &str) -> Option<u32> {
     let is_number = digits.len() <= 7 && digits.bytes().all(|byte| byte.is_ascii_digit());
     let number = digits.parse::<u32>().ok().filter(|number| is_number && (1..=ROWS).contains(number))?;
     Some(number - 1)
 }
 
-/// Cells from the first row and column to the last.
+/// The cells from the first row and column to the last, inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CellRange {
     pub first: CellPosition,
@@ -50,7 +50,7 @@ pub(super) struct CellRange {
 }
 
 impl CellRange {
-    /// Reads a name such as `A1:C3` or `A1`.
+    /// Parses a name such as `A1:C3` or `A1`.
     pub fn read(name: &str) -> Option<CellRange> {
         let (one, other) = name.split_once(':').unwrap_or((name, name));
         let (one, other) = (CellPosition::read(one)?, CellPosition::read(other)?);
@@ -59,7 +59,6 @@ impl CellRange {
         Some(CellRange { first, last })
     }
 
-    /// Whether the cell is in the region.
     pub fn contains(self, cell: CellPosition) -> bool {
         (self.first.row..=self.last.row).contains(&cell.row)
             && (self.first.column..=self.last.column).contains(&cell.column)
@@ -94,9 +93,9 @@ mod tests {
                 assert_eq!(cell.name(), name.replace('$', "").to_uppercase());
             }
         }
-        let region = CellRange::read("C3:A1").unwrap();
+        let range = CellRange::read("C3:A1").unwrap();
         assert!(
-            region.contains(CellPosition { row: 1, column: 2 }) && !region.contains(CellPosition { row: 3, column: 0 })
+            range.contains(CellPosition { row: 1, column: 2 }) && !range.contains(CellPosition { row: 3, column: 0 })
         );
     }
 }

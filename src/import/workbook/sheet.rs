@@ -1,4 +1,4 @@
-//! The cells of a sheet, as its part holds them.
+//! The raw cells of a sheet.
 
 use std::collections::HashSet;
 use std::io;
@@ -8,55 +8,51 @@ use super::position::{COLUMNS, CellPosition, ROWS, row_number};
 use super::strings::RichText;
 use super::xml::{StartTag, Xml, XmlEvent};
 
-/// The most bytes of a formula that are read. Excel allows 8,192 characters.
+/// The maximum size of a formula. Excel allows 8,192 characters.
 const MAX_FORMULA_BYTES: usize = 1 << 15;
 
-/// The most formulas with hyperlinks that cells share.
+/// The maximum number of shared formulas with hyperlinks.
 const MAX_SHARED_LINKS: usize = 100_000;
 
 /// Reads the cells of a sheet, row by row.
 pub(super) struct CellReader<'a> {
     xml: Xml<'a>,
-    /// The row being read.
+    /// The current row.
     row: Option<u32>,
     /// The column after the last cell.
     column: u32,
     is_in_data: bool,
     item: RichText,
     formula: String,
-    /// The indexes of shared formulas that make hyperlinks.
+    /// The indexes of shared formulas with hyperlinks.
     shared_links: HashSet<String>,
 }
 
-/// A cell as the sheet holds it.
+/// A cell as it is stored in the sheet.
 pub(super) struct RawCell<'r> {
     pub position: CellPosition,
     pub style: usize,
     pub kind: RawKind,
-    /// The value, if there is one.
     pub value: Option<&'r str>,
-    /// The formula that the value is the result of.
+    /// The formula that computed the value.
     pub formula: Option<&'r str>,
 }
 
-/// How a cell's value is written.
+/// The encoding of a cell's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RawKind {
     Number,
-    /// The index of a shared text.
+    /// An index into the shared strings.
     Shared,
     Text,
     Flag,
     Error,
-    /// A date in the form of ISO 8601.
+    /// A date in ISO 8601 format.
     Date,
 }
 
 impl<'a> CellReader<'a> {
-    /// Reads the sheet of this part.
-    ///
-    /// # Errors
-    /// When the part holds no sheet.
+    /// Creates a reader. Fails if the part is not a sheet.
     pub fn new(mut xml: Xml<'a>) -> io::Result<CellReader<'a>> {
         xml.root("worksheet")?;
         Ok(CellReader {
@@ -70,10 +66,7 @@ impl<'a> CellReader<'a> {
         })
     }
 
-    /// The next cell; `None` after the last.
-    ///
-    /// # Errors
-    /// When the sheet is damaged or exceeds a bound.
+    /// Returns the next cell.
     pub fn next(&mut self) -> io::Result<Option<RawCell<'_>>> {
         let (position, style, kind) = loop {
             let depth = self.xml.depth();
@@ -110,7 +103,7 @@ impl<'a> CellReader<'a> {
         Ok(Some(RawCell { position, style, kind, value, formula: has_formula.then_some(&*self.formula) }))
     }
 
-    /// Reads the content of a cell. Returns whether it has a value and a formula.
+    /// Reads the content of a cell. Returns whether it has a value, and whether it has a formula.
     fn content(&mut self) -> io::Result<(bool, bool)> {
         let (mut has_value, mut has_formula) = (false, false);
         let depth = self.xml.depth();
@@ -146,24 +139,24 @@ impl<'a> CellReader<'a> {
         Ok((has_value, has_formula))
     }
 
-    /// Notes a shared formula that makes a hyperlink. Of the cells that share it, only the first has its text.
+    /// Records a shared formula with a hyperlink. Only the first of its cells contains the formula text.
     fn share_link(&mut self, index: String) {
         if self.formula.is_empty() {
             if self.shared_links.contains(&index) {
                 self.formula.push_str("HYPERLINK()");
             }
-        } else if makes_link(&self.formula) && self.shared_links.len() < MAX_SHARED_LINKS {
+        } else if is_hyperlink_formula(&self.formula) && self.shared_links.len() < MAX_SHARED_LINKS {
             self.shared_links.insert(index);
         }
     }
 }
 
-/// Whether the formula makes a hyperlink.
-pub(super) fn makes_link(formula: &str) -> bool {
+/// Returns true for a `HYPERLINK` formula.
+pub(super) fn is_hyperlink_formula(formula: &str) -> bool {
     formula.trim_start().get(..10).is_some_and(|name| name.eq_ignore_ascii_case("HYPERLINK("))
 }
 
-/// The row that the tag begins, from 0. Without a number it is the one after `before`.
+/// Parses the row number of a tag, from 0. The default is the row after `before`.
 fn row_of(tag: &StartTag<'_>, before: Option<u32>) -> io::Result<u32> {
     let mut row = before.map_or(0, |before| before + 1);
     let mut bad = None;
@@ -182,7 +175,7 @@ fn row_of(tag: &StartTag<'_>, before: Option<u32>) -> io::Result<u32> {
     }
 }
 
-/// The position, style and kind of value of a cell. Without a name it is at `next`.
+/// Parses the position, style and value type of a cell. The default position is `next`.
 fn cell_of(tag: &StartTag<'_>, next: CellPosition) -> io::Result<(CellPosition, usize, RawKind)> {
     let (mut position, mut style, mut kind, mut bad) = (Some(next), 0, RawKind::Number, String::new());
     tag.attributes(|name, value| match name {

@@ -1,20 +1,20 @@
-//! How a spreadsheet shows a number, and whether that means the stored number.
+//! The text that a spreadsheet displays for a number, and whether it has the same meaning as the stored number.
 
 use jiff::civil::Date;
 
 use super::decimal::Decimal;
 use super::format::{DatePart, FormatToken, NumberFormat, Section};
 
-/// How a cell shows its number.
+/// The display of a number.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ShownNumber {
-    /// As a number that means the stored one. The text is missing where it is the stored number's own.
+    /// A number equal to the stored one. `None` if the text is the same too.
     Number(Option<String>),
-    /// As a date or time.
+    /// A date or time.
     Date,
-    /// As the number with a unit: the whole text, and the unit.
+    /// The number with a unit: the whole text, and the unit.
     Unit(String, String),
-    /// As something else, with what to do about it.
+    /// Something else, with the remedy.
     Other(String, &'static str),
 }
 
@@ -26,7 +26,7 @@ pub(super) const UNIT: &str =
 const ROUNDED: &str = "write the number that is meant, or have the cell show all of its digits";
 const UNSHOWN: &str = "format the cell as a number, and check that it is the one that is meant";
 
-/// How the format shows a number.
+/// Returns the display of a number.
 pub(super) fn show(format: &NumberFormat, number: f64) -> ShownNumber {
     let Some((section, hides_sign)) = choose(&format.numbers, number) else {
         return ShownNumber::Other(String::new(), UNSHOWN);
@@ -42,19 +42,19 @@ pub(super) fn show(format: &NumberFormat, number: f64) -> ShownNumber {
         }
         () if !has_digits => {
             let literals = literals(section);
-            // Accounting formats show zero as a dash.
+            // Accounting formats display zero as a dash.
             let is_zero = number == 0.0 && literals.contains(['-', '–', '—']);
-            let shown = collapsed(&literals);
+            let shown = collapse_blanks(&literals);
             return if is_zero { ShownNumber::Number(Some(shown)) } else { ShownNumber::Other(shown, UNSHOWN) };
         }
         () if has(&FormatToken::Exponent) => scientific(section, number),
         () if has(&FormatToken::Slash) => fraction(section, number),
         () => decimal(section, number),
     };
-    let Framed { text, has_inner } = framed(section, &numeral.text);
+    let Framed { text, has_inner_signs } = frame(section, &numeral.text);
     let is_negative = number < 0.0;
     let sign = if is_negative && !hides_sign { "-" } else { "" };
-    let text = collapsed(&format!("{sign}{text}"));
+    let text = collapse_blanks(&format!("{sign}{text}"));
     let literals = literals(section);
     let loses_sign = is_negative && hides_sign && !section.is_colored && !literals.contains(['-', '(', '−', '–']);
     match () {
@@ -62,7 +62,7 @@ pub(super) fn show(format: &NumberFormat, number: f64) -> ShownNumber {
         () if scale(section) > 0 => ShownNumber::Other(text, SCALED),
         () => match unit(section, &literals) {
             Unit::Currency => ShownNumber::Other(text, CURRENCY),
-            _ if has_inner || loses_sign => ShownNumber::Other(text, UNIT),
+            _ if has_inner_signs || loses_sign => ShownNumber::Other(text, UNIT),
             _ if !numeral.is_exact => ShownNumber::Other(text, ROUNDED),
             Unit::Other(unit) => ShownNumber::Unit(text, unit),
             Unit::None => ShownNumber::Number((text != format!("{number}")).then_some(text)),
@@ -70,7 +70,7 @@ pub(super) fn show(format: &NumberFormat, number: f64) -> ShownNumber {
     }
 }
 
-/// How the format shows a text, if that is another text.
+/// Returns the display of a text, if it differs from the text.
 pub(super) fn show_text(format: &NumberFormat, text: &str) -> Option<String> {
     let section = format.text.as_ref()?;
     let mut shown = String::new();
@@ -84,7 +84,7 @@ pub(super) fn show_text(format: &NumberFormat, text: &str) -> Option<String> {
     (shown.trim() != text.trim()).then_some(shown)
 }
 
-/// The section for a number, and whether it shows a negative one without a sign of its own.
+/// Returns the section for a number, and whether it displays negative numbers without a minus sign.
 fn choose(sections: &[Section], number: f64) -> Option<(&Section, bool)> {
     if sections.iter().any(|section| section.condition.is_some()) {
         let holds = |section: &&Section| section.condition.is_none_or(|condition| condition.holds(number));
@@ -98,13 +98,13 @@ fn choose(sections: &[Section], number: f64) -> Option<(&Section, bool)> {
     }
 }
 
-/// A number's digits, and whether they are all that it has.
+/// The displayed digits, and whether they are exact.
 struct Numeral {
     text: String,
     is_exact: bool,
 }
 
-/// How many thousands the section divides by: commas behind the last digit before the point.
+/// Returns the number of divisions by 1,000: the commas after the last digit before the point.
 fn scale(section: &Section) -> i64 {
     let whole =
         section.pieces.split(|piece| matches!(piece, FormatToken::Point | FormatToken::Exponent)).next().unwrap_or(&[]);
@@ -113,12 +113,12 @@ fn scale(section: &Section) -> i64 {
         let last = pieces.iter().rposition(is_digit).map_or(pieces.len(), |at| at + 1);
         pieces[last..].iter().filter(|piece| **piece == FormatToken::Comma).count()
     };
-    // `0.0,,` scales too.
+    // `0.0,,` divides too.
     let behind = if whole.len() < section.pieces.len() { count(&section.pieces) } else { 0 };
     i64::try_from(count(whole) + behind).unwrap_or(0)
 }
 
-/// The digit places before and behind the point.
+/// Returns the digit placeholders before and after the point.
 fn places(section: &Section) -> (Vec<char>, Vec<char>) {
     let (mut whole, mut decimals, mut is_behind) = (Vec::new(), Vec::new(), false);
     for piece in &section.pieces {
@@ -167,7 +167,7 @@ fn scientific(section: &Section, number: f64) -> Numeral {
     Numeral { text: format!("{mantissa}E{sign}{digits:0>2}"), is_exact }
 }
 
-/// The nearest fraction with so many digits below the line.
+/// Returns the nearest fraction. The format limits the digits of its denominator.
 fn fraction(section: &Section, number: f64) -> Numeral {
     let slash = section.pieces.iter().position(|piece| *piece == FormatToken::Slash).unwrap_or(0);
     let places = section.pieces[slash..].iter().filter(|piece| matches!(piece, FormatToken::Digit(_))).count();
@@ -182,12 +182,12 @@ fn fraction(section: &Section, number: f64) -> Numeral {
 
 struct Framed {
     text: String,
-    /// Whether signs other than blanks and apostrophes stand between the digits.
-    has_inner: bool,
+    /// Whether other signs than blanks and apostrophes are between the digits.
+    has_inner_signs: bool,
 }
 
-/// The digits within the section's other signs. Signs between the digits are placed by the section's own places.
-fn framed(section: &Section, numeral: &str) -> Framed {
+/// Adds the literals of the section around and between the digits.
+fn frame(section: &Section, numeral: &str) -> Framed {
     let is_digit = |piece: &FormatToken| matches!(piece, FormatToken::Digit(_) | FormatToken::General);
     let first = section.pieces.iter().position(is_digit).unwrap_or(0);
     let last = section.pieces.iter().rposition(is_digit).unwrap_or(0);
@@ -205,16 +205,16 @@ fn framed(section: &Section, numeral: &str) -> Framed {
     let is_plain = |letter: char| letter.is_whitespace() || matches!(letter, '\'' | '’');
     let is_single = section.pieces.contains(&FormatToken::Slash) || section.pieces.contains(&FormatToken::Exponent);
     let between = if is_single { String::new() } else { text_of(inner) };
-    let has_inner = between.chars().any(|letter| !is_plain(letter));
-    let numeral = if between.is_empty() { numeral.to_owned() } else { interleaved(inner, numeral) };
+    let has_inner_signs = between.chars().any(|letter| !is_plain(letter));
+    let numeral = if between.is_empty() { numeral.to_owned() } else { interleave(inner, numeral) };
     Framed {
         text: format!("{}{numeral}{}", text_of(&section.pieces[..first]), text_of(&section.pieces[last + 1..])),
-        has_inner,
+        has_inner_signs,
     }
 }
 
-/// The digits with the signs that the section has between their places, from the last digit on.
-fn interleaved(pieces: &[FormatToken], numeral: &str) -> String {
+/// Inserts literals between the digits, from the last digit to the first.
+fn interleave(pieces: &[FormatToken], numeral: &str) -> String {
     let mut left: Vec<char> = numeral.chars().collect();
     let mut shown: Vec<char> = Vec::new();
     for piece in pieces.iter().rev() {
@@ -227,9 +227,9 @@ fn interleaved(pieces: &[FormatToken], numeral: &str) -> String {
     left.iter().chain(shown.iter().rev()).collect()
 }
 
-/// The unit that a section shows next to the digits.
+/// The unit that a section displays.
 enum Unit {
-    /// Nothing, or US dollars.
+    /// No unit, or US dollars.
     None,
     Currency,
     Other(String),
@@ -257,18 +257,18 @@ fn literals(section: &Section) -> String {
     texts.collect()
 }
 
-/// The text without blanks around it, and with one for several.
-fn collapsed(text: &str) -> String {
+/// Trims the text, and replaces each run of blanks by one.
+fn collapse_blanks(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// How the format shows a day, if that is not the whole date.
+/// Returns the display of a date, if it is not the full date.
 pub(super) fn show_day(format: &NumberFormat, serial: f64, day: Date) -> Option<String> {
     let (section, _) = choose(&format.numbers, serial)?;
     let (mut has_year, mut has_month, mut has_day) = (false, false, false);
     for part in section.date_parts() {
         match part {
-            // Without its century, 1930 is shown as 2030 is.
+            // With two digits, 1930 and 2030 look the same.
             DatePart::Year(count) => has_year |= count > 2 || (2000..2100).contains(&day.year()),
             DatePart::Month(_) => has_month = true,
             DatePart::Day(count) => has_day |= count < 3,
@@ -310,7 +310,7 @@ fn shown_day(section: &Section, day: Date) -> String {
             _ => {}
         }
     }
-    collapsed(&shown)
+    collapse_blanks(&shown)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Styles of cells, of which only the number format is read.
+//! Cell styles. Only their number formats are read.
 
 use std::collections::HashMap;
 use std::io;
@@ -8,16 +8,15 @@ use super::fault::damaged;
 use super::format::{NumberFormat, built_in};
 use super::xml::{Xml, XmlEvent};
 
-/// The most inflated bytes of the part.
+/// The maximum inflated size of the part.
 const MAX_PART_BYTES: u64 = 64 << 20;
 
-/// The most styles. Excel allows 65,490.
+/// The maximum number of styles. Excel allows 65,490.
 const MAX_STYLES: usize = 100_000;
 
-/// The most bytes of all number formats. Excel allows 250 formats of 255 characters.
+/// The maximum size of all number formats. Excel allows 250 formats of 255 characters.
 const MAX_FORMAT_BYTES: usize = 1 << 19;
 
-/// The styles of a workbook.
 #[derive(Default)]
 pub(super) struct Styles {
     formats: Vec<NumberFormat>,
@@ -27,9 +26,6 @@ pub(super) struct Styles {
 
 impl Styles {
     /// Reads the part with this name.
-    ///
-    /// # Errors
-    /// When it is damaged or exceeds a bound.
     pub fn read(archive: &Archive, name: &str) -> io::Result<Styles> {
         let mut xml = Xml::new(archive.part(name, MAX_PART_BYTES)?);
         xml.root("styleSheet")?;
@@ -81,7 +77,7 @@ impl Styles {
         Ok(Styles::new(&ids, &custom))
     }
 
-    /// The styles with the formats of these ids.
+    /// Creates the styles with these format ids.
     pub fn new(ids: &[u32], custom: &HashMap<u32, Option<NumberFormat>>) -> Styles {
         let mut styles = Styles::default();
         let mut known = HashMap::new();
@@ -99,7 +95,7 @@ impl Styles {
         styles
     }
 
-    /// The number format of a style. `None` is the general one.
+    /// Returns the number format of a style. `None` means the general format.
     pub fn format(&self, style: usize) -> Option<&NumberFormat> {
         self.by_style.get(style).and_then(|at| self.formats.get(*at))
     }

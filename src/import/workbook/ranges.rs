@@ -1,4 +1,4 @@
-//! Merged cells and hyperlinks of a sheet. They follow its cells, so they are read in a pass of their own.
+//! The merged cells and hyperlinks of a sheet. They follow its cells in the file, so a separate pass reads them.
 
 use std::io;
 
@@ -7,113 +7,110 @@ use super::position::{CellPosition, CellRange};
 use super::relations::Relations;
 use super::xml::{StartTag, Xml, XmlEvent};
 
-/// The most merged regions.
+/// The maximum number of merged ranges.
 const MAX_MERGED: usize = 200_000;
 
-/// The most hyperlinks. Excel allows 66,530.
+/// The maximum number of hyperlinks of single cells. Excel allows 66,530.
 const MAX_LINKS: usize = 100_000;
 
-/// The most hyperlinks of several cells.
+/// The maximum number of hyperlinks of several cells.
 const MAX_WIDE_LINKS: usize = 1_000;
 
-/// The most bytes of addresses that are held in memory.
+/// The maximum size of all addresses, which stay in memory.
 const MAX_HELD_BYTES: usize = 16 << 20;
 
 /// The merged cells of a sheet.
 #[derive(Default)]
 pub(super) struct MergedCells {
-    /// In the order of their first rows.
-    regions: Vec<CellRange>,
-    /// The index of the first region that no row met yet.
+    /// Sorted by first cell.
+    ranges: Vec<CellRange>,
+    /// The index of the first range below the rows so far.
     next: usize,
-    /// The region that reaches furthest down, of those that a row met.
+    /// Of the ranges that started so far, the one with the last row furthest down.
     current: Option<CellRange>,
 }
 
 /// The hyperlinks of a sheet.
 #[derive(Default)]
 pub(super) struct Hyperlinks {
-    /// Those of single cells, in the order of the cells.
+    /// The hyperlinks of single cells, sorted by cell.
     single: Vec<(CellPosition, String)>,
     wide: Vec<(CellRange, String)>,
 }
 
-/// Reads a whole sheet, its cells skipped.
-///
-/// # Errors
-/// When the sheet is damaged or exceeds a bound.
-pub(super) fn read_regions(
+/// Reads the merged cells and hyperlinks of a sheet, and skips its cells.
+pub(super) fn read_ranges(
     xml: &mut Xml<'_>,
     part: &str,
     relations: &Relations,
 ) -> io::Result<(MergedCells, Hyperlinks)> {
     let (mut merged, mut links) = (MergedCells::default(), Hyperlinks::default());
-    let mut held = 0;
+    let mut held_bytes = 0;
     loop {
         let depth = xml.depth();
         match xml.next()? {
             XmlEvent::Start(tag) if depth == 2 && tag.is("mergeCell") => {
-                let mut region = None;
+                let mut range = None;
                 tag.attributes(|name, value| {
                     if name == "ref" {
-                        region = CellRange::read(&value);
+                        range = CellRange::read(&value);
                     }
                 })?;
-                merged.regions.extend(region);
+                merged.ranges.extend(range);
             }
             XmlEvent::Start(tag) if depth == 2 && tag.is("hyperlink") => {
-                if let Some((region, address)) = link(&tag, relations)? {
-                    held += address.len();
-                    if region.first == region.last {
-                        links.single.push((region.first, address));
+                if let Some((range, address)) = link(&tag, relations)? {
+                    held_bytes += address.len();
+                    if range.first == range.last {
+                        links.single.push((range.first, address));
                     } else {
-                        links.wide.push((region, address));
+                        links.wide.push((range, address));
                     }
                 }
             }
             XmlEvent::EndOfPart => break,
             _ => {}
         }
-        if merged.regions.len() > MAX_MERGED {
+        if merged.ranges.len() > MAX_MERGED {
             return Err(damaged_part(part, format_args!("it has more than {MAX_MERGED} merged regions")));
         }
-        if links.single.len() > MAX_LINKS || links.wide.len() > MAX_WIDE_LINKS || held > MAX_HELD_BYTES {
+        if links.single.len() > MAX_LINKS || links.wide.len() > MAX_WIDE_LINKS || held_bytes > MAX_HELD_BYTES {
             return Err(damaged_part(part, "it has implausibly many hyperlinks"));
         }
     }
-    merged.regions.sort_by_key(|region| region.first);
+    merged.ranges.sort_by_key(|range| range.first);
     links.single.sort_by_key(|(cell, _)| *cell);
     Ok((merged, links))
 }
 
 impl MergedCells {
-    /// A merged region that the row meets. Rows must be asked for in their order.
-    pub fn region_in(&mut self, row: u32) -> Option<CellRange> {
-        while let Some(region) = self.regions.get(self.next).filter(|region| region.first.row <= row) {
-            if self.current.is_none_or(|current| current.last.row < region.last.row) {
-                self.current = Some(*region);
+    /// Returns a merged range with cells in the row. Rows must be passed in ascending order.
+    pub fn range_in(&mut self, row: u32) -> Option<CellRange> {
+        while let Some(range) = self.ranges.get(self.next).filter(|range| range.first.row <= row) {
+            if self.current.is_none_or(|current| current.last.row < range.last.row) {
+                self.current = Some(*range);
             }
             self.next += 1;
         }
-        self.current.filter(|region| region.last.row >= row)
+        self.current.filter(|range| range.last.row >= row)
     }
 }
 
 impl Hyperlinks {
-    /// The address that a cell links to.
-    pub fn of(&self, cell: CellPosition) -> Option<&str> {
+    /// Returns the address that a cell links to.
+    pub fn get(&self, cell: CellPosition) -> Option<&str> {
         if let Ok(at) = self.single.binary_search_by_key(&cell, |(cell, _)| *cell) {
             return self.single.get(at).map(|(_, address)| &**address);
         }
-        self.wide.iter().find(|(region, _)| region.contains(cell)).map(|(_, address)| &**address)
+        self.wide.iter().find(|(range, _)| range.contains(cell)).map(|(_, address)| &**address)
     }
 }
 
-/// The cells of a hyperlink and its address; of a position within the workbook after `#`.
+/// Returns the cells of a hyperlink and its address. A location within the workbook follows `#`.
 fn link(tag: &StartTag<'_>, relations: &Relations) -> io::Result<Option<(CellRange, String)>> {
-    let (mut region, mut address, mut location) = (None, String::new(), String::new());
+    let (mut range, mut address, mut location) = (None, String::new(), String::new());
     tag.attributes(|name, value| match name {
-        "ref" => region = CellRange::read(&value),
+        "ref" => range = CellRange::read(&value),
         ":id" => {
             if let Some(relation) = relations.get(&value).filter(|relation| relation.is_external) {
                 address.clone_from(&relation.target);
@@ -125,5 +122,5 @@ fn link(tag: &StartTag<'_>, relations: &Relations) -> io::Result<Option<(CellRan
     if !location.is_empty() && !address.contains('#') {
         address = format!("{address}#{location}");
     }
-    Ok(region.filter(|_| !address.is_empty()).map(|region| (region, address)))
+    Ok(range.filter(|_| !address.is_empty()).map(|range| (range, address)))
 }
