@@ -1,6 +1,7 @@
-//! The full check: every index, hash and count is compared with the records, then every page with its checksum.
+//! The full check: compares all indexes, hashes and counts with the records, then verifies every page with its
+//! checksum.
 //!
-//! It reads the tables by itself, without the code that writes and reads them elsewhere, so that a fault there is found.
+//! It has its own code for reading tables, so that it finds faults in the code used elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,41 +28,36 @@ use crate::store::format::tables::{self, TOMBSTONE};
 use crate::store::panics;
 use crate::store::panics::guard;
 
-/// The most findings listed; more are only counted.
+/// The maximum number of listed findings. All are counted.
 const MAX_LISTED: usize = 100;
 
-/// One damage in the file.
+/// Damage found in the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[allow(missing_docs, reason = "a table, and the damage in it")]
 pub struct CheckFinding {
-    /// The table.
     pub table: &'static str,
-    /// What is wrong.
     pub detail: String,
 }
 
-/// The result of a check.
+/// The result of a check: the numbers of checked rows, and the findings.
 #[derive(Debug, Default, Serialize)]
+#[allow(missing_docs, reason = "described above")]
 pub struct CheckReport {
-    /// Records checked, per dataset.
     pub records: BTreeMap<Dataset, u64>,
-    /// Commits checked.
     pub commits: u64,
-    /// Licenses checked.
     pub licenses: u64,
-    /// Feed entries checked, of shared feeds and of licenses' baselines.
+    /// Feed entries, including those of baselines.
     pub feed_rows: u64,
-    /// Keys checked.
     pub keys: u64,
-    /// Things to know that are no damage.
+    /// Notes that are no damage.
     pub warnings: Vec<String>,
-    /// The number of damages.
     pub damages: u64,
-    /// The first of them.
+    /// At most [`MAX_LISTED`].
     pub findings: Vec<CheckFinding>,
 }
 
 impl CheckReport {
-    /// Adds a damage.
+    /// Adds a finding.
     pub fn add(&mut self, table: &'static str, detail: impl Into<String>) {
         self.damages += 1;
         if self.findings.len() < MAX_LISTED {
@@ -75,14 +71,14 @@ impl CheckReport {
         }
     }
 
-    /// The report of a file that cannot be opened.
+    /// The report for a file that cannot be opened.
     pub fn of_damage(table: &'static str, detail: String) -> CheckReport {
         let mut report = CheckReport::default();
         report.add(table, detail);
         report
     }
 
-    /// Runs one step of the check. If it fails or panics, that is a finding, and the check continues with the next.
+    /// Runs one step of the check. An error or panic becomes a finding, and the check continues.
     fn step<T>(
         &mut self,
         table: &'static str,
@@ -92,17 +88,18 @@ impl CheckReport {
         self.note(table, checked)
     }
 
-    /// Turns a failure to read into a finding, so that the check continues.
+    /// Turns an error into a finding.
     fn note<T>(&mut self, table: &'static str, read: Result<T, StoreError>) -> Option<T> {
-        let told = read.map_err(|error| match error {
+        let checked = read.map_err(|error| match error {
             StoreError::Damaged { table, detail } => self.add(table, detail),
             error => self.add(table, error.to_string()),
         });
-        told.ok()
+        checked.ok()
     }
 }
 
-/// Checks the whole file. The writer's lock is held, so nothing changes meanwhile.
+/// Checks the whole file. Nothing changes during the check, because the writer's lock is held. Returns damage in the
+/// report.
 pub fn check(writer: &mut Writer) -> Result<CheckReport, StoreError> {
     let mut report = CheckReport::default();
     let panics_before = panics::count();
@@ -112,16 +109,14 @@ pub fn check(writer: &mut Writer) -> Result<CheckReport, StoreError> {
         Ok(())
     });
     if panics::count() != panics_before {
-        // The engine's check repairs what it can, and an engine that panicked must not write.
+        // redb's own check repairs pages, and must not write after a panic.
         return Ok(report);
     }
     report.step("(pages)", |report| {
         match writer.database_mut().check_integrity() {
             Ok(true) => {}
-            Ok(false) => {
-                report.add("(pages)", "the engine found pages that do not match their checksums, and repaired them")
-            }
-            Err(error) => report.add("(pages)", format!("the engine's own check failed: {error}")),
+            Ok(false) => report.add("(pages)", "redb found pages that do not match their checksums, and repaired them"),
+            Err(error) => report.add("(pages)", format!("redb's own check failed: {error}")),
         }
         Ok(())
     });
@@ -162,9 +157,9 @@ fn check_rows(transaction: &ReadTransaction, report: &mut CheckReport) {
     report.step("outbox", |report| check_outbox(transaction, report));
 }
 
-/// Checks that all rows add up to the digest that a published database keeps, and a replica.
+/// Compares all rows with the digest that published databases and replicas store.
 fn check_digest(transaction: &ReadTransaction, head: Head, report: &mut CheckReport) -> Result<(), StoreError> {
-    // If a program wrote last that knows no digests, there is none of this state.
+    // If a program without digests wrote the last commit, the digest is not of this state.
     let kept = stored_digest(&transaction.open_table(tables::META)?)?.filter(|kept| kept.head == head);
     let mark = find_mark(transaction)?;
     let expected = [("meta", kept.map(|kept| kept.digest)), ("replica", mark.map(|mark| mark.digest))];
@@ -174,13 +169,13 @@ fn check_digest(transaction: &ReadTransaction, head: Head, report: &mut CheckRep
     let found = digest_of(transaction)?;
     for (table, digest) in expected {
         report.expect(digest.is_none_or(|digest| digest == found), table, || {
-            "the rows of all tables do not add up to the digest kept of them".to_owned()
+            "the rows of all tables do not add up to the stored digest".to_owned()
         });
     }
     Ok(())
 }
 
-/// Checks that the changes that wait are what was written.
+/// Compares the changes in the outbox with their hashes.
 fn check_outbox(transaction: &ReadTransaction, report: &mut CheckReport) -> Result<(), StoreError> {
     let Some(outbox) = optional_table(transaction.open_table(tables::OUTBOX))? else { return Ok(()) };
     let mut last = 0;
@@ -191,21 +186,21 @@ fn check_outbox(transaction: &ReadTransaction, report: &mut CheckReport) -> Resu
     Ok(())
 }
 
-/// Checks that names of organizations are unique, and so are tags by type and name.
+/// Checks that names of organizations are unique, and tags by type and name.
 fn check_labels(references: &References, report: &mut CheckReport) {
     let mut seen = BTreeSet::new();
     for organization in references.organizations.values() {
         let fresh = seen.insert(&organization.label);
-        report.expect(fresh, "organizations", || format!("the name `{}` stands twice", organization.label));
+        report.expect(fresh, "organizations", || format!("the name `{}` occurs twice", organization.label));
     }
     let mut seen = BTreeSet::new();
     for tag in references.tags.values() {
         let fresh = seen.insert(&tag.label);
-        report.expect(fresh, "tags", || format!("`{}` stands twice", tag.label));
+        report.expect(fresh, "tags", || format!("`{}` occurs twice", tag.label));
     }
 }
 
-/// What the last commit says about the whole database.
+/// The totals in the last commit.
 #[derive(Default)]
 struct CommitTotals {
     seq: u64,
@@ -214,7 +209,7 @@ struct CommitTotals {
     counts: TableCounts,
 }
 
-/// Checks that commits follow each other without gaps, and that their times do not descend.
+/// Checks that the seqs of commits have no gaps, and that their times never decrease.
 fn check_commits(transaction: &ReadTransaction, report: &mut CheckReport) -> CommitTotals {
     let mut last = CommitTotals::default();
     let mut last_time = None;
@@ -244,13 +239,13 @@ fn check_commits(transaction: &ReadTransaction, report: &mut CheckReport) -> Com
     report.commits = count;
     if let Some(time) = last_time.filter(|time| *time > now().plus_s(CLOCK_TOLERANCE_S)) {
         report.warnings.push(format!(
-            "the last commit was made at {time}, which is still to come: a clock was ahead. Commits carry that time until then"
+            "the last commit has the time {time}, which is in the future: a clock was ahead. Until then, all commits get this time"
         ));
     }
     last
 }
 
-/// Checks the row counts that the last commit holds.
+/// Checks the row counts in the last commit.
 fn check_counts(
     transaction: &ReadTransaction,
     counted: &TableCounts,
@@ -271,7 +266,7 @@ fn check_counts(
 
 type LinkRow = (u8, u64, u8, u64);
 
-/// Checks the records of a dataset and what depends on them alone: log rows, links and count.
+/// Checks the records of a dataset with their log rows, links and count.
 fn check_records<F: RecordFields>(
     transaction: &ReadTransaction,
     references: &References,
@@ -296,7 +291,7 @@ fn check_records<F: RecordFields>(
             let Some(row) = report.note("log", RecordRow::<F>::open(seq, found.value())) else { continue };
             let rendered = json::render_record(&row.record, row.updated_at, references);
             report.expect(text == rendered.as_slice(), "log", || {
-                format!("the row of {dataset} at seq {seq} is not written as its record is")
+                format!("the JSON of {dataset} at seq {seq} does not match its record")
             });
             let fields = row.record.fields();
             for (kind, link) in
@@ -307,7 +302,7 @@ fn check_records<F: RecordFields>(
                     ReferenceKind::Tag => references.tags.contains_key(link),
                 };
                 report.expect(is_there, "records", || {
-                    format!("{dataset} {id} links to {kind} {link}, which is not there")
+                    format!("{dataset} {id} links to {kind} {link}, which does not exist")
                 });
                 links.insert((kind.code(), link.get(), code, id));
             }
@@ -363,14 +358,14 @@ fn check_feeds<F: RecordFields>(
         });
         let feed = license.feed(dataset);
         report.expect(feed.is_some() == license.scope.datasets.contains(&dataset), "licenses", || {
-            format!("license `{name}` reads no feed of {dataset} although it shows it, or one although it does not")
+            format!("the scope of license `{name}` does not match its feeds: {dataset} is missing in one of the two")
         });
         if let Some(feed) = feed {
             match shared.get(&feed) {
                 Some((other, _)) => {
                     report.expect(other.scope.shows_same(&license.scope, dataset), "licenses", || {
                         format!(
-                            "licenses `{name}` and `{}` share feed {} of {dataset}, but no scope",
+                            "licenses `{name}` and `{}` share feed {} of {dataset}, but have different scopes",
                             other.name, feed.0
                         )
                     });
@@ -394,7 +389,7 @@ fn check_feeds<F: RecordFields>(
             let entry = feed.and_then(|feed| shared.get(&feed)?.1.get(id).copied());
             entry.filter(|(seq, _)| *seq > joined_at)
         };
-        // The baseline must show what the shared feed showed when the license joined it.
+        // The baseline must show the records that the shared feed showed when the license joined it.
         let before = feed.and_then(|feed| shared.get(&feed)).into_iter().flat_map(|(_, entries)| entries);
         let mut live: BTreeSet<u64> = before
             .filter(|(_, (seq, log_seq))| *seq <= joined_at && *log_seq != TOMBSTONE)
@@ -405,14 +400,14 @@ fn check_feeds<F: RecordFields>(
                 continue;
             }
             report.expect(live.remove(id), "feed_records", || {
-                format!("{dataset} {id} is live in the baseline of license `{name}`, which must not see it")
+                format!("{dataset} {id} is live in the baseline of license `{name}`, which must not show it")
             });
             report.expect(rows.get(id).is_some_and(|row| row.seq == *log_seq), "feed_records", || {
                 format!("{dataset} {id} has another log seq in the baseline of license `{name}` than in its record")
             });
         }
         for id in live {
-            let detail = format!("{dataset} {id} is not live in the baseline of license `{name}`, which must see it");
+            let detail = format!("{dataset} {id} is not live in the baseline of license `{name}`, which must show it");
             report.add("feed_records", detail);
         }
     }
@@ -431,19 +426,19 @@ fn check_live<F: RecordFields>(
     let mut visible: BTreeSet<u64> = visible.map(|(id, _)| *id).collect();
     for (id, (seq, log_seq)) in entries.iter().filter(|(_, (_, log_seq))| *log_seq != TOMBSTONE) {
         report.expect(visible.remove(id), "feed_records", || {
-            format!("{dataset} {id} is live in feed {feed}, whose licenses must not see it")
+            format!("{dataset} {id} is live in feed {feed}, whose licenses must not show it")
         });
         report.expect(seq == log_seq && rows.get(id).is_some_and(|row| row.seq == *seq), "feed_records", || {
-            format!("{dataset} {id} stands at another seq in feed {feed} than in its record")
+            format!("{dataset} {id} has another seq in feed {feed} than in its record")
         });
     }
     for id in visible {
-        let detail = format!("{dataset} {id} is not live in feed {feed}, whose licenses must see it");
+        let detail = format!("{dataset} {id} is not live in feed {feed}, whose licenses must show it");
         report.add("feed_records", detail);
     }
 }
 
-/// Reads a feed, and checks that its two indexes agree and add up to its head.
+/// Reads a feed. Checks that its two tables agree, and match its head.
 fn read_feed(
     transaction: &ReadTransaction,
     feed: FeedId,
@@ -463,7 +458,7 @@ fn read_feed(
         entries.insert(id, (seq, log_seq));
         by_seq.insert(seq, (id, log_seq));
         report.expect(seq <= last_seq, "feed_records", || {
-            format!("{dataset} {id} stands at seq {seq} in feed {number}, which ends at {last_seq}")
+            format!("{dataset} {id} has seq {seq} in feed {number}, beyond the last commit at {last_seq}")
         });
     }
     for row in transaction.open_table(tables::FEED_ENTRIES)?.range((number, 0)..=(number, u64::MAX))? {
@@ -484,7 +479,7 @@ fn read_feed(
     Ok(entries)
 }
 
-/// Checks that every feed is read by a license, and that every usable key opens one.
+/// Checks that a license uses each feed, and that each key that is not revoked has a license.
 fn check_owners(
     transaction: &ReadTransaction,
     licenses: &[License],
@@ -498,7 +493,7 @@ fn check_owners(
         .collect();
     for entry in transaction.open_table(tables::FEEDS)?.iter()? {
         let feed = entry?.0.value();
-        report.expect(read.contains(&feed), "feeds", || format!("feed {feed} is read by no license"));
+        report.expect(read.contains(&feed), "feeds", || format!("no license uses feed {feed}"));
     }
     for (name, definition) in [("feed_entries", tables::FEED_ENTRIES), ("feed_records", tables::FEED_RECORDS)] {
         let table = transaction.open_table(definition)?;
@@ -506,8 +501,8 @@ fn check_owners(
         while let Some(from) = next {
             let Some(entry) = table.range((from, 0)..)?.next() else { break };
             let feed = entry?.0.value().0;
-            report.expect(read.contains(&feed), name, || format!("feed {feed} is read by no license"));
-            // On a damaged page keys may stand in any order.
+            report.expect(read.contains(&feed), name, || format!("no license uses feed {feed}"));
+            // Keys on a damaged page can have any order.
             next = feed.max(from).checked_add(1);
         }
     }
@@ -517,7 +512,7 @@ fn check_owners(
         let read = unseal::<KeyRecord>("keys", entry?.1.value());
         if let Some(key) = report.note("keys", read) {
             report.expect(key.revoked_at.is_some() || known.contains(&key.license.0), "keys", || {
-                format!("key {} opens a license that is not there", key.id)
+                format!("key {} has a license that does not exist", key.id)
             });
         }
     }

@@ -1,7 +1,6 @@
-//! Restoring a backup: its state, with what must not be lost of the database that it replaces.
+//! Restoring a backup. Parts of the replaced database are carried over, such as revocations.
 //!
-//! The old file's writer lock is held until the rename is done. A writer that waits for it then notices that the path leads
-//! to another file, and opens that one.
+//! The lock of the old file is held until after the rename. A writer that waits for this lock then opens the new file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -33,41 +32,40 @@ use crate::store::read::snapshot::{CommitPoint, Snapshot, last_commit};
 use crate::store::upgrade::upgrade_copy;
 use crate::store::write_tx::WriteTx;
 
-/// The differences that a restore makes.
+/// The differences between the replaced database and the backup.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct RestoreDifferences {
-    /// When the backup's last commit was made.
+    /// The time of the backup's last commit.
     pub restored_to: Option<String>,
-    /// When the replaced database's last commit was made.
+    /// The time of the replaced database's last commit.
     pub replaced_from: Option<String>,
-    /// Records per dataset: in the replaced database, in the backup.
+    /// The number of records per dataset, in the replaced database and in the backup.
     pub records: BTreeMap<Dataset, (u64, u64)>,
-    /// Licenses that differ in the backup, are missing from it, or are only in it.
+    /// Licenses that differ, or are in only one of the two.
     pub licenses: Vec<LicenseDifference>,
-    /// The ids of keys that work now and stop working.
+    /// The ids of keys that stop working.
     pub keys_that_stop: Vec<String>,
-    /// The ids of keys that are usable in the backup and stay revoked.
+    /// The ids of keys that are usable in the backup, but stay revoked.
     pub keys_that_stay_revoked: Vec<String>,
-    /// Why the replaced database could not be read; its revocations are then lost.
+    /// Why the replaced database could not be read. Its revocations are then lost.
     pub unreadable: Option<String>,
 }
 
 /// A license that differs between the replaced database and the backup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[allow(missing_docs, reason = "described above")]
 pub struct LicenseDifference {
-    /// Its name.
     pub license: String,
-    /// How it differs.
     pub change: &'static str,
 }
 
-/// A restore that is prepared and not yet done.
+/// A prepared restore.
 #[derive(Debug)]
 pub struct Restoration {
     draft: Draft,
     target: PathBuf,
     differences: RestoreDifferences,
-    /// The old file's lock, held until the rename is done.
+    /// The lock of the old file, held until after the rename.
     lock: OldFileLock,
 }
 
@@ -79,23 +77,23 @@ enum OldFileLock {
     Damaged(#[allow(dead_code, reason = "held for its lock")] Box<FileBackend>),
 }
 
-/// Parts of the replaced database that are carried over.
+/// The parts of the replaced database that are carried over.
 #[derive(Default)]
 struct CarriedOver {
     secret: Option<Vec<u8>>,
     /// The time of its last commit.
     committed: Timestamp,
-    /// That commit's seq; 0 where there is none, or it cannot be read.
+    /// The seq of that commit; 0 if there is none, or it cannot be read.
     seq: u64,
     keys: BTreeMap<[u8; 32], KeyRecord>,
     licenses: Vec<License>,
-    /// Its identity for replicas, if it is published.
+    /// Its identity, if it is published.
     origin: Option<OriginIdentity>,
 }
 
 impl Restoration {
-    /// Copies and checks the backup, renews its lineages, carries revocations over, and adds a commit that says so to the history.
-    /// The database is not changed yet.
+    /// Copies and checks the backup, renews its lineages, carries revocations over, and adds a commit that describes
+    /// the restore. Does not change the database yet.
     pub fn prepare(target: &Path, backup: &Path, wait: Duration) -> Result<Restoration, StoreError> {
         let target = &resolve(target);
         let found = std::fs::metadata(backup).map_err(|source| io_error(backup, source))?;
@@ -137,7 +135,7 @@ impl Restoration {
         Ok(Restoration { draft, target: target.to_owned(), differences, lock })
     }
 
-    /// Takes the old file's writer lock and reads what is carried over from it.
+    /// Locks the old file, and reads the parts that are carried over.
     fn lock_old(
         target: &Path,
         wait: Duration,
@@ -174,7 +172,7 @@ impl Restoration {
         }
     }
 
-    /// The parts that were read, or all that is known where the file could not be read.
+    /// If reading failed, only the identity in the publisher's note is carried over.
     fn kept_or_unreadable(
         read: Result<CarriedOver, StoreError>,
         note: Option<&PublishedNote>,
@@ -186,12 +184,12 @@ impl Restoration {
         })
     }
 
-    /// The differences that the restore will make.
+    /// The differences between the replaced database and the backup.
     pub fn differences(&self) -> &RestoreDifferences {
         &self.differences
     }
 
-    /// Replaces the database.
+    /// Replaces the database. After an error, it is unchanged.
     pub fn finish(self) -> Result<(), StoreError> {
         if self.target.exists() {
             copy_owner(&self.target, &self.draft)?;
@@ -203,12 +201,12 @@ impl Restoration {
     }
 }
 
-/// A copy of an older file, as this program writes it.
+/// Copies an older file into the format of this program.
 fn upgraded_copy(old: &OldFile, target: &Path) -> Result<Draft, StoreError> {
     upgrade_copy(&old.begin_read()?, old.version(), target, &mut || Ok(()))
 }
 
-/// Names the backup in an error, so that nobody takes it for the database.
+/// Names the backup in an error, instead of the draft.
 fn name_backup(error: StoreError, backup: &Path) -> StoreError {
     let reason = match error {
         StoreError::Damaged { table, detail } => format!("table `{table}`: {detail}"),
@@ -245,7 +243,7 @@ fn read_kept(transaction: &ReadTransaction, differences: &mut RestoreDifferences
     Ok(CarriedOver { secret, committed: commit.time, seq: commit.seq, keys, licenses, origin })
 }
 
-/// The description of a restore in the history. Both commits are named, since the history behind the backup's is gone.
+/// The description of a restore for the history. It names both commits, because the replaced history is lost.
 fn describe(restored: CommitPoint, kept: &CarriedOver, is_unreadable: bool) -> String {
     let from = match restored.seq {
         0 => format!("{RESTORED} without commits"),
@@ -258,7 +256,7 @@ fn describe(restored: CommitPoint, kept: &CarriedOver, is_unreadable: bool) -> S
     }
 }
 
-/// Notes the differences between the replaced database and the backup. Returns the backup's last commit.
+/// Adds the differences between the replaced database and the backup. Returns the backup's last commit.
 fn compare(
     transaction: &ReadTransaction,
     kept: &CarriedOver,
@@ -302,7 +300,8 @@ fn compare(
     Ok(commit)
 }
 
-/// Gives all commits new lineages, so that tokens made after the backup are recognized as those of another history.
+/// Gives all commits new lineages. So the sync tokens of the replaced database are recognized as those of another
+/// history.
 fn renew_lineages(tx: &WriteTx) -> Result<(), StoreError> {
     let mut commits = tx.open(tables::COMMITS)?;
     let mut renewed: Vec<(u64, CommitRow)> = Vec::new();
@@ -318,8 +317,8 @@ fn renew_lineages(tx: &WriteTx) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Keeps keys revoked that are revoked in either database. The replaced database's secret is kept too, so that its tokens
-/// are recognized, and answered with 410.
+/// Keys that are revoked in either database stay revoked. The secret of the replaced database is kept too, so that its
+/// tokens can be opened and get 410.
 fn keep_revocations(tx: &WriteTx, kept: &CarriedOver) -> Result<(), StoreError> {
     if let Some(secret) = &kept.secret {
         tx.open(tables::META)?.insert(tables::META_SECRET, secret.as_slice())?;
@@ -332,7 +331,7 @@ fn keep_revocations(tx: &WriteTx, kept: &CarriedOver) -> Result<(), StoreError> 
         let (hash, bytes) = entry?;
         let mut key: KeyRecord = unseal("keys", bytes.value())?;
         let Some(old) = kept.keys.get(&hash.value()) else { continue };
-        // What is revoked now is revoked from the restored state on, whatever the clock says later.
+        // A key that is revoked now is revoked from the restored state on, even if the clock is later set back.
         let revoked_at = old.revoked_at.map(|at| if at <= judged_at { at.min(restored_to) } else { at });
         let earliest = [key.revoked_at, revoked_at].into_iter().flatten().min();
         if earliest != key.revoked_at {

@@ -48,8 +48,8 @@ fn a_replica_is_read_like_its_origin_and_written_by_no_command() {
     for command in refused {
         let done = site.run([command, &["--db", db]].concat());
         assert_eq!(done.code, Some(1), "{command:?}: {done:?}");
-        let expected = "replica.redb is a replica of s3://bucket/feed; change the database that it follows, or make it \
-                        one of its own with `medfeed promote`";
+        let expected = "replica.redb is a replica of s3://bucket/feed; write to its origin, or make it an independent \
+                        database with `medfeed promote`";
         assert!(done.stderr.contains(expected), "{command:?}: {}", done.stderr);
     }
     site.check_file(&replica);

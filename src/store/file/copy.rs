@@ -1,4 +1,4 @@
-//! Copying a database row by row. The copy has the smallest size, and nothing of the old file's free pages.
+//! Copies a database row by row. The copy has the smallest size, and nothing of the old file's free pages.
 
 use std::borrow::Borrow;
 use std::ops::Bound;
@@ -14,12 +14,12 @@ use crate::store::format::rows::optional_table;
 use crate::store::format::tables::{self, StoredType, TableVisitor};
 use crate::store::panics;
 
-/// What becomes of rows that are the file's own.
+/// How local rows are copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store) enum LocalRows {
-    /// They are copied: the copy takes the file's place.
+    /// Copies them, for a copy that replaces the file.
     Copy,
-    /// They are left out: the copy is a database like any other.
+    /// Leaves them out, for a copy that is a separate database.
     Skip,
 }
 
@@ -32,7 +32,7 @@ pub(in crate::store) fn copy_checked(from: &ReadTransaction, to: &Path, local: L
         match outbox.map(|outbox| read_all(&outbox)).transpose() {
             Ok(None) => Ok(()),
             Ok(Some(())) => copy.table(tables::OUTBOX),
-            // Without it a whole state is published, which needs nothing of it.
+            // A damaged outbox is left out. The publisher then publishes a whole state, which needs no outbox.
             Err(error) if error.outbox_damage().is_some() => Ok(()),
             Err(error) => Err(error),
         }
@@ -40,12 +40,11 @@ pub(in crate::store) fn copy_checked(from: &ReadTransaction, to: &Path, local: L
     check_file(to)
 }
 
-/// Copies all rows but those that wait to be published, as they are.
+/// Copies all rows of the tables that every file has.
 pub(in crate::store) fn copy_tables(from: &ReadTransaction, to: &WriteTransaction) -> Result<(), StoreError> {
     tables::for_each_table(&mut TableCopier { from, to, local: LocalRows::Copy })
 }
 
-/// Copies the rows of a table as they are.
 pub(in crate::store) fn copy_table<K, V>(
     from: &ReadTransaction,
     to: &WriteTransaction,
@@ -59,7 +58,6 @@ where
     TableCopier { from, to, local: LocalRows::Copy }.table(definition)
 }
 
-/// Checks a draft.
 pub(in crate::store) fn check_file(path: &Path) -> Result<(), StoreError> {
     let mut writer = Writer::open_draft(path)?;
     let report = check(&mut writer)?;

@@ -1,4 +1,4 @@
-//! Opening the database file: the one writer, the followers, and repair after a killed writer.
+//! Opening the database file: one writer, any number of followers, and repair after a killed writer.
 
 use std::borrow::Borrow;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -26,11 +26,11 @@ use crate::store::panics;
 use crate::store::write_tx::YieldCheck;
 use crate::store::{CommitPoint, Snapshot, StoreError};
 
-/// The page cache of a writing command, in bytes.
+/// The size of a writing command's page cache, in bytes.
 const WRITER_CACHE_BYTES: usize = 64 << 20;
-/// The page cache of a follower, in bytes.
+/// The size of a follower's page cache, in bytes.
 const READER_CACHE_BYTES: usize = 32 << 20;
-/// The time between a waiting writer's attempts.
+/// The pause between attempts of a waiting writer.
 pub(super) const RETRY_EVERY: Duration = Duration::from_millis(25);
 
 fn builder(cache_bytes: usize) -> Builder {
@@ -40,7 +40,7 @@ fn builder(cache_bytes: usize) -> Builder {
     builder
 }
 
-/// A file's identity, whatever its path: device and inode.
+/// A file's device and inode, which a rename does not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store) struct FileIdentity(u64, u64);
 
@@ -54,29 +54,28 @@ impl FileIdentity {
     }
 }
 
-/// How a command waits for another writer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WaitMode {
     Wait,
-    /// It asks a writer that can give way to do so.
+    /// Asks the writer to yield, if it is a long import.
     RequestYield,
 }
 
-/// The writer of a database. While it lives no other process can write.
+/// The writer of a database. Other processes cannot write while it exists.
 pub struct Writer {
-    // Dropped first: once the lock is free, the note belongs to the next writer.
+    // Dropped first, because the note belongs to the next writer as soon as the lock is free.
     note: Option<Arc<WriterNote>>,
     database: Engine,
     identity: FileIdentity,
     location: Mutex<FileLocation>,
 }
 
-/// The engine's database. Closing it writes to the file, which an engine that panicked must not do: the file is then left
-/// as a killed process leaves it.
+/// An open redb database. Closing it writes to the file, which it must not do after a panic. So it is leaked then, and
+/// leaves the file as a killed process does.
 struct Engine {
-    /// Present until this is dropped.
+    /// `None` only while this is dropped.
     database: Option<Database>,
-    /// The panics that the thread had caught when the database was opened.
+    /// The number of panics that this thread had caught when the database was opened.
     panics: u64,
 }
 
@@ -113,19 +112,17 @@ impl Drop for Engine {
     }
 }
 
-/// What is asked of a file before it is opened for writing.
+/// A check of a file before it is opened for writing.
 type FileCheck = fn(&Path, &ReadOnlyDatabase) -> Result<(), StoreError>;
 
-/// The path of a writer's file.
 #[derive(Debug)]
 enum FileLocation {
-    /// Its name.
     Named(PathBuf),
-    /// A new database, which takes its name with its first commit and is removed without one.
+    /// A new database. It gets its name with its first commit, and is removed without one.
     Draft {
         draft: Draft,
         name: PathBuf,
-        /// The folder's lock: other processes that create the same database wait for it.
+        /// The locked folder. Other processes that create the same database wait for this lock.
         creating: File,
     },
 }
@@ -146,32 +143,32 @@ impl std::fmt::Debug for Writer {
 }
 
 impl Writer {
-    /// Opens an existing database for writing, links followed. Waits up to `wait` for another writer, then removes what
-    /// killed commands left beside the file.
+    /// Opens an existing database for writing. Waits up to `wait` for another writer. Follows links, and removes the
+    /// drafts of killed commands.
     pub fn open(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
         Writer::open_origin(path, wait, WaitMode::Wait)
     }
 
-    /// Opens an existing database as [`Writer::open`] does, and asks a long import to give way meanwhile.
+    /// Opens a database like [`Writer::open`], and asks a long import to yield.
     pub fn open_urgent(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
         Writer::open_origin(path, wait, WaitMode::RequestYield)
     }
 
     fn open_origin(path: &Path, wait: Duration, mode: WaitMode) -> Result<Writer, StoreError> {
-        // A replica's follower keeps the lock as long as it runs: that is not waited for.
+        // Don't wait for the lock of a replica: its follower holds it as long as it runs.
         let check: FileCheck = |path, found| refuse_replica(path, &found.begin_read()?);
         let writer = Writer::open_checked(path, wait, mode, check)?;
         refuse_replica(&writer.path(), &writer.begin_read()?)?;
         Ok(writer)
     }
 
-    /// Tells whether another command asks for the lock.
+    /// Returns a function that checks whether another command waits for the lock.
     pub(in crate::store) fn is_yield_requested(&self) -> YieldCheck {
         let note = self.note.clone();
         Box::new(move || note.as_ref().is_some_and(|note| note.is_yield_requested()))
     }
 
-    /// Opens an existing database as [`Writer::open`] does, replicas too: for what holds the lock and changes no row.
+    /// Opens a database like [`Writer::open`], but accepts replicas. For commands that hold the lock and change no row.
     pub fn open_any(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
         Writer::open_checked(path, wait, WaitMode::Wait, |_, _| Ok(()))
     }
@@ -183,37 +180,34 @@ impl Writer {
         Ok(Writer { note: Some(Arc::new(WriterNote::create(&path))), ..writer })
     }
 
-    /// The mark that makes the file a replica.
     pub(in crate::store) fn replica_mark(&self) -> Result<Option<ReplicaMark>, StoreError> {
         find_mark(&self.begin_read()?)
     }
 
-    /// The path of the file.
     pub(in crate::store) fn path(&self) -> PathBuf {
         self.lock_location().path().to_owned()
     }
 
-    /// The size of the file.
     pub(in crate::store) fn file_bytes(&self) -> Result<u64, StoreError> {
         let path = self.path();
         std::fs::metadata(&path).map(|found| found.len()).map_err(|error| io_error(&path, error))
     }
 
-    /// Tells the name that its file took.
+    /// The writer after its draft was renamed to `path`.
     pub(in crate::store) fn moved_to(self, path: &Path) -> Writer {
         let location = Mutex::new(FileLocation::Named(path.to_owned()));
         Writer { location, note: Some(Arc::new(WriterNote::create(path))), ..self }
     }
 
-    /// Opens a draft, which no other process opens.
+    /// Opens a draft. No other process can open it.
     pub(in crate::store) fn open_draft(path: &Path) -> Result<Writer, StoreError> {
         Writer::open_file(path, Duration::ZERO, WaitMode::Wait, |_, _| Ok(()))
     }
 
-    /// `check` looks at the file before its lock is waited for, where it can be read at once.
+    /// Runs `check` before it waits for the lock, unless the file needs repair or is being repaired.
     fn open_file(path: &Path, wait: Duration, mode: WaitMode, check: FileCheck) -> Result<Writer, StoreError> {
         let deadline = Instant::now() + wait;
-        // Opening for writing marks the file, so a newer format is detected by reading first.
+        // Opening for writing marks the file. So detect newer formats by reading first.
         match open_follower(path) {
             Ok(found) => {
                 check_version(path, &found)?;
@@ -249,8 +243,8 @@ impl Writer {
         }
     }
 
-    /// Opens a database for writing, or creates it. A new one takes its name with its first commit, even an empty one, so
-    /// that a command refused or killed before leaves no file. A dangling link is followed and its target created.
+    /// Opens a database for writing, or creates it. A new one gets its name with its first commit, even an empty one.
+    /// So a refused or killed command leaves no file. The target of a dangling link is created.
     pub fn open_or_create(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
         let deadline = Instant::now() + wait;
         let path = &resolve(path);
@@ -264,10 +258,10 @@ impl Writer {
                 Ok(()) => break path.exists(),
                 Err(TryLockError::WouldBlock) if Instant::now() < deadline => std::thread::sleep(RETRY_EVERY),
                 Err(TryLockError::WouldBlock) => {
-                    let holder = "another process, which makes it".to_owned();
+                    let holder = "another process, which creates it".to_owned();
                     return Err(StoreError::Busy { path: path.to_owned(), holder });
                 }
-                // Where folders cannot be locked, the first to finish creates the database, and the others fail.
+                // If folders cannot be locked, the first process creates the database, and the others fail.
                 Err(TryLockError::Error(_)) => break false,
             }
         };
@@ -296,7 +290,7 @@ impl Writer {
                 io_error(&name, error)
             }
         })?;
-        // Processes that create the same database continue only now.
+        // Other processes that create the same database may continue now.
         drop(creating);
         Ok(())
     }
@@ -305,20 +299,19 @@ impl Writer {
         self.location.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins a write transaction on the bare tables.
+    /// Begins a write transaction of redb.
     pub(in crate::store) fn begin_raw(&self) -> Result<WriteTransaction, StoreError> {
         let mut transaction = self.database.begin_write()?;
-        // Reopening after a kill takes milliseconds instead of reading the whole file.
+        // Reopening after a kill takes milliseconds, instead of reading the whole file.
         transaction.set_quick_repair(true);
         Ok(transaction)
     }
 
-    /// Begins a read transaction on the bare tables.
     pub(in crate::store) fn begin_read(&self) -> Result<ReadTransaction, StoreError> {
         Ok(self.database.begin_read()?)
     }
 
-    /// Fails if the path no longer leads to the file that is being written.
+    /// Fails if another file has replaced this one at its path.
     pub(in crate::store) fn check_not_replaced(&self) -> Result<(), StoreError> {
         let location = self.lock_location();
         if FileIdentity::of_path(location.path()).is_ok_and(|now| now == self.identity) {
@@ -328,18 +321,16 @@ impl Writer {
         }
     }
 
-    /// The engine's database, for the full check.
     pub(in crate::store) fn database_mut(&mut self) -> &mut Database {
         &mut self.database
     }
 
-    /// The last commit's state.
+    /// Opens the state of the last commit.
     pub fn snapshot(&self) -> Result<Snapshot, StoreError> {
         Snapshot::open(&self.database.begin_read()?)
     }
 }
 
-/// Creates an empty database as a draft.
 fn create_draft(path: &Path) -> Result<Draft, StoreError> {
     let draft = new_draft(path)?;
     fill_new(draft.path(), |transaction| {
@@ -355,12 +346,10 @@ fn create_draft(path: &Path) -> Result<Draft, StoreError> {
     Ok(draft)
 }
 
-/// Creates every table.
 pub(in crate::store) fn create_tables(transaction: &WriteTransaction) -> Result<(), StoreError> {
     tables::for_each_table(&mut TableCreator(transaction))
 }
 
-/// Creates every table by opening it.
 struct TableCreator<'t>(&'t WriteTransaction);
 
 impl TableVisitor for TableCreator<'_> {
@@ -377,7 +366,7 @@ impl TableVisitor for TableCreator<'_> {
     }
 }
 
-/// Creates a database in an empty file, with what one transaction writes.
+/// Creates a database in an empty file, and fills it in one transaction.
 pub(in crate::store) fn fill_new(
     path: &Path,
     fill: impl FnOnce(&WriteTransaction) -> Result<(), StoreError>,
@@ -397,7 +386,6 @@ pub(in crate::store) fn create_writer(path: &Path) -> Result<Writer, StoreError>
     Ok(Writer { database: Engine::new(database), identity, location, note: None })
 }
 
-/// An empty draft of a file.
 pub(in crate::store) fn new_draft(target: &Path) -> Result<Draft, StoreError> {
     let folder = folder_of(target);
     Draft::create_for(target).map_err(|source| match is_full(&source) {
@@ -410,7 +398,6 @@ fn check_version(path: &Path, database: &impl ReadableDatabase) -> Result<(), St
     version_of(path, database)?.check(path)
 }
 
-/// The version of a file.
 pub(in crate::store) fn version_of(path: &Path, database: &impl ReadableDatabase) -> Result<Version, StoreError> {
     let not_ours = || StoreError::NotADatabase {
         path: path.to_owned(),
@@ -428,7 +415,7 @@ fn open_follower(path: &Path) -> Result<ReadOnlyDatabase, DatabaseError> {
     builder(READER_CACHE_BYTES).open_read_only(path)
 }
 
-/// A read-only handle that follows new commits, and the new file when the path's file is replaced.
+/// A read-only handle. It follows new commits, and a file that replaces this one at its path.
 pub struct Follower {
     path: PathBuf,
     database: ReadOnlyDatabase,
@@ -443,8 +430,8 @@ impl std::fmt::Debug for Follower {
 }
 
 impl Follower {
-    /// Opens the database for reading. After a killed writer it is first opened once for writing, without writing rows,
-    /// because only a writer can repair it.
+    /// Opens the database for reading. If a killed writer left it unrepaired, it is first opened once for writing: only
+    /// a writer can repair it.
     pub fn open(path: &Path) -> Result<Follower, StoreError> {
         let (database, identity) = open_and_repair(path)?;
         check_version(path, &database)?;
@@ -452,27 +439,25 @@ impl Follower {
         Ok(Follower { path: path.to_owned(), database, identity, newest })
     }
 
-    /// Fails for the file of a replica, which its follower alone writes.
+    /// Fails if the file is a replica.
     pub fn refuse_replica(&self) -> Result<(), StoreError> {
         refuse_replica(&resolve(&self.path), &self.begin_read()?)
     }
 
-    /// The path of the file.
     pub(in crate::store) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Begins a read transaction on the bare tables.
     pub(in crate::store) fn begin_read(&self) -> Result<ReadTransaction, StoreError> {
         Ok(self.database.begin_read()?)
     }
 
-    /// The state as of the last poll.
+    /// The state at the last poll.
     pub fn newest(&self) -> &Arc<Snapshot> {
         &self.newest
     }
 
-    /// Looks for newer commits, or another file at the path, and returns the newest state: the same `Arc` if nothing is new.
+    /// Polls for new commits, or another file at the path. Returns the same `Arc` if nothing is new. Errors keep it.
     pub fn refresh(&mut self) -> Result<&Arc<Snapshot>, StoreError> {
         panics::guard(|| self.poll())?;
         Ok(&self.newest)
@@ -510,7 +495,7 @@ pub(in crate::store) fn open_and_repair(path: &Path) -> Result<(ReadOnlyDatabase
             Err(DatabaseError::RepairAborted) => {
                 match builder(WRITER_CACHE_BYTES).open(path) {
                     Ok(repaired) => drop(repaired),
-                    // Another writer repairs it, or has by now.
+                    // Another writer is repairing it, or has repaired it.
                     Err(DatabaseError::DatabaseAlreadyOpen) => {}
                     Err(error) => return Err(repair_error(path, error)),
                 }
@@ -532,8 +517,7 @@ fn refuse_replica(path: &Path, transaction: &ReadTransaction) -> Result<(), Stor
     }
 }
 
-/// The mark and the last commit of a replica's file as they are now, read without its lock. It may be another file a moment
-/// later, and is repaired like any that is opened for reading.
+/// Reads the mark and the last commit of a replica's file without its lock. An unrepaired file is repaired first.
 pub fn read_replica(path: &Path) -> Result<(ReplicaMark, CommitPoint), StoreError> {
     panics::guard(|| {
         let (database, _) = open_and_repair(path)?;

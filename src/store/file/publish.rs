@@ -1,4 +1,4 @@
-//! Making a database one that is published.
+//! Marking a database as published, and commits that only add an entry to the history.
 
 use redb::ReadTransaction;
 
@@ -17,8 +17,8 @@ use crate::store::write_tx::WriteTx;
 use crate::store::write_tx::recorder::Recorder;
 
 impl Writer {
-    /// Makes the database one that is published: from now on its commits keep their changes and the digest of all rows, for
-    /// which all are read. The first time it gets an id. Without effect where that is done already.
+    /// Marks the database as published: from now on its commits store their changes and the digest of all rows. Reads
+    /// all rows to compute the digest. Assigns an id the first time. Does nothing if the database is marked already.
     pub fn mark_published(&self) -> Result<DatabaseId, StoreError> {
         let mut tx = WriteTx::new(self.begin_raw()?);
         let (stored_id, kept) = {
@@ -48,8 +48,8 @@ impl Writer {
         Ok(id)
     }
 
-    /// Makes a commit that changes nothing and takes 2^32 seqs beyond `seq`, so that every token given for a seq that is given up
-    /// stands behind it. What waited to be published is given up as well: a state must go out. `what` is for the history.
+    /// Adds an empty commit 2^32 seqs after `seq`, and empties the outbox, so that a whole state is published next. All
+    /// tokens for lost seqs are then behind the head. `what` is the description in the history.
     pub fn jump_past(&self, seq: u64, what: &str) -> Result<DatabaseId, StoreError> {
         let tx = WriteTx::new(self.begin_raw()?);
         tx.open(tables::META)?.remove(tables::META_PUBLISH)?;
@@ -60,12 +60,11 @@ impl Writer {
         self.mark_published()
     }
 
-    /// The publisher's note beside the database.
     pub(in crate::store) fn published_note(&self) -> Result<Option<PublishedNote>, StoreError> {
         PublishedNote::read(&self.path())
     }
 
-    /// Refuses to write where the note says that another publisher took over.
+    /// Fails if the note says that another publisher took over.
     pub(in crate::store) fn refuse_fenced(&self, note: Option<&PublishedNote>) -> Result<(), StoreError> {
         let Some(by) = note.and_then(|note| note.fenced.clone()) else { return Ok(()) };
         let path = self.path();
@@ -73,12 +72,12 @@ impl Writer {
     }
 }
 
-/// Writes the digest after a commit.
+/// Stores the digest of all rows after a commit.
 pub(in crate::store) fn store_digest(tx: &WriteTx, kept: StoredDigest) -> Result<(), StoreError> {
     tx.open(tables::META)?.insert(tables::META_PUBLISH, seal(&kept)?.as_slice())
 }
 
-/// Takes from a database what is its own: that it is published, or a replica.
+/// Removes local rows: those of a published database or a replica.
 pub(in crate::store) fn forget_local(tx: &WriteTx) -> Result<(), StoreError> {
     let mut meta = tx.open(tables::META)?;
     meta.remove(tables::META_PUBLISH)?;
@@ -87,15 +86,15 @@ pub(in crate::store) fn forget_local(tx: &WriteTx) -> Result<(), StoreError> {
     tx.drop_table(tables::REPLICA)
 }
 
-/// What replicas know a database by, kept when a restore replaces it.
+/// The identity of a published database, which a restore keeps.
 pub(in crate::store) struct OriginIdentity {
     id: DatabaseId,
-    /// Its last commit, or the last that was published if it cannot be read.
+    /// Its last commit, or the last published one if it cannot be read.
     head: Head,
 }
 
 impl OriginIdentity {
-    /// `None` for a database that is not published.
+    /// Reads the identity; `None` if the database is not published.
     pub fn read(transaction: &ReadTransaction, head: Head) -> Result<Option<OriginIdentity>, StoreError> {
         let meta = transaction.open_table(tables::META)?;
         let id = stored_digest(&meta)?.and(database_id(&meta)?);
@@ -106,8 +105,8 @@ impl OriginIdentity {
         OriginIdentity { id: note.id, head: Head { seq: note.seq, lineage: note.lineage } }
     }
 
-    /// Writes it into the database that takes the place, with a commit that leaps over all that the other gave tokens for. `what`
-    /// is for the history.
+    /// Writes the identity into the restored database, with a commit 2^32 seqs after the replaced one. `what` is the
+    /// description in the history.
     pub fn put(&self, tx: &WriteTx, committed: Timestamp, what: &str) -> Result<(), StoreError> {
         let mut meta = tx.open(tables::META)?;
         meta.insert(tables::META_DATABASE, self.id.0.as_slice())?;
@@ -118,11 +117,11 @@ impl OriginIdentity {
     }
 }
 
-/// The seqs that a put_seq_jump takes beyond all that were there.
+/// The number of seqs that a jump skips.
 const JUMP_SEQS: u64 = 1 << 32;
 
-/// Makes a commit that changes nothing and takes 2^32 seqs beyond `seq`, so that every token given for a seq that is lost stands
-/// behind it. Its time is not before `committed`.
+/// Adds an empty commit 2^32 seqs after `seq` and the last commit. All tokens for lost seqs are then behind it. Its
+/// time is not before `committed`.
 pub(in crate::store) fn put_seq_jump(
     tx: &WriteTx,
     seq: u64,
@@ -132,13 +131,12 @@ pub(in crate::store) fn put_seq_jump(
     put_empty_commit(tx, committed, what, |base| base.max(seq).saturating_add(JUMP_SEQS))
 }
 
-/// Makes a commit that changes nothing and takes one seq: an entry of the history.
+/// Adds an empty commit of one seq, as an entry of the history.
 pub(in crate::store) fn put_history_entry(tx: &WriteTx, what: &str) -> Result<CommitRow, StoreError> {
     put_empty_commit(tx, Timestamp::EPOCH, what, |base| base + 1)
 }
 
-/// Makes a commit that changes nothing. `last_seq` gives its last seq, from that of the commit before. Its time is not before
-/// `committed`.
+/// Adds an empty commit. `last_seq` computes its seq from the previous one. Its time is not before `committed`.
 fn put_empty_commit(
     tx: &WriteTx,
     committed: Timestamp,

@@ -1,7 +1,7 @@
-//! Backup and compaction: complete files that take their name in one step, by rename and never by copying over.
+//! Backup and compaction. Both write a complete file and rename it; they never copy over an existing one.
 //!
-//! Compaction holds the old file's writer lock until the rename is done. A writer that waits for it then notices
-//! that the path leads to another file, and opens that one.
+//! Compaction holds the lock of the old file until after the rename. A writer that waits for this lock then opens the
+//! new file.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -20,23 +20,22 @@ use crate::store::file::open::{Follower, Writer, new_draft};
 use crate::store::panics;
 use crate::store::read::snapshot::Snapshot;
 
-/// The content of a backup.
+/// The numbers of records in a backup, the time of its last commit, and its size in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[allow(missing_docs, reason = "described above")]
 pub struct BackupReport {
-    /// Records per dataset.
     pub records: BTreeMap<Dataset, u64>,
-    /// The last commit's time.
     pub last_commit_at: Option<String>,
-    /// The file's size.
     pub bytes: u64,
 }
 
-/// Writes a consistent copy while others read and write, and checks it before it takes its name.
+/// Writes a backup while others read and write. It is checked before it gets its name. Damaged rows are copied as they
+/// are, so a backup of a damaged file fails.
 pub fn backup(follower: &Follower, target: &Path) -> Result<BackupReport, StoreError> {
     write_backup(follower.path(), &follower.begin_read()?, target)
 }
 
-/// Writes a backup of the state that a transaction of a file sees.
+/// Writes a backup of one read transaction.
 pub(in crate::store) fn write_backup(
     file: &Path,
     transaction: &ReadTransaction,
@@ -58,7 +57,7 @@ pub(in crate::store) fn write_backup(
     Ok(report)
 }
 
-/// Refuses to replace the database itself, or a file that is no backup.
+/// Fails if the target is the database itself, or no backup.
 fn refuse_as_target(database: &Path, target: &Path) -> Result<(), StoreError> {
     let Ok(found) = std::fs::metadata(target) else { return Ok(()) };
     let own = std::fs::metadata(database).map_err(|source| io_error(database, source))?;
@@ -67,13 +66,13 @@ fn refuse_as_target(database: &Path, target: &Path) -> Result<(), StoreError> {
         return refused("it is the database itself");
     }
     match Follower::open(target) {
-        // A backup of an older release makes way for a new one too.
+        // Backups of older releases may be replaced too.
         Ok(_) | Err(StoreError::OlderSchema { .. } | StoreError::OlderFields { .. }) => Ok(()),
         Err(_) => refused("it exists and is no backup; choose another name, or remove it"),
     }
 }
 
-/// A file's sizes before and after its compaction, in bytes.
+/// The sizes of a file before and after its compaction, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[allow(missing_docs, reason = "two sizes")]
 pub struct CompactReport {
@@ -81,7 +80,7 @@ pub struct CompactReport {
     pub bytes_after: u64,
 }
 
-/// Rewrites the file at its smallest size. The history, and so the tokens, stay as they are.
+/// Rewrites the file at its smallest size. The history does not change, so sync tokens stay valid.
 pub fn compact(path: &Path, wait: Duration) -> Result<CompactReport, StoreError> {
     let path = &resolve(path);
     let writer = Writer::open(path, wait)?;
@@ -98,17 +97,15 @@ pub fn compact(path: &Path, wait: Duration) -> Result<CompactReport, StoreError>
     Ok(CompactReport { bytes_before, bytes_after })
 }
 
-/// Discards damage met when the replaced file was closed.
+/// Discards the damage that was found when the replaced file was closed.
 pub(in crate::store) fn forget_old_damage() {
     let _ = panics::take_at_close();
 }
 
-/// Gives a draft its name in one step, and makes that durable.
 pub(in crate::store) fn persist(draft: Draft, target: &Path) -> Result<(), StoreError> {
     draft.persist(target).map_err(|source| io_error(target, source))
 }
 
-/// Gives a draft the owner and permissions of the file that it replaces.
 pub(in crate::store) fn copy_owner(old: &Path, draft: &Draft) -> Result<(), StoreError> {
     draft.copy_owner_from(old).map_err(|source| io_error(old, source))
 }

@@ -1,15 +1,15 @@
-//! ChangeDecoder of rows as bytes: what a commit did, in the order in which it was written, or a whole state as what makes it from
-//! nothing.
+//! Encoded changes of rows: the writes of a commit in their order, or a whole state as runs of rows.
 //!
 //! | first byte | then |
 //! | --- | --- |
 //! | 0: put | table, key, value |
 //! | 1: remove | table, key |
 //! | 2: remove all from one key to another, both included | table, first key, last key |
-//! | 3: rows of ascending keys, none of which is there | table, then for each row a 1, key and value, then a 0 |
+//! | 3: run, a sequence of new rows with ascending keys | table, then for each row a 1, key and value, then a 0 |
 //!
-//! A table is its code (`tables`), a byte. Keys and values are the engine's bytes, each behind its length: seven bits a byte, the
-//! low ones first, the highest bit set on all but the last byte, and no more bytes than it takes.
+//! A table is its code (`tables`), one byte. Keys and values are the bytes that redb stores, each after its length. A
+//! length has seven bits per byte, the low ones first. All bytes but the last have the highest bit set. The shortest
+//! encoding is required.
 
 const PUT: u8 = 0;
 const REMOVE: u8 = 1;
@@ -19,7 +19,7 @@ const RUN: u8 = 3;
 const ROW: u8 = 1;
 const END: u8 = 0;
 
-/// ChangeDecoder that are being written down.
+/// Encodes changes.
 #[derive(Debug, Default)]
 pub struct ChangeEncoder {
     bytes: Vec<u8>,
@@ -28,27 +28,27 @@ pub struct ChangeEncoder {
 }
 
 impl ChangeEncoder {
-    /// A row is inserted or replaced.
+    /// Inserts or replaces a row.
     pub fn put(&mut self, table: u8, key: &[u8], value: &[u8]) {
         self.begin(PUT, table);
         self.text(key);
         self.text(value);
     }
 
-    /// A row is removed.
+    /// Removes a row.
     pub fn remove(&mut self, table: u8, key: &[u8]) {
         self.begin(REMOVE, table);
         self.text(key);
     }
 
-    /// All rows between two keys are removed, both included.
+    /// Removes all rows between two keys, both included.
     pub fn remove_range(&mut self, table: u8, first: &[u8], last: &[u8]) {
         self.begin(REMOVE_RANGE, table);
         self.text(first);
         self.text(last);
     }
 
-    /// A row is appended to the open run, or begins one.
+    /// Appends a row to the open run, or begins one.
     pub fn run_row(&mut self, table: u8, key: &[u8], value: &[u8]) {
         if self.run != Some(table) {
             self.begin(RUN, table);
@@ -71,12 +71,12 @@ impl ChangeEncoder {
         self.bytes.len()
     }
 
-    /// Whether nothing was written down.
+    /// Whether there are no changes.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// The bytes.
+    /// Closes the open run, and returns the encoded changes.
     pub fn finish(mut self) -> Vec<u8> {
         self.end_run();
         self.bytes
@@ -98,7 +98,6 @@ impl ChangeEncoder {
     }
 }
 
-/// One change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "described above")]
 pub enum EncodedChange<'a> {
@@ -109,7 +108,7 @@ pub enum EncodedChange<'a> {
 }
 
 impl EncodedChange<'_> {
-    /// The code of its table.
+    /// The code of the table.
     pub fn table(&self) -> u8 {
         match self {
             EncodedChange::Put { table, .. }
@@ -120,17 +119,17 @@ impl EncodedChange<'_> {
     }
 }
 
-/// Bytes that are no changes.
+/// The bytes are not encoded changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct MalformedChange(pub &'static str);
 
-/// The changes in bytes. Ends after the first that cannot be read.
+/// Decodes changes. Ends after the first invalid one.
 #[derive(Clone, Debug)]
 pub struct ChangeDecoder<'a>(ByteReader<'a>);
 
 impl<'a> ChangeDecoder<'a> {
-    /// Reads changes one by one; nothing is looked at yet.
+    /// Creates a decoder. It decodes one change per call of `next`.
     pub fn new(bytes: &'a [u8]) -> ChangeDecoder<'a> {
         ChangeDecoder(ByteReader(bytes))
     }
@@ -173,7 +172,7 @@ impl<'a> Iterator for ChangeDecoder<'a> {
 /// A row: its key and its value.
 type RunRow<'a> = (&'a [u8], &'a [u8]);
 
-/// The rows of a run, read through once already.
+/// The rows of a run. They were decoded once before, so they are valid.
 #[derive(Clone, Debug)]
 pub struct RunRows<'a>(ByteReader<'a>);
 
@@ -205,7 +204,7 @@ impl<'a> ByteReader<'a> {
 
     fn text(&mut self) -> Result<&'a [u8], MalformedChange> {
         let mut length: usize = 0;
-        // No key or value of the engine reaches 4 GiB.
+        // Keys and values in redb are shorter than 4 GiB.
         for shift in [0, 7, 14, 21, 28] {
             let byte = self.byte()?;
             if shift == 28 && byte > 0x0f {
@@ -214,7 +213,7 @@ impl<'a> ByteReader<'a> {
             length |= usize::from(byte & 0x7f) << shift;
             if byte & 0x80 == 0 {
                 if byte == 0 && shift > 0 {
-                    return Err(MalformedChange("a length of more bytes than it takes"));
+                    return Err(MalformedChange("a length that is not in its shortest form"));
                 }
                 let (text, rest) =
                     self.0.split_at_checked(length).ok_or(MalformedChange("a key or value reaches beyond the end"))?;
@@ -222,7 +221,7 @@ impl<'a> ByteReader<'a> {
                 return Ok(text);
             }
         }
-        Err(MalformedChange("a length beyond all bounds"))
+        Err(MalformedChange("a length of 4 GiB or more"))
     }
 
     /// The next row of a run; `None` at its end.
@@ -230,7 +229,7 @@ impl<'a> ByteReader<'a> {
         match self.byte()? {
             END => Ok(None),
             ROW => Ok(Some((self.text()?, self.text()?))),
-            _ => Err(MalformedChange("a run with something else than rows")),
+            _ => Err(MalformedChange("a run with an unknown marker")),
         }
     }
 }
@@ -302,7 +301,7 @@ mod tests {
             prop_assert_eq!(format!("{:?}", decode(&encode(&steps)).unwrap()), format!("{steps:?}"));
         }
 
-        /// There is one encoding of changes: what is read from any bytes is written as these bytes again.
+        /// Changes have only one encoding: encoding the decoded changes gives the same bytes.
         #[test]
         fn any_bytes_are_refused_or_read_as_they_stand(
             steps in steps(), cut in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(), byte in any::<u8>(),
@@ -341,10 +340,10 @@ mod tests {
         let cases: [(&[u8], &str); 6] = [
             (&[4, 0], "a change of an unknown kind"),
             (&[1, 0, 2, 9], "a key or value reaches beyond the end"),
-            (&[1, 0, 0x80, 0], "a length of more bytes than it takes"),
-            (&[1, 0, 0xff, 0xff, 0xff, 0xff, 0x10], "a length beyond all bounds"),
+            (&[1, 0, 0x80, 0], "a length that is not in its shortest form"),
+            (&[1, 0, 0xff, 0xff, 0xff, 0xff, 0x10], "a length of 4 GiB or more"),
             (&[3, 0, 0], "a run without rows"),
-            (&[3, 0, 2], "a run with something else than rows"),
+            (&[3, 0, 2], "a run with an unknown marker"),
         ];
         for (bytes, expected) in cases {
             assert_eq!(decode(bytes).unwrap_err().to_string(), expected, "{bytes:?}");

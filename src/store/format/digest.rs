@@ -9,14 +9,12 @@ use crate::store::StoreError;
 use crate::store::format::tables::{self, StoredType, TableVisitor};
 
 impl RowDigest {
-    /// Adds a row: the code of its table, its key and its value.
     pub(in crate::store) fn add(&mut self, table: u8, key: &[u8], value: &[u8]) {
         for (lane, part) in self.0.iter_mut().zip(lanes(table, key, value)) {
             *lane = lane.wrapping_add(part);
         }
     }
 
-    /// Takes a row out.
     pub(in crate::store) fn subtract(&mut self, table: u8, key: &[u8], value: &[u8]) {
         for (lane, part) in self.0.iter_mut().zip(lanes(table, key, value)) {
             *lane = lane.wrapping_sub(part);
@@ -24,7 +22,7 @@ impl RowDigest {
     }
 }
 
-/// BLAKE3 of the table's code, the key's length (u32 LE), the key and the value, as four numbers, LE.
+/// The BLAKE3 hash of the table's code, the key's length (u32 LE), the key and the value, as four u64 LE.
 fn lanes(table: u8, key: &[u8], value: &[u8]) -> [u64; 4] {
     let length = u32::try_from(key.len()).unwrap_or(u32::MAX).to_le_bytes();
     let mut hasher = blake3::Hasher::new();
@@ -37,7 +35,7 @@ fn lanes(table: u8, key: &[u8], value: &[u8]) -> [u64; 4] {
     lanes
 }
 
-/// The digest of the rows that a transaction sees, every one of which is read.
+/// Reads all rows, and returns their digest.
 pub(in crate::store) fn digest_of(transaction: &ReadTransaction) -> Result<RowDigest, StoreError> {
     let mut digest = RowDigest::default();
     for_each_row(transaction, &mut |table, key, value| {
@@ -47,10 +45,10 @@ pub(in crate::store) fn digest_of(transaction: &ReadTransaction) -> Result<RowDi
     Ok(digest)
 }
 
-/// Takes a row: the code of its table, its key and its value.
+/// A callback that receives the code of the table, the key and the value.
 type EachRow<'a> = dyn FnMut(u8, &[u8], &[u8]) -> Result<(), StoreError> + 'a;
 
-/// Calls `each` with the table's code, key and value of every row that is not local, in the order of tables and keys.
+/// Calls `each` with every row that is not local, in the order of tables and keys.
 pub(in crate::store) fn for_each_row(transaction: &ReadTransaction, each: &mut EachRow<'_>) -> Result<(), StoreError> {
     tables::for_each_table(&mut RowWalk { transaction, each })
 }
@@ -119,7 +117,7 @@ mod tests {
         assert_eq!(moved, of(&[(1, b"a", b"new"), (1, b"b", b"")]));
     }
 
-    /// Files and objects hold digests: their value is part of the format.
+    /// Files and objects contain digests, so their value is part of the format.
     #[test]
     fn the_digest_is_what_it_was() {
         let hash = blake3::hash(b"\x05\x02\x00\x00\x00kyvalue");

@@ -1,4 +1,4 @@
-//! The outbox: the changes of commits that wait to be published, in table `outbox`.
+//! The table `outbox`: the changes of commits that are not published yet.
 
 use redb::ReadableTable;
 use serde::{Deserialize, Serialize};
@@ -7,23 +7,21 @@ use crate::model::CommitInfo;
 use crate::store::StoreError;
 use crate::store::format::codec::{ShortHash, hash, unseal};
 
-/// The length of the parts into which changes are cut, but for the last.
+/// The length of each part of a commit's changes except the last, in bytes.
 pub(in crate::store) const PART_BYTES: usize = 1 << 20;
 
-/// What stands before a commit's changes.
+/// The header of a commit's changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::store) struct OutboxHeader {
-    /// The commit. Its last seq is in the key too.
     pub commit: CommitInfo,
-    /// The hash of its changes.
     pub hash: ShortHash,
-    /// The length of all changes that were ever written to this outbox, these included: what waits is told by two headers.
+    /// The bytes of all changes ever written to this outbox, these included. The difference of two headers is the size
+    /// of the changes in between.
     pub written: u64,
 }
 
 type OutboxKey = (u64, u32);
 
-/// The header of the first commit after a seq.
 pub(in crate::store) fn next_header(
     outbox: &impl ReadableTable<OutboxKey, &'static [u8]>,
     seq: u64,
@@ -33,7 +31,6 @@ pub(in crate::store) fn next_header(
     next.map(|(key, bytes)| open_header(key.value(), bytes.value())).transpose()
 }
 
-/// The header of the last commit.
 pub(in crate::store) fn last_header(
     outbox: &impl ReadableTable<OutboxKey, &'static [u8]>,
 ) -> Result<Option<OutboxHeader>, StoreError> {
@@ -48,7 +45,7 @@ fn open_header(key: OutboxKey, bytes: &[u8]) -> Result<OutboxHeader, StoreError>
     if found == key { Ok(header) } else { Err(damaged(key.0, "its header is missing, or of another commit")) }
 }
 
-/// A commit's changes, compared with their hash.
+/// Reads the changes of a commit, and checks their hash.
 pub(in crate::store) fn read_changes(
     outbox: &impl ReadableTable<OutboxKey, &'static [u8]>,
     header: &OutboxHeader,
@@ -63,11 +60,11 @@ pub(in crate::store) fn read_changes(
     if u64::try_from(changes.len()) == Ok(header.commit.bytes) && hash(&changes) == header.hash {
         Ok(changes)
     } else {
-        Err(damaged(header.commit.last_seq, "its changes are not what was written"))
+        Err(damaged(header.commit.last_seq, "its changes do not match their hash"))
     }
 }
 
-/// Reads all that waits.
+/// Reads the whole outbox to check it.
 pub(in crate::store) fn read_all(outbox: &impl ReadableTable<OutboxKey, &'static [u8]>) -> Result<(), StoreError> {
     let mut last = 0;
     while let Some(header) = next_header(outbox, last)? {

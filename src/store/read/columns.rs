@@ -1,12 +1,11 @@
-//! What filters, `q` and reference lists run over: the visible records of a feed in packed columns, in memory, sorted by
-//! id.
+//! The visible records of a feed as packed columns in memory, sorted by id. Filters, `q` and reference lists read them.
 //!
-//! OnRecord feed has columns of its own, with names of its own: what a filter reads depends on the records that the license
-//! sees alone, so its time does not tell of others. Rows lie in chunks that newer states share with older ones, so that
-//! advancing them costs what changed. OnRecord name is held once, and rows refer to it by a small number.
+//! Each feed has its own columns and names. So the time of a filter does not depend on records outside the license.
+//! Rows are in chunks, and newer states share unchanged chunks. Each name is stored once, and rows refer to it by a
+//! small number.
 //!
-//! They stand beside the answer cache for filters that were not conditions for before: to look at the records instead takes 35
-//! times as long for a year and country, 48 times for a rare text (`cargo bench --bench caches`, medians, in turn).
+//! Without columns, a new filter takes 35 times as long for a year and country, and 48 times for a rare text (`cargo
+//! bench --bench caches`, alternating runs, medians).
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -15,7 +14,7 @@ use std::sync::Arc;
 use memchr::memmem::Finder;
 
 use crate::model::field::{Compare, Field};
-use crate::model::filter::{Condition, Filter};
+use crate::model::filter::{FieldCondition, Filter};
 use crate::model::fold::fold;
 use crate::model::value::{FieldValue, JsonType, ValueKind};
 use crate::model::{ConferenceFields, Curated, Dataset, Id, JournalFields, RecordFields, ReferenceKind};
@@ -25,21 +24,20 @@ use crate::store::format::rows::read_record;
 use crate::store::read::feed_index::FeedIndex;
 use crate::store::read::record_cache::LogTable;
 
-/// Rows per chunk when chunks are built.
 const CHUNK_ROWS: usize = 256;
-/// The rows to which a chunk may grow before it is split.
+/// The maximum number of rows in a chunk. Beyond it, the chunk is split.
 const MAX_CHUNK_ROWS: usize = 2 * CHUNK_ROWS;
-/// Words of a mask with a bit per row of a chunk.
+/// The number of words in a mask with a bit per row.
 const MASK_WORDS: usize = MAX_CHUNK_ROWS / 64;
-/// With fewer candidate rows, their texts are searched one by one instead of the chunk's whole text.
+/// With fewer candidate rows than this, each row's text is searched, instead of the chunk's whole text.
 const SEARCH_RUN_FROM: u32 = 16;
-/// Ends each folded text. No `q` holds it, so that none is found across an end.
+/// Ends each row's text. `q` never contains it, so no match spans two rows.
 const TEXT_END: char = '\0';
 
-/// A bit per row of a chunk.
+/// One bit per row of a chunk.
 type RowMask = [u64; MASK_WORDS];
 
-/// Values, each with a small number from 1.
+/// Numbers values from 1.
 #[derive(Clone, Debug)]
 struct Interned<T> {
     values: Vec<T>,
@@ -62,18 +60,17 @@ impl<T: Hash + Eq + Clone> Interned<T> {
     }
 }
 
-/// A field that has a column, and the names that its rows hold as numbers.
+/// A field with a column, and the numbers of the names (texts or ids) in it.
 #[derive(Clone, Debug)]
 struct FieldNames {
     field: &'static Field,
-    /// The field's index in its table.
     index: usize,
     texts: Interned<Box<str>>,
     ids: Interned<Id>,
 }
 
 impl FieldNames {
-    /// Those of a dataset's fields that are filtered, or counted by a reference list.
+    /// The fields of a dataset that have filters or reference lists.
     fn of(dataset: Dataset) -> Vec<FieldNames> {
         let table = dataset.table();
         let has_column = |(index, field): &(usize, &Field)| {
@@ -83,14 +80,14 @@ impl FieldNames {
         table.fields.iter().enumerate().filter(has_column).map(names).collect()
     }
 
-    /// The numbers of a value's names; none where it has no names.
+    /// Returns the numbers of the names in a value.
     fn add<'n>(&'n mut self, value: &'n dyn FieldValue) -> impl Iterator<Item = u32> + 'n {
         let FieldNames { texts, ids, .. } = self;
         let texts = value.texts().iter().map(|text| texts.add(text.as_str().into()));
         texts.chain(value.ids().iter().map(|id| ids.add(*id)))
     }
 
-    /// The number that stands for a filter's value in the column; 0 where no record has it.
+    /// The number of a filter's value in the column; 0 if no record has it.
     fn number(&self, value: &str) -> u64 {
         let code = match self.field.kind {
             ValueKind::Text | ValueKind::Texts => self.texts.codes.get(value),
@@ -101,7 +98,7 @@ impl FieldNames {
         code.map_or_else(|| (self.field.rank_of)(value), |code| u64::from(*code))
     }
 
-    /// Their size in memory, in bytes, about: each value stands in a list and in a hash table.
+    /// The approximate size in bytes. Each value is in a list and in a hash table.
     fn bytes(&self) -> usize {
         const EACH_BYTES: usize = 64;
         let texts = self.texts.values.iter().map(|text| EACH_BYTES + 2 * text.len());
@@ -109,7 +106,7 @@ impl FieldNames {
     }
 }
 
-/// A list per row, one after the other.
+/// One list per row, concatenated.
 #[derive(Debug, Default)]
 struct ListColumn {
     ends: Vec<u32>,
@@ -128,7 +125,7 @@ impl ListColumn {
     }
 }
 
-/// The values of a field, one per row, as numbers as wide as the kind needs. 0 stands for null and is before all others.
+/// The values of a field, one number per row, as wide as necessary. 0 means null, and sorts first.
 #[derive(Debug)]
 enum PackedColumn {
     Short(Vec<u16>),
@@ -159,7 +156,7 @@ impl PackedColumn {
         }
     }
 
-    /// Adds a row of another chunk's column of the field.
+    /// Appends a row from another chunk's column of the same field.
     fn copy(&mut self, from: &PackedColumn, position: usize) {
         match (self, from) {
             (PackedColumn::Short(column), PackedColumn::Short(from)) => column.push(from[position]),
@@ -170,7 +167,7 @@ impl PackedColumn {
         }
     }
 
-    /// Clears the bits of rows whose values do not compare so with a number.
+    /// Clears the bits of rows whose values do not satisfy the comparison.
     fn retain(&self, mask: &mut RowMask, compare: Compare, number: u64) {
         match self {
             PackedColumn::Short(column) => retain_number(mask, column, compare, number),
@@ -183,7 +180,6 @@ impl PackedColumn {
         }
     }
 
-    /// What it takes in memory, in bytes.
     fn bytes(&self) -> usize {
         size_of::<PackedColumn>()
             + match self {
@@ -195,7 +191,7 @@ impl PackedColumn {
     }
 }
 
-/// [`PackedColumn::retain`] for a plain column.
+/// Implements [`PackedColumn::retain`] for single values.
 fn retain_number<T: Copy + Ord + Default + TryFrom<u64>>(
     mask: &mut RowMask,
     column: &[T],
@@ -210,26 +206,25 @@ fn retain_number<T: Copy + Ord + Default + TryFrom<u64>>(
     }
 }
 
-/// Neighbouring rows, column by column.
+/// Rows with neighboring ids, as columns.
 #[derive(Debug)]
 struct Chunk {
     ids: Vec<Id>,
     log_seqs: Vec<u64>,
-    /// In the order of the names.
+    /// In the order of the [`FieldNames`].
     columns: Vec<PackedColumn>,
-    /// The texts that `q` searches, folded, each with [`TEXT_END`] behind it.
+    /// The folded texts that `q` searches, each followed by [`TEXT_END`].
     text: String,
     text_ends: Vec<usize>,
 }
 
 impl Chunk {
-    /// A chunk without rows.
     fn new(names: &[FieldNames]) -> Chunk {
         let columns = names.iter().map(|names| PackedColumn::of(names.field.kind)).collect();
         Chunk { ids: Vec::new(), log_seqs: Vec::new(), columns, text: String::new(), text_ends: Vec::new() }
     }
 
-    /// A chunk of rows of others.
+    /// Builds a chunk from rows of other chunks.
     fn of(rows: &[(&Chunk, usize)], names: &[FieldNames]) -> Chunk {
         let mut chunk = Chunk::new(names);
         for &(from, position) in rows {
@@ -258,7 +253,7 @@ impl Chunk {
         self.text_ends.push(self.text.len());
     }
 
-    /// Adds the row of a visible record.
+    /// Reads a record, and appends its row.
     fn load(
         &mut self,
         log: &LogTable,
@@ -280,7 +275,6 @@ impl Chunk {
         &self.text[start..self.text_ends[position]]
     }
 
-    /// What it takes in memory, in bytes.
     fn bytes(&self) -> usize {
         size_of::<Chunk>()
             + size_of_val(self.ids.as_slice())
@@ -290,7 +284,7 @@ impl Chunk {
             + self.columns.iter().map(PackedColumn::bytes).sum::<usize>()
     }
 
-    /// A bit for each row.
+    /// A mask with the bits of all rows.
     fn all(&self) -> RowMask {
         let mut mask = RowMask::default();
         for (index, word) in mask.iter_mut().enumerate() {
@@ -314,7 +308,7 @@ impl Chunk {
         }
     }
 
-    /// Like [`Chunk::retain`] for a plain column: every value is compared, without branches, many at a time.
+    /// Like [`Chunk::retain`], but without branches, so that the compiler compares many values at once.
     fn retain_equal<T: Copy + PartialEq>(mask: &mut RowMask, column: &[T], expected: T) {
         for (word, values) in mask.iter_mut().zip(column.chunks(64)) {
             if *word != 0 {
@@ -324,7 +318,7 @@ impl Chunk {
         }
     }
 
-    /// Clears the bits of rows whose texts do not contain a text.
+    /// Clears the bits of rows whose texts do not contain the searched text.
     fn retain_found(&self, mask: &mut RowMask, finder: &Finder<'_>) {
         if mask.iter().map(|word| word.count_ones()).sum::<u32>() < SEARCH_RUN_FROM {
             return Chunk::retain(mask, |position| finder.find(self.text(position).as_bytes()).is_some());
@@ -344,12 +338,11 @@ impl Chunk {
     }
 }
 
-/// The packed records of a feed.
+/// The columns of a feed in one state.
 #[derive(Debug)]
 pub struct Columns {
-    /// The state that they are of.
     head: FeedHead,
-    /// Chunks in the order of ids, none empty.
+    /// Non-empty chunks in the order of ids.
     chunks: Vec<Arc<Chunk>>,
     names: Arc<Vec<FieldNames>>,
     bytes: usize,
@@ -382,7 +375,7 @@ impl Columns {
         Columns { head, chunks, names: Arc::new(names), bytes }
     }
 
-    /// The columns of the feed's state that an index is of.
+    /// Updates the columns to the state of `index`.
     pub(in crate::store) fn advance(&self, log: &LogTable, index: &FeedIndex) -> Result<Columns, StoreError> {
         let dataset = index.head().dataset;
         let mut names = Vec::clone(&self.names);
@@ -403,7 +396,7 @@ impl Columns {
             return Ok(Columns::of(*index.head(), chunks, names));
         }
         while let Some(chunk) = old.next() {
-            // What stands before the first chunk goes into the first.
+            // The first chunk also takes smaller ids.
             let later = match old.peek().and_then(|next| next.ids.first()) {
                 Some(next) => changes.split_off(next),
                 None => BTreeMap::new(),
@@ -426,29 +419,30 @@ impl Columns {
         Ok(Columns::of(*index.head(), chunks, names))
     }
 
-    /// The state that they are of.
     pub(in crate::store) fn head(&self) -> &FeedHead {
         &self.head
     }
 
-    /// What they take in memory, in bytes. What older states share with them counts too.
+    /// The size in memory, in bytes. Includes chunks that other states share.
     pub(in crate::store) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The rows with larger ids that match a filter but for its `updated_since`, in the order of their ids.
+    /// Finds the rows with ids after `after` that match a filter, in the order of ids. Ignores the filter's
+    /// `updated_since`.
     pub(crate) fn find(&self, after: u64, filter: &Filter) -> Matches<'_> {
         let text = filter.text.as_deref().map(fold);
         let columns = || self.names.iter().enumerate();
-        let conditions = filter.conditions.iter().filter_map(|Condition { filter, value }| {
+        let conditions = filter.conditions.iter().filter_map(|FieldCondition { filter, value }| {
             let (column, names) = columns().find(|(_, names)| names.index == filter.field)?;
             Some(ColumnCondition { column, compare: filter.compare, number: names.number(value) })
         });
         let mut conditions: Vec<ColumnCondition> = conditions.collect();
-        // The fastest comparison first.
+        // Fast comparisons first.
         let is_list = |column: usize| self.names[column].field.kind.json_type() == JsonType::List;
         conditions.sort_by_key(|conditions| (is_list(conditions.column), conditions.compare));
-        // A name that no record has matches none; a text of diacritics alone folds to nothing, which is found nowhere.
+        // An unknown name matches no record. A text of diacritics alone folds to an empty text, which matches none
+        // either.
         let none =
             conditions.iter().any(|conditions| conditions.number == 0) || text.as_deref().is_some_and(str::is_empty);
         let first =
@@ -464,13 +458,11 @@ impl Columns {
         }
     }
 
-    /// How many rows have each item of a list of texts.
     pub(crate) fn count_texts(&self, field: &str) -> Vec<(&str, u64)> {
         let counts = self.count(|names| names.field.name == field, |names| &names.texts);
         counts.map(|(name, count)| (name.as_ref(), count)).collect()
     }
 
-    /// How many rows are linked to each organization or tag.
     pub(crate) fn count_links(&self, kind: ReferenceKind) -> Vec<(Id, u64)> {
         let counts = self.count(|names| names.field.kind == ValueKind::Links(kind), |names| &names.ids);
         counts.map(|(id, count)| (*id, count)).collect()
@@ -493,7 +485,7 @@ impl Columns {
     }
 }
 
-/// Rows as chunks, halved where they have grown too many.
+/// Appends rows as one chunk, or as several if there are too many.
 fn split(rows: Vec<(&Chunk, usize)>, names: &[FieldNames], chunks: &mut Vec<Arc<Chunk>>) {
     if rows.len() > MAX_CHUNK_ROWS {
         rows.chunks(CHUNK_ROWS).for_each(|rows| chunks.push(Arc::new(Chunk::of(rows, names))));
@@ -502,7 +494,7 @@ fn split(rows: Vec<(&Chunk, usize)>, names: &[FieldNames], chunks: &mut Vec<Arc<
     }
 }
 
-/// A condition on a column.
+/// A comparison of a column with a number.
 #[derive(Clone, Copy, Debug)]
 struct ColumnCondition {
     column: usize,
@@ -510,14 +502,14 @@ struct ColumnCondition {
     number: u64,
 }
 
-/// Walks the rows that match.
+/// An iterator over the matching rows.
 #[derive(Debug)]
 pub struct Matches<'c> {
     columns: &'c Columns,
     conditions: Vec<ColumnCondition>,
     finder: Option<Finder<'static>>,
     after: u64,
-    /// The chunk after the one that `mask` is of.
+    /// The index of the chunk after the one of `mask`.
     next_chunk: usize,
     word: usize,
     mask: RowMask,
@@ -544,7 +536,7 @@ impl Matches<'_> {
 }
 
 impl Iterator for Matches<'_> {
-    /// The record, and the seq of its `log` row.
+    /// The id of the record, and the seq of its `log` row.
     type Item = (Id, u64);
 
     fn next(&mut self) -> Option<(Id, u64)> {

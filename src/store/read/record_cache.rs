@@ -1,11 +1,10 @@
-//! Records' finished JSON in memory, in blocks of neighbouring rows of `log`: what first pages, filters and exports are
-//! made from.
+//! The JSON of records in memory, in blocks of neighboring rows of `log`. Feed pages, lists and exports read it.
 //!
-//! A seq is written once in a history, so a row that was read stays right for every later state: blocks are shared by all
-//! of them. Rows are checked against their hashes as they come in.
+//! A seq is written only once in a history, so all later states share the blocks. The hash of a row is checked when the
+//! row is loaded.
 //!
-//! It stands beside the answer cache for first answers: without it a feed page of 500 takes 10 times as long, a list of 100
-//! 14 times (`cargo bench --bench caches`, medians, in turn).
+//! Without this cache, the first response takes 10 times as long for a feed page of 500, and 14 times for a list of 100
+//! (`cargo bench --bench caches`, alternating runs, medians).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,22 +17,21 @@ use crate::store::format::codec::{ShortHash, hash};
 use crate::store::format::tables::LogValue;
 use crate::store::read::cache::{ByteCache, Cached};
 
-/// How many seqs a block spans.
+/// The number of seqs in a block.
 pub const BLOCK_SEQS: u64 = 64;
-/// Load the whole block if at least this many of its rows are requested: the others are likely to be requested next.
+/// If at least this many rows of a block are requested, load all of it: the others are likely to be requested next.
 const MIN_ROWS_OF_BLOCK: usize = 8;
-/// What may be filled before anyone asks, of the whole capacity.
+/// The share of the capacity that [`warm`] may fill.
 const WARM_SHARE: (u64, u64) = (3, 4);
-/// What an entry takes beside the block itself, in bytes, about.
+/// The approximate overhead of an entry, in bytes.
 const ENTRY_BYTES: usize = 96;
 
 /// The default size of the record cache, in bytes.
 pub const DEFAULT_MAX_BYTES: u64 = 256 << 20;
 
-/// The table that JSON is read from.
 pub(in crate::store) type LogTable = ReadOnlyTable<(u8, u64), LogValue<'static>>;
 
-/// A row of `log`: where it stands, and whose it must be.
+/// A row of `log` with the record that it must contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogRef {
     /// The seq of the row.
@@ -42,7 +40,7 @@ pub struct LogRef {
     pub id: Id,
 }
 
-/// The rows of neighbouring seqs, ascending.
+/// Rows with ascending neighboring seqs.
 #[derive(Debug, Default)]
 pub struct Block {
     rows: Vec<BlockRow>,
@@ -54,12 +52,12 @@ struct BlockRow {
     seq: u64,
     id: Id,
     hash: ShortHash,
-    /// Where its JSON ends in the block's.
+    /// The end of its JSON in the block.
     end: usize,
 }
 
 impl Block {
-    /// Appends a row; false if its bytes do not match their hash.
+    /// Appends a row. Returns false if its bytes do not match their hash.
     fn push(&mut self, seq: u64, (id, stored, json): LogValue<'_>) -> bool {
         let Ok(id) = Id::try_from(id) else { return false };
         if hash(json) != stored {
@@ -70,7 +68,7 @@ impl Block {
         true
     }
 
-    /// The index of a row; most are asked for in order, so one index is tried first.
+    /// The index of a row. Most rows are requested in order, so the index `first` is tried first.
     fn find(&self, seq: u64, first: usize) -> Option<usize> {
         match self.rows.get(first) {
             Some(row) if row.seq == seq => Some(first),
@@ -87,7 +85,7 @@ impl Cached for Arc<Block> {
     }
 }
 
-/// The finished JSON of a record, where it lies in memory.
+/// The JSON of a record, in a block.
 #[derive(Clone, Debug)]
 pub struct RecordJson {
     block: Arc<Block>,
@@ -115,10 +113,10 @@ impl RecordJson {
     }
 }
 
-/// The blocks in memory, by their numbers, shared by the snapshots of one history.
+/// The blocks in memory, by number, shared by the snapshots of one history.
 pub type RecordCache = ByteCache<(Dataset, u64), Arc<Block>>;
 
-/// The JSON of rows of `log`, in the order of the references.
+/// Reads the JSON of rows of `log`, in the order of `refs`.
 pub(in crate::store) fn read(
     cache: &RecordCache,
     log: &LogTable,
@@ -154,13 +152,13 @@ pub(in crate::store) fn read(
     }
     let checked = refs.iter().zip(found).map(|(log_ref, json)| {
         let json = json.ok_or_else(|| damaged(dataset, *log_ref, "there is no row"))?;
-        // The index that led here carries no hash.
-        if json.row().id == log_ref.id { Ok(json) } else { Err(damaged(dataset, *log_ref, "the row is not that")) }
+        // The table that led to this row has no hashes, so compare the id.
+        if json.row().id == log_ref.id { Ok(json) } else { Err(damaged(dataset, *log_ref, "the row is not the one")) }
     });
     checked.collect()
 }
 
-/// Reads a whole block. Only those who ask for a hash_mismatch row hear of it.
+/// Loads a whole block. Fails only if one of the rows `seqs` is damaged.
 fn load(
     cache: &RecordCache,
     log: &LogTable,
@@ -184,7 +182,7 @@ fn load(
     Ok(block)
 }
 
-/// Reads blocks before anyone asks for them, newest first, while there is room and `go_on` says so.
+/// Loads blocks in advance, newest first, while there is room and `go_on` returns true.
 pub(in crate::store) fn warm(
     cache: &RecordCache,
     log: &LogTable,
@@ -196,7 +194,7 @@ pub(in crate::store) fn warm(
     let code = dataset.code();
     let mut below = newest_seq.saturating_add(1);
     while go_on() && cache.weight() < room {
-        // The next block that holds a row: where most records changed since, whole stretches are empty.
+        // Skip blocks without rows. There are many if most records have changed since.
         let Some(entry) = log.range((code, 0)..(code, below))?.next_back() else { return Ok(()) };
         let number = entry?.0.value().1 / BLOCK_SEQS;
         below = number * BLOCK_SEQS;
@@ -207,7 +205,6 @@ pub(in crate::store) fn warm(
     Ok(())
 }
 
-/// Reads single rows, ascending.
 fn read_rows(log: &LogTable, dataset: Dataset, seqs: &[u64]) -> Result<Block, StoreError> {
     let mut block = Block::default();
     for seq in seqs {

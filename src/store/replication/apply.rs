@@ -1,4 +1,4 @@
-//! Applying encoded changes. The bytes come from outside: what they say is looked at before the engine sees it.
+//! Applies encoded changes. They come from a bucket, so all bytes are validated before redb decodes them.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -15,7 +15,7 @@ use crate::store::replication::error::ApplyError;
 use crate::store::upgrade::visit_table;
 use crate::store::write_tx::{TableWriter, WriteTx};
 
-/// Applies changes of rows of a format in their order. After an error the transaction must be aborted.
+/// Applies changes to rows of a format, in order. After an error, the transaction must be aborted.
 pub(super) fn apply(tx: &WriteTx, schema: u32, changes: &[u8]) -> Result<(), ApplyError> {
     let mut action = ChangeApplier { tx, schema, changes: ChangeDecoder::new(changes).peekable() };
     while let Some(next) = action.changes.peek() {
@@ -31,7 +31,7 @@ fn malformed(error: &MalformedChange) -> ApplyError {
     ApplyError::Malformed(error.to_string())
 }
 
-/// Applies the next changes, as long as they are of one table.
+/// Applies the next changes of one table.
 struct ChangeApplier<'p, 'c> {
     tx: &'p WriteTx,
     schema: u32,
@@ -77,7 +77,7 @@ where
                 return Err(ApplyError::Malformed("a range that ends before it begins".to_owned()));
             }
             if tables::has_local_rows(table) {
-                return Err(ApplyError::Malformed("a range that may hold a row that is a file's own".to_owned()));
+                return Err(ApplyError::Malformed("a range that may contain a local row".to_owned()));
             }
             rows.remove_range(bounds.0, bounds.1)?;
         }
@@ -102,7 +102,7 @@ fn row<'a, K: Key + StoredType, V: Value + StoredType>(
 ) -> Result<(K::SelfType<'a>, V::SelfType<'a>), ApplyError> {
     let fitting = key_of::<K>(table, key)?;
     if !V::fits(value) {
-        return Err(ApplyError::Malformed(format!("a value that table {table} does not hold")));
+        return Err(ApplyError::Malformed(format!("an invalid value for table {table}")));
     }
     if tables::is_format(table, key) && !is_of(schema, key, value) {
         return Err(ApplyError::OtherVersion);
@@ -110,22 +110,22 @@ fn row<'a, K: Key + StoredType, V: Value + StoredType>(
     Ok((fitting, V::from_bytes(value)))
 }
 
-/// Whether a row of `meta` that tells the rows' version tells the one that is expected.
+/// Whether a row of `meta` contains the expected version.
 fn is_of(schema: u32, key: &[u8], value: &[u8]) -> bool {
     if key == META_SCHEMA.as_bytes() { value == schema.to_le_bytes() } else { value == known_fields().as_bytes() }
 }
 
 fn key_of<K: Key + StoredType>(table: u8, key: &[u8]) -> Result<K::SelfType<'_>, ApplyError> {
     if !K::fits(key) {
-        return Err(ApplyError::Malformed(format!("a key that table {table} does not hold")));
+        return Err(ApplyError::Malformed(format!("an invalid key for table {table}")));
     }
     if tables::is_local(table, key) {
-        return Err(ApplyError::Malformed("a row that is a file's own".to_owned()));
+        return Err(ApplyError::Malformed("a local row".to_owned()));
     }
     Ok(K::from_bytes(key))
 }
 
-/// TableWriter of a run that are not in order are the bytes' fault, all else the file's.
+/// An unordered run is an error in the changes; other errors come from the file.
 fn out_of_order(error: StoreError) -> ApplyError {
     match error {
         StoreError::Engine(engine) if matches!(*engine, redb::Error::UnorderedKey) => {
@@ -137,7 +137,7 @@ fn out_of_order(error: StoreError) -> ApplyError {
 
 struct TableMaker<'p>(&'p WriteTx);
 
-/// Makes all tables that every file of a format has.
+/// Creates all tables that every file of a format has.
 pub(super) fn make_tables(tx: &WriteTx, schema: u32) -> Result<(), StoreError> {
     let mut code = 0;
     while visit_table(schema, code, &mut TableMaker(tx))? {

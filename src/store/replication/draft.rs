@@ -1,4 +1,4 @@
-//! A replica that is being loaded: a file without a name until it is whole.
+//! A replica that is being loaded, as a draft without a name.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,14 +26,14 @@ use crate::store::upgrade::{find_replica, last_point, upgrade_copy};
 use crate::store::write_tx::WriteTx;
 use crate::store::write_tx::recorder::Recorder;
 
-/// A load that is under way, in one transaction. Dropped, it leaves nothing behind.
+/// A load in one transaction. Dropping it leaves nothing behind.
 pub struct ReplicaDraft {
     // Dropped in this order: the transaction, its database, the file.
     tx: WriteTx,
     writer: Writer,
     draft: Draft,
     target: PathBuf,
-    /// The format of its rows.
+    /// The format of the rows.
     schema: u32,
 }
 
@@ -44,7 +44,7 @@ impl std::fmt::Debug for ReplicaDraft {
 }
 
 impl ReplicaDraft {
-    /// Begins a load of rows of a format in the folder of the replica's file, links followed.
+    /// Begins a load of rows of format `schema`, in the folder of the replica's file. Follows links.
     pub fn create_for(path: &Path, schema: u32) -> Result<ReplicaDraft, StoreError> {
         let target = resolve(path);
         draft::sweep(&target);
@@ -56,12 +56,12 @@ impl ReplicaDraft {
         Ok(ReplicaDraft { tx, writer, draft, target, schema })
     }
 
-    /// Takes in the next part of a state.
+    /// Applies the next part of a state. After an error, the draft must be dropped.
     pub fn add_part(&mut self, part: &[u8]) -> Result<(), ApplyError> {
         apply(&self.tx, self.schema, part)
     }
 
-    /// Ends the load: the rows must add up to the mark's digest, and the last commit be the one expected.
+    /// Ends the load. Fails unless the rows match the mark's digest, and `head` is the last commit.
     pub fn finish(self, mark: &ReplicaMark, head: Head) -> Result<LoadedDraft, ApplyError> {
         let ReplicaDraft { mut tx, writer, draft, target, schema } = self;
         let digest = tx.set_recorder(None).map(|recorder| recorder.digest()).unwrap_or_default();
@@ -81,7 +81,7 @@ impl ReplicaDraft {
     }
 }
 
-/// Whether the rows are those of a database of a format and an id.
+/// Whether the rows are a database of this format and id.
 fn is_database(tx: &WriteTx, schema: u32, id: DatabaseId) -> Result<bool, StoreError> {
     let meta = tx.open(META)?;
     let version = Version::read(&*meta)?;
@@ -89,7 +89,7 @@ fn is_database(tx: &WriteTx, schema: u32, id: DatabaseId) -> Result<bool, StoreE
     Ok(is_sound && meta.get(META_SECRET)?.is_some() && database_id(&*meta)? == Some(id))
 }
 
-/// A loaded state that has no name yet.
+/// A loaded replica without a name.
 #[derive(Debug)]
 pub struct LoadedDraft {
     replica: ReplicaWriter,
@@ -99,7 +99,7 @@ pub struct LoadedDraft {
 }
 
 impl LoadedDraft {
-    /// Applies commits, as [`ReplicaWriter::apply`].
+    /// Applies commits like [`ReplicaWriter::apply`].
     pub fn apply(&mut self, commits: &[CommitChanges<'_>], mark: &ReplicaMark) -> Result<(), ApplyError> {
         self.replica.apply(commits, mark)
     }
@@ -109,7 +109,7 @@ impl LoadedDraft {
         self.replica.head()
     }
 
-    /// Writes a backup of the loaded state: a database of its own, checked, as this program writes it.
+    /// Writes a checked backup of the loaded state, in the format of this program.
     pub fn write_backup(&self, target: &Path) -> Result<BackupReport, StoreError> {
         let state = self.replica.writer().begin_read()?;
         if self.schema == SCHEMA {
@@ -120,7 +120,7 @@ impl LoadedDraft {
         write_backup(self.draft.path(), &Writer::open_draft(upgraded.path())?.begin_read()?, target)
     }
 
-    /// Takes the name of a replica of an older version, in one step.
+    /// Replaces the file of an older replica in one step.
     pub fn replace_older(self, old: OldReplicaFile) -> Result<ReplicaWriter, StoreError> {
         let LoadedDraft { replica, draft, target, .. } = self;
         let io_error = |source| StoreError::Io { path: target.clone(), source };
@@ -132,7 +132,8 @@ impl LoadedDraft {
         Ok(ReplicaWriter::of(replica.into_writer().moved_to(&target)))
     }
 
-    /// Takes the name in one step. A replica that has the name is replaced, and must be handed over: it is locked until then.
+    /// Gives the replica its name in one step. `replaced` is the replica that has this name now; it stays locked until
+    /// then.
     pub fn persist(self, replaced: Option<ReplicaWriter>) -> Result<ReplicaWriter, StoreError> {
         let LoadedDraft { replica, draft, target, .. } = self;
         let io_error = |source: io::Error| match source.kind() {
@@ -156,18 +157,18 @@ impl LoadedDraft {
     }
 }
 
-/// The file of a replica of an older version, locked. Its state is loaded anew, as the origin publishes it now.
+/// The locked file of a replica of an older version. Its data must be loaded again.
 #[derive(Debug)]
 pub struct OldReplicaFile {
     file: OldFile,
-    /// The origin's database.
+    /// The id of the origin's database.
     pub id: DatabaseId,
-    /// Its last commit.
+    /// The last commit in the file.
     pub head: Head,
 }
 
 impl OldReplicaFile {
-    /// Locks the file. Another process that has it open for writing is not waited for.
+    /// Locks the file. Fails at once if another process has opened it for writing.
     pub fn open(path: &Path) -> Result<OldReplicaFile, StoreError> {
         let path = resolve(path);
         guard(|| {

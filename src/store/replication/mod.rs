@@ -1,8 +1,7 @@
-//! The database's part in replication: what commits changed, and files that follow them.
+//! Replication in the database: reading the changes of commits, and applying them to replicas.
 //!
-//! - [`origin`]: what a publisher asks of the database that it publishes.
-//! - [`replica`]: the only writer of a replica's file; [`draft`]: a replica that is being loaded; [`error`]: why changes were
-//!   not applied, which `apply` does.
+//! - [`origin`]: reading a published database.
+//! - [`replica`]: the writer of a replica; [`draft`]: loading a replica; `apply`: applying changes; [`error`]: errors.
 
 mod apply;
 pub mod draft;

@@ -1,4 +1,4 @@
-//! What a publisher asks of the database that it publishes.
+//! Reading a published database, for its publisher.
 
 use redb::{ReadTransaction, ReadableTable};
 
@@ -15,26 +15,25 @@ use crate::store::format::tables;
 use crate::store::panics::guard;
 use crate::store::read::snapshot::{CommitPoint, Snapshot};
 
-/// What is to be published.
+/// The changes that are not published yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pending {
     /// There is no newer commit.
     Nothing,
-    /// The next commits, oldest first, one at least.
+    /// The next commits, oldest first. Never empty.
     Commits(Vec<CommitInfo>),
-    /// The outbox does not reach back to the seq: a state must go out.
+    /// The outbox does not contain the next commit, so a whole state must be published.
     Gap,
 }
 
 impl Follower {
-    /// The state that the file is in now, as a publisher reads it, in one read transaction. [`Follower::refresh`] goes first,
-    /// where the path's file may have been replaced.
+    /// Opens the present state for a publisher. Call [`Follower::refresh`] first if the file may have been replaced.
     pub fn origin(&self) -> Result<OriginView, StoreError> {
         Ok(OriginView { transaction: self.begin_read()? })
     }
 }
 
-/// A state of the database as its publisher reads it. It pins the pages of its state, so it must not outlive its use.
+/// One committed state, for its publisher. As long as it exists, redb keeps the pages of this state, so drop it soon.
 pub struct OriginView {
     transaction: ReadTransaction,
 }
@@ -46,7 +45,7 @@ impl std::fmt::Debug for OriginView {
 }
 
 impl OriginView {
-    /// The database's id; `None` if it was never published.
+    /// The id of the database; `None` if it was never published.
     pub fn id(&self) -> Result<Option<DatabaseId>, StoreError> {
         guard(|| database_id(&self.transaction.open_table(tables::META)?))
     }
@@ -56,8 +55,8 @@ impl OriginView {
         guard(|| Snapshot::peek(&self.transaction))
     }
 
-    /// The digest of all rows that replicas hold too. It is kept, unless a program that knows no digests wrote last: then all
-    /// rows are read.
+    /// The digest of all rows that replicas have too. Reads all rows if a program without digests wrote the last
+    /// commit.
     pub fn digest(&self) -> Result<RowDigest, StoreError> {
         let head = self.head()?.head();
         guard(|| match stored_digest(&self.transaction.open_table(tables::META)?)? {
@@ -66,7 +65,8 @@ impl OriginView {
         })
     }
 
-    /// Whether a commit, told by its last seq, is part of this history; the state before the first one is part of any.
+    /// Whether the history contains the commit with this last seq and lineage. Every history contains the state before
+    /// the first commit.
     pub fn holds(&self, seq: u64, lineage: [u8; 16]) -> Result<bool, StoreError> {
         if seq == 0 {
             return Ok(lineage == CommitPoint::EMPTY.lineage);
@@ -83,7 +83,7 @@ impl OriginView {
         guard(|| restored_over(&self.transaction.open_table(tables::META)?))
     }
 
-    /// The commits after a seq in words, such as `3 commits (seq 12 to 14)`; empty if there are none.
+    /// Describes the commits after a seq, such as `3 commits (seq 12 to 14)`. Empty if there are none.
     pub fn describe_commits_after(&self, seq: u64) -> Result<String, StoreError> {
         guard(|| {
             let commits = self.transaction.open_table(tables::COMMITS)?;
@@ -100,7 +100,7 @@ impl OriginView {
         })
     }
 
-    /// The commits after a seq, as many as have `max_bytes` of changes together, but one at least.
+    /// The next commits after `seq`, up to `max_bytes` of changes in total, but at least one.
     pub fn pending_after(&self, seq: u64, max_bytes: u64) -> Result<Pending, StoreError> {
         let head = self.head()?;
         if head.seq == seq {
@@ -128,7 +128,7 @@ impl OriginView {
         })
     }
 
-    /// The encoded changes of a commit.
+    /// The encoded changes of a commit. Fails if their hash is wrong.
     pub fn changes(&self, commit: &CommitInfo) -> Result<Vec<u8>, StoreError> {
         let header = self.header_after(commit.last_seq.saturating_sub(1))?;
         let header = header.filter(|header| header.commit.head() == commit.head());
@@ -137,8 +137,8 @@ impl OriginView {
         guard(|| read_changes(&self.transaction.open_table(tables::OUTBOX)?, &header))
     }
 
-    /// Hands over all rows that replicas hold too, as encoded changes of an empty file, in parts of about `part_bytes` each of
-    /// which can be applied by itself, in their order. Returns the rows' digest.
+    /// Passes all rows that replicas have too to `sink`, encoded as runs. Each part has about `part_bytes` and can be
+    /// applied by itself, in order. Returns the digest of the rows.
     pub fn dump(
         &self,
         part_bytes: usize,

@@ -22,7 +22,7 @@ use crate::store::upgrade::last_point;
 use crate::store::write_tx::WriteTx;
 use crate::store::write_tx::recorder::Recorder;
 
-/// How the history describes a commit by which a replica took its origin's place.
+/// The beginning of the description of a promotion in the history.
 const PROMOTED: &str = "promoted in place of ";
 
 fn promoted(url: &str) -> String {
@@ -32,7 +32,7 @@ fn promoted(url: &str) -> String {
 /// A commit of the origin, with its encoded changes.
 pub type CommitChanges<'a> = (CommitInfo, &'a [u8]);
 
-/// A commit that takes 2^32 seqs, so that every token that the lost origin gave is behind it.
+/// An empty commit that skips 2^32 seqs, so that all tokens for lost seqs are behind it.
 #[derive(Clone, Debug)]
 pub struct SeqJump {
     /// The commit.
@@ -41,16 +41,16 @@ pub struct SeqJump {
     pub changes: Vec<u8>,
 }
 
-/// The only writer of a replica's file. While it lives no other process can write.
+/// The only writer of a replica's file. Other processes cannot write while it exists.
 #[derive(Debug)]
 pub struct ReplicaWriter {
     writer: Writer,
-    /// The format of its rows: an older one only where a state is loaded to be kept as a backup.
+    /// The format of the rows. It is older only in a state that is loaded for a backup.
     schema: u32,
 }
 
 impl ReplicaWriter {
-    /// Opens a replica for writing, links followed. Another process that has it open for writing is not waited for.
+    /// Opens a replica for writing. Follows links. Fails at once if another process has opened it for writing.
     pub fn open(path: &Path) -> Result<ReplicaWriter, StoreError> {
         let replica = ReplicaWriter::of(Writer::open_any(path, Duration::ZERO)?);
         replica.mark()?;
@@ -73,7 +73,7 @@ impl ReplicaWriter {
         self.writer
     }
 
-    /// Up to where it has followed its origin.
+    /// The position in the origin's log, with the digest of the rows.
     pub fn mark(&self) -> Result<ReplicaMark, StoreError> {
         let mark = guard(|| self.writer.replica_mark())?;
         mark.ok_or_else(|| StoreError::NotAReplica { path: self.writer.path() })
@@ -84,9 +84,10 @@ impl ReplicaWriter {
         guard(|| last_point(self.schema, &self.writer.begin_read()?.open_table(tables::COMMITS)?))
     }
 
-    /// Applies commits and moves the mark, in one transaction. The mark's digest must be that after the last of them.
+    /// Applies commits and stores the mark, in one transaction. `mark.digest` is the digest after the last commit.
+    /// After an error, nothing is changed.
     pub fn apply(&mut self, commits: &[CommitChanges<'_>], mark: &ReplicaMark) -> Result<(), ApplyError> {
-        // An engine that stops on a damaged page is told from a transaction that failed.
+        // Only panics and errors of the store pass through `guard`.
         let mut failed = None;
         guard(|| {
             match self.apply_all(commits, mark) {
@@ -121,13 +122,13 @@ impl ReplicaWriter {
         Ok(self.writer.check_not_replaced()?)
     }
 
-    /// Fails unless a commit is the last one.
+    /// Fails unless `expected` is the last commit.
     fn expect_head(&self, tx: &WriteTx, expected: Head) -> Result<(), ApplyError> {
         let found = last_point(self.schema, &*tx.open(tables::COMMITS)?)?.head();
         if found == expected { Ok(()) } else { Err(ApplyError::Base { expected: expected.seq, found: found.seq }) }
     }
 
-    /// The last commit after a seq by which a replica took its origin's place; `None` if there is none.
+    /// The last promotion of a replica after a seq; `None` if there is none.
     pub fn promotion_after(&self, seq: u64) -> Result<Option<CommitEntry>, StoreError> {
         guard(|| {
             let commits = self.writer.begin_read()?.open_table(tables::COMMITS)?;
@@ -142,8 +143,8 @@ impl ReplicaWriter {
         })
     }
 
-    /// Makes the replica an ordinary database that is published, whatever its origin's log holds: a commit leaps over all tokens
-    /// that were given meanwhile. `url` is the log that it gives up.
+    /// Makes the replica an independent, published database, without regard to its origin's log. Adds a commit that
+    /// skips 2^32 seqs, so that later tokens of the origin are behind it. `url` is the origin's log.
     pub fn start_over(self, url: &str) -> Result<Writer, StoreError> {
         guard(|| {
             let tx = WriteTx::new(self.writer.begin_raw()?);
@@ -156,8 +157,8 @@ impl ReplicaWriter {
         Ok(self.writer)
     }
 
-    /// Prepares the commit with which this replica takes the place of the origin that publishes to a URL, and changes nothing.
-    /// Once it is published it is applied like any other, and then comes [`ReplicaWriter::promote`].
+    /// Prepares the commit by which this replica replaces the origin that publishes to `url`. Changes nothing. After
+    /// the commit is published and applied, call [`ReplicaWriter::promote`].
     pub fn prepare_promotion(&self, url: &str) -> Result<SeqJump, StoreError> {
         let what = &promoted(url);
         guard(|| {
@@ -182,7 +183,7 @@ impl ReplicaWriter {
         })
     }
 
-    /// Makes the replica an ordinary database that is published: its mark goes, and commits keep their changes from now on.
+    /// Makes the replica an independent, published database: removes the mark, and stores the digest.
     pub fn promote(self) -> Result<Writer, StoreError> {
         let (mark, head) = (self.mark()?, self.head()?.head());
         let tx = WriteTx::new(self.writer.begin_raw()?);
@@ -194,7 +195,6 @@ impl ReplicaWriter {
     }
 }
 
-/// Writes the mark.
 pub(super) fn put_mark(tx: &WriteTx, mark: &ReplicaMark) -> Result<(), StoreError> {
     tx.open(tables::REPLICA)?.insert(tables::REPLICA_KEY, seal(mark)?.as_slice())
 }

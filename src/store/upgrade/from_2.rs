@@ -1,7 +1,7 @@
-//! From format 2 to format 3.
+//! The upgrade from format 2 to format 3.
 //!
-//! Format 2 stored a record twice: in `records`, and as finished JSON in `log`. Its rows were MessagePack arrays, whose
-//! members have no names, and datasets stood in arrays of two. Format 3 keeps the JSON alone, and names what its rows hold.
+//! Format 2 stored a record twice: in `records`, and as JSON in `log`. Its rows were MessagePack arrays without names.
+//! A value per dataset was an array of two. Format 3 stores only the JSON, and the names of members.
 //!
 //! The types here are those of format 2. They never change.
 
@@ -21,16 +21,14 @@ use crate::store::format::codec::{hash, seal, unseal};
 use crate::store::format::tables::{self, LogValue};
 use crate::store::read::snapshot::CommitPoint;
 
-/// The version that this step ends with.
+/// The format after this step.
 const TO: u32 = 3;
 
-/// Records as format 2 had them: sealed.
 pub(super) const RECORDS: TableDefinition<(u8, u64), &[u8]> = TableDefinition::new("records");
 
 /// The fields of rows when format 3 was new.
 pub(super) const FIELDS: &str = include_str!("fields_3.txt");
 
-/// A value for each of the two datasets. It was an array.
 #[derive(Serialize, Deserialize)]
 struct PerDatasetV2<T> {
     conferences: T,
@@ -145,7 +143,6 @@ struct ReplicaMarkV2 {
     _digest: [u64; 4],
 }
 
-/// A record as `records` held it.
 #[derive(Deserialize)]
 struct RecordV2<F> {
     seq: u64,
@@ -153,7 +150,7 @@ struct RecordV2<F> {
     record: RowV2<F>,
 }
 
-/// A record's fields, from the array in `records` or from the object in `log`.
+/// The fields of a record: an array in `records`, an object in `log`.
 #[derive(PartialEq, Deserialize)]
 struct ConferenceV2 {
     name: Option<String>,
@@ -226,7 +223,7 @@ struct WeeksV2 {
     max_weeks: Option<f64>,
 }
 
-/// A link: an id in `records`, an object with an id in `log`.
+/// A link: an id in `records`, an object in `log`.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum LinkV2 {
@@ -243,8 +240,8 @@ impl PartialEq for LinkV2 {
     }
 }
 
-/// Writes all rows of a file of format 2 to an empty one, as rows of format 3. The names, the outbox and the digest that a
-/// published file keeps are left out.
+/// Writes all rows of a file of format 2 to an empty file of format 3. Omits the index of names, the outbox and the
+/// stored digest.
 pub(super) fn step(from: &ReadTransaction, to: &WriteTransaction, each: OnRecord<'_>) -> Result<(), StoreError> {
     create_tables(to)?;
     let mut meta = to.open_table(tables::META)?;
@@ -274,7 +271,7 @@ pub(super) fn step(from: &ReadTransaction, to: &WriteTransaction, each: OnRecord
     copy_records(from, to, each)
 }
 
-/// The row with its members named.
+/// Encodes a row again, with the names of its members.
 fn reseal<T: Serialize + DeserializeOwned>(table: &'static str, row: &[u8]) -> Result<Vec<u8>, StoreError> {
     seal(&unseal::<T>(table, row)?)
 }
@@ -300,7 +297,7 @@ where
     Ok(())
 }
 
-/// Copies the seqs of records, and compares each record with its JSON: from now on there is nothing else to compare it with.
+/// Copies the seqs of records. Compares each record with its JSON for the last time, because only the JSON is kept.
 fn copy_records(from: &ReadTransaction, to: &WriteTransaction, each: OnRecord<'_>) -> Result<(), StoreError> {
     let log = from.open_table(tables::LOG)?;
     let mut target = to.open_table(tables::RECORDS)?;
@@ -319,7 +316,7 @@ fn copy_records(from: &ReadTransaction, to: &WriteTransaction, each: OnRecord<'_
     Ok(cursor.close()?)
 }
 
-/// Fails unless a record is the one that stands at its seq in `log`. Returns the seq.
+/// Compares a record with the JSON at its seq in `log`. Returns the seq.
 fn compare<F: DeserializeOwned + PartialEq>(
     log: &impl ReadableTable<(u8, u64), LogValue<'static>>,
     dataset: u8,
@@ -337,14 +334,12 @@ fn compare<F: DeserializeOwned + PartialEq>(
     if rendered == record.fields { Ok(seq) } else { Err(differs()) }
 }
 
-/// The last commit of a file.
 pub(super) fn last_commit(commits: &impl ReadableTable<u64, &'static [u8]>) -> Result<CommitPoint, StoreError> {
     let Some((seq, row)) = commits.last()? else { return Ok(CommitPoint::EMPTY) };
     let CommitV2 { time, lineage, .. } = unseal("commits", row.value())?;
     Ok(CommitPoint { seq: seq.value(), time, lineage })
 }
 
-/// The numbers of records after the last commit.
 pub(super) fn count_records(from: &ReadTransaction) -> Result<crate::model::PerDataset<u64>, StoreError> {
     let commits = from.open_table(tables::COMMITS)?;
     let last = commits.last()?.map(|(_, row)| unseal::<CommitV2>("commits", row.value())).transpose()?;
@@ -353,7 +348,7 @@ pub(super) fn count_records(from: &ReadTransaction) -> Result<crate::model::PerD
     }))
 }
 
-/// The origin that a file follows; `None` if it is no replica.
+/// The origin of a replica; `None` if the file is not a replica.
 pub(super) fn find_replica(from: &ReadTransaction) -> Result<Option<ReplicaOrigin>, StoreError> {
     let Some(table) = crate::store::format::rows::optional_table(from.open_table(tables::REPLICA))? else {
         return Ok(None);

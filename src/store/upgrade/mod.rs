@@ -1,10 +1,10 @@
-//! Upgrades: a file of an older version becomes one of this program's by a copy, which is checked and takes its name in one
-//! step. The old file keeps a second name.
+//! Upgrades. An older file is copied into the format of this program. The copy is checked, and replaces the file by
+//! rename. The old file gets a second name.
 //!
-//! - `from_2`: the step from format 2 to format 3. There is one file per step, and its types never change.
+//! - `from_2`: the step from format 2 to format 3. Each step has its own file, whose types never change.
 //! - [`replace`]: upgrading the file of a database.
 //!
-//! Steps chain. After the last one, records whose JSON lacks fields of this program are rendered anew, in one commit.
+//! Steps form a chain. If records then lack fields of this program, one more commit renders them again.
 
 mod from_2;
 pub mod replace;
@@ -25,10 +25,10 @@ use crate::store::format::version::{FieldDifference, Version, known_fields};
 use crate::store::read::snapshot::{CommitPoint, last_commit};
 use crate::store::{StoreError, Writer};
 
-/// The oldest format that files are upgraded from.
+/// The oldest format that can be upgraded.
 pub const OLDEST: u32 = 2;
 
-/// Runs an action on the table of a code as a format has it. Returns whether there is one.
+/// Runs an action on the table with a code, as defined in format `schema`. Returns false if there is none.
 pub(in crate::store) fn visit_table<A: TableVisitor>(schema: u32, code: u8, action: &mut A) -> Result<bool, A::Error> {
     if schema == 2 && tables::code_of("records") == Some(code) {
         return action.table(from_2::RECORDS).map(|()| true);
@@ -36,7 +36,6 @@ pub(in crate::store) fn visit_table<A: TableVisitor>(schema: u32, code: u8, acti
     tables::visit_table(code, action)
 }
 
-/// The last commit in a table of commits.
 pub(in crate::store) fn last_point(
     schema: u32,
     commits: &impl ReadableTable<u64, &'static [u8]>,
@@ -47,7 +46,7 @@ pub(in crate::store) fn last_point(
     Ok(last_commit(commits)?.map_or(CommitPoint::EMPTY, |(point, _)| point))
 }
 
-/// The origin that a file follows; `None` if it is no replica.
+/// The origin of a replica; `None` if the file is not a replica.
 pub(in crate::store) fn find_replica(
     version: &Version,
     from: &ReadTransaction,
@@ -60,7 +59,6 @@ pub(in crate::store) fn find_replica(
     Ok(Some(ReplicaOrigin { url: mark.url, id: mark.id, head }))
 }
 
-/// How many records a file holds.
 pub(in crate::store) fn count_records(
     version: &Version,
     from: &ReadTransaction,
@@ -73,7 +71,7 @@ pub(in crate::store) fn count_records(
     Ok(last.map(|row| row.records).unwrap_or_default())
 }
 
-/// The fields that the last step to this program's version adds to a file's rows.
+/// The fields that an upgrade adds to a file's rows.
 pub(in crate::store) fn fields_added(version: &Version) -> Vec<String> {
     let after_steps =
         if version.schema == 2 { Some(from_2::FIELDS.as_bytes().to_vec()) } else { version.fields.clone() };
@@ -83,8 +81,9 @@ pub(in crate::store) fn fields_added(version: &Version) -> Vec<String> {
     }
 }
 
-/// A checked copy of an older file, as this program writes it. Commits and what they took stay as they are; a commit more is
-/// made where records get new fields. It is published as the old one was, but nothing waits: a whole state goes out.
+/// Copies an older file into the format of this program, and checks the copy. Commits keep their seqs. If records get
+/// new fields, one commit is added. If the file is published, so is the copy, but with an empty outbox: a whole state
+/// is published next.
 pub(in crate::store) fn upgrade_copy(
     from: &ReadTransaction,
     version: &Version,
@@ -124,8 +123,8 @@ pub(in crate::store) fn upgrade_copy(
     Ok(draft)
 }
 
-/// Notes the fields of this program as those of the file, and forgets that the file is published. Returns the fields that its
-/// rows lack; `None` if its rows are as this program writes them.
+/// Stores the names of this program's fields, and removes the stored digest. Returns the fields that the rows lack;
+/// `None` if the rows have exactly this program's fields.
 fn name_fields(to: &WriteTransaction) -> Result<Option<Vec<String>>, StoreError> {
     let mut meta = to.open_table(META)?;
     let change = Version::read(&meta)?.map_or(FieldDifference::None, |version| version.field_change());

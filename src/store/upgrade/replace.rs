@@ -21,37 +21,35 @@ use crate::store::format::version::Version;
 use crate::store::panics::guard;
 use redb::{ReadTransaction, ReadableDatabase};
 
-/// The most names that are tried for an old file.
+/// The maximum number of names tried for the old file.
 const MAX_KEPT: u32 = 1_000;
 
-/// An upgrade that a file needs.
+/// The upgrade that a file needs: the formats, and the records and size of the file.
 #[derive(Clone, Debug, Serialize)]
+#[allow(missing_docs, reason = "described above")]
 pub struct UpgradePlan {
-    /// The format of the file.
     pub from: u32,
-    /// The format of this program.
     pub to: u32,
-    /// The file's records.
     pub records: PerDataset<u64>,
     /// The fields that rows gain, such as `conferences.acronym`.
     pub fields: Vec<String>,
-    /// The file's size, in bytes.
     pub bytes: u64,
 }
 
-/// An upgrade that was made.
+/// A finished upgrade.
 #[derive(Clone, Debug, Serialize)]
 pub struct UpgradeReport {
     /// The upgrade that the file needed.
     #[serde(flatten)]
     pub plan: UpgradePlan,
-    /// The name under which the old file is kept.
+    /// The path of the old file.
     pub kept: PathBuf,
     /// The size of the new file, in bytes.
     pub bytes_after: u64,
 }
 
-/// The upgrade that a file needs; `None` for a file of this program's version. Nothing is changed.
+/// Plans the upgrade of a file without changing it. `None` if the file needs none. Fails for replicas, which load their
+/// data again.
 pub fn plan(path: &Path) -> Result<Option<UpgradePlan>, StoreError> {
     let path = &resolve(path);
     guard(|| {
@@ -81,7 +79,8 @@ fn plan_of(path: &Path, version: &Version, from: &ReadTransaction) -> Result<Opt
     }))
 }
 
-/// Upgrades a file. `each` is called after each record. `None` for a file of this program's version, which stays as it is.
+/// Upgrades a file. Calls `each` after each record. `None` if the file needs no upgrade. After an error, the file is
+/// unchanged.
 pub fn upgrade(
     path: &Path,
     wait: Duration,
@@ -95,7 +94,7 @@ pub fn upgrade(
         let old = OldFile::lock(path, wait)?;
         let _note = WriterNote::create(path);
         let from = old.begin_read()?;
-        // Another process may have upgraded it meanwhile.
+        // Another process may have upgraded it in the meantime.
         let Some(plan) = plan_of(path, old.version(), &from)? else { return Ok(None) };
         draft::sweep(path);
         let kept = find_name(path, plan.from)?;
@@ -112,8 +111,8 @@ pub fn upgrade(
     })
 }
 
-/// A name for the old file: `medfeed.redb.format-2`, or with a number behind it where an earlier upgrade left that. A killed
-/// upgrade may have given the file this second name already.
+/// Finds a name for the old file: `medfeed.redb.format-2`, or with a number if an earlier upgrade left that file. A
+/// killed upgrade may have linked the file to this name already.
 fn find_name(path: &Path, schema: u32) -> Result<PathBuf, StoreError> {
     let name = |number: u32| {
         let mut name = path.file_name().unwrap_or_default().to_owned();
@@ -137,7 +136,6 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
     id(one).is_some() && id(one) == id(other)
 }
 
-/// Gives the old file a second name.
 fn keep(path: &Path, kept: &Path) -> Result<(), StoreError> {
     match fs::hard_link(path, kept) {
         Ok(()) => Ok(()),
@@ -146,7 +144,7 @@ fn keep(path: &Path, kept: &Path) -> Result<(), StoreError> {
             let reason = "it was made by another process meanwhile; run the command again".to_owned();
             Err(StoreError::BadTarget { path: kept.to_owned(), reason })
         }
-        // Some file systems have no second names: a copy is kept there.
+        // Some file systems have no hard links. Copy the file instead.
         Err(_) => copy_file(path, kept).map_err(|source| io_error(kept, source)),
     }
 }

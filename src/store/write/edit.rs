@@ -1,4 +1,4 @@
-//! The write transaction: what a command changes between taking the writer's lock and its commit.
+//! A command's transaction, from taking the writer's lock to the commit.
 
 use std::collections::BTreeSet;
 
@@ -20,26 +20,23 @@ use crate::store::write::publication::CommitPublication;
 use crate::store::write_tx::WriteTx;
 use crate::store::{NameEntry, Snapshot, StoreError, WordCount};
 
-/// A write transaction. All its changes become visible together with [`Edit::commit`], or not at all.
+/// A transaction. All its changes become visible together, by [`Edit::commit`], or not at all.
 pub struct Edit<'w> {
     writer: &'w Writer,
     pub(in crate::store) tx: WriteTx,
-    /// What replicas are told of it, where there are any.
+    /// Records the changes if the database is published.
     publication: Option<CommitPublication>,
     pub(in crate::store) references: References,
     pub(in crate::store) licenses: Vec<License>,
-    /// The clock's time when the edit began.
     began_at: Timestamp,
-    /// The commit's time: the clock's, or the last commit's if that is later, so that times do not descend.
+    /// The commit's time: the clock's, or the last commit's if that is later. So times never decrease.
     pub(in crate::store) time: Timestamp,
     pub(in crate::store) totals: PerDataset<u64>,
     pub(in crate::store) changed_at: PerDataset<Option<Timestamp>>,
     references_seq: u64,
-    /// Whether an organization or tag changed.
     pub(in crate::store) references_changed: bool,
     first_seq: u64,
     pub(in crate::store) next_seq: u64,
-    /// The description for the history.
     what: String,
 }
 
@@ -50,7 +47,7 @@ impl std::fmt::Debug for Edit<'_> {
 }
 
 impl Writer {
-    /// Begins the one write transaction. Dropping it without a commit changes nothing.
+    /// Begins the transaction. Dropping it without a commit changes nothing.
     pub fn begin(&self) -> Result<Edit<'_>, StoreError> {
         let mut tx = WriteTx::new(self.begin_raw()?);
         let last = last_commit(&*tx.open(tables::COMMITS)?)?;
@@ -83,47 +80,47 @@ impl Writer {
 }
 
 impl Edit<'_> {
-    /// Has the edit end with [`StoreError::YieldRequested`] when a command asks for the lock while rows are applied. The edit is dropped
-    /// then, and made again.
+    /// From now on, applying rows fails with [`StoreError::YieldRequested`] if another command waits for the lock. The
+    /// caller then drops the edit, and repeats it later.
     pub fn yield_on_request(&mut self) {
         self.tx.yield_on_request(self.writer.is_yield_requested());
     }
 
-    /// Whether anything was changed so far.
+    /// Whether there are no changes so far.
     pub fn is_empty(&self) -> bool {
         self.next_seq == self.first_seq
     }
 
-    /// Whether no commit came before: the database is new.
+    /// Whether the database is new, without commits.
     pub fn is_first(&self) -> bool {
         self.first_seq == 1
     }
 
-    /// The seconds that the clock is behind the last commit, 0 if it is not. This edit then carries that commit's time, as
-    /// all edits do until the clocks have passed it.
+    /// The number of seconds by which the clock is behind the last commit; else 0. The new commit then gets the time of
+    /// the last one.
     pub fn clock_behind_s(&self) -> i64 {
         self.time.unix_s() - self.began_at.unix_s()
     }
 
-    /// Sets the description that the history shows. Very long texts are cut.
+    /// Sets the description for the history. Very long texts are cut.
     pub fn describe(&mut self, what: impl Into<String>) {
         const MAX_CHARS: usize = 1_000;
         self.what = what.into().chars().take(MAX_CHARS).collect();
     }
 
-    /// Takes the next seq.
     pub(in crate::store) fn take_seq(&mut self) -> u64 {
         let seq = self.next_seq;
         self.next_seq += 1;
         seq
     }
 
-    /// The license of a name.
+    /// Finds a license by its name.
     pub fn find_license(&self, name: &str) -> Option<&License> {
         self.licenses.iter().find(|license| license.name == name)
     }
 
-    /// Makes the changes durable and visible. Without changes nothing is written.
+    /// Makes the changes durable and visible. Writes nothing if there are none. Fails with [`StoreError::Replaced`] if
+    /// another file replaced this one.
     pub fn commit(mut self) -> Result<(), StoreError> {
         if self.is_empty() {
             self.tx.abort()?;
@@ -213,22 +210,21 @@ impl Curation for Edit<'_> {
 }
 
 impl Edit<'_> {
-    /// Whether the index of names can be used for the records as they are now.
+    /// Whether the index of names can be used for the present records.
     fn has_names(&self, version: u32) -> Result<bool, StoreError> {
         let stored = NamesState::read(&*self.tx.open(tables::NAMES_STATE)?)?;
         let state = self.records_state()?;
         Ok(stored.is_some_and(|stored| stored.fits(version, &state)))
     }
 
-    /// The records, organizations and tags that the edit started from.
+    /// Identifies the records, organizations and tags that the edit started from.
     pub fn content(&self) -> Result<ContentState, StoreError> {
         Ok(ContentState { records: self.records_state()?, references_seq: self.references_seq })
     }
 }
 
-/// Reading what an edit started from.
 impl Edit<'_> {
-    /// The last commit's state.
+    /// The state of the last commit, which the edit started from.
     pub fn base(&self) -> Result<Snapshot, StoreError> {
         self.writer.snapshot()
     }

@@ -21,16 +21,16 @@ use crate::store::write::batch::LicenseEffect;
 use crate::store::write::edit::Edit;
 use crate::store::write::feeds;
 
-/// What a change of a license did.
+/// The effects of a change of a license.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LicenseChange {
     /// Whether the license is new.
     pub created: bool,
-    /// Whether the scope changed; then older sync tokens get 410.
+    /// Whether the scope changed. If so, older sync tokens get 410.
     pub scope_changed: bool,
     /// Whether the rate limit changed.
     pub rate_limit_changed: bool,
-    /// The records that enter and leave, per dataset that the license shows or showed.
+    /// The records that enter and leave, per dataset in the old or new scope.
     pub effects: Vec<LicenseEffect>,
 }
 
@@ -44,8 +44,8 @@ pub struct KeySettings {
 }
 
 impl Edit<'_> {
-    /// Sets the whole scope of a license, and creates it if there is none of the name. The same scope again changes
-    /// nothing. The feed gets first the records that enter, by (`updated_at`, id), then those that leave, by id.
+    /// Replaces the scope of a license, or creates the license. The same scope again changes nothing. The feed first
+    /// gets the entering records by (`updated_at`, id), then the leaving records by id.
     pub fn set_license(
         &mut self,
         name: &str,
@@ -99,7 +99,7 @@ impl Edit<'_> {
         Ok(change)
     }
 
-    /// Moves a license from the feed of its present scope to that of another, and writes its new baseline.
+    /// Moves a license to the feed of its new scope, and writes its new baseline.
     fn rescope<F: RecordFields>(&mut self, license: &mut License, scope: &Scope) -> Result<LicenseEffect, StoreError> {
         let dataset = F::DATASET;
         let mut effect = LicenseEffect { license: license.name.clone(), dataset, entering: 0, changed: 0, leaving: 0 };
@@ -156,7 +156,7 @@ impl Edit<'_> {
         Ok(effect)
     }
 
-    /// The records that a scope shows, with the times of their last changes and their log seqs.
+    /// The records in a scope, with the time of their last change and their log seq.
     fn visible_records<F: RecordFields>(
         &self,
         scope: &Scope,
@@ -177,7 +177,7 @@ impl Edit<'_> {
         Ok(visible)
     }
 
-    /// Takes a license from its shared feed. The last license to leave removes the feed.
+    /// Removes a license from its shared feed. Erases the feed if no other license uses it.
     fn leave_feed(&mut self, license: &License, dataset: Dataset) -> Result<(), StoreError> {
         let Some(left) = license.feed(dataset) else { return Ok(()) };
         let others = self.licenses.iter().filter(|other| other.id != license.id);
@@ -194,7 +194,7 @@ impl Edit<'_> {
         Ok(())
     }
 
-    /// Removes a license and its feeds, and revokes its keys. Returns the number of keys that stopped working.
+    /// Removes a license and its feeds, and revokes its keys. Returns the number of keys that were usable.
     pub fn remove_license(&mut self, name: &str) -> Result<usize, StoreError> {
         let found = self.find_license(name).cloned();
         let license = found.ok_or_else(|| StoreError::NoSuchLicense(name.to_owned()))?;
@@ -208,7 +208,7 @@ impl Edit<'_> {
         self.licenses.retain(|other| other.id != license.id);
         let mut revoked = 0;
         for (hash, mut key) in self.load_keys()? {
-            // Expired keys too: no key may open a license that does not exist.
+            // Also revoke expired keys: no key may belong to a license that does not exist.
             if key.license == license.id && key.revoked_at.is_none_or(|revoked| revoked > self.time) {
                 revoked += usize::from(key.is_usable(self.time));
                 key.revoked_at = Some(self.time);
@@ -219,7 +219,7 @@ impl Edit<'_> {
         Ok(revoked)
     }
 
-    /// Creates a key for a license. Its plain text is returned and not stored.
+    /// Creates a key for a license. Its plain text is returned, but not stored.
     pub fn create_key(&mut self, license: &str, settings: KeySettings) -> Result<(ApiKey, KeyRecord), StoreError> {
         let license = self.find_license(license).ok_or_else(|| StoreError::NoSuchLicense(license.to_owned()))?;
         let record = KeyRecord {
@@ -251,7 +251,7 @@ impl Edit<'_> {
         Ok(key)
     }
 
-    /// Creates a key with another's settings. The other key stays usable for `overlap_s` seconds.
+    /// Creates a key with the settings of another. The other key stays usable for `overlap_s` seconds.
     pub fn replace_key(&mut self, id: &str, overlap_s: i64) -> Result<(ApiKey, KeyRecord), StoreError> {
         let (hash, mut old) = self.find_key(id)?;
         let status = old.status(self.time);

@@ -1,4 +1,4 @@
-//! Keeps the index of names: in the commit of an import, or anew where there is none.
+//! Maintains the index of names and words: in the commit of an import, or by building it.
 
 use std::ops::Bound;
 use std::path::Path;
@@ -14,16 +14,16 @@ use crate::store::write::edit::Edit;
 use crate::store::write_tx::WriteTx;
 use crate::store::{NameEntry, Snapshot, StoreError, Writer};
 
-/// The most rows of the index that one transaction writes while the index is built. Other writers get their turn in between.
+/// The maximum number of rows per transaction of a build. Other writers can take the lock in between.
 const ROWS_AT_ONCE: usize = 100_000;
 
 impl Edit<'_> {
-    /// The records as this edit leaves them so far.
+    /// The state of the records as this edit leaves them so far.
     pub(super) fn records_state(&self) -> Result<RecordsState, StoreError> {
         RecordsState::read(&*self.tx.open(tables::LOG)?, self.totals)
     }
 
-    /// Whether the index fits the records in `state`, or can be begun because there are none.
+    /// Whether the index has this state, or can be started because there are no records.
     pub(super) fn can_keep_names(&self, version: u32, state: &RecordsState) -> Result<bool, StoreError> {
         let stored = NamesState::read(&*self.tx.open(tables::NAMES_STATE)?)?;
         if stored.is_some_and(|stored| stored.fits(version, state)) {
@@ -35,15 +35,15 @@ impl Edit<'_> {
         Ok(state.is_empty())
     }
 
-    /// Writes the changes of the index that belong to the changes of records in this edit.
+    /// Writes the changes of the index that belong to this edit's changes of records.
     pub(super) fn write_names(&self, changes: NameChanges) -> Result<(), StoreError> {
         let state = NamesState { version: changes.version, of: self.records_state()?, is_whole: true };
         write(&self.tx, changes, state)
     }
 }
 
-/// Builds the index of a database anew from `names`, which must come from `snapshot`. It is written in several
-/// transactions. The build ends early if records change in between. Returns whether the index is whole.
+/// Builds the index from `names`, which must come from `snapshot`, in several transactions. Stops if records change in
+/// between. Returns whether the index is complete.
 pub fn build_names(path: &Path, wait: Duration, snapshot: &Snapshot, names: NameChanges) -> Result<bool, StoreError> {
     let NameChanges { version, mut added, words, .. } = names;
     added.sort_unstable();
@@ -90,7 +90,7 @@ fn write(tx: &WriteTx, changes: NameChanges, state: NamesState) -> Result<(), St
     }
     added.sort_unstable();
     added.dedup();
-    // Rows that come after all others are appended, several times faster than they are inserted.
+    // Append the rows if they come after all others: several times faster than inserting them.
     let last = table.last()?.map(|(last, _)| last.value());
     let appends = added.first().is_none_or(|first| last.is_none_or(|last| key(*first) > last));
     table.insert_all(appends.then_some(Bound::Unbounded), added.into_iter().map(|row| (key(row), ())))?;

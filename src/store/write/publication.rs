@@ -1,4 +1,4 @@
-//! What a commit of a published database leaves besides its rows: their digest, and its changes in the outbox.
+//! The last part of a commit of a published database: it stores the digest of all rows, and its changes in the outbox.
 
 use redb::ReadableTable;
 
@@ -15,26 +15,26 @@ use crate::store::format::tables;
 use crate::store::write_tx::WriteTx;
 use crate::store::write_tx::recorder::Recorder;
 
-/// The most bytes of changes that one commit leaves; a larger one goes out as a state.
+/// The maximum size of one commit's changes, in bytes. For a larger commit, a whole state is published.
 const MAX_COMMIT_BYTES: u64 = 64 << 20;
-/// The most bytes of changes that wait; beyond, a state goes out.
+/// The maximum size of the outbox, in bytes. Beyond it, a whole state is published.
 const MAX_WAITING_BYTES: u64 = 256 << 20;
-/// The share of the file beyond which a state is cheaper than changes: one byte in this many.
+/// The outbox may have one byte for this many bytes of the file. Beyond it, a whole state is cheaper.
 const FILE_SHARE: u64 = 4;
-/// The bytes of changes that may wait in any file, however small.
+/// The outbox may have this many bytes, even if the file is small.
 const SMALL_BYTES: u64 = 1 << 20;
 
-/// A commit of a published database, under way.
+/// The publication of a commit that is being written.
 pub(super) struct CommitPublication {
     base: Head,
-    /// The most bytes that may wait afterwards.
+    /// The maximum size of the outbox after this commit, in bytes.
     max_waiting: u64,
-    /// What the bucket has already, as far as known.
+    /// The last published commit, as far as known.
     published: Option<PublishedNote>,
 }
 
 impl CommitPublication {
-    /// Begins to record what is written on top of `base`; `None` where the database is not published.
+    /// Starts to record the writes on top of `base`. `None` if the database is not published.
     pub fn begin(writer: &Writer, tx: &mut WriteTx, base: Head) -> Result<Option<CommitPublication>, StoreError> {
         let (kept, id) = {
             let meta = tx.open(tables::META)?;
@@ -47,10 +47,10 @@ impl CommitPublication {
             }
             None => None,
         };
-        // A backup put in the place of a file that was taken over is not published itself, and as lost.
+        // A restored backup may replace a fenced file. It is not published itself, but must not be written either.
         writer.refuse_fenced(published.as_ref())?;
         let Some(kept) = kept else { return Ok(None) };
-        // A program that knows no digests may have written since.
+        // A program without digests may have written the last commit.
         let digest = if kept.head == base { kept.digest } else { digest_of(&writer.begin_read()?)? };
         let share = (writer.file_bytes()? / FILE_SHARE).max(SMALL_BYTES);
         let max_bytes = usize::try_from(share.min(MAX_COMMIT_BYTES)).unwrap_or(usize::MAX);
@@ -58,7 +58,7 @@ impl CommitPublication {
         Ok(Some(CommitPublication { base, max_waiting: share.min(MAX_WAITING_BYTES), published }))
     }
 
-    /// Writes what was recorded, as part of the commit. Nothing else may be written after it.
+    /// Writes the digest and the recorded changes. Must be the last write of the transaction.
     pub fn finish(self, tx: &mut WriteTx, row: &CommitRow) -> Result<(), StoreError> {
         let Some(recorder) = tx.set_recorder(None) else { return Ok(()) };
         let digest = recorder.digest();
@@ -66,7 +66,7 @@ impl CommitPublication {
         store_digest(tx, kept)?;
         let changes = recorder.into_changes();
         let is_kept = match self.update_outbox(tx, row, digest, changes.as_deref()) {
-            // What waited cannot be used any more: the publisher meets a gap, and a state goes out.
+            // Drop the damaged outbox. The publisher then finds a gap, and publishes a whole state.
             Err(error) if error.outbox_damage().is_some() => {
                 tx.drop_table(tables::OUTBOX)?;
                 self.update_outbox(tx, row, digest, changes.as_deref())
@@ -76,8 +76,8 @@ impl CommitPublication {
         if is_kept? { Ok(()) } else { tx.drop_table(tables::OUTBOX) }
     }
 
-    /// Empties the outbox of what is published, and puts the commit's changes into it, if they were not given up. Returns whether
-    /// what waits is within bounds.
+    /// Removes published commits from the outbox, and appends the changes unless there were too many. Returns whether
+    /// the outbox is within its limits.
     fn update_outbox(
         &self,
         tx: &WriteTx,
@@ -89,7 +89,7 @@ impl CommitPublication {
         changes.map_or(Ok(false), |changes| self.append(tx, row, digest, changes))
     }
 
-    /// Removes the commits that the bucket has.
+    /// Removes the commits that are in the bucket.
     fn remove_published(&self, tx: &WriteTx) -> Result<(), StoreError> {
         let Some(note) = &self.published else { return Ok(()) };
         let commits = tx.open(tables::COMMITS)?;
@@ -104,7 +104,7 @@ impl CommitPublication {
         Ok(())
     }
 
-    /// Puts the changes into the outbox. Returns whether what waits is within bounds.
+    /// Appends the changes to the outbox. Returns whether it is within its limits.
     fn append(&self, tx: &WriteTx, row: &CommitRow, digest: RowDigest, changes: &[u8]) -> Result<bool, StoreError> {
         let bytes = u64::try_from(changes.len()).unwrap_or(u64::MAX);
         let mut outbox = tx.open(tables::OUTBOX)?;

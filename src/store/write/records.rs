@@ -1,4 +1,4 @@
-//! Applying a batch: changed rows, new log rows, and new entries in the feeds of licenses.
+//! Applying a batch: rows, log rows, and entries in feeds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
@@ -20,11 +20,11 @@ use crate::store::write::batch::{Batch, BatchOutcome, ChangeObserver, Curation, 
 use crate::store::write::edit::Edit;
 use crate::store::write::feeds::{self, FeedChange};
 
-/// A record that a commit adds, changes or removes. OnRecord takes one seq.
+/// A record that a commit adds, changes or removes. Each change takes one seq.
 struct RecordChange<'b, F> {
     id: Id,
     seq: u64,
-    // Boxed, since a first import has a million changes and no record before.
+    // Boxed, because a first import has a million changes without a previous record.
     before: Option<Box<RecordRow<F>>>,
     after: RecordAfter<'b, F>,
     updated_at: Timestamp,
@@ -34,7 +34,7 @@ struct RecordChange<'b, F> {
 enum RecordAfter<'b, F> {
     Removed,
     Given(&'b Curated<F>),
-    /// The record itself is as before; an organization or tag that it links to is not.
+    /// The record does not change, but an organization or tag that it links to does.
     AsBefore,
 }
 
@@ -52,20 +52,21 @@ impl<F> RecordChange<'_, F> {
     }
 }
 
-/// The records that are rendered anew at once: they are held in memory.
+/// The number of records that are rendered at once, in memory.
 const RENDERED_AT_ONCE: usize = 10_000;
 
-/// RecordAfter so many rows an edit looks whether it is to give way.
+/// The number of rows after which a transaction checks whether it must yield.
 const ROWS_PER_YIELD_CHECK: usize = 1_000;
 
 impl Edit<'_> {
-    /// Applies a batch. Rows equal to the stored ones change nothing; an organization or tag that differs in any
-    /// member changes every record that links to it. Records are numbered by (dataset, id).
+    /// Applies a batch. Rows equal to the stored ones change nothing. A changed organization or tag changes all records
+    /// that link to it. The changed records get seqs in the order of (dataset, id). After an error, the edit must be
+    /// dropped.
     pub fn apply(&mut self, batch: &Batch) -> Result<BatchOutcome, StoreError> {
         self.apply_observed(batch, &mut ())
     }
 
-    /// Applies a batch while somebody looks on.
+    /// Applies a batch, and passes each change to `observer`.
     pub fn apply_observed(
         &mut self,
         batch: &Batch,
@@ -271,7 +272,7 @@ impl Edit<'_> {
         table.insert_all(end, added.into_iter().map(|key| (key, ())))
     }
 
-    /// Writes the changes to the feeds of all licenses with the dataset, once per shared feed.
+    /// Writes the changes to all feeds of the dataset, once per shared feed.
     fn write_feeds<F: RecordFields>(
         &mut self,
         changes: &[RecordChange<'_, F>],
@@ -301,8 +302,9 @@ impl Edit<'_> {
         Ok(effects)
     }
 
-    /// Renders the JSON of all records anew, as a program with other fields does. A record whose JSON changes takes a seq; the
-    /// time of its last change stays, for nobody curated it. `each` is called after each record. Takes one seq at least.
+    /// Renders the JSON of all records again, for a program with other fields. A record whose JSON changes gets a new
+    /// seq, but keeps its `updated_at`. Calls `each` after each record. Takes at least one seq. After an error, the
+    /// edit must be dropped.
     pub fn rerender_all(&mut self, each: &mut dyn FnMut() -> Result<(), StoreError>) -> Result<(), StoreError> {
         self.render_dataset::<ConferenceFields>(each)?;
         self.render_dataset::<JournalFields>(each)?;
