@@ -75,7 +75,9 @@ impl ErrorMapper {
                 "{url} cannot {verb} `{name}` ({text}); use a store that supports conditional puts, and leave \
                  AWS_CONDITIONAL_PUT unset"
             ),
-            (_, Some(300..400)) => format!("{url} redirects to another address ({text}); check the endpoint ({endpoint})"),
+            (_, Some(300..400)) => {
+                format!("{url} redirects to another address ({text}); check the endpoint ({endpoint})")
+            }
             _ if text.contains("without LOCATION") || failure.code == "AuthorizationHeaderMalformed" => {
                 format!("{url} is in another region ({text}); set AWS_REGION to the bucket's")
             }

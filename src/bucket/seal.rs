@@ -102,9 +102,9 @@ pub(super) fn unseal(key: Option<&SealKey>, name: &str, stored: Vec<u8>) -> Resu
     let damaged = |detail: &str| BucketError::Damaged { name: name.to_owned(), detail: detail.to_owned() };
     match (key, stored.strip_prefix(MARK)) {
         (None, None) => Ok(stored),
-        (None, Some(_)) => Err(BucketError::Refused(format!(
-            "`{name}` is sealed; give the file of its key with --seal-key"
-        ))),
+        (None, Some(_)) => {
+            Err(BucketError::Refused(format!("`{name}` is sealed; give the file of its key with --seal-key")))
+        }
         (Some(_), None) => Err(damaged(
             "it is not sealed, though --seal-key is given: it was written without a key, or by somebody who does not have the \
              key; leave out --seal-key only if nothing in this bucket is sealed",

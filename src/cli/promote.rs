@@ -13,7 +13,7 @@ use super::common::Common;
 use super::follow::open_log;
 use super::output::confirm;
 use crate::bucket::{Bucket, BucketUrl, SealKey};
-use crate::model::shell::Word;
+use crate::model::shell::ShellWord;
 use crate::replicate::follower::promote::Promoted;
 use crate::replicate::follower::status::FollowLimits;
 use crate::replicate::follower::{Replica, ReplicaStatus};
@@ -69,7 +69,7 @@ pub(super) fn run(common: &Common, args: &PromoteArgs) -> anyhow::Result<ExitCod
     let text = format!(
         "{db}: promoted after seq {seq_before}; its seqs go on after {seq}. Next: stop the servers of the old origin's file, which \
          learn of this only from a publisher there; run `medfeed publish {}` here, and send callers to a server of this file.",
-        Word(&url.to_string())
+        ShellWord(&url.to_string())
     );
     common.output().result(&Report { promoted: true, slot, seq_before, seq }, text)
 }
@@ -83,7 +83,7 @@ fn open_replica(common: &Common, url: &BucketUrl) -> anyhow::Result<ReplicaWrite
             "there is no replica at {}; name its file with --db. Without a replica: `medfeed backup FILE --from {}`, then \
              publish that database",
             path.display(),
-            Word(&url.to_string())
+            ShellWord(&url.to_string())
         ),
         error => error.into(),
     })
@@ -117,7 +117,7 @@ fn start_over(common: &Common, args: &PromoteArgs) -> anyhow::Result<Promoted> {
         anyhow!(
             "{error}. {} is a database of its own now, and not published yet; run `medfeed publish {} --start-over`",
             common.db.display(),
-            Word(&args.url.to_string())
+            ShellWord(&args.url.to_string())
         )
     })?;
     Ok(Promoted { slot: round.slot, ..promoted })

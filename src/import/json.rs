@@ -11,7 +11,7 @@ use serde_json::error::Category;
 use super::bounds::Bounds;
 use super::report::shortened;
 use crate::model::value::Json;
-use crate::model::value::json::Members;
+use crate::model::value::json::JsonMembers;
 
 /// The reason why a text is rejected.
 #[derive(Debug)]
@@ -112,7 +112,7 @@ impl<'a> Visitor<'a> for JsonReader<'_, 'a> {
     }
 
     fn visit_map<A: MapAccess<'a>>(self, mut entries: A) -> Result<Json<'a>, A::Error> {
-        let mut members: Members<'a> = Vec::new();
+        let mut members: JsonMembers<'a> = Vec::new();
         while let Some(JsonKey(key)) = entries.next_key()? {
             if key.len() > self.bounds.name_bytes {
                 let fault = self.bounds.name_fault(key.len());
@@ -132,14 +132,14 @@ impl<'a> Visitor<'a> for JsonReader<'_, 'a> {
         }
         if let Some(key) = find_duplicate(&members) {
             self.trail.borrow_mut().push(key);
-            return Err(A::Error::custom("stands twice in its object; give each key once"));
+            return Err(A::Error::custom("appears twice in its object; give each key once"));
         }
         Ok(Json::Object(members))
     }
 }
 
 /// Returns the first duplicate key in lexical order.
-fn find_duplicate<'a>(members: &Members<'a>) -> Option<Cow<'a, str>> {
+fn find_duplicate<'a>(members: &JsonMembers<'a>) -> Option<Cow<'a, str>> {
     let mut keys: Vec<&Cow<'a, str>> = members.iter().map(|(key, _)| key).collect();
     keys.sort_unstable();
     keys.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0].clone())
@@ -175,9 +175,9 @@ mod tests {
     #[test]
     fn faults_tell_their_place() {
         let cases = [
-            (r#"{"a":1,"a":2}"#, "a", "stands twice"),
-            (r#"{"f":{"oral":true,"\u006fral":true}}"#, "f.oral", "stands twice"),
-            (r#"{"o":[{"id":1,"id":1}]}"#, "o.id", "stands twice"),
+            (r#"{"a":1,"a":2}"#, "a", "appears twice"),
+            (r#"{"f":{"oral":true,"\u006fral":true}}"#, "f.oral", "appears twice"),
+            (r#"{"o":[{"id":1,"id":1}]}"#, "o.id", "appears twice"),
             (r#"{"f":{"oral":NaN}}"#, "f.oral", "no NaN"),
             (r#"{"f":-Infinity}"#, "f", "no NaN and no Infinity"),
             (r#"{"sjr":1e999}"#, "sjr", "number out of range"),
@@ -189,7 +189,7 @@ mod tests {
             (r#"{"a":1"#, "", "ends too early"),
             (r#"{"a":1,}"#, "", "trailing comma"),
             (r#"{'a':1}"#, "", "key must be a string"),
-            (r#"{"a":{"too long!":NaN}}"#, "a.too long!", "the name is 9 bytes long, and at most 8 are read"),
+            (r#"{"a":{"too long!":NaN}}"#, "a.too long!", "the name is 9 bytes long, but the limit is 8"),
             (r#"{"o":[{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1}]}"#, "o", "has more than 5 members"),
         ];
         for (text, path, message) in cases {

@@ -12,9 +12,9 @@ use super::rows::{FileRows, RowEdit};
 use super::statement::{Statement, StatementReader, read_id};
 use super::suggestions::did_you_mean;
 use super::tabular::{ignored_names_message, unknown_remedy};
-use crate::model::field::{Holds, Node, Table};
+use crate::model::field::{FieldTable, JsonNode, NodeContent};
 use crate::model::value::Json;
-use crate::model::value::json::Members;
+use crate::model::value::json::JsonMembers;
 use crate::model::{Fields, Id};
 
 /// Reads all lines, and returns the number of lines that are not blank. Memory use is bounded by the length limit.
@@ -101,7 +101,7 @@ fn read_line<F: Fields>(
         Some((_, value)) => Some(read_id(value, &"id", faults)),
         None if !names.options.matching.is_empty() => None,
         None => {
-            faults.push(&"id", "is missing; every row names its id, or --match the fields that tell the record");
+            faults.push(&"id", "is missing; give each row an id, or use --match to find records by other fields");
             Some(None)
         }
     };
@@ -123,10 +123,10 @@ fn read_line<F: Fields>(
 
 /// Reads the members of the object at `path`, which is empty or ends with a dot. `nodes` are the allowed keys.
 fn read_members(
-    table: &Table,
-    nodes: &[Node],
+    table: &FieldTable,
+    nodes: &[JsonNode],
     path: &str,
-    members: Members<'_>,
+    members: JsonMembers<'_>,
     names: &mut UnknownNames<'_>,
     reader: &mut StatementReader<'_, '_>,
 ) {
@@ -139,13 +139,13 @@ fn read_members(
             continue;
         };
         next = node + 1;
-        match (&nodes[node].holds, value) {
-            (Holds::Field(index), value) => reader.read_json(*index, value, &table.fields[*index].name),
-            (Holds::Object(inner), Json::Object(members)) => {
+        match (&nodes[node].content, value) {
+            (NodeContent::Field(index), value) => reader.read_json(*index, value, &table.fields[*index].name),
+            (NodeContent::Object(inner), Json::Object(members)) => {
                 read_members(table, inner, &format!("{path}{key}."), members, names, reader);
             }
-            (Holds::Object(inner), value) if value.is_empty() => set_null(inner, reader),
-            (Holds::Object(_), other) => {
+            (NodeContent::Object(inner), value) if value.is_empty() => set_null(inner, reader),
+            (NodeContent::Object(_), other) => {
                 let message = format!("is {}; write an object, or null", other.json_type());
                 reader.faults.push_value(&format_args!("{path}{key}"), &other.to_string(), message);
             }
@@ -154,11 +154,11 @@ fn read_members(
 }
 
 /// Sets all fields of an object to null.
-fn set_null(nodes: &[Node], reader: &mut StatementReader<'_, '_>) {
+fn set_null(nodes: &[JsonNode], reader: &mut StatementReader<'_, '_>) {
     for node in nodes {
-        match &node.holds {
-            Holds::Field(index) => reader.set_null(*index),
-            Holds::Object(inner) => set_null(inner, reader),
+        match &node.content {
+            NodeContent::Field(index) => reader.set_null(*index),
+            NodeContent::Object(inner) => set_null(inner, reader),
         }
     }
 }
@@ -171,15 +171,15 @@ fn check_removal(deleted: &Json<'_>, members: &[(Cow<'_, str>, Json<'_>)], fault
     }
     for (key, _) in members {
         if !["id", "deleted", "changed_at"].contains(&key.as_ref()) {
-            faults.push(&key, "cannot stand beside `deleted`; leave out the one or the other");
+            faults.push(&key, "is not allowed together with `deleted`; remove one of them");
         }
     }
 }
 
 /// Handles an unknown member: applies `--map`, ignores the member, or reports it.
 fn read_unknown(
-    table: &Table,
-    nodes: &[Node],
+    table: &FieldTable,
+    nodes: &[JsonNode],
     path: &str,
     key: &str,
     value: Json<'_>,
@@ -190,9 +190,7 @@ fn read_unknown(
     if let Some(index) = meant.and_then(|to| table.fields.iter().position(|field| field.column == to)) {
         let name = &table.fields[index].name;
         if reader.is_set(index) {
-            reader
-                .faults
-                .push(name, format!("stands twice, as `{}` too; leave out the one or the other", shortened(key)));
+            reader.faults.push(name, format!("appears twice, also as `{}`; remove one of them", shortened(key)));
         } else {
             reader.read_json(index, value, name);
         }
@@ -218,7 +216,7 @@ fn read_unknown(
     reader.faults.push(&full, message);
 }
 
-fn unknown(table: &Table, nodes: &[Node], path: &str, key: &str, faults: &RowFaults<'_>) -> String {
+fn unknown(table: &FieldTable, nodes: &[JsonNode], path: &str, key: &str, faults: &RowFaults<'_>) -> String {
     // Often the key is the name of a CSV column, for a member of a nested object.
     if path.is_empty()
         && let Some(field) = table.fields.iter().find(|field| field.column == key || field.name == key)
@@ -226,7 +224,7 @@ fn unknown(table: &Table, nodes: &[Node], path: &str, key: &str, faults: &RowFau
         let keys = field.name.split('.');
         let (opened, closed) = (keys.clone().collect::<Vec<_>>().join("\": {\""), "}".repeat(keys.count()));
         return format!(
-            "unknown field `{key}`; in JSON, such members stand in objects: write `{{\"{opened}\": ...{closed}`"
+            "unknown field `{key}`; in JSON it is a member of an object: write `{{\"{opened}\": ...{closed}`"
         );
     }
     let own = path.is_empty().then_some("id");
@@ -366,8 +364,8 @@ mod tests {
             (r#"{"id":5,"changed_at":"x"}"#, "changed_at: unknown field"),
             (r#"{"id":5,"deleted":false}"#, "deleted: `false` - can only be true"),
             (r#"{"id":5,"deleted":true,"name":"A"}"#, "name: cannot stand beside `deleted`"),
-            (r#"{"id":5,"name":"A","name":"B"}"#, "name: stands twice"),
-            (r#"{"id":5,"formats":{"oral":true,"oral":true}}"#, "formats.oral: stands twice"),
+            (r#"{"id":5,"name":"A","name":"B"}"#, "name: appears twice"),
+            (r#"{"id":5,"formats":{"oral":true,"oral":true}}"#, "formats.oral: appears twice"),
             (r#"{"id":5,"year":NaN}"#, "year: is not valid JSON: JSON has no NaN"),
             (r#"{"id":5} {"id":6}"#, "trailing characters"),
             (r#"[{"id":5}]"#, "is a list; write one object per line"),
@@ -385,7 +383,7 @@ mod tests {
         let content = b"\n{\"id\":1}\r\n  \r\n\xff\n{\"id\":2,\"x\":1}\n{\"id\":3}";
         let shown = read::<TagFields>(content);
         let expected = "1 \n2! \n3 \nf:4: is not UTF-8 (at byte 1 of the line); save the file as UTF-8\n\
-             f:5: x: unknown field `x`; known are `id`, `type`, `name`, `category`; give --map";
+             f:5: x: unknown field `x`; known names are `id`, `type`, `name`, `category`; use --map";
         assert!(shown.starts_with(expected), "{shown}");
         assert_eq!(read::<TagFields>(b""), "");
     }
@@ -417,13 +415,13 @@ mod tests {
             (
                 names,
                 "{\"id\":1,\"names\":5}",
-                "f:1: names: the name is 5 bytes long, and at most 4 are read; correct it, or raise --max-name-bytes"
+                "f:1: names: the name is 5 bytes long, but the limit is 4; correct it, or raise --max-name-bytes"
                     .to_owned(),
             ),
             (
                 members,
                 "{\"id\":1,\"name\":\"A\",\"abbv\":\"B\"}",
-                "f:1: has more than 2 members; take out those that are no fields, or raise --max-columns".to_owned(),
+                "f:1: has more than 2 members; remove those that are not fields, or raise --max-columns".to_owned(),
             ),
         ];
         for (bounds, content, expected) in cases {

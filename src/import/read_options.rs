@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::bounds::Bounds;
 use super::cells::{DateOrder, DecimalSign};
-use crate::model::field::Table;
+use crate::model::field::FieldTable;
 use crate::model::fold::comparable;
 use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields};
 
@@ -39,7 +39,7 @@ pub struct ReadOptions {
 impl ReadOptions {
     /// Checks that the options are consistent and name known fields.
     pub fn check(&self) -> Result<(), BadReading> {
-        let has = |tables: &[&Table], name: &str| {
+        let has = |tables: &[&FieldTable], name: &str| {
             tables.iter().any(|table| table.fields.iter().any(|field| field.column == name))
         };
         let records = [ConferenceFields::table(), JournalFields::table()];
@@ -100,7 +100,7 @@ pub struct Rename {
 pub enum BadReading {
     #[error("--map '{from}={to}': there is no field `{to}`; `medfeed template conferences` prints the known ones")]
     UnknownField { from: String, to: String },
-    #[error("--map '{from}={to}': `{from}` stands for `{other}` already; give each name one field")]
+    #[error("--map '{from}={to}': `{from}` is already mapped to `{other}`; map each name to one field")]
     TwoFields { from: String, to: String, other: String },
     #[error(
         "--match {name}: conferences and journals have no field `{name}`; `medfeed template conferences` prints the known ones"
@@ -112,7 +112,7 @@ pub enum BadReading {
 
 /// The error of a rename that no file uses.
 #[derive(Debug, thiserror::Error)]
-#[error("--map '{from}={to}': no file has a column or field `{from}`; write the name as it stands there")]
+#[error("--map '{from}={to}': no file has a column or field `{from}`; write the name as it is in the file")]
 pub struct UnusedRename {
     from: String,
     to: String,

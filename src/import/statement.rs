@@ -9,7 +9,7 @@ use super::suggestions::did_you_mean;
 use crate::model::field::Field;
 use crate::model::id::NotAnId;
 use crate::model::reference::ReferenceFields;
-use crate::model::value::json::Members;
+use crate::model::value::json::JsonMembers;
 use crate::model::value::{FieldValue, Json, ValueReader};
 use crate::model::{Curated, Fields, Id, OrganizationFields, ReferenceKind, TagFields};
 
@@ -157,7 +157,7 @@ fn read_links<F: ReferenceFields>(
         Json::Object(members) => read_object(members, field, faults).map(RecordLink::Object),
         Json::Whole(number) if Id::try_from(number).is_ok() => Id::try_from(number).ok().map(RecordLink::Id),
         other => {
-            let message = format!("an item is no {}; write its id, its name or the full object", F::KIND);
+            let message = format!("is not a valid {}; write its id, its name or the full object", F::KIND);
             faults.push_value(field, &other.to_string(), message);
             None
         }
@@ -168,7 +168,7 @@ fn read_links<F: ReferenceFields>(
 
 /// Reads a full object in a list of links. It must have exactly the members of its kind.
 fn read_object<F: ReferenceFields>(
-    members: Members<'_>,
+    members: JsonMembers<'_>,
     field: &dyn Display,
     faults: &mut RowFaults<'_>,
 ) -> Option<Curated<F>> {
@@ -192,7 +192,7 @@ fn read_object<F: ReferenceFields>(
     for name in &missing {
         faults.push(
             &format_args!("{field}.{name}"),
-            "is missing; a full object has all its members (null where empty); else write just the id or the name",
+            "is missing; a full object needs all members (null if empty); or write only the id or the name",
         );
     }
     // The object is complete, so its rules can be checked here.
@@ -337,10 +337,10 @@ mod tests {
             ("therapy_areas", r#""a""#, "is a text; write a list"),
             ("therapy_areas", r#"["a",5,null]"#, "`5` - an item is a number"),
             ("tags", r#"[5,"T: A: B"]"#, "Tags([Id(Id(5)), Label(\"T: A: B\")])"),
-            ("tags", "[0]", "`0` - an item is no tag"),
-            ("tags", "[5.0]", "`5.0` - an item is no tag"),
-            ("tags", r#"[""]"#, "an item is no tag"),
-            ("tags", "[null]", "`null` - an item is no tag"),
+            ("tags", "[0]", "`0` - is not a valid tag"),
+            ("tags", "[5.0]", "`5.0` - is not a valid tag"),
+            ("tags", r#"[""]"#, "is not a valid tag"),
+            ("tags", "[null]", "`null` - is not a valid tag"),
             ("tags", r#"[{"id":5,"type":"T","name":"N","category":null}]"#, "Object(Curated"),
             ("tags", r#"[{"id":5,"type":"T","name":"N","category":""}]"#, "category: None"),
             ("tags", r#"[{"id":5,"type":"T","name":"N"}]"#, "x.category: is missing"),

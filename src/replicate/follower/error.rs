@@ -1,7 +1,7 @@
 //! The errors of a replica.
 
 use crate::bucket::BucketError;
-use crate::model::shell::Word;
+use crate::model::shell::ShellWord;
 use crate::model::{DatabaseId, Timestamp};
 use crate::replicate::frame::MalformedObject;
 use crate::replicate::layout;
@@ -67,7 +67,7 @@ pub enum FollowError {
     /// The bucket is empty.
     #[error(
         "nothing is published at {0}; run `medfeed publish {word}` where the database is, and check that URL and seal key are the same",
-        word = Word(.0)
+        word = ShellWord(.0)
     )]
     Nothing(String),
     /// An entry is missing, though later ones exist or are named.
