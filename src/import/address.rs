@@ -23,7 +23,8 @@ pub(super) fn address<'c>(text: &'c str, link: &'c str) -> Result<Cow<'c, str>, 
         (Some(_), _) => Ok(text.into()),
         (None, Some(_)) => Ok(link.into()),
         (None, None) => Err(format!(
-            "links to `{link}`, which is no web address (http or https); write the address in the cell, and remove the link"
+            "links to `{link}`, which is not a web address (http or https); write the address in the cell, and remove \
+             the link"
         )),
     }
 }
@@ -53,10 +54,10 @@ mod tests {
             ("https://esmo.org/a b", "https://esmo.org/a%20b", Ok("https://esmo.org/a b")),
             ("https://esmo.org/2026", "https://esmo.org/2025", Err("links to another, `https://esmo.org/2025`")),
             ("https://esmo.org", "mailto:info@esmo.org", Ok("https://esmo.org")),
-            ("ESMO", "mailto:info@esmo.org", Err("`mailto:info@esmo.org`, which is no web address")),
-            ("ESMO", "file:///C:/esmo.html", Err("no web address")),
-            ("ESMO", "#Sheet2!A1", Err("no web address")),
-            ("ESMO", "HYPERLINK(A1,B1)", Err("no web address")),
+            ("ESMO", "mailto:info@esmo.org", Err("`mailto:info@esmo.org`, which is not a web address")),
+            ("ESMO", "file:///C:/esmo.html", Err("not a web address")),
+            ("ESMO", "#Sheet2!A1", Err("not a web address")),
+            ("ESMO", "HYPERLINK(A1,B1)", Err("not a web address")),
         ];
         for (text, link, expected) in cases {
             match (address(text, link), expected) {

@@ -39,14 +39,14 @@ impl Bounds {
 
     pub(super) fn name_fault(&self, bytes: usize) -> String {
         format!(
-            "the name is {bytes} bytes long, and at most {} are read; correct it, or raise --max-name-bytes",
+            "the name is {bytes} bytes long, but the limit is {}; correct it, or raise --max-name-bytes",
             self.name_bytes
         )
     }
 
     /// The message for too many CSV columns or JSON members.
     pub(super) fn columns_fault(&self, what: &str) -> String {
-        format!("has more than {} {what}; take out those that are no fields, or raise --max-columns", self.columns)
+        format!("has more than {} {what}; remove those that are not fields, or raise --max-columns", self.columns)
     }
 
     pub(super) fn rows_fault(&self, what: &str) -> String {
@@ -56,9 +56,7 @@ impl Bounds {
 
 /// The error of a file larger than [`Bounds::file_bytes`]. Readers return it inside an [`io::Error`].
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "the file is too large: it holds more than {max_bytes} bytes, decompressed; split it, or raise --max-file-bytes"
-)]
+#[error("the file is too large: it has more than {max_bytes} bytes, decompressed; split it, or raise --max-file-bytes")]
 pub(super) struct TooLarge {
     pub max_bytes: u64,
 }

@@ -147,7 +147,9 @@ fn normalize_date(cell: &str, order: Option<DateOrder>) -> Result<Cow<'_, str>, 
         return Ok(Cow::Borrowed(cell));
     }
     if is_placeholder(cell) {
-        return Err("is no date; leave the cell empty, and let the date's status say why, such as `not_found`".into());
+        return Err(
+            "is not a date; leave the cell empty, and use the date's status to say why, such as `not_found`".into()
+        );
     }
     let (day, time) = match cell.split_once(['T', ' ']) {
         Some((day, time)) if parse_date(day).is_ok() => (day, Some(time)),
@@ -155,7 +157,7 @@ fn normalize_date(cell: &str, order: Option<DateOrder>) -> Result<Cow<'_, str>, 
     };
     match time {
         Some(time) if is_midnight(time) => return Ok(Cow::Borrowed(day)),
-        Some(_) => return Err(format!("has a time of day; write the date alone, `{day}`")),
+        Some(_) => return Err(format!("has a time of day; write only the date, `{day}`")),
         None => {}
     }
     // Otherwise `26` would be a year of the first century.
@@ -168,7 +170,7 @@ fn normalize_date(cell: &str, order: Option<DateOrder>) -> Result<Cow<'_, str>, 
         return Ok(Cow::Owned(date.to_string()));
     }
     if cell.len() == 5 && cell.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err("is a day's number in a spreadsheet; format the column as a date, or write YYYY-MM-DD".into());
+        return Err("is the number of a day in a spreadsheet; format the column as a date, or write YYYY-MM-DD".into());
     }
     Ok(Cow::Borrowed(cell))
 }
@@ -195,12 +197,14 @@ fn date_of_parts(cell: &str, order: Option<DateOrder>) -> Result<Option<Date>, S
     };
     match (told, dmy, mdy) {
         (Some((Some(date), _)), ..) => Ok(Some(date)),
-        (Some((None, name)), ..) => Err(format!("is no date in the order --dates {name}; write a date as YYYY-MM-DD")),
+        (Some((None, name)), ..) => {
+            Err(format!("is not a date in the order --dates {name}; write a date as YYYY-MM-DD"))
+        }
         (None, Some(date), None) | (None, None, Some(date)) => Ok(Some(date)),
         (None, Some(one), Some(other)) if one == other => Ok(Some(one)),
         (None, Some(_), Some(_)) => {
-            Err("may be day/month or month/day; write a date as YYYY-MM-DD, such as 2026-03-15, or say \
-             the order of all such dates with --dates dmy or --dates mdy"
+            Err("may be day/month or month/day; write a date as YYYY-MM-DD, such as 2026-03-15, or set the order with \
+             --dates dmy or --dates mdy"
                 .to_owned())
         }
         (None, None, None) => Ok(None),
@@ -220,7 +224,7 @@ fn normalize_integer(cell: &str) -> Result<Cow<'_, str>, String> {
         return Ok(Cow::Borrowed(cell));
     }
     if is_placeholder(cell) {
-        return Err("is no number; leave the cell empty".into());
+        return Err("is not a number; leave the cell empty".into());
     }
     if let Some((whole, fraction)) = cell.split_once('.')
         && all_digits(whole)
@@ -236,7 +240,7 @@ fn normalize_integer(cell: &str) -> Result<Cow<'_, str>, String> {
         );
     }
     if let Some(digits) = without_separators(cell) {
-        return Err(format!("has separators between its digits; write the digits alone, `{digits}`"));
+        return Err(format!("has separators between its digits; write only the digits, `{digits}`"));
     }
     Ok(Cow::Borrowed(cell))
 }
@@ -256,15 +260,15 @@ fn without_separators(cell: &str) -> Option<String> {
 
 fn normalize_number<'c>(cell: &'c str, notation: &Notation) -> Result<Cow<'c, str>, String> {
     if is_placeholder(cell) {
-        return Err("is no number; leave the cell empty".into());
+        return Err("is not a number; leave the cell empty".into());
     }
     if cell.ends_with('%') {
-        return Err("is a percentage; write the number alone, without `%`".into());
+        return Err("is a percentage; write only the number, without `%`".into());
     }
     let is_plain = |sign: char| sign.is_ascii_digit() || matches!(sign, '.' | ',');
     if !cell.chars().all(is_plain) {
         return match without_separators(cell) {
-            Some(digits) => Err(format!("has separators between its digits; write the digits alone, `{digits}`")),
+            Some(digits) => Err(format!("has separators between its digits; write only the digits, `{digits}`")),
             None => Ok(Cow::Borrowed(cell)),
         };
     }
@@ -322,8 +326,8 @@ pub(super) fn ambiguous_number_message(cell: &str) -> String {
     let (digits, number) = (cell.replace(sign, ""), cell.replace(sign, "."));
     let number = number.trim_end_matches('0').trim_end_matches('.');
     format!(
-        "may be {digits} or {number}, since a `{sign}` with three digits behind it may group them; write the one that is meant as \
-         `{digits}` or `{number}`, or say what such signs are with --decimal point or --decimal comma"
+        "may be {digits} or {number}, since a `{sign}` before three digits may group them; write `{digits}` or \
+         `{number}`, or set the decimal sign with --decimal point or --decimal comma"
     )
 }
 
@@ -349,8 +353,8 @@ mod tests {
             (ValueKind::Date, "2026-03-15T00:00:00", Ok("2026-03-15")),
             (ValueKind::Date, "2026-03-15 00:00:00.000", Ok("2026-03-15")),
             (ValueKind::Date, "2026-03-15T00:00:00Z", Ok("2026-03-15")),
-            (ValueKind::Date, "2026-03-15T09:30:00", Err("write the date alone, `2026-03-15`")),
-            (ValueKind::Date, "2026-03-15T00:00:00+02:00", Err("write the date alone")),
+            (ValueKind::Date, "2026-03-15T09:30:00", Err("write only the date, `2026-03-15`")),
+            (ValueKind::Date, "2026-03-15T00:00:00+02:00", Err("write only the date")),
             (ValueKind::Date, "03/15/2026", Ok("2026-03-15")),
             (ValueKind::Date, "15/3/2026", Ok("2026-03-15")),
             (ValueKind::Date, "15-3-2026", Ok("2026-03-15")),
@@ -358,7 +362,7 @@ mod tests {
             (ValueKind::Date, "03/04/2026", Err("may be day/month or month/day")),
             (ValueKind::Date, "3/4/26", Err("year of two digits")),
             (ValueKind::Date, "31/31/2026", Ok("31/31/2026")),
-            (ValueKind::Date, "46096", Err("is a day's number")),
+            (ValueKind::Date, "46096", Err("is the number of a day")),
             (ValueKind::Date, "TBD", Err("leave the cell empty")),
             (ValueKind::Date, "-", Err("leave the cell empty")),
             (ValueKind::Date, "2026-02-30", Ok("2026-02-30")),
@@ -435,7 +439,7 @@ mod tests {
             (ValueKind::Number, "3,00", decimal(DecimalSign::Point), Ok("3.00")),
             (ValueKind::Date, "03/04/2026", dates(DateOrder::Dmy), Ok("2026-04-03")),
             (ValueKind::Date, "03/04/2026", dates(DateOrder::Mdy), Ok("2026-03-04")),
-            (ValueKind::Date, "15/03/2026", dates(DateOrder::Mdy), Err("no date in the order --dates mdy")),
+            (ValueKind::Date, "15/03/2026", dates(DateOrder::Mdy), Err("not a date in the order --dates mdy")),
             (ValueKind::Date, "15.03.2026", dates(DateOrder::Mdy), Ok("2026-03-15")),
         ];
         for (kind, cell, notation, expected) in cases {

@@ -18,16 +18,16 @@ const BEGINNING_BYTES: u64 = 1 << 16;
 const BEGINNING_LINES: usize = 24;
 
 /// The remedy for text that is neither UTF-8 nor UTF-16.
-const REMEDY: &str = "save the file anew: in Excel as `CSV UTF-8`, in LibreOffice with the character set `Unicode (UTF-8)`, or as \
-     .xlsx";
+const REMEDY: &str = "save the file again: in Excel as `CSV UTF-8`, in LibreOffice with the character set \
+     `Unicode (UTF-8)`, or as .xlsx";
 
 /// The message for a cell that is neither UTF-8 nor UTF-16. `encoding` is the probable encoding of the file.
 fn not_utf8(bytes: &[u8], encoding: Option<&str>) -> String {
     // If only this byte is wrong, the text is damaged UTF-16.
     let sound: Vec<u8> = bytes.iter().copied().filter(|byte| *byte != DAMAGED).collect();
     match encoding {
-        _ if std::str::from_utf8(&sound).is_ok() => format!("holds damaged letters; correct it, and {REMEDY}"),
-        Some(encoding) => format!("is not UTF-8, but most likely {encoding}; {REMEDY}"),
+        _ if std::str::from_utf8(&sound).is_ok() => format!("contains damaged characters; correct it, and {REMEDY}"),
+        Some(encoding) => format!("is not UTF-8, but probably {encoding}; {REMEDY}"),
         None => format!("is not UTF-8; {REMEDY}"),
     }
 }
@@ -55,7 +55,7 @@ pub(super) fn read_csv<F: Fields>(mut content: impl Read, rows: &mut FileRows<'_
     }
     // UTF-16 without a byte-order mark. Column names never contain NUL.
     if beginning.iter().take(2).any(|byte| *byte == 0) {
-        rows.add_fault(1, "begins with NUL bytes, so it is no CSV in UTF-8; save the file as `CSV UTF-8` or .xlsx");
+        rows.add_fault(1, "begins with NUL bytes, so it is not CSV in UTF-8; save the file as `CSV UTF-8` or .xlsx");
         return Ok(1);
     }
     let form = CsvLayout::of::<F>(&beginning, rows);
@@ -230,14 +230,14 @@ mod tests {
     fn faults_are_reported() {
         let cases = [
             ("id,nmae\n1,A\n", "2:1!\nf:1: nmae: unknown column `nmae`; did you mean `name`?"),
-            ("id,name,name\n", "f:1: name: column `name` stands twice; give each column once"),
-            ("id,id\n", "f:1: id: column `id` stands twice"),
+            ("id,name,name\n", "f:1: name: column `name` appears twice; give each column once"),
+            ("id,id\n", "f:1: id: column `id` appears twice"),
             ("id,,name\n1,x,A\n", "f:2: `x` - has a value in column B, which has no name; name it, or clear the cell"),
             ("id,name\n1,A,x\n", "f:2: has 3 cells, but the header has 2"),
             ("name\nA\n", "f:1: id: the column `id` is missing"),
             (
                 "id,R\u{e9}union,d\u{e9}but\n",
-                "f:1: is not UTF-8, but most likely windows-1252; save the file anew: in Excel as",
+                "f:1: is not UTF-8, but probably windows-1252; save the file again: in Excel as",
             ),
             ("id;Titel;Ort\n1;A;B\n", "f:1: Titel: unknown column `Titel`"),
             ("id;Titel;Ort\n1;A;B\n", "f:1: Ort: unknown column `Ort`"),
@@ -246,7 +246,7 @@ mod tests {
             ("i\0d\0", "f:1: begins with NUL bytes"),
             (
                 "idd,name\n1,A\n",
-                "f:1: idd: unknown column `idd`; did you mean `id`? Then rename it, or give --map 'idd=id'",
+                "f:1: idd: unknown column `idd`; did you mean `id`? Then rename it, or add --map 'idd=id'",
             ),
             ("id,name\n1\n", "f:2: has 1 cells, but the header has 2"),
             ("id,name\n1,A,B\n2,C\n", "3:2 name=\"C\"\nf:2: has 3 cells, but the header has 2"),
@@ -265,7 +265,8 @@ mod tests {
         assert_eq!(
             shown,
             "2:1!\n3:2 year=2026 city=\"x\" formats.oral=null\n\
-             f:2: city: `\u{fffd}` - holds damaged letters; correct it, and save the file anew: in Excel as `CSV UTF-8`, in LibreOffice \
+             f:2: city: `\u{fffd}` - contains damaged characters; correct it, and save the file again: in Excel as \
+             `CSV UTF-8`, in LibreOffice \
              with the character set `Unicode (UTF-8)`, or as .xlsx\n\
              f:2: year: `26` - write a year from 1900 to 2100\n\
              f:2: formats_oral: `maybe` - write TRUE or FALSE"
@@ -299,10 +300,10 @@ mod tests {
         let cases = [
             (&mapped, "Nummer;Titel\n1;A\n", "2:1 name=\"A\"\n"),
             (&mapped, "Unsere Liste\n\nNummer;Titel;Weg\n1;A;\n2;B;ja\n", "4:1 name=\"A\"\n5:2 removed\n"),
-            (&mapped, "id,Nummer\n1,2\n", "column `Nummer` stands twice"),
+            (&mapped, "id,Nummer\n1,2\n", "column `Nummer` appears twice"),
             (&matched, "Titel\nA\n", "2:? name=\"A\"\n"),
             (&matched, "Nummer,Titel\n,A\n", "f:2: id: is missing"),
-            (&matched, "url\nx\n", "no column `id`, and none of `name` that --match names"),
+            (&matched, "url\nx\n", "no column `id`, and none of the columns of --match (`name`)"),
         ];
         for (options, content, expected) in cases {
             let shown = read_as::<OrganizationFields>(content.as_bytes(), options);
@@ -339,14 +340,14 @@ mod tests {
             (
                 names,
                 "id,names\n1,A\n",
-                "2:1!\nf:1: names: the name is 5 bytes long, and at most 4 are read; correct it, or raise \
+                "2:1!\nf:1: names: the name is 5 bytes long, but the limit is 4; correct it, or raise \
                  --max-name-bytes"
                     .to_owned(),
             ),
             (
                 columns,
                 "id,name,abbv\n1,A,B\n",
-                "f:1: has more than 2 columns; take out those that are no fields, or raise --max-columns".to_owned(),
+                "f:1: has more than 2 columns; remove those that are not fields, or raise --max-columns".to_owned(),
             ),
         ];
         for (bounds, content, expected) in cases {

@@ -278,7 +278,7 @@ mod tests {
             found(line, Some(name), None, &format!("unknown column `{name}`; {remedy}"))
         };
         let twice = |line: u64| {
-            let message = format!("stands twice; the first row of this id is at c.csv:{}", line - 1);
+            let message = format!("appears twice; the first row with this id is at c.csv:{}", line - 1);
             found(line, Some("id"), Some(&line.to_string()), &message)
         };
         let cases: [(Vec<Finding>, &[&str]); 6] = [
@@ -288,8 +288,8 @@ mod tests {
                 &["c.csv:2, 3, 4 and 8,190 more: start_date: `x`, `y` - write a date, such as 2026-03-15"],
             ),
             (
-                vec![unknown(1, "Foo", "known are `id`"), unknown(1, "Bar", "known are `id`")],
-                &["c.csv:1: Foo, Bar: unknown column; known are `id`"],
+                vec![unknown(1, "Foo", "known names are `id`"), unknown(1, "Bar", "known names are `id`")],
+                &["c.csv:1: Foo, Bar: unknown column; known names are `id`"],
             ),
             (
                 vec![unknown(1, "nam", "did you mean `name`?"), unknown(1, "ulr", "did you mean `url`?")],
@@ -300,9 +300,8 @@ mod tests {
             ),
             (
                 vec![twice(3), twice(40)],
-                &[
-                    "c.csv:3, 40: id: `3`, `40` - stands twice; the first row of this id is at c.csv:2 (the others likewise)",
-                ],
+                &["c.csv:3, 40: id: `3`, `40` - appears twice; the first row with this id is at c.csv:2 (the others \
+                     likewise)"],
             ),
             (vec![found(7, None, None, "b"), found(2, None, None, "a")], &["c.csv:2: a", "c.csv:7: b"]),
         ];

@@ -54,7 +54,7 @@ fn read_source(
         Ok(SourceContent::Text(format, content)) => match source.kind() {
             Some(kind) => read_kind(kind, source.name(), options, rows, TextFile { format, content }),
             None => {
-                Err(io::Error::new(io::ErrorKind::InvalidData, "it is no workbook; say what it holds with --dataset"))
+                Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a workbook; name its dataset with --dataset"))
             }
         },
         Ok(SourceContent::Workbook(file)) => {
@@ -62,7 +62,7 @@ fn read_source(
             let chosen = workbook.choose(source.kind())?;
             if !chosen.skipped.is_empty() {
                 let message = format!(
-                    "passed over {}; sheets are read by their names, `conferences`, `journals`, `organizations` and `tags`",
+                    "skipped {}; only sheets named `conferences`, `journals`, `organizations` or `tags` are read",
                     chosen.skipped.join(", ")
                 );
                 let file = Some(source.name().to_string());
@@ -122,7 +122,7 @@ fn read_kind(
     if row_count == 0 {
         warnings.push(Finding {
             file: Some(file.to_string()),
-            message: format!("holds no rows; nothing of {kind} is changed by it"),
+            message: format!("has no rows, so it changes no {kind}"),
             rule: Some("no_rows"),
             ..Finding::default()
         });

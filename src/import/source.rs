@@ -59,23 +59,25 @@ pub enum SourceError {
     #[error("cannot read {}: {error}", path.display())]
     Unreadable { path: PathBuf, error: io::Error },
     #[error(
-        "{}: the name does not tell what the file holds; say it, such as `--dataset conferences`, or name it \
+        "{}: the file name does not say what it contains; add `--dataset conferences`, for example, or name it \
          `conferences`, `journals`, `organizations` or `tags` with `.xlsx`, `.csv` or `.jsonl`",
         path.display()
     )]
     UnknownName { path: PathBuf },
     #[error(
-        "{}: files of this kind are not read; open it in the program that wrote it, and save it as `.xlsx`, or as CSV in UTF-8",
+        "{}: files of this kind cannot be imported; open it in the program that wrote it, and save it as `.xlsx`, or \
+         as CSV in UTF-8",
         path.display()
     )]
     UnknownFormat { path: PathBuf },
     #[error(
-        "the folder {} holds nothing to import; its files must be named `conferences`, `journals`, `organizations` or \
+        "the folder {} contains nothing to import; its files must be named `conferences`, `journals`, `organizations` \
+         or \
          `tags` with `.jsonl`, `.csv` (each also with `.gz`) or `.xlsx`, or `medfeed.xlsx`",
         path.display()
     )]
     NothingInFolder { path: PathBuf },
-    #[error("--dataset says what one file holds, and {} is a folder; give the file itself", path.display())]
+    #[error("--dataset applies to a file, and {} is a folder; give the file", path.display())]
     FolderOfOneKind { path: PathBuf },
     #[error(
         "`-` (standard input) needs --dataset, such as `- --dataset conferences`, unless it is a workbook (--format xlsx)"
@@ -254,9 +256,9 @@ impl Source {
     pub(super) fn open<'p>(&self, max_bytes: u64, progress: &'p mut dyn FnMut(u64)) -> io::Result<SourceContent<'p>> {
         let (magic, stored) = peek::<{ GZIP_MAGIC.len() }, _>(ProgressReader { from: self.open_raw()?, progress })?;
         let content: Box<dyn Read + 'p> = if magic == GZIP_MAGIC {
-            Box::new(GzipReader(MultiGzDecoder::new(BufReader::with_capacity(PIECE_BYTES, stored))))
+            Box::new(GzipReader(MultiGzDecoder::new(BufReader::with_capacity(READ_BYTES, stored))))
         } else if self.name.ends_with(".gz") && !magic.is_empty() {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "it is named .gz but is no gzip file"));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "it is named .gz but is not a gzip file"));
         } else {
             Box::new(stored)
         };
@@ -276,11 +278,11 @@ impl Source {
             );
         }
         if self.format == Some(FileFormat::Xlsx) {
-            return refused("it is no workbook (.xlsx); save it as one, or say what it is, such as `--format csv`");
+            return refused("it is not a workbook (.xlsx); save it as one, or set its format, such as `--format csv`");
         }
         if first.trim_ascii_start().starts_with(b"<") {
             return refused(
-                "it holds HTML or XML; open it in a spreadsheet program, and save it as .xlsx or CSV in UTF-8",
+                "it contains HTML or XML; open it in a spreadsheet program, and save it as .xlsx or CSV in UTF-8",
             );
         }
         let looks_like_json = first.trim_ascii_start().starts_with(b"{");
@@ -327,7 +329,7 @@ const OLE_MAGIC: &[u8] = &[0xd0, 0xcf, 0x11, 0xe0, 0xa1, 0xb1, 0x1a, 0xe1];
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 
 /// The size of reads from a file.
-const PIECE_BYTES: usize = 1 << 17;
+const READ_BYTES: usize = 1 << 17;
 
 /// A reader whose first bytes were read before.
 type Peeked<R> = io::Chain<Cursor<Vec<u8>>, R>;
@@ -476,7 +478,7 @@ mod tests {
         let none = SourceOptions::default();
         let cases = [
             (vec!["/nonexistent/tags.csv"], none, "cannot read /nonexistent/tags.csv: No such file"),
-            (vec!["Cargo.toml"], none, "Cargo.toml: the name does not tell"),
+            (vec!["Cargo.toml"], none, "Cargo.toml: the file name does not say"),
             (vec!["-"], none, "`-` (standard input) needs --dataset"),
             (vec!["src"], options, "src is a folder"),
             (vec!["-", "-"], options, "only once"),
@@ -533,11 +535,11 @@ mod tests {
         let damaged = [gzip("abcd"), b"more".to_vec()].concat();
         let cases = [
             (b"abcd".to_vec(), 4, "abcd"),
-            (b"abcd".to_vec(), 3, "the file is too large: it holds more than 3 bytes, decompressed"),
+            (b"abcd".to_vec(), 3, "the file is too large: it has more than 3 bytes, decompressed"),
             (gzip("abcd"), 4, "abcd"),
-            (gzip("abcd"), 3, "the file is too large: it holds more than 3 bytes, decompressed"),
-            (gzip(&"\0".repeat(1 << 24)), 1 << 20, "holds more than 1048576 bytes"),
-            (damaged.clone(), 3, "holds more than 3 bytes"),
+            (gzip("abcd"), 3, "the file is too large: it has more than 3 bytes, decompressed"),
+            (gzip(&"\0".repeat(1 << 24)), 1 << 20, "has more than 1048576 bytes"),
+            (damaged.clone(), 3, "has more than 3 bytes"),
             (damaged, 5, "it is damaged gzip"),
             (vec![], 0, ""),
         ];

@@ -7,13 +7,13 @@ use crate::model::nearest::nearest;
 /// slow, it names the page with the list.
 pub fn did_you_mean(unknown: &str, known: &[&str], faults: &RowFaults<'_>) -> String {
     if !faults.may_search(known.len()) {
-        return "the page /docs of a server lists the known ones".to_owned();
+        return "the page /docs of a server lists the known names".to_owned();
     }
     match nearest(unknown, known.iter().copied()) {
         Some(name) => format!("did you mean `{name}`?"),
         None => {
             let quoted: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
-            format!("known are {}", quoted.join(", "))
+            format!("known names are {}", quoted.join(", "))
         }
     }
 }
@@ -27,8 +27,8 @@ mod tests {
     fn unknown_names_get_a_remedy() {
         let (position, mut bad) = (FilePosition { file: "f".into(), line: 1 }, BadRows::default());
         let faults = RowFaults::new(&position, &mut bad);
-        assert_eq!(did_you_mean("xyzzy", &["id", "name"], &faults), "known are `id`, `name`");
+        assert_eq!(did_you_mean("xyzzy", &["id", "name"], &faults), "known names are `id`, `name`");
         let many = vec!["name"; 200_000];
-        assert_eq!(did_you_mean("nam", &many, &faults), "the page /docs of a server lists the known ones");
+        assert_eq!(did_you_mean("nam", &many, &faults), "the page /docs of a server lists the known names");
     }
 }

@@ -141,7 +141,7 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
                     if let (Some((first, _)), Some((last, _))) = (above.first(), above.last()) {
                         let lines =
                             if first == last { format!("line {first}") } else { format!("lines {first} to {last}") };
-                        let message = format!("what stands above the header, in {lines}, is passed over");
+                        let message = format!("the rows above the header ({lines}) are ignored");
                         self.rows.warn(Some(line), message);
                     }
                     return self.read_header(line, cells);
@@ -249,7 +249,7 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         if let Some((line, cells)) = best {
             let cells: Vec<TableCell<'_>> = cells.iter().map(|text| TableCell::text(text.as_str())).collect();
             if self.read_header(*line, &cells).is_continue() {
-                self.rows.add_fault(*line, "is no header; the first row names the columns, `id` among them");
+                self.rows.add_fault(*line, "is not a header; the first row must name the columns, including `id`");
             }
             self.header = HeaderState::Found(None);
         }
@@ -263,7 +263,7 @@ pub(super) fn ignored_names_message(what: &str, names: &[String]) -> String {
     let more = if names.len() > MAX_NAMES { " and more" } else { "" };
     let plural = if names.len() == 1 { "" } else { "s" };
     format!(
-        "the unknown {what}{plural} {}{more} {} passed over",
+        "the unknown {what}{plural} {}{more} {} ignored",
         told.join(", "),
         if names.len() == 1 { "is" } else { "are" }
     )
@@ -338,7 +338,7 @@ impl HeaderReader<'_, '_, '_> {
                 known => columns.contains(&known),
             };
             if is_twice {
-                self.faults.push(&shown, format!("column `{shown}` stands twice; give each column once"));
+                self.faults.push(&shown, format!("column `{shown}` appears twice; give each column once"));
             }
             columns.push(column);
         }
@@ -353,10 +353,14 @@ impl HeaderReader<'_, '_, '_> {
         }
         if !self.options.matching.is_empty() {
             let names = self.options.matching.join("`, `");
-            self.faults.push(&"id", format!("there is no column `id`, and none of `{names}` that --match names"));
+            self.faults.push(&"id", format!("there is no column `id`, and none of the columns of --match (`{names}`)"));
             return None;
         }
-        self.faults.push(&"id", "the column `id` is missing; the first row names the columns, `id` among them; a file without ids needs --match");
+        self.faults.push(
+            &"id",
+            "the column `id` is missing; the first row must name the columns, including `id`; a file without ids needs \
+             --match",
+        );
         None
     }
 }
@@ -365,9 +369,10 @@ impl HeaderReader<'_, '_, '_> {
 pub(super) fn unknown_remedy(name: &str, known: &[&str], faults: &RowFaults<'_>) -> String {
     let remedy = did_you_mean(name, known, faults);
     match remedy.strip_prefix("did you mean `").and_then(|rest| rest.strip_suffix("`?")) {
-        Some(near) => format!("did you mean `{near}`? Then rename it, or give --map '{name}={near}'"),
+        Some(near) => format!("did you mean `{near}`? Then rename it, or add --map '{name}={near}'"),
         None => format!(
-            "{remedy}; give --map 'NAME=FIELD' or --map-file where one has another name, or --ignore-unknown to pass over the rest"
+            "{remedy}; use --map 'NAME=FIELD' or --map-file if a field has another name, or --ignore-unknown to \
+             ignore the rest"
         ),
     }
 }
@@ -451,11 +456,12 @@ fn read_row<F: Fields>(
         if let Some(fault) = cell.fault.as_ref().filter(|_| !has_unit) {
             reader.faults.push_value(name, &cell.text, fault);
         } else if cell.is_date && reader.holds_text(index) {
-            let message =
-                "is a date in the spreadsheet, but the column holds texts; format the cell as text, and write it anew";
+            let message = "is a date in the spreadsheet, but the column contains text; format the cell as text, and enter it \
+                           again";
             reader.faults.push_value(name, &cell.text, message);
         } else if let Some(shown) = cell.shown.as_ref().filter(|_| reader.holds_text(index)) {
-            let message = format!("is a number that is shown as `{shown}`; format the cell as text, and write it anew");
+            let message =
+                format!("is a number that is shown as `{shown}`; format the cell as text, and enter it again");
             reader.faults.push_value(name, &cell.text, message);
         } else if let Some(link) = cell.link.as_ref().filter(|_| is_address_column(name) && !cell.is_blank()) {
             match address(&cell.text, link) {
@@ -486,7 +492,7 @@ fn read_id(cell: &TableCell<'_>, faults: &mut RowFaults<'_>) -> Option<Id> {
             let digits = text.trim_start_matches('0');
             faults.push_value(&"id", &cell.text, format!("begins with zeros, which ids do not have; write `{digits}`"));
         }
-        Ok(text) if text.is_empty() => faults.push(&"id", "is missing; every row names its id"),
+        Ok(text) if text.is_empty() => faults.push(&"id", "is missing; give each row an id"),
         Ok(text) => match text.parse() {
             Ok(id) => return Some(id),
             Err(error @ NotAnId) => faults.push_value(&"id", &cell.text, error.to_string()),

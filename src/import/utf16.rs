@@ -8,7 +8,7 @@ use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8};
 pub(super) const DAMAGED: u8 = 0xff;
 
 /// The number of bytes decoded at once.
-const PIECE_BYTES: usize = 1 << 14;
+const CHUNK_BYTES: usize = 1 << 14;
 
 /// A text as UTF-8 without its byte-order mark. Text without a UTF-16 mark is unchanged.
 pub(super) enum AsUtf8<R> {
@@ -36,7 +36,7 @@ pub(super) fn as_utf8<R: Read>(first: &[u8], mut content: R) -> io::Result<AsUtf
         return Ok(AsUtf8::Plain(content));
     }
     let decoder = encoding.new_decoder_without_bom_handling();
-    let (input, output) = (Vec::with_capacity(PIECE_BYTES), Vec::new());
+    let (input, output) = (Vec::with_capacity(CHUNK_BYTES), Vec::new());
     Ok(AsUtf8::Utf16(Utf16 { from: content, decoder, input, has_ended: false, output, next: 0 }))
 }
 
@@ -46,10 +46,10 @@ impl<R: Read> Utf16<R> {
         self.output.clear();
         self.next = 0;
         self.input.clear();
-        self.from.by_ref().take(PIECE_BYTES as u64).read_to_end(&mut self.input)?;
+        self.from.by_ref().take(CHUNK_BYTES as u64).read_to_end(&mut self.input)?;
         self.has_ended = self.input.is_empty();
         let mut from = 0;
-        let mut piece = [0; PIECE_BYTES];
+        let mut piece = [0; CHUNK_BYTES];
         loop {
             let input = &self.input[from..];
             let (result, read, written) =
@@ -94,7 +94,7 @@ mod tests {
         let unit = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
         let marked = |bytes: &[u8]| [&[0xff, 0xfe][..], bytes].concat();
         let big: Vec<u8> = [0xfe, 0xff].into_iter().chain("aé".encode_utf16().flat_map(u16::to_be_bytes)).collect();
-        let long = "é𝄞".repeat(PIECE_BYTES);
+        let long = "é𝄞".repeat(CHUNK_BYTES);
         let cases: [(&[u8], &[u8]); 8] = [
             (b"", b""),
             (b"a\xff", b"a\xff"),

@@ -138,8 +138,12 @@ const VALUES: &[Wrong<'_>] = &[
 /// Files, databases, licenses and keys that are not there, or not what they should be.
 const THINGS: &[Wrong<'_>] = &[
     ("import nowhere.csv", 1, "cannot read nowhere.csv: No such file or directory; check the path"),
-    ("import notes.txt", 1, "the name does not tell what the file holds; say it, such as `--dataset conferences`"),
-    ("import empty-folder", 1, "holds nothing to import; its files must be named"),
+    (
+        "import notes.txt",
+        1,
+        "the file name does not say what it contains; add `--dataset conferences`, for example, or name it",
+    ),
+    ("import empty-folder", 1, "contains nothing to import; its files must be named"),
     ("import conferences.csv", 1, "unknown column `nmae`; did you mean `name`?"),
     ("export notes.txt", 1, "notes.txt: File exists; a file of that name is there; choose another name"),
     ("backup feed.redb", 1, "it is the database itself"),

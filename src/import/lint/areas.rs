@@ -8,7 +8,7 @@ pub(super) static AREAS: Vocabulary = Vocabulary {
     code: 0,
     field: "therapy_areas",
     kind: "therapy area",
-    remedy: "check its spelling, and keep it if a new one is meant",
+    remedy: "check its spelling, and keep it if it is a new one",
     rules: ["area_spelling", "area_list", "area_unknown"],
     comparable,
     known: KNOWN,

@@ -31,9 +31,7 @@ fn days(from: Date, to: Date) -> i32 {
 fn year_far_from_dates(conference: &ConferenceFields) -> Option<Fault> {
     let (year, start) = (conference.year?, conference.start_date?);
     let far = (i32::from(year) - i32::from(start.year())).abs() > 1;
-    far.then(|| {
-        Fault::of_value("year", year, format!("is far from the start_date {start}; correct the one or the other"))
-    })
+    far.then(|| Fault::of_value("year", year, format!("is far from the start_date {start}; correct one of them")))
 }
 
 /// Finds a name that was probably copied from another edition.
@@ -50,11 +48,7 @@ fn year_in_name(conference: &ConferenceFields) -> Option<Fault> {
     let start = conference.start_date.and_then(|start| u16::try_from(start.year()).ok());
     let fits = named.iter().any(|named| *named == year || Some(*named) == start);
     let first = named.first().filter(|named| !fits && named.abs_diff(year) <= 5)?;
-    Some(Fault::of_value(
-        "name",
-        name,
-        format!("speaks of {first}, and the year is {year}; correct the one or the other"),
-    ))
+    Some(Fault::of_value("name", name, format!("contains {first}, but the year is {year}; correct one of them")))
 }
 
 fn unlikely_date(conference: &ConferenceFields) -> Option<Fault> {

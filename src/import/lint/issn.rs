@@ -44,7 +44,7 @@ fn form(field: &str, text: &str) -> Option<String> {
             let digits = text.chars().filter(char::is_ascii_digit).count();
             let lost = matches!(text.len(), 5..=7) && digits == text.len();
             let hint = if lost { "; a spreadsheet may have dropped zeros at its beginning" } else { "" };
-            Some(format!("is no ISSN; write four digits, a hyphen, and four more, such as 0028-4793{hint}"))
+            Some(format!("is not an ISSN; write four digits, a hyphen, and four more, such as 0028-4793{hint}"))
         }
     }
 }
@@ -54,7 +54,9 @@ fn check_digit(field: &str, text: &str) -> Option<String> {
     let (digits, last) = signs.split_at(7);
     let expected = check_digit_of(digits);
     (!last.starts_with(expected)).then(|| {
-        format!("its check digit is {last}, and that of its other digits is {expected}; compare it with the journal's own page")
+        format!(
+            "its check digit is {last}, but its other digits require {expected}; compare it with the journal's own page"
+        )
     })
 }
 

@@ -54,7 +54,7 @@ impl Linted for ConferenceFields {
             "same_name_and_year",
             self.name(),
             &format!("{year} {}", start.unwrap_or_default()),
-            "is also the name of {}, of the same year; remove one of them, or tell them apart by name or year",
+            "is also the name of {}, of the same year; remove one of them, or give them different names or years",
         );
         let mut match_keys: Vec<MatchKey<'_>> = name.into_iter().collect();
         if let Some(start) = self.start_date {
@@ -65,7 +65,8 @@ impl Linted for ConferenceFields {
                 key: format!("{start} {city}"),
                 needs_similar_names: true,
                 value: None,
-                message: "begins on the same day in the same city as {}, of nearly the same name or abbreviation; remove one of them, or correct them",
+                message: "begins on the same day in the same city as {}, with nearly the same name or abbreviation; remove \
+                          one of them, or correct them",
             });
         }
         match_keys
@@ -91,16 +92,15 @@ impl Linted for JournalFields {
                 message: "is also an ISSN of {}; give each journal and edition its own, or remove one of the journals",
             })
         });
-        let name =
-            name_key("same_name", self.name(), "", "is also the name of {}; remove one of them, or tell them apart");
+        let name = name_key("same_name", self.name(), "", "is also the name of {}; remove one of them, or rename one");
         issns.chain(name).collect()
     }
 }
 
 /// Labels are unique when compared exactly. Their keys ignore case, diacritics, blanks and punctuation.
 fn label_keys(fields: &impl ReferenceFields) -> Vec<MatchKey<'_>> {
-    let message =
-        "differs only in case, diacritics, blanks or signs from the name of {}; link one of them, and remove the other";
+    let message = "differs only in case, diacritics, blanks or punctuation from the name of {}; link one of them, and \
+                   remove the other";
     name_key("same_name", &fields.label(), "", message).into_iter().collect()
 }
 

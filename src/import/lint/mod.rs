@@ -297,8 +297,8 @@ impl Findings {
     /// Reports that comparisons were skipped because they would take too long.
     fn add_left_out(&mut self, count: u64) {
         let message = format!(
-            "{count} pairs of long or many alike names and words were not compared, since that would take too long; look for duplicates \
-             and misspellings among them yourself"
+            "{count} pairs of names or words were not compared, since that would take too long; check for duplicates \
+             and misspellings yourself"
         );
         self.unlocated.push(Finding { message, ..Finding::default() }.of_rule("not_compared"));
     }
@@ -316,7 +316,7 @@ impl Findings {
         });
         kept.extend(unlocated);
         kept.extend(counts.into_iter().filter(|(_, count)| *count > MAX_KEPT).map(|(rule, count)| {
-            let message = format!("{} more like those of the rule `{rule}` above", count - MAX_KEPT);
+            let message = format!("{} more findings of the rule `{rule}`", count - MAX_KEPT);
             Finding { message, ..Finding::default() }.of_rule(rule)
         }));
         kept

@@ -257,7 +257,7 @@ impl<'a> WordChecker<'a> {
         let is_known = self.known.contains_key(&key) || own.rank.0;
         if let Some(parts) = self.parts(word, uses).filter(|_| !is_known && is_of_run(word)) {
             let message = format!(
-                "is one text with several: {}{}{}; in CSV write `{}`, in JSON one text each",
+                "lists several in one text: {}{}{}; in CSV write `{}`, in JSON one text each",
                 parts.iter().map(|part| format!("`{part}`")).collect::<Vec<_>>().join(", "),
                 rows(uses),
                 self.consequence(&parts),
@@ -270,7 +270,7 @@ impl<'a> WordChecker<'a> {
         }
         let tidied = tidy(tidy(word).trim_matches([';', ',', '|', '/', '"']));
         if tidied != word && !own.rank.0 && is_of_run(word) {
-            let message = format!("has blanks or signs that do not belong to it{}; write `{tidied}`", rows(uses));
+            let message = format!("has unneeded blanks or punctuation{}; write `{tidied}`", rows(uses));
             return Some((spelling, message));
         }
         if is_known {
@@ -290,18 +290,21 @@ impl<'a> WordChecker<'a> {
             return None;
         }
         let blind = match self.names(&self.restricted) {
-            Some(names) => format!("; no license names it, and those that name others ({names}) do not show it"),
+            Some(names) => format!("; no license names it, so licenses with other ones ({names}) do not match it"),
             None => String::new(),
         };
-        let message = format!("is no {kind} that is known here{}{blind}; {remedy}", rows(uses));
+        let message = format!("is not a known {kind}{}{blind}; {remedy}", rows(uses));
         Some((unknown, message))
     }
 
     /// Returns the message for a word with a correction.
     fn message(&self, is: &str, meant: &str, uses: &WordUses) -> String {
         let consequence = self.consequence(&[meant.to_owned()]);
-        let consequence =
-            if consequence.is_empty() { "; licenses and filters tell them apart".to_owned() } else { consequence };
+        let consequence = if consequence.is_empty() {
+            "; licenses and filters treat them as different".to_owned()
+        } else {
+            consequence
+        };
         format!("{is} `{meant}`{}{consequence}; write `{meant}`", rows(uses))
     }
 
@@ -310,7 +313,7 @@ impl<'a> WordChecker<'a> {
         let names: BTreeSet<&str> =
             meant.iter().filter_map(|word| self.licensed.get(word.as_str())).flatten().copied().collect();
         match self.names(&names.into_iter().collect::<Vec<_>>()) {
-            Some(names) => format!("; licenses that name the right one ({names}) do not show a record for this one"),
+            Some(names) => format!("; licenses that name the right one ({names}) do not match this one"),
             None => String::new(),
         }
     }

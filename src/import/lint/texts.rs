@@ -36,7 +36,7 @@ fn wrong_encoding(field: &str, text: &str) -> Option<String> {
     }
     if text.contains('\u{fffd}') {
         return Some(
-            "holds U+FFFD, which stands for letters that were lost; correct it from its source, and save the file as \
+            "contains U+FFFD, which replaces lost characters; correct it from its source, and save the file as \
              UTF-8"
                 .to_owned(),
         );
@@ -45,17 +45,19 @@ fn wrong_encoding(field: &str, text: &str) -> Option<String> {
         return Some(format!("was read in the wrong encoding; write `{meant}`, and save the file as UTF-8"));
     }
     if text.chars().any(|letter| ('\u{80}'..='\u{9f}').contains(&letter)) {
-        return Some("holds control characters of another encoding; correct it, and save the file as UTF-8".to_owned());
+        return Some(
+            "contains control characters of another encoding; correct it, and save the file as UTF-8".to_owned(),
+        );
     }
     let letters: Vec<char> = text.chars().collect();
     let is_lost = |around: &[char]| around[1] == '?' && around[0].is_alphabetic() && around[2].is_lowercase();
     if field != "url" && letters.windows(3).any(is_lost) {
-        return Some("holds a `?` within a word, where a letter was lost; correct it from its source".to_owned());
+        return Some("contains a `?` within a word, probably for a lost letter; correct it from its source".to_owned());
     }
     None
 }
 
-fn html_escape(field: &str, text: &str) -> Option<String> {
+fn html_escape(_field: &str, text: &str) -> Option<String> {
     const ESCAPES: &[(&str, &str)] = &[
         ("&amp;", "&"),
         ("&lt;", "<"),
@@ -75,9 +77,7 @@ fn html_escape(field: &str, text: &str) -> Option<String> {
     let named =
         ESCAPES.iter().find(|(escape, _)| text.contains(escape)).map(|(escape, meant)| (*escape, (*meant).to_owned()));
     let (escape, meant) = named.or_else(|| numeric_escape(text))?;
-    // `&amp;` changes the target of an address too.
-    let what = if field == "url" { "address" } else { "text" };
-    Some(format!("holds `{escape}`, which is HTML; write the {what} with `{meant}` for it"))
+    Some(format!("contains `{escape}`, which is HTML; write `{meant}` instead"))
 }
 
 /// Returns the first numeric character reference, such as `&#xE7;`, and its character.
@@ -144,8 +144,8 @@ fn placeholder(field: &str, text: &str) -> Option<String> {
         return None;
     }
     Some(match field {
-        "name" => "is no name; give the real one, or leave the row out until there is one".to_owned(),
-        _ => "stands for no value; leave the cell empty (in JSON: null) until there is one".to_owned(),
+        "name" => "is not a name; give the real one, or leave the row out until it is known".to_owned(),
+        _ => "is a placeholder; leave the cell empty (in JSON: null) until the value is known".to_owned(),
     })
 }
 
@@ -159,14 +159,12 @@ fn blanks(field: &str, text: &str) -> Option<String> {
     if is_plain || matches!(field, "therapy_areas" | "country") || is_placeholder(field, text) {
         return None;
     }
-    Some(format!("has blanks at an end or side by side, or characters that do not show; write `{}`", tidy(text)))
+    Some(format!("has blanks at an end, double blanks or invisible characters; write `{}`", tidy(text)))
 }
 
 fn formula(field: &str, text: &str) -> Option<String> {
     let is_one = field == "name" && looks_like_formula(text) && !is_placeholder(field, text);
-    is_one.then(|| {
-        "starts like a formula; the CSV export puts a `'` before it. Check that the name is meant so".to_owned()
-    })
+    is_one.then(|| "starts like a formula, so the CSV export puts a `'` before it; check the name".to_owned())
 }
 
 #[cfg(test)]

@@ -112,13 +112,12 @@ pub(super) fn identify<F: RecordFields, C: Curation>(
     let mut assigned = Vec::new();
     for row in rows.iter_mut().filter(|row| row.id.is_none()) {
         let RowEdit::Set(statement) = &row.edit else {
-            bad.push(&row.position, Some("id"), None, "is missing; a row that removes a record names its id");
+            bad.push(&row.position, Some("id"), None, "is missing; a row that removes a record needs its id");
             continue;
         };
         let values: Vec<String> = indexes.iter().map(|at| text_of(&statement.value(*at))).collect();
         if mask_of(&values) == 0 {
-            let message =
-                format!("is missing, and so is `{names}`, by which --match finds the record; fill in one of them");
+            let message = format!("is missing, and so are the fields of --match (`{names}`); fill in one of them");
             bad.push(&row.position, Some("id"), None, message);
             continue;
         }
@@ -138,7 +137,7 @@ pub(super) fn identify<F: RecordFields, C: Curation>(
             },
             [one, other, ..] => {
                 let message = format!(
-                    "is missing, and `{names}` fit both {one} and {other} of {}; give the id, or --match more fields",
+                    "is missing, and `{names}` match both {one} and {other} of {}; give the id, or --match more fields",
                     F::DATASET
                 );
                 bad.push(&row.position, Some("id"), None, message);

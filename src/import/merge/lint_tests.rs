@@ -40,7 +40,8 @@ fn likely_mistakes_are_told() {
         ("200,A,2026,Oncology,France,,", ""),
         (
             "200,A,2026,Oncolgy,France,,",
-            "therapy_areas: `Oncolgy` - looks like a misspelling of `Oncology` (1 row); licenses that name the right one (acme) do not show a record for this one; write `Oncology`",
+            "therapy_areas: `Oncolgy` - looks like a misspelling of `Oncology` (1 row); licenses that name the right \
+             one (acme) do not match this one; write `Oncology`",
         ),
         (
             "200,A,2026,oncology,France,,",
@@ -49,12 +50,9 @@ fn likely_mistakes_are_told() {
         ("200,A,2026,Oncology ,France,,", "therapy_areas: `Oncology ` - is another spelling of `Oncology`"),
         (
             "200,A,2026,Haematology,France,,",
-            "`Haematology` - is another spelling of `Hematology` (1 row); licenses and filters tell them apart",
+            "`Haematology` - is another spelling of `Hematology` (1 row); licenses and filters treat them as different",
         ),
-        (
-            "200,A,2026,Surgery;,France,,",
-            "`Surgery;` - has blanks or signs that do not belong to it (1 row); write `Surgery`",
-        ),
+        ("200,A,2026,Surgery;,France,,", "`Surgery;` - has unneeded blanks or punctuation (1 row); write `Surgery`"),
         // Only a license names Cardiology. Only lint's own list contains Hepatology.
         (
             "200,A,2026,Cardiolgy,France,,",
@@ -65,24 +63,26 @@ fn likely_mistakes_are_told() {
         ("200,A,2026,Hepatolgy,France,,", "`Hepatolgy` - looks like a misspelling of `Hepatology`"),
         (
             "200,A,2026,\"Oncology, Hematology\",France,,",
-            "`Oncology, Hematology` - is one text with several: `Oncology`, `Hematology` (1 row); licenses that name the right one (acme) do not show a record for this one; in CSV write `Oncology; Hematology`",
+            "`Oncology, Hematology` - lists several in one text: `Oncology`, `Hematology` (1 row); licenses that name \
+             the right one (acme) do not match this one; in CSV write `Oncology; Hematology`",
         ),
-        ("200,A,2026,Oncology;Hematology,France,,", "is one text with several: `Oncology`, `Hematology`"),
-        ("200,A,2026,Oncology / hematology,France,,", "is one text with several: `Oncology`, `Hematology`"),
-        ("200,A,2026,Oncology and Hematology,France,,", "is one text with several"),
+        ("200,A,2026,Oncology;Hematology,France,,", "lists several in one text: `Oncology`, `Hematology`"),
+        ("200,A,2026,Oncology / hematology,France,,", "lists several in one text: `Oncology`, `Hematology`"),
+        ("200,A,2026,Oncology and Hematology,France,,", "lists several in one text"),
         ("200,A,2026,Obstetrics and Gynecology,France,,", ""),
         ("200,A,2026,\"Ear, Nose and Throat\",France,,", ""),
         (
             "200,A,2026,Balneology,France,,",
-            "`Balneology` - is no therapy area that is known here (1 row); no license names it, and those that name others (acme, heart) do not show it; check its spelling",
+            "`Balneology` - is not a known therapy area (1 row); no license names it, so licenses with other ones \
+             (acme, heart) do not match it; check its spelling",
         ),
-        ("200,A,2026,N/A,France,,", "therapy_areas: `N/A` - stands for no value"),
+        ("200,A,2026,N/A,France,,", "therapy_areas: `N/A` - is a placeholder"),
         ("200,A,2026,Oncology,Frnace,,", "country: `Frnace` - looks like a misspelling of `France`"),
         ("200,A,2026,Oncology,Germny,,", "country: `Germny` - looks like a misspelling of `Germany`"),
         ("200,A,2026,Oncology,Germany,,", ""),
         ("200,A,2026,Oncology,Austria,,\n201,B,2026,Oncology,Australia,,\n202,C,2026,Oncology,Australia,,", ""),
-        ("200,A,2026,Oncology,Atlantis,,", "country: `Atlantis` - is no country that is known here (1 row)"),
-        ("200,A,2026,Oncology,TBD,,", "country: `TBD` - stands for no value"),
+        ("200,A,2026,Oncology,Atlantis,,", "country: `Atlantis` - is not a known country (1 row)"),
+        ("200,A,2026,Oncology,TBD,,", "country: `TBD` - is a placeholder"),
         (
             "200,congress 101,2026,Oncology,France,,",
             "name: `congress 101` - is also the name of conference 101 in the database, of the same year; remove one",
@@ -124,7 +124,7 @@ fn likely_mistakes_are_told() {
             "40,J,01406736",
             "issn_print: `01406736` - is not in the form of an ISSN; write `0140-6736`|issn_print: `01406736` - is also an ISSN of journal 30 in the database",
         ),
-        ("40,J,0140-6737", "issn_print: `0140-6737` - its check digit is 7, and that of its other digits is 6"),
+        ("40,J,0140-6737", "issn_print: `0140-6737` - its check digit is 7, but its other digits require 6"),
         ("30,The Lancet,0140-6736", ""),
     ];
     for (row, expected) in journals {

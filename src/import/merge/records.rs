@@ -63,7 +63,7 @@ pub(super) fn merge_records<F: RecordFields + Linted, C: Curation>(
         // Rows without a record are already reported.
         let Some(id) = row.id else { continue };
         if let Some(first) = positions.get(&id) {
-            let message = format!("stands twice; the first row of this id is at {first}");
+            let message = format!("appears twice; the first row with this id is at {first}");
             links.bad.push(&row.position, Some("id"), Some(&id.to_string()), message);
             continue;
         }

@@ -83,11 +83,11 @@ impl<F: ReferenceFields> Resolved<'_, F> {
     fn add_row(&mut self, row: ImportRow<F>, bad: &mut BadRows) {
         let ImportRow { position, id, edit, is_bad } = row;
         let Some(id) = id else {
-            let message = "is missing; --match finds conferences and journals alone";
+            let message = "is missing; --match finds only conferences and journals";
             return bad.push(&position, Some("id"), None, message);
         };
         if let Some(first) = self.imported.get(&id) {
-            let message = format!("stands twice; the first row of this id is at {}", first.position);
+            let message = format!("appears twice; the first row with this id is at {}", first.position);
             return bad.push(&position, Some("id"), Some(&id.to_string()), message);
         }
         let outcome = match edit {
@@ -127,7 +127,7 @@ impl<F: ReferenceFields> Resolved<'_, F> {
                     .map(|(field, _)| format!("`{}`", field.name))
                     .collect();
                 format!(
-                    "the object of this {} differs in {} from what {} makes of it; give them the same values",
+                    "the object of this {} differs in {} from the one at {}; give them the same values",
                     F::KIND,
                     differing.join(", "),
                     first.position
@@ -193,25 +193,25 @@ impl<F: ReferenceFields> Resolved<'_, F> {
             }
             Some(_) => None,
             None if self.stored.contains_key(&id) => None,
-            None => Some(format!("there is no {} of this id; import it along, or give its full object", F::KIND)),
+            None => Some(format!("there is no {} with this id; import it too, or give its full object", F::KIND)),
         }
     }
 
     fn why_unknown(&self, label: &str, faults: &RowFaults<'_>) -> String {
         let kind = F::KIND;
         if kind == ReferenceKind::Tag && !label.contains(": ") {
-            return "names no tag; write it as `Type: Name`".to_owned();
+            return "is not a known tag; write it as `Type: Name`".to_owned();
         }
         if !faults.may_search(self.ids_by_label.len()) {
-            return format!("names no {kind}; import it along, or give its full object");
+            return format!("is not a known {kind}; import it too, or give its full object");
         }
         let removed = self.removed().find(|(_, id)| self.stored.get(id).is_some_and(|found| found.label == label));
         if let Some((position, _)) = removed {
             return format!("the {kind} of this name is removed at {position}; remove the link, or keep it there");
         }
         match nearest(label, self.ids_by_label.keys().map(String::as_str)) {
-            Some(near) => format!("names no {kind}; did you mean `{near}`? Else import the {kind} along"),
-            None => format!("names no {kind}; import it along, or give its full object"),
+            Some(near) => format!("is not a known {kind}; did you mean `{near}`? If not, import the {kind} too"),
+            None => format!("is not a known {kind}; import it too, or give its full object"),
         }
     }
 

@@ -44,10 +44,10 @@ impl TooManyRemovals {
 
 impl fmt::Display for TooManyRemovals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the run would remove ")?;
+        f.write_str("the import would remove ")?;
         for (at, Removals { dataset, removed, stored }) in self.0.iter().enumerate() {
             write!(f, "{}{removed} of {stored} {dataset}", if at > 0 { " and " } else { "" })?;
         }
-        write!(f, "; if that is meant, give `--allow-removals {}`", self.needed())
+        write!(f, "; to allow that, add `--allow-removals {}`", self.needed())
     }
 }

@@ -194,17 +194,17 @@ fn runs_are_judged_on_the_state_after_them() {
         ("# tags.csv\nid,type,name\n3,Topic,Nurses\n", "3=Topic: Nurses"),
         ("# organizations.csv\nid,name\n4,\n", "organizations.csv:2: name: is required"),
         ("# organizations.csv\nid,abbv\n1,B\n", SAME),
-        ("# organizations.csv\nid,name\n1,A\n1,A\n", "organizations.csv:3: id: `1` - stands twice; the first row of this id is at organizations.csv:2"),
-        ("# tags.csv\nid\n1\n# tags.jsonl\n{\"id\":1}\n", "tags.jsonl:1: id: `1` - stands twice; the first row of this id is at tags.csv:2"),
+        ("# organizations.csv\nid,name\n1,A\n1,A\n", "organizations.csv:3: id: `1` - appears twice; the first row with this id is at organizations.csv:2"),
+        ("# tags.csv\nid\n1\n# tags.jsonl\n{\"id\":1}\n", "tags.jsonl:1: id: `1` - appears twice; the first row with this id is at tags.csv:2"),
         // Links by name and id.
         ("# conferences.csv\nid,organizations\n10,ESMO; ASCO; ESMO\n", "10:[1, 2][1]"),
         ("# organizations.csv\nid,name\n1,ESMO\n2,ASCO\n# conferences.csv\nid,organizations\n10,ESMO\n11,ESMO\n", "10:[1][1] 11:[1][]"),
         ("# conferences.csv\nid,organizations\n10,New\n# organizations.csv\nid,name\n4,New\n", "10:[4][1]"),
-        ("# conferences.csv\nid,organizations\n10,ASCOO\n", "conferences.csv:2: organizations: `ASCOO` - names no organization; did you mean `ASCO`?"),
-        ("# conferences.csv\nid,organizations\n10,ASCO\n# organizations.csv\nid,name\n1,X\n", "`ASCO` - names no organization"),
+        ("# conferences.csv\nid,organizations\n10,ASCOO\n", "conferences.csv:2: organizations: `ASCOO` - is not a known organization; did you mean `ASCO`?"),
+        ("# conferences.csv\nid,organizations\n10,ASCO\n# organizations.csv\nid,name\n1,X\n", "`ASCO` - is not a known organization"),
         ("# conferences.csv\nid,tags\n10,Topic: Lung: small cell; Audience: Nurses\n", "10:[1][1, 2]"),
-        ("# conferences.jsonl\n{\"id\":10,\"tags\":[\"Nurses\"]}\n", "tags: `Nurses` - names no tag; write it as `Type: Name`"),
-        ("# conferences.jsonl\n{\"id\":10,\"organizations\":[9]}\n", "organizations: `9` - there is no organization of this id"),
+        ("# conferences.jsonl\n{\"id\":10,\"tags\":[\"Nurses\"]}\n", "tags: `Nurses` - is not a known tag; write it as `Type: Name`"),
+        ("# conferences.jsonl\n{\"id\":10,\"organizations\":[9]}\n", "organizations: `9` - there is no organization with this id"),
         ("# journals.jsonl\n{\"id\":20,\"organizations\":[3,\"ESMO\",3]}\n", "20:[2, 3]"),
         ("# journals.jsonl\n{\"id\":20,\"organizations\":null}\n", "20:[]"),
         // Objects.
@@ -218,7 +218,8 @@ fn runs_are_judged_on_the_state_after_them() {
         (
             "# journals.jsonl\n{\"id\":20,\"organizations\":[{\"id\":4,\"name\":\"N\",\"abbv\":null,\"type\":null,\"url\":null}]}
              {\"id\":21,\"name\":\"J\",\"organizations\":[{\"id\":4,\"name\":\"N\",\"abbv\":\"n\",\"type\":null,\"url\":\"u\"}]}\n",
-            "journals.jsonl:2: organizations: `4` - the object of this organization differs in `abbv`, `url` from what journals.jsonl:1 makes of it",
+            "journals.jsonl:2: organizations: `4` - the object of this organization differs in `abbv`, `url` from the \
+             one at journals.jsonl:1",
         ),
         (
             "# organizations.csv\nid,abbv\n1,A\n# journals.jsonl
@@ -228,7 +229,8 @@ fn runs_are_judged_on_the_state_after_them() {
         (
             "# organizations.csv\nid,abbv\n1,A\n# journals.jsonl
              {\"id\":20,\"organizations\":[{\"id\":1,\"name\":\"New\",\"abbv\":\"A\",\"type\":null,\"url\":null}]}\n",
-            "journals.jsonl:1: organizations: `1` - the object of this organization differs in `name` from what organizations.csv:2",
+            "journals.jsonl:1: organizations: `1` - the object of this organization differs in `name` from the one at \
+             organizations.csv:2",
         ),
         (
             "# organizations.jsonl\n{\"id\":3,\"deleted\":true}\n# journals.jsonl
@@ -257,7 +259,7 @@ fn runs_are_judged_on_the_state_after_them() {
         ("# conferences.csv\nid,start_date_status\n10,confirmed\n", "conferences.csv:2: start_date_status: `confirmed` - needs a date"),
         ("# conferences.csv\nid,name\n12,X\n", "start_date_status: is required"),
         ("# conferences.csv\nid,name\n10,\n", "conferences.csv:2: name: is required"),
-        ("# conferences.csv\nid,name\n10,A\n10,A\n", "conferences.csv:3: id: `10` - stands twice"),
+        ("# conferences.csv\nid,name\n10,A\n10,A\n", "conferences.csv:3: id: `10` - appears twice"),
         // One mistake is reported once.
         ("# conferences.csv\nid,start_date,start_date_status\n10,2026-05,confirmed\n", "conferences.csv:2: start_date: `2026-05` - write a date as YYYY-MM-DD, such as 2026-03-15"),
         ("# organizations.jsonl\n{\"id\":4,\"name\":\"N\",\"url\":5}\n# journals.jsonl\n{\"id\":20,\"organizations\":[\"N\",4]}\n", "organizations.jsonl:1: url: `5` - is a number; write a text in quotes"),
@@ -265,7 +267,7 @@ fn runs_are_judged_on_the_state_after_them() {
         ("# conferences.csv\nid,country\n10,USA\n11,U.S.A.\n", "country: `U.S.A.` - is another spelling of `United States` (1 row)"),
         ("# conferences.csv\nid,country\n10,france\n11,France\n", "is another spelling of"),
         ("# journals.csv\nid,name\n20,'=1+1\n", "name: `=1+1` - starts like a formula"),
-        ("# journals.csv\nid,name\n", "holds no rows; nothing of journals is changed by it"),
+        ("# journals.csv\nid,name\n", "has no rows, so it changes no journals"),
     ];
     for (files, expected) in cases {
         let outcome = outcome(files);
@@ -384,7 +386,7 @@ fn many_removals_need_leave() {
 
     let removed = |ids| format!("# conferences.jsonl\n{}", lines(ids, "\"deleted\":true"));
     let kept = |ids| format!("# conferences.jsonl\n{}", lines(ids, "\"city\":null"));
-    let refused = "the run would remove 13 of 120 conferences; if that is meant, give `--allow-removals 13`";
+    let refused = "the import would remove 13 of 120 conferences; to allow that, add `--allow-removals 13`";
     let cases = [
         (removed(100..=111), false, None, Ok(12)),
         (removed(100..=112), false, None, Err(refused)),
@@ -442,12 +444,12 @@ fn rows_without_ids_find_their_records() {
         ("name,year", "ESMO Congress,2026", "[10] new []"),
         ("name,year", "esmo  congress,2027", "[11] new []"),
         ("name,year", "ESMO Congress,2028", "[13] new [13]"),
-        ("name,year", "ESMO Congress,", "fit both 10 and 11 of conferences; give the id, or --match more fields"),
+        ("name,year", "ESMO Congress,", "match both 10 and 11 of conferences; give the id, or --match more fields"),
         ("name,year", "ASCO,2026", "[12] new []"),
-        ("name", "ESMO Congress,2026", "fit both 10 and 11"),
+        ("name", "ESMO Congress,2026", "match both 10 and 11"),
         ("name,year", "A,2026\nB,2026", "[13, 14] new [13, 14]"),
-        ("name,year", "A,2026\na,2026", "stands twice; the first row of this id is at"),
-        ("city", "A,2026", "no column `id`, and none of `city`"),
+        ("name,year", "A,2026\na,2026", "appears twice; the first row with this id is at"),
+        ("city", "A,2026", "no column `id`, and none of the columns of --match (`city`"),
     ];
     for (matching, rows, expected) in conferences {
         let told = outcome(matching, "conferences.csv", &of_conferences(rows));
@@ -460,7 +462,10 @@ fn rows_without_ids_find_their_records() {
         ("name,issn_print,issn_online\nLO,1470-2045,1474-5488\n", "[21] new []"),
         // One of the two values differs.
         ("name,issn_print,issn_online\nX,0140-6736,2222-2222\n", "[22] new [22]"),
-        ("name,issn_print\nThe Lancet,\n", "is missing, and so is `issn_online`, `issn_print`"),
+        (
+            "name,issn_print\nThe Lancet,\n",
+            "is missing, and so are the fields of --match (`issn_online`, `issn_print`)",
+        ),
         ("id,name\n30,New\n", "[30] new []"),
     ];
     for (rows, expected) in journals {

@@ -15,7 +15,7 @@ use crate::import::tabular::TableCell;
 /// From here on, spreadsheets round integers: they keep 15 digits.
 const MIN_INEXACT: f64 = 1e15;
 
-const NO_DATE: &str = "is a time in the spreadsheet, and no day; write a date, or format the cell as a number";
+const NO_DATE: &str = "is a time in the spreadsheet, not a date; write a date, or format the cell as a number";
 
 const MILLIS_OF_DAY: i64 = 86_400_000;
 
@@ -40,14 +40,16 @@ impl Context {
                 Some(_) => bad(
                     "",
                     format!(
-                        "the cell {} holds a formula without a result; open the file in a spreadsheet program, and save it anew",
+                        "the cell {} contains a formula without a result; open the file in a spreadsheet program, and \
+                         save it again",
                         name()
                     ),
                 ),
                 None => TableCell::default(),
             };
         };
-        let damaged = || bad(value, format!("the cell {} holds a value that cannot be read; write it anew", name()));
+        let damaged =
+            || bad(value, format!("the cell {} contains a value that cannot be read; enter it again", name()));
         let format = self.styles.format(raw.style);
         let cell = match raw.kind {
             RawKind::Text => text_cell(Cow::Owned(value.to_owned()), format, name),
@@ -61,7 +63,7 @@ impl Context {
                 _ => damaged(),
             },
             RawKind::Error => {
-                bad(value, format!("the cell {} holds an error of the spreadsheet; correct or clear it", name()))
+                bad(value, format!("the cell {} contains a spreadsheet error; correct or clear it", name()))
             }
             RawKind::Date => match value.get(..10).and_then(|day| day.parse().ok()) {
                 Some(day) => partial_date_fault(format, MIN_INEXACT, day, name)
@@ -96,7 +98,7 @@ impl Context {
             ShownNumber::Other(shown, remedy) => bad(text, message(&name(), &shown, remedy)),
             ShownNumber::Number(_) if number.abs() >= MIN_INEXACT && number.fract() == 0.0 => bad(
                 text,
-                "has more digits than the 15 that spreadsheets keep; format the cell as text, and write it anew",
+                "has more digits than the 15 that spreadsheets keep; format the cell as text, and enter it again",
             ),
             ShownNumber::Number(shown) => TableCell { shown, is_number: true, ..TableCell::text(text) },
         }
@@ -115,14 +117,13 @@ fn message(name: &str, shown: &str, remedy: &str) -> String {
 
 fn text_cell<'s>(text: Cow<'s, str>, format: Option<&NumberFormat>, name: impl Fn() -> String) -> TableCell<'s> {
     if is_too_long(&text) {
-        let message = format!("the cell {} holds more than {MAX_CELL_UNITS} characters; shorten it", name());
+        let message = format!("the cell {} has more than {MAX_CELL_UNITS} characters; shorten it", name());
         return bad(text.chars().take(300).collect::<String>(), message);
     }
     let shown = format.filter(|_| !text.is_empty()).and_then(|format| show_text(format, &text));
     match shown {
         Some(shown) => {
-            let message =
-                message(&name(), &shown, "format the cell as text, and check that it is the one that is meant");
+            let message = message(&name(), &shown, "format the cell as text, and check its value");
             bad(text, message)
         }
         None => TableCell::text(text),
@@ -144,7 +145,7 @@ fn partial_date_fault(
     name: impl Fn() -> String,
 ) -> Option<TableCell<'static>> {
     let shown = show_day(format?, serial, day)?;
-    let remedy = "write the date that is meant in a cell that shows its day, month and year, such as 2026-03-15";
+    let remedy = "write the date in a cell that shows day, month and year, such as 2026-03-15";
     Some(bad(day.to_string(), message(&name(), &shown, remedy)))
 }
 
@@ -154,7 +155,7 @@ fn day_of(number: f64, is_1904: bool) -> Result<Date, (String, &'static str)> {
     if !(0.0..MAX_DAYS).contains(&number) {
         return Err((shown(), NO_DATE));
     }
-    #[expect(clippy::cast_possible_truncation, reason = "it is below DAYS")]
+    #[expect(clippy::cast_possible_truncation, reason = "it is below MAX_DAYS")]
     let millis = (number * 86_400_000.0).round() as i64;
     let (days, time) = (millis / MILLIS_OF_DAY, millis % MILLIS_OF_DAY);
     let clock = format!("{:02}:{:02}:{:02}", time / 3_600_000, time / 60_000 % 60, time / 1_000 % 60);
@@ -164,13 +165,13 @@ fn day_of(number: f64, is_1904: bool) -> Result<Date, (String, &'static str)> {
     let base = match days {
         _ if is_1904 => date(1904, 1, 1),
         // Excel's 1900 calendar has a 29 February, which is day 60.
-        60 => return Err((shown(), "is no day of the calendar; write another date")),
+        60 => return Err((shown(), "is not a day of the calendar; write another date")),
         ..60 => date(1899, 12, 31),
         _ => date(1899, 12, 30),
     };
     let day = base.checked_add(days.days()).map_err(|_| (shown(), NO_DATE))?;
     if time != 0 {
-        return Err((format!("{day}T{clock}"), "has a time of day in the spreadsheet; write the date alone"));
+        return Err((format!("{day}T{clock}"), "has a time of day in the spreadsheet; write only the date"));
     }
     Ok(day)
 }
@@ -222,27 +223,27 @@ mod tests {
             (number, 0, Some("9007199254740991"), Err("15")),
             (number, 0, Some("inf"), Err("cannot be read")),
             (number, 0, Some("1e999"), Err("cannot be read")),
-            (number, 2, Some("0.12"), Err("the cell B7 shows `12%`; write the number")),
-            (number, 4, Some("0.125"), Err("the cell B7 shows `0.13`; write the number")),
+            (number, 2, Some("0.12"), Err("the cell B7 shows `12%`; write the right number")),
+            (number, 4, Some("0.125"), Err("the cell B7 shows `0.13`; write the right number")),
             (number, 1, Some("46096"), Ok("2026-03-15")),
             (number, 1, Some("46096.5"), Err("time of day")),
-            (number, 1, Some("0.25"), Err("no day")),
-            (number, 1, Some("60"), Err("no day of the calendar")),
+            (number, 1, Some("0.25"), Err("not a date")),
+            (number, 1, Some("60"), Err("not a day of the calendar")),
             (number, 1, Some("59"), Ok("1900-02-28")),
             (number, 1, Some("61"), Ok("1900-03-01")),
             (number, 1, Some("2958465"), Ok("9999-12-31")),
-            (number, 1, Some("2958466"), Err("no day")),
+            (number, 1, Some("2958466"), Err("not a date")),
             (number, 3, Some("46082"), Err("the cell B7 shows `Mar 26`; write the date")),
             (number, 0, Some(""), Ok("")),
             (number, 0, None, Ok("")),
             (date, 1, Some("2026-03-15T00:00:00"), Ok("2026-03-15T00:00:00")),
             (date, 3, Some("2026-03-15"), Err("shows `Mar 26`")),
-            (date, 1, Some("PT1H"), Err("no day")),
+            (date, 1, Some("PT1H"), Err("not a date")),
             (text, 0, Some(" a "), Ok(" a ")),
             (RawKind::Shared, 0, Some("0"), Err("cannot be read")),
             (RawKind::Flag, 0, Some("1"), Ok("TRUE")),
             (RawKind::Flag, 0, Some("2"), Err("cannot be read")),
-            (RawKind::Error, 0, Some("#REF!"), Err("B7 holds an error")),
+            (RawKind::Error, 0, Some("#REF!"), Err("B7 contains a spreadsheet error")),
         ];
         let position = CellPosition { row: 6, column: 1 };
         for (kind, style, value, expected) in cases {
@@ -256,7 +257,7 @@ mod tests {
         }
         let formula =
             |kind, value| context.cell(&RawCell { position, style: 0, kind, value, formula: Some("A1") }).fault;
-        assert!(formula(number, None).is_some_and(|fault| fault.contains("B7 holds a formula without a result")));
+        assert!(formula(number, None).is_some_and(|fault| fault.contains("B7 contains a formula without a result")));
         assert!(formula(number, Some("")).is_some() && formula(text, None).is_some());
         assert!(formula(text, Some("")).is_none() && formula(number, Some("1")).is_none());
     }

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io;
 
 /// The remedy for damaged files.
-const SAVE_ANEW: &str = "save it anew as .xlsx or as CSV in UTF-8";
+const SAVE_ANEW: &str = "save it again as .xlsx or as CSV in UTF-8";
 
 /// Creates an error whose message contains the remedy.
 pub(super) fn unusable(message: impl Into<String>) -> io::Error {

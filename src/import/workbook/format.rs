@@ -14,7 +14,7 @@ pub(super) struct NumberFormat {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Section {
-    pub pieces: Vec<FormatToken>,
+    pub tokens: Vec<FormatToken>,
     pub condition: Option<SectionCondition>,
     /// Whether the section has a colour. It may replace a minus sign.
     pub is_colored: bool,
@@ -109,12 +109,12 @@ impl NumberFormat {
         }
         let mut sections = read_sections(code);
         sections.truncate(4);
-        let is_for_text = |section: &Section| section.pieces.contains(&FormatToken::Text);
+        let is_for_text = |section: &Section| section.tokens.contains(&FormatToken::Text);
         let has_text = sections.len() == 4 || sections.last().is_some_and(is_for_text);
         let text = if has_text { sections.pop() } else { None };
         if sections.is_empty() {
             // The text format displays numbers as the general format does.
-            sections.push(Section { pieces: vec![FormatToken::General], ..Section::default() });
+            sections.push(Section { tokens: vec![FormatToken::General], ..Section::default() });
         }
         Some(NumberFormat { numbers: sections, text })
     }
@@ -131,7 +131,7 @@ fn read_sections(code: &str) -> Vec<Section> {
                 continue;
             }
         };
-        let piece = match letter {
+        let token = match letter {
             '"' => FormatToken::Literal(letters.by_ref().take_while(|letter| *letter != '"').collect()),
             '\\' => FormatToken::Literal(letters.next().into_iter().collect()),
             // `_` is a blank as wide as the next character. `*` fills the cell with the next character.
@@ -169,7 +169,7 @@ fn read_sections(code: &str) -> Vec<Section> {
             }
             other => FormatToken::Literal(other.into()),
         };
-        section.pieces.push(piece);
+        section.tokens.push(token);
     }
     sections.iter_mut().for_each(Section::find_minutes);
     sections
@@ -195,15 +195,15 @@ impl Section {
             let (symbol, language) = currency.split_once('-').unwrap_or((currency, ""));
             self.is_foreign_dollar |= symbol.contains('$') && !is_of_united_states(language);
             self.is_foreign_calendar |= has_other_calendar(language);
-            self.pieces.push(FormatToken::Literal(symbol.to_owned()));
+            self.tokens.push(FormatToken::Literal(symbol.to_owned()));
         } else if let Some(condition) = SectionCondition::read(content) {
             self.condition = Some(condition);
         } else if only('h') {
-            self.pieces.push(FormatToken::Date(DatePart::Hour(lower.len())));
+            self.tokens.push(FormatToken::Date(DatePart::Hour(lower.len())));
         } else if only('m') {
-            self.pieces.push(FormatToken::Date(DatePart::Minute(lower.len())));
+            self.tokens.push(FormatToken::Date(DatePart::Minute(lower.len())));
         } else if only('s') {
-            self.pieces.push(FormatToken::Date(DatePart::Second(lower.len())));
+            self.tokens.push(FormatToken::Date(DatePart::Second(lower.len())));
         } else if COLORS.contains(&&*lower) || lower.starts_with("color") {
             self.is_colored = true;
         }
@@ -211,20 +211,20 @@ impl Section {
 
     /// Converts `m` next to hours or seconds from months to minutes.
     fn find_minutes(&mut self) {
-        let parts: Vec<(usize, DatePart)> = self.pieces.iter().enumerate().filter_map(date_part).collect();
+        let parts: Vec<(usize, DatePart)> = self.tokens.iter().enumerate().filter_map(date_part).collect();
         for (index, (at, part)) in parts.iter().enumerate() {
             let before = index.checked_sub(1).and_then(|before| parts.get(before)).map(|(_, part)| part);
             let after = parts.get(index + 1).map(|(_, part)| part);
             let is_minute = matches!(before, Some(DatePart::Hour(_))) || matches!(after, Some(DatePart::Second(_)));
             if let (DatePart::Month(count @ (1 | 2)), true) = (*part, is_minute) {
-                self.pieces[*at] = FormatToken::Date(DatePart::Minute(count));
+                self.tokens[*at] = FormatToken::Date(DatePart::Minute(count));
             }
         }
     }
 
     /// Returns the date and time parts of the section.
     pub fn date_parts(&self) -> impl Iterator<Item = DatePart> {
-        self.pieces.iter().enumerate().filter_map(date_part).map(|(_, part)| part)
+        self.tokens.iter().enumerate().filter_map(date_part).map(|(_, part)| part)
     }
 
     /// Returns true if the section displays dates or times.
@@ -233,8 +233,8 @@ impl Section {
     }
 }
 
-fn date_part((at, piece): (usize, &FormatToken)) -> Option<(usize, DatePart)> {
-    match piece {
+fn date_part((at, token): (usize, &FormatToken)) -> Option<(usize, DatePart)> {
+    match token {
         FormatToken::Date(part) => Some((at, *part)),
         _ => None,
     }

@@ -81,11 +81,11 @@ impl Workbook {
     pub fn open(file: File, bounds: &Bounds) -> io::Result<Workbook> {
         let archive = Archive::open(file, bounds.file_bytes)?;
         if archive.has("mimetype") {
-            return Err(unusable("it is no Excel workbook; save it as .xlsx, or as CSV in UTF-8"));
+            return Err(unusable("it is not an Excel workbook; save it as .xlsx, or as CSV in UTF-8"));
         }
         let relations = Relations::read(&archive, "")?;
         let Some(list) = relations.part("officeDocument") else {
-            return Err(damaged("it is no workbook: the part that lists its sheets is missing"));
+            return Err(damaged("it is not a workbook: the part that lists its sheets is missing"));
         };
         if list.to_ascii_lowercase().ends_with(".bin") {
             return Err(unusable("it is a binary workbook (.xlsb); save it as .xlsx, or as CSV in UTF-8"));
@@ -107,7 +107,7 @@ impl Workbook {
             let quoted = format!("`{}`", name.trim());
             match (kind_from_name(&name), part) {
                 (Some(kind), Some(part)) if is_visible => chosen.sheets.push((kind, ChosenSheet { name, part })),
-                (Some(_), Some(_)) => chosen.skipped.push(format!("{quoted} (hidden; unhide it to have it read)")),
+                (Some(_), Some(_)) => chosen.skipped.push(format!("{quoted} (hidden; unhide it to import it)")),
                 (_, part) => others.push((part.filter(|_| is_visible).map(|part| ChosenSheet { name, part }), quoted)),
             }
         }
@@ -133,8 +133,8 @@ impl Workbook {
         if chosen.sheets.is_empty() {
             let names = if chosen.skipped.is_empty() { "none".to_owned() } else { chosen.skipped.join(", ") };
             return Err(unusable(format!(
-                "its sheets are {names}; name those to be read `conferences`, `journals`, `organizations` or `tags`, or keep \
-                 one sheet and say what it holds, such as `--dataset conferences`"
+                "its sheets are {names}; name those to be read `conferences`, `journals`, `organizations` or `tags`, \
+                 or keep one sheet and add, for example, `--dataset conferences`"
             )));
         }
         Ok(chosen)

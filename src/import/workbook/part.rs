@@ -94,7 +94,7 @@ impl Read for Part<'_> {
         self.count(&buffer[..read])?;
         if read == 0 && !buffer.is_empty() {
             if self.read != self.packed.inflated_bytes {
-                return Err(damaged_part(self.name, "its size is another one than the directory says"));
+                return Err(damaged_part(self.name, "its size differs from the directory"));
             }
             if self.crc.sum() != self.packed.crc {
                 return Err(damaged_part(self.name, "its checksum is wrong"));

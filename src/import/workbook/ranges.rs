@@ -72,7 +72,7 @@ pub(super) fn read_ranges(
             _ => {}
         }
         if merged.ranges.len() > MAX_MERGED {
-            return Err(damaged_part(part, format_args!("it has more than {MAX_MERGED} merged regions")));
+            return Err(damaged_part(part, format_args!("it has more than {MAX_MERGED} merged ranges")));
         }
         if links.single.len() > MAX_LINKS || links.wide.len() > MAX_WIDE_LINKS || held_bytes > MAX_HELD_BYTES {
             return Err(damaged_part(part, "it has implausibly many hyperlinks"));

@@ -80,7 +80,7 @@ impl<'a> CellReader<'a> {
                 XmlEvent::Start(tag) if depth == 2 && tag.is("row") => {
                     let row = row_of(&tag, self.row)?;
                     if self.row.is_some_and(|before| before >= row) {
-                        return Err(damaged("its rows are not in their order"));
+                        return Err(damaged("its rows are not in order"));
                     }
                     (self.row, self.column) = (Some(row), 0);
                 }

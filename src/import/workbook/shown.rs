@@ -18,13 +18,12 @@ pub(super) enum ShownNumber {
     Other(String, &'static str),
 }
 
-const PERCENT: &str = "write the number that is meant in a cell that is not formatted as a percentage";
-const CURRENCY: &str = "that is no amount in US dollars; write one in a cell that is formatted as a number";
+const PERCENT: &str = "write the right number in a cell without a percentage format";
+const CURRENCY: &str = "this is not an amount in US dollars; write one in a cell with a number format";
 const SCALED: &str = "format the cell as a number that is not shown in thousands or millions";
-pub(super) const UNIT: &str =
-    "format the cell as a number without other signs, and check that it is the number that is meant";
-const ROUNDED: &str = "write the number that is meant, or have the cell show all of its digits";
-const UNSHOWN: &str = "format the cell as a number, and check that it is the one that is meant";
+pub(super) const UNIT: &str = "format the cell as a number without other signs, and check its value";
+const ROUNDED: &str = "write the right number, or make the cell show all of its digits";
+const UNSHOWN: &str = "format the cell as a number, and check its value";
 
 /// Returns the display of a number.
 pub(super) fn show(format: &NumberFormat, number: f64) -> ShownNumber {
@@ -34,8 +33,8 @@ pub(super) fn show(format: &NumberFormat, number: f64) -> ShownNumber {
     if section.is_date() {
         return ShownNumber::Date;
     }
-    let has = |wanted: &FormatToken| section.pieces.contains(wanted);
-    let has_digits = section.pieces.iter().any(|piece| matches!(piece, FormatToken::Digit(_)));
+    let has = |wanted: &FormatToken| section.tokens.contains(wanted);
+    let has_digits = section.tokens.iter().any(|token| matches!(token, FormatToken::Digit(_)));
     let numeral = match () {
         () if has(&FormatToken::General) && !has_digits => {
             Numeral { text: format!("{}", number.abs()), is_exact: true }
@@ -74,8 +73,8 @@ pub(super) fn show(format: &NumberFormat, number: f64) -> ShownNumber {
 pub(super) fn show_text(format: &NumberFormat, text: &str) -> Option<String> {
     let section = format.text.as_ref()?;
     let mut shown = String::new();
-    for piece in &section.pieces {
-        match piece {
+    for token in &section.tokens {
+        match token {
             FormatToken::Text | FormatToken::General => shown.push_str(text),
             FormatToken::Literal(literal) => shown.push_str(literal),
             _ => {}
@@ -107,22 +106,22 @@ struct Numeral {
 /// Returns the number of divisions by 1,000: the commas after the last digit before the point.
 fn scale(section: &Section) -> i64 {
     let whole =
-        section.pieces.split(|piece| matches!(piece, FormatToken::Point | FormatToken::Exponent)).next().unwrap_or(&[]);
-    let is_digit = |piece: &FormatToken| matches!(piece, FormatToken::Digit(_));
-    let count = |pieces: &[FormatToken]| {
-        let last = pieces.iter().rposition(is_digit).map_or(pieces.len(), |at| at + 1);
-        pieces[last..].iter().filter(|piece| **piece == FormatToken::Comma).count()
+        section.tokens.split(|token| matches!(token, FormatToken::Point | FormatToken::Exponent)).next().unwrap_or(&[]);
+    let is_digit = |token: &FormatToken| matches!(token, FormatToken::Digit(_));
+    let count = |tokens: &[FormatToken]| {
+        let last = tokens.iter().rposition(is_digit).map_or(tokens.len(), |at| at + 1);
+        tokens[last..].iter().filter(|token| **token == FormatToken::Comma).count()
     };
     // `0.0,,` divides too.
-    let behind = if whole.len() < section.pieces.len() { count(&section.pieces) } else { 0 };
+    let behind = if whole.len() < section.tokens.len() { count(&section.tokens) } else { 0 };
     i64::try_from(count(whole) + behind).unwrap_or(0)
 }
 
 /// Returns the digit placeholders before and after the point.
 fn places(section: &Section) -> (Vec<char>, Vec<char>) {
     let (mut whole, mut decimals, mut is_behind) = (Vec::new(), Vec::new(), false);
-    for piece in &section.pieces {
-        match piece {
+    for token in &section.tokens {
+        match token {
             FormatToken::Point => is_behind = true,
             FormatToken::Exponent => break,
             FormatToken::Digit(place) if is_behind => decimals.push(*place),
@@ -135,7 +134,7 @@ fn places(section: &Section) -> (Vec<char>, Vec<char>) {
 
 fn decimal(section: &Section, number: f64) -> Numeral {
     let (whole_places, decimal_places) = places(section);
-    let percents = section.pieces.iter().filter(|piece| **piece == FormatToken::Percent).count();
+    let percents = section.tokens.iter().filter(|token| **token == FormatToken::Percent).count();
     let scale = scale(section);
     let mut decimal = Decimal::new(number);
     decimal.shift(2 * i64::try_from(percents).unwrap_or(0) - 3 * scale);
@@ -143,8 +142,8 @@ fn decimal(section: &Section, number: f64) -> Numeral {
     let (mut whole, mut fraction) = decimal.parts();
     let least = whole_places.iter().position(|place| *place == '0').map_or(0, |first| whole_places.len() - first);
     whole = format!("{}{whole}", "0".repeat(least.saturating_sub(whole.len())));
-    let first = section.pieces.iter().position(|piece| matches!(piece, FormatToken::Digit(_)));
-    let is_grouped = scale == 0 && first.is_some_and(|first| section.pieces[first..].contains(&FormatToken::Comma));
+    let first = section.tokens.iter().position(|token| matches!(token, FormatToken::Digit(_)));
+    let is_grouped = scale == 0 && first.is_some_and(|first| section.tokens[first..].contains(&FormatToken::Comma));
     if is_grouped {
         let bytes = whole.len();
         let grouped = whole.chars().enumerate().map(|(at, digit)| {
@@ -154,7 +153,7 @@ fn decimal(section: &Section, number: f64) -> Numeral {
     }
     let least = decimal_places.iter().rposition(|place| *place == '0').map_or(0, |last| last + 1);
     fraction.push_str(&"0".repeat(least.saturating_sub(fraction.len())));
-    let point = if section.pieces.contains(&FormatToken::Point) { "." } else { "" };
+    let point = if section.tokens.contains(&FormatToken::Point) { "." } else { "" };
     Numeral { text: format!("{whole}{point}{fraction}"), is_exact }
 }
 
@@ -169,8 +168,8 @@ fn scientific(section: &Section, number: f64) -> Numeral {
 
 /// Returns the nearest fraction. The format limits the digits of its denominator.
 fn fraction(section: &Section, number: f64) -> Numeral {
-    let slash = section.pieces.iter().position(|piece| *piece == FormatToken::Slash).unwrap_or(0);
-    let places = section.pieces[slash..].iter().filter(|piece| matches!(piece, FormatToken::Digit(_))).count();
+    let slash = section.tokens.iter().position(|token| *token == FormatToken::Slash).unwrap_or(0);
+    let places = section.tokens[slash..].iter().filter(|token| matches!(token, FormatToken::Digit(_))).count();
     let highest: u32 = 10_u32.pow(u32::try_from(places.clamp(1, 3)).unwrap_or(1)) - 1;
     let (whole, rest) = (number.abs().trunc(), number.abs().fract());
     let error = |below: &u32| (rest - (rest * f64::from(*below)).round() / f64::from(*below)).abs();
@@ -188,37 +187,37 @@ struct Framed {
 
 /// Adds the literals of the section around and between the digits.
 fn frame(section: &Section, numeral: &str) -> Framed {
-    let is_digit = |piece: &FormatToken| matches!(piece, FormatToken::Digit(_) | FormatToken::General);
-    let first = section.pieces.iter().position(is_digit).unwrap_or(0);
-    let last = section.pieces.iter().rposition(is_digit).unwrap_or(0);
-    let text_of = |pieces: &[FormatToken]| -> String {
-        pieces
+    let is_digit = |token: &FormatToken| matches!(token, FormatToken::Digit(_) | FormatToken::General);
+    let first = section.tokens.iter().position(is_digit).unwrap_or(0);
+    let last = section.tokens.iter().rposition(is_digit).unwrap_or(0);
+    let text_of = |tokens: &[FormatToken]| -> String {
+        tokens
             .iter()
-            .map(|piece| match piece {
+            .map(|token| match token {
                 FormatToken::Literal(text) => text.as_str(),
                 FormatToken::Percent => "%",
                 _ => "",
             })
             .collect()
     };
-    let inner = &section.pieces[first..=last];
+    let inner = &section.tokens[first..=last];
     let is_plain = |letter: char| letter.is_whitespace() || matches!(letter, '\'' | '’');
-    let is_single = section.pieces.contains(&FormatToken::Slash) || section.pieces.contains(&FormatToken::Exponent);
+    let is_single = section.tokens.contains(&FormatToken::Slash) || section.tokens.contains(&FormatToken::Exponent);
     let between = if is_single { String::new() } else { text_of(inner) };
     let has_inner_signs = between.chars().any(|letter| !is_plain(letter));
     let numeral = if between.is_empty() { numeral.to_owned() } else { interleave(inner, numeral) };
     Framed {
-        text: format!("{}{numeral}{}", text_of(&section.pieces[..first]), text_of(&section.pieces[last + 1..])),
+        text: format!("{}{numeral}{}", text_of(&section.tokens[..first]), text_of(&section.tokens[last + 1..])),
         has_inner_signs,
     }
 }
 
 /// Inserts literals between the digits, from the last digit to the first.
-fn interleave(pieces: &[FormatToken], numeral: &str) -> String {
+fn interleave(tokens: &[FormatToken], numeral: &str) -> String {
     let mut left: Vec<char> = numeral.chars().collect();
     let mut shown: Vec<char> = Vec::new();
-    for piece in pieces.iter().rev() {
-        match piece {
+    for token in tokens.iter().rev() {
+        match token {
             FormatToken::Digit(_) | FormatToken::Point => shown.extend(left.pop()),
             FormatToken::Literal(text) => shown.extend(text.chars().rev()),
             _ => {}
@@ -250,7 +249,7 @@ fn unit(section: &Section, literals: &str) -> Unit {
 }
 
 fn literals(section: &Section) -> String {
-    let texts = section.pieces.iter().filter_map(|piece| match piece {
+    let texts = section.tokens.iter().filter_map(|token| match token {
         FormatToken::Literal(text) => Some(text.as_str()),
         _ => None,
     });
@@ -282,8 +281,8 @@ pub(super) fn show_day(format: &NumberFormat, serial: f64, day: Date) -> Option<
 
 fn shown_day(section: &Section, day: Date) -> String {
     let mut shown = String::new();
-    for piece in &section.pieces {
-        match piece {
+    for token in &section.tokens {
+        match token {
             FormatToken::Literal(text) => shown.push_str(text),
             FormatToken::Slash => shown.push('/'),
             FormatToken::Point => shown.push('.'),

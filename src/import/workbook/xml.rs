@@ -120,7 +120,7 @@ impl<'a> Xml<'a> {
             match self.next()? {
                 XmlEvent::Start(tag) if tag.is(expected) => return Ok(()),
                 XmlEvent::Start(_) | XmlEvent::EndOfPart => {
-                    return Err(damaged(format_args!("its part `{name:.100}` holds no {expected}")));
+                    return Err(damaged(format_args!("its part `{name:.100}` contains no {expected}")));
                 }
                 _ => {}
             }
