@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_and_cursors_come_back_and_have_one_length() {
+    fn tokens_and_cursors_round_trip_with_a_fixed_length() {
         let sealer = Sealer::new(&[1; 32]);
         for number in [0, 1, 500, u64::MAX] {
             let text = sealer.seal_sync_token(&token(number));
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_is_taken() {
+    fn other_texts_are_rejected() {
         let sealer = Sealer::new(&[1; 32]);
         let text = sealer.seal_sync_token(&token(4));
         let other = Sealer::new(&[2; 32]);

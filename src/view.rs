@@ -50,8 +50,7 @@ impl<'s> View<'s> {
         Snapshot::feed_of(self.license, self.dataset)
     }
 
-    /// Whether the columns for filters and reference lists are in memory. If not, the first request that needs them
-    /// builds them.
+    /// Whether the columns for filters and reference lists are in memory. If not, the first request builds them.
     pub fn has_columns(&self) -> bool {
         self.snapshot.has_columns(self.license, self.dataset)
     }

@@ -39,7 +39,7 @@ pub(super) fn run(common: &Common, args: &CheckArgs) -> anyhow::Result<ExitCode>
         Err(error) => return Err(error.into()),
     };
     // The file is closed by now.
-    if let Some(StoreError::Damaged { table, detail }) = panics::take_at_close() {
+    if let Some(StoreError::Damaged { table, detail }) = panics::take_damage_at_close() {
         report.add(table, detail);
     }
     let ok = report.damages == 0;

@@ -203,7 +203,7 @@ pub fn run() -> ExitCode {
     }) {
         Ok(Ok(code)) => {
             // The command succeeded and printed its result.
-            if let Some(damage) = panics::take_at_close() {
+            if let Some(damage) = panics::take_damage_at_close() {
                 note(&format!("warning: {db}: {damage}"));
             }
             return code;

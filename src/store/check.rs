@@ -1,5 +1,4 @@
-//! The full check: compares all indexes, hashes and counts with the records, then verifies every page with its
-//! checksum.
+//! The full check: compares all indexes, hashes and counts with the records, then verifies the checksums of all pages.
 //!
 //! It has its own code for reading tables, so that it finds faults in the code used elsewhere.
 
@@ -98,17 +97,16 @@ impl CheckReport {
     }
 }
 
-/// Checks the whole file. Nothing changes during the check, because the writer's lock is held. Returns damage in the
-/// report.
+/// Checks the whole file. Damage is in the report. The writer's lock is held, so nothing changes.
 pub fn check(writer: &mut Writer) -> Result<CheckReport, StoreError> {
     let mut report = CheckReport::default();
-    let panics_before = panics::count();
+    let panics_before = panics::caught_count();
     report.step("(pages)", |report| {
         let transaction = writer.database_mut().begin_read()?;
         check_rows(&transaction, report);
         Ok(())
     });
-    if panics::count() != panics_before {
+    if panics::caught_count() != panics_before {
         // redb's own check repairs pages, and must not write after a panic.
         return Ok(report);
     }

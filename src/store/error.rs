@@ -75,7 +75,7 @@ pub enum StoreError {
     Engine(Box<redb::Error>),
 }
 
-/// How to use a file of an older format.
+/// The advice for a file of an older format.
 fn remedy_of(format: u32) -> &'static str {
     match format {
         0 | 1 => {
@@ -102,7 +102,7 @@ impl StoreError {
     }
 
     /// Converts an error of redb. Damage and a full disk become errors of their own.
-    pub(super) fn of_engine(error: redb::Error) -> StoreError {
+    pub(super) fn from_redb(error: redb::Error) -> StoreError {
         match error {
             redb::Error::Corrupted(detail) => StoreError::damaged("(pages)", detail),
             redb::Error::Io(source) if source.kind() == std::io::ErrorKind::UnexpectedEof => {
@@ -123,7 +123,7 @@ macro_rules! from_engine {
     ($($error:ty),*) => {$(
         impl From<$error> for StoreError {
             fn from(error: $error) -> StoreError {
-                StoreError::of_engine(error.into())
+                StoreError::from_redb(error.into())
             }
         }
     )*};

@@ -91,12 +91,12 @@ pub(in crate::store) fn close(close: impl FnOnce()) {
 }
 
 /// Returns and clears the damage found when this thread last closed a database.
-pub fn take_at_close() -> Option<StoreError> {
+pub fn take_damage_at_close() -> Option<StoreError> {
     AT_CLOSE.take().as_ref().map(damage)
 }
 
 /// The number of panics that this thread has caught. A database that panicked must not be written again.
-pub(in crate::store) fn count() -> u64 {
+pub(in crate::store) fn caught_count() -> u64 {
     CAUGHT.get()
 }
 
@@ -106,11 +106,11 @@ mod tests {
 
     #[test]
     fn a_panic_becomes_damage() {
-        let before = count();
+        let before = caught_count();
         let read: Result<(), StoreError> = guard(|| panic!("a page of {} bytes", 7));
         let message = read.unwrap_err().to_string();
         assert!(message.contains("the engine stopped: a page of 7 bytes"), "{message}");
-        assert!(count() > before);
+        assert!(caught_count() > before);
         assert_eq!(guard(|| Ok(1)).unwrap(), 1);
     }
 

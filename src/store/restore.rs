@@ -20,9 +20,9 @@ use crate::store::file::draft::{self, Draft};
 use crate::store::file::links::{refuse_other_names, resolve};
 use crate::store::file::older::{OldFile, lock_as_writer};
 use crate::store::file::open::{Writer, new_draft};
-use crate::store::file::publish::{OriginIdentity, forget_local, put_history_entry};
+use crate::store::file::publish::{OriginIdentity, put_history_entry, remove_local_rows};
 use crate::store::file::published_note::PublishedNote;
-use crate::store::file::replace::{copy_owner, forget_old_damage, io_error, persist};
+use crate::store::file::replace::{copy_owner, discard_damage_at_close, io_error, persist};
 use crate::store::format::codec::{CommitRow, seal, unseal, unseal_commit};
 use crate::store::format::rows::load_rows;
 use crate::store::format::tables;
@@ -110,9 +110,9 @@ impl Restoration {
             Ok(()) => draft,
             Err(StoreError::OlderSchema { .. } | StoreError::OlderFields { .. }) => {
                 let upgraded = guard(|| upgraded_copy(&OldFile::lock(draft.path(), Duration::ZERO)?, target));
-                upgraded.map_err(|error| name_backup(error, backup))?
+                upgraded.map_err(|error| with_backup_path(error, backup))?
             }
-            Err(error) => return Err(name_backup(error, backup)),
+            Err(error) => return Err(with_backup_path(error, backup)),
         };
 
         let mut differences = RestoreDifferences::default();
@@ -123,7 +123,7 @@ impl Restoration {
         let tx = WriteTx::new(writer.begin_raw()?);
         renew_lineages(&tx)?;
         keep_revocations(&tx, &kept)?;
-        forget_local(&tx)?;
+        remove_local_rows(&tx)?;
         match &kept.origin {
             Some(origin) => origin.put(&tx, kept.committed, &what)?,
             None => drop(put_history_entry(&tx, &what)?),
@@ -196,7 +196,7 @@ impl Restoration {
         }
         persist(self.draft, &self.target)?;
         drop(self.lock);
-        forget_old_damage();
+        discard_damage_at_close();
         Ok(())
     }
 }
@@ -207,7 +207,7 @@ fn upgraded_copy(old: &OldFile, target: &Path) -> Result<Draft, StoreError> {
 }
 
 /// Names the backup in an error, instead of the draft.
-fn name_backup(error: StoreError, backup: &Path) -> StoreError {
+fn with_backup_path(error: StoreError, backup: &Path) -> StoreError {
     let reason = match error {
         StoreError::Damaged { table, detail } => format!("table `{table}`: {detail}"),
         StoreError::NotADatabase { reason, .. } => reason,
@@ -300,8 +300,7 @@ fn compare(
     Ok(commit)
 }
 
-/// Gives all commits new lineages. So the sync tokens of the replaced database are recognized as those of another
-/// history.
+/// Gives all commits new lineages, so that later sync tokens of the replaced database are recognized.
 fn renew_lineages(tx: &WriteTx) -> Result<(), StoreError> {
     let mut commits = tx.open(tables::COMMITS)?;
     let mut renewed: Vec<(u64, CommitRow)> = Vec::new();
@@ -317,8 +316,7 @@ fn renew_lineages(tx: &WriteTx) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Keys that are revoked in either database stay revoked. The secret of the replaced database is kept too, so that its
-/// tokens can be opened and get 410.
+/// Keys that are revoked in either database stay revoked. The replaced secret is kept, so that its tokens get 410.
 fn keep_revocations(tx: &WriteTx, kept: &CarriedOver) -> Result<(), StoreError> {
     if let Some(secret) = &kept.secret {
         tx.open(tables::META)?.insert(tables::META_SECRET, secret.as_slice())?;

@@ -14,7 +14,7 @@ use crate::store::format::rows::optional_table;
 use crate::store::format::tables::{self, StoredType, TableVisitor};
 use crate::store::panics;
 
-/// How local rows are copied.
+/// The treatment of local rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store) enum LocalRows {
     /// Copies them, for a copy that replaces the file.
@@ -62,7 +62,7 @@ pub(in crate::store) fn check_file(path: &Path) -> Result<(), StoreError> {
     let mut writer = Writer::open_draft(path)?;
     let report = check(&mut writer)?;
     drop(writer);
-    if let Some(damage) = panics::take_at_close() {
+    if let Some(damage) = panics::take_damage_at_close() {
         return Err(damage);
     }
     report.findings.into_iter().next().map_or(Ok(()), |found| Err(StoreError::damaged(found.table, found.detail)))

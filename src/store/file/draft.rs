@@ -23,7 +23,7 @@ const RANDOM_LEN: usize = 12;
 /// The byte that a draft's process locks. It is beyond the end of any file, and below the bytes that redb locks from
 /// 2^62 on (redb's design document, "Lock bytes").
 const ALIVE_BYTE: u64 = (1 << 62) - 1;
-/// Only the owner may read it: databases contain the secret that seals tokens.
+/// The mode of drafts: only the owner may read them, because databases contain the secret that seals tokens.
 const SECRET_MODE: u32 = 0o600;
 
 const OPEN_FILES: &str = "/proc/self/fd";
@@ -74,7 +74,7 @@ impl Draft {
         Ok(Draft { file, path: name.to_path_buf(), name: Some(name), _alive: alive })
     }
 
-    ///  The open file.
+    /// The open file.
     pub fn file(&self) -> &File {
         &self.file
     }
@@ -93,8 +93,7 @@ impl Draft {
         self.file.set_permissions(found.permissions())
     }
 
-    /// Renames the draft to `target`, and replaces a file of that name. Content and name are made durable. If only the
-    /// last step fails, the file is already replaced.
+    /// Renames the draft to `target`, and replaces a file of that name. Syncs the content first, and the folder last.
     pub fn persist(self, target: &Path) -> io::Result<()> {
         self.file.sync_all()?;
         self.persist_unsynced(target)?;
@@ -115,8 +114,7 @@ impl Draft {
         Ok(self.file)
     }
 
-    /// Renames the draft to `target`, and makes it durable. Fails with [`io::ErrorKind::AlreadyExists`] if the name is
-    /// taken.
+    /// Like [`Draft::persist`], but fails with [`io::ErrorKind::AlreadyExists`] instead of replacing a file.
     pub fn persist_noclobber(self, target: &Path) -> io::Result<()> {
         self.file.sync_all()?;
         match self.name {
@@ -232,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_nobody_holds_is_swept() {
+    fn only_unlocked_drafts_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         let living = Draft::with_name(folder.path()).unwrap();

@@ -10,8 +10,7 @@ use crate::store::StoreError;
 /// The number of links that Linux follows on the way to a file.
 const MAX_LINKS: usize = 40;
 
-/// The file that a path leads to, with all links followed. The file need not exist. If a folder is missing, returns the
-/// path as far as it resolves.
+/// The file that a path leads to, with all links followed. If it cannot be resolved, the path as far as it can be.
 pub fn resolve(path: &Path) -> PathBuf {
     if let Ok(found) = fs::canonicalize(path) {
         return found;

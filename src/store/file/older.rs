@@ -58,7 +58,7 @@ impl std::fmt::Debug for OldFile {
 }
 
 impl OldFile {
-    /// Locks a file after repairing it. Waits up to `wait` for a writer. The caller follows links.
+    /// Repairs a file if necessary, and locks it. Waits up to `wait` for a writer. The caller follows links.
     pub fn lock(path: &Path, wait: Duration) -> Result<OldFile, StoreError> {
         let deadline = Instant::now() + wait;
         loop {

@@ -70,8 +70,7 @@ pub struct Writer {
     location: Mutex<FileLocation>,
 }
 
-/// An open redb database. Closing it writes to the file, which it must not do after a panic. So it is leaked then, and
-/// leaves the file as a killed process does.
+/// An open redb database. Closing it writes to the file, which is not allowed after a panic. So it is leaked then.
 struct Engine {
     /// `None` only while this is dropped.
     database: Option<Database>,
@@ -83,7 +82,7 @@ impl Engine {
     const PRESENT: &str = "it is taken only when this is dropped";
 
     fn new(database: Database) -> Engine {
-        Engine { database: Some(database), panics: panics::count() }
+        Engine { database: Some(database), panics: panics::caught_count() }
     }
 }
 
@@ -104,7 +103,7 @@ impl std::ops::DerefMut for Engine {
 impl Drop for Engine {
     fn drop(&mut self) {
         let database = self.database.take();
-        if self.panics == panics::count() {
+        if self.panics == panics::caught_count() {
             panics::close(|| drop(database));
         } else {
             std::mem::forget(database);
@@ -143,8 +142,7 @@ impl std::fmt::Debug for Writer {
 }
 
 impl Writer {
-    /// Opens an existing database for writing. Waits up to `wait` for another writer. Follows links, and removes the
-    /// drafts of killed commands.
+    /// Opens an existing database for writing. Waits up to `wait` for another writer, then removes abandoned drafts.
     pub fn open(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
         Writer::open_origin(path, wait, WaitMode::Wait)
     }
@@ -430,8 +428,7 @@ impl std::fmt::Debug for Follower {
 }
 
 impl Follower {
-    /// Opens the database for reading. If a killed writer left it unrepaired, it is first opened once for writing: only
-    /// a writer can repair it.
+    /// Opens the database for reading. If a killed writer left it unrepaired, opens it once for writing to repair it.
     pub fn open(path: &Path) -> Result<Follower, StoreError> {
         let (database, identity) = open_and_repair(path)?;
         check_version(path, &database)?;
@@ -457,7 +454,7 @@ impl Follower {
         &self.newest
     }
 
-    /// Polls for new commits, or another file at the path. Returns the same `Arc` if nothing is new. Errors keep it.
+    /// Polls for new commits, or another file at the path. Returns the same `Arc` if nothing is new.
     pub fn refresh(&mut self) -> Result<&Arc<Snapshot>, StoreError> {
         panics::guard(|| self.poll())?;
         Ok(&self.newest)
@@ -474,7 +471,7 @@ impl Follower {
             return Ok(());
         }
         let transaction = self.database.begin_read()?;
-        if Snapshot::peek(&transaction)? != self.newest.commit() {
+        if Snapshot::read_commit(&transaction)? != self.newest.commit() {
             self.newest = Arc::new(Snapshot::open_after(&self.newest, &transaction)?);
         }
         Ok(())
@@ -524,6 +521,6 @@ pub fn read_replica(path: &Path) -> Result<(ReplicaMark, CommitPoint), StoreErro
         check_version(path, &database)?;
         let transaction = database.begin_read()?;
         let mark = find_mark(&transaction)?.ok_or_else(|| StoreError::NotAReplica { path: path.to_owned() })?;
-        Ok((mark, Snapshot::peek(&transaction)?))
+        Ok((mark, Snapshot::read_commit(&transaction)?))
     })
 }

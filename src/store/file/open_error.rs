@@ -38,7 +38,7 @@ pub(super) fn open_error(path: &Path, error: DatabaseError) -> StoreError {
         }
         DatabaseError::Storage(StorageError::Corrupted(reason)) => reason,
         DatabaseError::UpgradeRequired(version) => format!("it is in the old redb format {version}"),
-        other => return StoreError::of_engine(other.into()),
+        other => return StoreError::from_redb(other.into()),
     };
     StoreError::NotADatabase { path: draft::display_path(path), reason }
 }

@@ -30,8 +30,8 @@ impl Writer {
             return Ok(id);
         }
         let state = self.begin_read()?;
-        let head = Snapshot::peek(&state)?.head();
-        tx.set_recorder(Some(Recorder::of_digest(digest_of(&state)?)));
+        let head = Snapshot::read_commit(&state)?.head();
+        tx.set_recorder(Some(Recorder::digest_only(digest_of(&state)?)));
         let id = match stored_id {
             Some(id) => id,
             None => {
@@ -78,7 +78,7 @@ pub(in crate::store) fn store_digest(tx: &WriteTx, kept: StoredDigest) -> Result
 }
 
 /// Removes local rows: those of a published database or a replica.
-pub(in crate::store) fn forget_local(tx: &WriteTx) -> Result<(), StoreError> {
+pub(in crate::store) fn remove_local_rows(tx: &WriteTx) -> Result<(), StoreError> {
     let mut meta = tx.open(tables::META)?;
     meta.remove(tables::META_PUBLISH)?;
     meta.remove(tables::META_RESTORED)?;
@@ -105,8 +105,7 @@ impl OriginIdentity {
         OriginIdentity { id: note.id, head: Head { seq: note.seq, lineage: note.lineage } }
     }
 
-    /// Writes the identity into the restored database, with a commit 2^32 seqs after the replaced one. `what` is the
-    /// description in the history.
+    /// Writes the identity into the restored database, with a seq jump. `what` is the description for the history.
     pub fn put(&self, tx: &WriteTx, committed: Timestamp, what: &str) -> Result<(), StoreError> {
         let mut meta = tx.open(tables::META)?;
         meta.insert(tables::META_DATABASE, self.id.0.as_slice())?;
@@ -120,8 +119,8 @@ impl OriginIdentity {
 /// The number of seqs that a jump skips.
 const JUMP_SEQS: u64 = 1 << 32;
 
-/// Adds an empty commit 2^32 seqs after `seq` and the last commit. All tokens for lost seqs are then behind it. Its
-/// time is not before `committed`.
+/// Adds an empty commit 2^32 seqs after `seq` and the last commit, not before `committed`. Tokens for lost seqs are
+/// behind it.
 pub(in crate::store) fn put_seq_jump(
     tx: &WriteTx,
     seq: u64,

@@ -19,25 +19,22 @@ use crate::store::file::links::resolve;
 /// The maximum size of a note.
 const MAX_BYTES: u64 = 64 << 10;
 
-/// The last entry in the bucket that the publisher knows of.
+/// The last entry in the bucket that the publisher knows of: its slot and hash, the database, and the last commit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "described above")]
 pub struct PublishedNote {
     /// The URL of the bucket.
     pub url: String,
-    /// The id of the database.
     #[serde(serialize_with = "id_hex", deserialize_with = "id_of_hex")]
     pub id: DatabaseId,
-    /// The slot of the entry.
     pub slot: u64,
-    /// The last seq of the entry's last commit.
+    /// The last seq of the entry's last commit. `lineage` is of the same commit.
     pub seq: u64,
-    /// The lineage of that commit.
     #[serde(serialize_with = "hex", deserialize_with = "of_hex")]
     pub lineage: [u8; 16],
-    /// The hash of the entry.
     #[serde(serialize_with = "hex", deserialize_with = "of_hex")]
     pub hash: [u8; 32],
-    /// Who took over, if another publisher did. Nothing may be written here then.
+    /// The publisher that took over, if any. Nothing may be written here then.
     pub fenced: Option<String>,
     /// When this publisher first noticed that.
     #[serde(default)]
@@ -74,7 +71,7 @@ impl PublishedNote {
     /// Reads the note of a database; `None` without one. Follows links.
     pub fn read(database: &Path) -> Result<Option<PublishedNote>, StoreError> {
         let path = note_path(&resolve(database));
-        let content = match read_plain(&path) {
+        let content = match read_limited(&path) {
             Ok(content) => content,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(StoreError::Io { path, source }),
@@ -115,7 +112,7 @@ pub(in crate::store) fn note_path(database: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-fn read_plain(path: &Path) -> io::Result<Vec<u8>> {
+fn read_limited(path: &Path) -> io::Result<Vec<u8>> {
     // Don't wait for a pipe of that name.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
@@ -143,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_comes_back() {
+    fn a_note_round_trips() {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("medfeed.redb");
         assert_eq!(PublishedNote::read(&database).unwrap(), None);
@@ -161,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_note_is_told() {
+    fn an_invalid_note_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("medfeed.redb");
         let sound = serde_json::to_string(&note()).unwrap();

@@ -1,7 +1,6 @@
 //! Backup and compaction. Both write a complete file and rename it; they never copy over an existing one.
 //!
-//! Compaction holds the lock of the old file until after the rename. A writer that waits for this lock then opens the
-//! new file.
+//! Compaction locks the old file until after the rename. A writer that waits for this lock then opens the new file.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -29,8 +28,7 @@ pub struct BackupReport {
     pub bytes: u64,
 }
 
-/// Writes a backup while others read and write. It is checked before it gets its name. Damaged rows are copied as they
-/// are, so a backup of a damaged file fails.
+/// Writes a backup while others read and write. Fails if the copy is damaged, before it gets its name.
 pub fn backup(follower: &Follower, target: &Path) -> Result<BackupReport, StoreError> {
     write_backup(follower.path(), &follower.begin_read()?, target)
 }
@@ -93,13 +91,13 @@ pub fn compact(path: &Path, wait: Duration) -> Result<CompactReport, StoreError>
     writer.check_not_replaced()?;
     persist(draft, path)?;
     drop(writer);
-    forget_old_damage();
+    discard_damage_at_close();
     Ok(CompactReport { bytes_before, bytes_after })
 }
 
 /// Discards the damage that was found when the replaced file was closed.
-pub(in crate::store) fn forget_old_damage() {
-    let _ = panics::take_at_close();
+pub(in crate::store) fn discard_damage_at_close() {
+    let _ = panics::take_damage_at_close();
 }
 
 pub(in crate::store) fn persist(draft: Draft, target: &Path) -> Result<(), StoreError> {

@@ -1,8 +1,7 @@
 //! The writer's note `NAME.writer`, next to the database: it names the process that writes.
 //!
 //! Short commands, such as the revocation of a key, lock the note while they wait. A long import checks this lock, and
-//! yields. The note is not the lock of the database; that is redb's. So any user who may write to the folder can damage
-//! the note, but nothing else.
+//! yields. Nothing else depends on the note, because any user who may write to the folder can change it.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -62,13 +61,13 @@ impl WriterNote {
 
     /// Asks the writer to yield until the result is dropped. `None` if there is no note.
     pub fn request_yield(database: &Path) -> Option<YieldRequest> {
-        let file = open_plain(&WriterNote::path_of(database)).ok()?;
+        let file = open_regular(&WriterNote::path_of(database)).ok()?;
         file.try_lock_shared().is_ok().then_some(YieldRequest(file))
     }
 
     /// The process that writes, as far as known. Safe to print on a terminal.
     pub fn read(database: &Path) -> String {
-        let read = read_plain(&WriterNote::path_of(database)).unwrap_or_default();
+        let read = read_regular(&WriterNote::path_of(database)).unwrap_or_default();
         match String::from_utf8_lossy(&read).trim() {
             "" => "another process".to_owned(),
             text => Printable(text).to_string(),
@@ -91,15 +90,15 @@ fn write_new(path: &Path, text: &str) -> io::Result<File> {
     Ok(file)
 }
 
-fn open_plain(path: &Path) -> io::Result<File> {
+fn open_regular(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }
 }
 
-fn read_plain(path: &Path) -> io::Result<Vec<u8>> {
+fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
-    open_plain(path)?.take(MAX_BYTES).read_to_end(&mut content)?;
+    open_regular(path)?.take(MAX_BYTES).read_to_end(&mut content)?;
     Ok(content)
 }
 

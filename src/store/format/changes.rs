@@ -297,13 +297,13 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
 
         #[test]
-        fn changes_come_back_as_they_were(steps in steps()) {
+        fn changes_round_trip(steps in steps()) {
             prop_assert_eq!(format!("{:?}", decode(&encode(&steps)).unwrap()), format!("{steps:?}"));
         }
 
         /// Changes have only one encoding: encoding the decoded changes gives the same bytes.
         #[test]
-        fn any_bytes_are_refused_or_read_as_they_stand(
+        fn any_bytes_are_rejected_or_decoded_exactly(
             steps in steps(), cut in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(), byte in any::<u8>(),
         ) {
             let mut bytes = encode(&steps);
@@ -318,7 +318,7 @@ mod tests {
         }
 
         #[test]
-        fn noise_is_no_panic(bytes in vec(prop_oneof![0..4_u8, any::<u8>()], 0..60)) {
+        fn random_bytes_cause_no_panic(bytes in vec(prop_oneof![0..4_u8, any::<u8>()], 0..60)) {
             if let Ok(read) = decode(&bytes) {
                 prop_assert_eq!(encode(&read), bytes);
             }
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_change_is_refused() {
+    fn invalid_changes_are_rejected() {
         let cases: [(&[u8], &str); 6] = [
             (&[4, 0], "a change of an unknown kind"),
             (&[1, 0, 2, 9], "a key or value reaches beyond the end"),

@@ -1,4 +1,4 @@
-//! Rows as bytes: MessagePack, or a record's JSON, after a hash. redb checks no hashes, so it is checked when a row is
+//! Rows as bytes: MessagePack or JSON after a hash. redb does not verify hashes, so it is checked whenever a row is
 //! read.
 
 use serde::de::DeserializeOwned;
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_not_known_is_refused_and_no_damage() {
+    fn an_unknown_member_is_rejected_but_not_damage() {
         let counts = |venues| Counts { organizations: 1, tags: 2, licenses: 3, keys: 4, feeds: 5, venues };
         let known = TableCounts { organizations: 1, tags: 2, licenses: 3, keys: 4, feeds: 5 };
         assert_eq!(unseal::<TableCounts>("commits", &seal(&counts(None)).unwrap()).unwrap(), known);

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn every_difference_is_noticed_and_order_is_none() {
+    fn every_difference_is_noticed_but_not_the_order() {
         let sound: [TestRow; 2] = [(1, b"ab", b"c"), (2, b"", b"x")];
         assert_eq!(of(&sound), of(&[sound[1], sound[0]]));
         let others: [&[TestRow]; 6] = [
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_taken_out_leaves_no_trace() {
+    fn a_subtracted_row_leaves_no_trace() {
         let mut moved = of(&[(1, b"a", b"old"), (1, b"b", b"")]);
         moved.subtract(1, b"a", b"old");
         moved.add(1, b"a", b"new");

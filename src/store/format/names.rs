@@ -1,5 +1,4 @@
-//! The index of names and words: the records that have a name, and the number of records that have a word. Imports
-//! compare their rows with it.
+//! The index of names and words: the records with a name, and the number of records with a word. Imports read it.
 //!
 //! The index is local and derived. Programs without this index may have written records since it was built. So it
 //! stores the state of the records that it was built from, and is used only for this state.
@@ -13,8 +12,7 @@ use crate::store::format::codec::unseal;
 use crate::store::format::rows::{optional_table, read_id};
 use crate::store::format::tables::{self, LogValue};
 
-/// The state of all records: the newest seq and the number of records of each dataset. Later commits have higher seqs,
-/// so equal values mean equal records.
+/// The newest seq and the number of records of each dataset. Seqs only grow, so equal values mean equal records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::store) struct RecordsState {
     /// 0 for a dataset without records.
@@ -42,8 +40,8 @@ impl RecordsState {
     }
 }
 
-/// Identifies the records, organizations and tags of a state. Rows merged with one state can be applied to any other
-/// state with an equal value.
+/// Identifies a state of records, organizations and tags. Rows merged with one state fit all states with an equal
+/// value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContentState {
     pub(in crate::store) records: RecordsState,

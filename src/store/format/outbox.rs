@@ -15,8 +15,8 @@ pub(in crate::store) const PART_BYTES: usize = 1 << 20;
 pub(in crate::store) struct OutboxHeader {
     pub commit: CommitInfo,
     pub hash: ShortHash,
-    /// The bytes of all changes ever written to this outbox, these included. The difference of two headers is the size
-    /// of the changes in between.
+    /// The bytes of all changes ever written to this outbox. The difference of two headers is what was written in
+    /// between.
     pub written: u64,
 }
 

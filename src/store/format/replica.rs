@@ -11,14 +11,13 @@ use crate::store::format::tables::{REPLICA, REPLICA_KEY};
 
 /// A replica's mark: the one row of `replica`. It is written in the same transaction as the rows that it describes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the id of the origin, and the hash of the entry")]
 pub struct ReplicaMark {
     /// The URL of the bucket that the replica follows.
     pub url: String,
-    /// The id of the origin's database.
     pub id: DatabaseId,
     /// The slot of the last applied entry.
     pub slot: u64,
-    /// The hash of that entry.
     pub hash: [u8; 32],
     /// The digest of all rows after that entry.
     pub digest: RowDigest,

@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_stand_at_their_codes() {
+    fn tables_have_their_codes() {
         struct NameCollector(Vec<String>);
         impl TableVisitor for NameCollector {
             type Error = StoreError;
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_fit_are_decoded() {
+    fn valid_bytes_are_decoded() {
         // redb decodes these without a panic.
         let bytes: Vec<u8> = (0..40).chain([0xff]).collect();
         for length in 0..bytes.len() {

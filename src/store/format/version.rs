@@ -57,7 +57,7 @@ impl Version {
     }
 
     /// Whether this program writes the same version.
-    pub fn is_ours(&self) -> bool {
+    pub fn is_current(&self) -> bool {
         self.schema == SCHEMA && self.field_change() == FieldDifference::None
     }
 

@@ -4,8 +4,8 @@
 //! Rows are in chunks, and newer states share unchanged chunks. Each name is stored once, and rows refer to it by a
 //! small number.
 //!
-//! Without columns, a new filter takes 35 times as long for a year and country, and 48 times for a rare text (`cargo
-//! bench --bench caches`, alternating runs, medians).
+//! Without columns, a new filter takes 35 times as long for a year and country. For a rare text it takes 48 times as
+//! long (medians of alternating runs, `cargo bench --bench caches`).
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -428,8 +428,7 @@ impl Columns {
         self.bytes
     }
 
-    /// Finds the rows with ids after `after` that match a filter, in the order of ids. Ignores the filter's
-    /// `updated_since`.
+    /// Finds the rows with larger ids that match a filter, in the order of ids. Ignores the filter's `updated_since`.
     pub(crate) fn find(&self, after: u64, filter: &Filter) -> Matches<'_> {
         let text = filter.text.as_deref().map(fold);
         let columns = || self.names.iter().enumerate();
@@ -441,8 +440,7 @@ impl Columns {
         // Fast comparisons first.
         let is_list = |column: usize| self.names[column].field.kind.json_type() == JsonType::List;
         conditions.sort_by_key(|conditions| (is_list(conditions.column), conditions.compare));
-        // An unknown name matches no record. A text of diacritics alone folds to an empty text, which matches none
-        // either.
+        // An unknown name matches no record. A text of diacritics alone folds to an empty text, and matches none.
         let none =
             conditions.iter().any(|conditions| conditions.number == 0) || text.as_deref().is_some_and(str::is_empty);
         let first =

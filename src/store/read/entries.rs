@@ -52,8 +52,7 @@ impl LicenseEntries {
 
     /// Whether a visible record changed, or entered the license, after `seq`.
     pub fn is_after(&self, id: Id, log_seq: u64, seq: u64) -> bool {
-        // An entry after `seq` although the record did not change: it entered the license, when the license joined the
-        // feed.
+        // An entry after `seq` without a change of the record: it entered the license when the license joined the feed.
         log_seq > seq || (seq < self.joined_at && self.find(id).is_some_and(|entry| entry.seq > seq))
     }
 }

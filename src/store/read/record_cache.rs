@@ -3,8 +3,8 @@
 //! A seq is written only once in a history, so all later states share the blocks. The hash of a row is checked when the
 //! row is loaded.
 //!
-//! Without this cache, the first response takes 10 times as long for a feed page of 500, and 14 times for a list of 100
-//! (`cargo bench --bench caches`, alternating runs, medians).
+//! Without this cache, the first response takes 10 times as long for a feed page of 500. For a list of 100 it takes 14
+//! times as long (medians of alternating runs, `cargo bench --bench caches`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,12 +31,11 @@ pub const DEFAULT_MAX_BYTES: u64 = 256 << 20;
 
 pub(in crate::store) type LogTable = ReadOnlyTable<(u8, u64), LogValue<'static>>;
 
-/// A row of `log` with the record that it must contain.
+/// The seq of a row of `log`, and the id of the record that it must contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "described above")]
 pub struct LogRef {
-    /// The seq of the row.
     pub seq: u64,
-    /// The record.
     pub id: Id,
 }
 
@@ -182,18 +181,18 @@ fn load(
     Ok(block)
 }
 
-/// Loads blocks in advance, newest first, while there is room and `go_on` returns true.
+/// Loads blocks in advance, newest first, while there is room and `should_continue` returns true.
 pub(in crate::store) fn warm(
     cache: &RecordCache,
     log: &LogTable,
     dataset: Dataset,
     newest_seq: u64,
-    go_on: &dyn Fn() -> bool,
+    should_continue: &dyn Fn() -> bool,
 ) -> Result<(), StoreError> {
     let room = cache.capacity() / WARM_SHARE.1 * WARM_SHARE.0;
     let code = dataset.code();
     let mut below = newest_seq.saturating_add(1);
-    while go_on() && cache.weight() < room {
+    while should_continue() && cache.weight() < room {
         // Skip blocks without rows. There are many if most records have changed since.
         let Some(entry) = log.range((code, 0)..(code, below))?.next_back() else { return Ok(()) };
         let number = entry?.0.value().1 / BLOCK_SEQS;

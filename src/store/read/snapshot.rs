@@ -23,14 +23,12 @@ use crate::store::read::feed_cache::{self, CachedFeed, FeedCache};
 use crate::store::read::feed_index::FeedIndex;
 use crate::store::read::record_cache::{self, LogRef, LogTable, RecordCache, RecordJson};
 
-/// The position of a commit in the history.
+/// A commit in the history: its last seq (0 before the first commit), its time and its random lineage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "described above")]
 pub struct CommitPoint {
-    /// The last seq; 0 before the first commit.
     pub seq: u64,
-    /// The time of the commit.
     pub time: Timestamp,
-    /// The commit's random lineage.
     pub lineage: [u8; 16],
 }
 
@@ -44,12 +42,11 @@ impl CommitPoint {
     }
 }
 
-/// The state of a dataset, as `/v1/status` reports it.
+/// The number of records of a dataset, and the time of its last change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "described above")]
 pub struct DatasetState {
-    /// The number of records.
     pub records: u64,
-    /// The time of the last change of its content.
     pub last_change_at: Option<Timestamp>,
 }
 
@@ -60,8 +57,7 @@ struct LicenseWithWitnesses {
     witnesses: PerDataset<Option<CommitPoint>>,
 }
 
-/// One committed state. It is cheap to share. As long as it exists, redb keeps the pages of this state, so drop it
-/// after the response.
+/// One committed state. It is cheap to share. redb keeps the pages of this state until it is dropped.
 pub struct Snapshot {
     commit: CommitPoint,
     datasets: PerDataset<DatasetState>,
@@ -95,7 +91,7 @@ impl std::fmt::Debug for Snapshot {
 }
 
 impl Snapshot {
-    pub(in crate::store) fn peek(transaction: &ReadTransaction) -> Result<CommitPoint, StoreError> {
+    pub(in crate::store) fn read_commit(transaction: &ReadTransaction) -> Result<CommitPoint, StoreError> {
         Ok(last_commit(&transaction.open_table(tables::COMMITS)?)?.map_or(CommitPoint::EMPTY, |(point, _)| point))
     }
 
@@ -169,8 +165,8 @@ impl Snapshot {
         })
     }
 
-    /// Opens a newer state. If its history contains the earlier state, the caches are kept, and their entries are
-    /// updated on use.
+    /// Opens a newer state. Keeps the caches if its history contains the earlier state. Cached feeds are updated on
+    /// use.
     pub(in crate::store) fn open_after(
         earlier: &Snapshot,
         transaction: &ReadTransaction,
@@ -190,8 +186,7 @@ impl Snapshot {
         Ok(newer.with_witnesses())
     }
 
-    /// Reads the witnesses of all licenses in advance. Errors are ignored here, and reported to the requests that need
-    /// the witness.
+    /// Reads the witnesses of all licenses in advance. Requests that need an unreadable witness report the error.
     pub(in crate::store) fn with_witnesses(mut self) -> Snapshot {
         let mut commits: HashMap<u64, Option<CommitPoint>> = HashMap::new();
         let mut licenses = std::mem::take(&mut self.licenses);
@@ -211,7 +206,7 @@ impl Snapshot {
         self.commit
     }
 
-    /// The state of a dataset, as `/v1/status` reports it.
+    /// The state of a dataset, for `/v1/status`.
     pub fn dataset_state(&self, dataset: Dataset) -> DatasetState {
         self.datasets[dataset]
     }
@@ -240,7 +235,7 @@ impl Snapshot {
 
     /// The number of records of a dataset that a license shows; `None` if it does not contain the dataset.
     pub fn visible_records(&self, license: &License, dataset: Dataset) -> Option<u64> {
-        Some(self.head(license.feed(dataset)?).ok()?.live)
+        Some(self.feed_head(license.feed(dataset)?).ok()?.live)
     }
 
     /// Finds a key by its hash.
@@ -267,37 +262,37 @@ impl Snapshot {
     }
 
     pub(crate) fn has_columns(&self, license: &License, dataset: Dataset) -> bool {
-        let cached = license.feed(dataset).map(|feed| self.cached(feed));
+        let cached = license.feed(dataset).map(|feed| self.cached_feed(feed));
         matches!(cached, Some(Ok(Some(cached))) if cached.current_columns().is_some())
     }
 
-    fn head(&self, feed: FeedId) -> Result<FeedHead, StoreError> {
+    fn feed_head(&self, feed: FeedId) -> Result<FeedHead, StoreError> {
         let detail = || format!("feed {} of a license does not exist", feed.0);
         self.feeds.get(&feed).copied().ok_or_else(|| StoreError::damaged("feeds", detail()))
     }
 
     /// The cache entry of a feed, if it has exactly this state.
-    fn cached(&self, feed: FeedId) -> Result<Option<CachedFeed>, StoreError> {
-        let head = self.head(feed)?;
+    fn cached_feed(&self, feed: FeedId) -> Result<Option<CachedFeed>, StoreError> {
+        let head = self.feed_head(feed)?;
         Ok(self.feed_cache.get(&feed).filter(|cached| *cached.index.head() == head))
     }
 
     /// The index of a feed, read or updated if necessary.
-    fn index(&self, feed: FeedId) -> Result<Arc<FeedIndex>, StoreError> {
-        if let Some(cached) = self.cached(feed)? {
+    fn feed_index(&self, feed: FeedId) -> Result<Arc<FeedIndex>, StoreError> {
+        if let Some(cached) = self.cached_feed(feed)? {
             return Ok(cached.index);
         }
         let _building = self.building.lock().unwrap_or_else(PoisonError::into_inner);
-        self.load(feed).map(|cached| cached.index)
+        self.load_feed(feed).map(|cached| cached.index)
     }
 
     /// The columns of a feed, built or updated if necessary.
-    fn columns(&self, feed: FeedId) -> Result<Arc<Columns>, StoreError> {
-        if let Some(columns) = self.cached(feed)?.and_then(|cached| cached.current_columns()) {
+    fn feed_columns(&self, feed: FeedId) -> Result<Arc<Columns>, StoreError> {
+        if let Some(columns) = self.cached_feed(feed)?.and_then(|cached| cached.current_columns()) {
             return Ok(columns);
         }
         let _building = self.building.lock().unwrap_or_else(PoisonError::into_inner);
-        let cached = self.load(feed)?;
+        let cached = self.load_feed(feed)?;
         if let Some(columns) = cached.current_columns() {
             return Ok(columns);
         }
@@ -305,13 +300,13 @@ impl Snapshot {
             Some(earlier) => earlier.advance(&self.log, &cached.index)?,
             None => Columns::build(&self.log, &cached.index)?,
         });
-        self.cache(feed, CachedFeed { index: cached.index, columns: Some(Arc::clone(&columns)) });
+        self.cache_feed(feed, CachedFeed { index: cached.index, columns: Some(Arc::clone(&columns)) });
         Ok(columns)
     }
 
     /// The cache entry of a feed, updated to this state.
-    fn load(&self, feed: FeedId) -> Result<CachedFeed, StoreError> {
-        let head = self.head(feed)?;
+    fn load_feed(&self, feed: FeedId) -> Result<CachedFeed, StoreError> {
+        let head = self.feed_head(feed)?;
         let earlier = match self.feed_cache.get(&feed) {
             Some(cached) if *cached.index.head() == head => return Ok(cached),
             // A newer state of the feed cannot be used.
@@ -323,20 +318,19 @@ impl Snapshot {
                 CachedFeed { index: Arc::new(index.advance(head, &self.feed_entries)?), columns }
             }
         };
-        self.cache(feed, cached.clone());
+        self.cache_feed(feed, cached.clone());
         Ok(cached)
     }
 
     /// Caches a feed, unless a newer state of it is cached.
-    fn cache(&self, feed: FeedId, cached: CachedFeed) {
+    fn cache_feed(&self, feed: FeedId, cached: CachedFeed) {
         let newest_seq = cached.index.head().newest_seq;
         if self.feed_cache.get(&feed).is_none_or(|other| other.index.head().newest_seq <= newest_seq) {
             self.feed_cache.insert(feed, cached);
         }
     }
 
-    /// Finds a record and its `updated_at` without checking a license. For commands and the CSV export, not for other
-    /// responses.
+    /// Finds a record and its `updated_at` without checking a license.
     pub fn find_record<F: RecordFields>(&self, id: Id) -> Result<Option<(Curated<F>, Timestamp)>, StoreError> {
         Ok(find_record(&self.records, &self.log, id)?.map(|row: RecordRow<F>| (row.record, row.updated_at)))
     }
@@ -349,8 +343,8 @@ impl Snapshot {
         for_each_record(&self.records, &self.log, |row: RecordRow<F>| each(row.record, row.updated_at, row.seq))
     }
 
-    /// The witness of a license in a dataset: the seq of the newest entry, or of the scope change if that is later,
-    /// with the time and lineage of its commit.
+    /// The witness of a license in a dataset: the newest entry or the scope change, whichever is later.
+    /// `seq` is the seq of that entry or change, not the last one of its commit.
     pub(crate) fn witness(&self, license: &License, dataset: Dataset) -> Result<CommitPoint, StoreError> {
         if let Some(witness) = self.known_witness(license, dataset) {
             return Ok(witness);
@@ -365,7 +359,8 @@ impl Snapshot {
     }
 
     fn witness_seq(&self, license: &License, dataset: Dataset) -> Result<u64, StoreError> {
-        let newest_seq = license.feed(dataset).map_or(Ok(0), |feed| self.head(feed).map(|head| head.newest_seq))?;
+        let newest_seq =
+            license.feed(dataset).map_or(Ok(0), |feed| self.feed_head(feed).map(|head| head.newest_seq))?;
         Ok(newest_seq.max(license.scope_seq))
     }
 
@@ -376,10 +371,10 @@ impl Snapshot {
 
     /// A license's entries in a dataset. Includes the baseline only if entries after `seq` may be in it.
     pub(crate) fn entries(&self, license: &License, dataset: Dataset, seq: u64) -> Result<LicenseEntries, StoreError> {
-        let shared = self.index(Snapshot::feed_of(license, dataset)?)?;
+        let shared = self.feed_index(Snapshot::feed_of(license, dataset)?)?;
         let (joined_at, baseline) = license.subscriptions[dataset]
             .map_or((0, None), |subscription| (subscription.joined_at, Some(subscription.baseline)));
-        let baseline = baseline.filter(|_| seq < joined_at).map(|baseline| self.index(baseline)).transpose()?;
+        let baseline = baseline.filter(|_| seq < joined_at).map(|baseline| self.feed_index(baseline)).transpose()?;
         Ok(LicenseEntries { shared, joined_at, baseline })
     }
 
@@ -391,7 +386,7 @@ impl Snapshot {
         id: Id,
     ) -> Result<Option<FeedEntry>, StoreError> {
         let feed = Snapshot::feed_of(license, dataset)?;
-        if let Some(cached) = self.cached(feed)? {
+        if let Some(cached) = self.cached_feed(feed)? {
             return Ok(cached.index.find(id).filter(|entry| entry.is_live()).copied());
         }
         if let Some(found) = self.feed_records.get((feed.0, id.get()))? {
@@ -402,11 +397,11 @@ impl Snapshot {
             }
         }
         // The table may have lost a row. The index is compared with the feed's head, so it decides.
-        Ok(self.index(feed)?.find(id).filter(|entry| entry.is_live()).copied())
+        Ok(self.feed_index(feed)?.find(id).filter(|entry| entry.is_live()).copied())
     }
 
     pub(crate) fn columns_of(&self, license: &License, dataset: Dataset) -> Result<Arc<Columns>, StoreError> {
-        self.columns(Snapshot::feed_of(license, dataset)?)
+        self.feed_columns(Snapshot::feed_of(license, dataset)?)
     }
 
     /// The JSON of rows of `log`.
@@ -437,24 +432,24 @@ impl Snapshot {
         &self.feed_cache
     }
 
-    /// Fills the caches in advance, newest records first, while there is room and `go_on` returns true.
-    pub fn warm(&self, go_on: &dyn Fn() -> bool) -> Result<(), StoreError> {
+    /// Fills the caches in advance, newest records first, while there is room and `should_continue` returns true.
+    pub fn warm(&self, should_continue: &dyn Fn() -> bool) -> Result<(), StoreError> {
         let mut feeds: Vec<FeedId> = self.licenses.values().flat_map(|licensed| licensed.license.feeds()).collect();
         feeds.sort_unstable();
         feeds.dedup();
         for feed in feeds {
             // Leave a quarter free for requests.
-            if !go_on() || self.feed_cache.weight() > self.feed_cache.capacity() / 4 * 3 {
+            if !should_continue() || self.feed_cache.weight() > self.feed_cache.capacity() / 4 * 3 {
                 break;
             }
-            match self.columns(feed) {
+            match self.feed_columns(feed) {
                 // Requests that need the damaged feed report it.
                 Ok(_) | Err(StoreError::Damaged { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
         for dataset in Dataset::ALL {
-            record_cache::warm(&self.record_cache, &self.log, dataset, self.commit.seq, go_on)?;
+            record_cache::warm(&self.record_cache, &self.log, dataset, self.commit.seq, should_continue)?;
         }
         Ok(())
     }

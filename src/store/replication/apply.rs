@@ -104,14 +104,14 @@ fn row<'a, K: Key + StoredType, V: Value + StoredType>(
     if !V::fits(value) {
         return Err(ApplyError::Malformed(format!("an invalid value for table {table}")));
     }
-    if tables::is_format(table, key) && !is_of(schema, key, value) {
+    if tables::is_format(table, key) && !is_expected_version(schema, key, value) {
         return Err(ApplyError::OtherVersion);
     }
     Ok((fitting, V::from_bytes(value)))
 }
 
 /// Whether a row of `meta` contains the expected version.
-fn is_of(schema: u32, key: &[u8], value: &[u8]) -> bool {
+fn is_expected_version(schema: u32, key: &[u8], value: &[u8]) -> bool {
     if key == META_SCHEMA.as_bytes() { value == schema.to_le_bytes() } else { value == known_fields().as_bytes() }
 }
 

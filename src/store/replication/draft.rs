@@ -52,7 +52,7 @@ impl ReplicaDraft {
         let writer = create_writer(draft.path())?;
         let mut tx = WriteTx::new(writer.begin_raw()?);
         make_tables(&tx, schema)?;
-        tx.set_recorder(Some(Recorder::of_digest(Default::default())));
+        tx.set_recorder(Some(Recorder::digest_only(Default::default())));
         Ok(ReplicaDraft { tx, writer, draft, target, schema })
     }
 
@@ -85,7 +85,7 @@ impl ReplicaDraft {
 fn is_database(tx: &WriteTx, schema: u32, id: DatabaseId) -> Result<bool, StoreError> {
     let meta = tx.open(META)?;
     let version = Version::read(&*meta)?;
-    let is_sound = version.is_some_and(|version| version.schema == schema && (schema < SCHEMA || version.is_ours()));
+    let is_sound = version.is_some_and(|version| version.schema == schema && (schema < SCHEMA || version.is_current()));
     Ok(is_sound && meta.get(META_SECRET)?.is_some() && database_id(&*meta)? == Some(id))
 }
 
@@ -132,8 +132,7 @@ impl LoadedDraft {
         Ok(ReplicaWriter::of(replica.into_writer().moved_to(&target)))
     }
 
-    /// Gives the replica its name in one step. `replaced` is the replica that has this name now; it stays locked until
-    /// then.
+    /// Gives the replica its name in one step. `replaced` has this name now, and stays locked until then.
     pub fn persist(self, replaced: Option<ReplicaWriter>) -> Result<ReplicaWriter, StoreError> {
         let LoadedDraft { replica, draft, target, .. } = self;
         let io_error = |source: io::Error| match source.kind() {

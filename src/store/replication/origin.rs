@@ -52,11 +52,10 @@ impl OriginView {
 
     /// The last commit.
     pub fn head(&self) -> Result<CommitPoint, StoreError> {
-        guard(|| Snapshot::peek(&self.transaction))
+        guard(|| Snapshot::read_commit(&self.transaction))
     }
 
-    /// The digest of all rows that replicas have too. Reads all rows if a program without digests wrote the last
-    /// commit.
+    /// The digest of all rows that replicas have too. Reads all rows if a program without digests wrote last.
     pub fn digest(&self) -> Result<RowDigest, StoreError> {
         let head = self.head()?.head();
         guard(|| match stored_digest(&self.transaction.open_table(tables::META)?)? {
@@ -65,8 +64,7 @@ impl OriginView {
         })
     }
 
-    /// Whether the history contains the commit with this last seq and lineage. Every history contains the state before
-    /// the first commit.
+    /// Whether the history contains the commit with this last seq and lineage. Seq 0 is part of every history.
     pub fn holds(&self, seq: u64, lineage: [u8; 16]) -> Result<bool, StoreError> {
         if seq == 0 {
             return Ok(lineage == CommitPoint::EMPTY.lineage);

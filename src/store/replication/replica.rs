@@ -85,7 +85,6 @@ impl ReplicaWriter {
     }
 
     /// Applies commits and stores the mark, in one transaction. `mark.digest` is the digest after the last commit.
-    /// After an error, nothing is changed.
     pub fn apply(&mut self, commits: &[CommitChanges<'_>], mark: &ReplicaMark) -> Result<(), ApplyError> {
         // Only panics and errors of the store pass through `guard`.
         let mut failed = None;
@@ -105,7 +104,7 @@ impl ReplicaWriter {
         let mut tx = WriteTx::new(self.writer.begin_raw()?);
         for (commit, changes) in commits {
             self.expect_head(&tx, commit.base)?;
-            tx.set_recorder(Some(Recorder::of_digest(digest)));
+            tx.set_recorder(Some(Recorder::digest_only(digest)));
             apply(&tx, self.schema, changes)?;
             digest = tx.set_recorder(None).map_or(digest, |recorder| recorder.digest());
             if digest != commit.digest {

@@ -144,7 +144,7 @@ fn only_a_published_database_keeps_changes() {
 }
 
 #[test]
-fn what_was_never_published_takes_nothing_down() {
+fn an_unpublished_database_records_nothing() {
     for (origin, is_published) in [(TestOrigin::new(), false), (TestOrigin::published(), true)] {
         let writer = origin.writer();
         let mut edit = writer.begin().unwrap();
@@ -158,7 +158,7 @@ fn what_was_never_published_takes_nothing_down() {
 }
 
 #[test]
-fn commits_wait_in_order_and_within_what_is_asked() {
+fn pending_commits_are_in_order_and_limited() {
     let origin = TestOrigin::published();
     let from = origin.head();
     let heads: Vec<Head> = [10, 2_000_000, 10].into_iter().map(|bytes| origin.commit(bytes)).collect();
@@ -183,7 +183,7 @@ fn commits_wait_in_order_and_within_what_is_asked() {
 }
 
 #[test]
-fn an_outbox_that_nobody_empties_is_emptied() {
+fn a_full_outbox_is_dropped() {
     let origin = TestOrigin::published();
     let from = origin.head();
     let mut emptied = 0;
@@ -198,7 +198,7 @@ fn an_outbox_that_nobody_empties_is_emptied() {
 }
 
 #[test]
-fn what_is_published_leaves_the_outbox() {
+fn published_commits_leave_the_outbox() {
     let origin = TestOrigin::published();
     let from = origin.head();
     origin.commit(10);
@@ -222,7 +222,7 @@ fn what_is_published_leaves_the_outbox() {
 }
 
 #[test]
-fn who_is_fenced_writes_nothing() {
+fn a_fenced_database_is_not_written() {
     let origin = TestOrigin::published();
     let note = PublishedNote { fenced: Some("host b took over".to_owned()), ..origin.note() };
     backup(&Follower::open(&origin.path()).unwrap(), &origin.at("backup.redb")).unwrap();
@@ -259,7 +259,7 @@ fn a_program_that_knows_no_digests_is_noticed() {
 }
 
 #[test]
-fn copies_keep_the_id_and_what_waits() {
+fn copies_keep_the_id_and_the_outbox() {
     let origin = TestOrigin::published();
     let (id, from) = (origin.view().id().unwrap(), origin.head());
     let next = origin.commit(10);
@@ -279,7 +279,7 @@ fn copies_keep_the_id_and_what_waits() {
 }
 
 #[test]
-fn a_restore_leaps_over_what_is_lost() {
+fn a_restore_skips_the_lost_seqs() {
     for damaged in [false, true] {
         let origin = TestOrigin::published();
         let id = origin.view().id().unwrap();
@@ -309,7 +309,7 @@ fn a_restore_leaps_over_what_is_lost() {
 }
 
 #[test]
-fn a_restore_of_what_is_not_published_leaps_nowhere() {
+fn a_restore_of_an_unpublished_database_skips_no_seqs() {
     let origin = TestOrigin::new();
     let head = origin.head();
     backup(&Follower::open(&origin.path()).unwrap(), &origin.at("backup.redb")).unwrap();
@@ -350,7 +350,7 @@ fn only_its_follower_writes_to_a_replica() {
 }
 
 #[test]
-fn a_replica_takes_its_origins_place() {
+fn a_replica_replaces_its_origin() {
     let origin = TestOrigin::published();
     let mut replica = origin.replica();
     let (id, base) = (origin.view().id().unwrap().unwrap(), origin.head());
@@ -371,7 +371,7 @@ fn a_replica_takes_its_origins_place() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn invalid_changes_are_rejected() {
     let origin = TestOrigin::published();
     let mut replica = origin.replica();
     let base = origin.head();
@@ -434,7 +434,7 @@ fn what_does_not_fit_is_refused() {
 }
 
 #[test]
-fn a_load_that_is_not_whole_takes_no_name() {
+fn an_incomplete_load_gets_no_name() {
     let origin = TestOrigin::published();
     origin.commit(10);
     let view = origin.view();

@@ -240,8 +240,7 @@ impl PartialEq for LinkV2 {
     }
 }
 
-/// Writes all rows of a file of format 2 to an empty file of format 3. Omits the index of names, the outbox and the
-/// stored digest.
+/// Writes all rows of a file of format 2 to an empty file of format 3. Omits the index of names, outbox and digest.
 pub(super) fn step(from: &ReadTransaction, to: &WriteTransaction, each: OnRecord<'_>) -> Result<(), StoreError> {
     create_tables(to)?;
     let mut meta = to.open_table(tables::META)?;

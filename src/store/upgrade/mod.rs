@@ -103,7 +103,7 @@ pub(in crate::store) fn upgrade_copy(
         } else {
             copy_tables(from, to)?;
         }
-        added = name_fields(to)?;
+        added = store_field_names(to)?;
         Ok(())
     })?;
     if let Some(added) = added {
@@ -125,7 +125,7 @@ pub(in crate::store) fn upgrade_copy(
 
 /// Stores the names of this program's fields, and removes the stored digest. Returns the fields that the rows lack;
 /// `None` if the rows have exactly this program's fields.
-fn name_fields(to: &WriteTransaction) -> Result<Option<Vec<String>>, StoreError> {
+fn store_field_names(to: &WriteTransaction) -> Result<Option<Vec<String>>, StoreError> {
     let mut meta = to.open_table(META)?;
     let change = Version::read(&meta)?.map_or(FieldDifference::None, |version| version.field_change());
     meta.remove(META_PUBLISH)?;

@@ -48,8 +48,7 @@ pub struct UpgradeReport {
     pub bytes_after: u64,
 }
 
-/// Plans the upgrade of a file without changing it. `None` if the file needs none. Fails for replicas, which load their
-/// data again.
+/// Plans the upgrade of a file without changing it. `None` if the file needs none. Fails for replicas.
 pub fn plan(path: &Path) -> Result<Option<UpgradePlan>, StoreError> {
     let path = &resolve(path);
     guard(|| {
@@ -60,7 +59,7 @@ pub fn plan(path: &Path) -> Result<Option<UpgradePlan>, StoreError> {
 }
 
 fn plan_of(path: &Path, version: &Version, from: &ReadTransaction) -> Result<Option<UpgradePlan>, StoreError> {
-    if version.is_ours() {
+    if version.is_current() {
         return Ok(None);
     }
     version.check_known(path)?;
@@ -79,8 +78,7 @@ fn plan_of(path: &Path, version: &Version, from: &ReadTransaction) -> Result<Opt
     }))
 }
 
-/// Upgrades a file. Calls `each` after each record. `None` if the file needs no upgrade. After an error, the file is
-/// unchanged.
+/// Upgrades a file. Calls `each` after each record. `None` if the file needs no upgrade.
 pub fn upgrade(
     path: &Path,
     wait: Duration,
@@ -97,7 +95,7 @@ pub fn upgrade(
         // Another process may have upgraded it in the meantime.
         let Some(plan) = plan_of(path, old.version(), &from)? else { return Ok(None) };
         draft::sweep(path);
-        let kept = find_name(path, plan.from)?;
+        let kept = find_free_name(path, plan.from)?;
         if !is_same_file(path, &kept) {
             refuse_other_names(path)?;
         }
@@ -105,7 +103,7 @@ pub fn upgrade(
         draft.copy_owner_from(path).map_err(|source| io_error(path, source))?;
         let bytes_after = draft.file().metadata().map_err(|source| io_error(path, source))?.len();
         old.check_not_replaced()?;
-        keep(path, &kept)?;
+        keep_old_file(path, &kept)?;
         draft.persist(path).map_err(|source| io_error(path, source))?;
         Ok(Some(UpgradeReport { plan, kept, bytes_after }))
     })
@@ -113,7 +111,7 @@ pub fn upgrade(
 
 /// Finds a name for the old file: `medfeed.redb.format-2`, or with a number if an earlier upgrade left that file. A
 /// killed upgrade may have linked the file to this name already.
-fn find_name(path: &Path, schema: u32) -> Result<PathBuf, StoreError> {
+fn find_free_name(path: &Path, schema: u32) -> Result<PathBuf, StoreError> {
     let name = |number: u32| {
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(format!(".format-{schema}"));
@@ -136,7 +134,7 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
     id(one).is_some() && id(one) == id(other)
 }
 
-fn keep(path: &Path, kept: &Path) -> Result<(), StoreError> {
+fn keep_old_file(path: &Path, kept: &Path) -> Result<(), StoreError> {
     match fs::hard_link(path, kept) {
         Ok(()) => Ok(()),
         Err(_) if is_same_file(path, kept) => Ok(()),

@@ -9,8 +9,7 @@ use crate::model::{
 };
 use crate::store::{NameEntry, StoreError, WordCount};
 
-/// The rows that one commit writes, by id; `None` removes a row. Rows equal to the stored ones are allowed, and change
-/// nothing.
+/// The rows that one commit writes, by id; `None` removes a row. Rows equal to the stored ones change nothing.
 #[derive(Debug, Default)]
 #[allow(missing_docs, reason = "the four kinds of rows")]
 pub struct Batch {
@@ -20,8 +19,7 @@ pub struct Batch {
     pub journals: BTreeMap<Id, Option<Journal>>,
 }
 
-/// The state that an import reads. The transaction implements it too, so rows are validated against the state that they
-/// change.
+/// The state that an import reads. The transaction implements it too, so rows are validated against what they change.
 pub trait Curation {
     /// All organizations and tags.
     fn references(&self) -> Result<&References, StoreError>;

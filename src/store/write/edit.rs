@@ -96,8 +96,8 @@ impl Edit<'_> {
         self.first_seq == 1
     }
 
-    /// The number of seconds by which the clock is behind the last commit; else 0. The new commit then gets the time of
-    /// the last one.
+    /// The seconds by which the clock is behind the last commit, else 0. The new commit then gets the time of the last
+    /// one.
     pub fn clock_behind_s(&self) -> i64 {
         self.time.unix_s() - self.began_at.unix_s()
     }
@@ -119,8 +119,7 @@ impl Edit<'_> {
         self.licenses.iter().find(|license| license.name == name)
     }
 
-    /// Makes the changes durable and visible. Writes nothing if there are none. Fails with [`StoreError::Replaced`] if
-    /// another file replaced this one.
+    /// Makes the changes durable and visible, if there are any. Fails if another file replaced this one.
     pub fn commit(mut self) -> Result<(), StoreError> {
         if self.is_empty() {
             self.tx.abort()?;

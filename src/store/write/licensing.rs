@@ -23,12 +23,11 @@ use crate::store::write::feeds;
 
 /// The effects of a change of a license.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct LicenseChange {
-    /// Whether the license is new.
     pub created: bool,
-    /// Whether the scope changed. If so, older sync tokens get 410.
+    /// If so, older sync tokens get 410.
     pub scope_changed: bool,
-    /// Whether the rate limit changed.
     pub rate_limit_changed: bool,
     /// The records that enter and leave, per dataset in the old or new scope.
     pub effects: Vec<LicenseEffect>,

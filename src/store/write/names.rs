@@ -24,7 +24,7 @@ impl Edit<'_> {
     }
 
     /// Whether the index has this state, or can be started because there are no records.
-    pub(super) fn can_keep_names(&self, version: u32, state: &RecordsState) -> Result<bool, StoreError> {
+    pub(super) fn can_maintain_names(&self, version: u32, state: &RecordsState) -> Result<bool, StoreError> {
         let stored = NamesState::read(&*self.tx.open(tables::NAMES_STATE)?)?;
         if stored.is_some_and(|stored| stored.fits(version, state)) {
             return Ok(true);
@@ -59,8 +59,8 @@ pub fn build_names(path: &Path, wait: Duration, snapshot: &Snapshot, names: Name
         let is_same = writer.snapshot()?.records_state()? == of;
         let tx = WriteTx::new(writer.begin_raw()?);
         let building = NamesState { version, of, is_whole: false };
-        let is_ours = at == 0 || NamesState::read(&*tx.open(tables::NAMES_STATE)?)? == Some(building);
-        if !is_same || !is_ours {
+        let is_current = at == 0 || NamesState::read(&*tx.open(tables::NAMES_STATE)?)? == Some(building);
+        if !is_same || !is_current {
             tx.abort()?;
             return Ok(false);
         }

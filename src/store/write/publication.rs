@@ -18,7 +18,7 @@ use crate::store::write_tx::recorder::Recorder;
 /// The maximum size of one commit's changes, in bytes. For a larger commit, a whole state is published.
 const MAX_COMMIT_BYTES: u64 = 64 << 20;
 /// The maximum size of the outbox, in bytes. Beyond it, a whole state is published.
-const MAX_WAITING_BYTES: u64 = 256 << 20;
+const MAX_OUTBOX_BYTES: u64 = 256 << 20;
 /// The outbox may have one byte for this many bytes of the file. Beyond it, a whole state is cheaper.
 const FILE_SHARE: u64 = 4;
 /// The outbox may have this many bytes, even if the file is small.
@@ -28,7 +28,7 @@ const SMALL_BYTES: u64 = 1 << 20;
 pub(super) struct CommitPublication {
     base: Head,
     /// The maximum size of the outbox after this commit, in bytes.
-    max_waiting: u64,
+    max_outbox_bytes: u64,
     /// The last published commit, as far as known.
     published: Option<PublishedNote>,
 }
@@ -36,48 +36,48 @@ pub(super) struct CommitPublication {
 impl CommitPublication {
     /// Starts to record the writes on top of `base`. `None` if the database is not published.
     pub fn begin(writer: &Writer, tx: &mut WriteTx, base: Head) -> Result<Option<CommitPublication>, StoreError> {
-        let (kept, id) = {
+        let (stored, id) = {
             let meta = tx.open(tables::META)?;
             (stored_digest(&*meta)?, database_id(&*meta)?)
         };
         let published = match id {
             Some(id) => writer.published_note()?.filter(|note| note.id == id),
-            None if kept.is_some() => {
+            None if stored.is_some() => {
                 return Err(StoreError::damaged("meta", "the id of the published database is missing"));
             }
             None => None,
         };
         // A restored backup may replace a fenced file. It is not published itself, but must not be written either.
         writer.refuse_fenced(published.as_ref())?;
-        let Some(kept) = kept else { return Ok(None) };
+        let Some(stored) = stored else { return Ok(None) };
         // A program without digests may have written the last commit.
-        let digest = if kept.head == base { kept.digest } else { digest_of(&writer.begin_read()?)? };
+        let digest = if stored.head == base { stored.digest } else { digest_of(&writer.begin_read()?)? };
         let share = (writer.file_bytes()? / FILE_SHARE).max(SMALL_BYTES);
         let max_bytes = usize::try_from(share.min(MAX_COMMIT_BYTES)).unwrap_or(usize::MAX);
         tx.set_recorder(Some(Recorder::new(digest, max_bytes)));
-        Ok(Some(CommitPublication { base, max_waiting: share.min(MAX_WAITING_BYTES), published }))
+        Ok(Some(CommitPublication { base, max_outbox_bytes: share.min(MAX_OUTBOX_BYTES), published }))
     }
 
     /// Writes the digest and the recorded changes. Must be the last write of the transaction.
     pub fn finish(self, tx: &mut WriteTx, row: &CommitRow) -> Result<(), StoreError> {
         let Some(recorder) = tx.set_recorder(None) else { return Ok(()) };
         let digest = recorder.digest();
-        let kept = StoredDigest { head: Head { seq: row.last_seq, lineage: row.lineage }, digest };
-        store_digest(tx, kept)?;
+        let stored = StoredDigest { head: Head { seq: row.last_seq, lineage: row.lineage }, digest };
+        store_digest(tx, stored)?;
         let changes = recorder.into_changes();
-        let is_kept = match self.update_outbox(tx, row, digest, changes.as_deref()) {
+        let is_within_limits = match self.update_outbox(tx, row, digest, changes.as_deref()) {
             // Drop the damaged outbox. The publisher then finds a gap, and publishes a whole state.
             Err(error) if error.outbox_damage().is_some() => {
                 tx.drop_table(tables::OUTBOX)?;
                 self.update_outbox(tx, row, digest, changes.as_deref())
             }
-            is_kept => is_kept,
+            is_within_limits => is_within_limits,
         };
-        if is_kept? { Ok(()) } else { tx.drop_table(tables::OUTBOX) }
+        if is_within_limits? { Ok(()) } else { tx.drop_table(tables::OUTBOX) }
     }
 
-    /// Removes published commits from the outbox, and appends the changes unless there were too many. Returns whether
-    /// the outbox is within its limits.
+    /// Removes published commits, and appends the changes if there are any. Returns whether the outbox is within its
+    /// limits.
     fn update_outbox(
         &self,
         tx: &WriteTx,
@@ -93,12 +93,12 @@ impl CommitPublication {
     fn remove_published(&self, tx: &WriteTx) -> Result<(), StoreError> {
         let Some(note) = &self.published else { return Ok(()) };
         let commits = tx.open(tables::COMMITS)?;
-        let is_held = match commits.get(note.seq)? {
+        let is_in_history = match commits.get(note.seq)? {
             Some(bytes) => unseal_commit(note.seq, bytes.value())?.lineage == note.lineage,
             None => false,
         };
         let mut outbox = tx.open(tables::OUTBOX)?;
-        if is_held && next_header(&*outbox, 0)?.is_some_and(|first| first.commit.last_seq <= note.seq) {
+        if is_in_history && next_header(&*outbox, 0)?.is_some_and(|first| first.commit.last_seq <= note.seq) {
             outbox.remove_range((0, 0), (note.seq, u32::MAX))?;
         }
         Ok(())
@@ -110,7 +110,7 @@ impl CommitPublication {
         let mut outbox = tx.open(tables::OUTBOX)?;
         let written = last_header(&*outbox)?.map_or(0, |last| last.written).saturating_add(bytes);
         let before = next_header(&*outbox, 0)?.map_or(0, |first| first.written.saturating_sub(first.commit.bytes));
-        if written.saturating_sub(before) > self.max_waiting {
+        if written.saturating_sub(before) > self.max_outbox_bytes {
             return Ok(false);
         }
         let commit = CommitInfo {

@@ -33,9 +33,9 @@ struct RecordChange<'b, F> {
 /// A record after a commit.
 enum RecordAfter<'b, F> {
     Removed,
-    Given(&'b Curated<F>),
+    Written(&'b Curated<F>),
     /// The record does not change, but an organization or tag that it links to does.
-    AsBefore,
+    Unchanged,
 }
 
 impl<F> RecordChange<'_, F> {
@@ -46,8 +46,8 @@ impl<F> RecordChange<'_, F> {
     fn after(&self) -> Option<&Curated<F>> {
         match &self.after {
             RecordAfter::Removed => None,
-            RecordAfter::Given(record) => Some(record),
-            RecordAfter::AsBefore => self.before(),
+            RecordAfter::Written(record) => Some(record),
+            RecordAfter::Unchanged => self.before(),
         }
     }
 }
@@ -73,8 +73,8 @@ impl Edit<'_> {
         observer: &mut impl ChangeObserver,
     ) -> Result<BatchOutcome, StoreError> {
         let state = self.records_state()?;
-        let keeps_names = match observer.names_version() {
-            Some(version) => self.can_keep_names(version, &state)?,
+        let maintains_names = match observer.names_version() {
+            Some(version) => self.can_maintain_names(version, &state)?,
             None => false,
         };
         let mut outcome = BatchOutcome::default();
@@ -107,7 +107,7 @@ impl Edit<'_> {
             // No record shows the change, but every commit needs a seq.
             self.take_seq();
         }
-        if keeps_names {
+        if maintains_names {
             self.write_names(observer.take_names())?;
         }
         Ok(outcome)
@@ -181,12 +181,12 @@ impl Edit<'_> {
                 let before: Option<RecordRow<F>> =
                     if is_first_load { None } else { find_record(&*records, &*log, id)? };
                 let after = match rows.get(&id) {
-                    Some(Some(row)) => RecordAfter::Given(row),
+                    Some(Some(row)) => RecordAfter::Written(row),
                     Some(None) => RecordAfter::Removed,
-                    None => RecordAfter::AsBefore,
+                    None => RecordAfter::Unchanged,
                 };
                 match (&before, &after) {
-                    (None, RecordAfter::Given(_)) => counts.added += 1,
+                    (None, RecordAfter::Written(_)) => counts.added += 1,
                     (None, _) => continue,
                     (Some(_), RecordAfter::Removed) => counts.removed += 1,
                     (Some(_), _) => counts.changed += 1,
@@ -333,7 +333,7 @@ impl Edit<'_> {
                         id: *id,
                         seq: self.take_seq(),
                         before,
-                        after: RecordAfter::AsBefore,
+                        after: RecordAfter::Unchanged,
                         updated_at,
                     });
                 }

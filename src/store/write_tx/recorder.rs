@@ -20,7 +20,7 @@ impl Recorder {
     }
 
     /// Updates the digest only.
-    pub fn of_digest(digest: RowDigest) -> Recorder {
+    pub fn digest_only(digest: RowDigest) -> Recorder {
         Recorder { digest, changes: None, max_bytes: 0 }
     }
 
