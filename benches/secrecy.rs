@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use http::StatusCode;
 use medfeed::api::{Request, Service, Settings, SnapshotSource};
-use medfeed::import::{self, Options, Reading, Told};
+use medfeed::import::{self, MergeOptions, ReadOptions, SourceOptions};
 use medfeed::model::{Dataset, Scope};
 use medfeed::serve::Watcher;
 use medfeed::store::Writer;
@@ -78,11 +78,11 @@ fn conferences() -> String {
 fn build(folder: &Path) -> String {
     let file = folder.join("conferences.jsonl");
     std::fs::write(&file, conferences()).expect("the file can be written");
-    let sources = import::Source::find(&[file], Told::default()).expect("the file is found");
-    let rows = import::read_sources(&sources, &Reading::default(), &mut |_| {}).expect("the file can be read");
+    let sources = import::Source::find(&[file], SourceOptions::default()).expect("the file is found");
+    let rows = import::read_sources(&sources, &ReadOptions::default(), &mut |_| {}).expect("the file can be read");
     let writer = Writer::open_or_create(&folder.join("bench.redb"), Duration::ZERO).expect("a new database");
     let mut edit = writer.begin().expect("the write transaction begins");
-    let merged = import::merge(rows, &edit, &Options::default()).expect("the rows are good");
+    let merged = import::merge(rows, &edit, &MergeOptions::default()).expect("the rows are good");
     edit.apply(&merged.batch).expect("the rows are written");
     let areas = Some(["Oncology".to_owned()].into());
     let scope = Scope { datasets: [Dataset::Conferences].into(), therapy_areas: areas, countries: None, years: None };

@@ -1,7 +1,7 @@
-//! Sync tokens and cursors: opaque, of fixed length, deterministic, unforgeable.
+//! Sync tokens and cursors: opaque, of fixed length, deterministic, impossible to forge.
 //!
-//! Both are fixed-size records sealed with AES-SIV (RFC 5297), which encrypts and authenticates deterministically, then
-//! written in unpadded base64url (RFC 4648, section 5). The decoder refuses other spellings of the same bytes.
+//! A record of fixed length is sealed with AES-SIV (RFC 5297), which encrypts and authenticates deterministically. The
+//! text is unpadded base64url (RFC 4648, section 5). The decoder rejects other spellings of the same bytes.
 
 use aes_siv::KeyInit;
 use aes_siv::siv::Aes128Siv;
@@ -13,12 +13,12 @@ const TAG_LEN: usize = 16;
 const SYNC_TOKEN_LEN: usize = 1 + 8 + 8 + 8 + 8 + 16;
 const CURSOR_LEN: usize = 1 + 8 + 16 + 8;
 
-/// The length of a sync token, in characters of base64url.
+/// The length of a sync token's text.
 pub const SYNC_TOKEN_CHARS: usize = sealed_chars(SYNC_TOKEN_LEN);
-/// The length of a cursor, in characters of base64url.
+/// The length of a cursor's text.
 pub const CURSOR_CHARS: usize = sealed_chars(CURSOR_LEN);
 
-/// Six bits to a character, the last one filled up.
+/// The length in base64url: six bits per character.
 const fn sealed_chars(bytes: usize) -> usize {
     ((bytes + TAG_LEN) * 8).div_ceil(6)
 }
@@ -26,39 +26,37 @@ const fn sealed_chars(bytes: usize) -> usize {
 const SYNC_TOKEN_PURPOSE: &[u8] = b"sync token 1";
 const CURSOR_PURPOSE: &[u8] = b"cursor 1";
 
-/// A position in a license's change feed.
+/// A position in the feed of a license and dataset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "described above")]
 pub struct SyncToken {
-    /// The dataset of the feed.
     pub dataset: Dataset,
-    /// The license of the feed.
     pub license: LicenseId,
-    /// The license's `scope_seq` when the token was made: it ends with that scope.
+    /// The license's `scope_seq` when the token was created. The token is invalid under another scope.
     pub scope_seq: u64,
-    /// The last seq that the holder has.
+    /// The last seq that the client has.
     pub position: u64,
-    /// The newest thing that the answer rested on, to recognize a history that the database no longer has.
+    /// The witness of the response. It shows whether the history still contains what the client has.
     pub witness: Witness,
 }
 
-/// The end of a list page.
+/// The end of a list page of a license and dataset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "described above")]
 pub struct Cursor {
-    /// The dataset of the list.
     pub dataset: Dataset,
-    /// The license of the list.
     pub license: LicenseId,
-    /// A hash of the filters, so that the cursor serves its own list alone.
+    /// A hash of the filters: the cursor is valid only for the same list.
     pub filters: [u8; 16],
     /// The last id of the page.
     pub last_id: u64,
 }
 
-/// The text was not made by this service.
+/// The text is not a token or cursor that this database's secret sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forged;
 
-/// Seals and opens tokens with a database's secret.
+/// Seals and opens tokens and cursors with a database's secret.
 pub struct Sealer {
     key: [u8; 32],
 }
@@ -70,12 +68,12 @@ impl std::fmt::Debug for Sealer {
 }
 
 impl Sealer {
-    /// A sealer of a database's secret.
+    /// Derives the key from a database's secret.
     pub fn new(secret: &[u8; 32]) -> Sealer {
         Sealer { key: blake3::derive_key("medfeed 2026-11 tokens and cursors", secret) }
     }
 
-    /// The text of a sync token.
+    /// Seals a sync token.
     pub fn seal_sync_token(&self, token: &SyncToken) -> String {
         let SyncToken { dataset, license, scope_seq, position, witness } = *token;
         let numbers = [license.0, scope_seq, position, witness.seq].map(u64::to_be_bytes);
@@ -83,13 +81,10 @@ impl Sealer {
         self.seal(SYNC_TOKEN_PURPOSE, &plain)
     }
 
-    /// Reads the text of a sync token.
-    ///
-    /// # Errors
-    /// [`Forged`] for anything that [`Sealer::seal_sync_token`] did not make with this secret.
+    /// Opens a sync token.
     pub fn open_sync_token(&self, text: &str) -> Result<SyncToken, Forged> {
         let plain: [u8; SYNC_TOKEN_LEN] = self.open(SYNC_TOKEN_PURPOSE, text)?;
-        let mut from = Reader(&plain);
+        let mut from = PlainReader(&plain);
         Ok(SyncToken {
             dataset: Dataset::from_code(from.take::<1>()[0]).ok_or(Forged)?,
             license: LicenseId(from.take_u64()),
@@ -99,20 +94,17 @@ impl Sealer {
         })
     }
 
-    /// The text of a cursor.
+    /// Seals a cursor.
     pub fn seal_cursor(&self, cursor: &Cursor) -> String {
         let Cursor { dataset, license, filters, last_id } = *cursor;
         let plain = [&[dataset.code()][..], &license.0.to_be_bytes(), &filters, &last_id.to_be_bytes()].concat();
         self.seal(CURSOR_PURPOSE, &plain)
     }
 
-    /// Reads the text of a cursor.
-    ///
-    /// # Errors
-    /// [`Forged`] for anything that [`Sealer::seal_cursor`] did not make with this secret.
+    /// Opens a cursor.
     pub fn open_cursor(&self, text: &str) -> Result<Cursor, Forged> {
         let plain: [u8; CURSOR_LEN] = self.open(CURSOR_PURPOSE, text)?;
-        let mut from = Reader(&plain);
+        let mut from = PlainReader(&plain);
         Ok(Cursor {
             dataset: Dataset::from_code(from.take::<1>()[0]).ok_or(Forged)?,
             license: LicenseId(from.take_u64()),
@@ -122,7 +114,7 @@ impl Sealer {
     }
 
     fn seal(&self, purpose: &[u8], plain: &[u8]) -> String {
-        // SIV fails only for more than 126 headers; an empty text would be refused as forged.
+        // SIV fails only for more than 126 headers. An empty text is rejected as forged.
         let sealed = Aes128Siv::new(&self.key.into()).encrypt([purpose], plain).unwrap_or_default();
         BASE64URL_NOPAD.encode(&sealed)
     }
@@ -138,9 +130,9 @@ impl Sealer {
 }
 
 /// Reads a fixed-size record from front to back.
-struct Reader<'a>(&'a [u8]);
+struct PlainReader<'a>(&'a [u8]);
 
-impl Reader<'_> {
+impl PlainReader<'_> {
     fn take<const N: usize>(&mut self) -> [u8; N] {
         let mut taken = [0; N];
         let (bytes, rest) = self.0.split_at(N);
@@ -173,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_and_cursors_come_back_and_have_one_length() {
+    fn tokens_and_cursors_round_trip_with_a_fixed_length() {
         let sealer = Sealer::new(&[1; 32]);
         for number in [0, 1, 500, u64::MAX] {
             let text = sealer.seal_sync_token(&token(number));
@@ -187,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_is_taken() {
+    fn other_texts_are_rejected() {
         let sealer = Sealer::new(&[1; 32]);
         let text = sealer.seal_sync_token(&token(4));
         let other = Sealer::new(&[2; 32]);
@@ -197,7 +189,7 @@ mod tests {
         for wrong in ["", "=", "x", &text[1..], &format!("{text}A"), &format!("{text}="), &format!(" {}", &text[1..])] {
             assert_eq!(sealer.open_sync_token(wrong), Err(Forged), "{wrong:?}");
         }
-        // Every other character at every index, the spare bits of the last one included.
+        // Every other character at every index, including the unused bits of the last one.
         for at in 0..text.len() {
             for byte in b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_" {
                 let mut bytes = text.clone().into_bytes();

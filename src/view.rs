@@ -1,6 +1,6 @@
-//! A license's view of a snapshot: the only door to records.
+//! A license's view of a snapshot.
 //!
-//! Queries take a [`View`] and never see a table, so an answer that forgets the license does not compile.
+//! Queries can read records only through a [`View`]. So code that ignores the license does not compile.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use crate::store::read::columns::Columns;
 use crate::store::read::record_cache::{self, LogRef, RecordJson};
 use crate::store::{CommitPoint, Snapshot, StoreError};
 
-/// The dataset is not in the license.
+/// The license does not contain the dataset.
 #[derive(Debug)]
 pub struct NotLicensed;
 
-/// One dataset of one snapshot, as one license shows it.
+/// The records of one dataset in one snapshot that a license shows.
 #[derive(Debug)]
 pub struct View<'s> {
     snapshot: &'s Snapshot,
@@ -26,10 +26,7 @@ pub struct View<'s> {
 }
 
 impl<'s> View<'s> {
-    /// Opens the view.
-    ///
-    /// # Errors
-    /// [`NotLicensed`] when the license does not name the dataset.
+    /// Opens the view. Fails if the license does not contain the dataset.
     pub fn open(snapshot: &'s Snapshot, license: &'s License, dataset: Dataset) -> Result<View<'s>, NotLicensed> {
         if license.scope.datasets.contains(&dataset) {
             Ok(View { snapshot, license, dataset })
@@ -48,15 +45,12 @@ impl<'s> View<'s> {
         self.dataset
     }
 
-    /// The feed that all licenses read which see the same records.
-    ///
-    /// # Errors
-    /// When the database lacks it.
+    /// The feed that all licenses with the same records share.
     pub fn feed(&self) -> Result<FeedId, StoreError> {
         Snapshot::feed_of(self.license, self.dataset)
     }
 
-    /// Whether what filters and reference lists run over is in memory; else the first who needs it builds it.
+    /// Whether the columns for filters and reference lists are in memory. If not, the first request builds them.
     pub fn has_columns(&self) -> bool {
         self.snapshot.has_columns(self.license, self.dataset)
     }
@@ -75,50 +69,50 @@ impl<'s> View<'s> {
         }
     }
 
-    /// What an answer made now rests on.
+    /// The witness of the license in the dataset.
     pub fn witness(&self) -> Result<Witness, StoreError> {
         let CommitPoint { seq, time: _, lineage } = self.snapshot.witness(self.license, self.dataset)?;
         Ok(Witness { seq, lineage })
     }
 
-    /// The witness without reading anything; `None` where it cannot be read, since the file is damaged.
+    /// The witness, if it is in memory. `None` if the file is damaged.
     pub fn known_witness(&self) -> Option<Witness> {
         let CommitPoint { seq, time: _, lineage } = self.snapshot.known_witness(self.license, self.dataset)?;
         Some(Witness { seq, lineage })
     }
 
-    /// Seq and time of the newest thing that an answer rests on, without reading anything; `None` where they cannot be read.
+    /// Seq and time of the witness, if it is in memory. `None` if the file is damaged.
     pub fn known_newest(&self) -> Option<(u64, Timestamp)> {
         let CommitPoint { seq, time, lineage: _ } = self.snapshot.known_witness(self.license, self.dataset)?;
         Some((seq, time))
     }
 
-    /// Whether an earlier answer's witness is part of this history.
+    /// Whether the history contains a witness.
     pub fn holds(&self, witness: &Witness) -> Result<bool, StoreError> {
         Ok(self.witness()? == *witness || self.snapshot.holds(witness.seq, &witness.lineage)?)
     }
 
-    /// A visible record.
+    /// Finds a visible record.
     pub fn find(&self, id: Id) -> Result<Option<LiveRow>, StoreError> {
         let found = self.snapshot.find_live(self.license, self.dataset, id)?;
         Ok(found.as_ref().and_then(LiveRow::of))
     }
 
-    /// The visible records with larger ids, in their order.
+    /// The visible records with larger ids, in the order of ids.
     pub fn list_after(&self, id: u64) -> Result<impl Iterator<Item = LiveRow> + use<>, StoreError> {
         let entries = self.snapshot.entries(self.license, self.dataset, u64::MAX)?;
         Ok(entries.live_after(id).filter_map(|entry| LiveRow::of(&entry)))
     }
 
-    /// A function that tells of visible records whether they changed, or entered the license, after a seq.
+    /// Returns a test: whether a visible record changed, or entered the license, after `seq`.
     pub fn is_after(&self, seq: u64) -> Result<impl Fn(&LiveRow) -> bool + use<>, StoreError> {
         let entries = self.snapshot.entries(self.license, self.dataset, seq)?;
         Ok(move |row: &LiveRow| entries.is_after(row.id, row.log_seq.get(), seq))
     }
 
-    /// The entries of the feed with larger seqs, oldest first.
+    /// The entries of the feed after `seq`, oldest first.
     pub fn feed_after(&self, seq: u64) -> Result<impl Iterator<Item = FeedEntry> + use<>, StoreError> {
-        // Nothing is after the newest entry: a poll with nothing new reads nothing.
+        // A poll without news reads nothing.
         let entries = if seq >= self.witness()?.seq {
             None
         } else {
@@ -127,20 +121,21 @@ impl<'s> View<'s> {
         Ok(entries.into_iter().flat_map(move |entries| entries.after(seq)))
     }
 
-    /// The finished JSON of visible records, in the order of the rows.
+    /// The JSON of visible records, in the order of `rows`.
     pub fn record_json(&self, rows: impl IntoIterator<Item = LiveRow>) -> Result<Vec<RecordJson>, StoreError> {
         let refs: Vec<LogRef> = rows.into_iter().map(|row| row.log_ref()).collect();
         self.snapshot.record_json(self.dataset, &refs)
     }
 
-    /// A visible record's fields and `updated_at`, for the CSV export.
+    /// The fields and `updated_at` of a visible record, for the CSV export.
     pub fn record<F: RecordFields>(&self, row: &LiveRow) -> Result<(Curated<F>, Timestamp), StoreError> {
         self.snapshot
             .find_record(row.id)?
             .ok_or_else(|| StoreError::damaged("records", format!("no record {} in {}", row.id, self.dataset)))
     }
 
-    /// Up to `limit` visible records that match a filter (but for its `updated_since`) and another test, with larger ids, in their order.
+    /// Up to `limit` visible records with larger ids that match `filter` and `test`, in the order of ids. Ignores the
+    /// filter's `updated_since`.
     pub fn list_matching(
         &self,
         after: u64,
@@ -157,33 +152,33 @@ impl<'s> View<'s> {
         self.snapshot.columns_of(self.license, self.dataset)
     }
 
-    /// How many visible records have each item of a list of texts that is filtered.
+    /// The number of visible records for each text in a field with a list of texts.
     pub fn count_texts(&self, field: &str) -> Result<Vec<(String, u64)>, StoreError> {
         Ok(self.columns()?.count_texts(field).into_iter().map(|(text, count)| (text.to_owned(), count)).collect())
     }
 
-    /// How many visible records are linked to each organization or tag.
+    /// The number of visible records that link to each organization or tag.
     pub fn count_links(&self, kind: ReferenceKind) -> Result<Vec<(Id, u64)>, StoreError> {
         Ok(self.columns()?.count_links(kind))
     }
 
-    /// The organizations and tags that records link to.
+    /// All organizations and tags.
     pub fn references(&self) -> Result<&Arc<References>, StoreError> {
         self.snapshot.references()
     }
 
-    /// The last seq before an instant: what changed or entered since has a larger one.
+    /// The last seq before an instant. Later changes have larger seqs.
     pub fn seq_before(&self, time: Timestamp) -> Result<u64, StoreError> {
         self.snapshot.seq_before(time)
     }
 
-    /// The commit that took a seq of this history.
+    /// The commit that contains a seq.
     pub fn commit_of(&self, seq: u64) -> Result<CommitPoint, StoreError> {
         self.snapshot.commit_of(seq)
     }
 }
 
-/// A visible record's row.
+/// The position of a visible record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LiveRow {
     /// The record.
@@ -196,7 +191,7 @@ impl LiveRow {
         Some(LiveRow { id, log_seq: NonZeroU64::new(log_seq)? })
     }
 
-    /// The row, unless it is a tombstone.
+    /// Converts an entry; `None` for a tombstone.
     pub fn of(entry: &FeedEntry) -> Option<LiveRow> {
         entry.log_seq.map(|log_seq| LiveRow { id: entry.id, log_seq })
     }

@@ -10,14 +10,14 @@ const ROOMS: [(&str, &[&str]); 11] = [
     ("error", &[]),
     ("panics", &["error"]),
     ("format", &["error"]),
-    ("pen", &["error", "format"]),
+    ("write_tx", &["error", "format"]),
     ("read", &["error", "panics", "format"]),
-    ("file", &["error", "panics", "format", "pen", "read", "check"]),
-    ("write", &["error", "format", "pen", "read", "file"]),
+    ("file", &["error", "panics", "format", "write_tx", "read", "check"]),
+    ("write", &["error", "format", "write_tx", "read", "file"]),
     ("check", &["error", "panics", "format", "file"]),
     ("upgrade", &["error", "panics", "format", "read", "file", "write"]),
-    ("restore", &["error", "panics", "format", "pen", "read", "file", "upgrade"]),
-    ("replication", &["error", "panics", "format", "pen", "read", "file", "write", "check", "upgrade", "restore"]),
+    ("restore", &["error", "panics", "format", "write_tx", "read", "file", "upgrade"]),
+    ("replication", &["error", "panics", "format", "write_tx", "read", "file", "write", "check", "upgrade", "restore"]),
 ];
 
 /// A path such as `store::file`, from the root of the crate.

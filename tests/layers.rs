@@ -147,12 +147,12 @@ fn text_before(text: &str, at: usize) -> &str {
     &text[..at]
 }
 
-/// What a published database commits is taken down by the pen, so nothing else may write a row of it.
+/// What a published database commits is recorded by the write transaction, so nothing else may write a row of it.
 #[test]
-fn rows_are_written_by_the_pen() {
-    // The pen, opening the file, and copies that are made before they are anybody's database.
+fn rows_are_written_by_the_write_transaction() {
+    // The write transaction, opening the file, and copies that are not in use yet.
     const OTHERS: [&str; 5] = [
-        "store/pen/mod.rs",
+        "store/write_tx/mod.rs",
         "store/file/open.rs",
         "store/file/copy.rs",
         "store/upgrade/mod.rs",

@@ -12,7 +12,7 @@ use super::source::SnapshotSource;
 use crate::contract::Query;
 use crate::contract::parameters::{ChangesParameters, Resync};
 use crate::model::{Dataset, License};
-use crate::query::feed::{self, Start};
+use crate::query::feed::{self, FeedStart};
 use crate::query::segments::SegmentCache;
 use crate::store::{Snapshot, StoreError};
 use crate::token::{Sealer, SyncToken};
@@ -22,7 +22,7 @@ use crate::view::View;
 #[derive(Debug)]
 pub(super) struct FeedQuery {
     parameters: ChangesParameters,
-    start: Start,
+    start: FeedStart,
     token: Option<SyncToken>,
 }
 
@@ -37,11 +37,11 @@ impl FeedQuery {
                     "cannot be combined with `since`; send one of the two",
                 ));
             }
-            (None, None) => (Start::Now, None),
-            (None, Some(time)) => (Start::Since(time), None),
+            (None, None) => (FeedStart::Now, None),
+            (None, Some(time)) => (FeedStart::Since(time), None),
             (Some(text), None) => {
                 let token = open_token(caller, dataset, text)?;
-                (Start::After(token.position), Some(token))
+                (FeedStart::After(token.position), Some(token))
             }
         };
         Ok(FeedQuery { parameters, start, token })
@@ -49,7 +49,7 @@ impl FeedQuery {
 
     /// Whether the page is empty and made from memory alone: it begins now, or nothing has changed since the token was issued.
     pub fn is_poll(&self, caller: &Caller) -> Result<bool, Problem> {
-        let Some(token) = &self.token else { return Ok(matches!(self.start, Start::Now)) };
+        let Some(token) = &self.token else { return Ok(matches!(self.start, FeedStart::Now)) };
         let is_newest = caller.view(token.dataset)?.witness()? == token.witness;
         Ok(is_newest && token.position >= token.witness.seq && self.continues(&caller.snapshot, &caller.license)?)
     }
@@ -135,9 +135,9 @@ pub(super) fn changes(
     page.end_changes(rows.has_more, &token);
     let mut representation = Representation::page(page, &view, gzip)?;
     // Who asks for the present moment has it, and a token of another scope is news.
-    let is_news = !rows.entries.is_empty() || matches!(start, Start::Now) || sent.is_some_and(|sent| sent != next);
+    let is_news = !rows.entries.is_empty() || matches!(start, FeedStart::Now) || sent.is_some_and(|sent| sent != next);
     representation.hold = (*wait > 0 && !is_news).then(|| Duration::from_secs((*wait).into()));
-    if let Start::After(position) = *start {
+    if let FeedStart::After(position) = *start {
         let newest_at = view.known_newest().map_or(caller.snapshot.commit().time, |(_, time)| time);
         representation.feed = Some(FeedUse { dataset, position, behind_s: behind_s(&view, position)?, newest_at });
     }

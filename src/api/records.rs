@@ -7,7 +7,7 @@ use super::etag::ETag;
 use super::problem::{Code, Problem};
 use super::representation::Representation;
 use crate::contract::parameters::ListParameters;
-use crate::model::{Condition, Dataset, Filter, Id};
+use crate::model::{Dataset, FieldCondition, Filter, Id};
 use crate::query::list;
 use crate::query::segments::SegmentCache;
 use crate::token::{Cursor, Sealer};
@@ -57,7 +57,7 @@ fn filter(dataset: Dataset, mut parameters: ListParameters) -> Filter {
             Value::String(text) => text,
             number => number.to_string(),
         };
-        Some(Condition { filter, value })
+        Some(FieldCondition { filter, value })
     });
     let conditions = conditions.collect();
     Filter { updated_since: parameters.updated_since, text: parameters.q, conditions }

@@ -10,7 +10,7 @@ use http::{HeaderName, HeaderValue};
 
 use super::etag::ETag;
 use super::observe::FeedUse;
-use crate::query::page::Page;
+use crate::query::page::JsonPage;
 use crate::query::segments::SegmentCache;
 use crate::store::StoreError;
 use crate::view::View;
@@ -73,7 +73,7 @@ impl Representation {
     ///
     /// # Errors
     /// When the compressor fails.
-    pub fn page(page: Page, view: &View<'_>, gzip: Option<&SegmentCache>) -> Result<Representation, StoreError> {
+    pub fn page(page: JsonPage, view: &View<'_>, gzip: Option<&SegmentCache>) -> Result<Representation, StoreError> {
         let cache = gzip.filter(|_| page.bytes() >= COMPRESS_FROM_BYTES);
         let gzip = cache.map(|cache| page.gzip(cache, view.feed()?)).transpose()?;
         let mut representation = Representation::json(page.into_json());

@@ -5,13 +5,13 @@ use std::ffi::OsString;
 
 use super::error::BucketError;
 use super::folder::Folder;
-use super::object::{Created, Listed, Object};
+use super::object::{BucketObject, Created, ListedObject};
 use super::remote::Remote;
 use super::seal::{SealKey, seal, unseal};
-use super::url::{BucketUrl, Place};
+use super::url::{BucketLocation, BucketUrl};
 
-/// A bucket. Its calls block, from any thread but those of a runtime; several threads may call at once. Each is bounded in time:
-/// half a minute, and more for large objects.
+/// A bucket. Its methods block, so threads of an async runtime must not call them. Several threads may call at a time.
+/// Each call has a time limit: half a minute, and more for large objects.
 #[derive(Debug)]
 pub struct Bucket {
     url: BucketUrl,
@@ -26,35 +26,32 @@ enum Store {
 }
 
 impl Bucket {
-    /// A bucket by its URL, with credentials and endpoints from the environment (`AWS_*`, `GOOGLE_*`, `AZURE_*`, else the
-    /// machine's role). Nothing is asked of the store yet. With a key all objects are sealed.
+    /// Opens a bucket with the credentials and endpoints in the environment (`AWS_*`, `GOOGLE_*`, `AZURE_*`, or else
+    /// the machine's role). Sends no request yet. With a key, all objects are sealed.
     ///
     /// # Errors
-    /// [`BucketError::Refused`] when the environment does not say enough.
+    /// [`BucketError::Refused`] if the environment is incomplete.
     pub fn open(url: &BucketUrl, seal: Option<SealKey>) -> Result<Bucket, BucketError> {
         let texts = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
         Bucket::open_with(url, seal, &env::vars_os().filter_map(texts).collect::<Vec<_>>())
     }
 
-    /// As [`Bucket::open`], with these variables instead of the environment's.
-    ///
-    /// # Errors
-    /// As [`Bucket::open`].
+    /// Opens a bucket as [`Bucket::open`] does, with these environment variables.
     pub fn open_with(
         url: &BucketUrl,
         seal: Option<SealKey>,
         environment: &[(String, String)],
     ) -> Result<Bucket, BucketError> {
-        let store = match url.place() {
-            Place::Folder(path) => Store::Folder(Folder::new(path)),
-            Place::Remote { kind, bucket, prefix } => {
+        let store = match url.location() {
+            BucketLocation::Folder(path) => Store::Folder(Folder::new(path)),
+            BucketLocation::Remote { kind, bucket, prefix } => {
                 Store::Remote(Box::new(Remote::open(url, *kind, bucket, prefix, environment)?))
             }
         };
         Ok(Bucket { url: url.clone(), store, seal })
     }
 
-    /// Where it is.
+    /// Returns the URL.
     pub fn url(&self) -> &BucketUrl {
         &self.url
     }
@@ -64,24 +61,18 @@ impl Bucket {
         self.seal.is_some()
     }
 
-    /// An object's bytes; `None` if there is no such object.
-    ///
-    /// # Errors
-    /// All of [`BucketError`]. An object that arrives in part is never returned.
-    pub fn get(&self, name: &str) -> Result<Option<Object>, BucketError> {
+    /// Reads an object; `None` if there is none of this name. Never returns a part of an object.
+    pub fn get(&self, name: &str) -> Result<Option<BucketObject>, BucketError> {
         check_name(name)?;
         let stored = match &self.store {
             Store::Folder(folder) => folder.get(name)?,
             Store::Remote(remote) => remote.get(name)?,
         };
-        let Some(Object { bytes, modified }) = stored else { return Ok(None) };
-        Ok(Some(Object { bytes: unseal(self.seal.as_ref(), name, bytes)?, modified }))
+        let Some(BucketObject { bytes, modified }) = stored else { return Ok(None) };
+        Ok(Some(BucketObject { bytes: unseal(self.seal.as_ref(), name, bytes)?, modified }))
     }
 
-    /// Whether there is an object of a name, without reading all of it.
-    ///
-    /// # Errors
-    /// [`BucketError::Unreachable`], [`BucketError::Refused`].
+    /// Whether there is an object of this name. Does not read all of it.
     pub fn contains(&self, name: &str) -> Result<bool, BucketError> {
         check_name(name)?;
         match &self.store {
@@ -90,11 +81,11 @@ impl Bucket {
         }
     }
 
-    /// Creates an object, if there is none of that name.
+    /// Creates an object if the name is free.
     ///
     /// # Errors
-    /// [`BucketError::Unreachable`] when the answer was lost too: then it is there or not, now or in a moment. Try the same bytes
-    /// again; [`Created::Exists`] with those bytes is a success.
+    /// After [`BucketError::Unreachable`] the object may exist, or may still be created. Repeat the call with the same
+    /// bytes. If the result is [`Created::Exists`] and the object has those bytes, the create succeeded.
     pub fn create(&self, name: &str, bytes: &[u8]) -> Result<Created, BucketError> {
         check_name(name)?;
         let sealed = seal(self.seal.as_ref(), name, bytes)?;
@@ -104,10 +95,8 @@ impl Bucket {
         }
     }
 
-    /// Writes an object, over one of that name if there is one.
-    ///
-    /// # Errors
-    /// [`BucketError::Unreachable`] when it may have been written and when not.
+    /// Writes an object, and replaces an existing one. After [`BucketError::Unreachable`] it may have been written or
+    /// not.
     pub fn put(&self, name: &str, bytes: &[u8]) -> Result<(), BucketError> {
         check_name(name)?;
         let sealed = seal(self.seal.as_ref(), name, bytes)?;
@@ -117,12 +106,9 @@ impl Bucket {
         }
     }
 
-    /// The objects below a folder such as `log`, at any depth, in the order of their names; only those after a name (written
-    /// whole, such as `log/00000000000000000007`) if one is given.
-    ///
-    /// # Errors
-    /// [`BucketError::Unreachable`], [`BucketError::Refused`].
-    pub fn list(&self, folder: &str, after: Option<&str>) -> Result<Vec<Listed>, BucketError> {
+    /// Lists the objects below a folder such as `log`, at any depth, ordered by name. With `after`, lists only names
+    /// after that full name, such as `log/00000000000000000007`.
+    pub fn list(&self, folder: &str, after: Option<&str>) -> Result<Vec<ListedObject>, BucketError> {
         check_name(folder)?;
         after.map_or(Ok(()), check_name)?;
         let mut listed = match &self.store {
@@ -134,10 +120,7 @@ impl Bucket {
         Ok(listed)
     }
 
-    /// Deletes an object. That there is none is a success.
-    ///
-    /// # Errors
-    /// [`BucketError::Unreachable`], [`BucketError::Refused`].
+    /// Deletes an object. Succeeds if there is none.
     pub fn delete(&self, name: &str) -> Result<(), BucketError> {
         check_name(name)?;
         match &self.store {
@@ -146,10 +129,7 @@ impl Bucket {
         }
     }
 
-    /// Makes a folder that is not there, and removes what killed programs left in it. A store over the network needs nothing.
-    ///
-    /// # Errors
-    /// [`BucketError::Unreachable`], [`BucketError::Refused`].
+    /// Creates the folder of a `file:` bucket if needed, and removes files that killed programs left in it.
     pub fn prepare(&self) -> Result<(), BucketError> {
         match &self.store {
             Store::Folder(folder) => folder.prepare(),
@@ -158,7 +138,7 @@ impl Bucket {
     }
 }
 
-/// Refuses what is no name of ours: names may come out of objects that somebody else wrote.
+/// Rejects invalid names. Names may come from objects that somebody else wrote.
 fn check_name(name: &str) -> Result<(), BucketError> {
     let is_part = |part: &str| {
         !part.is_empty()

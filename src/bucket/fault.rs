@@ -1,11 +1,11 @@
-//! What a store's errors mean: whether they may pass, and what to do.
+//! Mapping errors of the `object_store` crate to [`BucketError`].
 
 use object_store::Error;
 
 use super::error::BucketError;
-use super::url::{BucketUrl, Kind};
+use super::url::{BucketUrl, StoreKind};
 
-/// What was asked of the store.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Read,
@@ -15,54 +15,54 @@ pub(super) enum Action {
     Delete,
 }
 
-/// Puts errors of a bucket into words.
+/// Maps the errors of one bucket.
 #[derive(Debug)]
-pub(super) struct Teller {
+pub(super) struct ErrorMapper {
     url: String,
     bucket: String,
-    kind: Kind,
+    kind: StoreKind,
     has_credentials: bool,
 }
 
-/// What is known of a request that failed.
+/// The details of a failed request.
 struct Failure {
-    /// The status that the store answered with.
+    /// The HTTP status of the response.
     status: Option<u16>,
-    /// The store's own code, such as `NoSuchBucket`.
+    /// The error code in the response, such as `NoSuchBucket`.
     code: String,
-    /// The cause in one line.
+    /// The innermost cause, in one line.
     text: String,
 }
 
-impl Teller {
-    pub(super) fn new(url: &BucketUrl, kind: Kind, bucket: &str, has_credentials: bool) -> Teller {
-        Teller { url: url.to_string(), bucket: bucket.to_owned(), kind, has_credentials }
+impl ErrorMapper {
+    pub(super) fn new(url: &BucketUrl, kind: StoreKind, bucket: &str, has_credentials: bool) -> ErrorMapper {
+        ErrorMapper { url: url.to_string(), bucket: bucket.to_owned(), kind, has_credentials }
     }
 
-    /// What the environment says cannot be used.
+    /// Returns the error for a configuration in the environment that cannot be used.
     pub(super) fn configuration(&self, error: &Error) -> BucketError {
         BucketError::Refused(format!("{} cannot be used: {}; {}", self.url, Failure::of(error).text, self.variables()))
     }
 
-    /// A request took too long.
-    pub(super) fn late(&self, action: Action, name: &str) -> BucketError {
+    /// Returns the error for a timeout.
+    pub(super) fn timeout(&self, action: Action, name: &str) -> BucketError {
         BucketError::Unreachable(format!("{} did not {} `{name}` in time; check the network", self.url, action.verb()))
     }
 
-    /// An object came in part.
-    pub(super) fn broken(&self, name: &str, detail: String) -> BucketError {
-        BucketError::Unreachable(format!("{} did not send `{name}` whole ({detail}); check the network", self.url))
+    /// Returns the error for an object that was received in part.
+    pub(super) fn truncated(&self, name: &str, detail: String) -> BucketError {
+        BucketError::Unreachable(format!("{} sent only a part of `{name}` ({detail}); check the network", self.url))
     }
 
-    /// Whether an error says that there is no such object, in a bucket that exists.
+    /// Whether the bucket exists and has no such object.
     pub(super) fn is_absent(&self, error: &Error) -> bool {
         matches!(error, Error::NotFound { .. }) && !Failure::of(error).is_of_the_bucket()
     }
 
-    /// What an error means.
-    pub(super) fn tell(&self, action: Action, name: &str, error: &Error) -> BucketError {
+    /// Maps an error of a request.
+    pub(super) fn map(&self, action: Action, name: &str, error: &Error) -> BucketError {
         let failure = Failure::of(error);
-        let Teller { url, bucket, .. } = self;
+        let ErrorMapper { url, bucket, .. } = self;
         let (verb, text) = (action.verb(), &failure.text);
         let endpoint = self.endpoint();
         let refused = match (error, failure.status) {
@@ -72,33 +72,35 @@ impl Teller {
                 )
             }
             (Error::NotImplemented { .. } | Error::NotSupported { .. }, _) | (_, Some(501)) => format!(
-                "{url} cannot {verb} `{name}` ({text}); use a store that keeps conditional puts, and leave \
+                "{url} cannot {verb} `{name}` ({text}); use a store that supports conditional puts, and leave \
                  AWS_CONDITIONAL_PUT unset"
             ),
-            (_, Some(300..400)) => format!("{url} is in another place ({text}); check the endpoint ({endpoint})"),
+            (_, Some(300..400)) => {
+                format!("{url} redirects to another address ({text}); check the endpoint ({endpoint})")
+            }
             _ if text.contains("without LOCATION") || failure.code == "AuthorizationHeaderMalformed" => {
                 format!("{url} is in another region ({text}); set AWS_REGION to the bucket's")
             }
             _ if failure.code == "RequestTimeTooSkewed" => {
-                format!("{url} finds this machine's clock wrong ({text}); set the clock")
+                format!("{url} rejects the time of this machine ({text}); set its clock")
             }
             (Error::PermissionDenied { .. } | Error::Unauthenticated { .. }, _) => format!(
                 "{url} refuses to {verb} `{name}` ({text}); {}, and that they permit {}",
                 self.variables(),
                 self.permission(action)
             ),
-            // A create that meets such an answer is asked for again by its caller.
+            // Callers of `create` retry after such a response.
             (Error::AlreadyExists { .. } | Error::Precondition { .. }, _) | (_, Some(409)) => {
                 return BucketError::Unreachable(format!(
-                    "{url} turns away the request to {verb} `{name}` ({text}); another one was under way"
+                    "{url} refuses to {verb} `{name}` ({text}), because another request is in progress"
                 ));
             }
             (Error::Generic { .. }, None | Some(408 | 425 | 429 | 500..)) if !is_of_the_address(text) => {
                 let roles =
                     if self.has_credentials { String::new() } else { format!("; {}", self.without_credentials()) };
-                // The system's authorities are asked, or others that a variable names.
+                // TLS uses the system's certificate authorities, or the file in this variable.
                 let authority = if text.contains("UnknownIssuer") {
-                    "; an authority of your own is named by SSL_CERT_FILE"
+                    "; name your own certificate authority in SSL_CERT_FILE"
                 } else {
                     ""
                 };
@@ -112,39 +114,39 @@ impl Teller {
         BucketError::Refused(refused)
     }
 
-    /// The variables that name the place of the store.
+    /// Returns the variables that name the store's address.
     fn endpoint(&self) -> &'static str {
         match self.kind {
-            Kind::S3 => "AWS_ENDPOINT_URL, AWS_REGION",
-            Kind::Google => "GOOGLE_BASE_URL",
-            Kind::Azure => "AZURE_STORAGE_ACCOUNT_NAME, AZURE_STORAGE_ENDPOINT",
+            StoreKind::S3 => "AWS_ENDPOINT_URL, AWS_REGION",
+            StoreKind::Google => "GOOGLE_BASE_URL",
+            StoreKind::Azure => "AZURE_STORAGE_ACCOUNT_NAME, AZURE_STORAGE_ENDPOINT",
         }
     }
 
-    /// The variables that hold credentials.
+    /// Returns advice about the variables that hold credentials.
     fn variables(&self) -> &'static str {
         match self.kind {
-            Kind::S3 => {
+            StoreKind::S3 => {
                 "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and AWS_ENDPOINT_URL (an endpoint with http:// \
                  needs AWS_ALLOW_HTTP=true)"
             }
-            Kind::Google => "check GOOGLE_APPLICATION_CREDENTIALS",
-            Kind::Azure => "check AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
+            StoreKind::Google => "check GOOGLE_APPLICATION_CREDENTIALS",
+            StoreKind::Azure => "check AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
         }
     }
 
     fn without_credentials(&self) -> &'static str {
         match self.kind {
-            Kind::S3 => {
-                "the environment holds no credentials, so this machine's role is asked for some: if it has none, set \
+            StoreKind::S3 => {
+                "the environment holds no credentials, so this machine's role is used: if it has none, set \
                  AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (files such as ~/.aws/credentials are not read)"
             }
-            Kind::Google => {
-                "the environment holds no credentials, so this machine's role is asked for some: if it has none, set \
+            StoreKind::Google => {
+                "the environment holds no credentials, so this machine's role is used: if it has none, set \
                  GOOGLE_APPLICATION_CREDENTIALS to the file of a service account"
             }
-            Kind::Azure => {
-                "the environment holds no credentials, so this machine's identity is asked for some: if it has none, set \
+            StoreKind::Azure => {
+                "the environment holds no credentials, so this machine's identity is used: if it has none, set \
                  AZURE_STORAGE_ACCOUNT_KEY"
             }
         }
@@ -152,18 +154,18 @@ impl Teller {
 
     fn permission(&self, action: Action) -> &'static str {
         match (self.kind, action) {
-            // Without the second, S3 refuses to say of a name that there is nothing.
-            (Kind::S3, Action::Read) => "s3:GetObject below the prefix and s3:ListBucket",
-            (Kind::S3, Action::Create | Action::Write) => "s3:PutObject below the prefix",
-            (Kind::S3, Action::List) => "s3:ListBucket",
-            (Kind::S3, Action::Delete) => "s3:DeleteObject below the prefix",
-            (Kind::Google, Action::Read) => "storage.objects.get and storage.objects.list",
-            (Kind::Google, Action::Create) => "storage.objects.create",
-            (Kind::Google, Action::Write) => "storage.objects.create and storage.objects.delete, to overwrite",
-            (Kind::Google, Action::List) => "storage.objects.list",
-            (Kind::Google, Action::Delete) => "storage.objects.delete",
-            (Kind::Azure, Action::Read | Action::List) => "`Storage Blob Data Reader`",
-            (Kind::Azure, _) => "`Storage Blob Data Contributor`",
+            // Without s3:ListBucket, S3 responds 403 instead of 404 for a missing object.
+            (StoreKind::S3, Action::Read) => "s3:GetObject below the prefix and s3:ListBucket",
+            (StoreKind::S3, Action::Create | Action::Write) => "s3:PutObject below the prefix",
+            (StoreKind::S3, Action::List) => "s3:ListBucket",
+            (StoreKind::S3, Action::Delete) => "s3:DeleteObject below the prefix",
+            (StoreKind::Google, Action::Read) => "storage.objects.get and storage.objects.list",
+            (StoreKind::Google, Action::Create) => "storage.objects.create",
+            (StoreKind::Google, Action::Write) => "storage.objects.create and storage.objects.delete, to overwrite",
+            (StoreKind::Google, Action::List) => "storage.objects.list",
+            (StoreKind::Google, Action::Delete) => "storage.objects.delete",
+            (StoreKind::Azure, Action::Read | Action::List) => "`Storage Blob Data Reader`",
+            (StoreKind::Azure, _) => "`Storage Blob Data Contributor`",
         }
     }
 }
@@ -181,16 +183,16 @@ impl Action {
 }
 
 impl Failure {
-    /// The innermost cause: what stands around it tells how often was tried, and the request's URL.
+    /// Takes the innermost cause. The outer ones only add the URL and the number of attempts.
     fn of(error: &Error) -> Failure {
         let mut cause: &dyn std::error::Error = error;
         while let Some(inner) = cause.source() {
             cause = inner;
         }
-        let told = cause.to_string();
-        let status = told.split_once("status code: ").and_then(|(_, rest)| rest.get(..3)?.parse().ok());
+        let message = cause.to_string();
+        let status = message.split_once("status code: ").and_then(|(_, rest)| rest.get(..3)?.parse().ok());
         let element = |name: &str| {
-            let (_, rest) = told.split_once(&format!("<{name}>"))?;
+            let (_, rest) = message.split_once(&format!("<{name}>"))?;
             let (text, _) = rest.split_once(&format!("</{name}>"))?;
             Some(text.to_owned())
         };
@@ -198,21 +200,23 @@ impl Failure {
         let text = match (status, element("Message")) {
             (Some(status), Some(message)) => format!("{status} {code}: {message}"),
             (Some(status), None) if !code.is_empty() => format!("{status} {code}"),
-            (Some(_), None) => told.split_once("status code: ").map_or_else(String::new, |(_, rest)| rest.to_owned()),
-            (None, _) => told,
+            (Some(_), None) => {
+                message.split_once("status code: ").map_or_else(String::new, |(_, rest)| rest.to_owned())
+            }
+            (None, _) => message,
         };
         let text: String = text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(300).collect();
         Failure { status, code, text: text.trim_end_matches([':', ' ']).to_owned() }
     }
 
     fn is_of_the_bucket(&self) -> bool {
-        // Google's message; the codes are those of S3 and Azure.
+        // The message is Google's; the codes are those of S3 and Azure.
         matches!(self.code.as_str(), "NoSuchBucket" | "ContainerNotFound")
             || self.text.contains("The specified bucket does not exist")
     }
 }
 
-/// Whether a request was never sent, since its address cannot be one.
+/// Whether no request was sent, because the address is invalid.
 fn is_of_the_address(text: &str) -> bool {
     text.contains("scheme is not allowed") || text.contains("URL scheme")
 }

@@ -1,7 +1,7 @@
-//! A bucket in a folder: an object is a file, which is whole and on the disk before it has its name.
+//! A bucket in a folder. Each object is a file, written and synced under another name before it gets its own.
 //!
-//! A new folder is made for its owner alone; folders and files in it have the permissions of the outermost one, so that whoever
-//! makes that one beforehand decides who may read.
+//! A new folder is private to its owner. Files and folders in it have the permissions of the outermost folder. So an
+//! operator who creates that folder decides who can read the bucket.
 
 use std::fs::{self, DirBuilder, File, Metadata, Permissions};
 use std::io::{self, ErrorKind, Write};
@@ -12,24 +12,24 @@ use std::sync::OnceLock;
 use tempfile::NamedTempFile;
 
 use super::error::BucketError;
-use super::object::{Created, Listed, OBJECT_BYTES, Object};
+use super::object::{BucketObject, Created, ListedObject, OBJECT_BYTES};
 use crate::model::Timestamp;
 use crate::model::time::now;
 
-/// The prefix of files without a name of an object yet. They stand in the outermost folder.
+/// The prefix of drafts: files in the outermost folder that have no object name yet.
 const DRAFT: &str = ".draft-";
 
-/// How old a draft is that nobody can still be writing, in seconds.
+/// The age in seconds at which a draft is certainly abandoned.
 const DRAFT_AGE_S: i64 = 86_400;
 
-/// How often a write is tried whose folder somebody removes meanwhile.
+/// The maximum number of attempts to write while other programs delete the folder.
 const TRIES: usize = 10;
 
-/// A folder with objects.
+/// The root folder of a bucket.
 #[derive(Debug)]
 pub(super) struct Folder {
     root: PathBuf,
-    /// The folder's inode when it was first seen: what stands under the path when a disk is not mounted is another folder.
+    /// The folder's inode when it was first seen. If the disk is not mounted, the path leads to another folder.
     inode: OnceLock<u64>,
 }
 
@@ -38,7 +38,7 @@ impl Folder {
         Folder { root: root.to_owned(), inode: OnceLock::new() }
     }
 
-    /// Makes the folder if there is none, and removes old drafts.
+    /// Creates the folder if needed, and removes old drafts.
     pub(super) fn prepare(&self) -> Result<(), BucketError> {
         let make = || -> io::Result<()> {
             if !self.root.is_dir() {
@@ -47,12 +47,12 @@ impl Folder {
             }
             Ok(())
         };
-        make().map_err(|error| self.failed("make the folder", &self.root, &error))?;
+        make().map_err(|error| self.failed("create the folder", &self.root, &error))?;
         self.root()?;
         let drafts = fs::read_dir(&self.root).map_err(|error| self.failed("list", &self.root, &error))?;
         for draft in drafts.flatten().filter(|file| file.file_name().to_string_lossy().starts_with(DRAFT)) {
             if draft.metadata().is_ok_and(|found| modified(&found).plus_s(DRAFT_AGE_S) < now()) {
-                // What cannot be removed is only in the way.
+                // A draft that cannot be removed does no harm.
                 let _ = fs::remove_file(draft.path());
             }
         }
@@ -69,10 +69,10 @@ impl Folder {
         }
     }
 
-    pub(super) fn get(&self, name: &str) -> Result<Option<Object>, BucketError> {
+    pub(super) fn get(&self, name: &str) -> Result<Option<BucketObject>, BucketError> {
         self.root()?;
         let path = self.root.join(name);
-        let read = || -> io::Result<Option<Object>> {
+        let read = || -> io::Result<Option<BucketObject>> {
             let file = File::open(&path)?;
             let found = file.metadata()?;
             if found.len() > OBJECT_BYTES {
@@ -80,7 +80,7 @@ impl Folder {
             }
             let mut bytes = Vec::new();
             io::Read::read_to_end(&mut io::Read::take(file, OBJECT_BYTES + 1), &mut bytes)?;
-            Ok(Some(Object { bytes, modified: modified(&found) }))
+            Ok(Some(BucketObject { bytes, modified: modified(&found) }))
         };
         match read() {
             Ok(Some(object)) => Ok(Some(object)),
@@ -123,7 +123,7 @@ impl Folder {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => Created::Exists,
                 Err(error) => return Err(error),
             };
-            // Also for what exists: whoever made it may have died before it was on the disk.
+            // Also for an existing object: its creator may have died before the sync.
             sync_folder(folder)?;
             Ok(created)
         };
@@ -139,7 +139,7 @@ impl Folder {
         }
     }
 
-    /// Makes the folders between the outermost one and an object.
+    /// Creates the folders between the root folder and an object.
     fn make_folders(&self, folder: &Path, mode: u32) -> io::Result<()> {
         if folder == self.root || folder.is_dir() {
             return Ok(());
@@ -154,7 +154,7 @@ impl Folder {
         sync_folder(above)
     }
 
-    pub(super) fn list(&self, folder: &str) -> Result<Vec<Listed>, BucketError> {
+    pub(super) fn list(&self, folder: &str) -> Result<Vec<ListedObject>, BucketError> {
         self.root()?;
         let (mut listed, mut folders) = (Vec::new(), vec![folder.to_owned()]);
         while let Some(name) = folders.pop() {
@@ -168,7 +168,7 @@ impl Folder {
                         _ if last.starts_with('.') => {}
                         Ok(found) if found.is_dir() => folders.push(name),
                         Ok(found) if found.is_file() => {
-                            listed.push(Listed { name, bytes: found.len(), modified: modified(&found) });
+                            listed.push(ListedObject { name, bytes: found.len(), modified: modified(&found) });
                         }
                         Ok(_) => {}
                         Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -192,7 +192,7 @@ impl Folder {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(self.failed("delete", &path, &error)),
             _ => {}
         }
-        // Folders that are empty now; those that are not stay.
+        // Remove the folders that are empty now.
         let above = path.ancestors().skip(1).take_while(|above| *above != self.root);
         for folder in above {
             if fs::remove_dir(folder).is_err() {
@@ -202,7 +202,7 @@ impl Folder {
         Ok(())
     }
 
-    /// The outermost folder, which must be there, and the one that was there before.
+    /// Returns the metadata of the root folder. Fails if it is missing, or another folder than before.
     fn root(&self) -> Result<Metadata, BucketError> {
         let shown = self.root.display();
         let found = match fs::metadata(&self.root) {
@@ -213,11 +213,11 @@ impl Folder {
                     "there is no folder {shown}; check the path and whether its disk is mounted, or publish into it first"
                 )));
             }
-            Err(error) => return Err(self.failed("look into", &self.root, &error)),
+            Err(error) => return Err(self.failed("read", &self.root, &error)),
         };
         if *self.inode.get_or_init(|| found.ino()) != found.ino() {
             return Err(BucketError::Unreachable(format!(
-                "{shown} is another folder than before; mount its disk again, or restart to go on with the new one"
+                "{shown} is another folder than before; mount its disk again, or restart to use the new one"
             )));
         }
         Ok(found)

@@ -1,12 +1,12 @@
-//! A bucket: named objects in an object store (S3, Google Cloud Storage, Azure) or in a folder, which can be created only once.
-//! The only module that names `object_store`.
+//! A bucket: named objects in an object store (S3, Google Cloud Storage, Azure) or in a folder. An object's name can be
+//! created only once. The only module that uses `object_store`.
 //!
-//! - [`url`]: where a bucket is.
-//! - [`object`]: what is read and written.
-//! - [`client`]: reading and writing its objects; [`probe`]: whether its store keeps what this rests on.
-//! - [`seal`]: encrypting them.
-//! - [`folder`] and [`remote`]: the two kinds of stores; [`fault`]: what a store's errors mean.
-//! - [`error`]: what can go wrong, by what can be done about it.
+//! - [`url`]: the URL of a bucket.
+//! - [`object`]: the types of objects.
+//! - [`client`]: reading and writing objects. [`probe`]: testing the store.
+//! - [`seal`]: encrypting objects.
+//! - [`folder`] and [`remote`]: the two kinds of stores. [`fault`]: mapping a store's errors.
+//! - [`error`]: the errors of a bucket.
 
 pub mod client;
 pub mod error;
@@ -20,7 +20,7 @@ pub mod url;
 
 pub use client::Bucket;
 pub use error::BucketError;
-pub use object::{Created, Listed, Object};
+pub use object::{BucketObject, Created, ListedObject};
 pub use probe::PROBES;
 pub use seal::SealKey;
 pub use url::BucketUrl;

@@ -1,37 +1,37 @@
-//! Objects as they are read, listed and created.
+//! The types of objects.
 
 use crate::model::Timestamp;
 
-/// The most that an object may hold, in bytes: more is no object of ours.
+/// The maximum size of an object, in bytes. medfeed writes no larger ones.
 pub(super) const OBJECT_BYTES: u64 = 1 << 29;
 
-/// An object as it was read.
+/// An object that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Object {
+pub struct BucketObject {
     /// Its bytes, unsealed.
     pub bytes: Vec<u8>,
     /// When it was last written, by the store's clock.
     pub modified: Timestamp,
 }
 
-/// An object as a list names it.
+/// An entry in a list of objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedObject {
     /// Its name below the bucket's prefix.
     pub name: String,
-    /// How many bytes stand in the store; a sealed object takes a little more than it holds.
+    /// Its size in the store, in bytes. Sealing adds a few bytes.
     pub bytes: u64,
     /// When it was last written, by the store's clock.
     pub modified: Timestamp,
 }
 
-/// What became of an object that was to be created.
+/// The outcome of a create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Created {
     /// This call created it.
     New,
-    /// The store refused since the name is taken, as it seems. Read it to know: it may be our own, put by a request whose answer
-    /// was lost and which was sent again; or there may be nothing, since stores also refuse (409) while another request is
-    /// under way.
+    /// The store refused, probably because the name is taken. Read the object to be sure. It may be our own, from a
+    /// request whose response was lost. Or there may be none: some stores also refuse (409) while another request is in
+    /// progress.
     Exists,
 }

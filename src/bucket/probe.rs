@@ -1,5 +1,5 @@
-//! Whether a store creates a name only once, which everything rests on: some do not look at the condition, some check it and
-//! then write, so that two callers at once both succeed.
+//! Testing whether a store creates a name only once. Publishing depends on this. Some stores ignore the condition.
+//! Others check it and then write, so two concurrent requests both succeed.
 
 use std::thread;
 
@@ -7,65 +7,64 @@ use super::client::Bucket;
 use super::error::BucketError;
 use super::object::Created;
 
-/// The folder of what is made to try a store. Whoever is killed meanwhile leaves some of it.
+/// The folder of test objects. A killed test leaves some of them.
 pub const PROBES: &str = "probe";
 
-/// How many callers race for a name.
+/// The number of concurrent creates of one name.
 const RACERS: usize = 8;
-/// How often they do.
+/// The number of races that must have exactly one winner.
 const ROUNDS: usize = 5;
-/// How many names are tried until that many races had a winner: stores may turn all of them away.
+/// The maximum number of names for that: a store may refuse all requests of a race.
 const NAMES: usize = 15;
 
 impl Bucket {
-    /// Tries the store: an object that exists must not be created again, nor by one of eight at once, five times over. The
-    /// objects that it makes for that, below [`PROBES`], are deleted. A folder that is not there is made.
+    /// Tests the store: a name that is taken must not be created again, and of several concurrent creates only one may
+    /// succeed. Deletes its objects below [`PROBES`] afterwards. Creates the folder of a `file:` bucket if needed.
     ///
     /// # Errors
-    /// [`BucketError::Refused`] when the store creates a name twice, and when it permits no writing, reading or deleting;
-    /// [`BucketError::Unreachable`].
+    /// [`BucketError::Refused`] if the store creates a name twice, or lacks a permission.
     pub fn probe(&self) -> Result<(), BucketError> {
         self.prepare()?;
         let mut random = [0; 8];
         getrandom::fill(&mut random)
             .map_err(|error| BucketError::Refused(format!("the operating system gave no random bytes: {error}")))?;
         let folder = format!("{PROBES}/{}", data_encoding::HEXLOWER.encode(&random));
-        let mut made = Vec::new();
-        let tried = self.try_names(&folder, &mut made);
-        let deleted = made.iter().map(|name| self.delete(name)).fold(Ok(()), Result::and);
-        tried.and(deleted)
+        let mut created = Vec::new();
+        let tested = self.test_names(&folder, &mut created);
+        let deleted = created.iter().map(|name| self.delete(name)).fold(Ok(()), Result::and);
+        tested.and(deleted)
     }
 
-    fn try_names(&self, folder: &str, made: &mut Vec<String>) -> Result<(), BucketError> {
-        let Some(name) = self.make_first(folder, made)? else { return Err(self.is_busy()) };
+    fn test_names(&self, folder: &str, created: &mut Vec<String>) -> Result<(), BucketError> {
+        let Some(name) = self.create_first(folder, created)? else { return Err(self.busy_error()) };
         let again = self.create(&name, b"second")?;
         if again == Created::New || self.bytes(&name)?.as_deref() != Some(b"first") {
-            return Err(self.no_condition("created a name again that was taken"));
+            return Err(self.unsuitable("created a name that was taken"));
         }
         let mut won = 0;
         for at in 0..NAMES {
             let name = format!("{folder}/race-{at:02}");
-            made.push(name.clone());
+            created.push(name.clone());
             let winners = self.race(&name)?;
-            let stands = self.bytes(&name)?;
-            match (winners.as_slice(), stands) {
+            let stored = self.bytes(&name)?;
+            match (winners.as_slice(), stored) {
                 ([], _) => {}
-                ([winner], Some(stands)) if stands == winner.as_bytes() => won += 1,
-                _ => return Err(self.no_condition("let several create the same name at once")),
+                ([winner], Some(stored)) if stored == winner.as_bytes() => won += 1,
+                _ => return Err(self.unsuitable("let several clients create the same name")),
             }
             if won == ROUNDS {
                 return Ok(());
             }
         }
-        Err(self.is_busy())
+        Err(self.busy_error())
     }
 
-    /// Creates an object and tells its name; `None` if the store turns all requests away, which it may do for any that meets
-    /// another one.
-    fn make_first(&self, folder: &str, made: &mut Vec<String>) -> Result<Option<String>, BucketError> {
+    /// Creates an object and returns its name; `None` if the store refuses all attempts, as it may do for concurrent
+    /// requests.
+    fn create_first(&self, folder: &str, created: &mut Vec<String>) -> Result<Option<String>, BucketError> {
         for at in 0..NAMES {
             let name = format!("{folder}/twice-{at:02}");
-            made.push(name.clone());
+            created.push(name.clone());
             if self.create(&name, b"first")? == Created::New || self.bytes(&name)?.is_some() {
                 return Ok(Some(name));
             }
@@ -73,7 +72,7 @@ impl Bucket {
         Ok(None)
     }
 
-    /// What those had written who were told that they had created a name, all of them at once.
+    /// Creates a name concurrently; returns the bytes of all requests that succeeded.
     fn race(&self, name: &str) -> Result<Vec<String>, BucketError> {
         let answers: Vec<(String, Result<Created, BucketError>)> = thread::scope(|scope| {
             let racers: Vec<_> = (0..RACERS)
@@ -85,7 +84,7 @@ impl Bucket {
                     })
                 })
                 .collect();
-            // A thread that panicked answered nothing.
+            // A panicked thread has no result.
             racers.into_iter().filter_map(|racer| racer.join().ok()).collect()
         });
         let mut winners = Vec::new();
@@ -101,16 +100,16 @@ impl Bucket {
         Ok(self.get(name)?.map(|object| object.bytes))
     }
 
-    fn is_busy(&self) -> BucketError {
+    fn busy_error(&self) -> BucketError {
         BucketError::Unreachable(format!(
-            "{} turns everybody away who creates a name; try again when it has less to do",
+            "{} refuses every concurrent create of a name; try again when it is less busy",
             self.url()
         ))
     }
 
-    fn no_condition(&self, what: &str) -> BucketError {
+    fn unsuitable(&self, what: &str) -> BucketError {
         BucketError::Refused(format!(
-            "{} {what}: two publishers would overwrite each other's commits there; use a store that keeps conditional puts \
+            "{} {what}: two publishers would overwrite each other's commits there; use a store that supports conditional puts \
              (`If-None-Match: *`), such as Amazon S3, Google Cloud Storage, Azure or a folder",
             self.url()
         ))

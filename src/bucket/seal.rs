@@ -1,7 +1,7 @@
-//! Sealing objects, so that who reads or writes the bucket without the key learns and changes nothing but sizes and names.
+//! Sealing objects. A program without the key can see only sizes and names, and cannot change an object unnoticed.
 //!
-//! AES-256-SIV (RFC 5297) with the object's name below the prefix as associated data: an object under another name is refused
-//! like one that was changed. It is deterministic, so an object that is put again is the same bytes.
+//! The cipher is AES-256-SIV (RFC 5297), with the object's name as associated data. So an object moved to another name
+//! is rejected, like a changed one. The cipher is deterministic: the same object has the same bytes.
 
 use std::fmt;
 use std::fs::File;
@@ -15,18 +15,18 @@ use data_encoding::{BASE64, BASE64_NOPAD, HEXLOWER_PERMISSIVE};
 
 use super::error::BucketError;
 
-/// What sealed objects begin with.
+/// The first bytes of a sealed object.
 const MARK: &[u8] = b"medfeed sealed 1\n";
 
-/// What is derived from the key's bytes.
+/// The context of the key derivation.
 const PURPOSE: &str = "medfeed 2026-11 sealed objects of a bucket";
 
-/// The most that a key's file may hold, in bytes.
+/// The maximum size of a key's file, in bytes.
 const FILE_BYTES: u64 = 4096;
 
 const HOW_TO: &str = "make one with `openssl rand -hex 64 > FILE; chmod 600 FILE`";
 
-/// A key that objects are sealed with.
+/// The key that seals objects.
 #[derive(Clone)]
 pub struct SealKey([u8; 64]);
 
@@ -40,7 +40,7 @@ impl SealKey {
     /// Reads a key from its file: 32 or 64 random bytes in hex or base64.
     ///
     /// # Errors
-    /// When the file cannot be read, others may read it, or it holds no key; in words that say what to do.
+    /// If the file cannot be read, is readable by others, or holds no key. The message says what to do.
     pub fn load(path: &Path) -> Result<SealKey, String> {
         let shown = path.display();
         let unreadable = |error: std::io::Error| match error.kind() {
@@ -66,10 +66,10 @@ impl SealKey {
             .ok_or_else(|| format!("{shown} holds no seal key, which is 32 or 64 bytes in hex or base64; {HOW_TO}"))
     }
 
-    /// Reads a key's text.
+    /// Parses a key.
     fn parse(text: &str) -> Option<SealKey> {
         let text = text.trim().as_bytes();
-        // No length of one spelling is one of another: 64 or 128 hex digits; 43, 44, 86 or 88 characters of base64.
+        // The lengths of the encodings differ: 64 or 128 hex digits; 43, 44, 86 or 88 characters of base64.
         let bytes = match text.len() {
             64 | 128 => HEXLOWER_PERMISSIVE.decode(text),
             43 | 86 => BASE64_NOPAD.decode(text),
@@ -77,7 +77,7 @@ impl SealKey {
             _ => return None,
         };
         let bytes = bytes.ok().filter(|bytes| matches!(bytes.len(), 32 | 64))?;
-        // A text that is one character over and over is somebody's placeholder.
+        // A single repeated byte is a placeholder, not a key.
         if bytes.iter().all(|byte| *byte == bytes[0]) {
             return None;
         }
@@ -87,27 +87,27 @@ impl SealKey {
     }
 }
 
-/// The bytes that stand in the store for an object's bytes.
+/// Returns the bytes to store for an object.
 pub(super) fn seal(key: Option<&SealKey>, name: &str, bytes: &[u8]) -> Result<Vec<u8>, BucketError> {
     let Some(SealKey(key)) = key else { return Ok(bytes.to_vec()) };
-    // SIV fails only for more than 126 headers, or for more bytes than there can be.
+    // SIV fails only for more than 126 headers, or for impossible lengths.
     let sealed = Aes256Siv::new(key.into())
         .encrypt([name.as_bytes()], bytes)
         .map_err(|_| BucketError::Refused(format!("`{name}` cannot be sealed: {} bytes are too many", bytes.len())))?;
     Ok([MARK, &sealed].concat())
 }
 
-/// An object's bytes, from those that stand in the store.
+/// Returns an object's bytes from the stored ones.
 pub(super) fn unseal(key: Option<&SealKey>, name: &str, stored: Vec<u8>) -> Result<Vec<u8>, BucketError> {
     let damaged = |detail: &str| BucketError::Damaged { name: name.to_owned(), detail: detail.to_owned() };
     match (key, stored.strip_prefix(MARK)) {
         (None, None) => Ok(stored),
-        (None, Some(_)) => Err(BucketError::Refused(format!(
-            "`{name}` is sealed; name the file of the key that it was sealed with by --seal-key"
-        ))),
+        (None, Some(_)) => {
+            Err(BucketError::Refused(format!("`{name}` is sealed; give the file of its key with --seal-key")))
+        }
         (Some(_), None) => Err(damaged(
-            "it is not sealed, though a seal key is given: it was put without one, or by somebody who does not have the key; \
-             leave --seal-key away only if nothing in this bucket is sealed",
+            "it is not sealed, though --seal-key is given: it was written without a key, or by somebody who does not have the \
+             key; leave out --seal-key only if nothing in this bucket is sealed",
         )),
         (Some(SealKey(key)), Some(sealed)) => {
             Aes256Siv::new(key.into()).decrypt([name.as_bytes()], sealed).map_err(|_| {
@@ -197,7 +197,7 @@ mod tests {
         assert!(SealKey::load(&folder.path().join("none")).unwrap_err().contains("there is no file"));
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
         assert!(SealKey::load(folder.path()).unwrap_err().contains("is a folder"));
-        // The same bytes are the same key, however they are spelt; half of them are another.
+        // Both encodings of the same bytes give the same key. Half of the bytes give another key.
         let of = |text: &str| SealKey::parse(text).unwrap().0;
         assert_eq!(of(&hex), of(&BASE64.encode(&bytes)));
         assert_ne!(of(&hex), of(&hex[..64]));

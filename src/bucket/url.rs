@@ -1,4 +1,4 @@
-//! Where a bucket is: `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX`, `az://CONTAINER/PREFIX` or `file:///FOLDER`.
+//! The URL of a bucket: `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX`, `az://CONTAINER/PREFIX` or `file:///FOLDER`.
 
 use std::fmt::{self, Display};
 use std::path::PathBuf;
@@ -6,26 +6,26 @@ use std::str::FromStr;
 
 use url::Url;
 
-/// The URL of a bucket: a store, and the prefix of all its objects' names. It holds no credentials.
+/// The URL of a bucket: a store, and a prefix for the names of all objects. It contains no credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BucketUrl {
     text: String,
-    place: Place,
+    location: BucketLocation,
 }
 
-/// What a [`BucketUrl`] names.
+/// The location that a [`BucketUrl`] names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    /// A folder of this machine, by its absolute path.
+pub(super) enum BucketLocation {
+    /// An absolute path of a folder on this machine.
     Folder(PathBuf),
-    /// A bucket (a container in Azure's words) of a store, and a prefix without slashes around it, which may be empty.
-    Remote { kind: Kind, bucket: String, prefix: String },
+    /// A bucket (in Azure a container) and a prefix without outer slashes, which may be empty.
+    Remote { kind: StoreKind, bucket: String, prefix: String },
 }
 
-/// The kinds of stores over the network.
+/// The kinds of object stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// Amazon S3, and what speaks its protocol.
+pub(super) enum StoreKind {
+    /// Amazon S3 and compatible stores.
     S3,
     /// Google Cloud Storage.
     Google,
@@ -36,8 +36,8 @@ pub(super) enum Kind {
 const FORMS: &str = "write it as s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or file:///FOLDER";
 
 impl BucketUrl {
-    pub(super) fn place(&self) -> &Place {
-        &self.place
+    pub(super) fn location(&self) -> &BucketLocation {
+        &self.location
     }
 }
 
@@ -49,15 +49,15 @@ impl FromStr for BucketUrl {
             return Err(if text.starts_with('/') {
                 format!("`{text}` is a path; write it as file://{text}")
             } else {
-                format!("`{text}` is no URL of a bucket; {FORMS}")
+                format!("`{text}` is not the URL of a bucket; {FORMS}")
             });
         };
         let kind = match scheme {
-            "s3" => Kind::S3,
-            "gs" => Kind::Google,
-            "az" => Kind::Azure,
+            "s3" => StoreKind::S3,
+            "gs" => StoreKind::Google,
+            "az" => StoreKind::Azure,
             "file" => return folder(text),
-            _ => return Err(format!("`{scheme}` is no kind of bucket; {FORMS}")),
+            _ => return Err(format!("`{scheme}` is not a kind of bucket; {FORMS}")),
         };
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         if bucket.is_empty() {
@@ -82,8 +82,8 @@ impl FromStr for BucketUrl {
             ));
         }
         let text = [scheme, "://", bucket, if prefix.is_empty() { "" } else { "/" }, prefix].concat();
-        let place = Place::Remote { kind, bucket: bucket.to_owned(), prefix: prefix.to_owned() };
-        Ok(BucketUrl { text, place })
+        let location = BucketLocation::Remote { kind, bucket: bucket.to_owned(), prefix: prefix.to_owned() };
+        Ok(BucketUrl { text, location })
     }
 }
 
@@ -99,7 +99,7 @@ fn folder(text: &str) -> Result<BucketUrl, String> {
         ));
     };
     let text = url.as_str().trim_end_matches('/').to_owned();
-    Ok(BucketUrl { text, place: Place::Folder(path) })
+    Ok(BucketUrl { text, location: BucketLocation::Folder(path) })
 }
 
 impl Display for BucketUrl {
@@ -115,20 +115,20 @@ mod tests {
     #[test]
     fn urls_are_read() {
         let remote = |kind, bucket: &str, prefix: &str| {
-            Ok(Place::Remote { kind, bucket: bucket.to_owned(), prefix: prefix.to_owned() })
+            Ok(BucketLocation::Remote { kind, bucket: bucket.to_owned(), prefix: prefix.to_owned() })
         };
         let cases = [
-            ("s3://feed", remote(Kind::S3, "feed", ""), "s3://feed"),
-            ("s3://feed/", remote(Kind::S3, "feed", ""), "s3://feed"),
-            ("s3://my.feed/a/b=1/", remote(Kind::S3, "my.feed", "a/b=1"), "s3://my.feed/a/b=1"),
-            ("gs://feed_x/a", remote(Kind::Google, "feed_x", "a"), "gs://feed_x/a"),
-            ("az://feed/a", remote(Kind::Azure, "feed", "a"), "az://feed/a"),
-            ("file:///srv/feed/", Ok(Place::Folder("/srv/feed".into())), "file:///srv/feed"),
-            ("file:///srv/my%20feed", Ok(Place::Folder("/srv/my feed".into())), "file:///srv/my%20feed"),
+            ("s3://feed", remote(StoreKind::S3, "feed", ""), "s3://feed"),
+            ("s3://feed/", remote(StoreKind::S3, "feed", ""), "s3://feed"),
+            ("s3://my.feed/a/b=1/", remote(StoreKind::S3, "my.feed", "a/b=1"), "s3://my.feed/a/b=1"),
+            ("gs://feed_x/a", remote(StoreKind::Google, "feed_x", "a"), "gs://feed_x/a"),
+            ("az://feed/a", remote(StoreKind::Azure, "feed", "a"), "az://feed/a"),
+            ("file:///srv/feed/", Ok(BucketLocation::Folder("/srv/feed".into())), "file:///srv/feed"),
+            ("file:///srv/my%20feed", Ok(BucketLocation::Folder("/srv/my feed".into())), "file:///srv/my%20feed"),
             ("/srv/feed", Err("`/srv/feed` is a path; write it as file:///srv/feed"), ""),
-            ("feed", Err("`feed` is no URL of a bucket"), ""),
-            ("https://feed.example.org", Err("`https` is no kind of bucket"), ""),
-            ("S3://feed", Err("`S3` is no kind of bucket"), ""),
+            ("feed", Err("`feed` is not the URL of a bucket"), ""),
+            ("https://feed.example.org", Err("`https` is not a kind of bucket"), ""),
+            ("S3://feed", Err("`S3` is not a kind of bucket"), ""),
             ("s3://", Err("`s3://` names no bucket"), ""),
             ("s3:///prefix", Err("names no bucket"), ""),
             ("s3://key:secret@feed/x", Err("holds neither credentials nor a port"), ""),
@@ -144,8 +144,8 @@ mod tests {
         ];
         for (text, expected, shown) in cases {
             match (text.parse::<BucketUrl>(), expected) {
-                (Ok(url), Ok(place)) => {
-                    assert_eq!(url.place, place, "{text}");
+                (Ok(url), Ok(location)) => {
+                    assert_eq!(url.location, location, "{text}");
                     assert_eq!(url.to_string(), shown, "{text}");
                     assert_eq!(url.to_string().parse(), Ok(url), "{text}");
                 }

@@ -24,7 +24,7 @@ use self::shared::output::{Output, note};
 use crate::model::printable::steers;
 use crate::store::StoreError;
 use crate::store::file::writer_note::name_command;
-use crate::store::panics::{self, Caught};
+use crate::store::panics::{self, CaughtPanic};
 
 /// Licensed, read-only access to curated medical conference and journal records.
 #[derive(Debug, Parser)]
@@ -171,7 +171,7 @@ pub fn run() -> ExitCode {
         }
     };
     name_command(command_name);
-    panics::tell_of_panics(tell_of_panic);
+    panics::set_panic_hook(tell_of_panic);
     let db = common.db.display();
     let mut code = ExitCode::FAILURE;
     let message = match panics::catch(|| {
@@ -179,7 +179,7 @@ pub fn run() -> ExitCode {
     }) {
         Ok(Ok(code)) => {
             // The command succeeded and printed its result.
-            if let Some(damage) = panics::take_at_close() {
+            if let Some(damage) = panics::take_damage_at_close() {
                 note(&format!("warning: {db}: {damage}"));
             }
             return code;
@@ -198,10 +198,10 @@ pub fn run() -> ExitCode {
                 _ => message,
             }
         }
-        Err(Caught { message, is_of_store: true }) => format!(
+        Err(CaughtPanic { message, is_of_store: true }) => format!(
             "{db}: the database is damaged: the engine stopped: {message}; run `medfeed check`, and restore a backup"
         ),
-        Err(Caught { message, .. }) => format!("this is a fault in medfeed, please report it: {message}"),
+        Err(CaughtPanic { message, .. }) => format!("this is a fault in medfeed, please report it: {message}"),
     };
     common.output().error(&message);
     code

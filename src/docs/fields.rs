@@ -120,15 +120,15 @@ pub fn status_date(status: DateStatus) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::field::{Holds, Node};
+    use crate::model::field::{JsonNode, NodeContent};
     use crate::model::{ConferenceFields, JournalFields, OrganizationFields, TagFields};
 
     #[test]
     fn every_field_and_every_object_has_a_note() {
-        fn have_notes(nodes: &[Node]) -> bool {
-            nodes.iter().all(|node| match &node.holds {
-                Holds::Field(_) => !node.note.is_empty(),
-                Holds::Object(inner) => !node.note.is_empty() && have_notes(inner),
+        fn have_notes(nodes: &[JsonNode]) -> bool {
+            nodes.iter().all(|node| match &node.content {
+                NodeContent::Field(_) => !node.note.is_empty(),
+                NodeContent::Object(inner) => !node.note.is_empty() && have_notes(inner),
             })
         }
         fn check<F: Fields>() {

@@ -13,9 +13,9 @@ use crate::model::{
     Access, Conference, ConferenceFields, Curated, Dataset, DateStatus, Fields, Id, Journal, JournalFields, LicenseId,
     OrganizationFields, TagFields, Timestamp, Witness, json,
 };
-use crate::query::export::{push_head, push_record};
+use crate::query::export::{push_header, push_record};
 use crate::query::feed::tombstone;
-use crate::query::page::Page;
+use crate::query::page::JsonPage;
 use crate::query::reference::{envelope, item, therapy_area};
 use crate::store::format::codec::hash;
 use crate::token::{Cursor, Sealer, SyncToken};
@@ -108,7 +108,7 @@ impl Samples {
 
     /// The JSON of a resource's answer of status 200. `None` for files, and for pages of the documentation.
     pub fn answer(&self, resource: Resource) -> Option<Vec<u8>> {
-        let mut page = Page::new(0, 0);
+        let mut page = JsonPage::new(0, 0);
         let mut push = |json: Vec<u8>| page.push(hash(&json), &json);
         let item = match resource {
             Resource::List(dataset) => {
@@ -143,11 +143,11 @@ impl Samples {
         let mut csv = Vec::new();
         match dataset {
             Dataset::Conferences => {
-                push_head::<ConferenceFields>(&mut csv).ok()?;
+                push_header::<ConferenceFields>(&mut csv).ok()?;
                 push_record(&mut csv, &self.conference, self.updated_at, &self.references).ok()?;
             }
             Dataset::Journals => {
-                push_head::<JournalFields>(&mut csv).ok()?;
+                push_header::<JournalFields>(&mut csv).ok()?;
                 push_record(&mut csv, &self.journal, self.updated_at, &self.references).ok()?;
             }
         }

@@ -1,4 +1,4 @@
-//! The address that a cell with a hyperlink stands for.
+//! The web address of a cell with a hyperlink.
 
 use std::borrow::Cow;
 
@@ -6,16 +6,13 @@ use url::Url;
 
 use crate::model::fold::is_blank;
 
-/// Whether the column holds the address of a web page.
+/// Returns true if the column contains web addresses.
 pub(super) fn is_address_column(column: &str) -> bool {
     column == "url"
 }
 
-/// The address that is stored for a cell that shows `text` and has a hyperlink to `link`: `text` if it is an address
-/// itself, otherwise `link`.
-///
-/// # Errors
-/// When the cell shows one address and links to another, or links to no web page.
+/// Returns the address to store for a cell with the text `text` and a hyperlink to `link`. An address in the text takes
+/// precedence. Fails if the two addresses differ, or if neither is a web address.
 pub(super) fn address<'c>(text: &'c str, link: &'c str) -> Result<Cow<'c, str>, String> {
     let shown = text.trim_matches(is_blank);
     let link = link.trim_matches(is_blank);
@@ -26,7 +23,8 @@ pub(super) fn address<'c>(text: &'c str, link: &'c str) -> Result<Cow<'c, str>, 
         (Some(_), _) => Ok(text.into()),
         (None, Some(_)) => Ok(link.into()),
         (None, None) => Err(format!(
-            "links to `{link}`, which is no web address (http or https); write the address in the cell, and remove the link"
+            "links to `{link}`, which is not a web address (http or https); write the address in the cell, and remove \
+             the link"
         )),
     }
 }
@@ -35,7 +33,8 @@ fn web_address(text: &str) -> Option<Url> {
     Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"))
 }
 
-/// The part of an address that all its spellings share. Spreadsheets change the rest when they make links of texts.
+/// Returns the address without its scheme and its final slashes. Spreadsheets change these when they turn a text into a
+/// hyperlink.
 fn comparable(url: &Url) -> String {
     let rest = url.as_str().split_once("://").map_or("", |(_, rest)| rest);
     rest.trim_end_matches('/').to_owned()
@@ -55,10 +54,10 @@ mod tests {
             ("https://esmo.org/a b", "https://esmo.org/a%20b", Ok("https://esmo.org/a b")),
             ("https://esmo.org/2026", "https://esmo.org/2025", Err("links to another, `https://esmo.org/2025`")),
             ("https://esmo.org", "mailto:info@esmo.org", Ok("https://esmo.org")),
-            ("ESMO", "mailto:info@esmo.org", Err("`mailto:info@esmo.org`, which is no web address")),
-            ("ESMO", "file:///C:/esmo.html", Err("no web address")),
-            ("ESMO", "#Sheet2!A1", Err("no web address")),
-            ("ESMO", "HYPERLINK(A1,B1)", Err("no web address")),
+            ("ESMO", "mailto:info@esmo.org", Err("`mailto:info@esmo.org`, which is not a web address")),
+            ("ESMO", "file:///C:/esmo.html", Err("not a web address")),
+            ("ESMO", "#Sheet2!A1", Err("not a web address")),
+            ("ESMO", "HYPERLINK(A1,B1)", Err("not a web address")),
         ];
         for (text, link, expected) in cases {
             match (address(text, link), expected) {

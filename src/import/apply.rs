@@ -1,14 +1,10 @@
-//! Phase 3: a batch becomes part of a write transaction.
+//! Phase 3: adds a batch to a write transaction.
 
-use super::lint::names::Indexer;
-use crate::store::write::batch::{Batch, Outcome};
+use super::lint::name_index::Indexer;
+use crate::store::write::batch::{Batch, BatchOutcome};
 use crate::store::{Edit, StoreError};
 
-/// Applies a batch, and keeps the index of names.
-///
-/// # Errors
-/// When the database cannot be read or written, and [`StoreError::Wanted`] where the edit gives way. The edit must be dropped
-/// then.
-pub fn apply(edit: &mut Edit<'_>, batch: &Batch) -> Result<Outcome, StoreError> {
-    edit.apply_before(batch, &mut Indexer::default())
+/// Applies a batch, and updates the index of names. After an error the caller must drop the edit.
+pub fn apply(edit: &mut Edit<'_>, batch: &Batch) -> Result<BatchOutcome, StoreError> {
+    edit.apply_observed(batch, &mut Indexer::default())
 }

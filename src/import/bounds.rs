@@ -1,19 +1,19 @@
-//! Limits on what a run reads. They bound the memory and time that a mistaken or hostile file can cost.
+//! Limits on the input of an import. They bound the memory and time that a broken or hostile file can cost.
 
 use std::io;
 
-/// The limits of a run. The defaults are far above what real files need.
+/// The limits of an import. Real files stay far below the defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// The most bytes of a line of JSON, or of a row of a CSV table.
+    /// The maximum size of a JSON line or a CSV row.
     pub line_bytes: usize,
-    /// The most bytes of a JSON key, or of a CSV column's name.
+    /// The maximum size of a JSON key or a CSV column name.
     pub name_bytes: usize,
-    /// The most columns of a CSV table, and members of a JSON object.
+    /// The maximum number of columns of a CSV table or members of a JSON object.
     pub columns: usize,
-    /// The most rows of a CSV file, and lines of a JSON file, blank ones included.
+    /// The maximum number of CSV rows or JSON lines in a file, including blank ones.
     pub rows: usize,
-    /// The most bytes of a file, decompressed.
+    /// The maximum decompressed size of a file.
     pub file_bytes: u64,
 }
 
@@ -24,12 +24,11 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// The message for a line that is too long.
     pub(super) fn line_fault(&self) -> String {
         format!("the line is longer than {} bytes; correct it, or raise --max-line-bytes", self.line_bytes)
     }
 
-    /// The message for a CSV row that is too long; no row after it is read.
+    /// The message for a CSV row that is too long. Reading stops at this row.
     pub(super) fn table_row_fault(&self, in_quotes: bool) -> String {
         let remedy = if in_quotes { "close the quote that it opens" } else { "correct it" };
         format!(
@@ -38,36 +37,32 @@ impl Bounds {
         )
     }
 
-    /// The message for a key or column name of this length.
     pub(super) fn name_fault(&self, bytes: usize) -> String {
         format!(
-            "the name is {bytes} bytes long, and at most {} are read; correct it, or raise --max-name-bytes",
+            "the name is {bytes} bytes long, but the limit is {}; correct it, or raise --max-name-bytes",
             self.name_bytes
         )
     }
 
-    /// The message for a table with too many columns, or an object with too many members.
+    /// The message for too many CSV columns or JSON members.
     pub(super) fn columns_fault(&self, what: &str) -> String {
-        format!("has more than {} {what}; take out those that are no fields, or raise --max-columns", self.columns)
+        format!("has more than {} {what}; remove those that are not fields, or raise --max-columns", self.columns)
     }
 
-    /// The message for a file with too many rows or lines.
     pub(super) fn rows_fault(&self, what: &str) -> String {
         format!("the file has more than {} {what}; split it, or raise --max-rows", self.rows)
     }
 }
 
-/// A file holds more than [`Bounds::file_bytes`]. It is passed as an [`io::Error`] through the readers.
+/// The error of a file larger than [`Bounds::file_bytes`]. Readers return it inside an [`io::Error`].
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "the file is too large: it holds more than {max_bytes} bytes, decompressed; split it, or raise --max-file-bytes"
-)]
+#[error("the file is too large: it has more than {max_bytes} bytes, decompressed; split it, or raise --max-file-bytes")]
 pub(super) struct TooLarge {
     pub max_bytes: u64,
 }
 
 impl TooLarge {
-    /// The message, if the error is this one.
+    /// Returns the message if `error` contains a [`TooLarge`].
     pub fn message_in(error: &io::Error) -> Option<String> {
         error.get_ref().filter(|inner| inner.is::<TooLarge>()).map(ToString::to_string)
     }

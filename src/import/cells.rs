@@ -1,5 +1,5 @@
-//! Cells as spreadsheets write them, brought into the form in which fields are read. What can be read in one way only
-//! is read; what may mean two things, or lost something on its way, is refused with what to write instead.
+//! Conversion of spreadsheet cells to the form that fields are parsed from. Unambiguous spellings are converted.
+//! Ambiguous or damaged cells are rejected, with a message that shows the right spelling.
 
 use std::borrow::Cow;
 
@@ -11,24 +11,25 @@ use crate::model::fold::is_blank;
 use crate::model::time::parse_date;
 use crate::model::value::ValueKind;
 
-/// How a table writes its values, as far as that is known.
+/// The known facts about how a table writes its values.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Notation {
-    /// Whether semicolons separate the cells, as in countries where a comma begins a fraction and points group digits.
+    /// Whether semicolons separate the cells. In such files a comma usually is the decimal sign, and points group
+    /// digits.
     pub has_semicolons: bool,
-    /// Whether the column holds prices, which people write without three digits behind the point.
+    /// Whether the column contains prices. Prices rarely have three decimals.
     pub is_price: bool,
-    /// Whether the table is a sheet, where a number is no text.
+    /// Whether the table is a sheet of a workbook. Its numbers are number cells, not text.
     pub is_sheet: bool,
-    /// Whether the cell held a number, and no text that looks like one.
+    /// Whether the cell is a number cell of a workbook.
     pub is_number: bool,
-    /// The sign that begins a fraction, if the caller said so.
+    /// The decimal sign, if set by an option.
     pub decimal: Option<DecimalSign>,
-    /// The order of day and month, if the caller said so.
+    /// The order of day and month, if set by an option.
     pub dates: Option<DateOrder>,
 }
 
-/// The sign that begins a fraction.
+/// A decimal sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString)]
 #[strum(serialize_all = "lowercase", parse_err_ty = UnknownNotation, parse_err_fn = unknown_sign)]
 pub enum DecimalSign {
@@ -38,7 +39,7 @@ pub enum DecimalSign {
     Comma,
 }
 
-/// The order of the parts of a date.
+/// The order of day, month and year in a date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString)]
 #[strum(serialize_all = "lowercase", parse_err_ty = UnknownNotation, parse_err_fn = unknown_order)]
 pub enum DateOrder {
@@ -48,7 +49,7 @@ pub enum DateOrder {
     Mdy,
 }
 
-/// The text names no sign, or no order of dates.
+/// The error of an unknown decimal sign or date order.
 #[derive(Debug, thiserror::Error)]
 #[error("write {0}")]
 pub struct UnknownNotation(&'static str);
@@ -61,7 +62,7 @@ fn unknown_order(_text: &str) -> UnknownNotation {
     UnknownNotation("`dmy` for day, month, year, or `mdy` for month, day, year")
 }
 
-/// Whether fields of this kind hold texts as they are given.
+/// Returns true if fields of this kind store the text of a cell unchanged.
 pub(super) fn is_text(kind: ValueKind) -> bool {
     match kind {
         ValueKind::Text | ValueKind::Texts | ValueKind::Links(_) => true,
@@ -70,21 +71,19 @@ pub(super) fn is_text(kind: ValueKind) -> bool {
     }
 }
 
-/// The form in which a field of this kind is read from the cell; empty for null.
-///
-/// # Errors
-/// What is wrong with the cell, and what to write instead.
-pub(super) fn plain<'c>(kind: ValueKind, cell: &'c str, notation: &Notation) -> Result<Cow<'c, str>, String> {
+/// Returns the cell in the form that a field of this kind is parsed from; empty for null. The error says what to write
+/// instead.
+pub(super) fn normalize<'c>(kind: ValueKind, cell: &'c str, notation: &Notation) -> Result<Cow<'c, str>, String> {
     let trimmed = cell.trim_matches(is_blank);
     match kind {
-        // Texts are stored as they are given, so that what is exported comes back.
+        // Text stays unchanged, so that an export can be imported again.
         ValueKind::Text | ValueKind::Texts | ValueKind::Links(_) => Ok(Cow::Borrowed(cell)),
-        ValueKind::Choice(words) | ValueKind::DateStatus(words) => Ok(plain_word(words, trimmed)),
-        ValueKind::Date => plain_date(trimmed, notation.dates),
-        ValueKind::Integer | ValueKind::Year => plain_whole(trimmed),
+        ValueKind::Choice(words) | ValueKind::DateStatus(words) => Ok(normalize_word(words, trimmed)),
+        ValueKind::Date => normalize_date(trimmed, notation.dates),
+        ValueKind::Integer | ValueKind::Year => normalize_integer(trimmed),
         ValueKind::Number if notation.is_number => Ok(Cow::Borrowed(trimmed)),
-        ValueKind::Number => plain_number(trimmed, notation),
-        ValueKind::Flag => Ok(match as_flag(trimmed) {
+        ValueKind::Number => normalize_number(trimmed, notation),
+        ValueKind::Flag => Ok(match parse_flag(trimmed) {
             Some(true) => Cow::Borrowed("TRUE"),
             Some(false) => Cow::Borrowed("FALSE"),
             None => Cow::Borrowed(trimmed),
@@ -92,14 +91,14 @@ pub(super) fn plain<'c>(kind: ValueKind, cell: &'c str, notation: &Notation) -> 
     }
 }
 
-/// The word that the cell means: case, blanks, `-` and `_` do not count.
-pub(super) fn plain_word<'c>(words: &[&'static str], cell: &'c str) -> Cow<'c, str> {
+/// Returns the word that equals the cell except for case, blanks, `-` and `_`; otherwise the cell itself.
+pub(super) fn normalize_word<'c>(words: &[&'static str], cell: &'c str) -> Cow<'c, str> {
     let meant = comparable(cell);
     words.iter().find(|word| comparable(word) == meant).map_or(Cow::Borrowed(cell), |word| Cow::Borrowed(*word))
 }
 
-/// The flag that the cell means: TRUE and FALSE as spreadsheets show them in their languages, yes and no, or an `x`.
-pub(super) fn as_flag(cell: &str) -> Option<bool> {
+/// Parses a flag: TRUE and FALSE in the languages of spreadsheet programs, yes and no, or an `x`.
+pub(super) fn parse_flag(cell: &str) -> Option<bool> {
     #[rustfmt::skip]
     const YES: &[&str] = &[
         "1", "true", "yes", "y", "x", "\u{2713}", "\u{2714}", "ja", "j", "oui", "si", "sim", "tak", "ano", "igen", "kylla",
@@ -111,7 +110,7 @@ pub(super) fn as_flag(cell: &str) -> Option<bool> {
         "0", "false", "no", "n", "nein", "non", "nao", "nie", "ne", "nem", "ei", "nej", "nee", "nei", "hayir", "нет", "falsch",
         "faux", "falso", "onwaar", "falsz", "falsk", "falskt", "usann", "epatosi", "nepravda", "hamis", "yanlis", "ложь",
     ];
-    // Longer than any of them: not worth folding.
+    // No word is longer, so skip the folding.
     if cell.len() > 24 {
         return None;
     }
@@ -123,15 +122,15 @@ pub(super) fn as_flag(cell: &str) -> Option<bool> {
     }
 }
 
-/// Whether the text says that there is no value.
+/// Returns true if the text is a placeholder for a missing value.
 fn is_placeholder(text: &str) -> bool {
     const WORDS: [&str; 14] =
         ["-", "--", "—", "–", "?", "n/a", "na", "n.a.", "tbd", "tba", "tbc", "none", "null", "unknown"];
     WORDS.iter().any(|word| text.eq_ignore_ascii_case(word))
 }
 
-fn plain_date(cell: &str, order: Option<DateOrder>) -> Result<Cow<'_, str>, String> {
-    // Unambiguous spellings: the year first, dots, or the month's name.
+fn normalize_date(cell: &str, order: Option<DateOrder>) -> Result<Cow<'_, str>, String> {
+    // The unambiguous formats: year first, dots, or the name of the month.
     const FORMATS: [&str; 10] = [
         "%Y-%m-%d",
         "%Y/%m/%d",
@@ -148,7 +147,9 @@ fn plain_date(cell: &str, order: Option<DateOrder>) -> Result<Cow<'_, str>, Stri
         return Ok(Cow::Borrowed(cell));
     }
     if is_placeholder(cell) {
-        return Err("is no date; leave the cell empty, and let the date's status say why, such as `not_found`".into());
+        return Err(
+            "is not a date; leave the cell empty, and use the date's status to say why, such as `not_found`".into()
+        );
     }
     let (day, time) = match cell.split_once(['T', ' ']) {
         Some((day, time)) if parse_date(day).is_ok() => (day, Some(time)),
@@ -156,10 +157,10 @@ fn plain_date(cell: &str, order: Option<DateOrder>) -> Result<Cow<'_, str>, Stri
     };
     match time {
         Some(time) if is_midnight(time) => return Ok(Cow::Borrowed(day)),
-        Some(_) => return Err(format!("has a time of day; write the date alone, `{day}`")),
+        Some(_) => return Err(format!("has a time of day; write only the date, `{day}`")),
         None => {}
     }
-    // A year of two digits would be read as one of the first century.
+    // Otherwise `26` would be a year of the first century.
     let has_year = |date: &Date| (1000..=9999).contains(&date.year());
     let read = FORMATS.iter().find_map(|format| Date::strptime(format, cell).ok()).filter(has_year);
     if let Some(date) = read {
@@ -169,12 +170,12 @@ fn plain_date(cell: &str, order: Option<DateOrder>) -> Result<Cow<'_, str>, Stri
         return Ok(Cow::Owned(date.to_string()));
     }
     if cell.len() == 5 && cell.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err("is a day's number in a spreadsheet; format the column as a date, or write YYYY-MM-DD".into());
+        return Err("is the number of a day in a spreadsheet; format the column as a date, or write YYYY-MM-DD".into());
     }
     Ok(Cow::Borrowed(cell))
 }
 
-/// The day of a date such as `15/3/2026`, whose day and month may stand in either order; `None` for other texts.
+/// Parses a date such as `15/3/2026`, in which the day or the month is first. Returns `None` for other texts.
 fn date_of_parts(cell: &str, order: Option<DateOrder>) -> Result<Option<Date>, String> {
     let parts: Vec<&str> = if cell.contains('/') { cell.split('/') } else { cell.split('-') }.collect();
     let is_digits = |part: &&str| !part.is_empty() && part.len() <= 4 && part.bytes().all(|byte| byte.is_ascii_digit());
@@ -196,32 +197,34 @@ fn date_of_parts(cell: &str, order: Option<DateOrder>) -> Result<Option<Date>, S
     };
     match (told, dmy, mdy) {
         (Some((Some(date), _)), ..) => Ok(Some(date)),
-        (Some((None, name)), ..) => Err(format!("is no date in the order --dates {name}; write a date as YYYY-MM-DD")),
+        (Some((None, name)), ..) => {
+            Err(format!("is not a date in the order --dates {name}; write a date as YYYY-MM-DD"))
+        }
         (None, Some(date), None) | (None, None, Some(date)) => Ok(Some(date)),
         (None, Some(one), Some(other)) if one == other => Ok(Some(one)),
         (None, Some(_), Some(_)) => {
-            Err("may be day/month or month/day; write a date as YYYY-MM-DD, such as 2026-03-15, or say \
-             the order of all such dates with --dates dmy or --dates mdy"
+            Err("may be day/month or month/day; write a date as YYYY-MM-DD, such as 2026-03-15, or set the order with \
+             --dates dmy or --dates mdy"
                 .to_owned())
         }
         (None, None, None) => Ok(None),
     }
 }
 
-/// Whether a time of day is midnight, UTC where it says so.
+/// Returns true if a time of day is midnight, with no time zone or UTC.
 fn is_midnight(time: &str) -> bool {
     let clock = time.trim_end_matches("+00:00").trim_end_matches(['Z', 'z']);
     let (whole, fraction) = clock.split_once('.').unwrap_or((clock, "0"));
     matches!(whole, "00:00" | "00:00:00" | "0:00" | "0:00:00") && fraction.bytes().all(|byte| byte == b'0')
 }
 
-fn plain_whole(cell: &str) -> Result<Cow<'_, str>, String> {
+fn normalize_integer(cell: &str) -> Result<Cow<'_, str>, String> {
     let all_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if cell.is_empty() || all_digits(cell) {
         return Ok(Cow::Borrowed(cell));
     }
     if is_placeholder(cell) {
-        return Err("is no number; leave the cell empty".into());
+        return Err("is not a number; leave the cell empty".into());
     }
     if let Some((whole, fraction)) = cell.split_once('.')
         && all_digits(whole)
@@ -237,12 +240,12 @@ fn plain_whole(cell: &str) -> Result<Cow<'_, str>, String> {
         );
     }
     if let Some(digits) = without_separators(cell) {
-        return Err(format!("has separators between its digits; write the digits alone, `{digits}`"));
+        return Err(format!("has separators between its digits; write only the digits, `{digits}`"));
     }
     Ok(Cow::Borrowed(cell))
 }
 
-/// The digits of a number that is grouped in thousands.
+/// Returns the digits of a number whose thousands are grouped.
 fn without_separators(cell: &str) -> Option<String> {
     let mut groups = cell.split(|letter: char| matches!(letter, ',' | '.' | '\'' | '’') || is_blank(letter));
     let first = groups.next()?;
@@ -255,17 +258,17 @@ fn without_separators(cell: &str) -> Option<String> {
     is_grouped.then(|| format!("{first}{}", rest.concat()))
 }
 
-fn plain_number<'c>(cell: &'c str, notation: &Notation) -> Result<Cow<'c, str>, String> {
+fn normalize_number<'c>(cell: &'c str, notation: &Notation) -> Result<Cow<'c, str>, String> {
     if is_placeholder(cell) {
-        return Err("is no number; leave the cell empty".into());
+        return Err("is not a number; leave the cell empty".into());
     }
     if cell.ends_with('%') {
-        return Err("is a percentage; write the number alone, without `%`".into());
+        return Err("is a percentage; write only the number, without `%`".into());
     }
     let is_plain = |sign: char| sign.is_ascii_digit() || matches!(sign, '.' | ',');
     if !cell.chars().all(is_plain) {
         return match without_separators(cell) {
-            Some(digits) => Err(format!("has separators between its digits; write the digits alone, `{digits}`")),
+            Some(digits) => Err(format!("has separators between its digits; write only the digits, `{digits}`")),
             None => Ok(Cow::Borrowed(cell)),
         };
     }
@@ -274,7 +277,7 @@ fn plain_number<'c>(cell: &'c str, notation: &Notation) -> Result<Cow<'c, str>, 
     let sign = if cell[last..].starts_with(',') { DecimalSign::Comma } else { DecimalSign::Point };
     let as_decimal = || Cow::Owned(format!("{whole}.{fraction}"));
     if whole.contains(['.', ',']) {
-        // Groups and a fraction, such as `1.234,5`, or several groups: one meaning.
+        // Several separators have one meaning: groups and a fraction, such as `1.234,5`, or several groups.
         let groups_by = if whole.contains(',') { ',' } else { '.' };
         let is_mixed = whole.contains(',') && whole.contains('.');
         return match (without_separators(whole), without_separators(cell)) {
@@ -286,7 +289,7 @@ fn plain_number<'c>(cell: &'c str, notation: &Notation) -> Result<Cow<'c, str>, 
         };
     }
     let may_group = may_be_grouped(cell);
-    let is_likely = groups_are_likely(cell, notation);
+    let is_likely = is_grouping_likely(cell, notation);
     match (sign, notation.decimal) {
         (_, Some(told)) if told == sign => Ok(as_decimal()),
         (_, Some(_)) if may_group => Ok(Cow::Owned(format!("{whole}{fraction}"))),
@@ -295,17 +298,18 @@ fn plain_number<'c>(cell: &'c str, notation: &Notation) -> Result<Cow<'c, str>, 
         (DecimalSign::Comma, _) if !may_group => {
             Err(format!("has a decimal comma; write a decimal point, `{whole}.{fraction}`, or add --decimal comma"))
         }
-        _ => Err(unclear_groups(cell)),
+        _ => Err(ambiguous_number_message(cell)),
     }
 }
 
-/// Whether a sign that may group digits or begin a fraction is likely to group them. An export writes no zero at the end of a
-/// fraction, so that what was exported is read back.
-pub(super) fn groups_are_likely(cell: &str, notation: &Notation) -> bool {
+/// Returns true if a comma or point that may group digits probably does. Exports never write a zero at the end of a
+/// fraction, so exported numbers are read back unchanged.
+pub(super) fn is_grouping_likely(cell: &str, notation: &Notation) -> bool {
     notation.has_semicolons || notation.is_price && (notation.is_sheet || cell.ends_with('0'))
 }
 
-/// Whether the text has one comma or point, and exactly three digits behind it: it may group the digits or begin a fraction.
+/// Returns true if the text has one comma or point, with exactly three digits after it. The sign may group digits or
+/// start a fraction.
 pub(super) fn may_be_grouped(cell: &str) -> bool {
     let Some((whole, fraction)) = cell.split_once(['.', ',']) else { return false };
     let all_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -316,14 +320,14 @@ pub(super) fn may_be_grouped(cell: &str) -> bool {
         && !whole.starts_with('0')
 }
 
-/// The message about a number that [`may_be_grouped`].
-pub(super) fn unclear_groups(cell: &str) -> String {
+/// The message for a number for which [`may_be_grouped`] returns true.
+pub(super) fn ambiguous_number_message(cell: &str) -> String {
     let sign = if cell.contains(',') { ',' } else { '.' };
     let (digits, number) = (cell.replace(sign, ""), cell.replace(sign, "."));
     let number = number.trim_end_matches('0').trim_end_matches('.');
     format!(
-        "may be {digits} or {number}, since a `{sign}` with three digits behind it may group them; write the one that is meant as \
-         `{digits}` or `{number}`, or say what such signs are with --decimal point or --decimal comma"
+        "may be {digits} or {number}, since a `{sign}` before three digits may group them; write `{digits}` or \
+         `{number}`, or set the decimal sign with --decimal point or --decimal comma"
     )
 }
 
@@ -349,8 +353,8 @@ mod tests {
             (ValueKind::Date, "2026-03-15T00:00:00", Ok("2026-03-15")),
             (ValueKind::Date, "2026-03-15 00:00:00.000", Ok("2026-03-15")),
             (ValueKind::Date, "2026-03-15T00:00:00Z", Ok("2026-03-15")),
-            (ValueKind::Date, "2026-03-15T09:30:00", Err("write the date alone, `2026-03-15`")),
-            (ValueKind::Date, "2026-03-15T00:00:00+02:00", Err("write the date alone")),
+            (ValueKind::Date, "2026-03-15T09:30:00", Err("write only the date, `2026-03-15`")),
+            (ValueKind::Date, "2026-03-15T00:00:00+02:00", Err("write only the date")),
             (ValueKind::Date, "03/15/2026", Ok("2026-03-15")),
             (ValueKind::Date, "15/3/2026", Ok("2026-03-15")),
             (ValueKind::Date, "15-3-2026", Ok("2026-03-15")),
@@ -358,7 +362,7 @@ mod tests {
             (ValueKind::Date, "03/04/2026", Err("may be day/month or month/day")),
             (ValueKind::Date, "3/4/26", Err("year of two digits")),
             (ValueKind::Date, "31/31/2026", Ok("31/31/2026")),
-            (ValueKind::Date, "46096", Err("is a day's number")),
+            (ValueKind::Date, "46096", Err("is the number of a day")),
             (ValueKind::Date, "TBD", Err("leave the cell empty")),
             (ValueKind::Date, "-", Err("leave the cell empty")),
             (ValueKind::Date, "2026-02-30", Ok("2026-02-30")),
@@ -399,7 +403,7 @@ mod tests {
             (ValueKind::DateStatus(&["check"]), " check ", Ok("check")),
         ];
         for (kind, cell, expected) in cases {
-            match (plain(kind, cell, &Notation::default()), expected) {
+            match (normalize(kind, cell, &Notation::default()), expected) {
                 (Ok(read), Ok(expected)) => assert_eq!(read, expected, "{kind:?} {cell:?}"),
                 (Err(told), Err(expected)) => assert!(told.contains(expected), "{kind:?} {cell:?}: {told}"),
                 (read, expected) => panic!("{kind:?} {cell:?}: {read:?}, expected {expected:?}"),
@@ -435,11 +439,11 @@ mod tests {
             (ValueKind::Number, "3,00", decimal(DecimalSign::Point), Ok("3.00")),
             (ValueKind::Date, "03/04/2026", dates(DateOrder::Dmy), Ok("2026-04-03")),
             (ValueKind::Date, "03/04/2026", dates(DateOrder::Mdy), Ok("2026-03-04")),
-            (ValueKind::Date, "15/03/2026", dates(DateOrder::Mdy), Err("no date in the order --dates mdy")),
+            (ValueKind::Date, "15/03/2026", dates(DateOrder::Mdy), Err("not a date in the order --dates mdy")),
             (ValueKind::Date, "15.03.2026", dates(DateOrder::Mdy), Ok("2026-03-15")),
         ];
         for (kind, cell, notation, expected) in cases {
-            match (plain(kind, cell, &notation), expected) {
+            match (normalize(kind, cell, &notation), expected) {
                 (Ok(read), Ok(expected)) => assert_eq!(read, expected, "{kind:?} {cell:?}"),
                 (Err(told), Err(expected)) => assert!(told.contains(expected), "{kind:?} {cell:?}: {told}"),
                 (read, expected) => panic!("{kind:?} {cell:?}: {read:?}, expected {expected:?}"),
@@ -452,7 +456,7 @@ mod tests {
         let kind = ValueKind::Choice(&["not_found", "check"]);
         let cases = [("Not Found", "not_found"), ("NOT-FOUND", "not_found"), ("Check ", "check"), ("cheque", "cheque")];
         for (cell, expected) in cases {
-            assert_eq!(plain(kind, cell, &Notation::default()).as_deref(), Ok(expected), "{cell:?}");
+            assert_eq!(normalize(kind, cell, &Notation::default()).as_deref(), Ok(expected), "{cell:?}");
         }
     }
 }

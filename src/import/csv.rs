@@ -1,4 +1,4 @@
-//! CSV: a flat table with a header, as spreadsheets and the exports write it (RFC 4180), whatever separates its cells.
+//! CSV: a table with a header (RFC 4180), as exports and spreadsheet programs write it, with any usual separator.
 
 use std::io::{self, Cursor, Read};
 
@@ -7,34 +7,34 @@ use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use super::bounds::TooLarge;
 use super::quoting::CsvReader;
 use super::rows::FileRows;
-use super::tabular::{Cell, Table, column_names, is_same};
+use super::tabular::{TableCell, TableReader, column_names, is_same_column};
 use super::utf16::DAMAGED;
 use crate::model::Fields;
 
-/// How much is looked at to find out what separates the cells.
+/// The number of bytes used to detect the separator.
 const BEGINNING_BYTES: u64 = 1 << 16;
 
-/// How many lines are looked at.
+/// The number of lines used to detect the separator.
 const BEGINNING_LINES: usize = 24;
 
 /// The remedy for text that is neither UTF-8 nor UTF-16.
-const REMEDY: &str = "save the file anew: in Excel as `CSV UTF-8`, in LibreOffice with the character set `Unicode (UTF-8)`, or as \
-     .xlsx";
+const REMEDY: &str = "save the file again: in Excel as `CSV UTF-8`, in LibreOffice with the character set \
+     `Unicode (UTF-8)`, or as .xlsx";
 
-/// The fault of a cell that is neither UTF-8 nor UTF-16, in a file whose encoding is most likely `encoding`.
+/// The message for a cell that is neither UTF-8 nor UTF-16. `encoding` is the probable encoding of the file.
 fn not_utf8(bytes: &[u8], encoding: Option<&str>) -> String {
-    // Text that would be UTF-8 without this byte is damaged UTF-16.
+    // If only this byte is wrong, the text is damaged UTF-16.
     let sound: Vec<u8> = bytes.iter().copied().filter(|byte| *byte != DAMAGED).collect();
     match encoding {
-        _ if std::str::from_utf8(&sound).is_ok() => format!("holds damaged letters; correct it, and {REMEDY}"),
-        Some(encoding) => format!("is not UTF-8, but most likely {encoding}; {REMEDY}"),
+        _ if std::str::from_utf8(&sound).is_ok() => format!("contains damaged characters; correct it, and {REMEDY}"),
+        Some(encoding) => format!("is not UTF-8, but probably {encoding}; {REMEDY}"),
         None => format!("is not UTF-8; {REMEDY}"),
     }
 }
 
-/// The encoding that a text most likely has, by its beginning; `None` for UTF-8.
+/// Returns the probable encoding of a text, from its first bytes; `None` for UTF-8.
 fn guess_encoding(beginning: &[u8]) -> Option<&'static str> {
-    // The end may be cut within a letter.
+    // The last character may be incomplete.
     if std::str::from_utf8(beginning).map_or_else(|error| error.error_len().is_none(), |_| true) {
         return None;
     }
@@ -43,91 +43,91 @@ fn guess_encoding(beginning: &[u8]) -> Option<&'static str> {
     Some(detector.guess(None, Utf8Detection::Deny).name())
 }
 
-/// Reads all rows below the header; returns how many there are.
-///
-/// # Errors
-/// When the content cannot be read.
+/// Reads all rows after the header, and returns their number.
 pub(super) fn read_csv<F: Fields>(mut content: impl Read, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
     let mut beginning = Vec::new();
-    // What a bound cuts off here is met again below.
+    // If the size limit ends the content here, the loop below reports it.
     let ended = content.by_ref().take(BEGINNING_BYTES).read_to_end(&mut beginning);
     if let Err(error) = &ended
         && TooLarge::message_in(error).is_none()
     {
         return ended;
     }
-    // UTF-16 without its mark. Texts may hold NUL; names of columns do not.
+    // UTF-16 without a byte-order mark. Column names never contain NUL.
     if beginning.iter().take(2).any(|byte| *byte == 0) {
-        rows.add_fault(1, "begins with NUL bytes, so it is no CSV in UTF-8; save the file as `CSV UTF-8` or .xlsx");
+        rows.add_fault(1, "begins with NUL bytes, so it is not CSV in UTF-8; save the file as `CSV UTF-8` or .xlsx");
         return Ok(1);
     }
-    let form = Form::of::<F>(&beginning, rows);
+    let form = CsvLayout::of::<F>(&beginning, rows);
     let encoding = guess_encoding(&beginning);
     let text = Cursor::new(beginning.split_off(form.begins_at)).chain(content);
-    let mut reader = CsvReader::new(text, rows.reading.bounds.line_bytes, form.separator, form.first_line);
-    let bounds = &rows.reading.bounds;
-    let mut table = Table::new(rows, true);
+    let mut reader = CsvReader::new(text, rows.options.bounds.line_bytes, form.separator, form.first_line);
+    let bounds = &rows.options.bounds;
+    let mut table = TableReader::new(rows, true);
     if form.separator == b';' {
         table = table.with_semicolons();
     }
     loop {
         let (line, record) = match reader.next() {
-            Ok(None) => return Ok(table.end()),
+            Ok(None) => return Ok(table.finish()),
             Ok(Some(next)) => next,
             Err(error) => {
                 let message = TooLarge::message_in(&error).ok_or(error)?;
-                table.take_fault(reader.line(), message);
-                return Ok(table.end());
+                table.add_fault(reader.line(), message);
+                return Ok(table.finish());
             }
         };
         let record = match record {
             Ok(record) => record,
             Err(fault) => {
-                table.take_fault(line, fault.message(bounds));
+                table.add_fault(line, fault.message(bounds));
                 continue;
             }
         };
-        let cells: Vec<Cell<'_>> = record.iter().map(|bytes| cell(bytes, encoding)).collect();
-        if table.take(line, &cells).is_break() {
-            return Ok(table.end());
+        let cells: Vec<TableCell<'_>> = record.iter().map(|bytes| cell(bytes, encoding)).collect();
+        if table.add_row(line, &cells).is_break() {
+            return Ok(table.finish());
         }
     }
 }
 
-fn cell<'r>(bytes: &'r [u8], encoding: Option<&str>) -> Cell<'r> {
+fn cell<'r>(bytes: &'r [u8], encoding: Option<&str>) -> TableCell<'r> {
     match std::str::from_utf8(bytes) {
-        Ok(text) => Cell::text(text),
-        Err(_) => Cell { fault: Some(not_utf8(bytes, encoding).into()), ..Cell::text(String::from_utf8_lossy(bytes)) },
+        Ok(text) => TableCell::text(text),
+        Err(_) => TableCell {
+            fault: Some(not_utf8(bytes, encoding).into()),
+            ..TableCell::text(String::from_utf8_lossy(bytes))
+        },
     }
 }
 
-/// How a table is written.
-struct Form {
+/// The separator and the start of a table.
+struct CsvLayout {
     separator: u8,
-    /// Where the table begins, in bytes.
+    /// The byte offset of the table.
     begins_at: usize,
-    /// The line on which it begins, from 1.
+    /// The first line of the table, from 1.
     first_line: u64,
 }
 
-impl Form {
-    /// Finds it by what the table begins with: the line `sep=;` of Excel, or the line with the most known columns.
-    fn of<F: Fields>(beginning: &[u8], rows: &FileRows<'_, F>) -> Form {
+impl CsvLayout {
+    /// Detects the layout from the line `sep=;` of Excel, or from the line with the most known columns.
+    fn of<F: Fields>(beginning: &[u8], rows: &FileRows<'_, F>) -> CsvLayout {
         let mut lines = beginning.split(|byte| *byte == b'\n');
         let first = lines.next().unwrap_or_default();
         let told = first.trim_ascii().strip_prefix(b"\"").and_then(|line| line.strip_suffix(b"\"")).unwrap_or(first);
         if let [b's' | b'S', b'e' | b'E', b'p' | b'P', b'=', separator] = *told.trim_ascii_end() {
             let begins_at = beginning.len().min(first.len() + 1);
-            return Form { separator, begins_at, first_line: 2 };
+            return CsvLayout { separator, begins_at, first_line: 2 };
         }
         if told == b"sep=\t" || told == b"sep=\t\r" {
-            return Form { separator: b'\t', begins_at: beginning.len().min(first.len() + 1), first_line: 2 };
+            return CsvLayout { separator: b'\t', begins_at: beginning.len().min(first.len() + 1), first_line: 2 };
         }
         let names = column_names::<F>();
         let is_known = |cell: &str| {
             let cell = cell.trim().trim_matches('"');
-            let meant = rows.reading.renamed(cell).unwrap_or(cell);
-            names.iter().chain(&["deleted"]).chain(rows.ignored).any(|name| is_same(name, meant))
+            let meant = rows.options.renamed(cell).unwrap_or(cell);
+            names.iter().chain(&["deleted"]).chain(rows.ignored).any(|name| is_same_column(name, meant))
         };
         const SEPARATORS: [u8; 4] = [b',', b';', b'\t', b'|'];
         let mut best = (0, b',');
@@ -141,11 +141,12 @@ impl Form {
             }
         }
         if best.0 == 0 {
-            // No name is known, as in a header of another language: the first sign that stands in the first line decides.
+            // No column is known, perhaps because the header is in another language: use the most frequent separator of
+            // the first line.
             let count = |separator: u8| first.iter().filter(|byte| **byte == separator).count();
             best.1 = SEPARATORS.into_iter().rev().max_by_key(|separator| count(*separator)).unwrap_or(b',');
         }
-        Form { separator: best.1, begins_at: 0, first_line: 1 }
+        CsvLayout { separator: best.1, begins_at: 0, first_line: 1 }
     }
 }
 
@@ -153,32 +154,32 @@ impl Form {
 mod tests {
     use super::*;
     use crate::import::bounds::Bounds;
-    use crate::import::reading::{Reading, Rename};
+    use crate::import::read_options::{ReadOptions, Rename};
     use crate::import::report::BadRows;
-    use crate::import::rows::{Edit, Row};
+    use crate::import::rows::{ImportRow, RowEdit};
     use crate::model::{ConferenceFields, JournalFields, OrganizationFields};
 
-    /// The rows in a short form, then the faults.
+    /// Returns the rows in a short form, and then the faults.
     fn read<F: Fields>(content: &[u8]) -> String {
         read_within::<F>(content, Bounds::default())
     }
 
     fn read_within<F: Fields>(content: &[u8], bounds: Bounds) -> String {
-        read_as::<F>(content, &Reading { bounds, ..Reading::default() })
+        read_as::<F>(content, &ReadOptions { bounds, ..ReadOptions::default() })
     }
 
-    fn read_as<F: Fields>(content: &[u8], reading: &Reading) -> String {
-        let (mut rows, mut bad) = (Vec::<Row<F>>::new(), BadRows::default());
+    fn read_as<F: Fields>(content: &[u8], options: &ReadOptions) -> String {
+        let (mut rows, mut bad) = (Vec::<ImportRow<F>>::new(), BadRows::default());
         let (file, ignored) = ("f".into(), &["updated_at"]);
         let mut warnings = Vec::new();
         let mut read =
-            FileRows { file: &file, reading, ignored, rows: &mut rows, bad: &mut bad, warnings: &mut warnings };
+            FileRows { file: &file, options, ignored, rows: &mut rows, bad: &mut bad, warnings: &mut warnings };
         read_csv(content, &mut read).unwrap();
         let mut shown = String::new();
-        for Row { position, id, edit, is_bad } in &rows {
+        for ImportRow { position, id, edit, is_bad } in &rows {
             let edit = match edit {
-                Edit::Set(statement) => statement.to_string(),
-                Edit::Remove => "removed".to_owned(),
+                RowEdit::Set(statement) => statement.to_string(),
+                RowEdit::Remove => "removed".to_owned(),
             };
             let id = id.map_or("?".to_owned(), |id| id.to_string());
             let line = format!("{}:{id}{} {edit}", position.line, if *is_bad { "!" } else { "" });
@@ -229,14 +230,14 @@ mod tests {
     fn faults_are_reported() {
         let cases = [
             ("id,nmae\n1,A\n", "2:1!\nf:1: nmae: unknown column `nmae`; did you mean `name`?"),
-            ("id,name,name\n", "f:1: name: column `name` stands twice; give each column once"),
-            ("id,id\n", "f:1: id: column `id` stands twice"),
+            ("id,name,name\n", "f:1: name: column `name` appears twice; give each column once"),
+            ("id,id\n", "f:1: id: column `id` appears twice"),
             ("id,,name\n1,x,A\n", "f:2: `x` - has a value in column B, which has no name; name it, or clear the cell"),
             ("id,name\n1,A,x\n", "f:2: has 3 cells, but the header has 2"),
             ("name\nA\n", "f:1: id: the column `id` is missing"),
             (
                 "id,R\u{e9}union,d\u{e9}but\n",
-                "f:1: is not UTF-8, but most likely windows-1252; save the file anew: in Excel as",
+                "f:1: is not UTF-8, but probably windows-1252; save the file again: in Excel as",
             ),
             ("id;Titel;Ort\n1;A;B\n", "f:1: Titel: unknown column `Titel`"),
             ("id;Titel;Ort\n1;A;B\n", "f:1: Ort: unknown column `Ort`"),
@@ -245,7 +246,7 @@ mod tests {
             ("i\0d\0", "f:1: begins with NUL bytes"),
             (
                 "idd,name\n1,A\n",
-                "f:1: idd: unknown column `idd`; did you mean `id`? Then rename it, or give --map 'idd=id'",
+                "f:1: idd: unknown column `idd`; did you mean `id`? Then rename it, or add --map 'idd=id'",
             ),
             ("id,name\n1\n", "f:2: has 1 cells, but the header has 2"),
             ("id,name\n1,A,B\n2,C\n", "3:2 name=\"C\"\nf:2: has 3 cells, but the header has 2"),
@@ -264,7 +265,8 @@ mod tests {
         assert_eq!(
             shown,
             "2:1!\n3:2 year=2026 city=\"x\" formats.oral=null\n\
-             f:2: city: `\u{fffd}` - holds damaged letters; correct it, and save the file anew: in Excel as `CSV UTF-8`, in LibreOffice \
+             f:2: city: `\u{fffd}` - contains damaged characters; correct it, and save the file again: in Excel as \
+             `CSV UTF-8`, in LibreOffice \
              with the character set `Unicode (UTF-8)`, or as .xlsx\n\
              f:2: year: `26` - write a year from 1900 to 2100\n\
              f:2: formats_oral: `maybe` - write TRUE or FALSE"
@@ -293,18 +295,18 @@ mod tests {
         let rename = |from: &str, to: &str| Rename { from: from.to_owned(), to: to.to_owned() };
         let renames = vec![rename("Nummer", "id"), rename("Titel", "name"), rename("Weg", "deleted")];
         let matching = vec!["name".to_owned()];
-        let mapped = Reading { renames: renames.clone(), ..Reading::default() };
-        let matched = Reading { renames, matching, ..Reading::default() };
+        let mapped = ReadOptions { renames: renames.clone(), ..ReadOptions::default() };
+        let matched = ReadOptions { renames, matching, ..ReadOptions::default() };
         let cases = [
             (&mapped, "Nummer;Titel\n1;A\n", "2:1 name=\"A\"\n"),
             (&mapped, "Unsere Liste\n\nNummer;Titel;Weg\n1;A;\n2;B;ja\n", "4:1 name=\"A\"\n5:2 removed\n"),
-            (&mapped, "id,Nummer\n1,2\n", "column `Nummer` stands twice"),
+            (&mapped, "id,Nummer\n1,2\n", "column `Nummer` appears twice"),
             (&matched, "Titel\nA\n", "2:? name=\"A\"\n"),
             (&matched, "Nummer,Titel\n,A\n", "f:2: id: is missing"),
-            (&matched, "url\nx\n", "no column `id`, and none of `name` that --match names"),
+            (&matched, "url\nx\n", "no column `id`, and none of the columns of --match (`name`)"),
         ];
-        for (reading, content, expected) in cases {
-            let shown = read_as::<OrganizationFields>(content.as_bytes(), reading);
+        for (options, content, expected) in cases {
+            let shown = read_as::<OrganizationFields>(content.as_bytes(), options);
             assert!(shown.contains(expected), "{content:?}: {shown}");
         }
     }
@@ -338,14 +340,14 @@ mod tests {
             (
                 names,
                 "id,names\n1,A\n",
-                "2:1!\nf:1: names: the name is 5 bytes long, and at most 4 are read; correct it, or raise \
+                "2:1!\nf:1: names: the name is 5 bytes long, but the limit is 4; correct it, or raise \
                  --max-name-bytes"
                     .to_owned(),
             ),
             (
                 columns,
                 "id,name,abbv\n1,A,B\n",
-                "f:1: has more than 2 columns; take out those that are no fields, or raise --max-columns".to_owned(),
+                "f:1: has more than 2 columns; remove those that are not fields, or raise --max-columns".to_owned(),
             ),
         ];
         for (bounds, content, expected) in cases {

@@ -1,4 +1,4 @@
-//! One bad row or warning.
+//! A bad row or a warning.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,46 +10,46 @@ use crate::model::printable::Printable;
 
 /// A line of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Position {
-    /// The source, as the caller named it.
+pub struct FilePosition {
+    /// The name of the source, as in the command.
     pub file: Arc<str>,
-    /// The line on which the row begins, from 1.
+    /// The first line of the row, from 1.
     pub line: u64,
 }
 
-impl fmt::Display for Position {
+impl fmt::Display for FilePosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.file, self.line)
     }
 }
 
-/// A bad row or a warning.
+/// A bad row or a warning. Fields that do not apply are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// The source, as the caller named it, where the finding is about one.
+    /// The name of the source, as in the command.
     pub file: Option<String>,
-    /// The line on which the row begins, from 1, where the finding is about one.
+    /// The first line of the row, from 1.
     pub line: Option<u64>,
-    /// The field or column, where the finding is about one.
+    /// The field or column.
     pub field: Option<String>,
-    /// The offending value, where there is one to show; a long one is cut.
+    /// The wrong value, shortened.
     pub value: Option<String>,
-    /// The rule or what was seen, and what to do about it.
+    /// The problem, and how to correct it.
     pub message: String,
-    /// The name of the rule, where it has one: findings of one rule belong together.
+    /// The name of the rule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<&'static str>,
-    /// The kind of the row (the stem of its files), where the finding is about one in the database.
+    /// For a row of the database: its kind, which is the stem of its file names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<&'static str>,
-    /// The row's id, where the finding is about one in the database.
+    /// For a row of the database: its id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<Id>,
 }
 
 impl Finding {
-    /// A finding at a row. What is long is cut.
-    pub(super) fn new(position: &Position, field: Option<&str>, value: Option<&str>, message: &str) -> Finding {
+    /// Creates a finding about a row of a file. Long texts are shortened.
+    pub(super) fn new(position: &FilePosition, field: Option<&str>, value: Option<&str>, message: &str) -> Finding {
         Finding {
             file: Some(position.file.to_string()),
             line: Some(position.line),
@@ -60,7 +60,7 @@ impl Finding {
         }
     }
 
-    /// A finding at a row of the database.
+    /// Creates a finding about a row of the database.
     pub(super) fn of_record(
         kind: &'static str,
         id: Id,
@@ -78,7 +78,7 @@ impl Finding {
         }
     }
 
-    /// The finding as one of a rule.
+    /// Adds the name of a rule.
     pub(super) fn of_rule(self, rule: &'static str) -> Finding {
         Finding { rule: Some(rule), ..self }
     }
@@ -104,15 +104,15 @@ impl fmt::Display for Finding {
     }
 }
 
-/// A value, name or path, cut to a readable length.
+/// Shortens a value, name or path to a readable length.
 pub(super) fn shortened(text: &str) -> String {
     cut(text, 200)
 }
 
-/// The longest message; it has room for all known names of a kind of row.
+/// The maximum length of a message. All known names of a kind of row fit into it.
 const MAX_MESSAGE_CHARS: usize = 2_000;
 
-/// The first characters of a text.
+/// Returns the first `max_chars` characters, and an ellipsis if there are more.
 fn cut(text: &str, max_chars: usize) -> String {
     match text.char_indices().nth(max_chars) {
         Some((end, _)) => format!("{}…", &text[..end]),

@@ -1,4 +1,4 @@
-//! Faults or warnings of one kind, told once: where they are, what stands there, and the remedy.
+//! Groups of faults or warnings of the same kind. Each group is reported once, with its first lines and values.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,48 +9,48 @@ use super::finding::Finding;
 use crate::model::Id;
 use crate::model::printable::Printable;
 
-/// How many places, fields and values of a group are told.
-const TOLD: usize = 3;
+/// The maximum number of lines, ids and values in a report.
+const MAX_SHOWN: usize = 3;
 
-/// How many names of unknown columns or fields are told.
-const TOLD_NAMES: usize = 12;
+/// The maximum number of unknown columns or fields in a report.
+const MAX_SHOWN_NAMES: usize = 12;
 
-/// Faults or warnings of one file, or of one kind of row in the database, with one remedy.
+/// Faults or warnings of the same kind, in one file or in one kind of row in the database.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FindingGroup {
-    /// The source, as the caller named it.
+    /// The name of the source, as in the command.
     pub file: Option<String>,
-    /// The first lines with such a fault.
+    /// The first lines with the fault.
     pub lines: Vec<u64>,
-    /// The kind of the rows (the stem of their files), where they are in the database.
+    /// For rows of the database: their kind, which is the stem of their file names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<&'static str>,
-    /// The first of their ids there.
+    /// For rows of the database: the first ids.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ids: Vec<Id>,
-    /// The field or column; for unknown ones their first names.
+    /// The field or column, or the first unknown names.
     pub fields: Vec<String>,
-    /// The first offending values, where there are some.
+    /// The first wrong values.
     pub values: Vec<String>,
-    /// The rule or what was seen in the first of them, and what to do about it.
+    /// The message of the first fault.
     pub message: String,
-    /// How many faults there are.
+    /// The number of faults.
     pub count: usize,
-    /// How many rows have one.
+    /// The number of rows with a fault.
     #[serde(skip)]
     rows: usize,
     #[serde(skip)]
     last: (Option<u64>, Option<Id>),
-    /// Whether each of them tells something else in the same words.
+    /// Whether the messages have different numbers or quotes.
     #[serde(skip)]
-    is_varied: bool,
+    messages_differ: bool,
     #[serde(skip)]
     has_more_fields: bool,
     #[serde(skip)]
     has_more_values: bool,
 }
 
-/// The faults of a run by kind. The first [`FindingGroups::MAX`] kinds are kept.
+/// The groups of a run. Only the first [`FindingGroups::MAX`] are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FindingGroups {
     groups: Vec<FindingGroup>,
@@ -58,7 +58,6 @@ pub(super) struct FindingGroups {
 }
 
 impl FindingGroups {
-    /// The most kinds that are kept.
     pub const MAX: usize = 1_000;
 
     pub fn groups(&self) -> &[FindingGroup] {
@@ -67,7 +66,7 @@ impl FindingGroups {
 
     /// Adds a fault to its group.
     pub fn add(&mut self, found: &Finding) {
-        let kind = kind_of(found);
+        let kind = group_key(found);
         if let Some(at) = self.by_kind.get(&kind) {
             self.groups[*at].add(found);
         } else if self.groups.len() < FindingGroups::MAX {
@@ -76,7 +75,7 @@ impl FindingGroups {
         }
     }
 
-    /// Sorts them by file, in order of appearance, and first line.
+    /// Sorts the groups by file, in order of appearance, and by first line.
     pub fn sort(&mut self) {
         let files: Vec<Option<String>> = self.groups.iter().map(|group| group.file.clone()).collect();
         self.groups.sort_by_cached_key(|group| {
@@ -86,20 +85,20 @@ impl FindingGroups {
     }
 }
 
-/// Findings by their kinds, in the order in which the first of each was found.
+/// Groups findings, in order of first appearance.
 pub fn group(findings: &[Finding]) -> Vec<FindingGroup> {
     let mut groups = FindingGroups::default();
     findings.iter().for_each(|finding| groups.add(finding));
     groups.groups
 }
 
-/// Whether the fault is a name that nobody knows and that resembles none: then the remedy is the same for all of them.
+/// Returns true for an unknown name without a suggestion. All such names have the same remedy.
 fn is_unknown_name(found: &Finding) -> bool {
     found.message.starts_with("unknown ") && !found.message.contains("did you mean")
 }
 
-/// What faults of one kind have in common: the file, the field, and the message but for numbers and what it quotes.
-fn kind_of(found: &Finding) -> String {
+/// Returns the key of a group: the file, the field, and the message without numbers and quotes.
+fn group_key(found: &Finding) -> String {
     let mut kind = found.file.clone().unwrap_or_default();
     kind.push_str(found.kind.unwrap_or_default());
     kind.push('\0');
@@ -109,7 +108,7 @@ fn kind_of(found: &Finding) -> String {
         kind.push_str(found.field.as_deref().unwrap_or_default());
     }
     kind.push('\0');
-    // Each of these has a remedy of its own.
+    // Each such finding has its own remedy.
     let is_own = found.rule.is_some_and(|rule| rule.ends_with("_spelling") || rule == "area_list");
     if is_own || found.message.contains("did you mean") {
         kind.push_str(found.value.as_deref().filter(|_| is_own).unwrap_or_default());
@@ -147,7 +146,7 @@ impl FindingGroup {
             count: 0,
             rows: 0,
             last: (None, None),
-            is_varied: false,
+            messages_differ: false,
             has_more_fields: false,
             has_more_values: false,
         };
@@ -157,20 +156,20 @@ impl FindingGroup {
 
     fn add(&mut self, found: &Finding) {
         self.count += 1;
-        let place = (found.line, found.id);
-        if place != (None, None) && place != self.last {
+        let position = (found.line, found.id);
+        if position != (None, None) && position != self.last {
             self.rows += 1;
-            self.last = place;
-            if self.rows <= TOLD {
+            self.last = position;
+            if self.rows <= MAX_SHOWN {
                 self.lines.extend(found.line);
                 self.ids.extend(found.id);
             }
         }
-        self.is_varied |= found.message != self.message;
+        self.messages_differ |= found.message != self.message;
         if let Some(field) = &found.field
             && !self.fields.contains(field)
         {
-            if self.fields.len() < TOLD_NAMES {
+            if self.fields.len() < MAX_SHOWN_NAMES {
                 self.fields.push(field.clone());
             } else {
                 self.has_more_fields = true;
@@ -179,7 +178,7 @@ impl FindingGroup {
         if let Some(value) = &found.value
             && !self.values.contains(value)
         {
-            if self.values.len() < TOLD {
+            if self.values.len() < MAX_SHOWN {
                 self.values.push(value.clone());
             } else {
                 self.has_more_values = true;
@@ -188,7 +187,7 @@ impl FindingGroup {
     }
 }
 
-/// Items joined by commas, with what is left out at the end.
+/// Joins items with commas, and appends `more`.
 fn joined(items: impl Iterator<Item = String>, more: &str) -> String {
     let mut text = items.collect::<Vec<_>>().join(", ");
     text.push_str(more);
@@ -196,9 +195,9 @@ fn joined(items: impl Iterator<Item = String>, more: &str) -> String {
 }
 
 impl fmt::Display for FindingGroup {
-    /// One line: `file:2, 3, 4 and 8,190 more: field: value, value - message`.
+    /// Formats the group as one line: `file:2, 3, 4 and 8,190 more: field: value, value - message`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let more = match self.rows.saturating_sub(TOLD) {
+        let more = match self.rows.saturating_sub(MAX_SHOWN) {
             0 => String::new(),
             more => format!(" and {} more", grouped(more)),
         };
@@ -228,14 +227,14 @@ impl fmt::Display for FindingGroup {
             write!(f, "{} - ", joined(self.values.iter().map(|value| format!("`{}`", Printable(value))), more))?;
         }
         write!(f, "{}", Printable(&message))?;
-        if self.is_varied && self.fields.len() <= 1 {
+        if self.messages_differ && self.fields.len() <= 1 {
             f.write_str(" (the others likewise)")?;
         }
         Ok(())
     }
 }
 
-/// A count with a comma between each three digits.
+/// Formats a count with commas as thousands separators.
 pub fn grouped(count: usize) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -279,7 +278,7 @@ mod tests {
             found(line, Some(name), None, &format!("unknown column `{name}`; {remedy}"))
         };
         let twice = |line: u64| {
-            let message = format!("stands twice; the first row of this id is at c.csv:{}", line - 1);
+            let message = format!("appears twice; the first row with this id is at c.csv:{}", line - 1);
             found(line, Some("id"), Some(&line.to_string()), &message)
         };
         let cases: [(Vec<Finding>, &[&str]); 6] = [
@@ -289,8 +288,8 @@ mod tests {
                 &["c.csv:2, 3, 4 and 8,190 more: start_date: `x`, `y` - write a date, such as 2026-03-15"],
             ),
             (
-                vec![unknown(1, "Foo", "known are `id`"), unknown(1, "Bar", "known are `id`")],
-                &["c.csv:1: Foo, Bar: unknown column; known are `id`"],
+                vec![unknown(1, "Foo", "known names are `id`"), unknown(1, "Bar", "known names are `id`")],
+                &["c.csv:1: Foo, Bar: unknown column; known names are `id`"],
             ),
             (
                 vec![unknown(1, "nam", "did you mean `name`?"), unknown(1, "ulr", "did you mean `url`?")],
@@ -301,9 +300,8 @@ mod tests {
             ),
             (
                 vec![twice(3), twice(40)],
-                &[
-                    "c.csv:3, 40: id: `3`, `40` - stands twice; the first row of this id is at c.csv:2 (the others likewise)",
-                ],
+                &["c.csv:3, 40: id: `3`, `40` - appears twice; the first row with this id is at c.csv:2 (the others \
+                     likewise)"],
             ),
             (vec![found(7, None, None, "b"), found(2, None, None, "a")], &["c.csv:2: a", "c.csv:7: b"]),
         ];

@@ -1,4 +1,4 @@
-//! A JSON reader within limits that rejects duplicate keys and reports the path of each fault.
+//! A JSON reader with limits. It rejects duplicate keys, and reports the path of each fault.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -11,22 +11,22 @@ use serde_json::error::Category;
 use super::bounds::Bounds;
 use super::report::shortened;
 use crate::model::value::Json;
-use crate::model::value::json::Members;
+use crate::model::value::json::JsonMembers;
 
-/// Why a text is not accepted.
+/// The reason why a text is rejected.
 #[derive(Debug)]
 pub struct JsonFault {
-    /// The keys that lead to the fault, joined by dots; empty at the top.
+    /// The keys from the top level to the fault, joined by dots.
     pub path: String,
     /// The fault and its remedy.
     pub message: String,
 }
 
-/// Reads one JSON value with nothing after it, within the limits on names and members.
+/// Parses one JSON value, within the limits on keys and members.
 pub fn parse<'a>(text: &'a str, bounds: &Bounds) -> Result<Json<'a>, JsonFault> {
     let trail = RefCell::new(Vec::new());
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    Reader { trail: &trail, bounds }
+    JsonReader { trail: &trail, bounds }
         .deserialize(&mut deserializer)
         .and_then(|json| deserializer.end().map(|()| json))
         .map_err(|error| {
@@ -53,14 +53,14 @@ fn explain(error: &serde_json::Error, text: &str) -> String {
     }
 }
 
-/// Reads a value. On failure `trail` receives the keys that lead to it, innermost first.
+/// Parses a value. On failure `trail` contains the keys from the fault up to the top level.
 #[derive(Clone, Copy)]
-struct Reader<'t, 'a> {
+struct JsonReader<'t, 'a> {
     trail: &'t RefCell<Vec<Cow<'a, str>>>,
     bounds: &'t Bounds,
 }
 
-impl<'a> DeserializeSeed<'a> for Reader<'_, 'a> {
+impl<'a> DeserializeSeed<'a> for JsonReader<'_, 'a> {
     type Value = Json<'a>;
 
     fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<Json<'a>, D::Error> {
@@ -68,7 +68,7 @@ impl<'a> DeserializeSeed<'a> for Reader<'_, 'a> {
     }
 }
 
-impl<'a> Visitor<'a> for Reader<'_, 'a> {
+impl<'a> Visitor<'a> for JsonReader<'_, 'a> {
     type Value = Json<'a>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -112,8 +112,8 @@ impl<'a> Visitor<'a> for Reader<'_, 'a> {
     }
 
     fn visit_map<A: MapAccess<'a>>(self, mut entries: A) -> Result<Json<'a>, A::Error> {
-        let mut members: Members<'a> = Vec::new();
-        while let Some(Key(key)) = entries.next_key()? {
+        let mut members: JsonMembers<'a> = Vec::new();
+        while let Some(JsonKey(key)) = entries.next_key()? {
             if key.len() > self.bounds.name_bytes {
                 let fault = self.bounds.name_fault(key.len());
                 self.trail.borrow_mut().push(Cow::Owned(shortened(&key)));
@@ -132,23 +132,23 @@ impl<'a> Visitor<'a> for Reader<'_, 'a> {
         }
         if let Some(key) = find_duplicate(&members) {
             self.trail.borrow_mut().push(key);
-            return Err(A::Error::custom("stands twice in its object; give each key once"));
+            return Err(A::Error::custom("appears twice in its object; give each key once"));
         }
         Ok(Json::Object(members))
     }
 }
 
-/// The first duplicate key in lexical order.
-fn find_duplicate<'a>(members: &Members<'a>) -> Option<Cow<'a, str>> {
+/// Returns the first duplicate key in lexical order.
+fn find_duplicate<'a>(members: &JsonMembers<'a>) -> Option<Cow<'a, str>> {
     let mut keys: Vec<&Cow<'a, str>> = members.iter().map(|(key, _)| key).collect();
     keys.sort_unstable();
     keys.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0].clone())
 }
 
-/// A key, borrowed from the text where it has no escapes.
+/// A key, borrowed from the text unless it has escapes.
 #[derive(Deserialize)]
 #[serde(transparent)]
-struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+struct JsonKey<'a>(#[serde(borrow)] Cow<'a, str>);
 
 #[cfg(test)]
 mod tests {
@@ -175,9 +175,9 @@ mod tests {
     #[test]
     fn faults_tell_their_place() {
         let cases = [
-            (r#"{"a":1,"a":2}"#, "a", "stands twice"),
-            (r#"{"f":{"oral":true,"\u006fral":true}}"#, "f.oral", "stands twice"),
-            (r#"{"o":[{"id":1,"id":1}]}"#, "o.id", "stands twice"),
+            (r#"{"a":1,"a":2}"#, "a", "appears twice"),
+            (r#"{"f":{"oral":true,"\u006fral":true}}"#, "f.oral", "appears twice"),
+            (r#"{"o":[{"id":1,"id":1}]}"#, "o.id", "appears twice"),
             (r#"{"f":{"oral":NaN}}"#, "f.oral", "no NaN"),
             (r#"{"f":-Infinity}"#, "f", "no NaN and no Infinity"),
             (r#"{"sjr":1e999}"#, "sjr", "number out of range"),
@@ -189,7 +189,7 @@ mod tests {
             (r#"{"a":1"#, "", "ends too early"),
             (r#"{"a":1,}"#, "", "trailing comma"),
             (r#"{'a':1}"#, "", "key must be a string"),
-            (r#"{"a":{"too long!":NaN}}"#, "a.too long!", "the name is 9 bytes long, and at most 8 are read"),
+            (r#"{"a":{"too long!":NaN}}"#, "a.too long!", "the name is 9 bytes long, but the limit is 8"),
             (r#"{"o":[{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1}]}"#, "o", "has more than 5 members"),
         ];
         for (text, path, message) in cases {
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn numbers_are_read_exactly() {
-        // What the service writes must be read back as the same value (round trips of exports).
+        // Exported numbers must be imported unchanged.
         for value in [0.1, 4.35, 1.7976931348623157e308, 5e-324, 0.000123456789012345] {
             assert_eq!(parse(&format!("{value}")).ok(), Some(Json::Fraction(value)), "{value}");
         }

@@ -6,40 +6,37 @@ use std::io::{self, BufRead, BufReader, Read};
 
 use super::bounds::TooLarge;
 use super::json::parse;
-use super::names::did_you_mean;
-use super::reading::Reading;
+use super::read_options::ReadOptions;
 use super::report::{RowFaults, shortened};
-use super::rows::{Edit, FileRows};
-use super::statement::{Reader, Statement, read_id};
-use super::tabular::{passed_over_message, unknown_remedy};
-use crate::model::field::{Holds, Node, Table};
+use super::rows::{FileRows, RowEdit};
+use super::statement::{Statement, StatementReader, read_id};
+use super::suggestions::did_you_mean;
+use super::tabular::{ignored_names_message, unknown_remedy};
+use crate::model::field::{FieldTable, JsonNode, NodeContent};
 use crate::model::value::Json;
-use crate::model::value::json::Members;
+use crate::model::value::json::JsonMembers;
 use crate::model::{Fields, Id};
 
-/// Reads all lines; returns how many are not blank. Lines are read one at a time, and no further than the length limit.
-///
-/// # Errors
-/// When the content cannot be read.
+/// Reads all lines, and returns the number of lines that are not blank. Memory use is bounded by the length limit.
 pub(super) fn read_jsonl<F: Fields>(content: impl Read, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
     let mut content = BufReader::with_capacity(1 << 16, content);
     let mut text = Vec::new();
-    let (reading, ignored) = (rows.reading, rows.ignored);
-    let bounds = &reading.bounds;
-    let mut names = Names { reading, remedies: HashMap::new(), passed_over: Vec::new() };
-    let mut lines_filled = 0;
+    let (options, ignored) = (rows.options, rows.ignored);
+    let bounds = &options.bounds;
+    let mut names = UnknownNames { options, remedies: HashMap::new(), ignored_names: Vec::new() };
+    let mut filled_lines = 0;
     for (lines, line) in (0..).zip(1..) {
-        let unread = match take_line(&mut content, bounds.line_bytes, &mut text) {
+        let unread = match read_bounded_line(&mut content, bounds.line_bytes, &mut text) {
             Ok(LineEnd::NoMore) => break,
             Ok(LineEnd::TooLong) => {
                 rows.add_fault(line, bounds.line_fault());
-                lines_filled += 1;
+                filled_lines += 1;
                 continue;
             }
             Ok(LineEnd::Here) if lines < bounds.rows => {
                 if !text.iter().all(u8::is_ascii_whitespace) {
                     rows.add(line, |faults| read_line(&text, ignored, &mut names, faults));
-                    lines_filled += 1;
+                    filled_lines += 1;
                 }
                 continue;
             }
@@ -47,32 +44,32 @@ pub(super) fn read_jsonl<F: Fields>(content: impl Read, rows: &mut FileRows<'_, 
             Err(error) => TooLarge::message_in(&error).ok_or(error)?,
         };
         rows.add_fault(line, unread);
-        return Ok(lines_filled.max(1));
+        return Ok(filled_lines.max(1));
     }
-    if !names.passed_over.is_empty() {
-        rows.warn(None, passed_over_message("field", &names.passed_over));
+    if !names.ignored_names.is_empty() {
+        rows.warn(None, ignored_names_message("field", &names.ignored_names));
     }
-    Ok(lines_filled)
+    Ok(filled_lines)
 }
 
-/// The names that no field has.
-struct Names<'a> {
-    reading: &'a Reading,
-    /// What to do about those met so far: a file that is wrong throughout does not cost a search per row.
+/// The unknown names of a file.
+struct UnknownNames<'a> {
+    options: &'a ReadOptions,
+    /// The messages for names that occurred before: a search for each row would be slow.
     remedies: HashMap<String, String>,
-    passed_over: Vec<String>,
+    ignored_names: Vec<String>,
 }
 
-/// The most unknown names of a file that are remembered.
+/// The maximum number of names that are stored.
 const MAX_NAMES: usize = 1_000;
 
 fn read_line<F: Fields>(
     text: &[u8],
     ignored: &[&str],
-    names: &mut Names<'_>,
+    names: &mut UnknownNames<'_>,
     faults: &mut RowFaults<'_>,
-) -> Option<(Option<Id>, Edit<F>)> {
-    let mut members = match std::str::from_utf8(text).map(|text| parse(text, &names.reading.bounds)) {
+) -> Option<(Option<Id>, RowEdit<F>)> {
+    let mut members = match std::str::from_utf8(text).map(|text| parse(text, &names.options.bounds)) {
         Ok(Ok(Json::Object(members))) => members,
         Ok(Ok(other)) => {
             let message = format!("is {}; write one object per line, such as {{\"id\": 1}}", other.json_type());
@@ -95,45 +92,45 @@ fn read_line<F: Fields>(
     };
     for name in ["id", "deleted"] {
         if members.iter().all(|(key, _)| key != name)
-            && let Some((key, _)) = members.iter_mut().find(|(key, _)| names.reading.renamed(key) == Some(name))
+            && let Some((key, _)) = members.iter_mut().find(|(key, _)| names.options.renamed(key) == Some(name))
         {
             *key = Cow::Borrowed(name);
         }
     }
     let id = match members.iter().find(|(key, _)| key == "id") {
         Some((_, value)) => Some(read_id(value, &"id", faults)),
-        None if !names.reading.matching.is_empty() => None,
+        None if !names.options.matching.is_empty() => None,
         None => {
-            faults.push(&"id", "is missing; every row names its id, or --match the fields that tell the record");
+            faults.push(&"id", "is missing; give each row an id, or use --match to find records by other fields");
             Some(None)
         }
     };
-    // A row without a usable id is still read, so that all its faults are told at once.
+    // Read a row without a valid id too, to report all of its faults.
     let edit = match members.iter().find(|(key, _)| key == "deleted") {
         Some((_, deleted)) => {
-            read_tombstone(deleted, &members, faults);
-            Edit::Remove
+            check_removal(deleted, &members, faults);
+            RowEdit::Remove
         }
         None => {
             members.retain(|(key, _)| key != "id" && !ignored.contains(&key.as_ref()));
             let mut statement = Box::new(Statement::new());
             read_members(F::table(), &F::table().nodes, "", members, names, &mut statement.reader(faults));
-            Edit::Set(statement)
+            RowEdit::Set(statement)
         }
     };
     Some((id.unwrap_or_default(), edit)).filter(|_| id != Some(None))
 }
 
-/// Reads the members of the object at `path` (empty, or with a dot at its end), which may have the keys of `nodes`.
+/// Reads the members of the object at `path`, which is empty or ends with a dot. `nodes` are the allowed keys.
 fn read_members(
-    table: &Table,
-    nodes: &[Node],
+    table: &FieldTable,
+    nodes: &[JsonNode],
     path: &str,
-    members: Members<'_>,
-    names: &mut Names<'_>,
-    reader: &mut Reader<'_, '_>,
+    members: JsonMembers<'_>,
+    names: &mut UnknownNames<'_>,
+    reader: &mut StatementReader<'_, '_>,
 ) {
-    // Keys mostly come in the table's order, so the search goes on where the last key was found.
+    // Keys usually follow the order of the table, so start at the last match.
     let mut next = 0;
     for (key, value) in members {
         let found = nodes[next..].iter().chain(&nodes[..next]).position(|node| node.key == key);
@@ -142,13 +139,13 @@ fn read_members(
             continue;
         };
         next = node + 1;
-        match (&nodes[node].holds, value) {
-            (Holds::Field(index), value) => reader.read_json(*index, value, &table.fields[*index].name),
-            (Holds::Object(inner), Json::Object(members)) => {
+        match (&nodes[node].content, value) {
+            (NodeContent::Field(index), value) => reader.read_json(*index, value, &table.fields[*index].name),
+            (NodeContent::Object(inner), Json::Object(members)) => {
                 read_members(table, inner, &format!("{path}{key}."), members, names, reader);
             }
-            (Holds::Object(inner), value) if value.is_empty() => set_null(inner, reader),
-            (Holds::Object(_), other) => {
+            (NodeContent::Object(inner), value) if value.is_empty() => set_null(inner, reader),
+            (NodeContent::Object(_), other) => {
                 let message = format!("is {}; write an object, or null", other.json_type());
                 reader.faults.push_value(&format_args!("{path}{key}"), &other.to_string(), message);
             }
@@ -156,55 +153,53 @@ fn read_members(
     }
 }
 
-/// States null for every field below.
-fn set_null(nodes: &[Node], reader: &mut Reader<'_, '_>) {
+/// Sets all fields of an object to null.
+fn set_null(nodes: &[JsonNode], reader: &mut StatementReader<'_, '_>) {
     for node in nodes {
-        match &node.holds {
-            Holds::Field(index) => reader.set_null(*index),
-            Holds::Object(inner) => set_null(inner, reader),
+        match &node.content {
+            NodeContent::Field(index) => reader.set_null(*index),
+            NodeContent::Object(inner) => set_null(inner, reader),
         }
     }
 }
 
-/// Checks a removal, which states nothing but itself.
-fn read_tombstone(deleted: &Json<'_>, members: &[(Cow<'_, str>, Json<'_>)], faults: &mut RowFaults<'_>) {
+/// Checks that a row with `deleted` has no other values.
+fn check_removal(deleted: &Json<'_>, members: &[(Cow<'_, str>, Json<'_>)], faults: &mut RowFaults<'_>) {
     if *deleted != Json::Flag(true) {
         faults.push_value(&"deleted", &deleted.to_string(), "can only be true; to keep the row, leave `deleted` out");
         return;
     }
     for (key, _) in members {
         if !["id", "deleted", "changed_at"].contains(&key.as_ref()) {
-            faults.push(&key, "cannot stand beside `deleted`; leave out the one or the other");
+            faults.push(&key, "is not allowed together with `deleted`; remove one of them");
         }
     }
 }
 
-/// Reads a member by the field that it was said to be, passes it over, or reports it.
+/// Handles an unknown member: applies `--map`, ignores the member, or reports it.
 fn read_unknown(
-    table: &Table,
-    nodes: &[Node],
+    table: &FieldTable,
+    nodes: &[JsonNode],
     path: &str,
     key: &str,
     value: Json<'_>,
-    names: &mut Names<'_>,
-    reader: &mut Reader<'_, '_>,
+    names: &mut UnknownNames<'_>,
+    reader: &mut StatementReader<'_, '_>,
 ) {
-    let meant = if path.is_empty() { names.reading.renamed(key) } else { None };
+    let meant = if path.is_empty() { names.options.renamed(key) } else { None };
     if let Some(index) = meant.and_then(|to| table.fields.iter().position(|field| field.column == to)) {
         let name = &table.fields[index].name;
-        if reader.states(index) {
-            reader
-                .faults
-                .push(name, format!("stands twice, as `{}` too; leave out the one or the other", shortened(key)));
+        if reader.is_set(index) {
+            reader.faults.push(name, format!("appears twice, also as `{}`; remove one of them", shortened(key)));
         } else {
             reader.read_json(index, value, name);
         }
         return;
     }
     let full = format!("{path}{key}");
-    if names.reading.ignore_unknown {
-        if names.passed_over.len() < MAX_NAMES && !names.passed_over.contains(&full) {
-            names.passed_over.push(full);
+    if names.options.ignore_unknown {
+        if names.ignored_names.len() < MAX_NAMES && !names.ignored_names.contains(&full) {
+            names.ignored_names.push(full);
         }
         return;
     }
@@ -221,39 +216,39 @@ fn read_unknown(
     reader.faults.push(&full, message);
 }
 
-fn unknown(table: &Table, nodes: &[Node], path: &str, key: &str, faults: &RowFaults<'_>) -> String {
-    // Columns of the CSV are the usual mistake for members of objects.
+fn unknown(table: &FieldTable, nodes: &[JsonNode], path: &str, key: &str, faults: &RowFaults<'_>) -> String {
+    // Often the key is the name of a CSV column, for a member of a nested object.
     if path.is_empty()
         && let Some(field) = table.fields.iter().find(|field| field.column == key || field.name == key)
     {
         let keys = field.name.split('.');
         let (opened, closed) = (keys.clone().collect::<Vec<_>>().join("\": {\""), "}".repeat(keys.count()));
         return format!(
-            "unknown field `{key}`; in JSON, such members stand in objects: write `{{\"{opened}\": ...{closed}`"
+            "unknown field `{key}`; in JSON it is a member of an object: write `{{\"{opened}\": ...{closed}`"
         );
     }
     let own = path.is_empty().then_some("id");
     let known: Vec<&str> = own.into_iter().chain(nodes.iter().map(|node| node.key)).collect();
     let remedy = match path {
-        // Only names of a row's own members can be told by --map.
+        // `--map` applies to members at the top level only.
         "" => unknown_remedy(&shortened(key), &known, faults),
         _ => did_you_mean(key, &known, faults),
     };
     format!("unknown field `{}`; {remedy}", shortened(key))
 }
 
-/// How reading a line ended.
+/// The result of reading a line.
 enum LineEnd {
-    /// At the end of the line or of the content.
+    /// A complete line.
     Here,
-    /// At the length limit; the rest of the line was skipped.
+    /// The line exceeds the length limit. The rest of it was skipped.
     TooLong,
-    /// There was no further line.
+    /// The end of the content.
     NoMore,
 }
 
 /// Reads a line without its line end.
-fn take_line(content: &mut impl BufRead, max_bytes: usize, line: &mut Vec<u8>) -> io::Result<LineEnd> {
+fn read_bounded_line(content: &mut impl BufRead, max_bytes: usize, line: &mut Vec<u8>) -> io::Result<LineEnd> {
     line.clear();
     let room = u64::try_from(max_bytes).unwrap_or(u64::MAX).saturating_add(1);
     if content.by_ref().take(room).read_until(b'\n', line)? == 0 {
@@ -271,21 +266,21 @@ mod tests {
     use super::*;
     use crate::import::bounds::Bounds;
     use crate::import::report::BadRows;
-    use crate::import::rows::Row;
+    use crate::import::rows::ImportRow;
     use crate::model::{ConferenceFields, JournalFields, TagFields};
 
-    /// The rows in a short form, then the faults.
+    /// Returns the rows in a short form, and then the faults.
     fn read<F: Fields>(content: &[u8]) -> String {
         read_within::<F>(content, Bounds::default())
     }
 
     fn read_within<F: Fields>(content: &[u8], bounds: Bounds) -> String {
-        let (mut rows, mut bad) = (Vec::<Row<F>>::new(), BadRows::default());
+        let (mut rows, mut bad) = (Vec::<ImportRow<F>>::new(), BadRows::default());
         let (file, ignored) = ("f".into(), &["updated_at"]);
-        let (reading, mut warnings) = (Reading { bounds, ..Reading::default() }, Vec::new());
+        let (options, mut warnings) = (ReadOptions { bounds, ..ReadOptions::default() }, Vec::new());
         let mut read = FileRows {
             file: &file,
-            reading: &reading,
+            options: &options,
             ignored,
             rows: &mut rows,
             bad: &mut bad,
@@ -295,8 +290,8 @@ mod tests {
         let mut shown = String::new();
         for row in &rows {
             let edit = match &row.edit {
-                Edit::Remove => "removed".to_owned(),
-                Edit::Set(statement) => statement.to_string(),
+                RowEdit::Remove => "removed".to_owned(),
+                RowEdit::Set(statement) => statement.to_string(),
             };
             shown += &format!(
                 "{}{} {edit}\n",
@@ -369,8 +364,8 @@ mod tests {
             (r#"{"id":5,"changed_at":"x"}"#, "changed_at: unknown field"),
             (r#"{"id":5,"deleted":false}"#, "deleted: `false` - can only be true"),
             (r#"{"id":5,"deleted":true,"name":"A"}"#, "name: cannot stand beside `deleted`"),
-            (r#"{"id":5,"name":"A","name":"B"}"#, "name: stands twice"),
-            (r#"{"id":5,"formats":{"oral":true,"oral":true}}"#, "formats.oral: stands twice"),
+            (r#"{"id":5,"name":"A","name":"B"}"#, "name: appears twice"),
+            (r#"{"id":5,"formats":{"oral":true,"oral":true}}"#, "formats.oral: appears twice"),
             (r#"{"id":5,"year":NaN}"#, "year: is not valid JSON: JSON has no NaN"),
             (r#"{"id":5} {"id":6}"#, "trailing characters"),
             (r#"[{"id":5}]"#, "is a list; write one object per line"),
@@ -388,7 +383,7 @@ mod tests {
         let content = b"\n{\"id\":1}\r\n  \r\n\xff\n{\"id\":2,\"x\":1}\n{\"id\":3}";
         let shown = read::<TagFields>(content);
         let expected = "1 \n2! \n3 \nf:4: is not UTF-8 (at byte 1 of the line); save the file as UTF-8\n\
-             f:5: x: unknown field `x`; known are `id`, `type`, `name`, `category`; give --map";
+             f:5: x: unknown field `x`; known names are `id`, `type`, `name`, `category`; use --map";
         assert!(shown.starts_with(expected), "{shown}");
         assert_eq!(read::<TagFields>(b""), "");
     }
@@ -420,13 +415,13 @@ mod tests {
             (
                 names,
                 "{\"id\":1,\"names\":5}",
-                "f:1: names: the name is 5 bytes long, and at most 4 are read; correct it, or raise --max-name-bytes"
+                "f:1: names: the name is 5 bytes long, but the limit is 4; correct it, or raise --max-name-bytes"
                     .to_owned(),
             ),
             (
                 members,
                 "{\"id\":1,\"name\":\"A\",\"abbv\":\"B\"}",
-                "f:1: has more than 2 members; take out those that are no fields, or raise --max-columns".to_owned(),
+                "f:1: has more than 2 members; remove those that are not fields, or raise --max-columns".to_owned(),
             ),
         ];
         for (bounds, content, expected) in cases {

@@ -1,23 +1,22 @@
-//! Import: curated files in, one validated [`Batch`](crate::store::write::batch::Batch) out, or every reason why not.
+//! Import: reads curated files, and returns one validated [`Batch`](crate::store::write::batch::Batch) or all faults.
 //!
-//! A run has three phases. Reading needs nothing but the files. Merging needs a state: a snapshot, so that neither phase holds
-//! the writer's lock. Applying takes the lock, and only where the state is still the one that the rows were merged with; else
-//! the run begins again. Every bad row of the first two is reported at once. They walk the field tables of
-//! [`model::field`](crate::model::field): a new field needs no line here.
+//! An import has three phases. Phase 1 reads the files. Phase 2 merges their rows with a snapshot of the database.
+//! Neither holds the write lock. Phase 3 takes the lock and applies the batch. If the database has changed since phase
+//! 2, the import starts again. Phases 1 and 2 report all bad rows together. They use the field tables of
+//! [`model::field`](crate::model::field), so a new field needs no change here.
 //!
 //! In reading order:
-//! - [`source`]: where rows come from: files, folders, standard input.
-//! - [`bounds`]: how much of them is read; [`reading`]: how else it is read.
-//! - [`rows`]: rows as the files state them, before they meet what is stored.
-//! - [`read`]: phase 1, files to rows. `jsonl` reads JSON lines, `json` one of them, duplicate keys seen. `csv` (with
-//!   `quoting`) and `workbook` give rows of cells to `tabular`, which finds their header; `cells` brings cells into form,
-//!   and `address` picks the address of a cell with a hyperlink.
-//!   `statement` is what a row states.
-//! - [`mod@merge`]: phase 2, rows to a batch, by the rules in docs/import.md.
+//! - [`source`]: input files, folders and standard input.
+//! - [`bounds`]: limits on the input. [`read_options`]: other options for reading.
+//! - [`rows`]: rows of files, not yet merged with stored rows.
+//! - [`read`]: phase 1, files to rows. `jsonl` and `json` read JSON lines. `csv` (with `quoting`) and `workbook` pass
+//!   rows of cells to `tabular`, which finds the header. `cells` normalizes cells. `address` handles cells with a
+//!   hyperlink. `statement` holds the values of a row.
+//! - [`mod@merge`]: phase 2, rows to a batch. The rules are in docs/import.md.
 //! - `apply`: phase 3.
-//! - [`lint`]: what is most likely a mistake, though no rule forbids it.
-//! - [`report`]: what a run says about rows: `finding` is one of its lines, [`groups`] those of one kind as one.
-//! - `names`: remedies for unknown names; `utf16`: texts in UTF-16.
+//! - [`lint`]: warnings about probable mistakes.
+//! - [`report`]: the faults and warnings of an import. `finding` is one of them, [`groups`] combines similar ones.
+//! - `suggestions`: remedies for unknown names. `utf16`: UTF-16 decoding.
 
 mod address;
 mod apply;
@@ -30,14 +29,14 @@ mod json;
 mod jsonl;
 pub mod lint;
 pub mod merge;
-mod names;
 mod quoting;
 pub mod read;
-pub mod reading;
+pub mod read_options;
 pub mod report;
 pub mod rows;
 pub mod source;
 mod statement;
+mod suggestions;
 mod tabular;
 mod utf16;
 mod workbook;
@@ -46,9 +45,9 @@ pub use apply::apply;
 pub use bounds::Bounds;
 pub use cells::{DateOrder, DecimalSign};
 pub use groups::{FindingGroup, group};
-pub use merge::{Assigned, Merged, Options, Refusal, TooManyRemovals, merge};
+pub use merge::{AssignedId, MergeOptions, Merged, Refusal, TooManyRemovals, merge};
 pub use read::{ReadError, read_sources};
-pub use reading::{Reading, Rename, read_renames};
-pub use report::{BadRows, Finding, Position};
-pub use rows::Rows;
-pub use source::{Format, RowKind, Source, SourceError, Told};
+pub use read_options::{ReadOptions, Rename, read_renames};
+pub use report::{BadRows, FilePosition, Finding};
+pub use rows::ImportRows;
+pub use source::{FileFormat, RowKind, Source, SourceError, SourceOptions};

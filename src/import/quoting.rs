@@ -1,4 +1,4 @@
-//! Rows of a CSV table with their line numbers, each within a length limit.
+//! CSV rows with line numbers and a length limit.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -9,27 +9,26 @@ use super::bounds::Bounds;
 
 /// Reads a table row by row.
 ///
-/// The csv crate accepts any quoting: after a quote that is never closed it takes the rest of the file for one cell. So a
-/// [`Watch`] in front of it checks the quoting and the length of each row. It counts the lines as well, because the crate
-/// numbers a row by where the previous one ended, before blank lines.
+/// The csv crate accepts any quoting: after an unclosed quote it reads the rest of the file as one cell. So a
+/// [`QuoteChecker`] in front of it checks the quoting and the length of each row. It also counts lines, because the
+/// line numbers of the crate ignore blank lines before a row.
 pub(super) struct CsvReader<R> {
-    reader: csv::Reader<Watch<R>>,
+    reader: csv::Reader<QuoteChecker<R>>,
     record: ByteRecord,
 }
 
-/// Why a row is unusable.
+/// The reason why a row is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TableFault {
     TextAfterQuote,
     OpenQuote,
-    /// Nothing after it is read.
+    /// Reading stops at this row.
     TooLong {
         in_quotes: bool,
     },
 }
 
 impl TableFault {
-    /// The fault and its remedy.
     pub fn message(self, bounds: &Bounds) -> String {
         match self {
             TableFault::TextAfterQuote => {
@@ -43,85 +42,88 @@ impl TableFault {
     }
 }
 
-/// A row and the line on which it begins, from 1.
+/// The first line of a row, from 1, and the row.
 pub(super) type NextRow<'a> = (u64, Result<&'a ByteRecord, TableFault>);
 
 impl<R: Read> CsvReader<R> {
-    /// A reader of this content, with at most so many bytes per row,
-    /// whose cells are separated by this byte. The first line has this number.
+    /// Creates a reader. `max_bytes` limits each row. `line` is the number of the first line.
     pub fn new(content: R, max_bytes: usize, separator: u8, line: u64) -> CsvReader<R> {
-        let watch =
-            Watch { from: content, max_bytes, separator, line, row: None, ended: VecDeque::new(), is_over: false };
+        let watch = QuoteChecker {
+            from: content,
+            max_bytes,
+            separator,
+            line,
+            row: None,
+            finished: VecDeque::new(),
+            is_over: false,
+        };
         let mut builder = ReaderBuilder::new();
         let reader =
             builder.has_headers(false).flexible(true).delimiter(separator).buffer_capacity(1 << 16).from_reader(watch);
         CsvReader { reader, record: ByteRecord::new() }
     }
 
-    /// Reads the next row, the header first. Blank lines are skipped.
-    ///
-    /// # Errors
-    /// When the content cannot be read.
+    /// Reads the next row, including the header. Blank lines are skipped.
     pub fn next(&mut self) -> io::Result<Option<NextRow<'_>>> {
         let is_read = self.reader.read_byte_record(&mut self.record).map_err(|error| match error.into_kind() {
             csv::ErrorKind::Io(error) => error,
             other => io::Error::other(format!("{other:?}")),
         })?;
-        // Whatever the reader takes for a row has passed, and its end with it.
-        let Some((line, fault)) = self.reader.get_mut().ended.pop_front().filter(|_| is_read) else {
+        // The checker sees the end of a row before the csv crate returns it.
+        let Some((line, fault)) = self.reader.get_mut().finished.pop_front().filter(|_| is_read) else {
             return Ok(None);
         };
         Ok(Some((line, fault.map_or(Ok(&self.record), Err))))
     }
 
-    /// The line up to which the content was read.
+    /// The number of the last line that was read.
     pub fn line(&self) -> u64 {
         self.reader.get_ref().line
     }
 }
 
-/// Checks the bytes of a table on their way to the csv crate, by the crate's own rules of where rows end. The content ends
-/// where a row reaches the length limit.
-struct Watch<R> {
+/// Checks the bytes of a table before the csv crate reads them. Rows end by the rules of the crate. If a row exceeds
+/// the length limit, the checker ends the content there.
+struct QuoteChecker<R> {
     from: R,
     max_bytes: usize,
     separator: u8,
     /// The line of the next byte.
     line: u64,
-    row: Option<Row>,
-    /// The lines and faults of rows that were passed on and not yet returned.
-    ended: VecDeque<(u64, Option<TableFault>)>,
+    row: Option<OpenRow>,
+    /// The line and fault of each row that is complete but not yet returned.
+    finished: VecDeque<(u64, Option<TableFault>)>,
     is_over: bool,
 }
 
-/// The row in progress.
-struct Row {
+/// The current row.
+struct OpenRow {
     line: u64,
     bytes: usize,
-    state: State,
+    state: QuoteState,
     fault: Option<TableFault>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum QuoteState {
     CellStart,
     Plain,
     Quoted,
     QuoteInQuoted,
 }
 
-impl<R: Read> Read for Watch<R> {
+impl<R: Read> Read for QuoteChecker<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.is_over || buffer.is_empty() {
             return Ok(0);
         }
         let read = self.from.read(buffer)?;
         if read == 0 {
-            self.end_content();
+            self.finish();
             return Ok(0);
         }
         for (at, byte) in buffer[..read].iter().enumerate() {
-            if !self.see(*byte) {
+            if !self.check(*byte) {
                 return Ok(at);
             }
         }
@@ -129,24 +131,24 @@ impl<R: Read> Read for Watch<R> {
     }
 }
 
-impl<R> Watch<R> {
-    /// Checks a byte; false when the row would become too long.
-    fn see(&mut self, byte: u8) -> bool {
+impl<R> QuoteChecker<R> {
+    /// Checks a byte. Returns false if the row would exceed the length limit.
+    fn check(&mut self, byte: u8) -> bool {
         let line = self.line;
         self.line += u64::from(byte == b'\n');
         let is_line_end = matches!(byte, b'\r' | b'\n');
         if self.row.is_none() && is_line_end {
             return true;
         }
-        let row = self.row.get_or_insert(Row { line, bytes: 0, state: State::CellStart, fault: None });
-        if is_line_end && row.state != State::Quoted {
-            self.ended.push_back((row.line, row.fault));
+        let row = self.row.get_or_insert(OpenRow { line, bytes: 0, state: QuoteState::CellStart, fault: None });
+        if is_line_end && row.state != QuoteState::Quoted {
+            self.finished.push_back((row.line, row.fault));
             self.row = None;
             return true;
         }
         if row.bytes == self.max_bytes {
-            let fault = TableFault::TooLong { in_quotes: row.state == State::Quoted };
-            self.ended.push_back((row.line, Some(fault)));
+            let fault = TableFault::TooLong { in_quotes: row.state == QuoteState::Quoted };
+            self.finished.push_back((row.line, Some(fault)));
             self.row = None;
             self.is_over = true;
             return false;
@@ -154,25 +156,25 @@ impl<R> Watch<R> {
         row.bytes += 1;
         let is_separator = byte == self.separator;
         row.state = match (row.state, byte) {
-            (State::CellStart | State::QuoteInQuoted, b'"') => State::Quoted,
-            (State::Quoted, b'"') => State::QuoteInQuoted,
-            (State::Quoted, _) => State::Quoted,
-            _ if is_separator => State::CellStart,
-            (State::QuoteInQuoted, _) => {
+            (QuoteState::CellStart | QuoteState::QuoteInQuoted, b'"') => QuoteState::Quoted,
+            (QuoteState::Quoted, b'"') => QuoteState::QuoteInQuoted,
+            (QuoteState::Quoted, _) => QuoteState::Quoted,
+            _ if is_separator => QuoteState::CellStart,
+            (QuoteState::QuoteInQuoted, _) => {
                 row.fault = row.fault.or(Some(TableFault::TextAfterQuote));
-                State::Plain
+                QuoteState::Plain
             }
-            (State::CellStart | State::Plain, _) => State::Plain,
+            (QuoteState::CellStart | QuoteState::Plain, _) => QuoteState::Plain,
         };
         true
     }
 
-    /// Ends the last row at the end of the content.
-    fn end_content(&mut self) {
+    /// Ends the last row.
+    fn finish(&mut self) {
         self.is_over = true;
         if let Some(row) = self.row.take() {
-            let open = (row.state == State::Quoted).then_some(TableFault::OpenQuote);
-            self.ended.push_back((row.line, row.fault.or(open)));
+            let open = (row.state == QuoteState::Quoted).then_some(TableFault::OpenQuote);
+            self.finished.push_back((row.line, row.fault.or(open)));
         }
     }
 }
@@ -181,7 +183,7 @@ impl<R> Watch<R> {
 mod tests {
     use super::*;
 
-    /// A row as it is read: its line, and its cells or its fault.
+    /// The line of a row, and its cells or its fault.
     type Shown = (u64, Result<Vec<Vec<u8>>, TableFault>);
 
     fn rows(content: &[u8], max_bytes: usize) -> Vec<Shown> {
@@ -241,7 +243,7 @@ mod tests {
         for (content, expected) in cases {
             assert_eq!(rows(content.as_bytes(), 3), expected, "{content:?}");
         }
-        // Whatever the pieces in which it comes.
+        // The same holds for a reader that returns single bytes.
         struct Bytes<'a>(&'a [u8]);
         impl Read for Bytes<'_> {
             fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {

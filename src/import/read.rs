@@ -1,4 +1,4 @@
-//! Phase 1: files to rows. It needs no state and holds no lock.
+//! Phase 1: reads files into rows. It needs no database and no lock.
 
 use std::io;
 use std::sync::Arc;
@@ -6,71 +6,77 @@ use std::sync::Arc;
 use super::bounds::TooLarge;
 use super::csv::read_csv;
 use super::jsonl::read_jsonl;
-use super::reading::Reading;
-use super::report::{Finding, Position};
-use super::rows::{FileRows, ReadRows, Rows};
-use super::source::{Content, Format, RowKind, Source};
+use super::read_options::ReadOptions;
+use super::report::{FilePosition, Finding};
+use super::rows::{FileRows, ImportRows, ReadRows};
+use super::source::{FileFormat, RowKind, Source, SourceContent};
 use super::workbook::Workbook;
 use crate::model::Fields;
 
-/// A source could not be read completely.
+/// The error of a source that cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {file}: {error}")]
 pub struct ReadError {
-    /// The source, as the caller named it.
+    /// The name of the source, as in the command.
     pub file: Arc<str>,
-    /// Why; the message holds it.
+    /// The cause; part of the message.
     pub error: io::Error,
 }
 
-/// Members of records that the service adds; a record that it gave out can be read back.
+/// Members that the service adds to records. They are ignored, so that exports can be imported.
 const ADDED_TO_RECORDS: &[&str] = &["updated_at"];
 
-/// Reads all sources as they were told to be. `progress` hears of each piece read, in bytes ([`Source::size_bytes`]).
-///
-/// # Errors
-/// When a source cannot be read. What is wrong with its rows is no error here: [`merge`](super::merge::merge) reports
-/// it together with all else.
-pub fn read_sources(sources: &[Source], reading: &Reading, progress: &mut dyn FnMut(u64)) -> Result<Rows, ReadError> {
-    let mut rows = Rows { matching: reading.matching.clone(), ..Rows::default() };
-    if reading.all_faults {
+/// Reads all sources. `progress` is called with the number of bytes of each read (see [`Source::size_bytes`]). Bad rows
+/// are not an error here: [`merge`](super::merge::merge) reports them together with its own.
+pub fn read_sources(
+    sources: &[Source],
+    options: &ReadOptions,
+    progress: &mut dyn FnMut(u64),
+) -> Result<ImportRows, ReadError> {
+    let mut rows = ImportRows { matching: options.matching.clone(), ..ImportRows::default() };
+    if options.all_faults {
         rows.bad.keep_all();
     }
     for source in sources {
-        read_source(source, reading, progress, &mut rows)
+        read_source(source, options, progress, &mut rows)
             .map_err(|error| ReadError { file: source.name().clone(), error })?;
     }
     Ok(rows)
 }
 
-fn read_source(source: &Source, reading: &Reading, progress: &mut dyn FnMut(u64), rows: &mut Rows) -> io::Result<()> {
-    match source.open(reading.bounds.file_bytes, progress) {
-        Ok(Content::Text(format, content)) => match source.kind() {
-            Some(kind) => read_kind(kind, source.name(), reading, rows, Text { format, content }),
+fn read_source(
+    source: &Source,
+    options: &ReadOptions,
+    progress: &mut dyn FnMut(u64),
+    rows: &mut ImportRows,
+) -> io::Result<()> {
+    match source.open(options.bounds.file_bytes, progress) {
+        Ok(SourceContent::Text(format, content)) => match source.kind() {
+            Some(kind) => read_kind(kind, source.name(), options, rows, TextFile { format, content }),
             None => {
-                Err(io::Error::new(io::ErrorKind::InvalidData, "it is no workbook; say what it holds with --dataset"))
+                Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a workbook; name its dataset with --dataset"))
             }
         },
-        Ok(Content::Workbook(file)) => {
-            let mut workbook = Workbook::open(file, &reading.bounds)?;
+        Ok(SourceContent::Workbook(file)) => {
+            let mut workbook = Workbook::open(file, &options.bounds)?;
             let chosen = workbook.choose(source.kind())?;
-            if !chosen.passed_over.is_empty() {
+            if !chosen.skipped.is_empty() {
                 let message = format!(
-                    "passed over {}; sheets are read by their names, `conferences`, `journals`, `organizations` and `tags`",
-                    chosen.passed_over.join(", ")
+                    "skipped {}; only sheets named `conferences`, `journals`, `organizations` or `tags` are read",
+                    chosen.skipped.join(", ")
                 );
                 let file = Some(source.name().to_string());
                 rows.warnings.push(Finding { file, message, rule: Some("sheet_passed_over"), ..Finding::default() });
             }
             for (kind, sheet) in chosen.sheets {
                 let name = format!("{}[{}]", source.name(), sheet.name.trim()).into();
-                read_kind(kind, &name, reading, rows, workbook.sheet(&sheet)?)?;
+                read_kind(kind, &name, options, rows, workbook.sheet(&sheet)?)?;
             }
             Ok(())
         }
         Err(error) => match TooLarge::message_in(&error) {
             Some(message) => {
-                rows.bad.push(&Position { file: source.name().clone(), line: 1 }, None, None, message);
+                rows.bad.push(&FilePosition { file: source.name().clone(), line: 1 }, None, None, message);
                 Ok(())
             }
             None => Err(error),
@@ -78,33 +84,33 @@ fn read_source(source: &Source, reading: &Reading, progress: &mut dyn FnMut(u64)
     }
 }
 
-/// A file of text.
-struct Text<'p> {
-    format: Format,
+/// A text file.
+struct TextFile<'p> {
+    format: FileFormat,
     content: Box<dyn io::Read + 'p>,
 }
 
-impl ReadRows for Text<'_> {
+impl ReadRows for TextFile<'_> {
     fn read<F: Fields>(self, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
         match self.format {
-            Format::Jsonl => read_jsonl(self.content, rows),
-            Format::Csv | Format::Xlsx => read_csv(self.content, rows),
+            FileFormat::Jsonl => read_jsonl(self.content, rows),
+            FileFormat::Csv | FileFormat::Xlsx => read_csv(self.content, rows),
         }
     }
 }
 
-/// Reads rows of a kind.
+/// Reads the rows of one kind.
 fn read_kind(
     kind: RowKind,
     file: &Arc<str>,
-    reading: &Reading,
-    rows: &mut Rows,
+    options: &ReadOptions,
+    rows: &mut ImportRows,
     from: impl ReadRows,
 ) -> io::Result<()> {
-    let Rows { organizations, tags, conferences, journals, bad, warnings, .. } = rows;
+    let ImportRows { organizations, tags, conferences, journals, bad, warnings, .. } = rows;
     macro_rules! read {
         ($rows:ident, $ignored:expr) => {
-            from.read(&mut FileRows { file, reading, ignored: $ignored, rows: $rows, bad, warnings: &mut *warnings })
+            from.read(&mut FileRows { file, options, ignored: $ignored, rows: $rows, bad, warnings: &mut *warnings })
         };
     }
     let row_count = match kind {
@@ -116,7 +122,7 @@ fn read_kind(
     if row_count == 0 {
         warnings.push(Finding {
             file: Some(file.to_string()),
-            message: format!("holds no rows; nothing of {kind} is changed by it"),
+            message: format!("has no rows, so it changes no {kind}"),
             rule: Some("no_rows"),
             ..Finding::default()
         });

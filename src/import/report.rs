@@ -1,55 +1,54 @@
-//! Bad rows and warnings: where, what, and what to write instead.
+//! The bad rows of an import.
 
 use std::fmt;
 
 pub(super) use super::finding::shortened;
-pub use super::finding::{Finding, Position};
+pub use super::finding::{FilePosition, Finding};
 use super::groups::{FindingGroup, FindingGroups};
 use crate::model::Fault;
 
-/// The faults for which a run is refused. All are counted, and the first [`BadRows::MAX_KEPT`] are kept.
+/// The faults that stop an import. All are counted, and the first [`BadRows::MAX_KEPT`] are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BadRows {
     kept: Vec<Finding>,
-    /// How many more than usual are kept.
+    /// The number of faults to keep beyond `MAX_KEPT`.
     kept_more: usize,
     groups: FindingGroups,
     total: usize,
 }
 
 impl BadRows {
-    /// How many are kept.
+    /// The default number of faults to keep.
     pub const MAX_KEPT: usize = 1_000;
 
-    /// Keeps all that memory should hold.
+    /// Raises the number of faults to keep to the most that memory should hold.
     pub(super) fn keep_all(&mut self) {
         self.kept_more = 1_000_000;
     }
 
-    /// The faults by their kinds, in the order of the files and lines.
+    /// Returns the groups of similar faults, in the order of files and lines.
     pub fn groups(&self) -> &[FindingGroup] {
         self.groups.groups()
     }
 
-    /// Those that are kept, in the order in which they were found.
+    /// Returns the kept faults in the order in which they were found.
     pub fn kept(&self) -> &[Finding] {
         &self.kept
     }
 
-    /// How many there are, those that are not kept included.
+    /// Returns the number of faults, including those that are not kept.
     pub fn total(&self) -> usize {
         self.total
     }
 
-    /// Whether there are none.
+    /// Returns true if there is no fault.
     pub fn is_empty(&self) -> bool {
         self.total == 0
     }
 
-    /// Adds one.
     pub(super) fn push(
         &mut self,
-        position: &Position,
+        position: &FilePosition,
         field: Option<&str>,
         value: Option<&str>,
         message: impl AsRef<str>,
@@ -62,7 +61,7 @@ impl BadRows {
         }
     }
 
-    /// Sorts them by file, in order of appearance, and line: the two phases find faults of the same file at different times.
+    /// Sorts the faults by file, in order of appearance, and by line. Both phases find faults in the same file.
     pub(super) fn sort(&mut self) {
         let files: Vec<Option<String>> = self.kept.iter().map(|row| row.file.clone()).collect();
         self.kept.sort_by_cached_key(|row| (files.iter().position(|file| *file == row.file), row.line));
@@ -71,7 +70,7 @@ impl BadRows {
 }
 
 impl fmt::Display for BadRows {
-    /// One per line, the last line without its end.
+    /// Writes one fault per line, without a final line end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, row) in self.kept.iter().enumerate() {
             write!(f, "{}{row}", if index > 0 { "\n" } else { "" })?;
@@ -84,25 +83,25 @@ impl fmt::Display for BadRows {
     }
 }
 
-/// Takes the faults of one row.
+/// Collects the faults of one row.
 pub(super) struct RowFaults<'a> {
-    position: &'a Position,
+    position: &'a FilePosition,
     bad: &'a mut BadRows,
-    /// How many faults the run had before this row.
+    /// The number of faults of the run before this row.
     before: usize,
 }
 
 impl<'a> RowFaults<'a> {
-    pub fn new(position: &'a Position, bad: &'a mut BadRows) -> RowFaults<'a> {
+    pub fn new(position: &'a FilePosition, bad: &'a mut BadRows) -> RowFaults<'a> {
         RowFaults { position, before: bad.total(), bad }
     }
 
-    /// Reports a fault of the row as a whole.
+    /// Reports a fault of the whole row.
     pub fn push_row(&mut self, value: Option<&str>, message: impl AsRef<str>) {
         self.bad.push(self.position, None, value, message);
     }
 
-    /// Reports a fault of a field that has no value to show.
+    /// Reports a fault of a field without a value.
     pub fn push(&mut self, field: &dyn fmt::Display, message: impl AsRef<str>) {
         self.bad.push(self.position, Some(&field.to_string()), None, message);
     }
@@ -112,7 +111,7 @@ impl<'a> RowFaults<'a> {
         self.bad.push(self.position, Some(&field.to_string()), Some(value), message);
     }
 
-    /// Reports broken rules of a row, or of an object within the field `parent`.
+    /// Reports broken rules of a row, or of an object in the field `parent`.
     pub fn push_faults(&mut self, parent: Option<&dyn fmt::Display>, faults: &[Fault]) {
         for fault in faults {
             let field = parent.map_or(fault.field.to_owned(), |parent| format!("{parent}.{}", fault.field));
@@ -120,20 +119,20 @@ impl<'a> RowFaults<'a> {
         }
     }
 
-    /// Whether a suggestion may be searched among so many known names. The budget shrinks with every fault, so that a
-    /// file that is wrong throughout does not cost a search per row.
+    /// Returns true if a search among `known` names is affordable. Every fault shrinks the budget, so a file with a
+    /// fault in every row stays fast.
     pub fn may_search(&self, known: usize) -> bool {
         const MAX_COMPARISONS: usize = 100_000;
         (self.bad.total() + 1).saturating_mul(known) <= MAX_COMPARISONS
     }
 
-    /// How many faults the run has up to here.
+    /// The number of faults of the run so far.
     pub fn total(&self) -> usize {
         self.bad.total()
     }
 
-    /// Whether the row has a fault.
-    pub fn found(&self) -> bool {
+    /// Returns true if this row has a fault.
+    pub fn has_fault(&self) -> bool {
         self.bad.total() > self.before
     }
 }
@@ -144,7 +143,7 @@ mod tests {
 
     fn bad_row(field: Option<&str>, value: Option<&str>, message: &str) -> Finding {
         let mut bad = BadRows::default();
-        bad.push(&Position { file: "conferences.csv".into(), line: 12 }, field, value, message);
+        bad.push(&FilePosition { file: "conferences.csv".into(), line: 12 }, field, value, message);
         bad.kept()[0].clone()
     }
 
@@ -183,7 +182,7 @@ mod tests {
     fn all_are_counted_and_a_thousand_kept() {
         let mut bad = BadRows::default();
         for line in 1..=1_234 {
-            bad.push(&Position { file: "tags.csv".into(), line }, None, None, "x".repeat(3));
+            bad.push(&FilePosition { file: "tags.csv".into(), line }, None, None, "x".repeat(3));
         }
         assert_eq!((bad.kept().len(), bad.total()), (1_000, 1_234));
         assert!(bad.to_string().ends_with("tags.csv:1000: xxx\nand 234 more"));

@@ -1,28 +1,28 @@
-//! Rows as the files state them, before they meet what is stored.
+//! Rows of files, not yet merged with stored rows.
 
 use std::io;
 use std::sync::Arc;
 
-use super::reading::Reading;
-use super::report::{BadRows, Finding, Position, RowFaults};
+use super::read_options::ReadOptions;
+use super::report::{BadRows, FilePosition, Finding, RowFaults};
 use super::statement::Statement;
 use crate::model::{ConferenceFields, Fields, Id, JournalFields, OrganizationFields, TagFields};
 
-/// All rows of a run, with the faults found while reading.
+/// All rows of an import, with the faults found while reading.
 #[derive(Debug, Default)]
-pub struct Rows {
-    pub(super) organizations: Vec<Row<OrganizationFields>>,
-    pub(super) tags: Vec<Row<TagFields>>,
-    pub(super) conferences: Vec<Row<ConferenceFields>>,
-    pub(super) journals: Vec<Row<JournalFields>>,
+pub struct ImportRows {
+    pub(super) organizations: Vec<ImportRow<OrganizationFields>>,
+    pub(super) tags: Vec<ImportRow<TagFields>>,
+    pub(super) conferences: Vec<ImportRow<ConferenceFields>>,
+    pub(super) journals: Vec<ImportRow<JournalFields>>,
     pub(super) bad: BadRows,
     pub(super) warnings: Vec<Finding>,
-    /// The fields that tell which record is meant by a row without an id.
+    /// The fields that identify records in rows without an id.
     pub(super) matching: Vec<String>,
 }
 
-impl Rows {
-    /// The faults so far. Merging finds more, and reports all together.
+impl ImportRows {
+    /// Returns the faults so far. Merging adds its own.
     pub fn bad(&self) -> &BadRows {
         &self.bad
     }
@@ -30,59 +30,59 @@ impl Rows {
 
 /// A row of a file.
 #[derive(Debug)]
-pub(super) struct Row<F> {
-    pub position: Position,
-    /// `None` for a row whose fields tell which record is meant.
+pub(super) struct ImportRow<F> {
+    pub position: FilePosition,
+    /// `None` if other fields identify the record.
     pub id: Option<Id>,
-    pub edit: Edit<F>,
-    /// Whether a fault of it is reported. What could be read still counts for the checks of other rows, so that one
-    /// mistake does not look like many.
+    pub edit: RowEdit<F>,
+    /// Whether a fault of the row is reported. Its valid values still count when other rows are checked, so one mistake
+    /// is not reported many times.
     pub is_bad: bool,
 }
 
-/// What a row does.
+/// The change that a row makes.
 #[derive(Debug)]
-pub(super) enum Edit<F> {
-    /// Sets the fields that it names; the others keep their stored values.
+pub(super) enum RowEdit<F> {
+    /// Sets the fields that the row contains. Other fields keep their stored values.
     Set(Box<Statement<F>>),
-    /// Removes the row.
     Remove,
 }
 
-/// The rows of one file, as a format's reader adds to them.
+/// The output of the reader of one file.
 pub(super) struct FileRows<'a, F> {
     pub file: &'a Arc<str>,
-    pub reading: &'a Reading,
-    /// The names that may stand in a row without a meaning.
+    pub options: &'a ReadOptions,
+    /// The names that are accepted and ignored.
     pub ignored: &'static [&'static str],
-    pub rows: &'a mut Vec<Row<F>>,
+    pub rows: &'a mut Vec<ImportRow<F>>,
     pub bad: &'a mut BadRows,
     pub warnings: &'a mut Vec<Finding>,
 }
 
-/// Something whose rows are all of one kind.
+/// An input whose rows are all of one kind.
 pub(super) trait ReadRows {
-    /// Reads them; returns how many there are, bad ones included.
+    /// Reads the rows, and returns their number, including bad ones.
     fn read<F: Fields>(self, rows: &mut FileRows<'_, F>) -> io::Result<usize>;
 }
 
 impl<F> FileRows<'_, F> {
-    /// Adds the row that begins on the line. `read` reports what is wrong with it; a row with a bad id is no row.
-    pub fn add(&mut self, line: u64, read: impl FnOnce(&mut RowFaults<'_>) -> Option<(Option<Id>, Edit<F>)>) {
-        let position = Position { file: self.file.clone(), line };
+    /// Adds the row that starts at `line`. `read` parses it and reports its faults. A row with an invalid id is not
+    /// added.
+    pub fn add(&mut self, line: u64, read: impl FnOnce(&mut RowFaults<'_>) -> Option<(Option<Id>, RowEdit<F>)>) {
+        let position = FilePosition { file: self.file.clone(), line };
         let mut faults = RowFaults::new(&position, self.bad);
         if let Some((id, edit)) = read(&mut faults) {
-            let is_bad = faults.found();
-            self.rows.push(Row { position, id, edit, is_bad });
+            let is_bad = faults.has_fault();
+            self.rows.push(ImportRow { position, id, edit, is_bad });
         }
     }
 
-    /// Reports a row that cannot be read at all.
+    /// Reports a row that cannot be parsed.
     pub fn add_fault(&mut self, line: u64, message: impl AsRef<str>) {
-        self.bad.push(&Position { file: self.file.clone(), line }, None, None, message);
+        self.bad.push(&FilePosition { file: self.file.clone(), line }, None, None, message);
     }
 
-    /// Tells a curator what may not be meant.
+    /// Adds a warning.
     pub fn warn(&mut self, line: Option<u64>, message: String) {
         let file = Some(self.file.to_string());
         self.warnings.push(Finding { file, line, message, ..Finding::default() });

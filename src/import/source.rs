@@ -1,4 +1,4 @@
-//! Where rows come from: files, folders, standard input.
+//! The sources of rows: files, folders and standard input.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, Write};
@@ -10,13 +10,13 @@ use flate2::bufread::MultiGzDecoder;
 use super::bounds::TooLarge;
 use super::utf16::as_utf8;
 
-/// The four kinds of rows that files hold; what is linked comes before what links.
+/// The kinds of rows. Rows that others link to come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display, strum::EnumString)]
 #[strum(serialize_all = "lowercase", parse_err_ty = UnknownWord, parse_err_fn = unknown_kind)]
 pub enum RowKind {
-    /// What records link to by name, first kind.
+    /// Organizations, which records link to by name.
     Organizations,
-    /// What records link to by type and name.
+    /// Tags, which records link to by type and name.
     Tags,
     /// Medical conference editions.
     Conferences,
@@ -24,19 +24,19 @@ pub enum RowKind {
     Journals,
 }
 
-/// How rows are written; the name is the ending of such files.
+/// A file format. Its name is the file name extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::EnumString)]
 #[strum(serialize_all = "lowercase", parse_err_ty = UnknownWord, parse_err_fn = unknown_format)]
-pub enum Format {
+pub enum FileFormat {
     /// One JSON object per line.
     Jsonl,
     /// A flat table with a header; commas, semicolons, tabs or `|` separate its cells.
     Csv,
-    /// A workbook of Excel, a sheet for each kind of rows.
+    /// An Excel workbook with one sheet per kind of row.
     Xlsx,
 }
 
-/// The text named no kind of rows, or no format.
+/// The error of an unknown kind of row or format.
 #[derive(Debug, thiserror::Error)]
 #[error("`{text}` is none of {known}")]
 pub struct UnknownWord {
@@ -52,35 +52,37 @@ fn unknown_format(text: &str) -> UnknownWord {
     UnknownWord { text: text.to_owned(), known: "`jsonl`, `csv`, `xlsx`" }
 }
 
-/// Why a path gives no rows to read.
+/// The error of a path that cannot be imported.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum SourceError {
     #[error("cannot read {}: {error}", path.display())]
     Unreadable { path: PathBuf, error: io::Error },
     #[error(
-        "{}: the name does not tell what the file holds; say it, such as `--dataset conferences`, or name it \
+        "{}: the file name does not say what it contains; add `--dataset conferences`, for example, or name it \
          `conferences`, `journals`, `organizations` or `tags` with `.xlsx`, `.csv` or `.jsonl`",
         path.display()
     )]
     UnknownName { path: PathBuf },
     #[error(
-        "{}: files of this kind are not read; open it in the program that wrote it, and save it as `.xlsx`, or as CSV in UTF-8",
+        "{}: files of this kind cannot be imported; open it in the program that wrote it, and save it as `.xlsx`, or \
+         as CSV in UTF-8",
         path.display()
     )]
     UnknownFormat { path: PathBuf },
     #[error(
-        "the folder {} holds nothing to import; its files must be named `conferences`, `journals`, `organizations` or \
+        "the folder {} contains nothing to import; its files must be named `conferences`, `journals`, `organizations` \
+         or \
          `tags` with `.jsonl`, `.csv` (each also with `.gz`) or `.xlsx`, or `medfeed.xlsx`",
         path.display()
     )]
     NothingInFolder { path: PathBuf },
-    #[error("--dataset says what one file holds, and {} is a folder; give the file itself", path.display())]
+    #[error("--dataset applies to a file, and {} is a folder; give the file", path.display())]
     FolderOfOneKind { path: PathBuf },
     #[error(
         "`-` (standard input) needs --dataset, such as `- --dataset conferences`, unless it is a workbook (--format xlsx)"
     )]
-    UntoldStandardInput,
+    StandardInputWithoutDataset,
     #[error("`-` (standard input) can be given only once")]
     StandardInputTwice,
     #[error("no file, folder or `-` is given")]
@@ -92,21 +94,21 @@ pub enum SourceError {
 pub struct Source {
     name: Arc<str>,
     kind: Option<RowKind>,
-    format: Option<Format>,
+    format: Option<FileFormat>,
     input: Input,
     spool: Spool,
 }
 
-/// What the caller tells of files whose names do not tell it.
+/// The options `--dataset` and `--format`.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Told {
-    /// What rows they hold.
+pub struct SourceOptions {
+    /// The kind of the rows.
     pub kind: Option<RowKind>,
-    /// How they are written; where it is not told, the ending tells, or the content.
-    pub format: Option<Format>,
+    /// The format. By default it is detected from the file name or the content.
+    pub format: Option<FileFormat>,
 }
 
-/// The name of the workbook that an export writes.
+/// The stem of the workbook that an export writes.
 pub const WORKBOOK_STEM: &str = "medfeed";
 
 #[derive(Clone, Debug)]
@@ -115,16 +117,13 @@ enum Input {
     StandardInput,
 }
 
-/// A copy of what was read from a pipe, so that it can be read again.
+/// A copy of the bytes read from a pipe, to read them again.
 #[derive(Clone, Debug, Default)]
 struct Spool(Arc<Mutex<Option<File>>>);
 
 impl Source {
-    /// The sources that the paths name: files, folders, and `-` for standard input.
-    ///
-    /// # Errors
-    /// When a path cannot be read or does not tell what it holds.
-    pub fn find(paths: &[PathBuf], told: Told) -> Result<Vec<Source>, SourceError> {
+    /// Returns the sources for paths: files, folders, and `-` for standard input.
+    pub fn find(paths: &[PathBuf], options: SourceOptions) -> Result<Vec<Source>, SourceError> {
         let mut sources = Vec::new();
         let mut has_standard_input = false;
         for path in paths {
@@ -132,10 +131,10 @@ impl Source {
                 if std::mem::replace(&mut has_standard_input, true) {
                     return Err(SourceError::StandardInputTwice);
                 }
-                if told.kind.is_none() && told.format != Some(Format::Xlsx) {
-                    return Err(SourceError::UntoldStandardInput);
+                if options.kind.is_none() && options.format != Some(FileFormat::Xlsx) {
+                    return Err(SourceError::StandardInputWithoutDataset);
                 }
-                let Told { kind, format } = told;
+                let SourceOptions { kind, format } = options;
                 sources.push(Source {
                     name: "-".into(),
                     kind,
@@ -147,13 +146,13 @@ impl Source {
             }
             let unreadable = |error| SourceError::Unreadable { path: path.clone(), error };
             if fs::metadata(path).map_err(unreadable)?.is_dir() {
-                if told.kind.is_some() {
+                if options.kind.is_some() {
                     return Err(SourceError::FolderOfOneKind { path: path.clone() });
                 }
-                // Listed rather than probed name by name, so that a folder without permission says so.
+                // Probing for each known name would hide an unreadable folder.
                 let mut found = Vec::new();
                 for entry in fs::read_dir(path).map_err(unreadable)? {
-                    found.extend(Source::of_known_name(&entry.map_err(unreadable)?.path()).filter(Source::is_file));
+                    found.extend(Source::from_folder(&entry.map_err(unreadable)?.path()).filter(Source::is_file));
                 }
                 if found.is_empty() {
                     return Err(SourceError::NothingInFolder { path: path.clone() });
@@ -161,40 +160,41 @@ impl Source {
                 found.sort_by(|one, other| (one.kind, &one.name).cmp(&(other.kind, &other.name)));
                 sources.extend(found);
             } else {
-                sources.push(Source::of_file(path, told)?);
+                sources.push(Source::from_file(path, options)?);
             }
         }
         if sources.is_empty() { Err(SourceError::NothingGiven) } else { Ok(sources) }
     }
 
-    /// The source of a file in a folder, if its name tells what it holds.
-    fn of_known_name(path: &Path) -> Option<Source> {
+    /// Returns the source for a file in a folder, if its name is known.
+    fn from_folder(path: &Path) -> Option<Source> {
         let (stem, ending) = stem_and_ending(path)?;
-        let (kind, format) = (kind_of(&stem), format_of(&ending)?);
-        (kind.is_some() || format == Format::Xlsx && stem == WORKBOOK_STEM)
+        let (kind, format) = (kind_from_name(&stem), format_of(&ending)?);
+        (kind.is_some() || format == FileFormat::Xlsx && stem == WORKBOOK_STEM)
             .then(|| Source::new(path, kind, Some(format)))
     }
 
-    /// The source of a file that was named itself.
-    fn of_file(path: &Path, told: Told) -> Result<Source, SourceError> {
+    /// Returns the source for a file that was given by its path.
+    fn from_file(path: &Path, options: SourceOptions) -> Result<Source, SourceError> {
         let unknown = || SourceError::UnknownName { path: path.to_owned() };
         let (stem, ending) = stem_and_ending(path).unwrap_or_default();
         let last_ending = ending.rsplit('.').next().unwrap_or_default();
-        if told.format.is_none() && ["xls", "xlsb", "ods", "numbers", "pdf", "doc", "docx"].contains(&last_ending) {
+        if options.format.is_none() && ["xls", "xlsb", "ods", "numbers", "pdf", "doc", "docx"].contains(&last_ending) {
             return Err(SourceError::UnknownFormat { path: path.to_owned() });
         }
-        // A told kind leaves the name free, such as `list.v2.csv`; else `conferences.csv.bak` is no table.
-        let format = told.format.or_else(|| format_of(if told.kind.is_some() { last_ending } else { &ending }));
-        let kind = told.kind.or_else(|| kind_of(&stem));
+        // With `--dataset` any name is allowed, such as `list.v2.csv`. Without it, `conferences.csv.bak` must not be a
+        // table.
+        let format = options.format.or_else(|| format_of(if options.kind.is_some() { last_ending } else { &ending }));
+        let kind = options.kind.or_else(|| kind_from_name(&stem));
         match (kind, format) {
-            (_, Some(Format::Xlsx)) | (Some(_), Some(_)) => Ok(Source::new(path, kind, format)),
-            // The content tells the format.
-            (Some(_), None) if told.kind.is_some() => Ok(Source::new(path, kind, format)),
+            (_, Some(FileFormat::Xlsx)) | (Some(_), Some(_)) => Ok(Source::new(path, kind, format)),
+            // The content decides the format.
+            (Some(_), None) if options.kind.is_some() => Ok(Source::new(path, kind, format)),
             _ => Err(unknown()),
         }
     }
 
-    fn new(path: &Path, kind: Option<RowKind>, format: Option<Format>) -> Source {
+    fn new(path: &Path, kind: Option<RowKind>, format: Option<FileFormat>) -> Source {
         let input = Input::File(path.to_owned());
         Source { name: path.to_string_lossy().into(), kind, format, input, spool: Spool::default() }
     }
@@ -206,17 +206,17 @@ impl Source {
         }
     }
 
-    /// The name that reports use.
+    /// Returns the name of the source in reports.
     pub fn name(&self) -> &Arc<str> {
         &self.name
     }
 
-    /// What rows it holds; a workbook may tell it by its sheets.
+    /// Returns the kind of the rows. Sheets of a workbook may have other kinds.
     pub fn kind(&self) -> Option<RowKind> {
         self.kind
     }
 
-    /// The size by which progress is measured; `None` where it is unknown.
+    /// Returns the total size for the progress report, if known.
     pub fn size_bytes(&self) -> Option<u64> {
         match &self.input {
             Input::File(path) => fs::metadata(path).ok().map(|metadata| metadata.len()),
@@ -224,9 +224,9 @@ impl Source {
         }
     }
 
-    /// Its bytes. A file is opened anew each time. A pipe is copied as it is read, and read from the copy the next time: a run
-    /// reads again where another command committed meanwhile.
-    fn open_stored(&self) -> io::Result<Box<dyn Read>> {
+    /// Opens the undecoded bytes. A pipe is copied while it is read. If another command commits in between, the import
+    /// reads that copy again.
+    fn open_raw(&self) -> io::Result<Box<dyn Read>> {
         let piped: Box<dyn Read> = match &self.input {
             Input::File(path) => {
                 let file = File::open(path)?;
@@ -245,109 +245,109 @@ impl Source {
         }
         let copy = tempfile::tempfile()?;
         *spool = Some(copy.try_clone()?);
-        Ok(Box::new(Copied { from: piped, copy }))
+        Ok(Box::new(TeeReader { from: piped, copy }))
     }
 
-    /// Its content, decompressed. `progress` hears of each piece read, in bytes of the file itself. After `max_bytes`
-    /// decompressed bytes the next one is [`TooLarge`].
+    /// Opens the decompressed content. `progress` is called with the number of stored bytes of each read. Reading
+    /// beyond `max_bytes` decompressed bytes fails with [`TooLarge`].
     ///
-    /// What is gzip or a workbook is seen by its first bytes and not by the name: browsers and `curl` store a compressed
-    /// answer under either, and people rename files. Texts are UTF-8, or UTF-16 with a byte-order mark, which is taken off.
-    pub(super) fn open<'p>(&self, max_bytes: u64, progress: &'p mut dyn FnMut(u64)) -> io::Result<Content<'p>> {
-        let (magic, stored) = begin::<{ GZIP_MAGIC.len() }, _>(Counted { from: self.open_stored()?, progress })?;
+    /// The first bytes identify gzip files and workbooks, not the name: browsers, `curl` and people change names. Text
+    /// is converted to UTF-8 without a byte-order mark.
+    pub(super) fn open<'p>(&self, max_bytes: u64, progress: &'p mut dyn FnMut(u64)) -> io::Result<SourceContent<'p>> {
+        let (magic, stored) = peek::<{ GZIP_MAGIC.len() }, _>(ProgressReader { from: self.open_raw()?, progress })?;
         let content: Box<dyn Read + 'p> = if magic == GZIP_MAGIC {
-            Box::new(Gunzip(MultiGzDecoder::new(BufReader::with_capacity(PIECE_BYTES, stored))))
+            Box::new(GzipReader(MultiGzDecoder::new(BufReader::with_capacity(READ_BYTES, stored))))
         } else if self.name.ends_with(".gz") && !magic.is_empty() {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "it is named .gz but is no gzip file"));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "it is named .gz but is not a gzip file"));
         } else {
             Box::new(stored)
         };
-        let bounded = Bounded { from: content, max_bytes, left: max_bytes };
-        let (first, mut content) = begin::<{ OLE_MAGIC.len() }, _>(bounded)?;
+        let bounded = LimitedReader { from: content, max_bytes, left: max_bytes };
+        let (first, mut content) = peek::<{ OLE_MAGIC.len() }, _>(bounded)?;
         let refused = |message| Err(io::Error::new(io::ErrorKind::InvalidData, message));
         if first.starts_with(ZIP_MAGIC) {
-            // A workbook is read by its end first.
+            // A zip archive has its directory at the end.
             let mut workbook = tempfile::tempfile()?;
             io::copy(&mut content, &mut workbook)?;
             workbook.rewind()?;
-            return Ok(Content::Workbook(workbook));
+            return Ok(SourceContent::Workbook(workbook));
         }
         if first == OLE_MAGIC {
             return refused(
                 "it is an old workbook (.xls) or has a password; save it as .xlsx without one, or as CSV in UTF-8",
             );
         }
-        if self.format == Some(Format::Xlsx) {
-            return refused("it is no workbook (.xlsx); save it as one, or say what it is, such as `--format csv`");
+        if self.format == Some(FileFormat::Xlsx) {
+            return refused("it is not a workbook (.xlsx); save it as one, or set its format, such as `--format csv`");
         }
         if first.trim_ascii_start().starts_with(b"<") {
             return refused(
-                "it holds HTML or XML; open it in a spreadsheet program, and save it as .xlsx or CSV in UTF-8",
+                "it contains HTML or XML; open it in a spreadsheet program, and save it as .xlsx or CSV in UTF-8",
             );
         }
         let looks_like_json = first.trim_ascii_start().starts_with(b"{");
-        let format = self.format.unwrap_or(if looks_like_json { Format::Jsonl } else { Format::Csv });
-        Ok(Content::Text(format, Box::new(as_utf8(&first, content)?)))
+        let format = self.format.unwrap_or(if looks_like_json { FileFormat::Jsonl } else { FileFormat::Csv });
+        Ok(SourceContent::Text(format, Box::new(as_utf8(&first, content)?)))
     }
 }
 
-/// What a source holds.
-pub(super) enum Content<'p> {
-    /// Lines of text in this format, which is never [`Format::Xlsx`].
-    Text(Format, Box<dyn Read + 'p>),
+/// The content of a source.
+pub(super) enum SourceContent<'p> {
+    /// Text in this format, which is never [`FileFormat::Xlsx`].
+    Text(FileFormat, Box<dyn Read + 'p>),
     /// A copy of a workbook.
     Workbook(File),
 }
 
-/// A file's name without `.gz`, in lower case: up to its first dot, and after it.
+/// Returns the parts of a file name before and after its first dot, in lower case and without `.gz`.
 fn stem_and_ending(path: &Path) -> Option<(String, String)> {
     let name = path.file_name()?.to_str()?.to_lowercase();
     let (stem, ending) = name.strip_suffix(".gz").unwrap_or(&name).split_once('.')?;
     Some((stem.trim().to_owned(), ending.to_owned()))
 }
 
-/// The kind of rows that a name stands for.
-pub(super) fn kind_of(name: &str) -> Option<RowKind> {
+/// Parses the kind of rows from a file or sheet name.
+pub(super) fn kind_from_name(name: &str) -> Option<RowKind> {
     name.trim().to_lowercase().parse().ok()
 }
 
-fn format_of(ending: &str) -> Option<Format> {
+fn format_of(ending: &str) -> Option<FileFormat> {
     match ending {
-        "jsonl" | "ndjson" => Some(Format::Jsonl),
-        "csv" | "tsv" => Some(Format::Csv),
-        "xlsx" | "xlsm" => Some(Format::Xlsx),
+        "jsonl" | "ndjson" => Some(FileFormat::Jsonl),
+        "csv" | "tsv" => Some(FileFormat::Csv),
+        "xlsx" | "xlsm" => Some(FileFormat::Xlsx),
         _ => None,
     }
 }
 
-/// What a zip archive begins with.
+/// The first bytes of a zip archive.
 const ZIP_MAGIC: &[u8] = b"PK\x03\x04";
 
-/// What a compound file begins with: workbooks before Excel 2007, and those with a password.
+/// The first bytes of a compound file: a workbook from before Excel 2007, or one with a password.
 const OLE_MAGIC: &[u8] = &[0xd0, 0xcf, 0x11, 0xe0, 0xa1, 0xb1, 0x1a, 0xe1];
 
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 
 /// The size of reads from a file.
-const PIECE_BYTES: usize = 1 << 17;
+const READ_BYTES: usize = 1 << 17;
 
-/// The first bytes, already read, followed by the rest.
-type Begun<R> = io::Chain<Cursor<Vec<u8>>, R>;
+/// A reader whose first bytes were read before.
+type Peeked<R> = io::Chain<Cursor<Vec<u8>>, R>;
 
-/// The first bytes, up to `N`, and a reader of everything, those included.
-fn begin<const N: usize, R: Read>(mut from: R) -> io::Result<(Vec<u8>, Begun<R>)> {
+/// Returns the first bytes, up to `N`, and a reader of the whole content.
+fn peek<const N: usize, R: Read>(mut from: R) -> io::Result<(Vec<u8>, Peeked<R>)> {
     let mut first = Vec::with_capacity(N);
     from.by_ref().take(N as u64).read_to_end(&mut first)?;
     Ok((first.clone(), Cursor::new(first).chain(from)))
 }
 
-/// Writes down what is read.
-struct Copied<R> {
+/// Copies all bytes that are read.
+struct TeeReader<R> {
     from: R,
     copy: File,
 }
 
-impl<R: Read> Read for Copied<R> {
+impl<R: Read> Read for TeeReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.from.read(buffer)?;
         self.copy.write_all(&buffer[..read])?;
@@ -355,13 +355,13 @@ impl<R: Read> Read for Copied<R> {
     }
 }
 
-/// Reports how much was read.
-struct Counted<'p, R> {
+/// Calls `progress` for each read.
+struct ProgressReader<'p, R> {
     from: R,
     progress: &'p mut dyn FnMut(u64),
 }
 
-impl<R: Read> Read for Counted<'_, R> {
+impl<R: Read> Read for ProgressReader<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = loop {
             match self.from.read(buffer) {
@@ -374,10 +374,10 @@ impl<R: Read> Read for Counted<'_, R> {
     }
 }
 
-/// Decompresses, and distinguishes damage from I/O errors.
-struct Gunzip<R>(MultiGzDecoder<R>);
+/// Decompresses gzip. Damaged data gets its own error message.
+struct GzipReader<R>(MultiGzDecoder<R>);
 
-impl<R: BufRead> Read for Gunzip<R> {
+impl<R: BufRead> Read for GzipReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
         self.0.read(buffer).map_err(|error| match error.kind() {
@@ -390,13 +390,13 @@ impl<R: BufRead> Read for Gunzip<R> {
 }
 
 /// Fails with [`TooLarge`] after `max_bytes`.
-struct Bounded<R> {
+struct LimitedReader<R> {
     from: R,
     max_bytes: u64,
     left: u64,
 }
 
-impl<R: Read> Read for Bounded<R> {
+impl<R: Read> Read for LimitedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.left == 0 && !buffer.is_empty() {
             return match self.from.read(&mut [0])? {
@@ -429,14 +429,14 @@ mod tests {
     #[test]
     fn names_tell_what_files_hold() {
         let cases = [
-            ("conferences.jsonl", Some((Some(RowKind::Conferences), Format::Jsonl))),
-            ("Conferences.CSV", Some((Some(RowKind::Conferences), Format::Csv))),
-            ("tags.tsv", Some((Some(RowKind::Tags), Format::Csv))),
-            ("medfeed.xlsx", Some((None, Format::Xlsx))),
-            ("journals.xlsx", Some((Some(RowKind::Journals), Format::Xlsx))),
-            ("a/b.c/journals.csv", Some((Some(RowKind::Journals), Format::Csv))),
-            ("tags.csv.gz", Some((Some(RowKind::Tags), Format::Csv))),
-            ("organizations.jsonl.gz", Some((Some(RowKind::Organizations), Format::Jsonl))),
+            ("conferences.jsonl", Some((Some(RowKind::Conferences), FileFormat::Jsonl))),
+            ("Conferences.CSV", Some((Some(RowKind::Conferences), FileFormat::Csv))),
+            ("tags.tsv", Some((Some(RowKind::Tags), FileFormat::Csv))),
+            ("medfeed.xlsx", Some((None, FileFormat::Xlsx))),
+            ("journals.xlsx", Some((Some(RowKind::Journals), FileFormat::Xlsx))),
+            ("a/b.c/journals.csv", Some((Some(RowKind::Journals), FileFormat::Csv))),
+            ("tags.csv.gz", Some((Some(RowKind::Tags), FileFormat::Csv))),
+            ("organizations.jsonl.gz", Some((Some(RowKind::Organizations), FileFormat::Jsonl))),
             ("conferences.json", None),
             ("conferences.gz", None),
             ("conferences", None),
@@ -446,9 +446,13 @@ mod tests {
             (".csv", None),
         ];
         for (path, expected) in cases {
-            let found = Source::of_known_name(Path::new(path)).map(|source| (source.kind, source.format));
+            let found = Source::from_folder(Path::new(path)).map(|source| (source.kind, source.format));
             assert_eq!(found, expected.map(|(kind, format)| (kind, Some(format))), "{path}");
-            assert_eq!(Source::of_file(Path::new(path), Told::default()).is_ok(), expected.is_some(), "{path}");
+            assert_eq!(
+                Source::from_file(Path::new(path), SourceOptions::default()).is_ok(),
+                expected.is_some(),
+                "{path}"
+            );
         }
     }
 
@@ -456,7 +460,7 @@ mod tests {
     fn folders_are_read_for_the_known_names() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().to_owned();
-        let find = || Source::find(std::slice::from_ref(&path), Told::default());
+        let find = || Source::find(std::slice::from_ref(&path), SourceOptions::default());
         fs::write(path.join("README.md"), "x").unwrap();
         fs::create_dir(path.join("tags.csv")).unwrap();
         assert!(matches!(find(), Err(SourceError::NothingInFolder { .. })));
@@ -470,14 +474,14 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_says_why() {
-        let told = Told { kind: Some(RowKind::Tags), format: None };
-        let none = Told::default();
+        let options = SourceOptions { kind: Some(RowKind::Tags), format: None };
+        let none = SourceOptions::default();
         let cases = [
             (vec!["/nonexistent/tags.csv"], none, "cannot read /nonexistent/tags.csv: No such file"),
-            (vec!["Cargo.toml"], none, "Cargo.toml: the name does not tell"),
+            (vec!["Cargo.toml"], none, "Cargo.toml: the file name does not say"),
             (vec!["-"], none, "`-` (standard input) needs --dataset"),
-            (vec!["src"], told, "src is a folder"),
-            (vec!["-", "-"], told, "only once"),
+            (vec!["src"], options, "src is a folder"),
+            (vec!["-", "-"], options, "only once"),
             (vec![], none, "no file, folder"),
         ];
         for (paths, standard_input, expected) in cases {
@@ -490,8 +494,8 @@ mod tests {
     fn read(source: &Source, max_bytes: u64, progress: &mut dyn FnMut(u64)) -> io::Result<Vec<u8>> {
         let mut read = Vec::new();
         match source.open(max_bytes, progress)? {
-            Content::Text(_, mut content) => content.read_to_end(&mut read).map(|_| read),
-            Content::Workbook(_) => panic!("it is a text"),
+            SourceContent::Text(_, mut content) => content.read_to_end(&mut read).map(|_| read),
+            SourceContent::Workbook(_) => panic!("it is a text"),
         }
     }
 
@@ -517,10 +521,11 @@ mod tests {
             let path = folder.path().join(name);
             fs::write(&path, &stored).unwrap();
             let mut counted = 0;
-            let content =
-                read(&Source::of_file(&path, Told::default()).unwrap(), u64::MAX, &mut |bytes| counted += bytes);
+            let content = read(&Source::from_file(&path, SourceOptions::default()).unwrap(), u64::MAX, &mut |bytes| {
+                counted += bytes
+            });
             assert_eq!(content.ok().as_deref(), expected.map(str::as_bytes), "{name} {stored:?}");
-            // What is refused by its first bytes is not read on.
+            // A file that is rejected for its first bytes is not read to the end.
             assert!(expected.is_none() || counted == u64::try_from(stored.len()).unwrap(), "{name}: {counted}");
         }
     }
@@ -530,11 +535,11 @@ mod tests {
         let damaged = [gzip("abcd"), b"more".to_vec()].concat();
         let cases = [
             (b"abcd".to_vec(), 4, "abcd"),
-            (b"abcd".to_vec(), 3, "the file is too large: it holds more than 3 bytes, decompressed"),
+            (b"abcd".to_vec(), 3, "the file is too large: it has more than 3 bytes, decompressed"),
             (gzip("abcd"), 4, "abcd"),
-            (gzip("abcd"), 3, "the file is too large: it holds more than 3 bytes, decompressed"),
-            (gzip(&"\0".repeat(1 << 24)), 1 << 20, "holds more than 1048576 bytes"),
-            (damaged.clone(), 3, "holds more than 3 bytes"),
+            (gzip("abcd"), 3, "the file is too large: it has more than 3 bytes, decompressed"),
+            (gzip(&"\0".repeat(1 << 24)), 1 << 20, "has more than 1048576 bytes"),
+            (damaged.clone(), 3, "has more than 3 bytes"),
             (damaged, 5, "it is damaged gzip"),
             (vec![], 0, ""),
         ];
@@ -542,13 +547,14 @@ mod tests {
         let path = folder.path().join("tags.jsonl");
         for (stored, max_bytes, expected) in cases {
             fs::write(&path, &stored).unwrap();
-            let told = match read(&Source::of_file(&path, Told::default()).unwrap(), max_bytes, &mut |_| {}) {
-                Ok(content) => String::from_utf8(content).unwrap(),
-                Err(error) => error.to_string(),
-            };
+            let outcome =
+                match read(&Source::from_file(&path, SourceOptions::default()).unwrap(), max_bytes, &mut |_| {}) {
+                    Ok(content) => String::from_utf8(content).unwrap(),
+                    Err(error) => error.to_string(),
+                };
             assert!(
-                told.contains(expected) && told.is_empty() == expected.is_empty(),
-                "{max_bytes} {stored:.40?}: {told}"
+                outcome.contains(expected) && outcome.is_empty() == expected.is_empty(),
+                "{max_bytes} {stored:.40?}: {outcome}"
             );
         }
     }

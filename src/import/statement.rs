@@ -1,84 +1,90 @@
-//! What a row states: values for the fields that it names, and links that are not yet resolved.
+//! The content of a row: the values that it sets, and its unresolved links.
 
 use std::borrow::Cow;
 use std::fmt::Display;
 
-use super::cells::{Notation, is_text, plain, plain_word};
-use super::names::did_you_mean;
+use super::cells::{Notation, is_text, normalize, normalize_word};
 use super::report::{RowFaults, shortened};
+use super::suggestions::did_you_mean;
 use crate::model::field::Field;
 use crate::model::id::NotAnId;
 use crate::model::reference::ReferenceFields;
-use crate::model::value::json::Members;
+use crate::model::value::json::JsonMembers;
 use crate::model::value::{FieldValue, Json, ValueReader};
 use crate::model::{Curated, Fields, Id, OrganizationFields, ReferenceKind, TagFields};
 
-/// What a row states of its fields.
+/// The values that a row sets.
 #[derive(Debug)]
 pub(super) struct Statement<F> {
     fields: F,
-    /// Which fields are stated, in the order of their table.
-    named: Vec<bool>,
-    /// The lists of links among them, in the row's order.
+    /// For each field of the table, whether the row sets it.
+    is_set: Vec<bool>,
+    /// The lists of links, in the order of the row.
     pub links: Vec<LinkList>,
 }
 
 /// A list of links of a record.
 #[derive(Debug)]
 pub(super) enum LinkList {
-    Organizations(Vec<Link<OrganizationFields>>),
-    Tags(Vec<Link<TagFields>>),
+    Organizations(Vec<RecordLink<OrganizationFields>>),
+    Tags(Vec<RecordLink<TagFields>>),
 }
 
-/// One link of a record.
+/// A link of a record.
 #[derive(Debug)]
-pub(super) enum Link<F> {
+pub(super) enum RecordLink<F> {
     Id(Id),
-    /// The name; of a tag `Type: Name`.
+    /// A name; for a tag, `Type: Name`.
     Label(String),
-    /// Creates or updates what it links.
+    /// The full object, which is created or updated.
     Object(Curated<F>),
 }
 
 impl<F: Fields> Statement<F> {
-    /// A statement that names nothing.
+    /// Creates a statement that sets no field.
     pub fn new() -> Statement<F> {
-        Statement { fields: F::default(), named: vec![false; F::table().fields.len()], links: Vec::new() }
+        Statement { fields: F::default(), is_set: vec![false; F::table().fields.len()], links: Vec::new() }
     }
 
-    /// The value of the field of this index as CSV has it; empty where it is not stated.
+    /// Returns the value of a field in CSV form; empty if the row does not set it.
     pub fn value(&self, index: usize) -> Cow<'_, str> {
-        if self.named[index] { self.fields.values()[index].to_csv(&()) } else { Cow::Borrowed("") }
+        if self.is_set[index] { self.fields.values()[index].to_csv(&()) } else { Cow::Borrowed("") }
     }
 
-    /// Reads values into it.
-    pub fn reader<'a, 'f>(&'a mut self, faults: &'a mut RowFaults<'f>) -> Reader<'a, 'f> {
+    /// Returns a reader that adds values to this statement.
+    pub fn reader<'a, 'f>(&'a mut self, faults: &'a mut RowFaults<'f>) -> StatementReader<'a, 'f> {
         let table = &F::table().fields;
-        Reader { table, values: self.fields.values_mut(), named: &mut self.named, links: &mut self.links, faults }
+        StatementReader {
+            table,
+            values: self.fields.values_mut(),
+            is_set: &mut self.is_set,
+            links: &mut self.links,
+            faults,
+        }
     }
 
-    /// Writes what is stated to the fields. Lists of links become empty, and are handed back to be resolved.
+    /// Copies the values to `fields`. Lists of links are set to empty, and returned for resolving.
     pub fn apply_to(self, fields: &mut F) -> Vec<LinkList> {
-        fields.replace_named(self.fields, &mut self.named.into_iter());
+        fields.replace_named(self.fields, &mut self.is_set.into_iter());
         self.links
     }
 }
 
-/// Reads the values of a row into its statement. A value with a fault is reported and not stated.
-pub(super) struct Reader<'a, 'f> {
+/// Reads the values of a row. A bad value is reported and not set.
+pub(super) struct StatementReader<'a, 'f> {
     table: &'static [Field],
     values: Vec<&'a mut dyn FieldValue>,
-    named: &'a mut [bool],
+    is_set: &'a mut [bool],
     links: &'a mut Vec<LinkList>,
     pub faults: &'a mut RowFaults<'f>,
 }
 
-impl Reader<'_, '_> {
-    /// Reads a JSON member as the field of this index. Reports call it `name`.
+impl StatementReader<'_, '_> {
+    /// Reads a JSON member as the field with this index. `name` is its name in reports.
     pub fn read_json(&mut self, index: usize, json: Json<'_>, name: &dyn Display) {
         let words = self.table[index].kind.words();
         let json = match json {
-            Json::Text(text) if !words.is_empty() => Json::Text(Cow::Owned(plain_word(words, &text).into_owned())),
+            Json::Text(text) if !words.is_empty() => Json::Text(Cow::Owned(normalize_word(words, &text).into_owned())),
             other => other,
         };
         if json.is_empty() {
@@ -88,38 +94,38 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Reads a cell of a table as the field of this index. Reports call it `name`.
+    /// Reads a CSV cell as the field with this index. `name` is its name in reports.
     pub fn read_csv(&mut self, index: usize, cell: &str, notation: &Notation, name: &dyn Display) {
-        match plain(self.table[index].kind, cell, notation) {
+        match normalize(self.table[index].kind, cell, notation) {
             Ok(plain) if plain.is_empty() => self.set_null(index),
             Ok(plain) => self.read(index, name, |value, reader| value.read_csv(&plain, reader)),
             Err(message) => self.faults.push_value(name, cell, message),
         }
     }
 
-    /// Whether the field of this index holds texts as they are given.
+    /// Returns true if the field with this index stores text unchanged.
     pub fn holds_text(&self, index: usize) -> bool {
         is_text(self.table[index].kind)
     }
 
-    /// Whether the field of this index is stated already.
-    pub fn states(&self, index: usize) -> bool {
-        self.named[index]
+    /// Returns true if the row has set the field with this index.
+    pub fn is_set(&self, index: usize) -> bool {
+        self.is_set[index]
     }
 
-    /// States null, or the empty list.
+    /// Sets a field to null or to an empty list.
     pub fn set_null(&mut self, index: usize) {
-        self.named[index] = true;
+        self.is_set[index] = true;
     }
 
     fn read(&mut self, index: usize, name: &dyn Display, read: impl FnOnce(&mut dyn FieldValue, &mut dyn ValueReader)) {
         let before = self.faults.total();
         read(self.values[index], &mut FieldReader { name, links: self.links, faults: self.faults });
-        self.named[index] = self.faults.total() == before;
+        self.is_set[index] = self.faults.total() == before;
     }
 }
 
-/// Takes the faults and links of one field.
+/// Collects the faults and links of one field.
 struct FieldReader<'a, 'f> {
     name: &'a dyn Display,
     links: &'a mut Vec<LinkList>,
@@ -139,19 +145,19 @@ impl ValueReader for FieldReader<'_, '_> {
     }
 }
 
-/// Reads all links, or none when one is bad; every bad one is reported.
+/// Reads a list of links. Reports each bad link; if there is one, returns `None`.
 fn read_links<F: ReferenceFields>(
     items: Vec<Json<'_>>,
     field: &dyn Display,
     faults: &mut RowFaults<'_>,
-) -> Option<Vec<Link<F>>> {
+) -> Option<Vec<RecordLink<F>>> {
     let before = faults.total();
     let read = items.into_iter().filter_map(|item| match item {
-        Json::Text(text) if !text.is_empty() => Some(Link::Label(text.into_owned())),
-        Json::Object(members) => read_object(members, field, faults).map(Link::Object),
-        Json::Whole(number) if Id::try_from(number).is_ok() => Id::try_from(number).ok().map(Link::Id),
+        Json::Text(text) if !text.is_empty() => Some(RecordLink::Label(text.into_owned())),
+        Json::Object(members) => read_object(members, field, faults).map(RecordLink::Object),
+        Json::Whole(number) if Id::try_from(number).is_ok() => Id::try_from(number).ok().map(RecordLink::Id),
         other => {
-            let message = format!("an item is no {}; write its id, its name or the full object", F::KIND);
+            let message = format!("is not a valid {}; write its id, its name or the full object", F::KIND);
             faults.push_value(field, &other.to_string(), message);
             None
         }
@@ -160,9 +166,9 @@ fn read_links<F: ReferenceFields>(
     (faults.total() == before).then_some(links)
 }
 
-/// Reads a full object within a list of links: it has all members of its kind and no others.
+/// Reads a full object in a list of links. It must have exactly the members of its kind.
 fn read_object<F: ReferenceFields>(
-    members: Members<'_>,
+    members: JsonMembers<'_>,
     field: &dyn Display,
     faults: &mut RowFaults<'_>,
 ) -> Option<Curated<F>> {
@@ -186,15 +192,15 @@ fn read_object<F: ReferenceFields>(
     for name in &missing {
         faults.push(
             &format_args!("{field}.{name}"),
-            "is missing; a full object has all its members (null where empty); else write just the id or the name",
+            "is missing; a full object needs all members (null if empty); or write only the id or the name",
         );
     }
-    // The object is complete, so its own rules can be judged here.
+    // The object is complete, so its rules can be checked here.
     let id = id.filter(|_| faults.total() == before)?;
     Curated::new(id, statement.fields).map_err(|found| faults.push_faults(Some(field), &found)).ok()
 }
 
-/// Reads an id in JSON, a number in integer notation, or reports it.
+/// Reads a JSON id, which must be an integer, or reports a fault.
 pub(super) fn read_id(json: &Json<'_>, field: &dyn Display, faults: &mut RowFaults<'_>) -> Option<Id> {
     if let Json::Whole(number) = json
         && let Ok(id) = Id::try_from(*number)
@@ -207,9 +213,9 @@ pub(super) fn read_id(json: &Json<'_>, field: &dyn Display, faults: &mut RowFaul
 
 #[cfg(test)]
 impl<F: Fields> std::fmt::Display for Statement<F> {
-    /// For tests: what is stated, in the order of the table, then the links.
+    /// Formats the set fields in the order of the table, and then the links.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let values = F::table().fields.iter().zip(self.fields.values()).zip(&self.named);
+        let values = F::table().fields.iter().zip(self.fields.values()).zip(&self.is_set);
         let named = values.filter(|(_, named)| **named).map(|((field, value), _)| {
             let mut json = Vec::new();
             value.write_json(&mut json, &());
@@ -225,24 +231,24 @@ mod tests {
     use super::*;
     use crate::import::bounds::Bounds;
     use crate::import::json::parse;
-    use crate::import::report::{BadRows, Position};
+    use crate::import::report::{BadRows, FilePosition};
     use crate::model::{ConferenceFields, JournalFields};
 
-    /// What the field of this name states, as JSON or as links, or the messages of its faults.
-    fn shown<F: Fields>(name: &str, read: impl FnOnce(&mut Reader<'_, '_>, usize)) -> String {
-        let position = Position { file: "f".into(), line: 1 };
+    /// Returns the value of the field, as JSON or as links, or the messages of its faults.
+    fn shown<F: Fields>(name: &str, read: impl FnOnce(&mut StatementReader<'_, '_>, usize)) -> String {
+        let position = FilePosition { file: "f".into(), line: 1 };
         let mut bad = BadRows::default();
         let index = F::table().fields.iter().position(|field| field.name == name).unwrap();
         let mut statement = Statement::<F>::new();
         read(&mut statement.reader(&mut RowFaults::new(&position, &mut bad)), index);
-        assert_eq!(statement.named[index], bad.is_empty(), "what is bad is reported, and nothing else is");
+        assert_eq!(statement.is_set[index], bad.is_empty(), "what is bad is reported, and nothing else is");
         if !bad.is_empty() {
             return bad.to_string();
         }
         statement.to_string().replacen(&format!("{name}="), "", 1)
     }
 
-    fn shown_of_either(name: &str, read: impl FnOnce(&mut Reader<'_, '_>, usize)) -> String {
+    fn shown_of_either(name: &str, read: impl FnOnce(&mut StatementReader<'_, '_>, usize)) -> String {
         match ConferenceFields::table().fields.iter().any(|field| field.name == name) {
             true => shown::<ConferenceFields>(name, read),
             false => shown::<JournalFields>(name, read),
@@ -331,10 +337,10 @@ mod tests {
             ("therapy_areas", r#""a""#, "is a text; write a list"),
             ("therapy_areas", r#"["a",5,null]"#, "`5` - an item is a number"),
             ("tags", r#"[5,"T: A: B"]"#, "Tags([Id(Id(5)), Label(\"T: A: B\")])"),
-            ("tags", "[0]", "`0` - an item is no tag"),
-            ("tags", "[5.0]", "`5.0` - an item is no tag"),
-            ("tags", r#"[""]"#, "an item is no tag"),
-            ("tags", "[null]", "`null` - an item is no tag"),
+            ("tags", "[0]", "`0` - is not a valid tag"),
+            ("tags", "[5.0]", "`5.0` - is not a valid tag"),
+            ("tags", r#"[""]"#, "is not a valid tag"),
+            ("tags", "[null]", "`null` - is not a valid tag"),
             ("tags", r#"[{"id":5,"type":"T","name":"N","category":null}]"#, "Object(Curated"),
             ("tags", r#"[{"id":5,"type":"T","name":"N","category":""}]"#, "category: None"),
             ("tags", r#"[{"id":5,"type":"T","name":"N"}]"#, "x.category: is missing"),

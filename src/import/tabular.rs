@@ -1,48 +1,48 @@
-//! Tables: a header, and rows of cells below it, wherever they come from.
+//! Tables: a header and rows of cells, from CSV or from a workbook.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use super::address::{address, is_address_column};
-use super::cells::{Notation, as_flag, groups_are_likely, may_be_grouped, plain, unclear_groups};
-use super::names::did_you_mean;
-use super::reading::Reading;
+use super::cells::{Notation, ambiguous_number_message, is_grouping_likely, may_be_grouped, normalize, parse_flag};
+use super::read_options::ReadOptions;
 use super::report::{RowFaults, shortened};
-use super::rows::{Edit, FileRows};
+use super::rows::{FileRows, RowEdit};
 use super::statement::Statement;
+use super::suggestions::did_you_mean;
 use crate::model::fold::comparable;
 use crate::model::fold::is_blank;
 use crate::model::id::NotAnId;
 use crate::model::value::ValueKind;
 use crate::model::{Fields, Id};
 
-/// How many rows may stand above the header.
-const ROWS_ABOVE: usize = 20;
+/// The maximum number of rows above the header.
+const MAX_ROWS_ABOVE: usize = 20;
 
-/// How many columns or fields that are passed over a warning names.
-const NAMED: usize = 20;
+/// The maximum number of ignored names in a warning.
+const MAX_NAMES: usize = 20;
 
 /// A cell of a table.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Cell<'a> {
+pub(super) struct TableCell<'a> {
     pub text: Cow<'a, str>,
-    /// Whether the text stands for a cell that holds a date.
+    /// Whether the cell is a date cell of a workbook.
     pub is_date: bool,
-    /// Whether the text stands for a cell that holds a number.
+    /// Whether the cell is a number cell of a workbook.
     pub is_number: bool,
-    /// Why the cell cannot be read; the text shows it.
+    /// The reason why the cell cannot be read. `text` is the content for the report.
     pub fault: Option<Cow<'static, str>>,
-    /// How a spreadsheet shows the number that the text stands for, where it shows it in other signs.
+    /// The number as the spreadsheet displays it, if that differs from `text`.
     pub shown: Option<String>,
-    /// The unit that is shown with the number. `fault` does not count in a column that is named by it.
+    /// The unit that the spreadsheet displays. If the column name contains the unit, `fault` is ignored.
     pub unit: Option<String>,
     /// The target of the cell's hyperlink.
     pub link: Option<Cow<'a, str>>,
 }
 
-impl<'a> Cell<'a> {
-    pub fn text(text: impl Into<Cow<'a, str>>) -> Cell<'a> {
-        Cell { text: text.into(), ..Cell::default() }
+impl<'a> TableCell<'a> {
+    pub fn text(text: impl Into<Cow<'a, str>>) -> TableCell<'a> {
+        TableCell { text: text.into(), ..TableCell::default() }
     }
 
     fn is_blank(&self) -> bool {
@@ -50,118 +50,119 @@ impl<'a> Cell<'a> {
     }
 }
 
-/// What a column holds.
+/// The meaning of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Column {
+enum ColumnMeaning {
     Id,
-    /// Whether the row is to be removed.
+    /// Whether to remove the row.
     Deleted,
-    /// The field of this index in its table.
+    /// The field with this index in its table.
     Field(usize),
-    /// Accepted without a meaning, or reported already.
+    /// An accepted column without a meaning, or one that is already reported.
     Ignored,
-    /// Without a name, so that it must be empty.
+    /// A column without a name. Its cells must be empty.
     Unnamed,
 }
 
-/// Takes the rows of a table one after the other, its header among them.
-pub(super) struct Table<'r, 'a, F> {
+/// Reads the rows of a table, including the header.
+pub(super) struct TableReader<'r, 'a, F> {
     rows: &'r mut FileRows<'a, F>,
-    header: Header,
-    /// Whether each row has a cell for each column, empty ones included.
+    header: HeaderState,
+    /// Whether each row must have a cell for each column, even an empty one.
     is_rectangular: bool,
-    /// Whether a column is not read, so that what rows lack may stand in it: one mistake must not look like many.
+    /// Whether a column cannot be read. Then missing values in rows are not reported, since that column may contain
+    /// them.
     is_incomplete: bool,
-    /// The rows below the header that are not empty.
+    /// The number of rows after the header that are not empty.
     read: usize,
-    /// How all cells are written.
+    /// The notation of all cells.
     notation: Notation,
-    /// By column.
+    /// One entry per column.
     separators: Vec<Separators>,
-    /// Which fields hold numbers that may have a fraction, in the order of their table.
+    /// For each field of the table, whether it contains numbers with fractions.
     holds_numbers: Vec<bool>,
 }
 
-/// The signs in the numbers of a column.
+/// The commas and points in the numbers of a column.
 #[derive(Clone, Debug, Default)]
 struct Separators {
-    /// Whether a cell has a comma.
     has_commas: bool,
-    /// The first cells whose point may group digits, and their lines: they do where other cells have commas for that.
-    unclear: Vec<(u64, String)>,
+    /// The first numbers, with their lines, whose point may group digits. It does if other cells of the column have
+    /// commas.
+    ambiguous: Vec<(u64, String)>,
 }
 
-/// The most unclear cells of a column that are reported.
-const MAX_UNCLEAR: usize = 100;
+/// The maximum number of ambiguous cells of a column in the report.
+const MAX_AMBIGUOUS: usize = 100;
 
-enum Header {
-    /// Rows above it, or the header itself without the column `id`: their lines and cells.
-    Sought(Vec<(u64, Vec<String>)>),
-    /// `None` when rows cannot be read by it at all.
-    Found(Option<Vec<Column>>),
+enum HeaderState {
+    /// The lines and cells of the rows so far: text above the header, or a header without the column `id`.
+    Searching(Vec<(u64, Vec<String>)>),
+    /// The columns, or `None` if the header is unusable.
+    Found(Option<Vec<ColumnMeaning>>),
 }
 
-impl<'r, 'a, F: Fields> Table<'r, 'a, F> {
-    /// A table of which no row is read yet. In one that `is_rectangular` a row with fewer cells than the header is bad.
-    pub fn new(rows: &'r mut FileRows<'a, F>, is_rectangular: bool) -> Table<'r, 'a, F> {
-        let Reading { decimal, dates, .. } = *rows.reading;
+impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
+    /// Creates a reader. If `is_rectangular`, a row with fewer cells than the header is bad.
+    pub fn new(rows: &'r mut FileRows<'a, F>, is_rectangular: bool) -> TableReader<'r, 'a, F> {
+        let ReadOptions { decimal, dates, .. } = *rows.options;
         let notation = Notation { decimal, dates, is_sheet: !is_rectangular, ..Notation::default() };
         let holds_numbers = F::table().fields.iter().map(|field| field.kind == ValueKind::Number).collect();
-        let (header, separators) = (Header::Sought(Vec::new()), Vec::new());
-        Table { rows, header, is_rectangular, is_incomplete: false, read: 0, notation, separators, holds_numbers }
+        let (header, separators) = (HeaderState::Searching(Vec::new()), Vec::new());
+        TableReader { rows, header, is_rectangular, is_incomplete: false, read: 0, notation, separators, holds_numbers }
     }
 
-    /// The same table, in which semicolons separate the cells.
-    pub fn with_semicolons(mut self) -> Table<'r, 'a, F> {
+    /// Marks the table as separated by semicolons.
+    pub fn with_semicolons(mut self) -> TableReader<'r, 'a, F> {
         self.notation.has_semicolons = true;
         self
     }
 
-    /// Takes the row that begins on the line; breaks when no further one is to be read.
-    pub fn take(&mut self, line: u64, cells: &[Cell<'_>]) -> ControlFlow<()> {
-        if cells.iter().all(Cell::is_blank) {
+    /// Adds the row that starts at `line`. Returns `Break` if no more rows should be read.
+    pub fn add_row(&mut self, line: u64, cells: &[TableCell<'_>]) -> ControlFlow<()> {
+        if cells.iter().all(TableCell::is_blank) {
             return ControlFlow::Continue(());
         }
-        let bounds = &self.rows.reading.bounds;
+        let bounds = &self.rows.options.bounds;
         match &mut self.header {
-            Header::Sought(above) => {
+            HeaderState::Searching(above) => {
                 let names = column_names::<F>();
-                let reading = self.rows.reading;
-                let meant = |cell: &Cell<'_>| reading.renamed(&cell.text).map(str::to_owned);
-                let is_column = |column: &str, cell: &Cell<'_>| match meant(cell) {
+                let options = self.rows.options;
+                let meant = |cell: &TableCell<'_>| options.renamed(&cell.text).map(str::to_owned);
+                let is_column = |column: &str, cell: &TableCell<'_>| match meant(cell) {
                     Some(meant) => meant == column,
-                    None => is_same(column, &cell.text),
+                    None => is_same_column(column, &cell.text),
                 };
                 let known = cells.iter().filter(|cell| names.iter().any(|name| is_column(name, cell))).count();
                 let has_id = cells.iter().any(|cell| is_column("id", cell));
-                let identifies = reading.matching.iter().any(|name| cells.iter().any(|cell| is_column(name, cell)));
+                let identifies = options.matching.iter().any(|name| cells.iter().any(|cell| is_column(name, cell)));
                 let filled = cells.iter().filter(|cell| !cell.is_blank()).count();
                 if (has_id || identifies) && (known > 1 || filled == 1 || above.is_empty()) {
                     if let (Some((first, _)), Some((last, _))) = (above.first(), above.last()) {
                         let lines =
                             if first == last { format!("line {first}") } else { format!("lines {first} to {last}") };
-                        let message = format!("what stands above the header, in {lines}, is passed over");
+                        let message = format!("the rows above the header ({lines}) are ignored");
                         self.rows.warn(Some(line), message);
                     }
-                    return self.begin(line, cells);
+                    return self.read_header(line, cells);
                 }
                 above.push((line, cells.iter().map(|cell| cell.text.chars().take(300).collect()).collect()));
-                if above.len() > ROWS_ABOVE { self.begin_without_id() } else { ControlFlow::Continue(()) }
+                if above.len() > MAX_ROWS_ABOVE { self.report_missing_id() } else { ControlFlow::Continue(()) }
             }
-            Header::Found(None) => {
+            HeaderState::Found(None) => {
                 self.read += 1;
                 ControlFlow::Break(())
             }
-            Header::Found(Some(_)) if self.read == bounds.rows => {
+            HeaderState::Found(Some(_)) if self.read == bounds.rows => {
                 let message = bounds.rows_fault("rows");
                 self.rows.add_fault(line, message);
                 self.read += 1;
                 ControlFlow::Break(())
             }
-            Header::Found(Some(columns)) => {
+            HeaderState::Found(Some(columns)) => {
                 self.read += 1;
                 let (is_rectangular, notation) = (self.is_rectangular, self.notation);
-                note_separators::<F>(&mut self.separators, &self.holds_numbers, &notation, line, columns, cells);
+                record_separators::<F>(&mut self.separators, &self.holds_numbers, &notation, line, columns, cells);
                 self.rows.add(line, |faults| read_row(columns, cells, is_rectangular, &notation, faults));
                 if self.is_incomplete
                     && let Some(row) = self.rows.rows.last_mut()
@@ -173,40 +174,40 @@ impl<'r, 'a, F: Fields> Table<'r, 'a, F> {
         }
     }
 
-    /// Whether the header was found.
+    /// Returns true if the header was found.
     pub fn has_header(&self) -> bool {
-        matches!(self.header, Header::Found(_))
+        matches!(self.header, HeaderState::Found(_))
     }
 
-    /// Counts a row that cannot be read, and reports it.
-    pub fn take_fault(&mut self, line: u64, message: impl AsRef<str>) {
+    /// Counts and reports a row that cannot be read.
+    pub fn add_fault(&mut self, line: u64, message: impl AsRef<str>) {
         self.read += 1;
         self.rows.add_fault(line, message);
     }
 
-    /// Ends the table; returns how many rows there are below the header.
-    pub fn end(mut self) -> usize {
-        if let Header::Sought(above) = &self.header
+    /// Ends the table. Returns the number of rows after the header.
+    pub fn finish(mut self) -> usize {
+        if let HeaderState::Searching(above) = &self.header
             && !above.is_empty()
         {
             self.read += above.len() - 1;
-            let _ = self.begin_without_id();
+            let _ = self.report_missing_id();
         }
-        self.report_unclear();
+        self.report_ambiguous();
         self.read
     }
 
-    /// Reports the numbers whose points may group digits, in columns where other cells have commas.
-    fn report_unclear(&mut self) {
-        let Header::Found(Some(columns)) = &self.header else { return };
+    /// Reports numbers whose point may group digits, in columns with commas in other cells.
+    fn report_ambiguous(&mut self) {
+        let HeaderState::Found(Some(columns)) = &self.header else { return };
         if self.notation.decimal.is_some() {
             return;
         }
         for (column, separators) in columns.iter().zip(&self.separators) {
-            let Column::Field(index) = *column else { continue };
-            for (line, text) in separators.unclear.iter().filter(|_| separators.has_commas) {
+            let ColumnMeaning::Field(index) = *column else { continue };
+            for (line, text) in separators.ambiguous.iter().filter(|_| separators.has_commas) {
                 self.rows.add(*line, |faults| {
-                    let message = format!("{}; other cells of the column have commas", unclear_groups(text));
+                    let message = format!("{}; other cells of the column have commas", ambiguous_number_message(text));
                     faults.push_value(&F::table().fields[index].column, text, message);
                     None
                 });
@@ -214,82 +215,83 @@ impl<'r, 'a, F: Fields> Table<'r, 'a, F> {
         }
     }
 
-    /// Reads the header.
-    fn begin(&mut self, line: u64, cells: &[Cell<'_>]) -> ControlFlow<()> {
-        let reading = self.rows.reading;
+    /// Reads the header row.
+    fn read_header(&mut self, line: u64, cells: &[TableCell<'_>]) -> ControlFlow<()> {
+        let options = self.rows.options;
         let ignored = self.rows.ignored;
         let (mut columns, mut is_incomplete) = (None, false);
-        let mut passed_over = Vec::new();
+        let mut ignored_names = Vec::new();
         self.rows.add(line, |faults| {
-            let mut header = HeaderReader { reading, ignored, passed_over: &mut passed_over, faults };
+            let mut header = HeaderReader { options, ignored, ignored_names: &mut ignored_names, faults };
             columns = header.read::<F>(cells);
-            is_incomplete = faults.found();
+            is_incomplete = faults.has_fault();
             None
         });
-        if !passed_over.is_empty() {
-            self.rows.warn(Some(line), passed_over_message("column", &passed_over));
+        if !ignored_names.is_empty() {
+            self.rows.warn(Some(line), ignored_names_message("column", &ignored_names));
         }
         self.is_incomplete = is_incomplete;
         let is_readable = columns.is_some();
-        self.header = Header::Found(columns);
+        self.header = HeaderState::Found(columns);
         if is_readable { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }
 
-    /// Reports the likeliest header of those rows that were read.
-    fn begin_without_id(&mut self) -> ControlFlow<()> {
-        let Header::Sought(above) = std::mem::replace(&mut self.header, Header::Found(None)) else {
+    /// Reports a missing header, at the row that looks most like one.
+    fn report_missing_id(&mut self) -> ControlFlow<()> {
+        let HeaderState::Searching(above) = std::mem::replace(&mut self.header, HeaderState::Found(None)) else {
             return ControlFlow::Break(());
         };
         let names = column_names::<F>();
-        let known = |cells: &[String]| cells.iter().filter(|cell| names.iter().any(|name| is_same(name, cell))).count();
-        // The first of the best: `max_by_key` returns the last.
+        let known =
+            |cells: &[String]| cells.iter().filter(|cell| names.iter().any(|name| is_same_column(name, cell))).count();
+        // In reverse, since `max_by_key` returns the last maximum.
         let best = above.iter().rev().max_by_key(|(_, cells)| known(cells));
         if let Some((line, cells)) = best {
-            let cells: Vec<Cell<'_>> = cells.iter().map(|text| Cell::text(text.as_str())).collect();
-            if self.begin(*line, &cells).is_continue() {
-                self.rows.add_fault(*line, "is no header; the first row names the columns, `id` among them");
+            let cells: Vec<TableCell<'_>> = cells.iter().map(|text| TableCell::text(text.as_str())).collect();
+            if self.read_header(*line, &cells).is_continue() {
+                self.rows.add_fault(*line, "is not a header; the first row must name the columns, including `id`");
             }
-            self.header = Header::Found(None);
+            self.header = HeaderState::Found(None);
         }
         ControlFlow::Break(())
     }
 }
 
-/// The warning of columns or fields that are passed over.
-pub(super) fn passed_over_message(what: &str, names: &[String]) -> String {
-    let told: Vec<String> = names.iter().take(NAMED).map(|name| format!("`{}`", shortened(name))).collect();
-    let more = if names.len() > NAMED { " and more" } else { "" };
+/// The warning about ignored columns or fields.
+pub(super) fn ignored_names_message(what: &str, names: &[String]) -> String {
+    let told: Vec<String> = names.iter().take(MAX_NAMES).map(|name| format!("`{}`", shortened(name))).collect();
+    let more = if names.len() > MAX_NAMES { " and more" } else { "" };
     let plural = if names.len() == 1 { "" } else { "s" };
     format!(
-        "the unknown {what}{plural} {}{more} {} passed over",
+        "the unknown {what}{plural} {}{more} {} ignored",
         told.join(", "),
         if names.len() == 1 { "is" } else { "are" }
     )
 }
 
-/// The names of columns that a table may have.
+/// Returns the names of the columns that a table may have.
 pub(super) fn column_names<F: Fields>() -> Vec<&'static str> {
     std::iter::once("id").chain(F::table().fields.iter().map(|field| &*field.column)).collect()
 }
 
-/// Whether the cell of a header names the column: case, blanks, `_`, `-` and `.` do not count.
-pub(super) fn is_same(column: &str, cell: &str) -> bool {
-    // Far longer than any column: not worth comparing.
+/// Returns true if a header cell names the column. Case, blanks, `_`, `-` and `.` are ignored.
+pub(super) fn is_same_column(column: &str, cell: &str) -> bool {
+    // No column name is that long.
     cell.len() <= 256 && (column == cell || comparable(column) == comparable(cell))
 }
 
 /// Reads the columns of a header.
 struct HeaderReader<'h, 'f, 'p> {
-    reading: &'h Reading,
+    options: &'h ReadOptions,
     ignored: &'h [&'h str],
-    passed_over: &'p mut Vec<String>,
+    ignored_names: &'p mut Vec<String>,
     faults: &'h mut RowFaults<'f>,
 }
 
 impl HeaderReader<'_, '_, '_> {
-    /// Reads the columns; `None` when rows cannot be read by them at all.
-    fn read<F: Fields>(&mut self, header: &[Cell<'_>]) -> Option<Vec<Column>> {
-        let bounds = &self.reading.bounds;
+    /// Reads the columns. Returns `None` if the header is unusable.
+    fn read<F: Fields>(&mut self, header: &[TableCell<'_>]) -> Option<Vec<ColumnMeaning>> {
+        let bounds = &self.options.bounds;
         let width = header.iter().rposition(|cell| !cell.is_blank()).map_or(0, |last| last + 1);
         let header = &header[..width];
         if header.len() > bounds.columns {
@@ -302,114 +304,121 @@ impl HeaderReader<'_, '_, '_> {
         }
         let known = column_names::<F>();
         let comparable_known: Vec<String> = known.iter().map(|name| comparable(name)).collect();
-        let mut columns: Vec<Column> = Vec::with_capacity(header.len());
+        let mut columns: Vec<ColumnMeaning> = Vec::with_capacity(header.len());
         let mut seen = std::collections::HashSet::new();
         for cell in header {
             let name = cell.text.trim_matches(is_blank);
             let shown = shortened(name);
-            let meant = self.reading.renamed(name).filter(|to| known.contains(to) || *to == "deleted").unwrap_or(name);
+            let meant = self.options.renamed(name).filter(|to| known.contains(to) || *to == "deleted").unwrap_or(name);
             let exact = known.iter().position(|known| *known == meant);
             let found = exact.or_else(|| {
                 let meant = if meant.len() <= 256 { comparable(meant) } else { return None };
                 comparable_known.iter().position(|known| *known == meant)
             });
-            let mut column = Column::Ignored;
+            let mut column = ColumnMeaning::Ignored;
             if name.is_empty() {
-                column = Column::Unnamed;
+                column = ColumnMeaning::Unnamed;
             } else if name.len() > bounds.name_bytes {
                 self.faults.push(&shown, bounds.name_fault(name.len()));
             } else if let Some(found) = found {
-                column = found.checked_sub(1).map_or(Column::Id, Column::Field);
-            } else if is_same("deleted", meant) {
-                column = Column::Deleted;
-            } else if self.ignored.iter().any(|ignored| is_same(ignored, name)) {
-                // The service adds it; it has no meaning here.
-            } else if self.reading.ignore_unknown {
-                self.passed_over.push(shown.clone());
+                column = found.checked_sub(1).map_or(ColumnMeaning::Id, ColumnMeaning::Field);
+            } else if is_same_column("deleted", meant) {
+                column = ColumnMeaning::Deleted;
+            } else if self.ignored.iter().any(|ignored| is_same_column(ignored, name)) {
+                // A column of an export that has no meaning here.
+            } else if self.options.ignore_unknown {
+                self.ignored_names.push(shown.clone());
             } else if !seen.contains(name) {
                 let remedy = unknown_remedy(&shown, &known, self.faults);
                 self.faults.push(&shown, format!("unknown column `{shown}`; {remedy}"));
             }
             let is_twice = match column {
-                Column::Unnamed => false,
-                Column::Ignored => !seen.insert(name) && !self.reading.ignore_unknown,
+                ColumnMeaning::Unnamed => false,
+                ColumnMeaning::Ignored => !seen.insert(name) && !self.options.ignore_unknown,
                 known => columns.contains(&known),
             };
             if is_twice {
-                self.faults.push(&shown, format!("column `{shown}` stands twice; give each column once"));
+                self.faults.push(&shown, format!("column `{shown}` appears twice; give each column once"));
             }
             columns.push(column);
         }
-        let is_matched = |column: &Column| match column {
-            Column::Field(index) => self.reading.matching.iter().any(|name| *name == F::table().fields[*index].column),
+        let is_matched = |column: &ColumnMeaning| match column {
+            ColumnMeaning::Field(index) => {
+                self.options.matching.iter().any(|name| *name == F::table().fields[*index].column)
+            }
             _ => false,
         };
-        if columns.contains(&Column::Id) || columns.iter().any(is_matched) {
+        if columns.contains(&ColumnMeaning::Id) || columns.iter().any(is_matched) {
             return Some(columns);
         }
-        if !self.reading.matching.is_empty() {
-            let names = self.reading.matching.join("`, `");
-            self.faults.push(&"id", format!("there is no column `id`, and none of `{names}` that --match names"));
+        if !self.options.matching.is_empty() {
+            let names = self.options.matching.join("`, `");
+            self.faults.push(&"id", format!("there is no column `id`, and none of the columns of --match (`{names}`)"));
             return None;
         }
-        self.faults.push(&"id", "the column `id` is missing; the first row names the columns, `id` among them; a file without ids needs --match");
+        self.faults.push(
+            &"id",
+            "the column `id` is missing; the first row must name the columns, including `id`; a file without ids needs \
+             --match",
+        );
         None
     }
 }
 
-/// What to do about an unknown column or field.
+/// The remedy for an unknown column or field.
 pub(super) fn unknown_remedy(name: &str, known: &[&str], faults: &RowFaults<'_>) -> String {
     let remedy = did_you_mean(name, known, faults);
     match remedy.strip_prefix("did you mean `").and_then(|rest| rest.strip_suffix("`?")) {
-        Some(near) => format!("did you mean `{near}`? Then rename it, or give --map '{name}={near}'"),
+        Some(near) => format!("did you mean `{near}`? Then rename it, or add --map '{name}={near}'"),
         None => format!(
-            "{remedy}; give --map 'NAME=FIELD' or --map-file where one has another name, or --ignore-unknown to pass over the rest"
+            "{remedy}; use --map 'NAME=FIELD' or --map-file if a field has another name, or --ignore-unknown to \
+             ignore the rest"
         ),
     }
 }
 
-/// Whether a column holds prices.
+/// Returns true if a column contains prices.
 fn is_price(column: &str) -> bool {
     column.ends_with("_usd")
 }
 
-/// Notes the commas and points in the numbers of a row.
-fn note_separators<F: Fields>(
+/// Records the commas and points in the numbers of a row.
+fn record_separators<F: Fields>(
     separators: &mut Vec<Separators>,
     holds_numbers: &[bool],
     notation: &Notation,
     line: u64,
-    columns: &[Column],
-    cells: &[Cell<'_>],
+    columns: &[ColumnMeaning],
+    cells: &[TableCell<'_>],
 ) {
     separators.resize(columns.len(), Separators::default());
     for ((column, cell), separators) in columns.iter().zip(cells).zip(separators) {
-        let Column::Field(index) = *column else { continue };
+        let ColumnMeaning::Field(index) = *column else { continue };
         if cell.is_number || !holds_numbers[index] {
             continue;
         }
         separators.has_commas |= cell.text.contains(',');
         let notation = Notation { is_price: is_price(&F::table().fields[index].column), ..*notation };
-        // Those are refused by themselves.
-        if groups_are_likely(cell.text.trim_matches(is_blank), &notation) {
+        // These are rejected on their own.
+        if is_grouping_likely(cell.text.trim_matches(is_blank), &notation) {
             continue;
         }
         if cell.text.contains('.')
             && may_be_grouped(cell.text.trim_matches(is_blank))
-            && separators.unclear.len() < MAX_UNCLEAR
+            && separators.ambiguous.len() < MAX_AMBIGUOUS
         {
-            separators.unclear.push((line, cell.text.to_string()));
+            separators.ambiguous.push((line, cell.text.to_string()));
         }
     }
 }
 
 fn read_row<F: Fields>(
-    columns: &[Column],
-    cells: &[Cell<'_>],
+    columns: &[ColumnMeaning],
+    cells: &[TableCell<'_>],
     is_rectangular: bool,
     notation: &Notation,
     faults: &mut RowFaults<'_>,
-) -> Option<(Option<Id>, Edit<F>)> {
+) -> Option<(Option<Id>, RowEdit<F>)> {
     let filled = cells.iter().rposition(|cell| !cell.is_blank()).map_or(0, |last| last + 1);
     if is_rectangular && (cells.len() < columns.len() || filled > columns.len()) {
         let (expected, actual) = (columns.len(), cells.len());
@@ -422,35 +431,37 @@ fn read_row<F: Fields>(
         return None;
     }
     for (at, cell) in cells.iter().enumerate() {
-        if columns.get(at).is_none_or(|column| *column == Column::Unnamed) && !cell.is_blank() {
+        if columns.get(at).is_none_or(|column| *column == ColumnMeaning::Unnamed) && !cell.is_blank() {
             let message =
-                format!("has a value in column {}, which has no name; name it, or clear the cell", letters(at));
+                format!("has a value in column {}, which has no name; name it, or clear the cell", column_letters(at));
             faults.push_row(Some(&cell.text), message);
         }
     }
-    let none = Cell::default();
-    let cell_of =
-        |wanted: Column| columns.iter().position(|column| *column == wanted).map(|at| cells.get(at).unwrap_or(&none));
-    let is_deleted = cell_of(Column::Deleted).is_some_and(|cell| read_deleted(cell, faults));
-    // Without a column of ids the fields tell which record is meant.
-    let id = cell_of(Column::Id).map(|cell| read_id(cell, faults));
+    let none = TableCell::default();
+    let cell_of = |wanted: ColumnMeaning| {
+        columns.iter().position(|column| *column == wanted).map(|at| cells.get(at).unwrap_or(&none))
+    };
+    let is_deleted = cell_of(ColumnMeaning::Deleted).is_some_and(|cell| read_deleted(cell, faults));
+    // Without a column `id`, other fields identify the record.
+    let id = cell_of(ColumnMeaning::Id).map(|cell| read_id(cell, faults));
     if is_deleted {
-        return Some((id.unwrap_or_default(), Edit::Remove)).filter(|_| id != Some(None));
+        return Some((id.unwrap_or_default(), RowEdit::Remove)).filter(|_| id != Some(None));
     }
     let mut statement = Box::new(Statement::new());
     let mut reader = statement.reader(faults);
     for (at, column) in columns.iter().enumerate() {
-        let Column::Field(index) = *column else { continue };
+        let ColumnMeaning::Field(index) = *column else { continue };
         let (name, cell) = (&F::table().fields[index].column, cells.get(at).unwrap_or(&none));
         let has_unit = cell.unit.as_ref().is_some_and(|unit| names_unit(name, unit));
         if let Some(fault) = cell.fault.as_ref().filter(|_| !has_unit) {
             reader.faults.push_value(name, &cell.text, fault);
         } else if cell.is_date && reader.holds_text(index) {
-            let message =
-                "is a date in the spreadsheet, but the column holds texts; format the cell as text, and write it anew";
+            let message = "is a date in the spreadsheet, but the column contains text; format the cell as text, and enter it \
+                           again";
             reader.faults.push_value(name, &cell.text, message);
         } else if let Some(shown) = cell.shown.as_ref().filter(|_| reader.holds_text(index)) {
-            let message = format!("is a number that is shown as `{shown}`; format the cell as text, and write it anew");
+            let message =
+                format!("is a number that is shown as `{shown}`; format the cell as text, and enter it again");
             reader.faults.push_value(name, &cell.text, message);
         } else if let Some(link) = cell.link.as_ref().filter(|_| is_address_column(name) && !cell.is_blank()) {
             match address(&cell.text, link) {
@@ -462,26 +473,26 @@ fn read_row<F: Fields>(
             reader.read_csv(index, &cell.text, &notation, name);
         }
     }
-    Some((id.unwrap_or_default(), Edit::Set(statement))).filter(|_| id != Some(None))
+    Some((id.unwrap_or_default(), RowEdit::Set(statement))).filter(|_| id != Some(None))
 }
 
-/// Whether a word of the column's name is the unit, such as `months` of `publishing_embargo_months`.
+/// Returns true if a word of the column name is the unit, such as `months` in `publishing_embargo_months`.
 fn names_unit(column: &str, unit: &str) -> bool {
     let singular = |word: &str| word.strip_suffix('s').unwrap_or(word).to_lowercase();
     column.split('_').any(|word| singular(word) == singular(unit))
 }
 
-fn read_id(cell: &Cell<'_>, faults: &mut RowFaults<'_>) -> Option<Id> {
+fn read_id(cell: &TableCell<'_>, faults: &mut RowFaults<'_>) -> Option<Id> {
     if let Some(fault) = &cell.fault {
         faults.push_value(&"id", &cell.text, fault);
         return None;
     }
-    match plain(ValueKind::Integer, &cell.text, &Notation::default()) {
+    match normalize(ValueKind::Integer, &cell.text, &Notation::default()) {
         Ok(text) if text.starts_with('0') && text.len() > 1 && text.bytes().all(|byte| byte.is_ascii_digit()) => {
             let digits = text.trim_start_matches('0');
             faults.push_value(&"id", &cell.text, format!("begins with zeros, which ids do not have; write `{digits}`"));
         }
-        Ok(text) if text.is_empty() => faults.push(&"id", "is missing; every row names its id"),
+        Ok(text) if text.is_empty() => faults.push(&"id", "is missing; give each row an id"),
         Ok(text) => match text.parse() {
             Ok(id) => return Some(id),
             Err(error @ NotAnId) => faults.push_value(&"id", &cell.text, error.to_string()),
@@ -491,10 +502,10 @@ fn read_id(cell: &Cell<'_>, faults: &mut RowFaults<'_>) -> Option<Id> {
     None
 }
 
-/// Whether the cell of the column `deleted` asks to remove the row.
-fn read_deleted(cell: &Cell<'_>, faults: &mut RowFaults<'_>) -> bool {
+/// Parses the cell of the column `deleted`.
+fn read_deleted(cell: &TableCell<'_>, faults: &mut RowFaults<'_>) -> bool {
     let is_empty = cell.text.chars().all(is_blank);
-    match as_flag(&cell.text) {
+    match parse_flag(&cell.text) {
         _ if cell.fault.is_some() => {}
         Some(is_deleted) => return is_deleted,
         None if is_empty => return false,
@@ -504,10 +515,10 @@ fn read_deleted(cell: &Cell<'_>, faults: &mut RowFaults<'_>) -> bool {
     false
 }
 
-/// The name of a column in spreadsheets: `A` for the first.
-pub(super) fn letters(at: usize) -> String {
+/// Returns the spreadsheet name of the column with this index: `A` for 0.
+pub(super) fn column_letters(at: usize) -> String {
     let letter = char::from(b'A' + u8::try_from(at % 26).unwrap_or(0));
-    let before = if at < 26 { String::new() } else { letters(at / 26 - 1) };
+    let before = if at < 26 { String::new() } else { column_letters(at / 26 - 1) };
     format!("{before}{letter}")
 }
 
@@ -519,7 +530,7 @@ mod tests {
     #[test]
     fn columns_have_the_letters_of_spreadsheets() {
         for (at, expected) in [(0, "A"), (25, "Z"), (26, "AA"), (701, "ZZ"), (702, "AAA")] {
-            assert_eq!(letters(at), expected);
+            assert_eq!(column_letters(at), expected);
         }
     }
 

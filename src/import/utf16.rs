@@ -1,16 +1,16 @@
-//! Texts in UTF-16, which Windows programs write as "Unicode".
+//! UTF-16 decoding. Windows programs call this encoding "Unicode".
 
 use std::io::{self, Read};
 
 use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8};
 
-/// A byte that no UTF-8 text holds. It stands for a damaged unit, so that readers find the damage where it is.
+/// Replaces an invalid UTF-16 unit. No valid UTF-8 contains this byte, so later readers find the damage.
 pub(super) const DAMAGED: u8 = 0xff;
 
-/// How many bytes are decoded at once.
-const PIECE_BYTES: usize = 1 << 14;
+/// The number of bytes decoded at once.
+const CHUNK_BYTES: usize = 1 << 14;
 
-/// A text as UTF-8, without its byte-order mark. Text that is not marked as UTF-16 passes as it is.
+/// A text as UTF-8 without its byte-order mark. Text without a UTF-16 mark is unchanged.
 pub(super) enum AsUtf8<R> {
     Plain(R),
     Utf16(Utf16<R>),
@@ -22,15 +22,12 @@ pub(super) struct Utf16<R> {
     decoder: Decoder,
     input: Vec<u8>,
     has_ended: bool,
-    /// Decoded, and not yet handed out: from `next` on.
+    /// The decoded bytes. Those from `next` on are not yet returned.
     output: Vec<u8>,
     next: usize,
 }
 
-/// Reads `content`, whose first bytes are `first`, as UTF-8; `first` is part of `content`.
-///
-/// # Errors
-/// When the mark cannot be read.
+/// Converts `content` to UTF-8. `first` contains its first bytes.
 pub(super) fn as_utf8<R: Read>(first: &[u8], mut content: R) -> io::Result<AsUtf8<R>> {
     let Some((encoding, mark_len)) = Encoding::for_bom(first) else { return Ok(AsUtf8::Plain(content)) };
     let mut mark = [0; 3];
@@ -39,7 +36,7 @@ pub(super) fn as_utf8<R: Read>(first: &[u8], mut content: R) -> io::Result<AsUtf
         return Ok(AsUtf8::Plain(content));
     }
     let decoder = encoding.new_decoder_without_bom_handling();
-    let (input, output) = (Vec::with_capacity(PIECE_BYTES), Vec::new());
+    let (input, output) = (Vec::with_capacity(CHUNK_BYTES), Vec::new());
     Ok(AsUtf8::Utf16(Utf16 { from: content, decoder, input, has_ended: false, output, next: 0 }))
 }
 
@@ -49,10 +46,10 @@ impl<R: Read> Utf16<R> {
         self.output.clear();
         self.next = 0;
         self.input.clear();
-        self.from.by_ref().take(PIECE_BYTES as u64).read_to_end(&mut self.input)?;
+        self.from.by_ref().take(CHUNK_BYTES as u64).read_to_end(&mut self.input)?;
         self.has_ended = self.input.is_empty();
         let mut from = 0;
-        let mut piece = [0; PIECE_BYTES];
+        let mut piece = [0; CHUNK_BYTES];
         loop {
             let input = &self.input[from..];
             let (result, read, written) =
@@ -97,7 +94,7 @@ mod tests {
         let unit = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
         let marked = |bytes: &[u8]| [&[0xff, 0xfe][..], bytes].concat();
         let big: Vec<u8> = [0xfe, 0xff].into_iter().chain("aé".encode_utf16().flat_map(u16::to_be_bytes)).collect();
-        let long = "é𝄞".repeat(PIECE_BYTES);
+        let long = "é𝄞".repeat(CHUNK_BYTES);
         let cases: [(&[u8], &[u8]); 8] = [
             (b"", b""),
             (b"a\xff", b"a\xff"),
@@ -105,7 +102,7 @@ mod tests {
             (&marked(&unit("aé𝄞")), "aé𝄞".as_bytes()),
             (&big, "aé".as_bytes()),
             (&marked(&unit(&long)), long.as_bytes()),
-            // Half a pair, then a letter; and half a unit at the end.
+            // Half a surrogate pair before a letter, and half a unit at the end.
             (&marked(&[0x34, 0xd8, b'a', 0]), b"\xffa"),
             (&marked(&[b'a', 0, b'b']), b"a\xff"),
         ];

@@ -8,7 +8,7 @@ use super::license::Rule;
 use super::value::Links;
 use super::{Dataset, DateStatus, OrganizationFields, TagFields};
 
-/// A conference edition whose rules hold.
+/// A conference edition that follows all rules.
 pub type Conference = Curated<ConferenceFields>;
 
 fields! {

@@ -1,61 +1,61 @@
-//! A row whose rules hold: the only form in which rows reach the store.
+//! A row that follows all rules. Only such rows reach the store.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::dataset::Dataset;
-use super::field::{Member, Table};
+use super::field::{FieldTable, RowMember};
 use super::id::Id;
 use super::license::{Rule, Scope};
 use super::value::{FieldValue, ReferenceKind};
 
-/// What is wrong with a row, and what to write instead.
+/// A broken rule of a row, and what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// The field's name, such as `formats.oral`.
     pub field: &'static str,
-    /// The offending value, where there is one to show.
+    /// The offending value, if there is one to show.
     pub value: Option<String>,
-    /// The rule and the remedy, a sentence without a full stop.
+    /// The rule and the remedy: a sentence without a full stop.
     pub message: String,
 }
 
 impl Fault {
-    /// A fault of a field that has no value to show.
+    /// Returns a fault without a value to show.
     pub fn of(field: &'static str, message: impl Into<String>) -> Fault {
         Fault { field, value: None, message: message.into() }
     }
 
-    /// A fault of a field's value.
+    /// Returns a fault of a field's value.
     pub fn of_value(field: &'static str, value: impl ToString, message: impl Into<String>) -> Fault {
         Fault { field, value: Some(value.to_string()), message: message.into() }
     }
 }
 
 /// The fields of a kind of row, apart from its id.
-pub trait Fields: Member + Default + Clone + PartialEq + DeserializeOwned + Send + Sync + 'static {
-    /// The stem of its import and export files, and its name in reports.
+pub trait Fields: RowMember + Default + Clone + PartialEq + DeserializeOwned + Send + Sync + 'static {
+    /// The stem of the import and export files, and the name in reports.
     const STEM: &'static str;
 
-    /// The table of its fields, in the order of JSON keys and CSV columns.
-    fn table() -> &'static Table;
+    /// Returns the table of the fields, in the order of JSON keys and CSV columns.
+    fn table() -> &'static FieldTable;
 
-    /// The rules of this kind of row that one row alone can break.
+    /// Checks the rules of this kind of row that need only the row itself.
     fn faults(&self) -> Vec<Fault>;
 
-    /// The row's name.
+    /// Returns the row's name.
     fn name(&self) -> &str;
 }
 
-/// Implements [`Fields`] for a struct of [`fields!`](super::field::fields): its stem, and the rules that it can break.
+/// Implements [`Fields`] for a struct of [`fields!`](super::field::fields), with its stem and its rules.
 macro_rules! row {
     ($row:ty, $stem:literal, |$fields:ident, $faults:ident| $rules:expr) => {
         impl $crate::model::curated::Fields for $row {
             const STEM: &'static str = $stem;
 
-            fn table() -> &'static $crate::model::field::Table {
-                static TABLE: std::sync::LazyLock<$crate::model::field::Table> =
-                    std::sync::LazyLock::new($crate::model::field::Table::of::<$row>);
+            fn table() -> &'static $crate::model::field::FieldTable {
+                static TABLE: std::sync::LazyLock<$crate::model::field::FieldTable> =
+                    std::sync::LazyLock::new($crate::model::field::FieldTable::of::<$row>);
                 &TABLE
             }
 
@@ -74,12 +74,12 @@ macro_rules! row {
 }
 pub(super) use row;
 
-/// The fields of a kind of record: a row with links that licenses decide about.
+/// The fields of a kind of record: a row that licenses show or hide.
 pub trait RecordFields: Fields {
     /// The dataset of these records.
     const DATASET: Dataset;
 
-    /// The linked rows of a kind, by id.
+    /// Returns the ids of the linked rows of a kind.
     fn links(&self, kind: ReferenceKind) -> &[Id] {
         Self::table().links(kind).map_or(&[], |field| self.values()[field].ids())
     }
@@ -91,13 +91,13 @@ pub trait RecordFields: Fields {
         }
     }
 
-    /// Whether a license of this scope shows the record (docs/licenses.md). The dataset is not asked for here.
+    /// Whether a license of this scope shows the record (docs/licenses.md). Does not check the dataset.
     fn is_in(&self, scope: &Scope) -> bool {
         !scope.is_restricted() || self.blocking_rules(scope).is_empty()
     }
 
-    /// The sets of a scope that do not match the record, each with the value that it has. A kind of record without such
-    /// fields is shown as a whole or not at all.
+    /// Returns the sets of a scope that do not match the record, each with the record's value. Journals have no such
+    /// fields, so they are never blocked.
     fn blocking_rules(&self, scope: &Scope) -> Vec<(Rule, &dyn FieldValue)> {
         let fields = Self::table().fields.iter().zip(self.values());
         let scoped = fields.filter_map(|(field, value)| Some((field.uses.rule?, value)));
@@ -108,7 +108,7 @@ pub trait RecordFields: Fields {
     }
 }
 
-/// A row whose rules hold, with its id.
+/// A row that follows all rules, with its id.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Curated<F> {
     id: Id,
@@ -116,18 +116,18 @@ pub struct Curated<F> {
 }
 
 impl<F: Fields> Curated<F> {
-    /// Brings the fields into their stored form (lists ordered, each item once; empty texts null) and checks every
-    /// rule that one row alone can break.
+    /// Normalizes the fields (lists ordered and deduplicated, empty texts null) and checks the rules that need only
+    /// this row.
     ///
     /// # Errors
-    /// All faults of the row, in the order of its fields' rules.
+    /// All broken rules.
     pub fn new(id: Id, mut fields: F) -> Result<Curated<F>, Vec<Fault>> {
         fields.values_mut().into_iter().for_each(|value| value.normalize());
         let faults = fields.faults();
         if faults.is_empty() { Ok(Curated { id, fields }) } else { Err(faults) }
     }
 
-    /// A row as it was stored.
+    /// Returns a stored row, without checks.
     pub(super) fn stored(id: Id, fields: F) -> Curated<F> {
         Curated { id, fields }
     }
@@ -142,20 +142,20 @@ impl<F: Fields> Curated<F> {
         &self.fields
     }
 
-    /// The row's fields, to be edited and checked anew.
+    /// Returns the fields, to edit them and check them again.
     pub fn into_fields(self) -> F {
         self.fields
     }
 }
 
-/// The fault of a missing text.
+/// Reports a missing text.
 pub(super) fn require(field: &'static str, text: &Option<String>, faults: &mut Vec<Fault>) {
     if text.is_none() {
         faults.push(Fault::of(field, "is required; give a text"));
     }
 }
 
-/// Faults of a text that stands in lists of the CSV, where `separator` has a meaning of its own.
+/// Reports a text that contains `separator`, which separates items in CSV lists.
 pub(super) fn forbid_separator(field: &'static str, text: &str, separator: &str, faults: &mut Vec<Fault>) {
     if text.contains(separator) {
         faults.push(Fault::of_value(

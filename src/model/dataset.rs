@@ -1,11 +1,11 @@
-//! The two datasets of the service, and the formats in which they are exported.
+//! The two datasets, and the formats of exports.
 
 use std::ops::{Index, IndexMut};
 
 use serde::{Deserialize, Serialize};
 use strum::EnumCount;
 
-/// A dataset: the first member of every path, token and row key (the contract, "What the service does").
+/// A dataset. Every path, token and row key begins with it (contract, "What the service does").
 #[derive(
     Clone,
     Copy,
@@ -35,7 +35,7 @@ impl Dataset {
     /// Both datasets, in the order in which commits number their records.
     pub const ALL: [Dataset; Dataset::COUNT] = [Dataset::Conferences, Dataset::Journals];
 
-    /// The name in paths, file stems and JSON.
+    /// Returns the name in paths, file stems and JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             Dataset::Conferences => "conferences",
@@ -43,20 +43,20 @@ impl Dataset {
         }
     }
 
-    /// The number that stands for the dataset in row keys and tokens. Part of the file format.
+    /// Returns the number in row keys and tokens. It is part of the file format.
     pub const fn code(self) -> u8 {
         self as u8
     }
 
-    /// The dataset of a [`Dataset::code`].
+    /// Returns the dataset with this [`Dataset::code`].
     pub fn from_code(code: u8) -> Option<Dataset> {
         Dataset::ALL.into_iter().find(|dataset| dataset.code() == code)
     }
 }
 
-/// A value for each dataset. A dataset that is added gets a member here, and the compiler finds the rest.
+/// A value for each dataset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-// Rows that were stored before a dataset was added do not name it.
+// Rows from before a dataset was added lack its member.
 #[serde(default, deny_unknown_fields)]
 #[allow(missing_docs, reason = "named as the datasets")]
 pub struct PerDataset<T> {
@@ -65,12 +65,12 @@ pub struct PerDataset<T> {
 }
 
 impl<T> PerDataset<T> {
-    /// Makes the value of each dataset.
+    /// Computes the value of each dataset.
     pub fn of(mut make: impl FnMut(Dataset) -> T) -> PerDataset<T> {
         PerDataset { conferences: make(Dataset::Conferences), journals: make(Dataset::Journals) }
     }
 
-    /// The values, in the order of [`Dataset::ALL`].
+    /// Returns the values, in the order of [`Dataset::ALL`].
     pub fn values(&self) -> impl Iterator<Item = &T> {
         Dataset::ALL.into_iter().map(|dataset| &self[dataset])
     }
@@ -106,7 +106,7 @@ pub enum ExportFormat {
     Csv,
 }
 
-/// The text named no dataset.
+/// The error of a text that is not the name of a dataset.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` is not a dataset; the datasets are `conferences` and `journals`")]
 pub struct UnknownDataset(String);

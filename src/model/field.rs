@@ -1,20 +1,20 @@
-//! Fields as data: each kind of row has one table of its fields, in the order of JSON keys and CSV columns.
+//! Each kind of row has one table of its fields, in the order of JSON keys and CSV columns.
 //!
-//! JSON, CSV, import, filters, copies and the OpenAPI document all walk these tables, so a new field is one line in one file.
+//! JSON, CSV, import, filters, copies and the OpenAPI document all use these tables. So a new field is one line.
 
 use super::license::Rule;
 use super::value::{FieldValue, ReferenceKind, ValueKind};
 
-/// The fields of a kind of row.
+/// The table of the fields of a kind of row.
 #[derive(Debug, Default)]
-pub struct Table {
+pub struct FieldTable {
     /// The fields, in the order of JSON keys and CSV columns.
     pub fields: Vec<Field>,
-    /// The same, as JSON nests them.
-    pub nodes: Vec<Node>,
+    /// The same fields, nested as in JSON.
+    pub nodes: Vec<JsonNode>,
     /// The list parameters that filter by a field, in the order of the fields.
     pub filters: Vec<FieldFilter>,
-    /// The JSON text after the last value: what closes the objects that are open there.
+    /// The JSON text after the last value: the closing braces.
     pub json_after: String,
 }
 
@@ -23,30 +23,31 @@ pub struct Table {
 pub struct Field {
     /// The path of JSON keys joined by dots, such as `formats.oral`.
     pub name: String,
-    /// The CSV column: the path joined by underscores (the contract, "GET /exports/{dataset}").
+    /// The CSV column: the path joined by underscores (contract, "GET /exports/{dataset}").
     pub column: String,
-    /// Its meaning, in Markdown with backticks as the only markup.
+    /// Its meaning, in Markdown. Backticks are the only markup.
     pub note: String,
-    /// The JSON text between the value before it and its own.
+    /// The JSON text between the previous value and this one.
     pub json_before: String,
-    /// The kind of its values.
+    /// The kind of the values.
     pub kind: ValueKind,
-    /// The purposes that its line states.
-    pub uses: Uses,
-    /// [`FieldValue::rank_of`] of its type.
+    /// The uses that the field's line declares.
+    pub uses: FieldUses,
+    /// [`FieldValue::rank_of`] of the field's type.
     pub rank_of: fn(&str) -> u64,
 }
 
-/// The purposes of a field, besides being shown. [`fields!`] takes them behind `=>`.
+/// The uses of a field, besides being shown. In [`fields!`] they follow `=>`.
 #[derive(Clone, Debug, Default)]
-pub struct Uses {
-    /// `q` searches the field, and its documentation calls it this.
+pub struct FieldUses {
+    /// The name of the field in the documentation of `q`, if `q` searches it.
     pub searched: Option<&'static str>,
-    /// Copies have it in their full-text index. They also have each list and each text that is searched or filtered.
+    /// Whether copies have the field in their full-text index. Searched texts, filtered texts and lists are always in
+    /// it.
     pub indexed: bool,
-    /// The set of a license's scope that the values are compared with.
+    /// The set of a license's scope that restricts the field.
     pub rule: Option<Rule>,
-    /// Per list parameter: its name, or the end behind the field's name; the comparison; the note.
+    /// The list parameters: name, or suffix to the field's name; comparison; note.
     filters: Vec<(&'static str, Compare, &'static str)>,
 }
 
@@ -55,108 +56,108 @@ pub struct Uses {
 pub struct FieldFilter {
     /// The parameter's name.
     pub name: String,
-    /// The field's index in [`Table::fields`].
+    /// The field's index in [`FieldTable::fields`].
     pub field: usize,
     /// How values are compared with the parameter.
     pub compare: Compare,
-    /// Its meaning, in Markdown with backticks as the only markup.
+    /// Its meaning, in Markdown. Backticks are the only markup.
     pub note: &'static str,
 }
 
-/// How a filter compares a field's value with its own. Null matches nothing. Texts and lists are compared with `Equal` alone.
+/// The comparison of a filter. Null matches nothing. Texts and lists support only `Equal`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Compare {
-    /// The same; of a list, one of its items.
+    /// Equal; for a list, one of its items is equal.
     Equal,
-    /// The same or a later one.
+    /// Equal or later.
     From,
-    /// The same or an earlier one.
+    /// Equal or earlier.
     To,
 }
 
-impl Uses {
-    /// `q` searches the field, which its documentation calls `name`.
-    pub fn searched(self, name: &'static str) -> Uses {
-        Uses { searched: Some(name), ..self }
+impl FieldUses {
+    /// `q` searches the field. The documentation calls it `name`.
+    pub fn searched(self, name: &'static str) -> FieldUses {
+        FieldUses { searched: Some(name), ..self }
     }
 
     /// Copies have the field in their full-text index.
-    pub fn indexed(self) -> Uses {
-        Uses { indexed: true, ..self }
+    pub fn indexed(self) -> FieldUses {
+        FieldUses { indexed: true, ..self }
     }
 
-    /// A parameter with the field's name, and one value.
-    pub fn equal(self, note: &'static str) -> Uses {
+    /// Adds a parameter with the field's name.
+    pub fn equal(self, note: &'static str) -> FieldUses {
         self.filter("", Compare::Equal, note)
     }
 
-    /// A parameter that names one item of a list.
-    pub fn one_of(self, name: &'static str, note: &'static str) -> Uses {
+    /// Adds a parameter that matches one item of a list.
+    pub fn one_of(self, name: &'static str, note: &'static str) -> FieldUses {
         self.filter(name, Compare::Equal, note)
     }
 
-    /// Two parameters, the field's name with `_from` and with `_to`, both inclusive.
-    pub fn range(self, from: &'static str, to: &'static str) -> Uses {
+    /// Adds two parameters, with the suffixes `_from` and `_to`, both inclusive.
+    pub fn range(self, from: &'static str, to: &'static str) -> FieldUses {
         let from = self.filter("_from", Compare::From, from);
         from.filter("_to", Compare::To, to)
     }
 
-    /// A license's scope has a set for the field.
-    pub fn scope(self, rule: Rule) -> Uses {
-        Uses { rule: Some(rule), ..self }
+    /// A license's scope can restrict the field.
+    pub fn scope(self, rule: Rule) -> FieldUses {
+        FieldUses { rule: Some(rule), ..self }
     }
 
-    fn filter(mut self, name: &'static str, compare: Compare, note: &'static str) -> Uses {
+    fn filter(mut self, name: &'static str, compare: Compare, note: &'static str) -> FieldUses {
         self.filters.push((name, compare, note));
         self
     }
 }
 
-/// A key of a row's JSON objects.
+/// A key in a row's JSON objects.
 #[derive(Debug)]
-pub struct Node {
+pub struct JsonNode {
     /// The key.
     pub key: &'static str,
     /// The meaning of what it holds.
     pub note: String,
     /// What it holds.
-    pub holds: Holds,
+    pub content: NodeContent,
 }
 
-/// What a key of a row's JSON holds.
+/// The value of a key in a row's JSON.
 #[derive(Debug)]
-pub enum Holds {
-    /// The field of this index in [`Table::fields`].
+pub enum NodeContent {
+    /// The field with this index in [`FieldTable::fields`].
     Field(usize),
     /// An object of fields.
-    Object(Vec<Node>),
+    Object(Vec<JsonNode>),
 }
 
-/// What a row consists of: a field's value, or a struct of such members that [`fields!`] defines.
-pub trait Member: Sized {
-    /// Whether it is a struct.
+/// A member of a row: a field's value, or a struct of members that [`fields!`] defines.
+pub trait RowMember: Sized {
+    /// Whether the member is a struct.
     const IS_OBJECT: bool;
 
-    /// Adds the fields in it to the table; `path` leads to it, and `note` tells its meaning. A struct has no uses.
-    fn describe(table: &mut Table, path: &str, note: &str, uses: Uses) -> Holds;
+    /// Adds the member's fields to the table. `path` is the member's path, `note` its meaning. A struct has no uses.
+    fn describe(table: &mut FieldTable, path: &str, note: &str, uses: FieldUses) -> NodeContent;
 
-    /// Adds the values in it, in the order of the table.
+    /// Appends the member's values, in the order of the table.
     fn collect<'a>(&'a self, values: &mut Vec<&'a dyn FieldValue>);
 
-    /// Adds the values in it for writing, in the order of the table.
+    /// Appends the member's values for writing, in the order of the table.
     fn collect_mut<'a>(&'a mut self, values: &mut Vec<&'a mut dyn FieldValue>);
 
-    /// Replaces the values in it for which `is_named`, asked in the order of the table, says so.
+    /// Replaces the values for which `is_named` returns true. It has one item per field, in the order of the table.
     fn replace_named(&mut self, with: Self, is_named: &mut dyn Iterator<Item = bool>);
 
-    /// The values in it, in the order of the table.
+    /// Returns the member's values, in the order of the table.
     fn values(&self) -> Vec<&dyn FieldValue> {
         let mut values = Vec::with_capacity(32);
         self.collect(&mut values);
         values
     }
 
-    /// The values in it for writing, in the order of the table.
+    /// Returns the member's values for writing, in the order of the table.
     fn values_mut(&mut self) -> Vec<&mut dyn FieldValue> {
         let mut values = Vec::with_capacity(32);
         self.collect_mut(&mut values);
@@ -164,10 +165,10 @@ pub trait Member: Sized {
     }
 }
 
-impl<V: FieldValue> Member for V {
+impl<V: FieldValue> RowMember for V {
     const IS_OBJECT: bool = false;
 
-    fn describe(table: &mut Table, path: &str, note: &str, uses: Uses) -> Holds {
+    fn describe(table: &mut FieldTable, path: &str, note: &str, uses: FieldUses) -> NodeContent {
         let json_before = std::mem::take(&mut table.json_after);
         let (name, column) = (path.to_owned(), path.replace('.', "_"));
         let field = table.fields.len();
@@ -177,7 +178,7 @@ impl<V: FieldValue> Member for V {
         }));
         let note = note.to_owned() + if uses.searched.is_some() { "; searched by `q`" } else { "" };
         table.fields.push(Field { name, column, note, json_before, kind: V::kind(), uses, rank_of: V::rank_of });
-        Holds::Field(field)
+        NodeContent::Field(field)
     }
 
     fn collect<'a>(&'a self, values: &mut Vec<&'a dyn FieldValue>) {
@@ -195,43 +196,43 @@ impl<V: FieldValue> Member for V {
     }
 }
 
-impl Table {
-    /// The table of a kind of row.
-    pub fn of<M: Member>() -> Table {
-        let mut table = Table::default();
-        if let Holds::Object(nodes) = M::describe(&mut table, "", "", Uses::default()) {
+impl FieldTable {
+    /// Builds the table of a kind of row.
+    pub fn of<M: RowMember>() -> FieldTable {
+        let mut table = FieldTable::default();
+        if let NodeContent::Object(nodes) = M::describe(&mut table, "", "", FieldUses::default()) {
             table.nodes = nodes;
         }
         table
     }
 
-    /// The index of the field that links to rows of a kind.
+    /// Returns the index of the field that links to rows of a kind.
     pub fn links(&self, kind: ReferenceKind) -> Option<usize> {
         self.fields.iter().position(|field| field.kind == ValueKind::Links(kind))
     }
 
-    /// Adds a member of the object at `path`, which is empty for the row itself, and whose meaning `outer` tells.
-    pub(super) fn add<M: Member>(
+    /// Adds a member of the object at `path`, which is empty for the row itself. `outer` is the object's note.
+    pub(super) fn add<M: RowMember>(
         &mut self,
         (path, outer): (&str, &str),
         key: &'static str,
         note: &str,
-        uses: Uses,
-    ) -> Node {
+        uses: FieldUses,
+    ) -> JsonNode {
         let path = if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
         let comma = if self.json_after.ends_with('{') { "" } else { "," };
         let (opened, closed) = if M::IS_OBJECT { ("{", "}") } else { ("", "") };
         self.json_after.push_str(&format!("{comma}\"{key}\":{opened}"));
         let note = note.trim_start().replacen('…', outer, 1);
-        let holds = M::describe(self, &path, &note, uses);
+        let content = M::describe(self, &path, &note, uses);
         self.json_after.push_str(closed);
-        Node { key, note, holds }
+        JsonNode { key, note, content }
     }
 }
 
-/// Defines a struct of fields with its table. The doc comment of a member is its note in the API's documentation; there
-/// `…` stands for the note of the struct within its row. A member whose JSON key is a Rust keyword is written
-/// `member: Type as "key"`. A member with purposes names them, methods of [`Uses`], behind `=>`.
+/// Defines a struct of fields and its table. The doc comment of a member is its note in the API's documentation. In it,
+/// `…` stands for the note of the struct. A member whose JSON key is a Rust keyword is written `member: Type as "key"`.
+/// Its uses, methods of [`FieldUses`], follow `=>`.
 macro_rules! fields {
     (
         $(#[$meta:meta])*
@@ -241,26 +242,26 @@ macro_rules! fields {
     ) => {
         $(#[$meta])*
         #[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
-        // A row that was stored before a field was added has none of that name.
+        // A row that was stored before a field was added lacks that field.
         #[serde(default)]
         pub struct $row {
             $($(#[doc = $note])* $(#[serde(rename = $key)])? pub $member: $type,)*
         }
 
-        impl $crate::model::field::Member for $row {
+        impl $crate::model::field::RowMember for $row {
             const IS_OBJECT: bool = true;
 
             fn describe(
-                table: &mut $crate::model::field::Table,
+                table: &mut $crate::model::field::FieldTable,
                 path: &str,
                 note: &str,
-                _uses: $crate::model::field::Uses,
-            ) -> $crate::model::field::Holds {
-                $crate::model::field::Holds::Object(vec![$(table.add::<$type>(
+                _uses: $crate::model::field::FieldUses,
+            ) -> $crate::model::field::NodeContent {
+                $crate::model::field::NodeContent::Object(vec![$(table.add::<$type>(
                     (path, note),
                     $crate::model::field::fields!(@key $member $($key)?),
                     concat!($($note),*),
-                    $crate::model::field::Uses::default()$($(.$use $with)+)?,
+                    $crate::model::field::FieldUses::default()$($(.$use $with)+)?,
                 )),*])
             }
 

@@ -1,43 +1,43 @@
-//! Filters of lists: `q`, `updated_since`, and a condition for each parameter that a field's line declares.
+//! Filters of lists: `q`, `updated_since`, and the parameters of fields.
 
 use super::conference::ConferenceFields;
 use super::curated::Fields;
 use super::dataset::Dataset;
-use super::field::{FieldFilter, Table};
+use super::field::{FieldFilter, FieldTable};
 use super::journal::JournalFields;
 use super::time::Timestamp;
 
-/// The conditions that a record must match, all of them.
+/// The conditions of a list. A record must match all of them.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    /// Last changed, or entered the license, at or after this instant.
+    /// Matches records that changed, or entered the license, at or after this time.
     pub updated_since: Option<Timestamp>,
-    /// Text found anywhere in a field that `q` searches, case and diacritics aside.
+    /// Matches records with this text in a field that `q` searches. Case and diacritics are ignored.
     pub text: Option<String>,
-    /// Conditions on fields, in the order of [`Table::filters`].
-    pub conditions: Vec<Condition>,
+    /// Conditions on fields, in the order of [`FieldTable::filters`].
+    pub conditions: Vec<FieldCondition>,
 }
 
 /// A condition on a field.
 #[derive(Clone, Debug)]
-pub struct Condition {
+pub struct FieldCondition {
     /// The parameter.
     pub filter: &'static FieldFilter,
-    /// Its value, of the parameter's form.
+    /// The value, in the parameter's form.
     pub value: String,
 }
 
 impl Filter {
-    /// Whether nothing is filtered.
+    /// Whether there are no conditions.
     pub fn is_empty(&self) -> bool {
         self.updated_since.is_none() && self.text.is_none() && self.conditions.is_empty()
     }
 
-    /// A hash that differs for different filters. Part of cursors, so it must not change between versions.
+    /// Returns a hash of the filter. Cursors contain it, so it must not change between versions.
     pub fn hash(&self) -> [u8; 16] {
         let mut hasher = blake3::Hasher::new_derive_key("medfeed 2026-11 list filters");
         let mut put = |text: &str| {
-            // Lengths keep one filter's end from passing for another's beginning.
+            // The length prefix makes the encoding unambiguous.
             hasher.update(&u64::try_from(text.len()).unwrap_or(u64::MAX).to_be_bytes());
             hasher.update(text.as_bytes());
         };
@@ -55,8 +55,8 @@ impl Filter {
 }
 
 impl Dataset {
-    /// The table of its records.
-    pub fn table(self) -> &'static Table {
+    /// Returns the table of the dataset's records.
+    pub fn table(self) -> &'static FieldTable {
         match self {
             Dataset::Conferences => ConferenceFields::table(),
             Dataset::Journals => JournalFields::table(),

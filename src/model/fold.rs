@@ -4,12 +4,12 @@ use icu_casemap::CaseMapper;
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::canonical_combining_class;
 
-/// The folded form of a text: full Unicode case folding, compatibility decomposition (so that the width of letters
-/// counts no more than their case), every mark with a combining class dropped, strokes and ligatures of Latin letters
-/// resolved, recomposed. This is close to what the Unicode Collation Algorithm tells apart on its first level.
+/// Folds a text: full Unicode case folding, compatibility decomposition, then without combining marks, strokes and
+/// ligatures of Latin letters, and recomposed. Letters of different width become equal too. The result is close to the
+/// first level of the Unicode Collation Algorithm.
 ///
-/// Marks without a combining class are vowel signs (Devanagari, Thai): they are letters of the word and stay.
-/// Recomposing keeps a Hangul syllable from matching the beginning of a longer one.
+/// Marks without a combining class stay, because they are vowel signs (Devanagari, Thai). The text is recomposed so
+/// that a Hangul syllable does not match the beginning of a longer one.
 pub fn fold(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
@@ -26,8 +26,8 @@ pub fn fold(text: &str) -> String {
     plain.nfc().collect()
 }
 
-/// Latin letters whose diacritic is part of the code point, so that decomposition leaves it. The pairs are those
-/// that the Unicode Collation Algorithm's default table sets apart on the second level only.
+/// Returns the base of a Latin letter whose stroke or ligature is part of the code point. The default table of the
+/// Unicode Collation Algorithm distinguishes these pairs only on the second level.
 fn unstroked(letter: char) -> Option<&'static str> {
     Some(match letter {
         'ø' => "o",
@@ -45,12 +45,12 @@ fn unstroked(letter: char) -> Option<&'static str> {
     })
 }
 
-/// A text without case, diacritics, blanks, invisible characters, `_`, `-` and `.`.
+/// Folds a text, and removes blanks, invisible characters, `_`, `-` and `.`.
 pub fn comparable(text: &str) -> String {
     fold(text).replace(|letter: char| matches!(letter, '_' | '-' | '.') || is_blank(letter), "")
 }
 
-/// Whether a character shows nothing: a blank, or one without width as in texts copied from web pages.
+/// Whether a character is blank or invisible. Texts copied from web pages contain such characters.
 pub fn is_blank(letter: char) -> bool {
     letter.is_whitespace()
         || matches!(letter, '\u{a0}' | '\u{2007}' | '\u{202f}' | '\u{200b}' | '\u{2060}' | '\u{feff}')

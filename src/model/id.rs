@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// An id that the curator gave: 1 to 2^53-1, so that every JSON reader holds it exactly.
+/// An id, given by the curator: 1 to 2^53-1. Every JSON reader represents these numbers exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "u64", into = "u64")]
 pub struct Id(u64);
@@ -16,13 +16,13 @@ impl Id {
     /// The largest id, 2^53-1.
     pub const MAX: Id = Id((1 << 53) - 1);
 
-    /// The id as a number.
+    /// Returns the id as a number.
     pub const fn get(self) -> u64 {
         self.0
     }
 }
 
-/// The number or text is not an id.
+/// The error of a number or text that is not an id.
 #[derive(Debug, thiserror::Error)]
 #[error("an id is a whole number from 1 to 9007199254740991")]
 pub struct NotAnId;
@@ -44,7 +44,7 @@ impl From<Id> for u64 {
 impl FromStr for Id {
     type Err = NotAnId;
 
-    /// Decimal digits without sign or leading zero, as the service itself writes ids.
+    /// Parses decimal digits without sign or leading zero.
     fn from_str(text: &str) -> Result<Self, NotAnId> {
         if !text.bytes().all(|byte| byte.is_ascii_digit()) || text.starts_with('0') {
             return Err(NotAnId);

@@ -7,7 +7,7 @@ use super::field::fields;
 use super::value::{Links, Scalar, ValueKind};
 use super::{Dataset, Number, OrganizationFields, TagFields};
 
-/// A journal whose rules hold.
+/// A journal that follows all rules.
 pub type Journal = Curated<JournalFields>;
 
 fields! {
@@ -84,7 +84,7 @@ fields! {
     }
 }
 
-/// How readers get at a journal's articles.
+/// The access of readers to a journal's articles.
 #[derive(
     Clone,
     Copy,
@@ -103,7 +103,7 @@ fields! {
 pub enum Access {
     /// Readers pay.
     Subscription,
-    /// Readers pay, but for articles that authors paid for.
+    /// Readers pay, except for articles that authors paid for.
     Hybrid,
     /// Free for readers.
     Open,

@@ -1,4 +1,4 @@
-//! Rows as JSON objects, in the one shape that lists, single lookups, the feed and exports share.
+//! Rows as JSON objects. Lists, single records, the feed and exports use the same form.
 
 use super::curated::{Curated, Fields};
 use super::id::Id;
@@ -6,12 +6,12 @@ use super::time::{Timestamp, parse_time};
 use super::value::LinkTexts;
 pub use super::value::json::{push_display, push_str};
 
-/// Stands before the time with which a record's JSON ends.
+/// The text before the time at the end of a record's JSON.
 const UPDATED_AT: &str = ",\"updated_at\":\"";
-/// The length of that time, in bytes: `2026-03-15T09:30:00Z`.
+/// The length of that time in bytes: `2026-03-15T09:30:00Z`.
 const TIME_LENGTH: usize = 20;
 
-/// A record as a JSON object, its links resolved.
+/// Renders a record as a JSON object, with its links resolved.
 pub fn render_record<F: Fields>(row: &Curated<F>, updated_at: Timestamp, links: &dyn LinkTexts) -> Vec<u8> {
     let mut out = Vec::with_capacity(1024);
     push_fields(&mut out, row.id(), row.fields(), links);
@@ -19,36 +19,33 @@ pub fn render_record<F: Fields>(row: &Curated<F>, updated_at: Timestamp, links: 
     out
 }
 
-/// Reads a text of [`render_record`]: the record with its links as ids, and when its content last changed. A field that the
-/// text does not name is null.
-///
-/// # Errors
-/// [`Unreadable`] says why the text is none.
-pub fn read_record<F: Fields>(id: Id, text: &[u8]) -> Result<(Curated<F>, Timestamp), Unreadable> {
-    let text = str::from_utf8(text).map_err(|error| Unreadable(error.to_string()))?;
-    let fields = serde_json::from_str(text).map_err(|error| Unreadable(error.to_string()))?;
-    // A quote within a value is escaped, so the key before the last time is the record's own.
+/// Parses a text of [`render_record`]: the record with its links as ids, and the time of its last change. Missing
+/// fields become null.
+pub fn read_record<F: Fields>(id: Id, text: &[u8]) -> Result<(Curated<F>, Timestamp), UnreadableRecord> {
+    let text = str::from_utf8(text).map_err(|error| UnreadableRecord(error.to_string()))?;
+    let fields = serde_json::from_str(text).map_err(|error| UnreadableRecord(error.to_string()))?;
+    // Quotes within values are escaped. So the last match of this key is the record's own.
     let time_at = text.len().saturating_sub(TIME_LENGTH + "\"}".len());
     let (before, time) = text.split_at_checked(time_at).unwrap_or_default();
     let time = time.strip_suffix("\"}").filter(|_| before.ends_with(UPDATED_AT));
-    let time = time.ok_or_else(|| Unreadable("it has no `updated_at`".to_owned()))?;
-    let updated_at = parse_time(time).map_err(|error| Unreadable(format!("updated_at: {error}")))?;
+    let time = time.ok_or_else(|| UnreadableRecord("it has no `updated_at`".to_owned()))?;
+    let updated_at = parse_time(time).map_err(|error| UnreadableRecord(format!("updated_at: {error}")))?;
     Ok((Curated::stored(id, fields), updated_at))
 }
 
-/// Whether a text of [`render_record`] is that of a record, whenever that changed. Rendering costs less than reading.
+/// Whether `text` is [`render_record`] of this record at any time. Rendering is cheaper than parsing.
 pub fn is_rendered<F: Fields>(text: &[u8], row: &Curated<F>, links: &dyn LinkTexts) -> bool {
     let mut rendered = Vec::with_capacity(text.len());
     push_fields(&mut rendered, row.id(), row.fields(), links);
     text.strip_prefix(rendered.as_slice()).is_some_and(|rest| rest.starts_with(UPDATED_AT.as_bytes()))
 }
 
-/// The text is no record's JSON.
+/// The error of a text that is not the JSON of a record.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct Unreadable(String);
+pub struct UnreadableRecord(String);
 
-/// An organization or tag as a JSON object, as it stands within records.
+/// Renders an organization or tag as the JSON object within records.
 pub fn render_reference<F: Fields>(row: &Curated<F>) -> Vec<u8> {
     let mut out = Vec::with_capacity(128);
     push_fields(&mut out, row.id(), row.fields(), &());
@@ -56,7 +53,7 @@ pub fn render_reference<F: Fields>(row: &Curated<F>) -> Vec<u8> {
     out
 }
 
-/// `id` and the fields, without the closing brace.
+/// Appends `id` and the fields, without the closing brace.
 fn push_fields<F: Fields>(out: &mut Vec<u8>, id: Id, fields: &F, links: &dyn LinkTexts) {
     let table = F::table();
     push_display(out, format_args!("{{\"id\":{id}"));

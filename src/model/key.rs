@@ -12,30 +12,27 @@ const RANDOM_CHARS: usize = 32;
 const CHECKSUM_CHARS: usize = 6;
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// A key in plain text. It has no `Display` and an opaque `Debug`, so that it cannot slip into a log.
+/// A key in plain text. It has no `Display` and an opaque `Debug`, to keep it out of logs.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey(String);
 
-/// The text has not the form of a key, or its checksum fails.
+/// The error of a text that does not have the form of a key.
 #[derive(Debug, thiserror::Error)]
 #[error("the text is no API key of this service")]
 pub struct NotAKey;
 
 impl ApiKey {
-    /// A new random key.
+    /// Returns a new random key.
     ///
     /// # Errors
-    /// When the operating system has no random bytes.
+    /// If the operating system returns no random bytes.
     pub fn generate() -> Result<ApiKey, getrandom::Error> {
         let random = random_base62(RANDOM_CHARS)?;
         let checksum = checksum(&random);
         Ok(ApiKey(format!("{PREFIX}{random}{checksum}")))
     }
 
-    /// Reads a text that has the form of a key, checksum included: so a command knows a key that was given for an id.
-    ///
-    /// # Errors
-    /// [`NotAKey`] when form or checksum are wrong.
+    /// Parses a key and verifies its checksum.
     pub fn parse(text: &str) -> Result<ApiKey, NotAKey> {
         let body = text.strip_prefix(PREFIX).ok_or(NotAKey)?;
         let shaped =
@@ -46,12 +43,12 @@ impl ApiKey {
         Ok(ApiKey(text.to_owned()))
     }
 
-    /// The hash that is stored and looked up. 190 random bits need no salt and no slow hash.
+    /// Returns the hash to store or look up. 190 random bits need no salt and no slow hash.
     pub fn hash(&self) -> KeyHash {
         KeyHash::of(self.0.as_bytes())
     }
 
-    /// The plain text, to be shown once.
+    /// Returns the plain text, to be shown once.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -68,47 +65,47 @@ impl fmt::Debug for ApiKey {
 pub struct KeyHash(pub [u8; 32]);
 
 impl KeyHash {
-    /// The hash of what may be a key.
+    /// Returns the hash of a text that may be a key.
     pub fn of(text: &[u8]) -> KeyHash {
         KeyHash(*blake3::hash(text).as_bytes())
     }
 }
 
-/// A key as it is stored.
+/// A stored key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeyRecord {
-    /// Its public id, for `key list`, `key revoke` and logs.
+    /// The public id, for `key list`, `key revoke` and logs.
     pub id: String,
     /// The operator's note.
     pub label: Option<String>,
-    /// The license it opens.
+    /// The license of the key.
     pub license: LicenseId,
-    /// That license's name, kept for when the license is gone.
+    /// That license's name, kept because the license can be removed.
     pub license_name: String,
-    /// When it was made.
+    /// The time of creation.
     pub created_at: Timestamp,
-    /// From when on it is `expired_api_key`.
+    /// The time from which the key gets `expired_api_key`.
     pub expires_at: Option<Timestamp>,
-    /// The addresses it may be used from; empty means any.
+    /// The networks that may use the key; empty for all.
     pub allowed_ips: Vec<IpNet>,
-    /// From when on it is `revoked_api_key`: now for a revoked key, after the overlap for a replaced one.
+    /// The time from which the key gets `revoked_api_key`. For a replaced key that is the end of the overlap.
     pub revoked_at: Option<Timestamp>,
-    /// The id of the key that replaced it.
+    /// The id of the key that replaces it.
     pub replaced_by: Option<String>,
 }
 
-/// Whether a key can be used.
+/// The status of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum KeyStatus {
-    /// It can.
+    /// Usable.
     Active,
-    /// It can, until its overlap with the key that replaced it ends.
+    /// Usable until the overlap with its replacement ends.
     Replaced,
-    /// It was revoked or replaced.
+    /// Revoked, or replaced and past the overlap.
     Revoked,
-    /// Its time is over.
+    /// Past its expiry.
     Expired,
 }
 
@@ -118,25 +115,25 @@ impl KeyStatus {
         matches!(self, KeyStatus::Active | KeyStatus::Replaced)
     }
 
-    /// The word in `key list`.
+    /// Returns the word in `key list`.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
 impl KeyRecord {
-    /// Whether the key can be used at this instant.
+    /// Whether the key can be used at this time.
     pub fn is_usable(&self, now: Timestamp) -> bool {
         self.status(now).is_usable()
     }
 
-    /// The key's status at this instant. A revocation outweighs an expiry.
+    /// Returns the status at this time. Revoked takes precedence over expired.
     pub fn status(&self, now: Timestamp) -> KeyStatus {
         self.status_after(now, now)
     }
 
-    /// The key's status at this instant, after a commit of that time. A revocation carries the time of its commit, which
-    /// is ahead of a clock that was set back: it holds all the same.
+    /// Returns the status at `now`, after a commit at `committed`. A revocation has the time of its commit. So it also
+    /// holds if the clock was set back since.
     pub fn status_after(&self, now: Timestamp, committed: Timestamp) -> KeyStatus {
         match (self.revoked_at, self.expires_at) {
             (Some(revoked), _) if revoked <= now.max(committed) => KeyStatus::Revoked,
@@ -147,21 +144,21 @@ impl KeyRecord {
     }
 }
 
-/// A new public id for a key: short, readable, no secret.
+/// Returns a new public id for a key. It is short and not secret.
 ///
 /// # Errors
-/// When the operating system has no random bytes.
+/// If the operating system returns no random bytes.
 pub fn new_key_id() -> Result<String, getrandom::Error> {
     Ok(format!("key_{}", random_base62(10)?))
 }
 
-/// Random base62 characters, each of the 62 equally likely.
+/// Returns random base62 characters, uniformly distributed.
 fn random_base62(length: usize) -> Result<String, getrandom::Error> {
     let mut text = String::with_capacity(length);
     while text.len() < length {
         let mut bytes = [0_u8; 64];
         getrandom::fill(&mut bytes)?;
-        // 248 is the largest multiple of 62 that a byte holds: what lies above would favour the first characters.
+        // 248 is the largest multiple of 62 below 256. Larger bytes would favor the first characters.
         let fair = bytes.iter().filter(|byte| **byte < 248).take(length - text.len());
         text.extend(fair.map(|byte| char::from(BASE62[usize::from(byte % 62)])));
     }

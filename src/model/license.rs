@@ -1,4 +1,4 @@
-//! Licenses: which datasets, and which conferences, a caller sees (docs/licenses.md).
+//! Licenses: the datasets and conferences that a caller sees (docs/licenses.md).
 
 use std::collections::BTreeSet;
 
@@ -7,71 +7,70 @@ use serde::{Deserialize, Serialize};
 use super::value::FieldValue;
 use super::{Dataset, PerDataset, Timestamp};
 
-/// Requests per minute of a license that names no limit of its own.
+/// The rate limit of a license without one of its own, in requests per minute.
 pub const DEFAULT_RATE_LIMIT: u32 = 600;
 
-/// A license's number in row keys and tokens: random, so that a license made later under the same name is another.
+/// The random number of a license in row keys and tokens. A later license of the same name has another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct LicenseId(pub u64);
 
-/// The number of a feed: a seq of the commit that made it, which no entry stands at.
+/// The number of a feed: a seq of the commit that created it. No entry has this seq.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct FeedId(pub u64);
 
-/// How a license reads a dataset's changes. It stays when the dataset is dropped from the license: the tombstones of that
-/// moment are history.
+/// The feeds of a license in a dataset. It remains when the dataset is removed from the license, because it holds the
+/// tombstones of that moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Subscription {
-    /// The feed that it shares with all licenses that show the same records; `None` where the dataset is not licensed.
+    /// The feed that all licenses with the same records share; `None` if the dataset is not licensed.
     pub feed: Option<FeedId>,
-    /// The last seq before the license came to that feed. What the feed holds up to there is not this license's: its
-    /// baseline tells how it stood then.
+    /// The last seq before the license joined that feed. Up to there the baseline counts instead of the feed.
     pub joined_at: u64,
-    /// The license's private feed: every record that it ever saw up to then, as it stood.
+    /// The license's baseline: every record that it had ever seen before it joined.
     pub baseline: FeedId,
 }
 
-/// What a license shows. An absent set means all; a given set never matches a null country or year.
+/// The records that a license shows. `None` instead of a set means all. A set never matches a null country or year.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scope {
-    /// The datasets that can be read at all.
+    /// The licensed datasets.
     pub datasets: BTreeSet<Dataset>,
-    /// Conferences with at least one of these areas.
+    /// The therapy areas; a conference needs at least one of them.
     pub therapy_areas: Option<BTreeSet<String>>,
-    /// Conferences in one of these countries.
+    /// The countries of conferences.
     pub countries: Option<BTreeSet<String>>,
-    /// Conferences of one of these edition years.
+    /// The edition years of conferences.
     pub years: Option<BTreeSet<u16>>,
 }
 
 impl Scope {
-    /// The scope before a license exists and after it is gone.
+    /// Returns the empty scope: that of a license before its creation and after its removal.
     pub fn nothing() -> Scope {
         Scope { datasets: BTreeSet::new(), therapy_areas: None, countries: None, years: None }
     }
 
-    /// Whether the other scope shows the same records of a dataset, whatever they are.
+    /// Whether another scope shows the same records of a dataset, whatever records there are.
     pub fn shows_same(&self, other: &Scope, dataset: Dataset) -> bool {
         match (self.datasets.contains(&dataset), other.datasets.contains(&dataset)) {
             (true, true) => match dataset {
                 Dataset::Conferences => Rule::ALL.iter().all(|rule| self.set(*rule) == other.set(*rule)),
-                // No field of journals has a rule.
+                // Journals have no restricted fields.
                 Dataset::Journals => true,
             },
             (one, two) => one == two,
         }
     }
 
-    /// Whether it has a set.
+    /// Whether any set is given.
     pub fn is_restricted(&self) -> bool {
         Rule::ALL.iter().any(|rule| self.set(*rule).is_some())
     }
 
-    /// The set of a rule; `None` where it restricts nothing.
+    /// Returns the set of a rule; `None` if it restricts nothing.
     pub fn set(&self, rule: Rule) -> Option<RuleSet<'_>> {
         match rule {
             Rule::TherapyAreas => self.therapy_areas.as_ref().map(RuleSet::Texts),
@@ -81,7 +80,7 @@ impl Scope {
     }
 }
 
-/// One of a scope's sets, with its values.
+/// A set of a scope, with its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleSet<'a> {
     /// A set of texts.
@@ -99,7 +98,7 @@ impl RuleSet<'_> {
         }
     }
 
-    /// The values as texts, in their order.
+    /// Returns the values as texts, ordered.
     pub fn values(self) -> Vec<String> {
         match self {
             RuleSet::Texts(set) => set.iter().cloned().collect(),
@@ -108,7 +107,7 @@ impl RuleSet<'_> {
     }
 }
 
-/// One of a scope's sets.
+/// The sets that a scope can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum Rule {
@@ -122,7 +121,7 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// Every rule, in the order in which scopes are shown.
+    /// All rules, in the order in which scopes are shown.
     pub const ALL: [Rule; 3] = [Rule::TherapyAreas, Rule::Countries, Rule::Years];
 }
 
@@ -130,40 +129,40 @@ impl Rule {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct License {
-    /// Its number, for good.
+    /// Its permanent number.
     pub id: LicenseId,
-    /// The name that the operator gave; at most one license has it at a time.
+    /// The name that the operator gave. It is unique.
     pub name: String,
-    /// What it shows.
+    /// The records that it shows.
     pub scope: Scope,
-    /// Requests per minute and key.
+    /// The rate limit: requests per minute and key.
     pub rate_limit: u32,
-    /// The last seq of the commit that made its present scope: older sync tokens get 410.
+    /// The last seq of the commit that set the present scope. Older sync tokens get 410.
     pub scope_seq: u64,
-    /// Its subscriptions; `None` where it never had the dataset.
+    /// Its subscriptions; `None` for a dataset that it never had.
     pub subscriptions: PerDataset<Option<Subscription>>,
-    /// When it was made.
+    /// The time of creation.
     pub created_at: Timestamp,
 }
 
 impl License {
-    /// The feeds that it shares with others.
+    /// Returns the feeds that the license shares with others.
     pub fn feeds(&self) -> impl Iterator<Item = FeedId> {
         self.subscriptions.values().flatten().filter_map(|subscription| subscription.feed)
     }
 
-    /// The feed of a dataset that it shares with others; `None` where the dataset is not licensed.
+    /// Returns the shared feed of a dataset; `None` if the dataset is not licensed.
     pub fn feed(&self, dataset: Dataset) -> Option<FeedId> {
         self.subscriptions[dataset].and_then(|subscription| subscription.feed)
     }
 }
 
-/// The newest thing that an answer rests on: the license's newest entry in the dataset, or the change that made its
-/// present scope if that is later. What the license does not see never moves it.
+/// The witness of a license in a dataset: its newest entry, or the change of its scope if that is later. Hidden changes
+/// never move it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Witness {
     /// Its seq.
     pub seq: u64,
-    /// The lineage of the commit that took that seq.
+    /// The lineage of the commit with that seq.
     pub lineage: [u8; 16],
 }

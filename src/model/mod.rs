@@ -1,18 +1,19 @@
-//! The plain types of medfeed and their rules: no storage, no network, no clock but [`time::now`].
+//! The plain types of medfeed and their rules: no storage, no network, and no clock except [`time::now`].
 //!
 //! In reading order:
-//! - [`dataset`] and [`id`]: what is named in every path and every row.
-//! - [`number`], [`time`], [`status`]: the small values with rules of their own.
+//! - [`dataset`] and [`id`]: the parts of every path and row key.
+//! - [`number`], [`time`], [`status`]: small values with rules of their own.
 //! - [`value`]: the kinds of field values, each with its JSON, CSV, schema and parser.
-//! - [`field`]: the fields of a row as a table. JSON, CSV, import and documentation go over these tables.
-//! - [`curated`]: a row whose rules hold; [`conference`], [`journal`], [`mod@reference`] are the four kinds; [`filter`]: what
-//!   lists of records are filtered by.
-//! - [`json`] and [`flat`]: the two shapes that a row takes outside.
-//! - [`license`] and [`key`]: who may see what, and what an answer rests on; [`network`]: from where.
-//! - [`replication`]: what an origin, its replicas and the bucket between them agree on.
-//! - [`country`]: the countries that are known, with their regions and aliases.
-//! - [`fold`]: text folding for `q` and alphabetical order; [`nearest`]: suggestions for misspelt names.
-//! - [`printable`]: texts from outside, made safe for a terminal; [`shell`]: in command lines.
+//! - [`field`]: the table of a row's fields. JSON, CSV, import and documentation use these tables.
+//! - [`curated`]: a row that follows all rules. [`conference`], [`journal`] and [`mod@reference`] are the kinds of
+//!   rows.
+//! - [`filter`]: the filters of lists.
+//! - [`json`] and [`flat`]: rows as JSON and as CSV.
+//! - [`license`] and [`key`]: licenses and API keys. [`network`]: networks of addresses.
+//! - [`replication`]: the identity of a database and of its commits.
+//! - [`country`]: the known countries, with their regions and aliases.
+//! - [`fold`]: text folding for `q` and alphabetical order. [`nearest`]: suggestions for misspelt names.
+//! - [`printable`] and [`shell`]: foreign texts, made safe for terminals and for command lines.
 
 pub mod conference;
 pub mod country;
@@ -44,7 +45,7 @@ mod tests;
 pub use conference::{Conference, ConferenceFields};
 pub use curated::{Curated, Fault, Fields, RecordFields};
 pub use dataset::{Dataset, ExportFormat, PerDataset};
-pub use filter::{Condition, Filter};
+pub use filter::{FieldCondition, Filter};
 pub use id::Id;
 pub use journal::{Access, Journal, JournalFields};
 pub use key::{ApiKey, KeyHash, KeyRecord};

@@ -2,10 +2,10 @@
 
 use super::fold::comparable;
 
-/// The longest name that is compared, in bytes: comparing takes time in the product of the lengths.
+/// The maximum length of a name to compare, in bytes. The time grows with the product of both lengths.
 const MAX_BYTES: usize = 128;
 
-/// The known name that was most likely meant: at most one letter in four is wrong, or the given name is its beginning.
+/// Returns the known name that was probably meant. At most one letter in four differs, or `given` is a prefix of it.
 pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     const LEAST_BEGINNING: usize = 4;
     if given.len() > MAX_BYTES {
@@ -20,7 +20,7 @@ pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
         let distance = if length >= LEAST_BEGINNING && known.starts_with(&given) {
             1
         } else if length.abs_diff(known_length) <= allowed {
-            // The lengths bound the distance, and are much cheaper to compare.
+            // The difference of the lengths is a cheap lower bound of the distance.
             strsim::damerau_levenshtein(&given, &known)
         } else {
             return None;

@@ -1,13 +1,13 @@
-//! Networks of addresses: as operators write them (trusted proxies, where a key may be used), and whose an address is.
+//! Networks of addresses, for trusted proxies, keys and rate limits.
 
 use std::net::{IpAddr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net};
 
-/// A CIDR, or an address as a CIDR of one. IPv4 mapped to IPv6 becomes IPv4, as callers' addresses do.
+/// Parses a CIDR, or an address as a CIDR of one address. IPv4 addresses mapped to IPv6 become IPv4.
 ///
 /// # Errors
-/// What to write instead.
+/// A remedy: what to write instead.
 pub fn parse_network(text: &str) -> Result<IpNet, String> {
     let network = match text.parse::<IpNet>() {
         Ok(network) => network,
@@ -28,7 +28,7 @@ pub fn parse_network(text: &str) -> Result<IpNet, String> {
     }
 }
 
-/// The address under which limits count a caller: IPv6 callers own a /64, so that counts as one.
+/// Returns the address under which limits count a caller. All addresses of an IPv6 /64 count as one.
 pub fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => {

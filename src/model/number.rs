@@ -1,4 +1,4 @@
-//! Metrics, prices and weeks: any number from 0.
+//! Numbers for metrics, prices and weeks.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,12 +7,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::value::{Scalar, ValueKind};
 
-/// A finite number from 0. Written without an exponent and without a needless `.0`, the same in JSON and CSV,
-/// so that a value read back is written as the same bytes.
+/// A finite number from 0. JSON and CSV write it without an exponent and without `.0`, so it reads back as the same
+/// bytes.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Number(f64);
 
-/// The value is not a number from 0.
+/// The error of a value that is not a number from 0.
 #[derive(Debug, thiserror::Error)]
 #[error("write a number from 0, such as 4.2")]
 pub struct NotANumber;
@@ -29,7 +29,7 @@ impl TryFrom<f64> for Number {
 
     fn try_from(value: f64) -> Result<Self, NotANumber> {
         if value.is_finite() && value >= 0.0 {
-            // `+ 0.0` turns a negative zero into zero: the two would be written differently.
+            // `+ 0.0` turns -0.0 into 0.0, which is written differently.
             Ok(Number(value + 0.0))
         } else {
             Err(NotANumber)
@@ -40,7 +40,7 @@ impl TryFrom<f64> for Number {
 impl FromStr for Number {
     type Err = NotANumber;
 
-    /// A number in JSON's notation (RFC 8259, section 6): no sign `+`, no blanks, no `NaN`.
+    /// Parses the JSON notation of a number (RFC 8259, section 6): no `+`, no blanks, no `NaN`.
     fn from_str(text: &str) -> Result<Self, NotANumber> {
         if text.starts_with(|c: char| c.is_ascii_whitespace()) || text.ends_with(|c: char| c.is_ascii_whitespace()) {
             return Err(NotANumber);
@@ -51,7 +51,7 @@ impl FromStr for Number {
 
 impl fmt::Display for Number {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Rust writes the shortest digits that read back as the same value, and never an exponent.
+        // Rust writes the shortest digits that read back as the same value, without an exponent.
         write!(f, "{}", self.0)
     }
 }
@@ -77,7 +77,7 @@ impl Scalar for Number {
     }
 
     fn rank(&self) -> u64 {
-        // The bits of numbers from 0 are in the order of the numbers.
+        // The bits of numbers from 0 have the same order as the numbers.
         self.0.to_bits() + 1
     }
 }

@@ -1,10 +1,10 @@
-//! Texts for a terminal: text from outside must not be able to control it.
+//! Foreign texts, escaped so that they cannot control a terminal.
 
 use std::fmt;
 use std::fmt::Write as _;
 
-/// Displays a text from outside with escapes (`\u{1b}`, `\n`) for characters that move the cursor, end the line or change the
-/// direction of what follows.
+/// Displays a foreign text. Characters that move the cursor, end the line or change the text direction are escaped:
+/// `\u{1b}`, `\n`.
 #[derive(Clone, Copy, Debug)]
 pub struct Printable<'a>(pub &'a str);
 
@@ -20,7 +20,7 @@ impl fmt::Display for Printable<'_> {
     }
 }
 
-/// JSON with escapes (`\u009b`) for the characters that [`steers`] names. They occur in strings only.
+/// Escapes the characters of [`steers`] in JSON, as `\u009b`. Valid JSON has them only in strings.
 pub fn printable_json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for letter in json.chars() {
@@ -35,9 +35,8 @@ pub fn printable_json(json: &str) -> String {
     escaped
 }
 
-/// Whether a terminal takes the character for more than a sign to show: control characters (those of ISO 6429 beyond
-/// ASCII among them), separators of lines, and what overrides the direction of text (Unicode UAX #9, explicit
-/// formatting; the marks that Hebrew and Arabic names may hold are not among them).
+/// Whether a character controls a terminal: control characters (also those of ISO 6429), line separators, and explicit
+/// formatting of the text direction (Unicode UAX #9). The marks in Hebrew and Arabic names do not count.
 pub fn steers(letter: char) -> bool {
     letter.is_control() || matches!(letter, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -1,4 +1,4 @@
-//! Organizations and tags: what records link to.
+//! Organizations and tags, the rows that records link to.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use super::json;
 use super::value::LinkTexts;
 pub use super::value::{LinkTarget, ReferenceKind};
 
-/// An organization whose rules hold.
+/// An organization that follows all rules.
 pub type Organization = Curated<OrganizationFields>;
 
-/// A tag whose rules hold.
+/// A tag that follows all rules.
 pub type Tag = Curated<TagFields>;
 
 fields! {
@@ -61,7 +61,7 @@ row!(TagFields, "tags", |tag, faults| {
 
 /// The fields of a kind of row that records link to.
 pub trait ReferenceFields: Fields + LinkTarget + Serialize {
-    /// The text that names the row in CSV lists and in imports: the name, of a tag `Type: Name`. Unique.
+    /// Returns the text that identifies the row in CSV lists and imports: the name; for a tag `Type: Name`.
     fn label(&self) -> String;
 }
 
@@ -85,12 +85,12 @@ impl ReferenceFields for TagFields {
     }
 }
 
-/// A row that records link to, with the two texts that stand for it in them.
+/// A row that records link to, with its two texts in them.
 #[derive(Clone, Debug)]
 pub struct Referenced<F> {
     /// The row.
     pub row: Curated<F>,
-    /// Its JSON object, as it stands within records.
+    /// Its JSON object within records.
     pub json: Vec<u8>,
     /// Its text in CSV lists.
     pub label: String,

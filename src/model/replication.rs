@@ -1,4 +1,4 @@
-//! What tells a database, and a state of it, from all others: what an origin, its replicas and the bucket between them agree on.
+//! The identity of a database, its states and its commits. Origin, bucket and replicas use these types.
 
 use std::fmt::{self, Display};
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Timestamp;
 
-/// A database, whatever its file: random, made when it is first published, kept by backups and restores.
+/// The random id of a database. It is created at the first publishing, and kept by backups and restores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct DatabaseId(pub [u8; 16]);
 
@@ -16,7 +16,7 @@ impl Display for DatabaseId {
     }
 }
 
-/// The last commit of a state: its last seq, and the random value that tells it from a commit of another history with that seq.
+/// The last commit of a state: its last seq, and its lineage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "described above")]
 pub struct Head {
@@ -24,32 +24,32 @@ pub struct Head {
     pub lineage: [u8; 16],
 }
 
-/// A digest of all rows: the sum, modulo 2^64 in four lanes, of the rows' BLAKE3 hashes. A change moves it by its old and new
-/// rows, so it is kept up to date without reading the others.
+/// A digest of all rows: the sum of their BLAKE3 hashes, modulo 2^64 in four lanes. A commit updates it with its old
+/// and new rows, without reading the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowDigest(pub [u64; 4]);
 
-/// A commit whose changes are published: as the outbox keeps it, the log tells it and replicas apply it.
+/// A published commit, as in the outbox and the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommitInfo {
-    /// Its first seq.
+    /// The first seq.
     pub first_seq: u64,
-    /// Its last seq.
+    /// The last seq.
     pub last_seq: u64,
-    /// The random value that tells it from a commit of another history.
+    /// The lineage.
     pub lineage: [u8; 16],
-    /// When its writing began.
+    /// When the commit began.
     pub time: Timestamp,
-    /// The commit before it, to whose state its changes are made.
+    /// The previous commit.
     pub base: Head,
-    /// The digest of all rows after it.
+    /// The digest of all rows after the commit.
     pub digest: RowDigest,
-    /// The length of its encoded changes, in bytes, inflated.
+    /// The size of the encoded changes in bytes, inflated.
     pub bytes: u64,
 }
 
 impl CommitInfo {
-    /// The last commit after it.
+    /// Returns the seq and lineage of this commit.
     pub fn head(&self) -> Head {
         Head { seq: self.last_seq, lineage: self.lineage }
     }

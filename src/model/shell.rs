@@ -2,12 +2,11 @@
 
 use std::fmt;
 
-/// Displays a text as one word of a POSIX shell, which means the text and nothing else. Plain letters and digits stay bare;
-/// other texts are put into single quotes.
+/// Displays a text as one word of a POSIX shell. Letters, digits and harmless signs stay bare; other texts are quoted.
 #[derive(Clone, Copy, Debug)]
-pub struct Word<'a>(pub &'a str);
+pub struct ShellWord<'a>(pub &'a str);
 
-impl fmt::Display for Word<'_> {
+impl fmt::Display for ShellWord<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_bare = |byte: u8| byte.is_ascii_alphanumeric() || b"@%_+=:,./-".contains(&byte);
         if !self.0.is_empty() && self.0.bytes().all(is_bare) {
@@ -42,8 +41,8 @@ mod tests {
         ];
         let folder = tempfile::tempdir().unwrap();
         for (text, expected) in cases {
-            assert_eq!(Word(text).to_string(), expected);
-            let line = format!("printf %s {}", Word(text));
+            assert_eq!(ShellWord(text).to_string(), expected);
+            let line = format!("printf %s {}", ShellWord(text));
             let said = Command::new("sh").arg("-c").arg(&line).current_dir(&folder).output().unwrap();
             assert_eq!((said.status.success(), said.stdout.as_slice()), (true, text.as_bytes()), "{line}");
         }

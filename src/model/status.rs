@@ -1,10 +1,10 @@
-//! How far a conference date can be trusted.
+//! The confidence of conference dates.
 
 use serde::{Deserialize, Serialize};
 
 use super::value::{Scalar, ValueKind};
 
-/// The confidence of a date (the contract, "Date confidence values").
+/// The confidence of a date (contract, "Date confidence values").
 #[derive(
     Clone,
     Copy,
@@ -34,16 +34,16 @@ pub enum DateStatus {
 }
 
 impl DateStatus {
-    /// Every value, in the contract's order.
+    /// All values, in the contract's order.
     pub const ALL: [DateStatus; 5] =
         [DateStatus::Confirmed, DateStatus::Estimated, DateStatus::Copied, DateStatus::NotFound, DateStatus::Check];
 
-    /// The value in JSON and CSV.
+    /// Returns the value in JSON and CSV.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
-    /// What is wrong with a date, or its absence, under this status; `None` when they agree.
+    /// Returns the rule that a date, or its absence, breaks under this status.
     pub fn fault_with(self, has_date: bool) -> Option<&'static str> {
         match (self, has_date) {
             (DateStatus::Confirmed | DateStatus::Estimated | DateStatus::Copied, false) => {

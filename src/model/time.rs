@@ -1,4 +1,4 @@
-//! Days and instants, as the contract writes them: `YYYY-MM-DD` and `YYYY-MM-DDThh:mm:ssZ`.
+//! Dates and times in the contract's form: `YYYY-MM-DD` and `YYYY-MM-DDThh:mm:ssZ`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use jiff::civil::Date;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-/// An instant in whole seconds since 1970-01-01T00:00:00Z, from year 1 to year 9999.
+/// A time in whole seconds since 1970-01-01T00:00:00Z, in the years 1 to 9999.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Timestamp(i64);
@@ -17,30 +17,30 @@ impl Timestamp {
     /// 1970-01-01T00:00:00Z.
     pub const EPOCH: Timestamp = Timestamp(0);
 
-    /// The instant of this many seconds since the epoch, brought into the years 1 to 9999.
+    /// Returns the time this many seconds after the epoch, clamped to the years 1 to 9999.
     pub fn from_unix_s(seconds: i64) -> Timestamp {
         const YEAR_1: i64 = -62_135_596_800;
         const YEAR_9999_END: i64 = 253_402_207_200;
         Timestamp(seconds.clamp(YEAR_1, YEAR_9999_END))
     }
 
-    /// Seconds since the epoch.
+    /// Returns the seconds since the epoch.
     pub const fn unix_s(self) -> i64 {
         self.0
     }
 
-    /// The instant this many seconds later.
+    /// Returns the time this many seconds later.
     pub fn plus_s(self, seconds: i64) -> Timestamp {
         Timestamp::from_unix_s(self.0.saturating_add(seconds))
     }
 
-    /// The UTC day.
+    /// Returns the UTC date.
     pub fn date(self) -> Date {
         jiff::tz::Offset::UTC.to_datetime(self.instant()).date()
     }
 
     fn instant(self) -> jiff::Timestamp {
-        // In range by construction; the epoch stands in for what cannot be.
+        // Always in range; the epoch is never used.
         jiff::Timestamp::from_second(self.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH)
     }
 }
@@ -51,56 +51,55 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// The present instant. The only place that reads the wall clock.
+/// Returns the present time. No other function reads the wall clock.
 #[allow(clippy::disallowed_methods)]
 pub fn now() -> Timestamp {
     Timestamp::from_unix_s(jiff::Timestamp::now().as_second())
 }
 
-// Elsewhere the monotonic clock runs in suspend itself, or there is none that does.
+// On other systems the monotonic clock includes suspend, or no clock does.
 #[cfg(target_os = "linux")]
 const BOOT_CLOCK: ClockId = ClockId::Boottime;
 #[cfg(not(target_os = "linux"))]
 const BOOT_CLOCK: ClockId = ClockId::Monotonic;
 
-/// The time since the machine's start, on a clock that nobody sets and that also runs while the machine sleeps: what was true
-/// before an hour of sleep is an hour old.
+/// Returns the time since the machine's start. This clock is never set, and it includes the time in suspend.
 pub fn since_boot() -> Duration {
     let time = clock_gettime(BOOT_CLOCK);
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// The text is not a day.
+/// The error of a text that is not a date.
 #[derive(Debug, thiserror::Error)]
 #[error("write a date as YYYY-MM-DD, such as 2026-03-15")]
 pub struct NotADate;
 
-/// Reads `YYYY-MM-DD`, exactly: other spellings that ISO 8601 allows would not be written back the same.
+/// Parses exactly `YYYY-MM-DD`. Other forms of ISO 8601 would not be written back the same.
 pub fn parse_date(text: &str) -> Result<Date, NotADate> {
     let is_shaped = matches!(text.as_bytes(), [_, _, _, _, b'-', _, _, b'-', _, _]);
     Date::from_str(text).ok().filter(|date| is_shaped && date.year() >= 1).ok_or(NotADate)
 }
 
-/// The text is neither a day nor an instant.
+/// The error of a text that is neither a date nor a date-time.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotATime {
-    /// An offset's `+` was sent raw and arrived as a blank.
+    /// The `+` of an offset was not encoded and arrived as a blank.
     #[error("it contains a blank where an offset's `+` was meant: send `+` as `%2B`, or use `Z`")]
     BlankForPlus,
-    /// Anything else.
+    /// Any other error.
     #[error(
         "write a date (2026-03-15) or a date-time (2026-03-15T09:30:00Z, 2026-03-15T09:30:00+02:00; UTC when no offset is given)"
     )]
     Malformed,
 }
 
-/// Reads an ISO 8601 date (its first second, UTC) or date-time; without an offset it is UTC, and a fraction of a
-/// second is cut off (the contract, "List parameters").
+/// Parses an ISO 8601 date (its first second, UTC) or date-time. Without an offset it is UTC. A fraction of a second is
+/// dropped (contract, "List parameters").
 pub fn parse_time(text: &str) -> Result<Timestamp, NotATime> {
     if let Ok(date) = parse_date(text) {
         return civil_utc(date.to_datetime(jiff::civil::Time::midnight()));
     }
-    // Split by hand: the library also accepts a blank as separator, which here is a `+` lost in a query.
+    // The library also accepts a blank as separator. Here it is a `+` that was not encoded.
     let (date, rest) = match (text.get(..10), text.get(10..)) {
         (Some(date), Some(rest)) => (parse_date(date).map_err(|_| NotATime::Malformed)?, rest),
         _ => return Err(NotATime::Malformed),
@@ -129,13 +128,13 @@ pub fn parse_time(text: &str) -> Result<Timestamp, NotATime> {
 fn civil_utc(at: jiff::civil::DateTime) -> Result<Timestamp, NotATime> {
     match jiff::tz::Offset::UTC.to_timestamp(at) {
         Ok(instant) => Ok(Timestamp::from_unix_s(instant.as_second())),
-        // The library's instants end two hours before the year 9999 does.
+        // The library's times end two hours before the year 9999 does.
         Err(_) if at.year() == 9999 => Ok(Timestamp::from_unix_s(i64::MAX)),
         Err(_) => Err(NotATime::Malformed),
     }
 }
 
-/// `hh:mm`, `hh:mm:ss` or `hh:mm:ss.fff`; second 60 (a leap second) is taken as 59.
+/// Parses `hh:mm`, `hh:mm:ss` or `hh:mm:ss.fff`. Second 60 (a leap second) becomes 59.
 fn parse_clock(text: &str) -> Option<jiff::civil::Time> {
     let (whole, fraction) = match text.split_once(['.', ',']) {
         Some((whole, fraction)) => (whole, Some(fraction)),
@@ -159,7 +158,7 @@ fn parse_clock(text: &str) -> Option<jiff::civil::Time> {
     jiff::civil::Time::new(hour, minute, second, 0).ok()
 }
 
-/// The seconds of an offset without its sign: `hh:mm`, `hhmm` or `hh`, less than a day.
+/// Parses an offset without its sign: `hh:mm`, `hhmm` or `hh`, less than a day. Returns seconds.
 fn parse_offset_s(text: &str) -> Option<i64> {
     let (hour, minute) = match text.len() {
         2 => (two_digits(text)?, 0),

@@ -4,33 +4,32 @@ use bytes::Bytes;
 
 use crate::model::value::LinkTexts;
 use crate::model::{ConferenceFields, Curated, Dataset, ExportFormat, JournalFields, RecordFields, Timestamp, flat};
-use crate::query::segments::{Form, Member, PlainHash, SegmentCache, cut, in_memory};
+use crate::query::segments::{ContentHasher, GzipMember, SegmentCache, SegmentFormat, in_memory, segment_ranges};
 use crate::store::StoreError;
 use crate::store::read::record_cache::RecordJson;
 use crate::view::{LiveRow, View};
 
-/// How many records are held at once: a bound on memory, not seen in the file.
+/// The number of records in memory at once. It has no effect on the file.
 const BATCH_RECORDS: usize = 4096;
 
-/// What a record comes to, about, when it is compressed among others.
+/// The approximate compressed size of a record.
 const EXPECTED_RECORD_BYTES: usize = 128;
 
 /// A finished file.
 #[derive(Debug)]
 pub struct ExportFile {
-    /// The file: one gzip member.
+    /// The gzip-compressed content.
     pub gzip: Bytes,
-    /// The SHA-256 of what it holds.
+    /// The SHA-256 of the uncompressed content.
     pub plain_sha256: [u8; 32],
-    /// How many records it holds.
+    /// The number of records.
     pub records: usize,
 }
 
-/// Builds the file. The member's header carries no time, so the same content gives the same bytes. What the cache has of it
-/// is not compressed again.
+/// Builds the file. Equal content gives equal bytes: the gzip header has no timestamp. Cached segments are reused.
 pub fn export(view: &View<'_>, format: ExportFormat, cache: &SegmentCache) -> Result<ExportFile, StoreError> {
     match (format, view.dataset()) {
-        (ExportFormat::Jsonl, _) => write(view, cache, Form::Lines, &[], |_, json, out| {
+        (ExportFormat::Jsonl, _) => write(view, cache, SegmentFormat::Lines, &[], |_, json, out| {
             out.extend_from_slice(json.bytes());
             out.push(b'\n');
             Ok(())
@@ -42,18 +41,15 @@ pub fn export(view: &View<'_>, format: ExportFormat, cache: &SegmentCache) -> Re
 
 fn write_csv<F: RecordFields>(view: &View<'_>, cache: &SegmentCache) -> Result<ExportFile, StoreError> {
     let mut head = Vec::new();
-    push_head::<F>(&mut head)?;
+    push_header::<F>(&mut head)?;
     let references = view.references()?;
-    write(view, cache, Form::Csv, &head, |row, _, out| {
+    write(view, cache, SegmentFormat::Csv, &head, |row, _, out| {
         let (record, updated_at) = view.record::<F>(row)?;
         push_record(out, &record, updated_at, &**references)
     })
 }
 
-/// Appends a record as a line of the CSV.
-///
-/// # Errors
-/// Never, as long as there is memory.
+/// Appends a record as a CSV line. Fails only when memory runs out.
 pub fn push_record<F: RecordFields>(
     out: &mut Vec<u8>,
     record: &Curated<F>,
@@ -63,11 +59,8 @@ pub fn push_record<F: RecordFields>(
     push_row(out, flat::record_cells(record, updated_at, links).iter().map(|cell| cell.as_bytes()))
 }
 
-/// Appends the first line of a dataset's CSV, behind the byte-order mark.
-///
-/// # Errors
-/// Never, as long as there is memory.
-pub fn push_head<F: RecordFields>(out: &mut Vec<u8>) -> Result<(), StoreError> {
+/// Appends a byte-order mark and the CSV header. Fails only when memory runs out.
+pub fn push_header<F: RecordFields>(out: &mut Vec<u8>) -> Result<(), StoreError> {
     out.extend_from_slice(flat::BYTE_ORDER_MARK);
     push_row(out, flat::record_columns::<F>())
 }
@@ -78,31 +71,31 @@ fn push_row(out: &mut Vec<u8>, cells: impl IntoIterator<Item = impl AsRef<[u8]>>
     table.flush().map_err(in_memory)
 }
 
-/// All visible records behind a head.
+/// Writes `head` and then all visible records.
 fn write(
     view: &View<'_>,
     cache: &SegmentCache,
-    form: Form,
+    form: SegmentFormat,
     head: &[u8],
     mut write_row: impl FnMut(&LiveRow, &RecordJson, &mut Vec<u8>) -> Result<(), StoreError>,
 ) -> Result<ExportFile, StoreError> {
     let rows: Vec<LiveRow> = view.list_after(0)?.collect();
-    let mut hash = PlainHash::default();
-    let mut member = Member::new(cache, view.feed()?, form, rows.len() * EXPECTED_RECORD_BYTES, Some(&mut hash));
-    member.store(head);
+    let mut hash = ContentHasher::default();
+    let mut member = GzipMember::new(cache, view.feed()?, form, rows.len() * EXPECTED_RECORD_BYTES, Some(&mut hash));
+    member.push_stored(head);
     let mut first = 0;
     while first < rows.len() {
         let batch = &rows[first..rows.len().min(first + BATCH_RECORDS)];
         let records = view.record_json(batch.iter().copied())?;
-        let mut ranges = cut(records.iter().map(RecordJson::hash));
+        let mut ranges = segment_ranges(records.iter().map(RecordJson::hash));
         if first + batch.len() < rows.len() {
-            // The last segment may go on in the next batch.
+            // The next batch may continue the last segment.
             ranges.pop();
         }
         first += ranges.last().map_or(batch.len(), |range| range.end);
         for range in ranges {
             let (rows, records) = (&batch[range.clone()], &records[range]);
-            member.add(records.iter().map(RecordJson::hash), true, || {
+            member.push_segment(records.iter().map(RecordJson::hash), true, || {
                 let mut plain = Vec::new();
                 rows.iter().zip(records).try_for_each(|(row, json)| write_row(row, json, &mut plain))?;
                 Ok(plain)

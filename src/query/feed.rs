@@ -1,6 +1,6 @@
-//! The change feed: a range scan of the license's own index from the token's position.
+//! The change feed: a range scan of the license's own index, from the position in the token.
 
-use super::page::Page;
+use super::page::JsonPage;
 use crate::model::json::{push_display, push_str};
 use crate::model::{Id, Timestamp, Witness};
 use crate::store::format::codec::hash;
@@ -9,46 +9,46 @@ use crate::store::{CommitPoint, StoreError};
 use crate::token::SyncToken;
 use crate::view::{LiveRow, View};
 
-/// Entries that memory is reserved for at once: a full page has as many, most polls have none.
-const ENTRIES_EXPECTED: usize = 500;
+/// The initial capacity for entries: the size of a full page. Most polls return none.
+const EXPECTED_ENTRIES: usize = 500;
 
-/// The most that a tombstone takes, in bytes, about.
+/// The approximate maximum size of a tombstone, in bytes.
 const TOMBSTONE_BYTES: usize = 80;
 
-/// The rows of a page.
+/// The entries of a feed page.
 #[derive(Debug)]
-pub struct Rows {
+pub struct FeedRows {
     /// Records and tombstones, oldest change first.
     pub entries: Vec<FeedEntry>,
-    /// Whether the caller should come back at once.
+    /// Whether more entries follow.
     pub has_more: bool,
 }
 
-/// Where a page begins.
+/// The start of a feed page.
 #[derive(Clone, Copy, Debug)]
-pub enum Start {
-    /// After a position that the caller has.
+pub enum FeedStart {
+    /// After this seq.
     After(u64),
-    /// With what changed at or after an instant.
+    /// At the first change at or after this time.
     Since(Timestamp),
-    /// With what changes from now on.
+    /// At the end of the feed.
     Now,
 }
 
-impl Start {
-    /// The seq that the page begins after.
+impl FeedStart {
+    /// Returns the seq after which the page begins.
     pub fn after(self, view: &View<'_>) -> Result<u64, StoreError> {
         match self {
-            Start::After(position) => Ok(position),
-            Start::Since(time) => view.seq_before(time),
-            Start::Now => Ok(view.witness()?.seq),
+            FeedStart::After(position) => Ok(position),
+            FeedStart::Since(time) => view.seq_before(time),
+            FeedStart::Now => Ok(view.witness()?.seq),
         }
     }
 }
 
-/// Up to `limit` entries after a seq, oldest change first.
-pub fn feed(view: &View<'_>, after: u64, limit: usize) -> Result<Rows, StoreError> {
-    let mut entries = Vec::with_capacity(limit.min(ENTRIES_EXPECTED));
+/// Returns up to `limit` entries after a seq, oldest change first.
+pub fn feed(view: &View<'_>, after: u64, limit: usize) -> Result<FeedRows, StoreError> {
+    let mut entries = Vec::with_capacity(limit.min(EXPECTED_ENTRIES));
     let mut has_more = false;
     for entry in view.feed_after(after)? {
         if entries.len() == limit {
@@ -57,17 +57,17 @@ pub fn feed(view: &View<'_>, after: u64, limit: usize) -> Result<Rows, StoreErro
         }
         entries.push(entry);
     }
-    Ok(Rows { entries, has_more })
+    Ok(FeedRows { entries, has_more })
 }
 
-/// The JSON of a page's records and tombstones.
-pub fn page(view: &View<'_>, rows: &Rows) -> Result<Page, StoreError> {
+/// Returns the JSON of a feed page.
+pub fn page(view: &View<'_>, rows: &FeedRows) -> Result<JsonPage, StoreError> {
     let records = view.record_json(rows.entries.iter().filter_map(LiveRow::of))?;
     let tombstones = rows.entries.len() - records.len();
     let bytes = records.iter().map(|json| json.bytes().len()).sum::<usize>() + tombstones * TOMBSTONE_BYTES;
-    let mut page = Page::new(rows.entries.len(), bytes);
+    let mut page = JsonPage::new(rows.entries.len(), bytes);
     let mut records = records.iter();
-    // Tombstones of one commit stand together, so it is looked up once.
+    // Tombstones of one commit are adjacent, so each commit is looked up once.
     let mut commit: Option<CommitPoint> = None;
     for entry in &rows.entries {
         if entry.is_live() {
@@ -85,14 +85,14 @@ pub fn page(view: &View<'_>, rows: &Rows) -> Result<Page, StoreError> {
     Ok(page)
 }
 
-/// The token with which the caller goes on after a page.
-pub fn token_after(view: &View<'_>, rows: &Rows) -> Result<SyncToken, StoreError> {
+/// Returns the sync token for the page after `rows`.
+pub fn token_after(view: &View<'_>, rows: &FeedRows) -> Result<SyncToken, StoreError> {
     let witness = view.witness()?;
     let last = rows.entries.last().map(|entry| entry.seq);
     Ok(token(view, last.filter(|_| rows.has_more).unwrap_or(witness.seq), witness))
 }
 
-/// The JSON of a tombstone (the contract, "Tombstone").
+/// Returns the JSON of a tombstone (the contract, "Tombstone").
 pub fn tombstone(id: Id, changed_at: Timestamp) -> Vec<u8> {
     let mut json = Vec::with_capacity(TOMBSTONE_BYTES);
     json.extend_from_slice(b"{\"id\":");
@@ -103,14 +103,14 @@ pub fn tombstone(id: Id, changed_at: Timestamp) -> Vec<u8> {
     json
 }
 
-/// The token of the present moment: what an export and an empty page carry.
+/// Returns the sync token at the end of the feed. Exports contain it.
 pub fn token_now(view: &View<'_>) -> Result<SyncToken, StoreError> {
     let witness = view.witness()?;
     Ok(token(view, witness.seq, witness))
 }
 
-/// At the end of the feed the position is the witness, which stands at or after the last row: so a poll with nothing
-/// new gives the same token again.
+/// Returns a sync token. At the end of the feed its position is the witness, so a poll without changes returns the same
+/// token.
 fn token(view: &View<'_>, position: u64, witness: Witness) -> SyncToken {
     SyncToken {
         dataset: view.dataset(),

@@ -1,10 +1,10 @@
-//! What the endpoints ask of a license's view. Plain functions: a view and parameters in, rows and bytes out.
+//! Queries: functions that take a license's view and request parameters, and return rows and bytes.
 //!
-//! - [`list`]: a page of records by id, filtered.
+//! - [`list`]: a page of records in the order of their ids, filtered.
 //! - [`feed`]: a page of the change feed.
-//! - [`mod@reference`]: what the visible records carry, counted.
-//! - [`export`](mod@export): everything as one file; [`page`]: the JSON of a page; [`segments`]: both compressed, from cached
-//!   parts.
+//! - [`mod@reference`]: reference lists, with the number of visible records of each item.
+//! - [`export`](mod@export): all records as one file. [`page`]: the JSON of a page. [`segments`] compresses both, with
+//!   a cache.
 
 pub mod export;
 pub mod feed;

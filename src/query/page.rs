@@ -1,36 +1,35 @@
-//! The JSON of a page: records and tombstones in a list, between other members of an object.
+//! The JSON of a page: an object with a list of records and tombstones.
 
 use bytes::Bytes;
 
-use super::segments::{Form, Member, SegmentCache, cut};
+use super::segments::{GzipMember, SegmentCache, SegmentFormat, segment_ranges};
 use crate::model::FeedId;
 use crate::model::json::push_str;
 use crate::store::StoreError;
-use crate::store::format::codec::Hash;
+use crate::store::format::codec::ShortHash;
 
-/// What stands before the items.
 const HEAD: &[u8] = b"{\"data\":[";
-/// Room for what stands behind the items.
+/// Spare capacity for the members after the list.
 const TAIL_BYTES: usize = 192;
 
-/// A page in the making.
+/// A builder for the JSON of a page.
 #[derive(Debug)]
-pub struct Page {
+pub struct JsonPage {
     json: Vec<u8>,
-    /// Of each item the hash and where it ends.
-    items: Vec<(Hash, usize)>,
+    /// The hash and the end offset of each item.
+    items: Vec<(ShortHash, usize)>,
 }
 
-impl Page {
-    /// A page of so many items, so many bytes together.
-    pub fn new(items: usize, bytes: usize) -> Page {
+impl JsonPage {
+    /// Creates a page with capacity for `items` items of `bytes` bytes in total.
+    pub fn new(items: usize, bytes: usize) -> JsonPage {
         let mut json = Vec::with_capacity(HEAD.len() + items + bytes + TAIL_BYTES);
         json.extend_from_slice(HEAD);
-        Page { json, items: Vec::with_capacity(items) }
+        JsonPage { json, items: Vec::with_capacity(items) }
     }
 
     /// Appends an item.
-    pub fn push(&mut self, hash: Hash, json: &[u8]) {
+    pub fn push(&mut self, hash: ShortHash, json: &[u8]) {
         if !self.items.is_empty() {
             self.json.push(b',');
         }
@@ -38,8 +37,7 @@ impl Page {
         self.items.push((hash, self.json.len()));
     }
 
-    /// Ends the page of a list (the contract, "Common paging envelope"): with the cursor of the next page, or `None` on the
-    /// last one.
+    /// Ends a list page (the contract, "Common paging envelope"). The last page has no cursor.
     pub fn end_list(&mut self, next_cursor: Option<&str>) {
         self.end(next_cursor.is_some(), "next_cursor");
         match next_cursor {
@@ -49,7 +47,7 @@ impl Page {
         self.json.push(b'}');
     }
 
-    /// Ends the page of a feed (the contract, "Change-feed envelope").
+    /// Ends a feed page (the contract, "Change-feed envelope").
     pub fn end_changes(&mut self, has_more: bool, next_sync_token: &str) {
         self.end(has_more, "next_sync_token");
         push_str(&mut self.json, next_sync_token);
@@ -64,39 +62,36 @@ impl Page {
         self.json.push(b':');
     }
 
-    /// The hashes of all items, one after the other.
+    /// Returns the concatenated hashes of all items.
     pub fn hashes(&self) -> Vec<u8> {
         self.items.iter().flat_map(|(hash, _)| *hash).collect()
     }
 
-    /// The finished JSON as one gzip member, as licenses of a feed get it; most of its segments are found in the cache.
-    ///
-    /// # Errors
-    /// When the compressor fails.
+    /// Returns the finished JSON as one gzip member. Most of its segments come from the cache.
     pub fn gzip(&self, cache: &SegmentCache, feed: FeedId) -> Result<Bytes, StoreError> {
-        let mut member = Member::new(cache, feed, Form::Items, self.json.len() / 4, None);
-        member.store(HEAD);
+        let mut member = GzipMember::new(cache, feed, SegmentFormat::Items, self.json.len() / 4, None);
+        member.push_stored(HEAD);
         let mut from = HEAD.len();
-        for range in cut(self.items.iter().map(|(hash, _)| hash)) {
+        for range in segment_ranges(self.items.iter().map(|(hash, _)| hash)) {
             let ends = range.end == self.items.len();
-            // Where a page begins and ends differs from page to page: such segments are seldom met again.
+            // The first and last segments vary from page to page, so caching them is not worthwhile.
             let keep = range.start > 0 && !ends;
-            // The comma behind the last one, too.
+            // Include the comma after the last item.
             let to = self.items[range.end - 1].1 + usize::from(!ends);
             let hashes = self.items[range].iter().map(|(hash, _)| hash);
-            member.add(hashes, keep, || Ok(&self.json[from..to]))?;
+            member.push_segment(hashes, keep, || Ok(&self.json[from..to]))?;
             from = to;
         }
-        member.store(&self.json[from..]);
+        member.push_stored(&self.json[from..]);
         Ok(member.finish())
     }
 
-    /// The length of the JSON so far, in bytes.
+    /// Returns the length of the JSON so far, in bytes.
     pub fn bytes(&self) -> usize {
         self.json.len()
     }
 
-    /// The finished JSON.
+    /// Returns the finished JSON.
     pub fn into_json(self) -> Vec<u8> {
         self.json
     }

@@ -1,4 +1,4 @@
-//! Reference lists: what the visible records carry, counted, in alphabetical order.
+//! Reference lists: therapy areas, tags and organizations of visible records, with counts, in alphabetical order.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::model::{Fields, Id, OrganizationFields, TagFields};
 use crate::store::StoreError;
 use crate::view::View;
 
-/// The JSON of a therapy area with the number of visible conferences that have it.
+/// Returns the JSON of a therapy area with its number of visible conferences.
 pub fn therapy_area(name: &str, conferences: u64) -> Vec<u8> {
     let mut json = b"{\"name\":".to_vec();
     push_str(&mut json, name);
@@ -17,33 +17,33 @@ pub fn therapy_area(name: &str, conferences: u64) -> Vec<u8> {
     json
 }
 
-/// The JSON of an organization or tag with the number of visible records that carry it.
+/// Returns the JSON of an organization or tag with its number of visible records.
 pub fn item<F>(row: &Referenced<F>, records: u64) -> Vec<u8> {
     let mut json = row.json.strip_suffix(b"}").unwrap_or(&row.json).to_vec();
     push_display(&mut json, format_args!(",\"records\":{records}}}"));
     json
 }
 
-/// The JSON of a whole list.
+/// Returns the JSON of a complete list.
 pub fn envelope(items: &[Vec<u8>]) -> Vec<u8> {
     [b"{\"data\":[".as_slice(), &items.join(&b','), b"]}"].concat()
 }
 
-/// Alphabetical means: by the folding of `q`, then by code points. What is still equal goes by id.
+/// Text folded as for the parameter `q`, then the text itself. Ids break ties.
 type SortKey = (String, String);
 
 fn sort_key(text: &str) -> SortKey {
     (fold(text), text.to_owned())
 }
 
-/// The therapy areas of visible conferences.
+/// Returns the therapy areas of visible conferences.
 pub fn list_therapy_areas(view: &View<'_>) -> Result<Vec<Vec<u8>>, StoreError> {
     let mut counts = view.count_texts("therapy_areas")?;
     counts.sort_by_cached_key(|(name, _)| sort_key(name));
     Ok(counts.iter().map(|(name, conferences)| therapy_area(name, *conferences)).collect())
 }
 
-/// The tags of visible records, by type then name; of one type where it is given.
+/// Returns the tags of visible records, by type and name. `kind` selects one type.
 pub fn list_tags(view: &View<'_>, kind: Option<&str>) -> Result<Vec<Vec<u8>>, StoreError> {
     list(view, &view.references()?.tags, |TagFields { kind: own, name, .. }| {
         let key = [own, name].map(|text| sort_key(text.as_deref().unwrap_or_default()));
@@ -51,12 +51,12 @@ pub fn list_tags(view: &View<'_>, kind: Option<&str>) -> Result<Vec<Vec<u8>>, St
     })
 }
 
-/// The organizations linked to visible records, by name.
+/// Returns the organizations linked to visible records, by name.
 pub fn list_organizations(view: &View<'_>) -> Result<Vec<Vec<u8>>, StoreError> {
     list(view, &view.references()?.organizations, |fields: &OrganizationFields| Some(sort_key(fields.name())))
 }
 
-/// The items of the rows that have a sort key, in its order, then by id.
+/// Returns the linked items for which `key_of` returns a sort key, by that key and then by id.
 fn list<F: ReferenceFields, K: Ord>(
     view: &View<'_>,
     rows: &BTreeMap<Id, Referenced<F>>,

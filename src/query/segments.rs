@@ -1,16 +1,17 @@
-//! Gzip members stitched from segments that are compressed once (RFC 1951, RFC 1952).
+//! Gzip members made of cached compressed segments (RFC 1951, RFC 1952).
 //!
-//! Records are cut into *segments*, and each is compressed by itself up to a full flush: it ends on a byte and refers to
-//! nothing before it, so segments can follow each other in any member. What did not change is not compressed again.
+//! Records are divided into *segments*. Each segment is compressed separately, up to a full flush: it ends on a byte
+//! boundary and refers to no earlier data. So any member can contain it, and unchanged segments are not compressed
+//! again.
 //!
-//! Where segments end depends on the license's own records alone, and segments are shared among licenses of one feed alone,
-//! which see the same: what a license does not see changes neither a length nor whether a segment is found.
+//! Segment boundaries depend only on the license's own records. Only licenses with the same feed share segments, and
+//! they see the same records. So hidden records change neither a length nor a cache hit.
 //!
-//! They stand beside the answer cache for exports after a commit: without them one takes 8 times as long (`cargo bench
-//! --bench caches`, medians, in turn). Compressed feed pages that overlap share them too.
+//! The response cache does not help the first export after a commit. Without segments it takes 8 times as long (`cargo
+//! bench --bench caches`, medians). Overlapping compressed feed pages share segments too.
 //!
-//! The SHA-256 of what a member holds is computed in the same pass, where it is wanted. A segment remembers how far the hash had
-//! come behind it, and after what, so what stands before the first change is not hashed again.
+//! The SHA-256 of the content is computed in the same pass. A segment remembers the hash state at its end, so the
+//! content before the first change is not hashed again.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,75 +22,75 @@ use sha2::{Digest as _, Sha256};
 
 use crate::model::FeedId;
 use crate::store::StoreError;
-use crate::store::format::codec::{Hash, hash};
+use crate::store::format::codec::{ShortHash, hash};
 use crate::store::read::cache::{ByteCache, Cached};
 
-/// A segment ends after a record whose hash says so: one in this many.
+/// A segment ends after a record whose first hash byte is a multiple of this.
 const END_ONE_IN: u8 = 64;
-/// The most records of a segment.
+/// The maximum number of records in a segment.
 pub const MAX_SEGMENT_RECORDS: usize = 128;
-/// The most bytes of a stored block.
+/// The maximum length of a stored block (RFC 1951, section 3.2.4).
 const MAX_STORED_BYTES: usize = 0xffff;
-/// ID1, ID2, deflate, no flags, no time, nothing said of the effort, an unknown system.
+/// ID1, ID2, deflate, no flags, no time, no extra flags, unknown system (RFC 1952, section 2.3).
 const MEMBER_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
-/// What an entry takes beside the segment's bytes.
+/// The size of a cache entry without the compressed bytes.
 const ENTRY_BYTES: usize = 160 + size_of::<Segment>();
 
-/// How records are written in a segment.
+/// The representation of records in a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// JSON objects, each with a comma behind it.
+pub enum SegmentFormat {
+    /// JSON objects, each followed by a comma.
     Items,
-    /// JSON objects, each with a line feed behind it.
+    /// JSON objects, each followed by a line feed.
     Lines,
-    /// Rows of a CSV file.
+    /// CSV lines.
     Csv,
 }
 
-impl Form {
-    /// Pages are made while their caller waits; exports are made once for many.
-    fn effort(self) -> Compression {
+impl SegmentFormat {
+    /// Clients wait for pages. An export is compressed once for many requests.
+    fn compression(self) -> Compression {
         match self {
-            Form::Items => Compression::fast(),
-            Form::Lines | Form::Csv => Compression::default(),
+            SegmentFormat::Items => Compression::fast(),
+            SegmentFormat::Lines | SegmentFormat::Csv => Compression::default(),
         }
     }
 }
 
-/// Compressed bytes up to a full flush, with the checksum and length of what they hold.
+/// Compressed bytes up to a full flush, with the checksum and length of the uncompressed bytes.
 #[derive(Debug)]
 pub struct Segment {
     deflated: Box<[u8]>,
     crc: Crc,
-    /// The hash of a member up to this segment's end, where it last stood in one that was hashed.
-    hashed: Mutex<Option<PlainHash>>,
+    /// The hash state at this segment's end in the member that last contained it.
+    hashed: Mutex<Option<ContentHasher>>,
 }
 
-/// The SHA-256 of what a member holds so far.
+/// The SHA-256 of the uncompressed content so far.
 #[derive(Clone, Debug, Default)]
-pub struct PlainHash {
+pub struct ContentHasher {
     sha256: Sha256,
-    /// What stands for the content so far.
-    chain: Hash,
+    /// A hash that identifies the content so far.
+    chain: ShortHash,
 }
 
-impl PlainHash {
-    /// The SHA-256.
+impl ContentHasher {
+    /// Returns the SHA-256.
     pub fn finish(self) -> [u8; 32] {
         self.sha256.finalize().into()
     }
 
-    /// Goes on over bytes that are no segment.
+    /// Adds bytes that are not a segment.
     fn add_bytes(&mut self, bytes: &[u8]) {
         self.sha256.update(bytes);
         self.chain = hash(&[&self.chain, bytes].concat());
     }
 
-    /// Goes on over a segment, whose content is asked for only where the segment stood elsewhere.
+    /// Adds a segment. Calls `plain` only if other content preceded the segment the last time.
     fn add<P: AsRef<[u8]>>(
         &mut self,
         segment: &Segment,
-        key: &Hash,
+        key: &ShortHash,
         plain: impl FnOnce() -> Result<P, StoreError>,
     ) -> Result<(), StoreError> {
         let chain = hash(&[self.chain, *key].concat());
@@ -107,7 +108,7 @@ impl PlainHash {
 }
 
 impl Segment {
-    /// What it holds.
+    /// Returns the uncompressed bytes.
     fn inflate(&self) -> Result<Vec<u8>, StoreError> {
         let length = usize::try_from(self.crc.amount()).unwrap_or_default();
         let mut plain = Vec::with_capacity(length);
@@ -126,11 +127,11 @@ impl Cached for Arc<Segment> {
     }
 }
 
-/// The segments in memory, by feed, form and records.
-pub type SegmentCache = ByteCache<Hash, Arc<Segment>>;
+/// The cached segments. A key is a hash of the feed, the format and the hashes of the records.
+pub type SegmentCache = ByteCache<ShortHash, Arc<Segment>>;
 
-/// The runs of records that are compressed together.
-pub fn cut<'h>(hashes: impl ExactSizeIterator<Item = &'h Hash>) -> Vec<Range<usize>> {
+/// Returns the ranges of records that form one segment each.
+pub fn segment_ranges<'h>(hashes: impl ExactSizeIterator<Item = &'h ShortHash>) -> Vec<Range<usize>> {
     let (mut ranges, mut start, count) = (Vec::new(), 0, hashes.len());
     for (index, hash) in hashes.enumerate() {
         let next = index + 1;
@@ -143,45 +144,45 @@ pub fn cut<'h>(hashes: impl ExactSizeIterator<Item = &'h Hash>) -> Vec<Range<usi
     ranges
 }
 
-/// A gzip member in the making.
+/// A builder for a gzip member.
 #[derive(Debug)]
-pub struct Member<'c> {
+pub struct GzipMember<'c> {
     cache: &'c SegmentCache,
     feed: FeedId,
-    form: Form,
+    form: SegmentFormat,
     out: Vec<u8>,
     crc: Crc,
-    hash: Option<&'c mut PlainHash>,
-    /// Making a compressor costs as much as compressing some records.
+    hash: Option<&'c mut ContentHasher>,
+    /// Created on first use: that costs as much as compressing some records.
     compress: Option<Compress>,
 }
 
-impl<'c> Member<'c> {
-    /// Begins a member of records of a feed that comes to so many bytes, about. What it holds is hashed where that is wanted.
+impl<'c> GzipMember<'c> {
+    /// Starts a member with records of a feed. `expected_bytes` is the initial capacity. `hash` receives the
+    /// uncompressed content.
     pub fn new(
         cache: &'c SegmentCache,
         feed: FeedId,
-        form: Form,
+        form: SegmentFormat,
         expected_bytes: usize,
-        hash: Option<&'c mut PlainHash>,
-    ) -> Member<'c> {
+        hash: Option<&'c mut ContentHasher>,
+    ) -> GzipMember<'c> {
         let mut out = Vec::with_capacity(expected_bytes);
         out.extend_from_slice(&MEMBER_HEADER);
-        Member { cache, feed, form, out, crc: Crc::new(), hash, compress: None }
+        GzipMember { cache, feed, form, out, crc: Crc::new(), hash, compress: None }
     }
 
-    /// Appends bytes as they are.
-    pub fn store(&mut self, bytes: &[u8]) {
+    /// Appends bytes uncompressed.
+    pub fn push_stored(&mut self, bytes: &[u8]) {
         if let Some(hash) = &mut self.hash {
             hash.add_bytes(bytes);
         }
         for block in bytes.chunks(MAX_STORED_BYTES) {
-            self.store_block(block, false);
+            self.push_block(block, false);
         }
     }
 
-    fn store_block(&mut self, bytes: &[u8], last: bool) {
-        // Never more than 65,535 bytes.
+    fn push_block(&mut self, bytes: &[u8], last: bool) {
         let len = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
         self.out.push(u8::from(last));
         self.out.extend_from_slice(&len.to_le_bytes());
@@ -190,14 +191,11 @@ impl<'c> Member<'c> {
         self.crc.update(bytes);
     }
 
-    /// Appends a segment of records, which is looked up and cached if `keep` is set. `plain` gives its bytes unless it is
-    /// found; they must follow from the member's form and the records' hashes.
-    ///
-    /// # Errors
-    /// What `plain` returns, and when the compressor fails.
-    pub fn add<'h, P: AsRef<[u8]>>(
+    /// Appends a segment of records. With `keep` it is looked up in the cache, and cached. `plain` returns the
+    /// uncompressed bytes if they are needed. The format and the hashes of the records must determine these bytes.
+    pub fn push_segment<'h, P: AsRef<[u8]>>(
         &mut self,
-        hashes: impl Iterator<Item = &'h Hash>,
+        hashes: impl Iterator<Item = &'h ShortHash>,
         keep: bool,
         plain: impl FnOnce() -> Result<P, StoreError>,
     ) -> Result<(), StoreError> {
@@ -217,8 +215,8 @@ impl<'c> Member<'c> {
             Some(segment) => {
                 match (&mut self.hash, self.form) {
                     (None, _) => {}
-                    // Rows take longer to be made than to be decompressed.
-                    (Some(hash), Form::Csv) => hash.add(&segment, &key, || segment.inflate())?,
+                    // Decompressing CSV lines is faster than building them.
+                    (Some(hash), SegmentFormat::Csv) => hash.add(&segment, &key, || segment.inflate())?,
                     (Some(hash), _) => hash.add(&segment, &key, plain)?,
                 }
                 segment
@@ -243,7 +241,7 @@ impl<'c> Member<'c> {
     }
 
     fn deflate(&mut self, plain: &[u8]) -> Result<Segment, StoreError> {
-        let compress = self.compress.get_or_insert_with(|| Compress::new(self.form.effort(), false));
+        let compress = self.compress.get_or_insert_with(|| Compress::new(self.form.compression(), false));
         compress.reset();
         let mut deflated = Vec::with_capacity(plain.len() / 4 + 64);
         loop {
@@ -251,7 +249,7 @@ impl<'c> Member<'c> {
             compress
                 .compress_vec(&plain[done..], &mut deflated, FlushCompress::Full)
                 .map_err(|error| in_memory(std::io::Error::other(error)))?;
-            // Room that is left says that the flush is complete (zlib.h, "deflate").
+            // Unused capacity means that the flush is complete (zlib.h, "deflate").
             if deflated.len() < deflated.capacity() {
                 break;
             }
@@ -262,16 +260,16 @@ impl<'c> Member<'c> {
         Ok(Segment { deflated: deflated.into_boxed_slice(), crc, hashed: Mutex::new(None) })
     }
 
-    /// The whole member.
+    /// Returns the finished member.
     pub fn finish(mut self) -> Bytes {
-        self.store_block(&[], true);
+        self.push_block(&[], true);
         self.out.extend_from_slice(&self.crc.sum().to_le_bytes());
         self.out.extend_from_slice(&self.crc.amount().to_le_bytes());
         self.out.into_boxed_slice().into()
     }
 }
 
-/// Writing to memory fails only when memory does.
+/// Converts an error of writing to memory.
 pub(super) fn in_memory(source: std::io::Error) -> StoreError {
     StoreError::Io { path: "(compressed in memory)".into(), source }
 }
@@ -283,35 +281,35 @@ mod tests {
     use super::*;
     use crate::store::read::cache::new_cache;
 
-    /// A text that depends on a number, neither constant nor random.
+    /// Returns a text that depends on `number` and compresses moderately.
     fn text(number: usize, length: usize) -> Vec<u8> {
         let word =
             |at: usize| format!("{{\"id\":{},\"name\":\"Congress {}\"}}", number * 7 + at, (at * at + number) % 97);
         (0..).flat_map(|at| word(at).into_bytes()).take(length).collect()
     }
 
-    /// A member of texts, each a segment of one record that stands for it; the SHA-256 of its content; and how many texts were
-    /// asked for.
-    fn build(cache: &SegmentCache, form: Form, texts: &[Vec<u8>]) -> (Bytes, [u8; 32], usize) {
-        let (mut asked, mut sha256) = (0, PlainHash::default());
-        let mut member = Member::new(cache, FeedId(1), form, 0, Some(&mut sha256));
-        member.store(b"head");
+    /// Returns a member with one segment per text, the SHA-256 of its content, and the number of calls of `plain`.
+    fn build(cache: &SegmentCache, form: SegmentFormat, texts: &[Vec<u8>]) -> (Bytes, [u8; 32], usize) {
+        let (mut asked, mut sha256) = (0, ContentHasher::default());
+        let mut member = GzipMember::new(cache, FeedId(1), form, 0, Some(&mut sha256));
+        member.push_stored(b"head");
         for text in texts {
             let plain = || {
                 asked += 1;
                 Ok(text)
             };
-            member.add([&hash(text)].into_iter(), true, plain).unwrap();
-            member.store(b"between");
+            member.push_segment([&hash(text)].into_iter(), true, plain).unwrap();
+            member.push_stored(b"between");
         }
         (member.finish(), sha256.finish(), asked)
     }
 
     #[test]
     fn members_are_whole_whatever_is_taken_from_the_cache() {
-        for form in [Form::Items, Form::Lines, Form::Csv] {
+        for form in [SegmentFormat::Items, SegmentFormat::Lines, SegmentFormat::Csv] {
             let cache = new_cache(1 << 24);
-            // The lengths of segments, how many of them are not in the cache, and how many stand behind another beginning.
+            // The lengths of the segments, the number of cache misses, and the number of segments that now follow other
+            // content.
             let cases: [(&[usize], usize, usize); 9] = [
                 (&[], 0, 0),
                 (&[0], 1, 0),
@@ -326,12 +324,12 @@ mod tests {
             for (lengths, anew, moved) in cases {
                 let texts: Vec<Vec<u8>> = lengths.iter().map(|length| text(*length, *length)).collect();
                 let (member, sha256, asked) = build(&cache, form, &texts);
-                let moved = if form == Form::Csv { 0 } else { moved };
+                let moved = if form == SegmentFormat::Csv { 0 } else { moved };
                 assert_eq!(asked, anew + moved, "{form:?} {lengths:?}: segments whose content is asked for");
                 let items = texts.iter().flat_map(|text| text.iter().chain(b"between"));
                 let plain: Vec<u8> = b"head".iter().chain(items).copied().collect();
                 let mut read = Vec::new();
-                // A reader that takes one member alone, and checks its length and checksum.
+                // `GzDecoder` reads one member, and checks its length and checksum.
                 let mut reader = flate2::bufread::GzDecoder::new(member.as_ref());
                 reader.read_to_end(&mut read).unwrap();
                 assert!(read == plain && reader.into_inner().is_empty(), "{lengths:?}");

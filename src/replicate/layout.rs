@@ -1,14 +1,14 @@
 //! The names of a bucket's objects, below its prefix.
 //!
-//! | name | what |
+//! | name | content |
 //! | --- | --- |
 //! | `log/SLOT` | an entry of the log; created once, never changed; slots are dense, from 1 |
 //! | `states/SLOT` | the manifest of the whole state after that slot; created once |
 //! | `parts/SLOT-RANDOM/INDEX` | rows of that state |
-//! | `alive` | the publisher's sign of life; overwritten |
+//! | `alive` | the publisher's heartbeat; overwritten |
 //! | `replicas/NAME` | a replica's report; overwritten |
 //!
-//! A slot is written in 20 digits, so that the order of names is the order of slots.
+//! A slot has 20 digits, so the order of names is the order of slots.
 
 /// The folder of the log's entries.
 pub const LOG: &str = "log";
@@ -18,71 +18,71 @@ pub const STATES: &str = "states";
 pub const PARTS: &str = "parts";
 /// The folder of the replicas' reports.
 pub const REPLICAS: &str = "replicas";
-/// The publisher's sign of life.
+/// The publisher's heartbeat.
 pub const ALIVE: &str = "alive";
 
-/// How long a written slot is, in digits.
+/// The number of digits of a slot.
 const SLOT_DIGITS: usize = 20;
-/// How long a written index of a part is at least, in digits.
+/// The minimum number of digits of a part's index.
 const INDEX_DIGITS: usize = 5;
-/// How long the random part of a name is, in hex digits.
+/// The number of hex digits in the random part of a name.
 const RANDOM_DIGITS: usize = 16;
 
-/// Where a part of a state belongs.
+/// The name of a part, parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PartPlace<'a> {
+pub struct PartName<'a> {
     /// The slot after which the state is.
     pub slot: u64,
-    /// What tells its parts from those of another try to write it.
+    /// Distinguishes the parts of one attempt to write the state from those of other attempts.
     pub random: &'a str,
-    /// Which of its parts it is, from 0.
+    /// The part's index, from 0.
     pub index: usize,
 }
 
-/// The name of an entry.
+/// Returns the name of an entry.
 pub fn log(slot: u64) -> String {
     format!("{LOG}/{slot:0SLOT_DIGITS$}")
 }
 
-/// The name of a manifest.
+/// Returns the name of a manifest.
 pub fn state(slot: u64) -> String {
     format!("{STATES}/{slot:0SLOT_DIGITS$}")
 }
 
-/// The name of a part of a state.
+/// Returns the name of a part of a state.
 pub fn part(slot: u64, random: &str, index: usize) -> String {
     format!("{PARTS}/{slot:0SLOT_DIGITS$}-{random}/{index:0INDEX_DIGITS$}")
 }
 
-/// The name of a replica's report. What no name may hold is left away.
+/// Returns the name of a replica's report. Characters that names cannot contain are dropped.
 pub fn replica(name: &str) -> String {
     let name: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(64).collect();
     format!("{REPLICAS}/{name}")
 }
 
-/// The slot of an entry, by its name.
+/// Returns the slot in the name of an entry.
 pub fn log_slot(name: &str) -> Option<u64> {
     slot(name.strip_prefix(LOG)?.strip_prefix('/')?)
 }
 
-/// The slot of a manifest, by its name.
+/// Returns the slot in the name of a manifest.
 pub fn state_slot(name: &str) -> Option<u64> {
     slot(name.strip_prefix(STATES)?.strip_prefix('/')?)
 }
 
-/// Where a part belongs, by its name.
-pub fn part_place(name: &str) -> Option<PartPlace<'_>> {
+/// Parses the name of a part.
+pub fn parse_part(name: &str) -> Option<PartName<'_>> {
     let (folder, index) = name.strip_prefix(PARTS)?.strip_prefix('/')?.split_once('/')?;
     let (digits, random) = folder.split_once('-')?;
     let is_random = random.len() == RANDOM_DIGITS && random.bytes().all(|byte| b"0123456789abcdef".contains(&byte));
-    let place = PartPlace { slot: slot(digits)?, random, index: index.parse().ok()? };
-    (is_random && part(place.slot, random, place.index) == name).then_some(place)
+    let parsed = PartName { slot: slot(digits)?, random, index: index.parse().ok()? };
+    (is_random && part(parsed.slot, random, parsed.index) == name).then_some(parsed)
 }
 
-/// What tells the parts of a state from those of another try to write it: 16 random hex digits.
+/// Returns 16 random hex digits for [`PartName::random`].
 ///
 /// # Errors
-/// When the operating system gives no random bytes.
+/// If the operating system returns no random bytes.
 pub fn new_random() -> Result<String, getrandom::Error> {
     let mut random = [0; RANDOM_DIGITS / 2];
     getrandom::fill(&mut random)?;
@@ -106,7 +106,7 @@ mod tests {
             assert_eq!(state_slot(&state(slot)), Some(slot));
             for index in [0, 7, 99_999, 100_000] {
                 let name = part(slot, &random, index);
-                assert_eq!(part_place(&name), Some(PartPlace { slot, random: &random, index }), "{name}");
+                assert_eq!(parse_part(&name), Some(PartName { slot, random: &random, index }), "{name}");
             }
         }
         assert!(log(9) < log(10) && part(1, &random, 9) < part(1, &random, 10));
@@ -140,7 +140,7 @@ mod tests {
             "parts/42-0123456789abcdef/00003",
             "log/00000000000000000042-0123456789abcdef/00003",
         ] {
-            assert_eq!(part_place(name), None, "{name}");
+            assert_eq!(parse_part(name), None, "{name}");
         }
     }
 }

@@ -1,13 +1,13 @@
-//! What an origin publishes into a bucket, and what its replicas read there.
+//! Copying an origin's commits into a bucket, and from there into replicas.
 //!
 //! - [`layout`]: the names of the objects.
-//! - [`frame`]: what all of them are: a mark, a header, bytes, a hash.
+//! - [`frame`]: the encoding of all objects.
 //! - [`entry`]: an entry of the log.
 //! - [`state`]: a whole state, in parts.
-//! - [`report`]: what publisher and replicas tell about themselves.
-//! - [`follower`]: a file that follows the log.
-//! - [`publisher`]: putting what an origin commits.
-//! - [`who`]: who does either.
+//! - [`report`]: the publisher's heartbeat and the replicas' reports.
+//! - [`follower`]: keeps a replica's file up to date from the bucket.
+//! - [`publisher`]: writes an origin's commits into the bucket.
+//! - [`user`]: the name under which this process publishes or follows.
 
 pub mod entry;
 pub mod follower;
@@ -16,4 +16,4 @@ pub mod layout;
 pub mod publisher;
 pub mod report;
 pub mod state;
-pub mod who;
+pub mod user;

@@ -1,29 +1,29 @@
-//! The publisher's sign of life, and the replicas' reports of their progress and key usage.
+//! The publisher's heartbeat, and the replicas' reports of their progress and key usage.
 
 use serde::{Deserialize, Serialize};
 
-use super::frame::{self, Hash, Malformed};
+use super::frame::{self, Hash, MalformedObject};
 use crate::model::{DatabaseId, Timestamp};
 
 const ALIVE_MARK: &str = "medfeed alive 1";
 const REPLICA_MARK: &str = "medfeed replica 1";
 
-/// A publisher's sign of life: what it knows to be the end of the log. Followers trust an empty slot to be the log's end only
-/// where a sign of life agrees.
+/// A heartbeat: the end of the log, as its publisher knows it. A follower takes an empty slot for the end of the log
+/// only if the heartbeat agrees.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Alive {
+pub struct Heartbeat {
     /// The database.
     pub id: DatabaseId,
     /// The last slot.
     pub slot: u64,
     /// The hash of that entry.
     pub hash: Hash,
-    /// The last seq of the database when this was written; not before the last seq in the log.
+    /// The last seq of the database at that time; at least the last seq in the log.
     pub seq: u64,
-    /// When this was written, by the publisher's clock; always later than the one before, even if the clock was set back, so
-    /// that an old one is known for what it is.
+    /// The time of writing, by the publisher's clock. It always grows, even if the clock is set back. So an old
+    /// heartbeat that is put back is recognized.
     pub at: Timestamp,
-    /// Who publishes: user and machine.
+    /// The publisher: user and machine.
     pub who: String,
 }
 
@@ -36,53 +36,41 @@ pub struct ReplicaReport {
     pub slot: u64,
     /// The last seq that it serves.
     pub seq: u64,
-    /// When this was written, by the replica's clock.
+    /// The time of writing, by the replica's clock.
     pub at: Timestamp,
-    /// Whose replica it is: user and machine.
+    /// The replica: user and machine.
     pub who: String,
-    /// The use of keys there, as servers write it beside the database (JSON).
+    /// The use of keys at the replica, in the format of the usage files next to a database (JSON).
     pub usage: String,
 }
 
-impl Alive {
-    /// The bytes of a sign of life.
-    ///
-    /// # Errors
-    /// [`Malformed`] when it is too long.
-    pub fn encode(&self) -> Result<Vec<u8>, Malformed> {
+impl Heartbeat {
+    /// Returns the encoded heartbeat.
+    pub fn encode(&self) -> Result<Vec<u8>, MalformedObject> {
         Ok(frame::encode(ALIVE_MARK, self, &[])?.0)
     }
 
-    /// Reads a sign of life.
-    ///
-    /// # Errors
-    /// [`Malformed`] for what [`Alive::encode`] does not make.
-    pub fn decode(bytes: &[u8]) -> Result<Alive, Malformed> {
-        alone(frame::decode(ALIVE_MARK, bytes)?)
+    /// Decodes a heartbeat. Only bytes that [`Heartbeat::encode`] can produce are accepted.
+    pub fn decode(bytes: &[u8]) -> Result<Heartbeat, MalformedObject> {
+        header_only(frame::decode(ALIVE_MARK, bytes)?)
     }
 }
 
 impl ReplicaReport {
-    /// The bytes of a report.
-    ///
-    /// # Errors
-    /// [`Malformed`] when it is too long.
-    pub fn encode(&self) -> Result<Vec<u8>, Malformed> {
+    /// Returns the encoded report.
+    pub fn encode(&self) -> Result<Vec<u8>, MalformedObject> {
         Ok(frame::encode(REPLICA_MARK, self, &[])?.0)
     }
 
-    /// Reads a report.
-    ///
-    /// # Errors
-    /// [`Malformed`] for what [`ReplicaReport::encode`] does not make.
-    pub fn decode(bytes: &[u8]) -> Result<ReplicaReport, Malformed> {
-        alone(frame::decode(REPLICA_MARK, bytes)?)
+    /// Decodes a report. Only bytes that [`ReplicaReport::encode`] can produce are accepted.
+    pub fn decode(bytes: &[u8]) -> Result<ReplicaReport, MalformedObject> {
+        header_only(frame::decode(REPLICA_MARK, bytes)?)
     }
 }
 
-/// A header that nothing follows.
-fn alone<T>((header, payload, _): (T, &[u8], Hash)) -> Result<T, Malformed> {
-    if payload.is_empty() { Ok(header) } else { Err(Malformed::new("it holds more than a report")) }
+/// Returns the header; fails if there is a payload.
+fn header_only<T>((header, payload, _): (T, &[u8], Hash)) -> Result<T, MalformedObject> {
+    if payload.is_empty() { Ok(header) } else { Err(MalformedObject::new("it holds more than a report")) }
 }
 
 #[cfg(test)]
@@ -91,7 +79,7 @@ mod tests {
 
     #[test]
     fn reports_come_back_and_nothing_else_is_taken() {
-        let alive = Alive {
+        let alive = Heartbeat {
             id: DatabaseId([1; 16]),
             slot: 42,
             hash: [2; 32],
@@ -108,15 +96,15 @@ mod tests {
             usage: "{}".to_owned(),
         };
         let (alive_bytes, report_bytes) = (alive.encode().unwrap(), report.encode().unwrap());
-        assert_eq!(Alive::decode(&alive_bytes), Ok(alive));
+        assert_eq!(Heartbeat::decode(&alive_bytes), Ok(alive));
         assert_eq!(ReplicaReport::decode(&report_bytes), Ok(report));
-        assert!(Alive::decode(&report_bytes).is_err() && ReplicaReport::decode(&alive_bytes).is_err());
+        assert!(Heartbeat::decode(&report_bytes).is_err() && ReplicaReport::decode(&alive_bytes).is_err());
         for bytes in [alive_bytes, report_bytes] {
             for at in 0..bytes.len() {
                 let mut flipped = bytes.clone();
                 flipped[at] ^= 1;
                 for wrong in [&flipped, &bytes[..at]] {
-                    assert!(Alive::decode(wrong).is_err() && ReplicaReport::decode(wrong).is_err(), "{at}");
+                    assert!(Heartbeat::decode(wrong).is_err() && ReplicaReport::decode(wrong).is_err(), "{at}");
                 }
             }
         }

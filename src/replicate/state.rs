@@ -1,35 +1,35 @@
-//! A whole state: a manifest that names its parts, and the parts, which together hold all rows.
+//! A whole state: a manifest and the parts that it names. Together the parts hold all rows.
 
 use serde::{Deserialize, Serialize};
 
-use super::frame::{self, Hash, Malformed, Misplaced, PAYLOAD_BYTES};
-use super::layout::part_place;
+use super::frame::{self, Hash, MalformedObject, Misplaced, PAYLOAD_BYTES};
+use super::layout::parse_part;
 use crate::model::{DatabaseId, Head, RowDigest, Timestamp};
 
 const MARK: &str = "medfeed state 1";
 const PART_MARK: &str = "medfeed part 1";
 
-/// A part of a state.
+/// A reference to a part of a state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartRef {
     /// Its name in the bucket.
     pub name: String,
-    /// The hash of its bytes there, before sealing.
+    /// The hash of the part before sealing.
     pub hash: Hash,
-    /// How many bytes of encoded changes it holds, inflated.
+    /// The size of its encoded changes, inflated.
     pub bytes: u64,
 }
 
-/// What names the parts of a state.
+/// The manifest of a state: it names the parts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     /// The database.
     pub id: DatabaseId,
     /// The slot after which the state is.
     pub slot: u64,
-    /// The hash of that entry of the log.
+    /// The hash of the log entry in that slot.
     pub entry_hash: Hash,
-    /// The schema of the rows.
+    /// The format of the rows.
     pub schema: u32,
     /// The last seq.
     pub seq: u64,
@@ -37,83 +37,71 @@ pub struct Manifest {
     pub lineage: [u8; 16],
     /// The digest of all rows.
     pub digest: RowDigest,
-    /// When it was written, by the publisher's clock.
+    /// The time of writing, by the publisher's clock.
     pub at: Timestamp,
-    /// Its parts, in order.
+    /// The parts, in order.
     pub parts: Vec<PartRef>,
 }
 
 impl Manifest {
-    /// The last commit of the state.
+    /// Returns the last commit of the state.
     pub fn head(&self) -> Head {
         Head { seq: self.seq, lineage: self.lineage }
     }
 
     /// Fails unless the state is of this slot and database.
-    ///
-    /// # Errors
-    /// [`Misplaced`].
     pub fn check(&self, slot: u64, id: DatabaseId) -> Result<(), Misplaced> {
-        frame::check_place((self.slot, self.id), slot, id)
+        frame::check_identity((self.slot, self.id), slot, id)
     }
 
-    /// The bytes of the manifest and their hash.
-    ///
-    /// # Errors
-    /// [`Malformed`] when they are not as [`Manifest::decode`] would take them.
-    pub fn encode(&self) -> Result<(Vec<u8>, Hash), Malformed> {
+    /// Returns the encoded manifest and its hash.
+    pub fn encode(&self) -> Result<(Vec<u8>, Hash), MalformedObject> {
         check_parts(self.slot, &self.parts)?;
         frame::encode(MARK, self, &[])
     }
 
-    /// Reads a manifest; returns its hash too.
-    ///
-    /// # Errors
-    /// [`Malformed`] for what [`Manifest::encode`] does not make.
-    pub fn decode(bytes: &[u8]) -> Result<(Manifest, Hash), Malformed> {
+    /// Decodes a manifest; returns its hash too. Only bytes that [`Manifest::encode`] can produce are accepted.
+    pub fn decode(bytes: &[u8]) -> Result<(Manifest, Hash), MalformedObject> {
         let (manifest, payload, hash): (Manifest, _, _) = frame::decode(MARK, bytes)?;
         check_parts(manifest.slot, &manifest.parts)?;
         if !payload.is_empty() {
-            return Err(Malformed::new("it holds more than a manifest"));
+            return Err(MalformedObject::new("it holds more than a manifest"));
         }
         Ok((manifest, hash))
     }
 }
 
-/// Fails unless parts are those of one try to write the state after a slot, in order and none missing.
-pub(super) fn check_parts(slot: u64, parts: &[PartRef]) -> Result<(), Malformed> {
+/// Fails unless the parts are complete, in order, and of one attempt to write the state after `slot`.
+pub(super) fn check_parts(slot: u64, parts: &[PartRef]) -> Result<(), MalformedObject> {
     let mut random = None;
     for (at, part) in parts.iter().enumerate() {
-        let place = part_place(&part.name).filter(|place| place.slot == slot && place.index == at);
-        let is_next = place.is_some_and(|place| *random.get_or_insert(place.random) == place.random);
+        let name = parse_part(&part.name).filter(|name| name.slot == slot && name.index == at);
+        let is_next = name.is_some_and(|name| *random.get_or_insert(name.random) == name.random);
         if !is_next || part.bytes > PAYLOAD_BYTES {
-            return Err(Malformed::new(format!("{:?} cannot be part {at} of the state after slot {slot}", part.name)));
+            return Err(MalformedObject::new(format!(
+                "{:?} cannot be part {at} of the state after slot {slot}",
+                part.name
+            )));
         }
     }
     Ok(())
 }
 
-/// The bytes of a part, and what names it: `changes` are encoded changes.
-///
-/// # Errors
-/// [`Malformed`] when they are too many.
-pub fn encode_part(name: String, changes: &[u8]) -> Result<(Vec<u8>, PartRef), Malformed> {
+/// Returns an encoded part and the reference to it. `changes` are encoded changes.
+pub fn encode_part(name: String, changes: &[u8]) -> Result<(Vec<u8>, PartRef), MalformedObject> {
     let bytes = u64::try_from(changes.len()).unwrap_or(u64::MAX);
     if bytes > PAYLOAD_BYTES {
-        return Err(Malformed::new(format!("{bytes} bytes are too many for a part")));
+        return Err(MalformedObject::new(format!("{bytes} bytes are too many for a part")));
     }
     let (encoded, hash) = frame::encode(PART_MARK, &(), &frame::deflate(&[changes])?)?;
     Ok((encoded, PartRef { name, hash, bytes }))
 }
 
-/// The encoded changes of a part.
-///
-/// # Errors
-/// [`Malformed`] for any bytes but those that are named.
-pub fn decode_part(part: &PartRef, bytes: &[u8]) -> Result<Vec<u8>, Malformed> {
+/// Returns the encoded changes of a part, after a check of hash and size.
+pub fn decode_part(part: &PartRef, bytes: &[u8]) -> Result<Vec<u8>, MalformedObject> {
     let ((), payload, hash) = frame::decode(PART_MARK, bytes)?;
     if hash != part.hash {
-        return Err(Malformed::new("it is another part than the one that is named"));
+        return Err(MalformedObject::new("it is another part than the manifest names"));
     }
     frame::inflate(payload, part.bytes)
 }

@@ -1,6 +1,6 @@
-//! The full check: every index, hash and count is compared with the records, then every page with its checksum.
+//! The full check: compares all indexes, hashes and counts with the records, then verifies the checksums of all pages.
 //!
-//! It reads the tables by itself, without the code that writes and reads them elsewhere, so that a fault there is found.
+//! It has its own code for reading tables, so that it finds faults in the code used elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,52 +20,47 @@ use crate::store::format::codec::{
 use crate::store::format::digest::digest_of;
 use crate::store::format::feed::{FeedEntry, FeedHead};
 use crate::store::format::outbox::{next_header, read_changes};
-use crate::store::format::publish::kept_digest;
+use crate::store::format::publish::stored_digest;
 use crate::store::format::replica::find_mark;
-use crate::store::format::rows::{if_there, load_references, load_rows};
+use crate::store::format::rows::{load_references, load_rows, optional_table};
 use crate::store::format::tables::{self, TOMBSTONE};
 use crate::store::panics;
 use crate::store::panics::guard;
 
-/// The most findings listed; more are only counted.
+/// The maximum number of listed findings. All are counted.
 const MAX_LISTED: usize = 100;
 
-/// One damage in the file.
+/// Damage found in the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Finding {
-    /// The table.
+#[allow(missing_docs, reason = "a table, and the damage in it")]
+pub struct CheckFinding {
     pub table: &'static str,
-    /// What is wrong.
     pub detail: String,
 }
 
-/// The result of a check.
+/// The result of a check: the numbers of checked rows, and the findings.
 #[derive(Debug, Default, Serialize)]
-pub struct Report {
-    /// Records checked, per dataset.
+#[allow(missing_docs, reason = "described above")]
+pub struct CheckReport {
     pub records: BTreeMap<Dataset, u64>,
-    /// Commits checked.
     pub commits: u64,
-    /// Licenses checked.
     pub licenses: u64,
-    /// Feed entries checked, of shared feeds and of licenses' baselines.
+    /// Feed entries, including those of baselines.
     pub feed_rows: u64,
-    /// Keys checked.
     pub keys: u64,
-    /// Things to know that are no damage.
+    /// Notes that are no damage.
     pub warnings: Vec<String>,
-    /// The number of damages.
     pub damages: u64,
-    /// The first of them.
-    pub findings: Vec<Finding>,
+    /// At most [`MAX_LISTED`].
+    pub findings: Vec<CheckFinding>,
 }
 
-impl Report {
-    /// Adds a damage.
+impl CheckReport {
+    /// Adds a finding.
     pub fn add(&mut self, table: &'static str, detail: impl Into<String>) {
         self.damages += 1;
         if self.findings.len() < MAX_LISTED {
-            self.findings.push(Finding { table, detail: detail.into() });
+            self.findings.push(CheckFinding { table, detail: detail.into() });
         }
     }
 
@@ -75,59 +70,58 @@ impl Report {
         }
     }
 
-    /// The report of a file that cannot be opened.
-    pub fn of_damage(table: &'static str, detail: String) -> Report {
-        let mut report = Report::default();
+    /// The report for a file that cannot be opened.
+    pub fn of_damage(table: &'static str, detail: String) -> CheckReport {
+        let mut report = CheckReport::default();
         report.add(table, detail);
         report
     }
 
-    /// Runs one step of the check. If it fails or panics, that is a finding, and the check continues with the next.
-    fn step<T>(&mut self, table: &'static str, check: impl FnOnce(&mut Report) -> Result<T, StoreError>) -> Option<T> {
+    /// Runs one step of the check. An error or panic becomes a finding, and the check continues.
+    fn step<T>(
+        &mut self,
+        table: &'static str,
+        check: impl FnOnce(&mut CheckReport) -> Result<T, StoreError>,
+    ) -> Option<T> {
         let checked = guard(|| check(self));
         self.note(table, checked)
     }
 
-    /// Turns a failure to read into a finding, so that the check continues.
+    /// Turns an error into a finding.
     fn note<T>(&mut self, table: &'static str, read: Result<T, StoreError>) -> Option<T> {
-        let told = read.map_err(|error| match error {
+        let checked = read.map_err(|error| match error {
             StoreError::Damaged { table, detail } => self.add(table, detail),
             error => self.add(table, error.to_string()),
         });
-        told.ok()
+        checked.ok()
     }
 }
 
-/// Checks the whole file. The writer's lock is held, so nothing changes meanwhile.
-///
-/// # Errors
-/// When the check itself cannot be made; damage is in the report.
-pub fn check(writer: &mut Writer) -> Result<Report, StoreError> {
-    let mut report = Report::default();
-    let panics_before = panics::count();
+/// Checks the whole file. Damage is in the report. The writer's lock is held, so nothing changes.
+pub fn check(writer: &mut Writer) -> Result<CheckReport, StoreError> {
+    let mut report = CheckReport::default();
+    let panics_before = panics::caught_count();
     report.step("(pages)", |report| {
         let transaction = writer.database_mut().begin_read()?;
         check_rows(&transaction, report);
         Ok(())
     });
-    if panics::count() != panics_before {
-        // The engine's check repairs what it can, and an engine that panicked must not write.
+    if panics::caught_count() != panics_before {
+        // redb's own check repairs pages, and must not write after a panic.
         return Ok(report);
     }
     report.step("(pages)", |report| {
         match writer.database_mut().check_integrity() {
             Ok(true) => {}
-            Ok(false) => {
-                report.add("(pages)", "the engine found pages that do not match their checksums, and repaired them")
-            }
-            Err(error) => report.add("(pages)", format!("the engine's own check failed: {error}")),
+            Ok(false) => report.add("(pages)", "redb found pages that do not match their checksums, and repaired them"),
+            Err(error) => report.add("(pages)", format!("redb's own check failed: {error}")),
         }
         Ok(())
     });
     Ok(report)
 }
 
-fn check_rows(transaction: &ReadTransaction, report: &mut Report) {
+fn check_rows(transaction: &ReadTransaction, report: &mut CheckReport) {
     let references = report.step("organizations", |_| {
         load_references(&transaction.open_table(tables::ORGANIZATIONS)?, &transaction.open_table(tables::TAGS)?)
     });
@@ -161,10 +155,10 @@ fn check_rows(transaction: &ReadTransaction, report: &mut Report) {
     report.step("outbox", |report| check_outbox(transaction, report));
 }
 
-/// Checks that all rows add up to the digest that a published database keeps, and a replica.
-fn check_digest(transaction: &ReadTransaction, head: Head, report: &mut Report) -> Result<(), StoreError> {
-    // If a program wrote last that knows no digests, there is none of this state.
-    let kept = kept_digest(&transaction.open_table(tables::META)?)?.filter(|kept| kept.head == head);
+/// Compares all rows with the digest that published databases and replicas store.
+fn check_digest(transaction: &ReadTransaction, head: Head, report: &mut CheckReport) -> Result<(), StoreError> {
+    // If a program without digests wrote the last commit, the digest is not of this state.
+    let kept = stored_digest(&transaction.open_table(tables::META)?)?.filter(|kept| kept.head == head);
     let mark = find_mark(transaction)?;
     let expected = [("meta", kept.map(|kept| kept.digest)), ("replica", mark.map(|mark| mark.digest))];
     if expected.iter().all(|(_, digest)| digest.is_none()) {
@@ -173,15 +167,15 @@ fn check_digest(transaction: &ReadTransaction, head: Head, report: &mut Report) 
     let found = digest_of(transaction)?;
     for (table, digest) in expected {
         report.expect(digest.is_none_or(|digest| digest == found), table, || {
-            "the rows of all tables do not add up to the digest kept of them".to_owned()
+            "the rows of all tables do not add up to the stored digest".to_owned()
         });
     }
     Ok(())
 }
 
-/// Checks that the changes that wait are what was written.
-fn check_outbox(transaction: &ReadTransaction, report: &mut Report) -> Result<(), StoreError> {
-    let Some(outbox) = if_there(transaction.open_table(tables::OUTBOX))? else { return Ok(()) };
+/// Compares the changes in the outbox with their hashes.
+fn check_outbox(transaction: &ReadTransaction, report: &mut CheckReport) -> Result<(), StoreError> {
+    let Some(outbox) = optional_table(transaction.open_table(tables::OUTBOX))? else { return Ok(()) };
     let mut last = 0;
     while let Some(header) = next_header(&outbox, last)? {
         report.note("outbox", read_changes(&outbox, &header));
@@ -190,32 +184,32 @@ fn check_outbox(transaction: &ReadTransaction, report: &mut Report) -> Result<()
     Ok(())
 }
 
-/// Checks that names of organizations are unique, and so are tags by type and name.
-fn check_labels(references: &References, report: &mut Report) {
+/// Checks that names of organizations are unique, and tags by type and name.
+fn check_labels(references: &References, report: &mut CheckReport) {
     let mut seen = BTreeSet::new();
     for organization in references.organizations.values() {
         let fresh = seen.insert(&organization.label);
-        report.expect(fresh, "organizations", || format!("the name `{}` stands twice", organization.label));
+        report.expect(fresh, "organizations", || format!("the name `{}` occurs twice", organization.label));
     }
     let mut seen = BTreeSet::new();
     for tag in references.tags.values() {
         let fresh = seen.insert(&tag.label);
-        report.expect(fresh, "tags", || format!("`{}` stands twice", tag.label));
+        report.expect(fresh, "tags", || format!("`{}` occurs twice", tag.label));
     }
 }
 
-/// What the last commit says about the whole database.
+/// The totals in the last commit.
 #[derive(Default)]
-struct LastCommit {
+struct CommitTotals {
     seq: u64,
     head: Head,
     records: PerDataset<u64>,
     counts: TableCounts,
 }
 
-/// Checks that commits follow each other without gaps, and that their times do not descend.
-fn check_commits(transaction: &ReadTransaction, report: &mut Report) -> LastCommit {
-    let mut last = LastCommit::default();
+/// Checks that the seqs of commits have no gaps, and that their times never decrease.
+fn check_commits(transaction: &ReadTransaction, report: &mut CheckReport) -> CommitTotals {
+    let mut last = CommitTotals::default();
     let mut last_time = None;
     let mut count = 0;
     let checked = (|| -> Result<(), StoreError> {
@@ -235,7 +229,7 @@ fn check_commits(transaction: &ReadTransaction, report: &mut Report) -> LastComm
                 format!("the commit at seq {seq} is earlier than the one before it")
             });
             last_time = Some(time);
-            last = LastCommit { seq, head: Head { seq, lineage }, records, counts };
+            last = CommitTotals { seq, head: Head { seq, lineage }, records, counts };
         }
         Ok(())
     })();
@@ -243,14 +237,18 @@ fn check_commits(transaction: &ReadTransaction, report: &mut Report) -> LastComm
     report.commits = count;
     if let Some(time) = last_time.filter(|time| *time > now().plus_s(CLOCK_TOLERANCE_S)) {
         report.warnings.push(format!(
-            "the last commit was made at {time}, which is still to come: a clock was ahead. Commits carry that time until then"
+            "the last commit has the time {time}, which is in the future: a clock was ahead. Until then, all commits get this time"
         ));
     }
     last
 }
 
-/// Checks the row counts that the last commit holds.
-fn check_counts(transaction: &ReadTransaction, counted: &TableCounts, report: &mut Report) -> Result<(), StoreError> {
+/// Checks the row counts in the last commit.
+fn check_counts(
+    transaction: &ReadTransaction,
+    counted: &TableCounts,
+    report: &mut CheckReport,
+) -> Result<(), StoreError> {
     let found = [
         ("organizations", transaction.open_table(tables::ORGANIZATIONS)?.iter()?.count(), counted.organizations),
         ("tags", transaction.open_table(tables::TAGS)?.iter()?.count(), counted.tags),
@@ -264,15 +262,15 @@ fn check_counts(transaction: &ReadTransaction, counted: &TableCounts, report: &m
     Ok(())
 }
 
-type Link = (u8, u64, u8, u64);
+type LinkRow = (u8, u64, u8, u64);
 
-/// Checks the records of a dataset and what depends on them alone: log rows, links and count.
+/// Checks the records of a dataset with their log rows, links and count.
 fn check_records<F: RecordFields>(
     transaction: &ReadTransaction,
     references: &References,
-    last: &LastCommit,
-    links: &mut BTreeSet<Link>,
-    report: &mut Report,
+    last: &CommitTotals,
+    links: &mut BTreeSet<LinkRow>,
+    report: &mut CheckReport,
 ) -> BTreeMap<u64, RecordRow<F>> {
     let dataset = F::DATASET;
     let code = dataset.code();
@@ -291,7 +289,7 @@ fn check_records<F: RecordFields>(
             let Some(row) = report.note("log", RecordRow::<F>::open(seq, found.value())) else { continue };
             let rendered = json::render_record(&row.record, row.updated_at, references);
             report.expect(text == rendered.as_slice(), "log", || {
-                format!("the row of {dataset} at seq {seq} is not written as its record is")
+                format!("the JSON of {dataset} at seq {seq} does not match its record")
             });
             let fields = row.record.fields();
             for (kind, link) in
@@ -302,7 +300,7 @@ fn check_records<F: RecordFields>(
                     ReferenceKind::Tag => references.tags.contains_key(link),
                 };
                 report.expect(is_there, "records", || {
-                    format!("{dataset} {id} links to {kind} {link}, which is not there")
+                    format!("{dataset} {id} links to {kind} {link}, which does not exist")
                 });
                 links.insert((kind.code(), link.get(), code, id));
             }
@@ -324,8 +322,8 @@ fn check_records<F: RecordFields>(
 
 fn check_links(
     transaction: &ReadTransaction,
-    expected: &BTreeSet<Link>,
-    report: &mut Report,
+    expected: &BTreeSet<LinkRow>,
+    report: &mut CheckReport,
 ) -> Result<(), StoreError> {
     let mut stored = BTreeSet::new();
     for entry in transaction.open_table(tables::LINKS)?.iter()? {
@@ -339,7 +337,7 @@ fn check_links(
 }
 
 /// A feed's entries by id: seq and log seq.
-type Entries = BTreeMap<u64, (u64, u64)>;
+type EntriesById = BTreeMap<u64, (u64, u64)>;
 
 /// Checks the shared feeds of a dataset, and the baselines of licenses.
 fn check_feeds<F: RecordFields>(
@@ -347,10 +345,10 @@ fn check_feeds<F: RecordFields>(
     licenses: &[License],
     rows: &BTreeMap<u64, RecordRow<F>>,
     last_seq: u64,
-    report: &mut Report,
+    report: &mut CheckReport,
 ) {
     let dataset = F::DATASET;
-    let mut shared: BTreeMap<FeedId, (&License, Entries)> = BTreeMap::new();
+    let mut shared: BTreeMap<FeedId, (&License, EntriesById)> = BTreeMap::new();
     for license in licenses {
         let name = &license.name;
         report.expect(license.scope_seq <= last_seq, "licenses", || {
@@ -358,14 +356,14 @@ fn check_feeds<F: RecordFields>(
         });
         let feed = license.feed(dataset);
         report.expect(feed.is_some() == license.scope.datasets.contains(&dataset), "licenses", || {
-            format!("license `{name}` reads no feed of {dataset} although it shows it, or one although it does not")
+            format!("the scope of license `{name}` does not match its feeds: {dataset} is missing in one of the two")
         });
         if let Some(feed) = feed {
             match shared.get(&feed) {
                 Some((other, _)) => {
                     report.expect(other.scope.shows_same(&license.scope, dataset), "licenses", || {
                         format!(
-                            "licenses `{name}` and `{}` share feed {} of {dataset}, but no scope",
+                            "licenses `{name}` and `{}` share feed {} of {dataset}, but have different scopes",
                             other.name, feed.0
                         )
                     });
@@ -389,7 +387,7 @@ fn check_feeds<F: RecordFields>(
             let entry = feed.and_then(|feed| shared.get(&feed)?.1.get(id).copied());
             entry.filter(|(seq, _)| *seq > joined_at)
         };
-        // The baseline must show what the shared feed showed when the license joined it.
+        // The baseline must show the records that the shared feed showed when the license joined it.
         let before = feed.and_then(|feed| shared.get(&feed)).into_iter().flat_map(|(_, entries)| entries);
         let mut live: BTreeSet<u64> = before
             .filter(|(_, (seq, log_seq))| *seq <= joined_at && *log_seq != TOMBSTONE)
@@ -400,14 +398,14 @@ fn check_feeds<F: RecordFields>(
                 continue;
             }
             report.expect(live.remove(id), "feed_records", || {
-                format!("{dataset} {id} is live in the baseline of license `{name}`, which must not see it")
+                format!("{dataset} {id} is live in the baseline of license `{name}`, which must not show it")
             });
             report.expect(rows.get(id).is_some_and(|row| row.seq == *log_seq), "feed_records", || {
                 format!("{dataset} {id} has another log seq in the baseline of license `{name}` than in its record")
             });
         }
         for id in live {
-            let detail = format!("{dataset} {id} is not live in the baseline of license `{name}`, which must see it");
+            let detail = format!("{dataset} {id} is not live in the baseline of license `{name}`, which must show it");
             report.add("feed_records", detail);
         }
     }
@@ -417,38 +415,38 @@ fn check_feeds<F: RecordFields>(
 fn check_live<F: RecordFields>(
     license: &License,
     feed: FeedId,
-    entries: &Entries,
+    entries: &EntriesById,
     rows: &BTreeMap<u64, RecordRow<F>>,
-    report: &mut Report,
+    report: &mut CheckReport,
 ) {
     let (dataset, feed) = (F::DATASET, feed.0);
     let visible = rows.iter().filter(|(_, row)| row.record.fields().is_in(&license.scope));
     let mut visible: BTreeSet<u64> = visible.map(|(id, _)| *id).collect();
     for (id, (seq, log_seq)) in entries.iter().filter(|(_, (_, log_seq))| *log_seq != TOMBSTONE) {
         report.expect(visible.remove(id), "feed_records", || {
-            format!("{dataset} {id} is live in feed {feed}, whose licenses must not see it")
+            format!("{dataset} {id} is live in feed {feed}, whose licenses must not show it")
         });
         report.expect(seq == log_seq && rows.get(id).is_some_and(|row| row.seq == *seq), "feed_records", || {
-            format!("{dataset} {id} stands at another seq in feed {feed} than in its record")
+            format!("{dataset} {id} has another seq in feed {feed} than in its record")
         });
     }
     for id in visible {
-        let detail = format!("{dataset} {id} is not live in feed {feed}, whose licenses must see it");
+        let detail = format!("{dataset} {id} is not live in feed {feed}, whose licenses must show it");
         report.add("feed_records", detail);
     }
 }
 
-/// Reads a feed, and checks that its two indexes agree and add up to its head.
+/// Reads a feed. Checks that its two tables agree, and match its head.
 fn read_feed(
     transaction: &ReadTransaction,
     feed: FeedId,
     dataset: Dataset,
     last_seq: u64,
-    report: &mut Report,
-) -> Result<Entries, StoreError> {
+    report: &mut CheckReport,
+) -> Result<EntriesById, StoreError> {
     let number = feed.0;
     let mut head = FeedHead::empty(feed, dataset);
-    let mut entries = Entries::new();
+    let mut entries = EntriesById::new();
     let mut by_seq = BTreeMap::new();
     for row in transaction.open_table(tables::FEED_RECORDS)?.range((number, 0)..=(number, u64::MAX))? {
         let (key, value) = row?;
@@ -458,7 +456,7 @@ fn read_feed(
         entries.insert(id, (seq, log_seq));
         by_seq.insert(seq, (id, log_seq));
         report.expect(seq <= last_seq, "feed_records", || {
-            format!("{dataset} {id} stands at seq {seq} in feed {number}, which ends at {last_seq}")
+            format!("{dataset} {id} has seq {seq} in feed {number}, beyond the last commit at {last_seq}")
         });
     }
     for row in transaction.open_table(tables::FEED_ENTRIES)?.range((number, 0)..=(number, u64::MAX))? {
@@ -479,8 +477,12 @@ fn read_feed(
     Ok(entries)
 }
 
-/// Checks that every feed is read by a license, and that every usable key opens one.
-fn check_owners(transaction: &ReadTransaction, licenses: &[License], report: &mut Report) -> Result<(), StoreError> {
+/// Checks that a license uses each feed, and that each key that is not revoked has a license.
+fn check_owners(
+    transaction: &ReadTransaction,
+    licenses: &[License],
+    report: &mut CheckReport,
+) -> Result<(), StoreError> {
     let subscriptions = licenses.iter().flat_map(|license| license.subscriptions.values().flatten());
     let read: BTreeSet<u64> = subscriptions
         .flat_map(|subscription| [subscription.feed, Some(subscription.baseline)])
@@ -489,7 +491,7 @@ fn check_owners(transaction: &ReadTransaction, licenses: &[License], report: &mu
         .collect();
     for entry in transaction.open_table(tables::FEEDS)?.iter()? {
         let feed = entry?.0.value();
-        report.expect(read.contains(&feed), "feeds", || format!("feed {feed} is read by no license"));
+        report.expect(read.contains(&feed), "feeds", || format!("no license uses feed {feed}"));
     }
     for (name, definition) in [("feed_entries", tables::FEED_ENTRIES), ("feed_records", tables::FEED_RECORDS)] {
         let table = transaction.open_table(definition)?;
@@ -497,8 +499,8 @@ fn check_owners(transaction: &ReadTransaction, licenses: &[License], report: &mu
         while let Some(from) = next {
             let Some(entry) = table.range((from, 0)..)?.next() else { break };
             let feed = entry?.0.value().0;
-            report.expect(read.contains(&feed), name, || format!("feed {feed} is read by no license"));
-            // On a damaged page keys may stand in any order.
+            report.expect(read.contains(&feed), name, || format!("no license uses feed {feed}"));
+            // Keys on a damaged page can have any order.
             next = feed.max(from).checked_add(1);
         }
     }
@@ -508,7 +510,7 @@ fn check_owners(transaction: &ReadTransaction, licenses: &[License], report: &mu
         let read = unseal::<KeyRecord>("keys", entry?.1.value());
         if let Some(key) = report.note("keys", read) {
             report.expect(key.revoked_at.is_some() || known.contains(&key.license.0), "keys", || {
-                format!("key {} opens a license that is not there", key.id)
+                format!("key {} has a license that does not exist", key.id)
             });
         }
     }

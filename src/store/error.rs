@@ -1,195 +1,81 @@
-//! What can go wrong with the database, in words that say what to do.
+//! Errors of the database. Each message says what to do.
 
 use std::path::PathBuf;
 
 use crate::model::printable::Printable;
 
-/// A failure of the store.
+/// An error of the store.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages explain the variants")]
 pub enum StoreError {
-    /// No file at the path.
     #[error("there is no database at {}; create one with `medfeed import`, or name another with --db", path.display())]
-    NotFound {
-        /// The path asked for.
-        path: PathBuf,
-    },
-    /// The file is not a medfeed database.
+    NotFound { path: PathBuf },
     #[error("{} is not a medfeed database ({reason}); name another file with --db", path.display())]
-    NotADatabase {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// The file was written by a newer medfeed.
+    NotADatabase { path: PathBuf, reason: String },
     #[error("{} was written by a newer medfeed (format {found}, this one knows {known}); use that version, or a newer one", path.display())]
-    NewerSchema {
-        /// The file.
-        path: PathBuf,
-        /// Its schema version.
-        found: u32,
-        /// The schema version of this program.
-        known: u32,
-    },
-    /// The file's records have fields that this program does not know.
+    NewerSchema { path: PathBuf, found: u32, known: u32 },
     #[error("{} was written by a newer medfeed: its rows have {}, which this one does not know; use that version, or a newer one", path.display(), unknown.join(", "))]
-    NewerFields {
-        /// The file.
-        path: PathBuf,
-        /// Such as `conferences.acronym`.
-        unknown: Vec<String>,
-    },
-    /// The file was written by an older medfeed.
+    NewerFields { path: PathBuf, unknown: Vec<String> },
     #[error("{} was written by an older medfeed (format {found}, this one knows {known}); {}", path.display(), remedy_of(*found))]
-    OlderSchema {
-        /// The file.
-        path: PathBuf,
-        /// Its schema version.
-        found: u32,
-        /// The schema version of this program.
-        known: u32,
-    },
-    /// The file's records lack fields that this program has.
+    OlderSchema { path: PathBuf, found: u32, known: u32 },
     #[error("{} was written by an older medfeed, whose rows have no {}; run `medfeed upgrade`, which keeps the old file", path.display(), missing.join(", "))]
     OlderFields {
-        /// The file.
         path: PathBuf,
-        /// Such as `conferences.acronym`; none if only their order changed.
+        /// Empty if only the order of the fields changed.
         missing: Vec<String>,
     },
-    /// Another process is writing.
     #[error("{} is being written by {holder}; try again when it is done, or give it more time with --wait", path.display())]
-    Busy {
-        /// The file.
-        path: PathBuf,
-        /// Who has it, as far as that is known.
-        holder: String,
-    },
-    /// A command that is not to wait asks for the lock, and the edit gives way to it.
-    #[error("another command asks for the writer's lock")]
-    Wanted,
-    /// A killed command left the file, and this user may not write to it.
-    #[error("{} was left by a killed command, and must be opened once by a user who may write to it before others can read it: run `medfeed check` as its owner ({source})", path.display())]
-    NeedsRepair {
-        /// The file.
-        path: PathBuf,
-        /// Why it cannot be written to.
-        source: std::io::Error,
-    },
-    /// The file at the path was replaced while this process wrote to the old one.
+    Busy { path: PathBuf, holder: String },
+    /// A short command waits for the lock, and this transaction was set to yield to it.
+    #[error("another command is waiting for the writer's lock")]
+    YieldRequested,
+    /// A killed command left the file unrepaired, and this user may not write to it.
+    #[error("{} was left by a killed command, and must be repaired by a user who may write to it: run `medfeed check` as its owner ({source})", path.display())]
+    NeedsRepair { path: PathBuf, source: std::io::Error },
     #[error("{} was replaced while this command ran; nothing was changed, run it again", path.display())]
-    Replaced {
-        /// The file.
-        path: PathBuf,
-    },
-    /// A row's bytes are not what was written.
+    Replaced { path: PathBuf },
+    /// A row does not contain the bytes that were written.
     #[error("the database is damaged: table `{table}`: {detail}; run `medfeed check`, and restore a backup")]
-    Damaged {
-        /// The table.
-        table: &'static str,
-        /// What does not fit.
-        detail: String,
-    },
-    /// A row that is sound, and that this program does not understand.
+    Damaged { table: &'static str, detail: String },
+    /// A row is intact, but this program cannot decode it.
     #[error(
         "table `{table}` has a row that this medfeed does not understand ({detail}); use the version that wrote it, or a newer one"
     )]
-    UnknownRow {
-        /// The table.
-        table: &'static str,
-        /// The decoder's reason.
-        detail: String,
-    },
-    /// A file that a backup must not replace, or be made from.
+    UnknownRow { table: &'static str, detail: String },
+    /// A file that cannot be replaced, or cannot be the source of a backup.
     #[error("{} cannot be used: {reason}", path.display())]
-    BadTarget {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        reason: String,
-    },
-    /// A backup that is damaged.
+    BadTarget { path: PathBuf, reason: String },
     #[error("the backup {} is damaged: {reason}; nothing was changed, use another backup", path.display())]
-    BadBackup {
-        /// The backup.
-        path: PathBuf,
-        /// What is wrong with it, and in which table.
-        reason: String,
-    },
-    /// The file follows another database, and only its follower may write to it.
-    #[error("{} is a replica of {}; change the database that it follows, or make it one of its own with `medfeed promote`", path.display(), Printable(url))]
-    IsReplica {
-        /// The file.
-        path: PathBuf,
-        /// Where it follows its origin.
-        url: String,
-    },
-    /// The file of a replica, written by an older medfeed.
-    #[error("{} is a replica of {}, written by an older medfeed; upgrade the database that it follows, then start this one again with `medfeed serve --from`: it loads the state anew", path.display(), Printable(url))]
-    OlderReplica {
-        /// The file.
-        path: PathBuf,
-        /// Where it follows its origin.
-        url: String,
-    },
-    /// The file is no replica.
-    #[error("{} is a database of its own and no replica; name another file with --db", path.display())]
-    NotAReplica {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Another database took this one's place.
-    #[error("{} is no longer published from here: {}; write there. What was committed here since is in this file alone (`medfeed export`). To use it as a database of its own, remove {}", path.display(), Printable(by), note.display())]
-    Fenced {
-        /// The file.
-        path: PathBuf,
-        /// Who took over, and when.
-        by: String,
-        /// The publisher's note that says so.
-        note: PathBuf,
-    },
-    /// The publisher's note cannot be understood.
-    #[error("{} cannot be understood ({reason}); move it away, and `medfeed publish` writes it anew", path.display())]
-    BadNote {
-        /// The note.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// A license that does not exist.
-    #[error("there is no license `{0}`; `medfeed license list` shows those there are")]
+    BadBackup { path: PathBuf, reason: String },
+    /// The file is a replica: only the thread that follows its origin may write to it.
+    #[error("{} is a replica of {}; write to its origin, or make it an independent database with `medfeed promote`", path.display(), Printable(url))]
+    IsReplica { path: PathBuf, url: String },
+    #[error("{} is a replica of {}, written by an older medfeed; upgrade its origin, then start `medfeed serve --from` again: it loads all data again", path.display(), Printable(url))]
+    OlderReplica { path: PathBuf, url: String },
+    #[error("{} is not a replica; name another file with --db", path.display())]
+    NotAReplica { path: PathBuf },
+    /// Another publisher took over.
+    #[error("{} is no longer published from here: {}; write there. Commits made here since then are only in this file (`medfeed export` saves them). To use it as an independent database, remove {}", path.display(), Printable(by), note.display())]
+    Fenced { path: PathBuf, by: String, note: PathBuf },
+    #[error("{} cannot be parsed ({reason}); move it away, and `medfeed publish` writes a new one", path.display())]
+    BadNote { path: PathBuf, reason: String },
+    #[error("there is no license `{0}`; `medfeed license list` lists all")]
     NoSuchLicense(String),
-    /// A key that does not exist.
-    #[error("there is no key `{0}`; `medfeed key list` shows those there are")]
+    #[error("there is no key `{0}`; `medfeed key list` lists all")]
     NoSuchKey(String),
-    /// A key that is out of use already.
     #[error("key `{id}` is {status} already")]
-    KeyOutOfUse {
-        /// The key's id.
-        id: String,
-        /// Its status.
-        status: &'static str,
-    },
-    /// The file system refused.
+    KeyOutOfUse { id: String, status: &'static str },
     #[error("{}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// No random bytes from the operating system.
-    #[error("the operating system gave no random bytes: {0}")]
+    Io { path: PathBuf, source: std::io::Error },
+    #[error("the operating system returned no random bytes: {0}")]
     Random(#[from] getrandom::Error),
-    /// No room left.
     #[error("there is no room left on the disk; nothing was changed. Free some, and run the command again: {0}")]
     DiskFull(std::io::Error),
-    /// The storage engine failed.
     #[error("the database could not be read or written: {0}")]
     Engine(Box<redb::Error>),
 }
 
-/// The way on for a file of an older format.
+/// The advice for a file of an older format.
 fn remedy_of(format: u32) -> &'static str {
     match format {
         0 | 1 => {
@@ -200,12 +86,12 @@ fn remedy_of(format: u32) -> &'static str {
 }
 
 impl StoreError {
-    /// Damage in a table.
+    /// Creates a [`StoreError::Damaged`].
     pub fn damaged(table: &'static str, detail: impl Into<String>) -> StoreError {
         StoreError::Damaged { table, detail: detail.into() }
     }
 
-    /// What is wrong with the changes that wait to be published, if it is that alone: a whole state holds all that they do.
+    /// The damage, if only the outbox is damaged. Publishing a whole state repairs that.
     pub fn outbox_damage(&self) -> Option<&str> {
         match self {
             StoreError::Damaged { table: "outbox", detail } | StoreError::UnknownRow { table: "outbox", detail } => {
@@ -215,8 +101,8 @@ impl StoreError {
         }
     }
 
-    /// An error of the engine, told apart by what the operator can do about it.
-    pub(super) fn of_engine(error: redb::Error) -> StoreError {
+    /// Converts an error of redb. Damage and a full disk become errors of their own.
+    pub(super) fn from_redb(error: redb::Error) -> StoreError {
         match error {
             redb::Error::Corrupted(detail) => StoreError::damaged("(pages)", detail),
             redb::Error::Io(source) if source.kind() == std::io::ErrorKind::UnexpectedEof => {
@@ -232,12 +118,12 @@ impl StoreError {
     }
 }
 
-/// Every error of the engine becomes its one general form.
+/// Converts the error types of redb by way of `redb::Error`.
 macro_rules! from_engine {
     ($($error:ty),*) => {$(
         impl From<$error> for StoreError {
             fn from(error: $error) -> StoreError {
-                StoreError::of_engine(error.into())
+                StoreError::from_redb(error.into())
             }
         }
     )*};

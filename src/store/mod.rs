@@ -2,30 +2,30 @@
 //!
 //! Only this module names redb. In reading order:
 //! - [`mod@format`]: the page that describes the file.
-//! - [`mod@file`]: who may touch the file, and when.
-//! - `pen`: the way to write a row; [`mod@write`]: what a commit does.
-//! - [`read`]: what an answer may ask.
-//! - [`replication`]: what commits changed, for other files that follow.
-//! - [`check`]: every index, hash and count compared with the records, without the code that it checks.
-//! - [`upgrade`]: files of older versions; [`restore`]: taking a backup's state.
-//! - [`error`]: what can go wrong; [`panics`] of the engine on damaged files.
+//! - [`mod@file`]: opening, locking and replacing the file.
+//! - `write_tx`: the transaction that all rows are written with; [`mod@write`]: imports, licenses and keys.
+//! - [`read`]: reading one committed state.
+//! - [`replication`]: the changes of commits, and replicas that apply them.
+//! - [`check`]: compares every index, hash and count with the records, by code of its own.
+//! - [`upgrade`]: files of older formats; [`restore`]: restoring a backup.
+//! - [`error`]: errors; [`panics`]: panics of redb on damaged files.
 
 pub mod check;
 pub mod error;
 pub mod file;
 pub mod format;
 pub mod panics;
-mod pen;
 pub mod read;
 pub mod replication;
 pub mod restore;
 pub mod upgrade;
 pub mod write;
+mod write_tx;
 
 pub use error::StoreError;
 pub use file::open::{Follower, Writer};
 pub use format::codec::CLOCK_TOLERANCE_S;
-pub use format::names::{Content, NameEntry, WordCount};
+pub use format::names::{ContentState, NameEntry, WordCount};
 pub use read::history::CommitEntry;
 pub use read::snapshot::{CommitPoint, Snapshot};
 pub use write::batch::{Batch, Curation};

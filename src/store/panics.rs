@@ -1,7 +1,7 @@
-//! Panics on damaged files, on which the engine's assertions fail.
+//! Panics on damaged files: redb's assertions fail on them.
 //!
-//! [`catch`] is put around code that may meet damage. A hook ([`tell_of_panics`]) notes the panic's message instead of
-//! printing it with a backtrace, because the catching code reports it in better words.
+//! [`catch`] wraps code that may read damaged pages. The hook of [`set_panic_hook`] saves the panic's message instead
+//! of printing it with a backtrace. The caller of [`catch`] reports it.
 
 use std::any::Any;
 use std::backtrace::Backtrace;
@@ -11,47 +11,45 @@ use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook};
 use crate::store::StoreError;
 
 thread_local! {
-    /// The number of panics that this thread has caught.
     static CAUGHT: Cell<u64> = const { Cell::new(0) };
-    /// The depth of nested calls of [`catch`] in this thread.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
-    /// The last panic noted by the hook.
-    static LAST: RefCell<Option<Caught>> = const { RefCell::new(None) };
-    /// The last panic of an engine while it was closed.
-    static AT_CLOSE: RefCell<Option<Caught>> = const { RefCell::new(None) };
+    /// The last panic that the hook saved.
+    static LAST: RefCell<Option<CaughtPanic>> = const { RefCell::new(None) };
+    /// The last panic while a database was closed.
+    static AT_CLOSE: RefCell<Option<CaughtPanic>> = const { RefCell::new(None) };
 }
 
-/// A panic that was caught.
+/// A panic that [`catch`] returned.
 #[derive(Clone, Debug)]
-pub struct Caught {
-    /// Its message and its line in the sources, as far as known.
+pub struct CaughtPanic {
+    /// The message and the line in the sources, as far as known.
     pub message: String,
-    /// Whether it came from the store or the engine, which means that the file is damaged.
+    /// Whether the store or redb panicked, which means that the file is damaged.
     pub is_of_store: bool,
 }
 
-/// Sets the panic hook: panics outside of [`catch`] are told by `tell` in one line, others by the code that catches them.
-pub fn tell_of_panics(tell: fn(&str)) {
+/// Sets the panic hook. It saves panics inside [`catch`], and passes others to `report` as one line.
+pub fn set_panic_hook(report: fn(&str)) {
     set_hook(Box::new(move |panic| {
         let caught = describe(panic);
         if DEPTH.get() == 0 {
-            tell(&format!("a thread panicked: {}", caught.message));
+            report(&format!("a thread panicked: {}", caught.message));
         } else {
             LAST.set(Some(caught));
         }
     }));
 }
 
-fn describe(panic: &PanicHookInfo<'_>) -> Caught {
-    let said = text_of(panic.payload());
-    let Some(location) = panic.location() else { return Caught { message: said, is_of_store: false } };
+fn describe(panic: &PanicHookInfo<'_>) -> CaughtPanic {
+    let message = text_of(panic.payload());
+    let Some(location) = panic.location() else { return CaughtPanic { message, is_of_store: false } };
     let is_of_store = is_of_store(location.file())
-        // Assertions of the standard library name its own sources: then the callers decide.
+        // A failed assertion of the standard library names the library's sources, so the backtrace decides.
         || !location.file().starts_with("src/") && Backtrace::force_capture().to_string().contains("redb::");
-    // The build machine's paths are not shown.
+    // Remove the build machine's paths.
     let file = location.file().rsplit_once("/registry/src/").map_or(location.file(), |(_, file)| file);
     let file = if file == location.file() { file } else { file.split_once('/').map_or(file, |(_, file)| file) };
-    Caught { message: format!("{said} ({file}:{})", location.line()), is_of_store }
+    CaughtPanic { message: format!("{message} ({file}:{})", location.line()), is_of_store }
 }
 
 fn is_of_store(file: &str) -> bool {
@@ -64,47 +62,41 @@ fn text_of(payload: &(dyn Any + Send)) -> String {
     text.unwrap_or("no reason was given").to_owned()
 }
 
-/// Runs code and catches its panic.
-///
-/// # Errors
-/// The panic.
-pub fn catch<T>(run: impl FnOnce() -> T) -> Result<T, Caught> {
+/// Runs code and returns its panic as an error.
+pub fn catch<T>(run: impl FnOnce() -> T) -> Result<T, CaughtPanic> {
     DEPTH.set(DEPTH.get() + 1);
     let done = catch_unwind(AssertUnwindSafe(run));
     DEPTH.set(DEPTH.get() - 1);
     done.map_err(|payload| {
         CAUGHT.set(CAUGHT.get() + 1);
-        let told = LAST.take();
-        told.unwrap_or_else(|| Caught { message: text_of(payload.as_ref()), is_of_store: true })
+        let caught = LAST.take();
+        caught.unwrap_or_else(|| CaughtPanic { message: text_of(payload.as_ref()), is_of_store: true })
     })
 }
 
-/// Runs code that reads the file, and reports a panic as damage.
-///
-/// # Errors
-/// Those of `read`, and [`StoreError::Damaged`] for a panic.
+/// Runs code that reads the file. A panic becomes [`StoreError::Damaged`].
 pub fn guard<T>(read: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
     catch(read).unwrap_or_else(|caught| Err(damage(&caught)))
 }
 
-fn damage(caught: &Caught) -> StoreError {
+fn damage(caught: &CaughtPanic) -> StoreError {
     StoreError::damaged("(pages)", format!("the engine stopped: {}", caught.message))
 }
 
-/// Closes a database. A panic is only noted: commits are durable already, so the command has not failed.
+/// Closes a database. Commits are durable already, so a panic is no failure, and is only saved.
 pub(in crate::store) fn close(close: impl FnOnce()) {
     if let Err(caught) = catch(close) {
         AT_CLOSE.set(Some(caught));
     }
 }
 
-/// The damage met when closing a database in this thread since the last call.
-pub fn take_at_close() -> Option<StoreError> {
+/// Returns and clears the damage found when this thread last closed a database.
+pub fn take_damage_at_close() -> Option<StoreError> {
     AT_CLOSE.take().as_ref().map(damage)
 }
 
-/// The number of panics that this thread has caught. An engine that panicked must not write again.
-pub(in crate::store) fn count() -> u64 {
+/// The number of panics that this thread has caught. A database that panicked must not be written again.
+pub(in crate::store) fn caught_count() -> u64 {
     CAUGHT.get()
 }
 
@@ -114,11 +106,11 @@ mod tests {
 
     #[test]
     fn a_panic_becomes_damage() {
-        let before = count();
+        let before = caught_count();
         let read: Result<(), StoreError> = guard(|| panic!("a page of {} bytes", 7));
-        let told = read.unwrap_err().to_string();
-        assert!(told.contains("the engine stopped: a page of 7 bytes"), "{told}");
-        assert!(count() > before);
+        let message = read.unwrap_err().to_string();
+        assert!(message.contains("the engine stopped: a page of 7 bytes"), "{message}");
+        assert!(caught_count() > before);
         assert_eq!(guard(|| Ok(1)).unwrap(), 1);
     }
 

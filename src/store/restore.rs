@@ -1,7 +1,6 @@
-//! Restoring a backup: its state, with what must not be lost of the database that it replaces.
+//! Restoring a backup. Parts of the replaced database are carried over, such as revocations.
 //!
-//! The old file's writer lock is held until the rename is done. A writer that waits for it then notices that the path leads
-//! to another file, and opens that one.
+//! The lock of the old file is held until after the rename. A writer that waits for this lock then opens the new file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -19,87 +18,82 @@ use crate::store::StoreError;
 use crate::store::file::copy::check_file;
 use crate::store::file::draft::{self, Draft};
 use crate::store::file::links::{refuse_other_names, resolve};
-use crate::store::file::older::{OldFile, lock_bare};
+use crate::store::file::older::{OldFile, lock_as_writer};
 use crate::store::file::open::{Writer, new_draft};
-use crate::store::file::publish::{KeptOrigin, forget_local, put_history_entry};
+use crate::store::file::publish::{OriginIdentity, put_history_entry, remove_local_rows};
 use crate::store::file::published_note::PublishedNote;
-use crate::store::file::replace::{forget_old_damage, io_error, take_name, take_owner};
+use crate::store::file::replace::{copy_owner, discard_damage_at_close, io_error, persist};
 use crate::store::format::codec::{CommitRow, seal, unseal, unseal_commit};
 use crate::store::format::rows::load_rows;
 use crate::store::format::tables;
 use crate::store::panics::guard;
-use crate::store::pen::Pen;
 use crate::store::read::history::RESTORED;
 use crate::store::read::snapshot::{CommitPoint, Snapshot, last_commit};
-use crate::store::upgrade::copy_of;
+use crate::store::upgrade::upgrade_copy;
+use crate::store::write_tx::WriteTx;
 
-/// The differences that a restore makes.
+/// The differences between the replaced database and the backup.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Differences {
-    /// When the backup's last commit was made.
+pub struct RestoreDifferences {
+    /// The time of the backup's last commit.
     pub restored_to: Option<String>,
-    /// When the replaced database's last commit was made.
+    /// The time of the replaced database's last commit.
     pub replaced_from: Option<String>,
-    /// Records per dataset: in the replaced database, in the backup.
+    /// The number of records per dataset, in the replaced database and in the backup.
     pub records: BTreeMap<Dataset, (u64, u64)>,
-    /// Licenses that differ in the backup, are missing from it, or are only in it.
+    /// Licenses that differ, or are in only one of the two.
     pub licenses: Vec<LicenseDifference>,
-    /// The ids of keys that work now and stop working.
+    /// The ids of keys that stop working.
     pub keys_that_stop: Vec<String>,
-    /// The ids of keys that are usable in the backup and stay revoked.
+    /// The ids of keys that are usable in the backup, but stay revoked.
     pub keys_that_stay_revoked: Vec<String>,
-    /// Why the replaced database could not be read; its revocations are then lost.
+    /// Why the replaced database could not be read. Its revocations are then lost.
     pub unreadable: Option<String>,
 }
 
 /// A license that differs between the replaced database and the backup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[allow(missing_docs, reason = "described above")]
 pub struct LicenseDifference {
-    /// Its name.
     pub license: String,
-    /// How it differs.
     pub change: &'static str,
 }
 
-/// A restore that is prepared and not yet done.
+/// A prepared restore.
 #[derive(Debug)]
 pub struct Restoration {
     draft: Draft,
     target: PathBuf,
-    differences: Differences,
-    /// The old file's lock, held until the rename is done.
-    lock: Lock,
+    differences: RestoreDifferences,
+    /// The lock of the old file, held until after the rename.
+    lock: OldFileLock,
 }
 
 #[derive(Debug)]
-enum Lock {
+enum OldFileLock {
     None,
     Older(#[allow(dead_code, reason = "held for its lock")] Box<OldFile>),
     Locked(#[allow(dead_code, reason = "held for its lock")] Box<Writer>),
     Damaged(#[allow(dead_code, reason = "held for its lock")] Box<FileBackend>),
 }
 
-/// Parts of the replaced database that are carried over.
+/// The parts of the replaced database that are carried over.
 #[derive(Default)]
-struct Kept {
+struct CarriedOver {
     secret: Option<Vec<u8>>,
     /// The time of its last commit.
     committed: Timestamp,
-    /// That commit's seq; 0 where there is none, or it cannot be read.
+    /// The seq of that commit; 0 if there is none, or it cannot be read.
     seq: u64,
     keys: BTreeMap<[u8; 32], KeyRecord>,
     licenses: Vec<License>,
-    /// Its identity for replicas, if it is published.
-    origin: Option<KeptOrigin>,
+    /// Its identity, if it is published.
+    origin: Option<OriginIdentity>,
 }
 
 impl Restoration {
-    /// Copies and checks the backup, renews its lineages, carries revocations over, and adds a commit that says so to the history.
-    /// The database is not changed yet.
-    ///
-    /// # Errors
-    /// When the backup cannot be read or is damaged, another process writes, or the old file is of a newer format or has
-    /// other names (hard links).
+    /// Copies and checks the backup, renews its lineages, carries revocations over, and adds a commit that describes
+    /// the restore. Does not change the database yet.
     pub fn prepare(target: &Path, backup: &Path, wait: Duration) -> Result<Restoration, StoreError> {
         let target = &resolve(target);
         let found = std::fs::metadata(backup).map_err(|source| io_error(backup, source))?;
@@ -116,35 +110,39 @@ impl Restoration {
             Ok(()) => draft,
             Err(StoreError::OlderSchema { .. } | StoreError::OlderFields { .. }) => {
                 let upgraded = guard(|| upgraded_copy(&OldFile::lock(draft.path(), Duration::ZERO)?, target));
-                upgraded.map_err(|error| name_backup(error, backup))?
+                upgraded.map_err(|error| with_backup_path(error, backup))?
             }
-            Err(error) => return Err(name_backup(error, backup)),
+            Err(error) => return Err(with_backup_path(error, backup)),
         };
 
-        let mut differences = Differences::default();
+        let mut differences = RestoreDifferences::default();
         let (lock, kept) = Restoration::lock_old(target, wait, &mut differences)?;
         let writer = Writer::open_draft(draft.path())?;
         let restored = compare(&writer.begin_read()?, &kept, &mut differences)?;
         let what = describe(restored, &kept, differences.unreadable.is_some());
-        let pen = Pen::new(writer.begin_raw()?);
-        renew_lineages(&pen)?;
-        keep_revocations(&pen, &kept)?;
-        forget_local(&pen)?;
+        let tx = WriteTx::new(writer.begin_raw()?);
+        renew_lineages(&tx)?;
+        keep_revocations(&tx, &kept)?;
+        remove_local_rows(&tx)?;
         match &kept.origin {
-            Some(origin) => origin.put(&pen, kept.committed, &what)?,
-            None => drop(put_history_entry(&pen, &what)?),
+            Some(origin) => origin.put(&tx, kept.committed, &what)?,
+            None => drop(put_history_entry(&tx, &what)?),
         }
-        pen.commit()?;
+        tx.commit()?;
         if kept.origin.is_some() {
             writer.mark_published()?;
         }
         Ok(Restoration { draft, target: target.to_owned(), differences, lock })
     }
 
-    /// Takes the old file's writer lock and reads what is carried over from it.
-    fn lock_old(target: &Path, wait: Duration, differences: &mut Differences) -> Result<(Lock, Kept), StoreError> {
+    /// Locks the old file, and reads the parts that are carried over.
+    fn lock_old(
+        target: &Path,
+        wait: Duration,
+        differences: &mut RestoreDifferences,
+    ) -> Result<(OldFileLock, CarriedOver), StoreError> {
         if !target.exists() {
-            return Ok((Lock::None, Kept::default()));
+            return Ok((OldFileLock::None, CarriedOver::default()));
         }
         match guard(|| Writer::open(target, wait)) {
             Ok(writer) => {
@@ -152,7 +150,7 @@ impl Restoration {
                 writer.refuse_fenced(note.as_ref())?;
                 let read = guard(|| read_kept(&writer.begin_read()?, differences));
                 let kept = Restoration::kept_or_unreadable(read, note.as_ref(), differences);
-                Ok((Lock::Locked(Box::new(writer)), kept))
+                Ok((OldFileLock::Locked(Box::new(writer)), kept))
             }
             Err(StoreError::OlderSchema { .. } | StoreError::OlderFields { .. }) => {
                 let old = OldFile::lock(target, wait)?;
@@ -161,58 +159,55 @@ impl Restoration {
                     read_kept(&Writer::open_draft(upgraded.path())?.begin_read()?, differences)
                 });
                 let kept = Restoration::kept_or_unreadable(read, PublishedNote::read(target)?.as_ref(), differences);
-                Ok((Lock::Older(Box::new(old)), kept))
+                Ok((OldFileLock::Older(Box::new(old)), kept))
             }
             Err(error @ (StoreError::NotADatabase { .. } | StoreError::Damaged { .. } | StoreError::Engine(_))) => {
                 differences.unreadable = Some(error.to_string());
-                let origin = PublishedNote::read(target)?.as_ref().map(KeptOrigin::of_note);
+                let origin = PublishedNote::read(target)?.as_ref().map(OriginIdentity::of_note);
                 let busy = || StoreError::Busy { path: target.to_owned(), holder: "another process".to_owned() };
-                let lock = lock_bare(target)?.ok_or_else(busy)?;
-                Ok((Lock::Damaged(Box::new(lock)), Kept { origin, ..Kept::default() }))
+                let lock = lock_as_writer(target)?.ok_or_else(busy)?;
+                Ok((OldFileLock::Damaged(Box::new(lock)), CarriedOver { origin, ..CarriedOver::default() }))
             }
             Err(error) => Err(error),
         }
     }
 
-    /// The parts that were read, or all that is known where the file could not be read.
+    /// If reading failed, only the identity in the publisher's note is carried over.
     fn kept_or_unreadable(
-        read: Result<Kept, StoreError>,
+        read: Result<CarriedOver, StoreError>,
         note: Option<&PublishedNote>,
-        differences: &mut Differences,
-    ) -> Kept {
+        differences: &mut RestoreDifferences,
+    ) -> CarriedOver {
         read.unwrap_or_else(|error| {
             differences.unreadable = Some(error.to_string());
-            Kept { origin: note.map(KeptOrigin::of_note), ..Kept::default() }
+            CarriedOver { origin: note.map(OriginIdentity::of_note), ..CarriedOver::default() }
         })
     }
 
-    /// The differences that the restore will make.
-    pub fn differences(&self) -> &Differences {
+    /// The differences between the replaced database and the backup.
+    pub fn differences(&self) -> &RestoreDifferences {
         &self.differences
     }
 
-    /// Replaces the database.
-    ///
-    /// # Errors
-    /// When the file system refuses; the database is then unchanged.
+    /// Replaces the database. After an error, it is unchanged.
     pub fn finish(self) -> Result<(), StoreError> {
         if self.target.exists() {
-            take_owner(&self.target, &self.draft)?;
+            copy_owner(&self.target, &self.draft)?;
         }
-        take_name(self.draft, &self.target)?;
+        persist(self.draft, &self.target)?;
         drop(self.lock);
-        forget_old_damage();
+        discard_damage_at_close();
         Ok(())
     }
 }
 
-/// A copy of an older file, as this program writes it.
+/// Copies an older file into the format of this program.
 fn upgraded_copy(old: &OldFile, target: &Path) -> Result<Draft, StoreError> {
-    copy_of(&old.begin_read()?, old.version(), target, &mut || Ok(()))
+    upgrade_copy(&old.begin_read()?, old.version(), target, &mut || Ok(()))
 }
 
-/// Names the backup in an error, so that nobody takes it for the database.
-fn name_backup(error: StoreError, backup: &Path) -> StoreError {
+/// Names the backup in an error, instead of the draft.
+fn with_backup_path(error: StoreError, backup: &Path) -> StoreError {
     let reason = match error {
         StoreError::Damaged { table, detail } => format!("table `{table}`: {detail}"),
         StoreError::NotADatabase { reason, .. } => reason,
@@ -230,7 +225,7 @@ fn name_backup(error: StoreError, backup: &Path) -> StoreError {
     StoreError::BadBackup { path: backup.to_owned(), reason }
 }
 
-fn read_kept(transaction: &ReadTransaction, differences: &mut Differences) -> Result<Kept, StoreError> {
+fn read_kept(transaction: &ReadTransaction, differences: &mut RestoreDifferences) -> Result<CarriedOver, StoreError> {
     let snapshot = Snapshot::open(transaction)?;
     let commit = snapshot.commit();
     differences.replaced_from = (commit.seq > 0).then(|| commit.time.to_string());
@@ -243,13 +238,13 @@ fn read_kept(transaction: &ReadTransaction, differences: &mut Differences) -> Re
         keys.insert(hash.value(), unseal("keys", bytes.value())?);
     }
     let licenses = load_rows("licenses", &transaction.open_table(tables::LICENSES)?)?;
-    let origin = KeptOrigin::read(transaction, commit.head())?;
+    let origin = OriginIdentity::read(transaction, commit.head())?;
     let secret = Some(snapshot.secret().to_vec());
-    Ok(Kept { secret, committed: commit.time, seq: commit.seq, keys, licenses, origin })
+    Ok(CarriedOver { secret, committed: commit.time, seq: commit.seq, keys, licenses, origin })
 }
 
-/// The description of a restore in the history. Both commits are named, since the history behind the backup's is gone.
-fn describe(restored: CommitPoint, kept: &Kept, is_unreadable: bool) -> String {
+/// The description of a restore for the history. It names both commits, because the replaced history is lost.
+fn describe(restored: CommitPoint, kept: &CarriedOver, is_unreadable: bool) -> String {
     let from = match restored.seq {
         0 => format!("{RESTORED} without commits"),
         seq => format!("{RESTORED} of {}, seq {seq}", restored.time),
@@ -261,11 +256,11 @@ fn describe(restored: CommitPoint, kept: &Kept, is_unreadable: bool) -> String {
     }
 }
 
-/// Notes the differences between the replaced database and the backup. Returns the backup's last commit.
+/// Adds the differences between the replaced database and the backup. Returns the backup's last commit.
 fn compare(
     transaction: &ReadTransaction,
-    kept: &Kept,
-    differences: &mut Differences,
+    kept: &CarriedOver,
+    differences: &mut RestoreDifferences,
 ) -> Result<CommitPoint, StoreError> {
     let snapshot = Snapshot::open(transaction)?;
     let at = now();
@@ -305,9 +300,9 @@ fn compare(
     Ok(commit)
 }
 
-/// Gives all commits new lineages, so that tokens made after the backup are recognized as those of another history.
-fn renew_lineages(pen: &Pen) -> Result<(), StoreError> {
-    let mut commits = pen.open(tables::COMMITS)?;
+/// Gives all commits new lineages, so that later sync tokens of the replaced database are recognized.
+fn renew_lineages(tx: &WriteTx) -> Result<(), StoreError> {
+    let mut commits = tx.open(tables::COMMITS)?;
     let mut renewed: Vec<(u64, CommitRow)> = Vec::new();
     for entry in commits.iter()? {
         let (seq, bytes) = entry?;
@@ -321,21 +316,20 @@ fn renew_lineages(pen: &Pen) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Keeps keys revoked that are revoked in either database. The replaced database's secret is kept too, so that its tokens
-/// are recognized, and answered with 410.
-fn keep_revocations(pen: &Pen, kept: &Kept) -> Result<(), StoreError> {
+/// Keys that are revoked in either database stay revoked. The replaced secret is kept, so that its tokens get 410.
+fn keep_revocations(tx: &WriteTx, kept: &CarriedOver) -> Result<(), StoreError> {
     if let Some(secret) = &kept.secret {
-        pen.open(tables::META)?.insert(tables::META_SECRET, secret.as_slice())?;
+        tx.open(tables::META)?.insert(tables::META_SECRET, secret.as_slice())?;
     }
-    let restored_to = last_commit(&*pen.open(tables::COMMITS)?)?.map_or(Timestamp::EPOCH, |(point, _)| point.time);
+    let restored_to = last_commit(&*tx.open(tables::COMMITS)?)?.map_or(Timestamp::EPOCH, |(point, _)| point.time);
     let judged_at = now().max(kept.committed);
-    let mut keys = pen.open(tables::KEYS)?;
+    let mut keys = tx.open(tables::KEYS)?;
     let mut changed: Vec<([u8; 32], KeyRecord)> = Vec::new();
     for entry in keys.iter()? {
         let (hash, bytes) = entry?;
         let mut key: KeyRecord = unseal("keys", bytes.value())?;
         let Some(old) = kept.keys.get(&hash.value()) else { continue };
-        // What is revoked now is revoked from the restored state on, whatever the clock says later.
+        // A key that is revoked now is revoked from the restored state on, even if the clock is later set back.
         let revoked_at = old.revoked_at.map(|at| if at <= judged_at { at.min(restored_to) } else { at });
         let earliest = [key.revoked_at, revoked_at].into_iter().flatten().min();
         if earliest != key.revoked_at {

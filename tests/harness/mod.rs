@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use medfeed::api::{self, Request, Service, Settings};
-use medfeed::import::{self, Options, Reading, Source, Told};
+use medfeed::import::{self, MergeOptions, ReadOptions, Source, SourceOptions};
 use medfeed::model::time::now;
 use medfeed::serve::Watcher;
 use medfeed::store::write::licensing::KeySettings;
@@ -172,9 +172,9 @@ impl World {
     }
 
     fn import_paths(&self, paths: &[PathBuf]) {
-        let sources = Source::find(paths, Told::default()).unwrap();
-        let rows = import::read_sources(&sources, &Reading::default(), &mut |_| {}).unwrap();
-        let options = Options { allow_removals: Some(1_000_000), ..Options::default() };
+        let sources = Source::find(paths, SourceOptions::default()).unwrap();
+        let rows = import::read_sources(&sources, &ReadOptions::default(), &mut |_| {}).unwrap();
+        let options = MergeOptions { allow_removals: Some(1_000_000), ..MergeOptions::default() };
         self.edit(|edit| {
             let merged = import::merge(rows, edit, &options).unwrap_or_else(|refusal| panic!("{refusal}"));
             import::apply(edit, &merged.batch).unwrap();

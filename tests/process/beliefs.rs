@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use medfeed::model::DatabaseId;
 use medfeed::replicate::layout;
-use medfeed::replicate::report::Alive;
+use medfeed::replicate::report::Heartbeat;
 use medfeed::store::replication::PublishedNote;
 
 use super::client::Client;
@@ -89,19 +89,22 @@ fn a_running_replica_heeds_the_sign_of_life() {
     let mut client = server.client(&key);
     wait_for_status(&mut client, 200);
     let path = site.path("bucket").join(layout::ALIVE);
-    let sound = Alive::decode(&fs::read(&path).unwrap()).unwrap();
+    let sound = Heartbeat::decode(&fs::read(&path).unwrap()).unwrap();
     let first = place.entry(1).hash;
     let later = |seconds: i64| sound.at.plus_s(seconds);
     // Signs of life, and what is told of them; each time the replica falls silent, and then is well again.
     let cases = [
-        (Some(Alive { slot: 3, hash: [7; 32], at: later(10), ..sound.clone() }), "slot 3 (`log/00000000000000000003`)"),
-        (Some(Alive { slot: 1, hash: first, at: later(-60), ..sound.clone() }), "went back from slot 2 to 1"),
-        (Some(Alive { hash: [7; 32], at: later(30), ..sound.clone() }), "names another entry of slot 2"),
-        (Some(Alive { id: DatabaseId([7; 16]), at: later(40), ..sound.clone() }), "is of another database"),
-        (None, "sign of life (`alive`) is not in the bucket"),
+        (
+            Some(Heartbeat { slot: 3, hash: [7; 32], at: later(10), ..sound.clone() }),
+            "slot 3 (`log/00000000000000000003`)",
+        ),
+        (Some(Heartbeat { slot: 1, hash: first, at: later(-60), ..sound.clone() }), "went back from slot 2 to 1"),
+        (Some(Heartbeat { hash: [7; 32], at: later(30), ..sound.clone() }), "names another entry of slot 2"),
+        (Some(Heartbeat { id: DatabaseId([7; 16]), at: later(40), ..sound.clone() }), "is of another database"),
+        (None, "heartbeat (`alive`) is not in the bucket"),
         // Another publisher goes on from an earlier copy of the bucket; the last entry is gone.
         (
-            Some(Alive { slot: 1, hash: first, seq: 1, at: later(60), ..sound.clone() }),
+            Some(Heartbeat { slot: 1, hash: first, seq: 1, at: later(60), ..sound.clone() }),
             "ends at slot 1, seq 1, before seq",
         ),
     ];
@@ -119,13 +122,13 @@ fn a_running_replica_heeds_the_sign_of_life() {
         let (status, told) = readyz(&mut admin);
         assert!(status == 503 && told.contains(piece), "{alive:?}: {told}");
         fs::write(&last, &kept).unwrap();
-        fs::write(&path, Alive { at: later(at), ..sound.clone() }.encode().unwrap()).unwrap();
+        fs::write(&path, Heartbeat { at: later(at), ..sound.clone() }.encode().unwrap()).unwrap();
         wait_for_status(&mut client, 200);
     }
     // One that is older than the last entry is usual: entries come more often.
     commit(&site, 2);
     place.once(&site);
-    fs::write(&path, Alive { at: later(100), ..sound.clone() }.encode().unwrap()).unwrap();
+    fs::write(&path, Heartbeat { at: later(100), ..sound.clone() }.encode().unwrap()).unwrap();
     wait_until("the entry", SOON, || (scrape(&mut admin)["medfeed_replica_slot"] == 3.0).then_some(()));
     wait_until("it is well", SOON, || (readyz(&mut admin) == (200, "ok\n".to_owned())).then_some(()));
     server.stop();
@@ -154,7 +157,7 @@ fn published_is_said_of_this_very_file() {
     assert!(revoked.code == Some(3) && revoked.stderr.contains(late), "{revoked:?}");
     assert!(revoked.stderr.contains("the file was replaced by another copy"), "{revoked:?}");
     let told = place.run(&site, "--once");
-    assert!(told.code == Some(1) && told.stderr.contains("does not hold what "), "{told:?}");
+    assert!(told.code == Some(1) && told.stderr.contains("does not contain the last entry of "), "{told:?}");
     assert_eq!(place.once_with(&site, "--start-over"), 1);
     let revoked = site.run(["key", "create", "--license", "all"]);
     assert!(!revoked.stderr.contains("not in this file"), "{revoked:?}");
@@ -260,7 +263,7 @@ fn a_fenced_publisher_tells_what_is_in_its_file_alone() {
 }
 
 /// The words of a publisher's log about a lost object.
-const GONE: &str = "was put from here and is gone";
+const GONE: &str = "was published from here and is gone";
 
 /// Empties a folder, or removes a file, while the publisher writes there: a file that it renames meanwhile is gone as well.
 fn lose(path: &Path) {
@@ -425,7 +428,7 @@ fn old_signs_of_life_are_none() {
         }
         (client.get(TARGET).status == 503).then_some(())
     });
-    assert!(readyz(&mut admin).1.contains("no sign of life"), "{:?}", readyz(&mut admin));
+    assert!(readyz(&mut admin).1.contains("written no heartbeat"), "{:?}", readyz(&mut admin));
     server.stop();
 }
 
@@ -439,7 +442,7 @@ fn signs_of_life_go_on_when_the_clock_is_set_back() {
     clock.wind(&mut command);
     let publisher = super::published::Watched::start(&site, command.args(["--admin-listen", "127.0.0.1:0"]));
     // The publisher makes the folder.
-    let alive = || Some(Alive::decode(&place.bucket.get(layout::ALIVE).ok()??.bytes).unwrap().at);
+    let alive = || Some(Heartbeat::decode(&place.bucket.get(layout::ALIVE).ok()??.bytes).unwrap().at);
     let first = wait_until("a sign of life", SOON, alive);
     clock.set(-3600);
     wait_until("a later one", SOON, || alive().filter(|at| *at > first));
@@ -574,7 +577,7 @@ fn messages_name_what_is_wrong_and_what_to_do() {
         let done = command.env("MEDFEED_SEAL_KEY", &wrong).output().unwrap();
         let told = String::from_utf8(done.stderr).unwrap();
         assert_eq!(done.status.code(), Some(1), "{args:?}: {told}");
-        assert!(!told.contains("is served") && !told.contains("loaded anew"), "{args:?}: {told}");
+        assert!(!told.contains("serves the last state") && !told.contains("for repair"), "{args:?}: {told}");
     }
     assert!(!loaded.db().exists());
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use medfeed::replicate::follower::{Limits, LogReader, Replica, Standing};
+use medfeed::replicate::follower::{FollowLimits, LogReader, Replica, ReplicaStatus};
 use medfeed::replicate::layout;
 
 use super::origin::copy_into;
@@ -109,7 +109,7 @@ impl History {
         let remove = |name: &str| fs::remove_file(self.bucket().join(name)).unwrap();
         let remove_parts = |slot: u64| {
             for object in self.place.bucket.list(layout::PARTS, None).unwrap() {
-                if layout::part_place(&object.name).is_some_and(|part| part.slot == slot) {
+                if layout::parse_part(&object.name).is_some_and(|part| part.slot == slot) {
                     remove(&object.name);
                 }
             }
@@ -161,7 +161,7 @@ impl History {
 /// A replica in this process, whose looks the test makes.
 struct Follower {
     replica: Replica,
-    standing: Arc<Standing>,
+    status: Arc<ReplicaStatus>,
 }
 
 /// The slot of a replica, and its error.
@@ -170,23 +170,26 @@ type Said = (u64, Option<String>);
 impl Follower {
     /// Starts one; `Err` where it refuses to.
     fn start(log: LogReader, file: &Path) -> Result<Follower, String> {
-        let standing = Arc::new(Standing::new(Limits { listen_every: Duration::ZERO, ..Limits::new(SOON, None) }));
-        let replica = Replica::start(log, file, Arc::clone(&standing), &|| true);
-        Ok(Follower { replica: replica.map_err(|trouble| trouble.to_string())?, standing })
+        let status = Arc::new(ReplicaStatus::new(FollowLimits {
+            heartbeat_check_every: Duration::ZERO,
+            ..FollowLimits::new(SOON, None)
+        }));
+        let replica = Replica::start(log, file, Arc::clone(&status), &|| true);
+        Ok(Follower { replica: replica.map_err(|trouble| trouble.to_string())?, status })
     }
 
     fn said(&self) -> Said {
-        self.standing.show_end();
-        let progress = self.standing.progress();
-        (progress.slot, progress.trouble)
+        self.status.note_end_served();
+        let progress = self.status.progress();
+        (progress.slot, progress.error)
     }
 
     /// Has it look; where something is wrong, its time without the end of the log goes on.
     fn look(&mut self) -> Said {
         let begun = Instant::now();
-        self.replica.look(&|| true);
+        self.replica.poll(&|| true);
         let said = self.said();
-        let (stale, looked) = (self.standing.stale_for(), begun.elapsed());
+        let (stale, looked) = (self.status.stale_for(), begun.elapsed());
         let has_seen = stale.is_some_and(|stale| stale + Duration::from_millis(1) < looked);
         assert!(said.1.is_none() || !has_seen, "stale for {stale:?} after a look of {looked:?}: {said:?}");
         said
@@ -208,7 +211,7 @@ const CASES: [Case; 24] = [
     (Loss::Manifest(3), [0, 0, 0, 0], ""),
     (Loss::Parts(1), [1, 0, 0, 0], "`parts/00000000000000000001-"),
     (Loss::Parts(3), [1, 0, 0, 0], "`parts/00000000000000000003-"),
-    (Loss::Alive, [1, 1, 1, 0], "sign of life (`alive`) is not in the bucket"),
+    (Loss::Alive, [1, 1, 1, 0], "heartbeat (`alive`) is not in the bucket"),
     (Loss::OldAlive(1), [0, 0, 0, 0], ""),
     (Loss::OldAlive(4), [0, 0, 0, 0], ""),
     // A copy of the whole bucket is sound in itself: only who has been further knows.
@@ -250,7 +253,10 @@ fn commands_do_not_take_what_is_left_for_everything() {
                 _ => "--start-over",
             };
             assert!(code == 0 || loss == Loss::All || done.stderr.contains(remedy), "{loss:?}: {args:?}: {done:?}");
-            assert!(!done.stderr.contains("is served") && !done.stderr.contains("loaded anew"), "{args:?}: {done:?}");
+            assert!(
+                !done.stderr.contains("serves the last state") && !done.stderr.contains("for repair"),
+                "{args:?}: {done:?}"
+            );
             if code == 0 && args[0] == "promote" {
                 // The publisher is that of the bucket before.
                 history.lose(loss);

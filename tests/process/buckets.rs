@@ -204,8 +204,8 @@ fn a_store_sees_nothing_of_what_is_sealed() {
 fn stores_without_sound_conditions_are_refused() {
     type Spoil = fn(&S3);
     let cases: [(Spoil, &str); 2] = [
-        (S3::ignore_conditions, "created a name again that was taken"),
-        (S3::race, "let several create the same name at once"),
+        (S3::ignore_conditions, "created a name that was taken"),
+        (S3::race, "let several clients create the same name"),
     ];
     for (make_wrong, expected) in cases {
         let s3 = S3::start();
@@ -252,7 +252,7 @@ fn faults_of_a_store_are_told_apart() {
         s3.fail(method, "alive", Fault::Code(409, "OperationAborted"), 1);
         let done = || if method == "PUT" { bucket.put("alive", b"x") } else { bucket.delete("alive") };
         let error = done().unwrap_err();
-        assert!(error.may_pass() && error.to_string().contains("another one was under way"), "{method}: {error}");
+        assert!(error.may_pass() && error.to_string().contains("another request is in progress"), "{method}: {error}");
         done().unwrap();
     }
     // Slow is not lost.
@@ -277,8 +277,8 @@ fn faults_of_a_store_are_told_apart() {
         ("PUT", Fault::Code(500, "InternalError"), true, "cannot be reached to create `log/9` (500 InternalError"),
         ("GET", Fault::Code(403, "AccessDenied"), false, "they permit s3:GetObject below the prefix and s3:ListBucket"),
         ("PUT", Fault::Code(403, "AccessDenied"), false, "they permit s3:PutObject"),
-        ("PUT", Fault::Code(403, "RequestTimeTooSkewed"), false, "set the clock"),
-        ("PUT", Fault::Code(501, "NotImplemented"), false, "use a store that keeps conditional puts"),
+        ("PUT", Fault::Code(403, "RequestTimeTooSkewed"), false, "set its clock"),
+        ("PUT", Fault::Code(501, "NotImplemented"), false, "use a store that supports conditional puts"),
         ("GET", Fault::Code(400, "AuthorizationHeaderMalformed"), false, "set AWS_REGION to the bucket's"),
         ("GET", Fault::Code(404, "NoSuchBucket"), false, "there is no bucket `feed`"),
     ];

@@ -38,8 +38,9 @@ fn files_and_the_database_are_linted() {
     let linted = site.run(["lint", file]);
     assert_eq!(linted.code, Some(1), "{linted:?}");
     for expected in [
-        "therapy_areas: `Oncolgy` - looks like a misspelling of `Oncology` (1 row); licenses that name the right one (acme) do not show",
-        "url: `www.a.example` - is no complete address; write `https://www.a.example`",
+        "therapy_areas: `Oncolgy` - looks like a misspelling of `Oncology` (1 row); licenses that name the right one \
+         (acme) do not match",
+        "url: `www.a.example` - is not a complete address; write `https://www.a.example`",
         "2 findings",
     ] {
         assert!(linted.stdout.contains(expected), "{expected}: {linted:?}");
@@ -61,7 +62,7 @@ fn files_and_the_database_are_linted() {
     assert_eq!(rules(&told["findings"]), ["no_address", "area_spelling"], "{told}");
     assert_eq!((&told["findings"][0]["kind"], &told["findings"][0]["id"]), (&json!("conferences"), &json!(1)));
     let text = site.run(["lint"]).stdout;
-    assert!(text.contains("conferences 1: url: `www.a.example` - is no complete address"), "{text}");
+    assert!(text.contains("conferences 1: url: `www.a.example` - is not a complete address"), "{text}");
     let told = site.run(["lint", file, "--json"]).json();
     assert_eq!(rules(&told["findings"]), ["no_address", "area_spelling"], "{told}");
 

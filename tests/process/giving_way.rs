@@ -26,18 +26,19 @@ fn a_writer_that_gives_way_hears_of_a_waiting_command() {
     let path = site.db();
     // One that only waits asks for nothing.
     assert!(matches!(Writer::open(&path, Duration::ZERO), Err(StoreError::Busy { .. })));
-    let waiting = std::thread::spawn(move || Writer::open_soon(&path, SOON).map(drop));
+    let waiting = std::thread::spawn(move || Writer::open_urgent(&path, SOON).map(drop));
     let rows = conferences_of_version(2_000, 2);
     let file = site.write("many/conferences.jsonl", rows);
-    let sources = medfeed::import::Source::find(&[file], medfeed::import::Told::default()).unwrap();
+    let sources = medfeed::import::Source::find(&[file], medfeed::import::SourceOptions::default()).unwrap();
     wait_until("the writer hears of it", SOON, || {
-        let rows = medfeed::import::read_sources(&sources, &medfeed::import::Reading::default(), &mut |_| {}).unwrap();
+        let rows =
+            medfeed::import::read_sources(&sources, &medfeed::import::ReadOptions::default(), &mut |_| {}).unwrap();
         let mut edit = writer.begin().unwrap();
-        let merged = medfeed::import::merge(rows, &edit, &medfeed::import::Options::default()).unwrap();
-        edit.give_way();
+        let merged = medfeed::import::merge(rows, &edit, &medfeed::import::MergeOptions::default()).unwrap();
+        edit.yield_on_request();
         match edit.apply(&merged.batch) {
             Ok(_) => None,
-            Err(StoreError::Wanted) => Some(()),
+            Err(StoreError::YieldRequested) => Some(()),
             Err(other) => panic!("{other}"),
         }
     });
@@ -106,10 +107,10 @@ fn a_run_reads_again_where_another_commit_came_between() {
     }
     let file =
         site.write("between/conferences.jsonl", format!("{{\"id\":901,\"name\":\"Both\",\"year\":2026,{STATUSES}}}\n"));
-    let sources = medfeed::import::Source::find(&[file], medfeed::import::Told::default()).unwrap();
-    let rows = medfeed::import::read_sources(&sources, &medfeed::import::Reading::default(), &mut |_| {}).unwrap();
+    let sources = medfeed::import::Source::find(&[file], medfeed::import::SourceOptions::default()).unwrap();
+    let rows = medfeed::import::read_sources(&sources, &medfeed::import::ReadOptions::default(), &mut |_| {}).unwrap();
     let mut edit = writer.begin().unwrap();
-    let merged = medfeed::import::merge(rows, &edit, &medfeed::import::Options::default()).unwrap();
+    let merged = medfeed::import::merge(rows, &edit, &medfeed::import::MergeOptions::default()).unwrap();
     medfeed::import::apply(&mut edit, &merged.batch).unwrap();
     edit.create_key("acme", KeySettings::default()).unwrap();
     edit.commit().unwrap();

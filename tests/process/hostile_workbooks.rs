@@ -85,7 +85,7 @@ fn damaged() -> Vec<Case> {
     vec![
         ("cut in half", half, "the end of the zip archive is missing"),
         ("wrong checksum", patched(book.clone(), b"PK\x01\x02", 16, &[1, 2, 3, 4]), "its checksum is wrong"),
-        ("wrong size", patched(book.clone(), b"PK\x01\x02", 24, &[1, 0]), "its size is another one than"),
+        ("wrong size", patched(book.clone(), b"PK\x01\x02", 24, &[1, 0]), "its size differs from"),
         ("encrypted", patched(book.clone(), b"PK\x01\x02", 8, &[1]), "it has a password; save it without one"),
         (
             "unknown compression",
@@ -113,19 +113,19 @@ fn damaged() -> Vec<Case> {
         (
             "the workbook as its own sheet",
             good().changed("xl/_rels/workbook.xml.rels", rename("worksheets/sheet1.xml", "workbook.xml")).pack(),
-            "its part `xl/workbook.xml` holds no worksheet",
+            "its part `xl/workbook.xml` contains no worksheet",
         ),
         (
             "relationships as the workbook",
             good().changed("_rels/.rels", rename("xl/workbook.xml", "_rels/.rels")).pack(),
-            "its part `_rels/.rels` holds no workbook",
+            "its part `_rels/.rels` contains no workbook",
         ),
         (
             "a binary workbook",
             good().changed("_rels/.rels", rename("xl/workbook.xml", "xl/workbook.bin")).pack(),
             "it is a binary workbook (.xlsb); save it as .xlsx, or as CSV in UTF-8",
         ),
-        ("a text document", good().with("mimetype", "application/vnd.oasis").pack(), "it is no Excel workbook"),
+        ("a text document", good().with("mimetype", "application/vnd.oasis").pack(), "it is not an Excel workbook"),
         ("a part twice", good().with("XL/Workbook.xml", "x").pack(), "it has the part `XL/Workbook.xml` twice"),
         ("no end", good().changed(SHEET, rename("</worksheet>", "")).pack(), "it ends within an element"),
         ("ends that differ", good().changed(SHEET, rename("</row>", "</rows>")).pack(), "is damaged: "),
@@ -148,7 +148,7 @@ fn damaged() -> Vec<Case> {
         (
             "rows out of order",
             Parts::of_sheet(sheet(&format!("{ROW}{}", ROW.replace('2', "1")), "")).pack(),
-            "its rows are not in their order; save it anew",
+            "its rows are not in order; save it again",
         ),
         ("a cell twice", good().changed(SHEET, rename("r=\"B2\"", "r=\"A2\"")).pack(), "it has the cell A2 twice"),
         (
@@ -161,12 +161,12 @@ fn damaged() -> Vec<Case> {
         (
             "a text that is not there",
             good().changed(SHEET, rename("t=\"inlineStr\"><is><t>ESMO</t></is>", "t=\"s\"><v>7</v>")).pack(),
-            "organizations]:2: name: `7` - the cell B2 holds a value that cannot be read; write it anew",
+            "organizations]:2: name: `7` - the cell B2 contains a value that cannot be read; enter it again",
         ),
         (
             "a number that is none",
             good().changed(SHEET, rename("<v>1</v>", "<v>1e999</v>")).pack(),
-            "organizations]:2: id: `1e999` - the cell A2 holds a value that cannot be read; write it anew",
+            "organizations]:2: id: `1e999` - the cell A2 contains a value that cannot be read; enter it again",
         ),
     ]
 }
@@ -250,7 +250,7 @@ fn large() -> Vec<Case> {
             "a tag or text in it is longer than 1048576 bytes",
         ),
         ("150,000 merged rows", merged(150_000), "and 149,997 more: the cells A2:B2 are merged"),
-        ("more merged rows", merged(200_001), "it has more than 200000 merged regions"),
+        ("more merged rows", merged(200_001), "it has more than 200000 merged ranges"),
         (
             "wide links",
             Parts::of_sheet(sheet(ROW, &format!("<hyperlinks>{links}</hyperlinks>"))).pack(),
@@ -270,7 +270,7 @@ fn large() -> Vec<Case> {
                 "",
             ))
             .pack(),
-            "and 1,048,572 more: id: `2`, `3`, `4` and more - the cell A2 holds a value that cannot be read",
+            "and 1,048,572 more: id: `2`, `3`, `4` and more - the cell A2 contains a value that cannot be read",
         ),
         (
             "more rows than a sheet has",

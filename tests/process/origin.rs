@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use medfeed::bucket::{Bucket, Created};
-use medfeed::replicate::entry::{self, Header};
+use medfeed::replicate::entry::{self, EntryHeader};
 use medfeed::replicate::layout;
 use medfeed::store::Follower;
 use medfeed::store::replication::OriginView;
@@ -70,7 +70,7 @@ impl Origin {
     }
 
     /// The entry that would come next: a copy of the database puts it into a copy of the bucket.
-    pub fn next_entry(&self) -> (Header, Vec<Vec<u8>>) {
+    pub fn next_entry(&self) -> (EntryHeader, Vec<Vec<u8>>) {
         let copy = copy_of(&self.site);
         let bucket = copy.path("bucket");
         fs::create_dir(&bucket).expect("a folder");
@@ -82,7 +82,7 @@ impl Origin {
     }
 
     /// Puts an entry at the log's end, which may be none that a publisher puts.
-    pub fn put(&mut self, header: &Header, changes: &[Vec<u8>]) {
+    pub fn put(&mut self, header: &EntryHeader, changes: &[Vec<u8>]) {
         let changes: Vec<&[u8]> = changes.iter().map(Vec::as_slice).collect();
         let (bytes, _) = entry::encode(header, &changes).expect("an entry");
         let created = self.bucket().create(&layout::log(header.slot), &bytes).expect("the bucket is there");

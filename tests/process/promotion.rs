@@ -135,7 +135,7 @@ fn a_promotion_that_is_killed_at_any_moment_is_run_again() {
             Some(0) if is_put => between += 1,
             Some(0) => before += 1,
             _ => {
-                let told = "is a database of its own and no replica";
+                let told = "is not a replica";
                 assert!(again.code == Some(1) && again.stderr.contains(told), "kill {kill}: {again:?}");
                 after += 1;
             }
@@ -172,7 +172,7 @@ fn whoever_overtakes_a_promotion_there_is_one_line() {
             ends_with(promoting, 1, "the promotion");
             let told = fs::read_to_string(site.path("told")).unwrap();
             for piece in
-                ["another replica took the origin's place at 20", "promoted in place of s3://", "run this again"]
+                ["another replica was made the origin at 20", "promoted in place of s3://", "run this command again"]
             {
                 assert!(told.contains(piece), "{told}");
             }
@@ -234,7 +234,7 @@ fn a_promotion_that_is_overtaken_all_the_time_gives_up() {
     }
     ends_with(promoting, 1, "the promotion");
     let told = fs::read_to_string(site.path("told")).unwrap();
-    assert!(told.contains("others publish to the bucket") && told.contains("run this again"), "{told}");
+    assert!(told.contains("other publishers kept writing") && told.contains("run this command again"), "{told}");
     let refused = replica.run(["key", "create", "--license", "all"]);
     assert!(refused.code == Some(1) && refused.stderr.contains("medfeed promote"), "{refused:?}");
     goes_on(&place, &site);
@@ -254,7 +254,7 @@ fn whatever_the_store_answers_a_promotion_is_done_or_run_again() {
         (&[lost], None),
         (&[("PUT", Fault::Code(409, "ConditionalRequestConflict"), 1)], None),
         (&[("PUT", Fault::Code(403, "AccessDenied"), 1)], Some("s3:PutObject below the prefix")),
-        (&[lost, ("GET", Fault::Code(403, "AccessDenied"), 9)], Some("cannot be told whether this replica took over")),
+        (&[lost, ("GET", Fault::Code(403, "AccessDenied"), 9)], Some("unknown whether this replica took over")),
     ];
     for (faults, refusal) in cases {
         let (s3, site) = (S3::start(), curated());

@@ -184,7 +184,7 @@ impl Place {
             }
             (replayed.slot, replayed.head) = (header.slot, header.head());
         }
-        draft.take_name(None).unwrap();
+        draft.persist(None).unwrap();
         replayed
     }
 
@@ -195,7 +195,7 @@ impl Place {
         mark: &ReplicaMark,
         head: Head,
     ) -> LoadedDraft {
-        let mut draft = ReplicaDraft::beside(file, SCHEMA).unwrap();
+        let mut draft = ReplicaDraft::create_for(file, SCHEMA).unwrap();
         for part in parts {
             let object = self.bucket.get(&part.name).unwrap().unwrap_or_else(|| panic!("{} is there", part.name));
             draft.add_part(&decode_part(part, &object.bytes).unwrap()).unwrap();
@@ -220,7 +220,7 @@ impl Place {
     }
 
     /// An entry.
-    pub fn entry(&self, slot: u64) -> entry::Entry {
+    pub fn entry(&self, slot: u64) -> entry::LogEntry {
         entry::decode(&self.bucket.get(&layout::log(slot)).unwrap().expect("an entry").bytes).unwrap()
     }
 

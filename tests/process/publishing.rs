@@ -83,7 +83,7 @@ fn a_publisher_goes_on_until_it_is_stopped() {
     wait_until("a sign of life", SOON, || alive().filter(|bytes| *bytes != b""));
     let second = place.run(&site, "--once");
     assert_eq!(second.code, Some(1), "{second:?}");
-    assert!(second.stderr.contains(&format!("is published already by process {}", publisher.id())), "{second:?}");
+    assert!(second.stderr.contains(&format!("is already published by process {}", publisher.id())), "{second:?}");
     publisher.signal("TERM");
     assert_eq!(publisher.ended_within(SOON).and_then(|status| status.code()), Some(0));
     assert_eq!(place.check(&site).slot, 4);
@@ -116,7 +116,7 @@ fn one_of_two_copies_goes_on_and_the_other_is_fenced() {
         let third = copy_of(&other);
         let late = place.run(&third, "--once");
         assert_eq!(late.code, Some(4), "{late:?}");
-        for piece in ["does not hold what ", "slot 2 there, put by ", "--start-over"] {
+        for piece in ["does not contain the last entry of ", "slot 2 there, published by ", "--start-over"] {
             assert!(late.stderr.contains(piece) && !late.stderr.contains("this very file"), "{late:?}");
         }
         assert_eq!(third.run(["key", "create", "--license", "all"]).code, Some(4));
@@ -216,7 +216,7 @@ fn sweeping_keeps_what_is_needed() {
     assert_eq!(place.slots(layout::LOG), [6, 7]);
     assert_eq!([place.bucket.get(&orphan).unwrap(), place.bucket.get(probe).unwrap()], [None, None]);
     let parts = place.bucket.list(layout::PARTS, None).unwrap();
-    assert!(parts.iter().all(|part| layout::part_place(&part.name).unwrap().slot >= 6), "{parts:?}");
+    assert!(parts.iter().all(|part| layout::parse_part(&part.name).unwrap().slot >= 6), "{parts:?}");
     assert_eq!(place.check(&site).slot, 7);
     // However old they are, two states stay.
     put(7);
@@ -253,7 +253,7 @@ fn what_cannot_go_on_is_refused_and_says_what_to_do() {
     for _ in 0..2 {
         let refused = place.run(&site, "--once");
         assert_eq!(refused.code, Some(1), "{refused:?}");
-        for piece in ["does not hold what ", " from this very file at ", "--start-over"] {
+        for piece in ["does not contain the last entry of ", " from this very file at ", "--start-over"] {
             assert!(refused.stderr.contains(piece), "{refused:?}");
         }
         // The entry tells it too, as when the publisher was killed before it noted that.

@@ -57,7 +57,7 @@ fn a_damaged_outbox_costs_a_state_and_nothing_else() {
             assert_eq!((done.code, &done.json()["entries"]), (Some(0), &1.into()), "{what}: {done:?}");
             // A commit meets damage that stands in its way, and empties the outbox.
             if !is_written_first {
-                assert!(done.stderr.contains("a whole state goes out in its place"), "{what}: {done:?}");
+                assert!(done.stderr.contains("publishing a whole state instead"), "{what}: {done:?}");
             }
             assert!(place.entry(2).header.state.is_some(), "{what}");
             place.check(&site);
@@ -97,6 +97,6 @@ fn rows_that_are_not_those_published_go_into_no_state() {
     commit(&site, 1);
     let refused = place.run(&site, "--once --state-every 0s");
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.stderr.contains("do not add up to the digest"), "{refused:?}");
+    assert!(refused.stderr.contains("do not add up to their stored digest"), "{refused:?}");
     assert_eq!((place.slots(layout::LOG), place.slots(layout::STATES)), (vec![1, 2], vec![1]));
 }

@@ -202,7 +202,7 @@ fn whatever_a_kill_leaves_the_next_start_goes_on() {
 
 #[test]
 fn a_store_that_creates_a_name_twice_is_refused() {
-    for (what, expected) in [("ignores", "created a name again"), ("races", "let several create")] {
+    for (what, expected) in [("ignores", "created a name that was taken"), ("races", "let several clients create")] {
         let (s3, site) = (S3::start(), curated());
         match what {
             "ignores" => s3.ignore_conditions(),

@@ -11,7 +11,7 @@ use super::site::{SOON, conferences_of_version, wait_until};
 fn slots_of_parts(s3: &S3) -> Vec<u64> {
     let requests = s3.requests();
     let names = requests.iter().filter_map(|asked| asked.strip_prefix("PUT feed/some/prefix/"));
-    names.filter_map(|name| Some(layout::part_place(name)?.slot)).collect()
+    names.filter_map(|name| Some(layout::parse_part(name)?.slot)).collect()
 }
 
 #[test]

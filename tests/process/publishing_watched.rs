@@ -61,7 +61,7 @@ fn metrics_tell_how_publishing_stands() {
     s3.heal();
     publisher.wait_for("waiting_commits", |commits| commits == 0.0);
     publisher.wait_for("trouble_seconds", |trouble| trouble == 0.0);
-    assert!(publisher.logged().contains("publishing goes on after "), "{}", publisher.logged());
+    assert!(publisher.logged().contains("publishing continues after "), "{}", publisher.logged());
     let slot = scrape(&mut publisher.admin)["medfeed_publish_slot"];
     wait_until("it is noted", SOON, || (note(&site).slot as f64 == slot).then_some(()));
     check_with_promtool(&publisher.admin);
@@ -90,7 +90,7 @@ fn a_bucket_that_is_away_for_a_minute_makes_it_unready() {
         Some(publisher.admin.get("/readyz")).filter(|answer| answer.status == 503)
     });
     let told = String::from_utf8(unready.body).unwrap();
-    assert!(told.starts_with("in trouble for 6") && told.contains(&place.url), "{told}");
+    assert!(told.starts_with("failing for 6") && told.contains(&place.url), "{told}");
     s3.heal();
     wait_until("it is ready again", 3 * SOON, || (publisher.admin.get("/readyz").status == 200).then_some(()));
 }

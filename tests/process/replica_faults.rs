@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use medfeed::model::{DatabaseId, Head, RowDigest};
 use medfeed::replicate::follower::audit::audit;
-use medfeed::replicate::follower::{EndRule, Limits, Load, Replica, Standing};
+use medfeed::replicate::follower::{EndRule, FollowLimits, Replica, ReplicaStatus, StateLoader};
 use medfeed::replicate::layout;
 
 use super::published::{Place, rows_of};
@@ -93,15 +93,15 @@ impl Published {
         }
         // One that loads.
         let file = folder.path().join("loaded.redb");
-        let load = Load {
+        let load = StateLoader {
             log: &self.place.log(),
             path: &file,
             id: None,
             until: None,
             end: EndRule::Confirmed,
-            go_on: &|| true,
+            keep_going: &|| true,
         };
-        let loaded = load.newest().and_then(|loaded| Ok(loaded.draft.take_name(None)?)).map(drop);
+        let loaded = load.newest().and_then(|loaded| Ok(loaded.draft.persist(None)?)).map(drop);
         assert_eq!(file.exists(), loaded.is_ok());
         if loaded.is_ok() {
             assert_eq!(rows_of(&file), self.last_rows());
@@ -118,11 +118,11 @@ impl Published {
 
 /// Follows the log in a file as far as it goes; returns the slot, and what is in the way.
 pub fn follow(place: &Place, file: &Path) -> (u64, Option<String>) {
-    let standing = Arc::new(Standing::new(Limits::new(SOON, None)));
-    let mut replica = Replica::start(place.log(), file, Arc::clone(&standing), &|| true).unwrap();
-    replica.look(&|| true);
-    let progress = standing.progress();
-    (progress.slot, progress.trouble)
+    let status = Arc::new(ReplicaStatus::new(FollowLimits::new(SOON, None)));
+    let mut replica = Replica::start(place.log(), file, Arc::clone(&status), &|| true).unwrap();
+    replica.poll(&|| true);
+    let progress = status.progress();
+    (progress.slot, progress.error)
 }
 
 /// What an object may come to: with some flipped bits, cut short, empty, or with the bytes of others.

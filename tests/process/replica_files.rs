@@ -15,7 +15,7 @@ fn mark_published(database: &Path) {
 /// Loads a replica of the site's database.
 fn make_replica(site: &Site, path: &Path) {
     let origin = Follower::open(&site.db()).unwrap().origin().unwrap();
-    let mut draft = ReplicaDraft::beside(path, SCHEMA).unwrap();
+    let mut draft = ReplicaDraft::create_for(path, SCHEMA).unwrap();
     let digest = origin.dump(1 << 20, &mut |part| {
         draft.add_part(&part).unwrap();
         Ok(())
@@ -23,7 +23,7 @@ fn make_replica(site: &Site, path: &Path) {
     let url = "s3://bucket/feed".to_owned();
     let id = origin.id().unwrap().unwrap();
     let mark = ReplicaMark { url, id, slot: 1, hash: [0; 32], digest: digest.unwrap() };
-    drop(draft.finish(&mark, origin.head().unwrap().head()).unwrap().take_name(None).unwrap());
+    drop(draft.finish(&mark, origin.head().unwrap().head()).unwrap().persist(None).unwrap());
 }
 
 #[test]
@@ -48,8 +48,8 @@ fn a_replica_is_read_like_its_origin_and_written_by_no_command() {
     for command in refused {
         let done = site.run([command, &["--db", db]].concat());
         assert_eq!(done.code, Some(1), "{command:?}: {done:?}");
-        let expected = "replica.redb is a replica of s3://bucket/feed; change the database that it follows, or make it \
-                        one of its own with `medfeed promote`";
+        let expected = "replica.redb is a replica of s3://bucket/feed; write to its origin, or make it an independent \
+                        database with `medfeed promote`";
         assert!(done.stderr.contains(expected), "{command:?}: {}", done.stderr);
     }
     site.check_file(&replica);

@@ -149,7 +149,7 @@ impl History {
         let args = ["backup", name, "--from", &self.place.url, "--at", &at_text];
         if at < oldest {
             let done = self.place.ends(&self.site, &args);
-            let told = format!("no state is kept from so long ago; the oldest is of {oldest}");
+            let told = format!("no state is that old; the oldest is of {oldest}");
             assert!(done.code == Some(1) && done.stderr.contains(&told), "{what}: {done:?}");
             assert!(!file.exists(), "{what}");
             return;
@@ -207,7 +207,7 @@ impl History {
         let expected = before.iter().copied().filter(is_old).max().unwrap_or(before[0]);
         assert_eq!((states[0], log[0]), (expected, expected), "{}: {before:?}, {days} days", self.place.kind);
         let parts = self.place.bucket.list(layout::PARTS, None).unwrap();
-        assert!(parts.iter().all(|part| layout::part_place(&part.name).unwrap().slot >= expected), "{parts:?}");
+        assert!(parts.iter().all(|part| layout::parse_part(&part.name).unwrap().slot >= expected), "{parts:?}");
         self.place.json(&self.site, &["check", "--from", &self.place.url]);
         // Whatever is not older than that can be restored: the first of it, and what was there just before.
         let first_young = (last + 1).saturating_sub(days).max(1);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use medfeed::replicate::entry::{self, Header};
+use medfeed::replicate::entry::{self, EntryHeader};
 use medfeed::replicate::layout;
 
 use super::client::Client;
@@ -66,7 +66,7 @@ fn a_silent_publisher_is_told_and_heeded_if_wanted() {
     let mut client = server.client(&key);
     wait_until("the silence is too much", SOON, || (client.get("/v1/conferences").status == 503).then_some(()));
     let told = String::from_utf8(admin.get("/readyz").body).unwrap();
-    assert!(told.contains("no sign of life"), "{told}");
+    assert!(told.contains("written no heartbeat"), "{told}");
     server.stop();
     let (server, _) = serve(&replica, "--poll 50ms");
     assert_eq!(server.client(&key).get("/v1/conferences").status, 200);
@@ -80,7 +80,7 @@ fn readyz(admin: &mut Client) -> (u16, String) {
 }
 
 /// The bytes of an entry.
-fn encoded(header: &Header, changes: &[Vec<u8>]) -> Vec<u8> {
+fn encoded(header: &EntryHeader, changes: &[Vec<u8>]) -> Vec<u8> {
     let texts: Vec<&[u8]> = changes.iter().map(Vec::as_slice).collect();
     entry::encode(header, &texts).unwrap().0
 }
@@ -278,7 +278,7 @@ fn what_cannot_be_followed_is_refused_at_the_start() {
         (&site, url_of(&empty), &[], 1, "nothing is published at file:///"),
         (&site, "/srv/feed".to_owned(), &[], 2, "write it as file:///srv/feed"),
         (&site, origin.url(), &["--seal-key", "nowhere"], 1, "openssl rand -hex 64"),
-        (&origin.site, origin.url(), &[], 1, "is a database of its own and no replica"),
+        (&origin.site, origin.url(), &[], 1, "is not a replica"),
     ];
     for (site, url, more, code, piece) in cases {
         let done = start(site, &url, more);
@@ -310,7 +310,7 @@ fn a_schema_that_is_not_known_ends_following() {
         (told != "ok\n").then_some(told)
     });
     assert!(told.contains("use the origin's version here too"), "{told}");
-    server.wait_for_log("is followed no more");
+    server.wait_for_log("no longer follows its origin");
     assert_eq!(server.client(&key).get("/v1/conferences").status, 200);
     server.stop();
 }

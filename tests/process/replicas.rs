@@ -240,7 +240,7 @@ fn backups_come_from_the_bucket_as_of_any_time() {
     assert_eq!(server.client(&key).get("/v1/conferences/1").json()["data"]["venue"], "version 5");
     server.stop();
     let done = site.run(["backup", "early.redb", "--from", &url, "--at", "2020-01-01"]);
-    assert!(done.code == Some(1) && done.stderr.contains("no state is kept from so long ago"), "{done:?}");
+    assert!(done.code == Some(1) && done.stderr.contains("no state is that old"), "{done:?}");
     let done = site.run(["backup", "early.redb", "--at", "2020-01-01"]);
     assert!(done.code == Some(2) && done.stderr.contains("--from"), "{done:?}");
     assert!(!site.path("early.redb").exists());
@@ -282,7 +282,7 @@ fn a_promoted_replica_takes_its_origins_place() {
     let report = chosen.site.json(["promote", &url, "--yes"]);
     assert_eq!(report["promoted"], true);
     let again = chosen.site.run(["promote", &url, "--yes"]);
-    assert!(again.code == Some(1) && again.stderr.contains("a database of its own and no replica"), "{again:?}");
+    assert!(again.code == Some(1) && again.stderr.contains("is not a replica"), "{again:?}");
     chosen.site.import("journals.jsonl", journals(9));
     chosen.site.check();
 

@@ -84,7 +84,7 @@ fn without_its_key_a_sealed_bucket_is_refused() {
     ];
     for (site, command) in commands {
         for (key, expected) in [
-            (no_key, "is sealed; name the file of the key that it was sealed with by --seal-key"),
+            (no_key, "is sealed; give the file of its key with --seal-key"),
             (other_key, "it was sealed with another key or under another name, or its bytes were changed"),
         ] {
             let done = site.ends([command, key].concat());
@@ -97,7 +97,7 @@ fn without_its_key_a_sealed_bucket_is_refused() {
     // A replica that is there neither goes on without the key, nor answers with another.
     let follow = ["serve", "--listen", "127.0.0.1:0", "--from", url];
     let done = replica.ends(follow);
-    assert!(done.code == Some(1) && done.stderr.contains("is sealed; name the file"), "{done:?}");
+    assert!(done.code == Some(1) && done.stderr.contains("is sealed; give the file"), "{done:?}");
     let replica = Replica { site: replica, url: url.to_owned() };
     let options = replica.options(&format!("--seal-key {wrong}"));
     let (server, mut admin) = start_watched(&replica.site, replica.site.serve_command(&options));
@@ -112,7 +112,7 @@ fn without_its_key_a_sealed_bucket_is_refused() {
     let plain = Place::folder(&other);
     plain.once(&other);
     let done = other.ends(["check", "--from", &plain.url, "--seal-key", &wrong]);
-    assert!(done.code == Some(1) && done.stderr.contains("it is not sealed, though a seal key is given"), "{done:?}");
+    assert!(done.code == Some(1) && done.stderr.contains("it is not sealed, though --seal-key is given"), "{done:?}");
     place.once(&site);
     place.check(&site);
 }

@@ -29,7 +29,7 @@ fn servers_take_turns_in_following() {
     let (mut server, mut admin) = serve(&replica, "--reuse-port --poll 20ms");
     for round in 1..=4 {
         let (next, mut next_admin) = serve_beside(&server, &replica, "--poll 20ms");
-        next.wait_for_log("another server follows with this file");
+        next.wait_for_log("another server updates this file");
         // What one of them applies both show.
         publish(&mut origin, 10 * round);
         wait_for_seq(&origin, &mut admin);
@@ -46,7 +46,7 @@ fn servers_take_turns_in_following() {
         (server, admin) = (next, next_admin);
         publish(&mut origin, 10 * round + 1);
         wait_for_seq(&origin, &mut admin);
-        server.wait_for_log("this one follows");
+        server.wait_for_log("this one updates the file now");
         wait_until("it follows", SOON, || {
             (scrape(&mut admin)["medfeed_replica_entries_applied_total"] == 1.0).then_some(())
         });
@@ -125,7 +125,7 @@ fn commands_are_told_at_once_what_a_replica_is() {
         // Longer than a test waits.
         let done = replica.site.ends([command, &["--wait", "10m"]].concat());
         assert_eq!(done.code, Some(1), "{command:?}: {done:?}");
-        let expected = format!("feed.redb is a replica of {}; change the database that it follows", origin.url());
+        let expected = format!("feed.redb is a replica of {}; write to its origin", origin.url());
         assert!(done.stderr.contains(&expected) && done.stderr.contains("medfeed promote"), "{command:?}: {done:?}");
     }
     let done = replica.site.ends(["promote", &origin.url(), "--yes"]);

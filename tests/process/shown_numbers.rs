@@ -37,7 +37,7 @@ fn numbers_mean_what_the_sheet_shows() {
             2.5,
             "0",
             Refused(
-                "book.xlsx[journals]:2: impact_factor: `2.5` - the cell C2 shows `3`; write the number that is meant, or have \
+                "book.xlsx[journals]:2: impact_factor: `2.5` - the cell C2 shows `3`; write the right number, or make \
                  the cell show all of its digits",
             ),
         ),
@@ -46,8 +46,8 @@ fn numbers_mean_what_the_sheet_shows() {
             0.12,
             "0%",
             Refused(
-                "book.xlsx[journals]:2: impact_factor: `0.12` - the cell C2 shows `12%`; write the number that is meant in a \
-                 cell that is not formatted as a percentage",
+                "book.xlsx[journals]:2: impact_factor: `0.12` - the cell C2 shows `12%`; write the right number in a \
+                 cell without a percentage format",
             ),
         ),
         (
@@ -64,8 +64,8 @@ fn numbers_mean_what_the_sheet_shows() {
             3_000.0,
             "#,##0\\ [$€-407]",
             Refused(
-                "book.xlsx[journals]:2: publishing_apc_usd: `3000` - the cell C2 shows `3,000 €`; that is no amount in US \
-                 dollars; write one in a cell that is formatted as a number",
+                "book.xlsx[journals]:2: publishing_apc_usd: `3000` - the cell C2 shows `3,000 €`; this is not an \
+                 amount in US dollars; write one in a cell with a number format",
             ),
         ),
         (
@@ -83,7 +83,7 @@ fn numbers_mean_what_the_sheet_shows() {
             "0 \"years\"",
             Refused(
                 "book.xlsx[journals]:2: publishing_embargo_months: `1` - the cell C2 shows `1 years`; format the cell as a \
-                 number without other signs, and check that it is the number that is meant",
+                 number without other signs, and check its value",
             ),
         ),
         (
@@ -92,7 +92,7 @@ fn numbers_mean_what_the_sheet_shows() {
             "00000000",
             Refused(
                 "book.xlsx[journals]:2: issn_print: `280836` - is a number that is shown as `00280836`; format the cell as \
-                 text, and write it anew",
+                 text, and enter it again",
             ),
         ),
         (
@@ -100,8 +100,8 @@ fn numbers_mean_what_the_sheet_shows() {
             46_082.0,
             "mmm yy",
             Refused(
-                "book.xlsx[journals]:2: impact_factor: `2026-03-01` - the cell C2 shows `Mar 26`; write the date that is meant \
-                 in a cell that shows its day, month and year, such as 2026-03-15",
+                "book.xlsx[journals]:2: impact_factor: `2026-03-01` - the cell C2 shows `Mar 26`; write the date in a \
+                 cell that shows day, month and year, such as 2026-03-15",
             ),
         ),
         ("publishing_embargo_months", 12.0, "0 \"months\"", Stored(&[r#"{"id":1}"#])),
@@ -110,7 +110,8 @@ fn numbers_mean_what_the_sheet_shows() {
             12.0,
             "0 \"abbv\"",
             Refused(
-                "book.xlsx[journals]:2: abbv: `12` - is a number that is shown as `12 abbv`; format the cell as text, and write it anew",
+                "book.xlsx[journals]:2: abbv: `12` - is a number that is shown as `12 abbv`; format the cell as text, \
+                 and enter it again",
             ),
         ),
         ("h_index", 12.0, "0.0", Stored(&[r#"{"id":1,"h_index":12}"#])),
@@ -155,8 +156,8 @@ fn dates_mean_what_the_sheet_shows() {
     ];
     for (number, format, stored, shown) in cases {
         let expected = format!(
-            "book.xlsx[conferences]:2: start_date: `{stored}` - the cell C2 shows `{shown}`; write the date that is meant in a \
-             cell that shows its day, month and year, such as 2026-03-15"
+            "book.xlsx[conferences]:2: start_date: `{stored}` - the cell C2 shows `{shown}`; write the date in a cell \
+             that shows day, month and year, such as 2026-03-15"
         );
         check("book.xlsx", &conference(number, format), "", Refused(&expected));
     }
@@ -181,7 +182,7 @@ fn days_are_counted_from_where_the_workbook_says() {
         check("book.xlsx", &of_1904(&book), "", Stored(&[&format!(r#"{{"start_date":"{expected}"}}"#)]));
     }
     let leap = conference(60.0, "yyyy-mm-dd");
-    let expected = "book.xlsx[conferences]:2: start_date: `60` - is no day of the calendar; write another date";
+    let expected = "book.xlsx[conferences]:2: start_date: `60` - is not a day of the calendar; write another date";
     check("book.xlsx", &leap, "", Refused(expected));
     let late = ExcelDateTime::from_ymd(2100, 12, 31).unwrap().to_excel();
     check("book.xlsx", &conference(late, "yyyy-mm-dd"), "", Stored(&[r#"{"start_date":"2100-12-31"}"#]));
@@ -223,7 +224,7 @@ fn a_link_is_stored_by_its_target() {
     };
     let conflict = "book.xlsx[organizations]:2: url: `https://esmo.org` - shows one address and links to another, \
                     `https://asco.org`; remove the link, or write the right address in both";
-    let no_page = "which is no web address (http or https); write the address in the cell, and remove the link";
+    let no_page = "which is not a web address (http or https); write the address in the cell, and remove the link";
     let cases: Vec<(Vec<u8>, Then<'_>)> = vec![
         (link("our website", "https://esmo.org"), Stored(&[ESMO])),
         (link("https://esmo.org", "https://esmo.org/"), Stored(&[ESMO])),
@@ -322,7 +323,7 @@ fn sheets_are_read_in_any_form() {
                 &format!("<Relationship Id=\"rId9\" Type=\"{kind}\" Target=\"chartsheets/sheet1.xml\"/></"),
             )
         });
-    check("book.xlsx", &chart.pack(), "", Warned(&[&stored("ESMO")], "passed over `tags`"));
+    check("book.xlsx", &chart.pack(), "", Warned(&[&stored("ESMO")], "skipped `tags`"));
     let swapped = sheet(&format!(
         "{header}<row r=\"2\">{}<c r=\"A2\"><v>1</v></c></row>",
         inline("<t>ESMO</t>").replace("<c ", "<c r=\"B2\" ")

@@ -66,8 +66,8 @@ fn check_stored(site: &Site, done: &Done, rows: &[&str], told: &str) {
 }
 
 pub const ESMO: &str = r#"{"id":1,"name":"ESMO","url":"https://esmo.org"}"#;
-const NOT_UTF8: &str = "is not UTF-8, but most likely windows-1252; save the file anew: in Excel as `CSV UTF-8`, in LibreOffice with the character set \
-                        `Unicode (UTF-8)`, or as .xlsx";
+const NOT_UTF8: &str = "is not UTF-8, but probably windows-1252; save the file again: in Excel as `CSV UTF-8`, in \
+                        LibreOffice with the character set `Unicode (UTF-8)`, or as .xlsx";
 
 /// A CSV of one conference with this date of beginning.
 fn dated(date: &str) -> String {
@@ -96,7 +96,8 @@ fn text_tables() {
             [utf_16("id\tname\r\n1\tES"), vec![0x34, 0xd8], utf_16("MO\r\n")[2..].to_vec()].concat(),
             "",
             Refused(
-                "organizations.csv:2: name: `ES\u{fffd}MO` - holds damaged letters; correct it, and save the file anew: in Excel as \
+                "organizations.csv:2: name: `ES\u{fffd}MO` - contains damaged characters; correct it, and save the \
+                 file again: in Excel as \
                  `CSV UTF-8`, in LibreOffice with the character set `Unicode (UTF-8)`, or as .xlsx",
             ),
         ),
@@ -113,8 +114,9 @@ fn text_tables() {
             "id;Titel;Seite\n1;A;x\n".into(),
             "",
             Refused(
-                "organizations.csv:1: Titel, Seite: unknown column; known are `id`, `name`, `abbv`, `type`, `url`; give --map \
-                 'NAME=FIELD' or --map-file where one has another name, or --ignore-unknown to pass over the rest",
+                "organizations.csv:1: Titel, Seite: unknown column; known names are `id`, `name`, `abbv`, `type`, \
+                 `url`; use --map 'NAME=FIELD' or --map-file if a field has another name, or --ignore-unknown to \
+                 ignore the rest",
             ),
         ),
         (
@@ -147,7 +149,7 @@ fn text_tables() {
             org,
             "Societies 2026;;\r\n;;\r\nid;name;url\r\n1;ESMO;https://esmo.org\r\n".into(),
             "",
-            Warned(&[ESMO], "organizations.csv:3: what stands above the header, in line 1, is passed over"),
+            Warned(&[ESMO], "organizations.csv:3: the rows above the header (line 1) are ignored"),
         ),
         (
             org,
@@ -159,21 +161,22 @@ fn text_tables() {
             org,
             "id,name\n1,ESMO\n,1 society\n".into(),
             "",
-            Refused("organizations.csv:3: id: is missing; every row names its id"),
+            Refused("organizations.csv:3: id: is missing; give each row an id"),
         ),
         (org, "id,name,Website\n1,ESMO,https://esmo.org\n".into(), "--map Website=url", Stored(&[ESMO])),
         (
             org,
             "id,name,Remarks\n1,ESMO,x\n".into(),
             "--ignore-unknown",
-            Warned(&[r#"{"id":1,"name":"ESMO"}"#], "organizations.csv:1: the unknown column `Remarks` is passed over"),
+            Warned(&[r#"{"id":1,"name":"ESMO"}"#], "organizations.csv:1: the unknown column `Remarks` is ignored"),
         ),
         (
             org,
             "id,nmae\n1,ESMO\n".into(),
             "",
             Refused(
-                "organizations.csv:1: nmae: unknown column `nmae`; did you mean `name`? Then rename it, or give --map 'nmae=name'",
+                "organizations.csv:1: nmae: unknown column `nmae`; did you mean `name`? Then rename it, or add --map \
+                 'nmae=name'",
             ),
         ),
         (
@@ -181,22 +184,24 @@ fn text_tables() {
             "id,name,Remarks,Zweitname\n1,A,x,y\n2,B,x,y\n".into(),
             "",
             Refused(
-                "organizations.csv:1: Remarks, Zweitname: unknown column; known are `id`, `name`, `abbv`, `type`, `url`; give \
-                 --map 'NAME=FIELD' or --map-file where one has another name, or --ignore-unknown to pass over the rest",
+                "organizations.csv:1: Remarks, Zweitname: unknown column; known names are `id`, `name`, `abbv`, \
+                 `type`, `url`; use --map 'NAME=FIELD' or --map-file if a field has another name, or --ignore-unknown \
+                 to ignore the rest",
             ),
         ),
         (
             org,
             "id,name,Name\n1,A,B\n".into(),
             "",
-            Refused("organizations.csv:1: Name: column `Name` stands twice; give each column once"),
+            Refused("organizations.csv:1: Name: column `Name` appears twice; give each column once"),
         ),
         (
             org,
             "name,url\nESMO,https://esmo.org\n".into(),
             "",
             Refused(
-                "organizations.csv:1: id: the column `id` is missing; the first row names the columns, `id` among them; a file without \
+                "organizations.csv:1: id: the column `id` is missing; the first row must name the columns, including \
+                 `id`; a file without \
                  ids needs --match",
             ),
         ),
@@ -232,7 +237,7 @@ fn text_tables() {
             "id;name\n1.234;A\n".into(),
             "",
             Refused(
-                "organizations.csv:2: id: `1.234` - has separators between its digits; write the digits alone, `1234`",
+                "organizations.csv:2: id: `1.234` - has separators between its digits; write only the digits, `1234`",
             ),
         ),
         (
@@ -261,8 +266,9 @@ fn text_tables() {
             "id,name\n1,A\n".into(),
             "",
             Refused(
-                "error: list.csv: the name does not tell what the file holds; say it, such as `--dataset conferences`, or name \
-                 it `conferences`, `journals`, `organizations` or `tags` with `.xlsx`, `.csv` or `.jsonl`",
+                "error: list.csv: the file name does not say what it contains; add `--dataset conferences`, for \
+                 example, or name it `conferences`, `journals`, `organizations` or `tags` with `.xlsx`, `.csv` or \
+                 `.jsonl`",
             ),
         ),
         (
@@ -270,7 +276,8 @@ fn text_tables() {
             b"PK\x03\x04".to_vec(),
             "",
             Refused(
-                "error: tags.ods: files of this kind are not read; open it in the program that wrote it, and save it as \
+                "error: tags.ods: files of this kind cannot be imported; open it in the program that wrote it, and \
+                 save it as \
                  `.xlsx`, or as CSV in UTF-8",
             ),
         ),
@@ -279,7 +286,8 @@ fn text_tables() {
             "<table><tr><td>id</td></tr></table>".into(),
             "",
             Refused(
-                "error: cannot read tags.csv: it holds HTML or XML; open it in a spreadsheet program, and save it as .xlsx or \
+                "error: cannot read tags.csv: it contains HTML or XML; open it in a spreadsheet program, and save it \
+                 as .xlsx or \
                  CSV in UTF-8",
             ),
         ),
@@ -293,13 +301,13 @@ fn text_tables() {
             org,
             "id,name,Website\n1,ESMO,https://esmo.org\n".into(),
             "--map Web=url --ignore-unknown",
-            Refused("error: --map 'Web=url': no file has a column or field `Web`; write the name as it stands there"),
+            Refused("error: --map 'Web=url': no file has a column or field `Web`; write the name as it is in the file"),
         ),
         (
             "organizations.jsonl",
             "{\"id\":1,\"name\":\"A\",\"x\":1}\n{\"id\":2,\"name\":\"B\",\"y\":1}\n".into(),
             "--ignore-unknown",
-            Warned(&[r#"{"id":1}"#, r#"{"id":2}"#], "the unknown fields `x`, `y` are passed over"),
+            Warned(&[r#"{"id":1}"#, r#"{"id":2}"#], "the unknown fields `x`, `y` are ignored"),
         ),
     ];
     for (name, content, options, then) in cases {
@@ -340,15 +348,24 @@ fn dates_and_numbers_of_text_tables() {
         (
             "03/04/2026",
             Refused(
-                "may be day/month or month/day; write a date as YYYY-MM-DD, such as 2026-03-15, or say the order of all such dates \
-                 with --dates dmy or --dates mdy",
+                "may be day/month or month/day; write a date as YYYY-MM-DD, such as 2026-03-15, or set the order with \
+                 --dates dmy or --dates mdy",
             ),
         ),
-        ("46096", Refused("is a day's number in a spreadsheet; format the column as a date, or write YYYY-MM-DD")),
-        ("2026-03-15T09:30:00", Refused("has a time of day; write the date alone, `2026-03-15`")),
-        ("TBD", Refused("is no date; leave the cell empty, and let the date's status say why, such as `not_found`")),
-        ("N/A", Refused("is no date; leave the cell empty, and let the date's status say why, such as `not_found`")),
-        ("-", Refused("is no date; leave the cell empty, and let the date's status say why, such as `not_found`")),
+        ("46096", Refused("is the number of a day in a spreadsheet; format the column as a date, or write YYYY-MM-DD")),
+        ("2026-03-15T09:30:00", Refused("has a time of day; write only the date, `2026-03-15`")),
+        (
+            "TBD",
+            Refused("is not a date; leave the cell empty, and use the date's status to say why, such as `not_found`"),
+        ),
+        (
+            "N/A",
+            Refused("is not a date; leave the cell empty, and use the date's status to say why, such as `not_found`"),
+        ),
+        (
+            "-",
+            Refused("is not a date; leave the cell empty, and use the date's status to say why, such as `not_found`"),
+        ),
         ("15.03.26", Refused("write a date as YYYY-MM-DD, such as 2026-03-15")),
         ("2026-02-30", Refused("write a date as YYYY-MM-DD, such as 2026-03-15")),
     ];
@@ -370,12 +387,13 @@ fn dates_and_numbers_of_text_tables() {
         (
             "1,234",
             Refused(
-                "may be 1234 or 1.234, since a `,` with three digits behind it may group them; write the one that is meant as `1234` or \
-                 `1.234`, or say what such signs are with --decimal point or --decimal comma",
+                "may be 1234 or 1.234, since a `,` before three digits may group them; write `1234` or `1.234`, or \
+                 set the \
+                 decimal sign with --decimal point or --decimal comma",
             ),
         ),
-        ("45%", Refused("is a percentage; write the number alone, without `%`")),
-        ("n/a", Refused("is no number; leave the cell empty")),
+        ("45%", Refused("is a percentage; write only the number, without `%`")),
+        ("n/a", Refused("is not a number; leave the cell empty")),
     ];
     for (number, then) in numbers {
         let line;
@@ -399,7 +417,7 @@ fn faults_of_one_kind_are_one_line() {
     let lines: Vec<&str> = done.stderr.lines().collect();
     assert_eq!(lines.len(), 2, "{done:?}");
     assert!(
-        lines[0].starts_with("journals.jsonl:1, 2, 3 and 8,190 more: Foo, Bar: unknown field; known are `id`"),
+        lines[0].starts_with("journals.jsonl:1, 2, 3 and 8,190 more: Foo, Bar: unknown field; known names are `id`"),
         "{done:?}"
     );
     assert!(lines[1].ends_with("--all-faults lists each."), "{done:?}");

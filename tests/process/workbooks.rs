@@ -54,7 +54,7 @@ fn workbooks() {
                 sheet(b, "ORGANIZATIONS", ORGS);
             }),
             "",
-            Warned(&[ESMO], "book.xlsx: passed over `Notes`; sheets are read by their names"),
+            Warned(&[ESMO], "book.xlsx: skipped `Notes`; only sheets named"),
         ),
         ("organizations.xlsx", one("Tabelle1", ORGS), "", Stored(&[ESMO])),
         (
@@ -75,7 +75,7 @@ fn workbooks() {
             "--dataset organizations",
             Refused(
                 "error: cannot read book.xlsx: its sheets are `Sheet1`, `Sheet2`; name those to be read `conferences`, `journals`, \
-                 `organizations` or `tags`, or keep one sheet and say what it holds, such as `--dataset conferences`",
+                 `organizations` or `tags`, or keep one sheet and add, for example, `--dataset conferences`",
             ),
         ),
         (
@@ -84,7 +84,7 @@ fn workbooks() {
             "",
             Refused(
                 "error: cannot read book.xlsx: its sheets are `Sheet1`; name those to be read `conferences`, `journals`, \
-                 `organizations` or `tags`, or keep one sheet and say what it holds, such as `--dataset conferences`",
+                 `organizations` or `tags`, or keep one sheet and add, for example, `--dataset conferences`",
             ),
         ),
         (
@@ -94,7 +94,7 @@ fn workbooks() {
                 sheet(b, "tags", &[&["id"], &["1"]]).set_hidden(true);
             }),
             "",
-            Warned(&[ESMO], "passed over `tags` (hidden; unhide it to have it read)"),
+            Warned(&[ESMO], "skipped `tags` (hidden; unhide it to import it)"),
         ),
         (
             name,
@@ -112,8 +112,8 @@ fn workbooks() {
             }),
             "",
             Refused(
-                "book.xlsx[conferences]:2: start_date: `2026-03-15T09:30:00` - has a time of day in the spreadsheet; write the \
-                 date alone",
+                "book.xlsx[conferences]:2: start_date: `2026-03-15T09:30:00` - has a time of day in the spreadsheet; \
+                 write only the date",
             ),
         ),
         (
@@ -123,7 +123,8 @@ fn workbooks() {
             }),
             "",
             Refused(
-                "book.xlsx[conferences]:2: start_date: `46096` - is a day's number in a spreadsheet; format the column as a \
+                "book.xlsx[conferences]:2: start_date: `46096` - is the number of a day in a spreadsheet; format the \
+                 column as a \
                  date, or write YYYY-MM-DD",
             ),
         ),
@@ -143,7 +144,7 @@ fn workbooks() {
             "",
             Refused(
                 "book.xlsx[organizations]:2: id: `9007199254740991` - has more digits than the 15 that spreadsheets keep; format \
-                 the cell as text, and write it anew",
+                 the cell as text, and enter it again",
             ),
         ),
         (
@@ -153,8 +154,9 @@ fn workbooks() {
             }),
             "",
             Refused(
-                "book.xlsx[organizations]:2: name: `2026-03-15` - is a date in the spreadsheet, but the column holds texts; \
-                 format the cell as text, and write it anew",
+                "book.xlsx[organizations]:2: name: `2026-03-15` - is a date in the spreadsheet, but the column \
+                 contains text; \
+                 format the cell as text, and enter it again",
             ),
         ),
         (
@@ -182,7 +184,8 @@ fn workbooks() {
             }),
             "",
             Refused(
-                "book.xlsx[organizations]:2: url: `#REF!` - the cell C2 holds an error of the spreadsheet; correct or clear it",
+                "book.xlsx[organizations]:2: url: `#REF!` - the cell C2 contains a spreadsheet error; correct or \
+                 clear it",
             ),
         ),
         (
@@ -204,7 +207,7 @@ fn workbooks() {
                 sheet(b, "organizations", rows).merge_range(0, 1, 0, 2, "Our societies", &Format::new()).unwrap();
             }),
             "",
-            Warned(&[ESMO], "book.xlsx[organizations]:3: what stands above the header, in line 1, is passed over"),
+            Warned(&[ESMO], "book.xlsx[organizations]:3: the rows above the header (line 1) are ignored"),
         ),
         (
             name,
@@ -225,7 +228,8 @@ fn workbooks() {
             b"id,name\n".to_vec(),
             "",
             Refused(
-                "error: cannot read book.xlsx: it is no workbook (.xlsx); save it as one, or say what it is, such as `--format csv`",
+                "error: cannot read book.xlsx: it is not a workbook (.xlsx); save it as one, or set its format, such \
+                 as `--format csv`",
             ),
         ),
         (
@@ -376,7 +380,7 @@ fn a_template_is_filled_in_and_imported() {
     let site = Site::new();
     site.json(["template", "all.xlsx"]);
     let done = site.run(["import", "all.xlsx"]);
-    assert!(done.code == Some(0) && done.stderr.matches("holds no rows").count() == 4, "{done:?}");
+    assert!(done.code == Some(0) && done.stderr.matches("has no rows").count() == 4, "{done:?}");
     let header = site.run(["template", "journals"]).stdout;
     site.write("journals.csv", format!("{header}1,\"Lancet, The\"{}\n", ",".repeat(header.matches(',').count() - 1)));
     let done = site.run(["import", "journals.csv"]);

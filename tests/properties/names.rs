@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use medfeed::import::lint::Extent;
-use medfeed::import::lint::names::{all_names, has_names};
-use medfeed::import::{self, Options, Reading, Source, Told};
+use medfeed::import::lint::name_index::{all_names, has_names};
+use medfeed::import::{self, MergeOptions, ReadOptions, Source, SourceOptions};
 use medfeed::model::{Curated, Dataset, Id, License, RecordFields, ReferenceKind, References};
 use medfeed::store::write::names::build_names;
 use medfeed::store::{Curation, Snapshot, StoreError, Writer};
@@ -102,8 +102,8 @@ fn files(lines: &[Line]) -> [(&'static str, String); 2] {
 
 /// The warnings of a run. Of a word of the database any record that has it may be named.
 fn warnings(curation: &impl Curation, sources: &[Source]) -> Vec<String> {
-    let rows = import::read_sources(sources, &Reading::default(), &mut |_| {}).unwrap();
-    let options = Options { allow_removals: Some(1_000), extent: Extent::New, ..Options::default() };
+    let rows = import::read_sources(sources, &ReadOptions::default(), &mut |_| {}).unwrap();
+    let options = MergeOptions { allow_removals: Some(1_000), extent: Extent::New, ..MergeOptions::default() };
     let merged = import::merge(rows, curation, &options).unwrap_or_else(|refusal| panic!("{refusal}"));
     let told = merged.warnings.into_iter().map(|warning| match (&warning.file, warning.rule) {
         (None, Some("area_spelling" | "area_list" | "area_unknown")) => format!("somewhere: {}", warning.message),
@@ -126,16 +126,16 @@ fn imports_warn_with_the_index_as_without() {
                 std::fs::write(folder.path().join(name), text).unwrap();
                 paths.push(folder.path().join(name));
             }
-            let sources = Source::find(&paths, Told::default()).unwrap();
+            let sources = Source::find(&paths, SourceOptions::default()).unwrap();
             let writer = Writer::open_or_create(&path, std::time::Duration::ZERO).unwrap();
             let snapshot = writer.snapshot().unwrap();
             assert!(at == 0 || has_names(&snapshot).unwrap(), "the index is there after {at} runs");
             let (with, without) = (warnings(&snapshot, &sources), warnings(&WithoutIndex(&snapshot), &sources));
             assert_eq!(with, without, "run {at} of {runs:?}");
 
-            let rows = import::read_sources(&sources, &Reading::default(), &mut |_| {}).unwrap();
+            let rows = import::read_sources(&sources, &ReadOptions::default(), &mut |_| {}).unwrap();
             let mut edit = writer.begin().unwrap();
-            let options = Options { allow_removals: Some(1_000), ..Options::default() };
+            let options = MergeOptions { allow_removals: Some(1_000), ..MergeOptions::default() };
             let merged = import::merge(rows, &edit, &options).unwrap_or_else(|refusal| panic!("{refusal}"));
             if at + 1 == rebuilt {
                 edit.apply(&merged.batch).unwrap();

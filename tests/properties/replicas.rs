@@ -98,14 +98,14 @@ fn mark(id: DatabaseId, slot: u64, digest: medfeed::model::RowDigest) -> Replica
 
 /// Loads the state of an origin; it takes the place of a replica that is there.
 fn load(origin: &OriginView, path: &Path, part_bytes: usize, replaced: Option<ReplicaWriter>) -> ReplicaWriter {
-    let mut draft = ReplicaDraft::beside(path, SCHEMA).unwrap();
+    let mut draft = ReplicaDraft::create_for(path, SCHEMA).unwrap();
     let digest = origin.dump(part_bytes, &mut |part| {
         draft.add_part(&part).unwrap();
         Ok(())
     });
     let mark = mark(origin.id().unwrap().unwrap(), 1, digest.unwrap());
     let loaded = draft.finish(&mark, origin.head().unwrap().head()).unwrap();
-    loaded.take_name(replaced).unwrap()
+    loaded.persist(replaced).unwrap()
 }
 
 fn replicated<'a>(commit: &CommitInfo, changes: &'a [u8]) -> CommitChanges<'a> {

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use medfeed::import::{Reading, Source, Told, read_sources};
+use medfeed::import::{ReadOptions, Source, SourceOptions, read_sources};
 use rust_xlsxwriter::{ExcelDateTime, Format, Formula, Workbook};
 
 use super::variable;
@@ -70,8 +70,8 @@ fn mutate(content: &mut Vec<u8>, random: &mut Random) {
 
 /// Reads the workbook. Returns whether it could be read.
 fn reads(path: &Path) -> bool {
-    let sources = Source::find(&[PathBuf::from(path)], Told::default()).unwrap();
-    read_sources(&sources, &Reading::default(), &mut |_| ()).is_ok()
+    let sources = Source::find(&[PathBuf::from(path)], SourceOptions::default()).unwrap();
+    read_sources(&sources, &ReadOptions::default(), &mut |_| ()).is_ok()
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::cli::shared::common::Common;
 use crate::cli::shared::output::counted;
 use crate::model::printable::Printable;
 use crate::store::StoreError;
-use crate::store::check::{Report, check};
+use crate::store::check::{CheckReport, check};
 use crate::store::panics;
 
 /// Arguments of `medfeed check`.
@@ -31,15 +31,15 @@ pub(in crate::cli) fn run(common: &Common, args: &CheckArgs) -> anyhow::Result<E
     struct Checked {
         ok: bool,
         #[serde(flatten)]
-        report: Report,
+        report: CheckReport,
     }
     let mut report = match panics::guard(|| common.open_for_check()) {
         Ok(mut writer) => check(&mut writer)?,
-        Err(StoreError::Damaged { table, detail }) => Report::of_damage(table, detail),
+        Err(StoreError::Damaged { table, detail }) => CheckReport::of_damage(table, detail),
         Err(error) => return Err(error.into()),
     };
     // The file is closed by now.
-    if let Some(StoreError::Damaged { table, detail }) = panics::take_at_close() {
+    if let Some(StoreError::Damaged { table, detail }) = panics::take_damage_at_close() {
         report.add(table, detail);
     }
     let ok = report.damages == 0;
@@ -48,7 +48,7 @@ pub(in crate::cli) fn run(common: &Common, args: &CheckArgs) -> anyhow::Result<E
     Ok(if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn describe(common: &Common, report: &Report) -> String {
+fn describe(common: &Common, report: &CheckReport) -> String {
     let records: Vec<String> = report.records.iter().map(|(dataset, count)| format!("{count} {dataset}")).collect();
     let looked_at = format!(
         "{}, {}, {} with {}, {}",

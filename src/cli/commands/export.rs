@@ -187,10 +187,10 @@ fn write_file(
 ) -> anyhow::Result<Written> {
     let named = |path: &Path| path.display().to_string();
     draft::sweep(&file);
-    let draft = Draft::beside(&file).with_context(|| named(&target.folder))?;
+    let draft = Draft::create_for(&file).with_context(|| named(&target.folder))?;
     let rows = write(draft.file()).with_context(|| named(&file))?;
     target.readers.set_on(draft.file()).with_context(|| named(&file))?;
-    draft.take_name(&file).with_context(|| named(&file))?;
+    draft.persist(&file).with_context(|| named(&file))?;
     Ok(Written { file, rows })
 }
 

@@ -17,9 +17,9 @@ use crate::cli::shared::output::counted;
 use crate::model::Timestamp;
 use crate::model::time::parse_time;
 use crate::replicate::follower::audit::audit;
-use crate::replicate::follower::standing::Limits;
-use crate::replicate::follower::{EndRule, Load, LogReader, Replica, Standing};
-use crate::replicate::who::who;
+use crate::replicate::follower::status::FollowLimits;
+use crate::replicate::follower::{EndRule, LogReader, Replica, ReplicaStatus, StateLoader};
+use crate::replicate::user::user_at_host;
 use crate::serve::following::background::BackgroundTasks;
 use crate::serve::following::replica::{Following, Reports};
 use crate::serve::following::upstream::Upstream;
@@ -65,7 +65,7 @@ impl Follow {
         usage: &Arc<Usage>,
         watcher: &Arc<Watcher>,
     ) -> std::io::Result<(Arc<dyn Upstream>, BackgroundTasks)> {
-        let reports = self.reports.map(|name| Reports { name, who: who(), usage: Arc::clone(usage) });
+        let reports = self.reports.map(|name| Reports { name, who: user_at_host(), usage: Arc::clone(usage) });
         let (following, tasks) = Following::start(self.replica, self.url, self.poll, reports, Arc::clone(watcher))?;
         Ok((following, tasks))
     }
@@ -88,12 +88,12 @@ impl FollowArgs {
                 "the bucket's objects are not sealed: whoever reads it reads all records, and whoever writes to it can make API keys; give both sides --seal-key FILE"
             );
         }
-        let standing = Standing::new(Limits::new(staleness, self.max_silence));
-        let replica = Replica::start(log, &common.db, Arc::new(standing), &|| true)?;
+        let status = ReplicaStatus::new(FollowLimits::new(staleness, self.max_silence));
+        let replica = Replica::start(log, &common.db, Arc::new(status), &|| true)?;
         let reports = self.report.then(|| {
             // One per file, the same after every start.
             let path = std::path::absolute(common.resolved_db()).unwrap_or_default();
-            let place = blake3::hash(format!("{} {}", who(), path.display()).as_bytes());
+            let place = blake3::hash(format!("{} {}", user_at_host(), path.display()).as_bytes());
             place.to_hex().chars().take(16).collect()
         });
         Ok(Some(Follow { replica, url: url.to_string(), poll: self.poll, reports }))
@@ -131,10 +131,10 @@ impl BackupFromArgs {
         require_folder(file)?;
         let log = open_log(url, self.seal_key.as_ref())?;
         let end = if self.partial { EndRule::Partial } else { EndRule::Confirmed };
-        let load = Load { log: &log, path: file, id: None, until: self.at, end, go_on: &|| true };
-        let loaded = load.newest().map_err(|trouble| match trouble.is_of_log() {
-            true => anyhow!("{trouble}. To take what can be reached all the same, add --partial"),
-            false => trouble.into(),
+        let load = StateLoader { log: &log, path: file, id: None, until: self.at, end, keep_going: &|| true };
+        let loaded = load.newest().map_err(|error| match error.is_of_log() {
+            true => anyhow!("{error}. To take what can be reached all the same, add --partial"),
+            false => error.into(),
         })?;
         Ok(Some((loaded.draft.write_backup(file)?, loaded.doubt)))
     }

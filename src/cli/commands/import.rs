@@ -14,14 +14,16 @@ use crate::cli::shared::change::{Changes, ChangesJson};
 use crate::cli::shared::common::{Common, require_folder};
 use crate::cli::shared::output::{confirm, counted, note};
 use crate::cli::shared::read_args::ReadArgs;
-use crate::import::lint::names::{all_names, has_names};
-use crate::import::{self, Assigned, Finding, FindingGroup, Merged, Options, Refusal, Rows, Source, group};
+use crate::import::lint::name_index::{all_names, has_names};
+use crate::import::{
+    self, AssignedId, Finding, FindingGroup, ImportRows, MergeOptions, Merged, Refusal, Source, group,
+};
 use crate::model::Dataset;
 use crate::model::printable::Printable;
-use crate::store::write::batch::{Counts, LicenseEffect, Outcome};
+use crate::store::write::batch::{BatchOutcome, LicenseEffect, RowCounts};
 use crate::store::write::names::build_names;
 use crate::store::write::prepare::NoDatabase;
-use crate::store::{Content, Edit, StoreError, Writer};
+use crate::store::{ContentState, Edit, StoreError, Writer};
 
 /// Arguments of `medfeed import`.
 #[derive(Debug, Args)]
@@ -48,15 +50,15 @@ pub(in crate::cli) struct ImportArgs {
 #[derive(Serialize)]
 struct Imported {
     committed: bool,
-    datasets: BTreeMap<Dataset, Counts>,
-    organizations: Counts,
-    tags: Counts,
+    datasets: BTreeMap<Dataset, RowCounts>,
+    organizations: RowCounts,
+    tags: RowCounts,
     licenses: Vec<LicenseEffect>,
     warning_count: usize,
     warnings: Vec<Finding>,
     /// The rows without ids that no record matches, and their new ids.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    assigned: Vec<Assigned>,
+    assigned: Vec<AssignedId>,
     /// Of a dry run.
     #[serde(flatten)]
     changes: Option<ChangesJson>,
@@ -79,7 +81,8 @@ const MAX_ROUNDS: usize = 3;
 pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<ExitCode> {
     let progress = Progress::new(common);
     let sources = args.read.find_sources()?;
-    let options = Options { replace: args.replace, allow_removals: args.allow_removals, ..Options::default() };
+    let options =
+        MergeOptions { replace: args.replace, allow_removals: args.allow_removals, ..MergeOptions::default() };
     let mut accepted: Option<Vec<Finding>> = None;
     let mut round = 0;
     let (merged, outcome, changes) = loop {
@@ -164,9 +167,9 @@ impl Writing<'_> {
     fn run(
         &self,
         merged: &Merged,
-        content: Content,
+        content: ContentState,
         mut locked: Option<Writer>,
-    ) -> anyhow::Result<Option<(Outcome, Option<Changes>)>> {
+    ) -> anyhow::Result<Option<(BatchOutcome, Option<Changes>)>> {
         const MAX_TIMES: usize = 20;
         for time in 1.. {
             let writer = match locked.take() {
@@ -179,7 +182,7 @@ impl Writing<'_> {
             }
             self.progress.step("writing");
             if time < MAX_TIMES {
-                edit.give_way();
+                edit.yield_on_request();
             }
             match self.apply(&mut edit, merged) {
                 Ok(done) => {
@@ -188,7 +191,7 @@ impl Writing<'_> {
                     }
                     return Ok(Some(done));
                 }
-                Err(StoreError::Wanted) => {
+                Err(StoreError::YieldRequested) => {
                     drop(edit);
                     drop(writer);
                     std::thread::sleep(PAUSE);
@@ -199,12 +202,12 @@ impl Writing<'_> {
         Ok(None)
     }
 
-    fn apply(&self, edit: &mut Edit<'_>, merged: &Merged) -> Result<(Outcome, Option<Changes>), StoreError> {
+    fn apply(&self, edit: &mut Edit<'_>, merged: &Merged) -> Result<(BatchOutcome, Option<Changes>), StoreError> {
         if !self.args.dry_run {
             return Ok((import::apply(edit, &merged.batch)?, None));
         }
         let mut changes = Changes::of(edit)?;
-        Ok((edit.apply_before(&merged.batch, &mut changes)?, Some(changes)))
+        Ok((edit.apply_observed(&merged.batch, &mut changes)?, Some(changes)))
     }
 
     /// The description for the history.
@@ -235,13 +238,13 @@ fn lock(common: &Common, progress: &Progress) -> anyhow::Result<Writer> {
 /// Merges the rows with the present state without the writer's lock. Returns the content of that state.
 pub(in crate::cli) fn merge_unlocked(
     common: &Common,
-    rows: Rows,
-    options: &Options,
-) -> anyhow::Result<(Content, Result<Merged, Refusal>)> {
+    rows: ImportRows,
+    options: &MergeOptions,
+) -> anyhow::Result<(ContentState, Result<Merged, Refusal>)> {
     let db = common.resolved_db();
     require_folder(&db)?;
     if !db.exists() {
-        return Ok((Content::EMPTY, import::merge(rows, &NoDatabase::default(), options)));
+        return Ok((ContentState::EMPTY, import::merge(rows, &NoDatabase::default(), options)));
     }
     let follower = common.open_follower()?;
     follower.refuse_replica()?;
@@ -330,10 +333,10 @@ fn refuse_warnings(common: &Common, warnings: &[Finding], all: bool) -> anyhow::
 }
 
 /// The new ids of rows that match no record.
-fn describe_assigned(assigned: &[Assigned]) -> String {
+fn describe_assigned(assigned: &[AssignedId]) -> String {
     const MAX_SHOWN: usize = 20;
     let mut text = String::new();
-    for Assigned { file, line, dataset, id } in assigned.iter().take(MAX_SHOWN) {
+    for AssignedId { file, line, dataset, id } in assigned.iter().take(MAX_SHOWN) {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{}:{line} matches no record; its new id in {dataset} is {id}", Printable(file));
     }
@@ -344,14 +347,14 @@ fn describe_assigned(assigned: &[Assigned]) -> String {
 }
 
 /// What a run did, or of a dry run would do.
-fn describe(outcome: &Outcome, changes: Option<&Changes>, warnings: usize) -> String {
+fn describe(outcome: &BatchOutcome, changes: Option<&Changes>, warnings: usize) -> String {
     let mut text = String::new();
     let rows = Dataset::ALL
         .into_iter()
         .map(|dataset| (dataset.as_str(), outcome.datasets[dataset]))
         .chain([("organizations", outcome.organizations), ("tags", outcome.tags)]);
-    for (name, counts) in rows.filter(|(_, counts)| *counts != Counts::default()) {
-        let Counts { added, changed, removed, unchanged } = counts;
+    for (name, counts) in rows.filter(|(_, counts)| *counts != RowCounts::default()) {
+        let RowCounts { added, changed, removed, unchanged } = counts;
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,

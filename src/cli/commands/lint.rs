@@ -10,7 +10,7 @@ use crate::cli::shared::common::Common;
 use crate::cli::shared::output::counted;
 use crate::cli::shared::read_args::ReadArgs;
 use crate::import::lint::{Extent, lint_database};
-use crate::import::{self, Finding, Options};
+use crate::import::{self, Finding, MergeOptions};
 
 /// Arguments of `medfeed lint`.
 #[derive(Debug, Args)]
@@ -33,7 +33,7 @@ pub(in crate::cli) fn run(common: &Common, args: &LintArgs) -> anyhow::Result<Ex
         let rows = args.read.read(&sources, &mut |_| {})?;
         // The files meet the state that they would change, as in an import; nothing is written.
         // How much may be removed is no matter of what is written wrong.
-        let options = Options { extent: Extent::All, allow_removals: Some(u64::MAX), ..Options::default() };
+        let options = MergeOptions { extent: Extent::All, allow_removals: Some(u64::MAX), ..MergeOptions::default() };
         match merge_unlocked(common, rows, &options)?.1 {
             Ok(merged) => merged.warnings,
             Err(refusal) => return refuse(common, refusal, args.read.all_faults),

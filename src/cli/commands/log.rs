@@ -122,7 +122,7 @@ fn seqs_of(snapshot: &Snapshot, dataset: Dataset, id: Id) -> Result<BTreeSet<u64
         Dataset::Conferences => snapshot.changed_at_seq::<ConferenceFields>(id)?,
         Dataset::Journals => snapshot.changed_at_seq::<JournalFields>(id)?,
     };
-    let traces = snapshot.traces_of(dataset, id)?;
+    let traces = snapshot.feed_entries_of(dataset, id)?;
     Ok(traces.into_iter().map(|entry| entry.seq).chain(last_change).collect())
 }
 
@@ -134,7 +134,7 @@ fn touched<F: RecordFields>(snapshot: &Snapshot, commit: &CommitEntry, most: usi
         let name = snapshot.find_record::<F>(*id)?.map(|(record, _)| record.fields().name().to_owned());
         changed.push(Named { id: *id, name: name.unwrap_or_default() });
     }
-    let removed = snapshot.gone_between(F::DATASET, first, last)?;
+    let removed = snapshot.removed_between(F::DATASET, first, last)?;
     Ok(Touched { dataset: F::DATASET, changed_count: ids.len(), changed, removed })
 }
 

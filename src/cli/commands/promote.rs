@@ -13,13 +13,13 @@ use crate::bucket::{Bucket, BucketUrl, SealKey};
 use crate::cli::commands::follow::open_log;
 use crate::cli::shared::common::Common;
 use crate::cli::shared::output::confirm;
-use crate::model::shell::Word;
+use crate::model::shell::ShellWord;
 use crate::replicate::follower::promote::Promoted;
-use crate::replicate::follower::standing::Limits;
-use crate::replicate::follower::{Replica, Standing};
+use crate::replicate::follower::status::FollowLimits;
+use crate::replicate::follower::{Replica, ReplicaStatus};
 use crate::replicate::layout;
 use crate::replicate::publisher::lock::PublisherLock;
-use crate::replicate::publisher::{Publisher, Settings, who};
+use crate::replicate::publisher::{PublishSettings, Publisher, publisher_name};
 use crate::store::StoreError;
 use crate::store::replication::ReplicaWriter;
 
@@ -69,7 +69,7 @@ pub(in crate::cli) fn run(common: &Common, args: &PromoteArgs) -> anyhow::Result
     let text = format!(
         "{db}: promoted after seq {seq_before}; its seqs go on after {seq}. Next: stop the servers of the old origin's file, which \
          learn of this only from a publisher there; run `medfeed publish {}` here, and send callers to a server of this file.",
-        Word(&url.to_string())
+        ShellWord(&url.to_string())
     );
     common.output().result(&Report { promoted: true, slot, seq_before, seq }, text)
 }
@@ -83,7 +83,7 @@ fn open_replica(common: &Common, url: &BucketUrl) -> anyhow::Result<ReplicaWrite
             "there is no replica at {}; name its file with --db. Without a replica: `medfeed backup FILE --from {}`, then \
              publish that database",
             path.display(),
-            Word(&url.to_string())
+            ShellWord(&url.to_string())
         ),
         error => error.into(),
     })
@@ -91,15 +91,15 @@ fn open_replica(common: &Common, url: &BucketUrl) -> anyhow::Result<ReplicaWrite
 
 fn take_over(common: &Common, args: &PromoteArgs, since: u64) -> anyhow::Result<Promoted> {
     let log = open_log(&args.url, args.seal_key.as_ref())?;
-    let standing = Arc::new(Standing::new(Limits::new(Duration::MAX, None)));
-    let go_on = &|| true;
+    let status = Arc::new(ReplicaStatus::new(FollowLimits::new(Duration::MAX, None)));
+    let keep_going = &|| true;
     // By its name an entry is known again that was put from here before this was killed.
     let lock = PublisherLock::take(&common.db)?;
-    let promoted =
-        Replica::start(log, &common.db, standing, go_on).and_then(|replica| replica.promote(since, &who(&lock), go_on));
-    promoted.map_err(|trouble| match trouble.is_of_log() {
-        true => anyhow!("{trouble}. To give up what the log has beyond this replica, add --start-over"),
-        false => trouble.into(),
+    let promoted = Replica::start(log, &common.db, status, keep_going)
+        .and_then(|replica| replica.promote(since, &publisher_name(&lock), keep_going));
+    promoted.map_err(|error| match error.is_of_log() {
+        true => anyhow!("{error}. To give up what the log has beyond this replica, add --start-over"),
+        false => error.into(),
     })
 }
 
@@ -110,14 +110,14 @@ fn start_over(common: &Common, args: &PromoteArgs) -> anyhow::Result<Promoted> {
     let bucket = Bucket::open(&args.url, seal)?;
     bucket.list(layout::LOG, None)?;
     let promoted = Replica::start_over(&common.db)?;
-    let settings = Settings::once(common.wait, true);
+    let settings = PublishSettings::once(common.wait, true);
     let published = Publisher::start(&common.db, Arc::new(bucket), settings, Arc::default())
         .and_then(|mut publisher| publisher.run(|| ()));
     let round = published.map_err(|error| {
         anyhow!(
             "{error}. {} is a database of its own now, and not published yet; run `medfeed publish {} --start-over`",
             common.db.display(),
-            Word(&args.url.to_string())
+            ShellWord(&args.url.to_string())
         )
     })?;
     Ok(Promoted { slot: round.slot, ..promoted })

@@ -23,14 +23,14 @@ use crate::cli::shared::common::Common;
 use crate::cli::shared::failure;
 use crate::cli::shared::output::{counted, print_line, table};
 use crate::model::printable::Printable;
-use crate::replicate::publisher::standing::Standing;
-use crate::replicate::publisher::status::{Status, Waiting};
-use crate::replicate::publisher::{PublishError, Publisher, Round, Settings};
+use crate::replicate::publisher::progress::PublisherStatus;
+use crate::replicate::publisher::status::{PublicationStatus, Waiting};
+use crate::replicate::publisher::{PublishError, PublishSettings, Publisher, Round};
 use crate::serve::operators::admin::{self, AdminSetup};
 use crate::serve::publishing::Publishing;
 use crate::serve::publishing::reports::Reports;
 use crate::serve::{notify, run_to_end};
-use crate::store::panics::{self, Caught};
+use crate::store::panics::{self, CaughtPanic};
 
 /// The exit code of a round that was stopped before everything was published.
 const NOT_PUBLISHED: u8 = 3;
@@ -109,7 +109,7 @@ pub(in crate::cli) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<
     let bucket = Bucket::open(&args.bucket, seal)?;
     if args.status {
         let (db, opened) = (common.db.clone(), bucket);
-        let read = thread::spawn(move || Status::read(&db, &opened)).join();
+        let read = thread::spawn(move || PublicationStatus::read(&db, &opened)).join();
         return match read.map_err(|_| anyhow!("the status could not be read"))? {
             Ok(status) => show(common, &args.bucket, &status),
             Err(error) => fail(common, error),
@@ -122,7 +122,7 @@ pub(in crate::cli) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<
         bail!("{address} can be reached from other machines; listen on 127.0.0.1, or accept that with --plain-http");
     }
     let _log = args.log.start(if args.once { "warn" } else { "info" })?;
-    let settings = Settings {
+    let settings = PublishSettings {
         once: args.once,
         every: args.every,
         keep: args.keep,
@@ -133,12 +133,12 @@ pub(in crate::cli) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<
     };
     let (db, real_db) = (common.db.clone(), common.resolved_db());
     let begun = format!("publishing {} to {}", db.display(), args.bucket);
-    let (bucket, standing) = (Arc::new(bucket), Arc::new(Standing::default()));
-    let publishing = Publishing::new(&db, Arc::clone(&standing));
+    let (bucket, status) = (Arc::new(bucket), Arc::new(PublisherStatus::default()));
+    let publishing = Publishing::new(&db, Arc::clone(&status));
     let (tell, ended) = tokio::sync::oneshot::channel();
     let work = move || -> Result<Round, PublishError> {
         let (is_once, every) = (settings.once, settings.heartbeat);
-        let mut publisher = Publisher::start(&db, Arc::clone(&bucket), settings, standing)?;
+        let mut publisher = Publisher::start(&db, Arc::clone(&bucket), settings, status)?;
         let mut reports = Reports::new(&real_db);
         if is_once {
             let round = publisher.run(|| ())?;
@@ -186,7 +186,7 @@ pub(in crate::cli) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<
     match ended.context(NO_RUNTIME)?? {
         Some(Ok(Ok(round))) => done(common, round),
         Some(Ok(Err(error))) => fail(common, error),
-        Some(Err(Caught { message, .. })) => Err(anyhow!("publishing ended: {message}; start it again")),
+        Some(Err(CaughtPanic { message, .. })) => Err(anyhow!("publishing ended: {message}; start it again")),
         None if args.once => Ok(ExitCode::from(NOT_PUBLISHED)),
         None => Ok(ExitCode::SUCCESS),
     }
@@ -266,7 +266,7 @@ struct ReplicaJson {
     entries_behind: Option<u64>,
 }
 
-fn show(common: &Common, url: &BucketUrl, status: &Status) -> anyhow::Result<ExitCode> {
+fn show(common: &Common, url: &BucketUrl, status: &PublicationStatus) -> anyhow::Result<ExitCode> {
     let last_slot = status.end.as_ref().map(|end| end.slot);
     let replicas = status.replicas.iter().map(|(name, report)| ReplicaJson {
         name: name.clone(),
@@ -303,7 +303,7 @@ fn show(common: &Common, url: &BucketUrl, status: &Status) -> anyhow::Result<Exi
     common.output().result(&json, text)
 }
 
-fn text(common: &Common, json: &StatusJson, status: &Status) -> String {
+fn text(common: &Common, json: &StatusJson, status: &PublicationStatus) -> String {
     let mut lines = Vec::new();
     match &json.end {
         None => lines.push(format!("Nothing is published in {}.", json.url)),

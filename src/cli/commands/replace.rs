@@ -12,7 +12,7 @@ use crate::cli::shared::common::{Common, require_folder};
 use crate::cli::shared::output::{confirm, note};
 use crate::model::printable::Printable;
 use crate::store::file::replace::{self, BackupReport, CompactReport};
-use crate::store::restore::{Differences, Restoration};
+use crate::store::restore::{Restoration, RestoreDifferences};
 
 /// Arguments of `medfeed backup`.
 #[derive(Debug, Args)]
@@ -75,7 +75,7 @@ pub(in crate::cli) fn restore(common: &Common, args: &RestoreArgs) -> anyhow::Re
     struct Restored<'a> {
         restored: bool,
         #[serde(flatten)]
-        differences: &'a Differences,
+        differences: &'a RestoreDifferences,
     }
     require_folder(&common.resolved_db())?;
     let is_new = !common.db.exists();
@@ -98,8 +98,8 @@ pub(in crate::cli) fn restore(common: &Common, args: &RestoreArgs) -> anyhow::Re
     common.output().result(&Restored { restored: true, differences: &differences }, done)
 }
 
-fn describe(differences: &Differences) -> String {
-    let Differences {
+fn describe(differences: &RestoreDifferences) -> String {
+    let RestoreDifferences {
         restored_to,
         replaced_from,
         records,

@@ -22,7 +22,7 @@ use crate::cli::shared::common::Common;
 use crate::cli::shared::output::print_line;
 use crate::model::network::parse_network;
 use crate::model::printable::Printable;
-use crate::model::shell::Word;
+use crate::model::shell::ShellWord;
 use crate::serve::connection::address::{ForwardedHeader, TrustedProxies};
 use crate::serve::connection::exchange::ConnectionLimits;
 use crate::serve::connection::guard::Timeouts;
@@ -354,7 +354,7 @@ fn refuse_replica(database: &Path) -> anyhow::Result<()> {
     bail!(
         "{} is a replica of {url}, and must follow it, for keys may be revoked there; serve it with `--from {word}`, beside another server too, or make it a database of its own with `medfeed promote {word}`",
         database.display(),
-        word = Word(&url)
+        word = ShellWord(&url)
     )
 }
 

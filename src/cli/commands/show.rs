@@ -98,7 +98,7 @@ fn show<F: RecordFields>(common: &Common, snapshot: &Snapshot, id: Id) -> anyhow
 
 /// Says what is known of a record that is not there.
 fn missing(snapshot: &Snapshot, dataset: Dataset, id: Id) -> anyhow::Result<ExitCode> {
-    let traces = snapshot.traces_of(dataset, id)?;
+    let traces = snapshot.feed_entries_of(dataset, id)?;
     match traces.iter().rev().find(|entry| !entry.is_live()) {
         None => bail!("there is no record {id} of {dataset}, and no license was ever told of one"),
         Some(entry) => {

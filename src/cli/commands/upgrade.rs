@@ -12,7 +12,7 @@ use crate::cli::shared::common::Common;
 use crate::model::PerDataset;
 use crate::store::StoreError;
 use crate::store::upgrade::SCHEMA;
-use crate::store::upgrade::replace::{Plan, Upgraded, plan, upgrade};
+use crate::store::upgrade::replace::{UpgradePlan, UpgradeReport, plan, upgrade};
 
 /// Arguments of `medfeed upgrade`.
 #[derive(Debug, Args)]
@@ -30,9 +30,9 @@ pub(in crate::cli) struct UpgradeArgs {
 struct Done<'a> {
     upgraded: bool,
     #[serde(flatten)]
-    plan: Option<&'a Plan>,
+    plan: Option<&'a UpgradePlan>,
     #[serde(flatten)]
-    done: Option<&'a Upgraded>,
+    done: Option<&'a UpgradeReport>,
 }
 
 pub(in crate::cli) fn run(common: &Common, args: &UpgradeArgs) -> anyhow::Result<ExitCode> {
@@ -78,8 +78,8 @@ pub(in crate::cli) fn run(common: &Common, args: &UpgradeArgs) -> anyhow::Result
 }
 
 /// From where to where, and what customers notice.
-fn describe(plan: &Plan) -> String {
-    let Plan { from, to, records: PerDataset { conferences, journals }, fields, .. } = plan;
+fn describe(plan: &UpgradePlan) -> String {
+    let UpgradePlan { from, to, records: PerDataset { conferences, journals }, fields, .. } = plan;
     let formats = if from == to { format!("within format {to}") } else { format!("from format {from} to format {to}") };
     let noticed = if fields.is_empty() {
         "Customers notice nothing: licenses, keys and sync tokens stay, and no record changes.".to_owned()
@@ -93,7 +93,7 @@ fn describe(plan: &Plan) -> String {
     format!("{formats}: {conferences} conferences, {journals} journals.\n{noticed}")
 }
 
-fn progress_bar(common: &Common, plan: &Plan) -> ProgressBar {
+fn progress_bar(common: &Common, plan: &UpgradePlan) -> ProgressBar {
     if common.json || !stderr().is_terminal() {
         return ProgressBar::hidden();
     }

@@ -12,7 +12,7 @@ use crate::model::printable::Printable;
 use crate::model::reference::ReferenceFields;
 use crate::model::{Curated, Dataset, Fields, Id, License, RecordFields, References};
 use crate::store::StoreError;
-use crate::store::write::batch::{Curation, Onlooker};
+use crate::store::write::batch::{ChangeObserver, Curation};
 
 /// The most rows of a list that are shown to people.
 const MAX_SHOWN: usize = 20;
@@ -194,7 +194,7 @@ fn push_more(text: &mut String, indent: &str, count: usize) {
     }
 }
 
-impl Onlooker for Changes {
+impl ChangeObserver for Changes {
     fn reference<F: ReferenceFields>(&mut self, before: Option<&Curated<F>>, after: Option<&Curated<F>>) {
         self.push(before, after, &References::default());
     }

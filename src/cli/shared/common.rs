@@ -14,7 +14,7 @@ use crate::cli::shared::arguments::parse_duration;
 use crate::cli::shared::output::{Output, counted, note};
 use crate::model::Head;
 use crate::model::printable::Printable;
-use crate::model::shell::Word;
+use crate::model::shell::ShellWord;
 use crate::store::file::links::resolve;
 use crate::store::replication::PublishedNote;
 use crate::store::{CLOCK_TOLERANCE_S, Edit, Follower, StoreError, Writer};
@@ -184,13 +184,13 @@ impl Publication {
             None if is_held => Publication::Waiting(format!(
                 "it is not in {} so far. Look whether `medfeed publish` runs; `medfeed publish {} --status` tells what waits",
                 Printable(&note.url),
-                Word(&Printable(&note.url).to_string())
+                ShellWord(&Printable(&note.url).to_string())
             )),
             None => Publication::Waiting(format!(
                 "{} ends with a commit that this file does not hold: the file was replaced by another copy. `medfeed publish {}` \
                  tells what to do",
                 Printable(&note.url),
-                Word(&Printable(&note.url).to_string())
+                ShellWord(&Printable(&note.url).to_string())
             )),
         })
     }
@@ -265,7 +265,7 @@ impl Common {
 
     /// Opens the database for a short change. A long import gives way to it.
     pub fn open_writer(&self) -> Result<Writer, StoreError> {
-        Writer::open_soon(&self.db, self.wait)
+        Writer::open_urgent(&self.db, self.wait)
     }
 
     /// Opens the database, be it a replica, with the lock that nobody else writes under.
@@ -325,7 +325,7 @@ impl Common {
                 self.db.display(),
                 Printable(&note.url),
                 note.seq,
-                Word(&Printable(&note.url).to_string())
+                ShellWord(&Printable(&note.url).to_string())
             ));
         }
     }

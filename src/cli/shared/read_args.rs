@@ -6,7 +6,8 @@ use clap::Args;
 use clap::builder::RangedU64ValueParser;
 
 use crate::import::{
-    self, Bounds, DateOrder, DecimalSign, Format, Reading, Rename, RowKind, Rows, Source, Told, read_renames,
+    self, Bounds, DateOrder, DecimalSign, FileFormat, ImportRows, ReadOptions, Rename, RowKind, Source, SourceOptions,
+    read_renames,
 };
 
 /// The files to read, and how.
@@ -22,7 +23,7 @@ pub(in crate::cli) struct ReadArgs {
     dataset: Option<RowKind>,
     /// The files' format where neither their ending nor their content tells it: jsonl, csv or xlsx
     #[arg(long, value_name = "FORMAT")]
-    format: Option<Format>,
+    format: Option<FileFormat>,
     /// Read the column or field NAME as FIELD, such as 'Website=url'; can be given several times
     #[arg(long = "map", value_name = "NAME=FIELD")]
     renames: Vec<Rename>,
@@ -59,7 +60,7 @@ impl ReadArgs {
     /// # Errors
     /// When a path cannot be read or does not tell what it holds.
     pub fn find_sources(&self) -> anyhow::Result<Vec<Source>> {
-        let told = Told { kind: self.dataset, format: self.format };
+        let told = SourceOptions { kind: self.dataset, format: self.format };
         Ok(Source::find(&self.paths, told)?)
     }
 
@@ -67,12 +68,12 @@ impl ReadArgs {
     ///
     /// # Errors
     /// When a file cannot be read. What is wrong with its rows is told by merging them.
-    pub fn read(&self, sources: &[Source], progress: &mut dyn FnMut(u64)) -> anyhow::Result<Rows> {
+    pub fn read(&self, sources: &[Source], progress: &mut dyn FnMut(u64)) -> anyhow::Result<ImportRows> {
         let mut renames = self.renames.clone();
         if let Some(path) = &self.map_file {
             renames.extend(read_renames(path)?);
         }
-        let reading = Reading {
+        let reading = ReadOptions {
             matching: self.matching.iter().map(|name| name.trim().to_owned()).collect(),
             dates: self.dates,
             decimal: self.decimal,
@@ -80,11 +81,11 @@ impl ReadArgs {
             ignore_unknown: self.ignore_unknown,
             renames,
             all_faults: self.all_faults,
-            ..Reading::default()
+            ..ReadOptions::default()
         };
         reading.check()?;
         let rows = import::read_sources(sources, &reading, progress)?;
-        reading.check_renames_met()?;
+        reading.check_renames_used()?;
         Ok(rows)
     }
 }

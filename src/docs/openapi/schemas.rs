@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::values::{component, object};
 use crate::docs::fields::{FieldDoc, record_fields, reference_fields, status_meaning};
-use crate::model::field::{Holds, Node};
+use crate::model::field::{JsonNode, NodeContent};
 use crate::model::{ConferenceFields, Dataset, DateStatus, Fields, Id, JournalFields, OrganizationFields, TagFields};
 use crate::token::{CURSOR_CHARS, SYNC_TOKEN_CHARS};
 
@@ -84,10 +84,10 @@ fn row<F: Fields>(description: &str, fields: &[FieldDoc]) -> Value {
     object_of(description, id.iter().map(plain).chain(of_table).chain(more.iter().map(plain)).collect())
 }
 
-fn nested(nodes: &[Node], fields: &[FieldDoc]) -> Vec<(&'static str, Value)> {
-    let schema = |node: &Node| match &node.holds {
-        Holds::Field(field) => field_schema(&fields[*field]),
-        Holds::Object(inner) => object_of(&node.note, nested(inner, fields)),
+fn nested(nodes: &[JsonNode], fields: &[FieldDoc]) -> Vec<(&'static str, Value)> {
+    let schema = |node: &JsonNode| match &node.content {
+        NodeContent::Field(field) => field_schema(&fields[*field]),
+        NodeContent::Object(inner) => object_of(&node.note, nested(inner, fields)),
     };
     nodes.iter().map(|node| (node.key, schema(node))).collect()
 }

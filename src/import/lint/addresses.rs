@@ -1,11 +1,10 @@
-//! Addresses of websites.
+//! Website addresses.
 
 use url::{Host, Url};
 
 use super::rule::TextRule;
 use super::texts::is_placeholder;
 
-/// The rules of this family.
 pub(super) const RULES: &[TextRule] = &[TextRule { name: "no_address", find: no_address }];
 
 fn no_address(field: &str, text: &str) -> Option<String> {
@@ -16,17 +15,17 @@ fn no_address(field: &str, text: &str) -> Option<String> {
     Some(if is_website(text.trim()) {
         format!("has a blank at an end; write `{}`", text.trim())
     } else if !text.contains("://") && !text.contains('@') && is_website(&with_scheme) {
-        format!("is no complete address; write `{with_scheme}`")
+        format!("is not a complete address; write `{with_scheme}`")
     } else {
-        "is no address of a website; write one, such as https://www.example.org, or leave the cell empty".to_owned()
+        "is not a website address; write one, such as https://www.example.org, or leave the cell empty".to_owned()
     })
 }
 
-/// Whether a text is one address, absolute and with a host that stands in the internet.
+/// Returns true if the text is one absolute http or https URL with a public host name or an IP address.
 fn is_website(text: &str) -> bool {
     let folded = text.to_ascii_lowercase();
     let Some(rest) = folded.strip_prefix("https://").or_else(|| folded.strip_prefix("http://")) else { return false };
-    // The parser takes blanks and more slashes than two, and turns them into something else.
+    // The URL parser accepts and changes blanks and additional slashes.
     if rest.starts_with('/')
         || text.contains(char::is_whitespace)
         || rest.contains("http://") && !rest.contains(['?', '/'])
@@ -60,17 +59,17 @@ mod tests {
             ("asco.org/annual", Some("write `https://asco.org/annual`")),
             ("//asco.org", Some("write `https://asco.org`")),
             ("https://asco.org ", Some("has a blank at an end; write `https://asco.org`")),
-            ("htps://asco.org", Some("is no address")),
-            ("http:/asco.org", Some("is no address")),
-            ("https:///asco.org", Some("is no address")),
-            ("https://asco", Some("is no address")),
-            ("https://https://asco.org", Some("is no address")),
-            ("https://asco..org", Some("is no address")),
-            ("https://asco.org, https://esmo.org", Some("is no address")),
-            ("ftp://asco.org", Some("is no address")),
-            ("mailto:info@asco.org", Some("is no address")),
-            ("info@asco.org", Some("is no address")),
-            ("see website", Some("is no address")),
+            ("htps://asco.org", Some("is not a website address")),
+            ("http:/asco.org", Some("is not a website address")),
+            ("https:///asco.org", Some("is not a website address")),
+            ("https://asco", Some("is not a website address")),
+            ("https://https://asco.org", Some("is not a website address")),
+            ("https://asco..org", Some("is not a website address")),
+            ("https://asco.org, https://esmo.org", Some("is not a website address")),
+            ("ftp://asco.org", Some("is not a website address")),
+            ("mailto:info@asco.org", Some("is not a website address")),
+            ("info@asco.org", Some("is not a website address")),
+            ("see website", Some("is not a website address")),
         ];
         for (text, expected) in cases {
             let found = no_address("url", text);

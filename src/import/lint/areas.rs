@@ -3,12 +3,12 @@
 use super::spellings::Vocabulary;
 use crate::model::fold::fold;
 
-/// Therapy areas, which licenses name.
+/// The vocabulary of therapy areas, which licenses restrict.
 pub(super) static AREAS: Vocabulary = Vocabulary {
     code: 0,
     field: "therapy_areas",
     kind: "therapy area",
-    remedy: "check its spelling, and keep it if a new one is meant",
+    remedy: "check its spelling, and keep it if it is a new one",
     rules: ["area_spelling", "area_list", "area_unknown"],
     comparable,
     known: &[KNOWN],
@@ -16,14 +16,14 @@ pub(super) static AREAS: Vocabulary = Vocabulary {
     of_scope: |scope| scope.therapy_areas.as_ref(),
 };
 
-/// An area without what people write differently: case, diacritics, blanks, signs, and British or American letters.
+/// Returns the area without case, diacritics, blanks, punctuation, and differences of British and American spelling.
 fn comparable(area: &str) -> String {
     let words = fold(area).replace('&', " and ").replace("ae", "e").replace("oe", "e");
     words.chars().filter(|letter| letter.is_alphanumeric()).collect()
 }
 
-/// Areas that differ by a letter or two from others, or that join two; and those that are common, so that a slip in them is
-/// found where no other row has them.
+/// Areas that resemble others or combine two, and common ones. They allow lint to find a typo in a word that no other
+/// row has.
 const KNOWN: &[&str] = &[
     "Addiction Medicine",
     "Allergy",

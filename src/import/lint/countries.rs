@@ -3,7 +3,7 @@
 use super::spellings::Vocabulary;
 use crate::model::country::{self, comparable};
 
-/// Countries, which licenses and the filter `country` name.
+/// The vocabulary of countries, which licenses and the filter `country` use.
 pub(super) static COUNTRIES: Vocabulary = Vocabulary {
     code: 1,
     field: "country",

@@ -1,11 +1,10 @@
-//! Dates and years of conferences that do not fit each other.
+//! Dates and years of conferences that contradict each other.
 
 use jiff::civil::Date;
 
 use super::rule::RowRule;
 use crate::model::{ConferenceFields, Fault};
 
-/// The rules of this family.
 pub(super) const RULES: &[RowRule<ConferenceFields>] = &[
     RowRule { name: "year_far_from_dates", find: year_far_from_dates },
     RowRule { name: "year_in_name", find: year_in_name },
@@ -14,7 +13,7 @@ pub(super) const RULES: &[RowRule<ConferenceFields>] = &[
     RowRule { name: "deadline_after_start", find: deadline_after_start },
 ];
 
-/// The dates of a conference by their fields.
+/// Returns the date fields and their values.
 fn dates(conference: &ConferenceFields) -> [(&'static str, Option<Date>); 4] {
     [
         ("start_date", conference.start_date),
@@ -24,7 +23,7 @@ fn dates(conference: &ConferenceFields) -> [(&'static str, Option<Date>); 4] {
     ]
 }
 
-/// The days from one date to another.
+/// Returns the number of days from one date to another.
 fn days(from: Date, to: Date) -> i32 {
     from.until(to).map_or(0, |span| span.get_days())
 }
@@ -32,12 +31,10 @@ fn days(from: Date, to: Date) -> i32 {
 fn year_far_from_dates(conference: &ConferenceFields) -> Option<Fault> {
     let (year, start) = (conference.year?, conference.start_date?);
     let far = (i32::from(year) - i32::from(start.year())).abs() > 1;
-    far.then(|| {
-        Fault::of_value("year", year, format!("is far from the start_date {start}; correct the one or the other"))
-    })
+    far.then(|| Fault::of_value("year", year, format!("is far from the start_date {start}; correct one of them")))
 }
 
-/// A name that was copied from another edition.
+/// Finds a name that was probably copied from another edition.
 fn year_in_name(conference: &ConferenceFields) -> Option<Fault> {
     let year = conference.year?;
     let name = conference.name.as_deref()?;
@@ -47,15 +44,11 @@ fn year_in_name(conference: &ConferenceFields) -> Option<Fault> {
         .filter(is_year)
         .filter_map(|word| word.parse().ok())
         .collect();
-    // An edition that was put off keeps its name, and some names speak of later years.
+    // A postponed edition keeps its name, and some names contain a distant year.
     let start = conference.start_date.and_then(|start| u16::try_from(start.year()).ok());
     let fits = named.iter().any(|named| *named == year || Some(*named) == start);
     let first = named.first().filter(|named| !fits && named.abs_diff(year) <= 5)?;
-    Some(Fault::of_value(
-        "name",
-        name,
-        format!("speaks of {first}, and the year is {year}; correct the one or the other"),
-    ))
+    Some(Fault::of_value("name", name, format!("contains {first}, but the year is {year}; correct one of them")))
 }
 
 fn unlikely_date(conference: &ConferenceFields) -> Option<Fault> {

@@ -3,17 +3,16 @@
 use super::rule::TextRule;
 use super::texts::is_placeholder;
 
-/// The rules of this family.
 pub(super) const RULES: &[TextRule] =
     &[TextRule { name: "issn_form", find: form }, TextRule { name: "issn_check_digit", find: check_digit }];
 
-/// Whether a field holds an ISSN.
-fn is_of(field: &str, text: &str) -> bool {
+/// Returns true if the field contains an ISSN.
+fn is_issn_field(field: &str, text: &str) -> bool {
     matches!(field, "issn_print" | "issn_online") && !is_placeholder(field, text)
 }
 
-/// The eight signs of an ISSN, however they are written: the digits, and `X` for a check digit of ten.
-pub(super) fn signs(text: &str) -> Option<String> {
+/// Returns the eight characters of an ISSN without hyphens and blanks. The last one may be `X`, for ten.
+pub(super) fn normalized(text: &str) -> Option<String> {
     let bare: String = text.chars().filter(|sign| !sign.is_whitespace() && !"-‐‑–—".contains(*sign)).collect();
     let bare = bare.to_ascii_uppercase();
     let (digits, last) = bare.split_at_checked(7)?;
@@ -22,7 +21,7 @@ pub(super) fn signs(text: &str) -> Option<String> {
     is_one.then_some(bare)
 }
 
-/// The check digit that belongs to seven digits: modulus 11, by weights 8 to 2 (ISO 3297, annex A).
+/// Computes the check digit of seven digits: modulus 11, weights 8 to 2 (ISO 3297, annex A).
 fn check_digit_of(digits: &str) -> char {
     let weighted = digits.chars().filter_map(|digit| digit.to_digit(10)).zip((2..=8).rev());
     let rest = weighted.map(|(digit, weight)| digit * weight).sum::<u32>() % 11;
@@ -33,10 +32,10 @@ fn check_digit_of(digits: &str) -> char {
 }
 
 fn form(field: &str, text: &str) -> Option<String> {
-    if !is_of(field, text) {
+    if !is_issn_field(field, text) {
         return None;
     }
-    match signs(text) {
+    match normalized(text) {
         Some(signs) => {
             let usual = format!("{}-{}", &signs[..4], &signs[4..]);
             (usual != text).then(|| format!("is not in the form of an ISSN; write `{usual}`"))
@@ -45,17 +44,19 @@ fn form(field: &str, text: &str) -> Option<String> {
             let digits = text.chars().filter(char::is_ascii_digit).count();
             let lost = matches!(text.len(), 5..=7) && digits == text.len();
             let hint = if lost { "; a spreadsheet may have dropped zeros at its beginning" } else { "" };
-            Some(format!("is no ISSN; write four digits, a hyphen, and four more, such as 0028-4793{hint}"))
+            Some(format!("is not an ISSN; write four digits, a hyphen, and four more, such as 0028-4793{hint}"))
         }
     }
 }
 
 fn check_digit(field: &str, text: &str) -> Option<String> {
-    let signs = signs(text).filter(|_| is_of(field, text))?;
+    let signs = normalized(text).filter(|_| is_issn_field(field, text))?;
     let (digits, last) = signs.split_at(7);
     let expected = check_digit_of(digits);
     (!last.starts_with(expected)).then(|| {
-        format!("its check digit is {last}, and that of its other digits is {expected}; compare it with the journal's own page")
+        format!(
+            "its check digit is {last}, but its other digits require {expected}; compare it with the journal's own page"
+        )
     })
 }
 

@@ -1,40 +1,39 @@
-//! What the rules look at in each kind of row.
+//! The values that lint checks in each kind of row.
 
-use super::issn::signs;
+use super::duplicates::{MatchKey, RowNames, comparable};
+use super::issn::normalized;
 use super::rule::RowRule;
 use super::spellings::Vocabulary;
 use super::texts::is_placeholder;
-use super::twins::{Names, Trait, comparable};
 use super::{dates, numbers};
 use crate::model::reference::ReferenceFields;
 use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields};
 
-/// A kind of row that is linted.
+/// A kind of row that lint checks.
 pub(in crate::import) trait Linted: Fields {
-    /// The rules about one row of this kind.
     const RULES: &[RowRule<Self>];
 
-    /// The names by which rows are compared.
-    fn names(&self) -> Names<'_>;
+    /// The names for comparison with other rows.
+    fn names(&self) -> RowNames<'_>;
 
-    /// What no two rows of this kind should share.
-    fn traits(&self) -> Vec<Trait<'_>>;
+    /// The keys that should be unique among rows of this kind.
+    fn match_keys(&self) -> Vec<MatchKey<'_>>;
 
-    /// The words of a vocabulary, which licenses and filters compare exactly.
+    /// Returns the words of a vocabulary. Licenses and filters compare them exactly.
     fn words_of(&self, vocabulary: &Vocabulary) -> Vec<&str> {
         let field = Self::table().fields.iter().position(|field| field.name == vocabulary.field);
         field.map_or(&[][..], |field| self.values()[field].texts()).iter().map(String::as_str).collect()
     }
 }
 
-/// The trait of a name, which is compared without case, diacritics, blanks and signs.
-fn name_trait<'a>(rule: &'static str, name: &str, more: &str, message: &'static str) -> Option<Trait<'a>> {
+/// Returns the match key of a name, unless the name is a placeholder.
+fn name_key<'a>(rule: &'static str, name: &str, more: &str, message: &'static str) -> Option<MatchKey<'a>> {
     let key = comparable(name);
-    (!key.is_empty() && !is_placeholder("name", name)).then(|| Trait {
+    (!key.is_empty() && !is_placeholder("name", name)).then(|| MatchKey {
         rule,
         field: "name",
         key: format!("{key} {more}"),
-        compares_names: false,
+        needs_similar_names: false,
         value: None,
         message,
     })
@@ -43,88 +42,88 @@ fn name_trait<'a>(rule: &'static str, name: &str, more: &str, message: &'static 
 impl Linted for ConferenceFields {
     const RULES: &[RowRule<Self>] = dates::RULES;
 
-    fn names(&self) -> Names<'_> {
-        Names { name: self.name().into(), abbv: self.abbv.as_deref() }
+    fn names(&self) -> RowNames<'_> {
+        RowNames { name: self.name().into(), abbv: self.abbv.as_deref() }
     }
 
-    fn traits(&self) -> Vec<Trait<'_>> {
+    fn match_keys(&self) -> Vec<MatchKey<'_>> {
         let year = self.year.map_or("without a year".to_owned(), |year| year.to_string());
-        // An edition without a year may be any.
+        // Editions without a year have equal keys only if they start on the same day.
         let start = if self.year.is_none() { self.start_date.map(|date| date.to_string()) } else { None };
-        let name = name_trait(
+        let name = name_key(
             "same_name_and_year",
             self.name(),
             &format!("{year} {}", start.unwrap_or_default()),
-            "is also the name of {}, of the same year; remove one of them, or tell them apart by name or year",
+            "is also the name of {}, of the same year; remove one of them, or give them different names or years",
         );
-        let mut traits: Vec<Trait<'_>> = name.into_iter().collect();
+        let mut match_keys: Vec<MatchKey<'_>> = name.into_iter().collect();
         if let Some(start) = self.start_date {
             let city = self.city.as_deref().map(comparable).unwrap_or_default();
-            traits.push(Trait {
+            match_keys.push(MatchKey {
                 rule: "same_meeting",
                 field: "name",
                 key: format!("{start} {city}"),
-                compares_names: true,
+                needs_similar_names: true,
                 value: None,
-                message: "begins on the same day in the same city as {}, of nearly the same name or abbreviation; remove one of them, or correct them",
+                message: "begins on the same day in the same city as {}, with nearly the same name or abbreviation; remove \
+                          one of them, or correct them",
             });
         }
-        traits
+        match_keys
     }
 }
 
 impl Linted for JournalFields {
     const RULES: &[RowRule<Self>] = numbers::RULES;
 
-    fn names(&self) -> Names<'_> {
-        Names { name: self.name().into(), abbv: None }
+    fn names(&self) -> RowNames<'_> {
+        RowNames { name: self.name().into(), abbv: None }
     }
 
-    fn traits(&self) -> Vec<Trait<'_>> {
+    fn match_keys(&self) -> Vec<MatchKey<'_>> {
         let issns = [("issn_print", &self.issn_print), ("issn_online", &self.issn_online)];
         let issns = issns.into_iter().filter_map(|(field, issn)| {
-            Some(Trait {
+            Some(MatchKey {
                 rule: "issn_twice",
                 field,
-                key: signs(issn.as_deref()?)?,
-                compares_names: false,
+                key: normalized(issn.as_deref()?)?,
+                needs_similar_names: false,
                 value: issn.as_deref(),
                 message: "is also an ISSN of {}; give each journal and edition its own, or remove one of the journals",
             })
         });
-        let name =
-            name_trait("same_name", self.name(), "", "is also the name of {}; remove one of them, or tell them apart");
+        let name = name_key("same_name", self.name(), "", "is also the name of {}; remove one of them, or rename one");
         issns.chain(name).collect()
     }
 }
 
-/// Names of what is linked are unique to the letter; these differ in case, blanks or signs alone.
-fn label_trait(fields: &impl ReferenceFields) -> Vec<Trait<'_>> {
-    let message =
-        "differs only in case, diacritics, blanks or signs from the name of {}; link one of them, and remove the other";
-    name_trait("same_name", &fields.label(), "", message).into_iter().collect()
+/// Labels are unique when compared exactly. Their keys ignore case, diacritics, blanks and punctuation.
+fn label_keys(fields: &impl ReferenceFields) -> Vec<MatchKey<'_>> {
+    let message = "differs only in case, diacritics, blanks or punctuation from the name of {}; link one of them, and \
+                   remove the other";
+    name_key("same_name", &fields.label(), "", message).into_iter().collect()
 }
 
 impl Linted for OrganizationFields {
     const RULES: &[RowRule<Self>] = &[];
 
-    fn names(&self) -> Names<'_> {
-        Names { name: self.label().into(), abbv: None }
+    fn names(&self) -> RowNames<'_> {
+        RowNames { name: self.label().into(), abbv: None }
     }
 
-    fn traits(&self) -> Vec<Trait<'_>> {
-        label_trait(self)
+    fn match_keys(&self) -> Vec<MatchKey<'_>> {
+        label_keys(self)
     }
 }
 
 impl Linted for TagFields {
     const RULES: &[RowRule<Self>] = &[];
 
-    fn names(&self) -> Names<'_> {
-        Names { name: self.label().into(), abbv: None }
+    fn names(&self) -> RowNames<'_> {
+        RowNames { name: self.label().into(), abbv: None }
     }
 
-    fn traits(&self) -> Vec<Trait<'_>> {
-        label_trait(self)
+    fn match_keys(&self) -> Vec<MatchKey<'_>> {
+        label_keys(self)
     }
 }

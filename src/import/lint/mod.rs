@@ -1,71 +1,70 @@
-//! Lint: what may be stored, and is most likely a mistake all the same. Nothing of it stops a run by itself.
+//! Lint: warnings about probable mistakes in valid rows. A warning alone does not stop an import.
 //!
-//! A rule is one item in a table; each family of rules is a file:
-//! - [`texts`]: texts that are none, or that lost something on their way. [`addresses`], [`issn`]: texts of one form.
-//! - [`mojibake`]: UTF-8 that was read in a single-byte encoding.
-//! - [`dates`]: of conferences. [`numbers`]: of journals.
-//! - [`twins`]: rows that are most likely one thing entered twice.
-//! - [`spellings`]: words that licenses compare exactly, by the vocabularies [`areas`] and [`countries`].
-//! - [`nearness`]: how near two texts are, within a bound of time. [`names`]: the index by which an import finds the stored
+//! Each file has a table of rules:
+//! - [`texts`]: placeholders and damaged text. [`addresses`], [`issn`]: texts with a fixed form.
+//! - [`mojibake`]: UTF-8 that was decoded in a single-byte encoding.
+//! - [`dates`]: conferences. [`numbers`]: journals.
+//! - [`duplicates`]: rows that probably describe the same thing.
+//! - [`spellings`]: words that licenses compare exactly, with the vocabularies [`areas`] and [`countries`].
+//! - [`edit_distance`]: the distance of two texts, with a time limit. [`name_index`]: the index that finds the stored
 //!   rows to compare with.
 //!
-//! [`rule`] tells what a rule is, [`linted`] what rules look at in each kind of row. An import is told of what it brings in;
-//! `medfeed lint` of all that is there.
+//! [`rule`] defines rules, and [`linted`] the values that they check. An import reports the rows that it changes.
+//! `medfeed lint` reports all rows.
 
 mod addresses;
 mod areas;
 mod countries;
 mod dates;
+mod duplicates;
+mod edit_distance;
 mod issn;
 mod linted;
 mod mojibake;
-pub mod names;
-mod nearness;
+pub mod name_index;
 mod numbers;
 #[cfg(test)]
 mod real_names;
 pub mod rule;
 mod spellings;
 mod texts;
-mod twins;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use self::areas::AREAS;
 use self::countries::COUNTRIES;
+pub(in crate::import) use self::duplicates::comparable;
+use self::duplicates::{Compared, Duplicates, KnownKeys, MAX_COMPARED};
 pub(in crate::import) use self::linted::Linted;
-pub use self::rule::Place;
+pub use self::rule::RowLocation;
 use self::rule::{Hit, TextRule};
 use self::spellings::{Spellings, WordFault};
-pub(in crate::import) use self::twins::comparable;
-use self::twins::{Compared, Known, MAX_COMPARED, Twins};
 use super::report::Finding;
 use crate::model::reference::Referenced;
 use crate::model::{ConferenceFields, Curated, Dataset, Id, JournalFields, RecordFields};
 use crate::store::write::batch::Curation;
 use crate::store::{Snapshot, StoreError, WordCount};
 
-/// The rules about texts.
 const TEXT_RULES: [&[TextRule]; 3] = [texts::RULES, addresses::RULES, issn::RULES];
 
-/// The most findings of a rule that are kept.
+/// The maximum number of findings per rule that are kept.
 const MAX_KEPT: usize = 1_000;
 
-/// What is told.
+/// The rows that lint reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Extent {
-    /// What the run brings in.
+    /// Rows that the import changes.
     #[default]
     New,
-    /// Also what the database holds already.
+    /// All rows, including stored ones.
     All,
 }
 
-/// Looks at rows one after the other, and at last compares them.
+/// Checks rows one by one, and finally compares them.
 pub struct Lint {
     extent: Extent,
     findings: Findings,
-    twins: Twins,
+    duplicates: Duplicates,
     spellings: [Spellings; 2],
 }
 
@@ -76,17 +75,17 @@ impl std::fmt::Debug for Lint {
 }
 
 impl Lint {
-    /// Has seen no row yet.
+    /// Creates a check without rows.
     pub fn new(extent: Extent) -> Lint {
         let spellings = [Spellings::new(&AREAS), Spellings::new(&COUNTRIES)];
-        Lint { extent, findings: Findings::default(), twins: Twins::default(), spellings }
+        Lint { extent, findings: Findings::default(), duplicates: Duplicates::default(), spellings }
     }
 
-    /// Looks at a row that the run states: `before` in the database, `after` the run. `within` is the field that states it,
-    /// where it is an object in another row.
-    pub(in crate::import) fn look<F: Linted>(
+    /// Checks an imported row. `before` is the stored version. For a full object in another row, `within` is the field
+    /// that contains it.
+    pub(in crate::import) fn check<F: Linted>(
         &mut self,
-        place: &Place,
+        location: &RowLocation,
         within: Option<&str>,
         before: Option<&Curated<F>>,
         after: &Curated<F>,
@@ -103,94 +102,101 @@ impl Lint {
             if let Some(within) = within {
                 hit.field = format!("{within}.{}", hit.field);
             }
-            self.findings.add(place, hit);
+            self.findings.add(location, hit);
         }
         let known = match before {
-            None => Known::Nothing,
-            Some(_) if is_unchanged => Known::All,
-            Some(before) => Known::Traits(before.fields().names(), before.fields().traits()),
+            None => KnownKeys::Nothing,
+            Some(_) if is_unchanged => KnownKeys::All,
+            Some(before) => KnownKeys::Keys(before.fields().names(), before.fields().match_keys()),
         };
-        self.compare(place, known, after, false);
+        self.compare(location, known, after, false);
         for spellings in &mut self.spellings {
             let vocabulary = spellings.vocabulary;
             let words = after.fields().words_of(vocabulary);
             let known = before.map(|row| row.fields().words_of(vocabulary)).unwrap_or_default();
             let stored = stored.map(|row| row.fields().words_of(vocabulary)).unwrap_or_default();
-            spellings.look(place, after.id(), &words, &known, &stored);
+            spellings.add_row(location, after.id(), &words, &known, &stored);
         }
     }
 
-    /// Takes the row of a record that the run removes.
+    /// Records that the import removes the row.
     pub(in crate::import) fn remove<F: Linted>(&mut self, row: &Curated<F>) {
         for spellings in &mut self.spellings {
             let words = row.fields().words_of(spellings.vocabulary);
-            spellings.look(&Place::of_stored::<F>(row.id()), row.id(), &[], &[], &words);
+            spellings.add_row(&RowLocation::of_stored::<F>(row.id()), row.id(), &[], &[], &words);
         }
     }
 
-    /// Compares a row of the database that the run does not state with those that it states: after them.
-    pub(in crate::import) fn pass<F: Linted>(&mut self, row: &Curated<F>) {
-        self.compare(&Place::of_stored::<F>(row.id()), Known::All, row, true);
+    /// Compares a stored row that is not in the import with the imported rows, after all of them were checked.
+    pub(in crate::import) fn compare_stored<F: Linted>(&mut self, row: &Curated<F>) {
+        self.compare(&RowLocation::of_stored::<F>(row.id()), KnownKeys::All, row, true);
     }
 
-    fn compare<F: Linted>(&mut self, place: &Place, known: Known<'_>, after: &Curated<F>, stays: bool) {
-        let Lint { findings, twins, .. } = self;
+    fn compare<F: Linted>(
+        &mut self,
+        location: &RowLocation,
+        known: KnownKeys<'_>,
+        after: &Curated<F>,
+        is_untouched: bool,
+    ) {
+        let Lint { findings, duplicates, .. } = self;
         let fields = after.fields();
         let compared = Compared {
-            place,
+            location,
             row: (F::STEM, after.id().get()),
             names: fields.names(),
-            traits: fields.traits(),
+            match_keys: fields.match_keys(),
             known,
-            stays,
+            is_untouched,
         };
-        twins.look(compared, &mut |place, hit| findings.add(place, hit));
+        duplicates.compare(compared, &mut |location, hit| findings.add(location, hit));
     }
 
-    /// Compares the run's rows with the records of the database that the run leaves alone, of which `is_stated` is false.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
+    /// Compares the imported rows with the stored records that are not in the import.
     pub(in crate::import) fn compare_with_stored<C: Curation>(
         &mut self,
         curation: &C,
-        is_stated: &dyn Fn(Dataset, Id) -> bool,
+        is_imported: &dyn Fn(Dataset, Id) -> bool,
     ) -> Result<(), StoreError> {
-        let names = self.twins.new_hashes();
+        let names = self.duplicates.new_hashes();
         let has_words = self.spellings.iter().any(Spellings::has_new);
         if names.is_empty() && !has_words {
             return Ok(());
         }
-        // More rows of one name are not worth reading: of one trait so many are compared.
-        let Some(found) = curation.records_named(names::VERSION, &names, 2 * MAX_COMPARED)? else {
-            return self.compare_with_all(curation, is_stated);
+        // At most `MAX_COMPARED` rows per key are compared, so more are not needed.
+        let Some(found) = curation.records_named(name_index::VERSION, &names, 2 * MAX_COMPARED)? else {
+            return self.compare_with_all(curation, is_imported);
         };
         let found: BTreeSet<(Dataset, Id)> = found.into_iter().map(|(_, dataset, id)| (dataset, id)).collect();
-        for (dataset, id) in found.into_iter().filter(|(dataset, id)| !is_stated(*dataset, *id)) {
+        for (dataset, id) in found.into_iter().filter(|(dataset, id)| !is_imported(*dataset, *id)) {
             match dataset {
-                Dataset::Conferences => self.pass_record::<ConferenceFields>(curation, id)?,
-                Dataset::Journals => self.pass_record::<JournalFields>(curation, id)?,
+                Dataset::Conferences => self.compare_stored_record::<ConferenceFields>(curation, id)?,
+                Dataset::Journals => self.compare_stored_record::<JournalFields>(curation, id)?,
             }
         }
         for spellings in self.spellings.iter_mut().filter(|_| has_words) {
-            let words = curation.words(names::VERSION, spellings.vocabulary.code)?;
+            let words = curation.words(name_index::VERSION, spellings.vocabulary.code)?;
             spellings.add_stored(words.unwrap_or_default(), self.extent == Extent::All);
         }
         Ok(())
     }
 
-    fn pass_record<F: RecordFields + Linted>(&mut self, curation: &impl Curation, id: Id) -> Result<(), StoreError> {
+    fn compare_stored_record<F: RecordFields + Linted>(
+        &mut self,
+        curation: &impl Curation,
+        id: Id,
+    ) -> Result<(), StoreError> {
         if let Some(record) = curation.find_record::<F>(id)? {
-            self.pass(&record);
+            self.compare_stored(&record);
         }
         Ok(())
     }
 
-    /// Does without the index: reads all records.
+    /// The fallback without an index: reads all records.
     fn compare_with_all<C: Curation>(
         &mut self,
         curation: &C,
-        is_stated: &dyn Fn(Dataset, Id) -> bool,
+        is_imported: &dyn Fn(Dataset, Id) -> bool,
     ) -> Result<(), StoreError> {
         let mut words: [BTreeMap<String, WordCount>; 2] = Default::default();
         curation.for_each_record::<ConferenceFields>(&mut |record| {
@@ -201,13 +207,13 @@ impl Lint {
                     words.entry(word.to_owned()).or_insert_with(first).records += 1;
                 }
             }
-            if !is_stated(Dataset::Conferences, record.id()) {
-                self.pass(&record);
+            if !is_imported(Dataset::Conferences, record.id()) {
+                self.compare_stored(&record);
             }
         })?;
         curation.for_each_record::<JournalFields>(&mut |record| {
-            if !is_stated(Dataset::Journals, record.id()) {
-                self.pass(&record);
+            if !is_imported(Dataset::Journals, record.id()) {
+                self.compare_stored(&record);
             }
         })?;
         for (spellings, words) in self.spellings.iter_mut().zip(words) {
@@ -216,44 +222,41 @@ impl Lint {
         Ok(())
     }
 
-    /// Judges what only all rows together tell. Returns all that was found.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
+    /// Checks words across all rows. Returns all findings.
     pub(in crate::import) fn finish<C: Curation>(mut self, curation: &C) -> Result<Vec<Finding>, StoreError> {
         let licenses = curation.licenses();
-        let mut homeless: Vec<(usize, WordFault)> = Vec::new();
-        let budget = &mut self.twins.budget;
+        let mut unlocated: Vec<(usize, WordFault)> = Vec::new();
+        let budget = &mut self.duplicates.budget;
         for (at, spellings) in self.spellings.iter_mut().enumerate() {
-            for fault in spellings.judge(&licenses, self.extent == Extent::All, budget) {
-                match &fault.place {
-                    Some(place) => self.findings.add(place, fault.hit),
-                    None => homeless.push((at, fault)),
+            for fault in spellings.check(&licenses, self.extent == Extent::All, budget) {
+                match &fault.location {
+                    Some(location) => self.findings.add(location, fault.hit),
+                    None => unlocated.push((at, fault)),
                 }
             }
         }
-        // The index knows one record of each word, and the run may have taken the word from that.
-        if !homeless.is_empty() {
+        // The index knows one record of each word. The import may have changed that record, so look for another one.
+        if !unlocated.is_empty() {
             curation.for_each_record::<ConferenceFields>(&mut |record| {
-                homeless.retain(|(at, fault)| {
+                unlocated.retain(|(at, fault)| {
                     let spellings = &self.spellings[*at];
                     let has = record.fields().words_of(spellings.vocabulary).contains(&fault.word.as_str())
                         && spellings.keeps(&fault.word, record.id());
                     if has {
-                        self.findings.add(&Place::of_stored::<ConferenceFields>(record.id()), fault.hit.clone());
+                        self.findings.add(&RowLocation::of_stored::<ConferenceFields>(record.id()), fault.hit.clone());
                     }
                     !has
                 });
             })?;
         }
-        if self.twins.budget.left_out > 0 {
-            self.findings.add_left_out(self.twins.budget.left_out);
+        if self.duplicates.budget.left_out > 0 {
+            self.findings.add_left_out(self.duplicates.budget.left_out);
         }
         Ok(self.findings.into_vec())
     }
 }
 
-/// What is found in one row by itself.
+/// Returns the findings about a single row.
 fn hits<F: Linted>(fields: &F) -> Vec<Hit> {
     let mut hits = Vec::new();
     for (field, value) in F::table().fields.iter().zip(fields.values()) {
@@ -272,35 +275,35 @@ fn hits<F: Linted>(fields: &F) -> Vec<Hit> {
     hits
 }
 
-/// The findings of a run. Of each rule the first are kept, and all are counted.
+/// The findings of a run. The first ones of each rule are kept, and all are counted.
 #[derive(Debug, Default)]
 struct Findings {
     kept: Vec<Finding>,
     counts: BTreeMap<&'static str, usize>,
-    /// Those of no place, which come last.
-    unplaced: Vec<Finding>,
+    /// Findings without a location, which are listed last.
+    unlocated: Vec<Finding>,
 }
 
 impl Findings {
-    fn add(&mut self, place: &Place, hit: Hit) {
+    fn add(&mut self, location: &RowLocation, hit: Hit) {
         let count = self.counts.entry(hit.rule).or_default();
         *count += 1;
         if *count <= MAX_KEPT {
-            self.kept.push(place.finding(&hit));
+            self.kept.push(location.finding(&hit));
         }
     }
 
-    /// Tells that names were left out because comparing them would take too long.
+    /// Reports that comparisons were skipped because they would take too long.
     fn add_left_out(&mut self, count: u64) {
         let message = format!(
-            "{count} pairs of long or many alike names and words were not compared, since that would take too long; look for twins \
-             and misspellings among them yourself"
+            "{count} pairs of names or words were not compared, since that would take too long; check for duplicates \
+             and misspellings yourself"
         );
-        self.unplaced.push(Finding { message, ..Finding::default() }.of_rule("not_compared"));
+        self.unlocated.push(Finding { message, ..Finding::default() }.of_rule("not_compared"));
     }
 
     fn into_vec(self) -> Vec<Finding> {
-        let Findings { mut kept, counts, unplaced } = self;
+        let Findings { mut kept, counts, unlocated } = self;
         let mut files: Vec<Option<String>> = Vec::new();
         for finding in &kept {
             if !files.contains(&finding.file) {
@@ -310,29 +313,26 @@ impl Findings {
         kept.sort_by_cached_key(|finding| {
             (files.iter().position(|file| *file == finding.file), finding.line, finding.kind, finding.id)
         });
-        kept.extend(unplaced);
+        kept.extend(unlocated);
         kept.extend(counts.into_iter().filter(|(_, count)| *count > MAX_KEPT).map(|(rule, count)| {
-            let message = format!("{} more like those of the rule `{rule}` above", count - MAX_KEPT);
+            let message = format!("{} more findings of the rule `{rule}`", count - MAX_KEPT);
             Finding { message, ..Finding::default() }.of_rule(rule)
         }));
         kept
     }
 }
 
-/// Lints all that a database holds.
-///
-/// # Errors
-/// When the database cannot be read.
+/// Checks all rows of a database.
 pub fn lint_database(snapshot: &Snapshot) -> Result<Vec<Finding>, StoreError> {
     fn records<F: RecordFields + Linted>(snapshot: &Snapshot, lint: &mut Lint) -> Result<(), StoreError> {
         snapshot.for_each_record::<F, StoreError>(|record, _, _| {
-            lint.look(&Place::of_stored::<F>(record.id()), None, None, &record);
+            lint.check(&RowLocation::of_stored::<F>(record.id()), None, None, &record);
             Ok(())
         })
     }
     fn references<F: Linted>(rows: &BTreeMap<Id, Referenced<F>>, lint: &mut Lint) {
         for (id, found) in rows {
-            lint.look(&Place::of_stored::<F>(*id), None, None, &found.row);
+            lint.check(&RowLocation::of_stored::<F>(*id), None, None, &found.row);
         }
     }
     let mut lint = Lint::new(Extent::All);

@@ -1,21 +1,21 @@
-//! Mojibake: UTF-8 that was read in a single-byte encoding, such as `SociÃ©tÃ©`.
+//! Mojibake: UTF-8 that was decoded in a single-byte encoding, such as `SociÃ©tÃ©`.
 //!
-//! A UTF-8 sequence that was read so has one character per byte. Some real texts hold such characters by chance: the `’é` of
-//! `d’études` has the Mac Roman bytes of an Armenian letter. So a text is repaired only if both sides agree: at least one
-//! sequence is no part of a real word as it stands (`is_foreign`), and its decoded character is a usual one that fits the
-//! script of its word (`script_of`, `fits`).
+//! Mojibake has one character per byte of a UTF-8 sequence. Some real texts contain such characters by chance: the `’é`
+//! of `d’études` has the Mac Roman bytes of an Armenian letter. So a text is repaired only under two conditions. At
+//! least one sequence cannot be part of a real word (`is_foreign`). And the decoded character is a common one that fits
+//! the script of its word (`script_of`, `drop_implausible`).
 
 use std::sync::LazyLock;
 
 use encoding_rs::{Encoding, MACINTOSH, WINDOWS_1250, WINDOWS_1251, WINDOWS_1252};
 
-/// The encodings that UTF-8 is most often read in, the most frequent one first.
+/// The usual wrong encodings, the most frequent one first.
 const ENCODINGS: [&Encoding; 4] = [WINDOWS_1252, MACINTOSH, WINDOWS_1250, WINDOWS_1251];
 
-/// UTF-8 may be read wrong twice (`ÃƒÂ©`) or three times.
+/// UTF-8 may be decoded wrongly twice (`ÃƒÂ©`) or three times.
 const MAX_LAYERS: usize = 3;
 
-/// For each of `ENCODINGS`: its characters from byte 0x80 on, with their bytes, sorted by character.
+/// For each encoding: the characters of the bytes from 0x80 on, with their bytes, sorted by character.
 static BYTES: LazyLock<[Vec<(char, u8)>; ENCODINGS.len()]> = LazyLock::new(|| {
     ENCODINGS.map(|encoding| {
         let mut bytes: Vec<(char, u8)> = Vec::new();
@@ -24,7 +24,7 @@ static BYTES: LazyLock<[Vec<(char, u8)>; ENCODINGS.len()]> = LazyLock::new(|| {
             bytes.extend(text.chars().map(|character| (character, byte)));
         }
         if encoding != MACINTOSH {
-            // ISO 8859-1 has control characters where the Windows encodings have signs.
+            // ISO 8859-1 has control characters at these bytes.
             let controls = (0x80..=0x9f).map(|byte| (char::from(byte), byte));
             bytes.extend(
                 controls.filter(|(control, _)| bytes.iter().all(|(known, _)| known != control)).collect::<Vec<_>>(),
@@ -35,10 +35,10 @@ static BYTES: LazyLock<[Vec<(char, u8)>; ENCODINGS.len()]> = LazyLock::new(|| {
     })
 });
 
-/// A script, as far as words do not mix it with others.
+/// A script. Words do not mix scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Script {
-    /// Signs, digits and combining marks, which stand next to letters of any script.
+    /// Punctuation, digits and combining marks, which occur in all scripts.
     Common,
     Latin,
     Greek,
@@ -49,11 +49,11 @@ enum Script {
     Indic,
     Thai,
     Georgian,
-    /// Chinese, Japanese and Korean, which names mix with Latin letters.
+    /// Chinese, Japanese and Korean. Names mix them with Latin letters.
     EastAsian,
 }
 
-/// The script of a character that names use. Rare letters (phonetic ones, old ones, private use) have none.
+/// Returns the script of a character, or `None` for rare characters (phonetic, historic, private use).
 fn script_of(character: char) -> Option<Script> {
     Some(match character {
         '\u{80}'..='\u{bf}' | '×' | '÷' => Script::Common,
@@ -93,10 +93,10 @@ fn script_of(character: char) -> Option<Script> {
     })
 }
 
-/// Signs that no word holds, and that no word has at its end.
+/// Signs that occur neither in a word nor at its end.
 const ALIEN_SIGNS: &str = "¡¢£¤¥¦§¨¬\u{ad}¯±¶¸¼½¾¿×÷ƒˆ˜‰†‡€µ√≈∆◊∞∂∑∏∫≠≤≥πΩ⁄˙˚˝˛ˇ˘";
 
-/// Signs before or behind a word, but not within it.
+/// Signs that occur before or after a word, but not within it.
 const OUTER_SIGNS: &str = "»«›‹“”„‚‘™®©°²³¹ºª№";
 
 const OPENING_QUOTES: &str = "„‚";
@@ -110,13 +110,13 @@ const SUPERSCRIPTS: &str = "¹²³";
 /// Signs that join words without blanks.
 const DASHES: &str = "–—";
 
-/// Signs that have a blank on one side.
+/// Signs with a blank on one side.
 const PAUSES: &str = "…•·";
 
-/// Capitals that are no words by themselves.
+/// Capitals that are not words.
 const NO_WORDS: &str = "ÃÂÎÏÐĂ";
 
-/// Pairs of letters that no language has, and that UTF-8 has when read in Windows-1252 or Windows-1250: `Åž`, `ÃŸ`, `Ăł`.
+/// Letter pairs of no language, which occur when UTF-8 is decoded as Windows-1252 or Windows-1250: `Åž`, `ÃŸ`, `Ăł`.
 const ALIEN_PAIRS: [(&str, &str); 6] =
     [("ÃÅ", "šžœŠŽŒŸ"), ("Ä", "šžœŒŸ"), ("ĂĹÄ", "ąĄłŁżŻśŚźŹ"), ("ĂĹ", "ľĽ"), ("Ă", "ťŤ"), ("Ĺ", "šŠ")];
 
@@ -124,12 +124,12 @@ fn is_control(character: char) -> bool {
     ('\u{80}'..='\u{9f}').contains(&character)
 }
 
-/// Whether a character is a letter of a word. `ª` and `º` follow words and numbers.
+/// Returns true for letters of words. `ª` and `º` follow words and numbers.
 fn is_letter(character: char) -> bool {
     character.is_alphabetic() && !"ªº".contains(character)
 }
 
-/// Whether the characters at `start..end`, two or more, cannot be meant as they stand.
+/// Returns true if the characters at `start..end` (at least two) cannot be part of a real text.
 fn is_foreign(text: &[char], start: usize, end: usize) -> bool {
     let sequence = &text[start..end];
     let (lead, last) = (text[start], text[end - 1]);
@@ -137,7 +137,7 @@ fn is_foreign(text: &[char], start: usize, end: usize) -> bool {
     let before = start.checked_sub(1).map(|at| text[at]);
     let begins_word = !before.is_some_and(is_letter);
 
-    // `Ã¤`, `√©`. Such signs follow a non-breaking space in real texts: `5 µm`.
+    // `Ã¤`, `√©`. In real texts such signs may follow a non-breaking space: `5 µm`.
     let has_alien_sign =
         lead != '\u{a0}' && sequence.iter().any(|sign| ALIEN_SIGNS.contains(*sign) || is_control(*sign));
 
@@ -168,10 +168,10 @@ fn is_foreign(text: &[char], start: usize, end: usize) -> bool {
     let is_quoted = before.is_some_and(|before| QUOTES.contains(before)) && QUOTES.contains(last);
     let is_no_word = begins_word && NO_WORDS.contains(lead) && !is_letter(last) && !is_quoted;
 
-    // `‚Äì`: the beginning of a punctuation mark that was read in Mac Roman.
+    // `‚Äì`: the start of a punctuation mark decoded as Mac Roman.
     let is_mark = sequence.starts_with(&['‚', 'Ä']);
 
-    // `fГјr`: Cyrillic next to Latin letters.
+    // `fГјr`: Cyrillic letters next to Latin ones.
     let is_mixed = script_of(lead) == Some(Script::Cyrillic)
         && (before.is_some_and(|before| before.is_ascii_alphabetic())
             || begins_word && is(end, |after| after.is_ascii_alphabetic()));
@@ -188,7 +188,7 @@ fn is_foreign(text: &[char], start: usize, end: usize) -> bool {
         || is_mixed
 }
 
-/// Characters that form one UTF-8 sequence in an encoding.
+/// The characters of one UTF-8 sequence.
 #[derive(Clone, Copy, Debug)]
 struct Sequence {
     start: usize,
@@ -198,13 +198,14 @@ struct Sequence {
     is_foreign: bool,
 }
 
-/// Whether an `Ã` is an `à` whose second byte, a non-breaking space, was replaced by a blank or trimmed: `SocietÃ `.
+/// Returns true for an `Ã` that was an `à`. Its second byte is a non-breaking space, which was replaced or trimmed:
+/// `SocietÃ `.
 fn is_lost_a(text: &[char], at: usize) -> bool {
     let ends_word = text.get(at + 1).is_none_or(|after| *after == ' ');
     text[at] == 'Ã' && ends_word && at > 0 && text[at - 1].is_lowercase()
 }
 
-/// The sequences of a text that decode to usual characters.
+/// Returns the sequences that decode to common characters.
 fn sequences(text: &[char], encoding: usize) -> Vec<Sequence> {
     let byte_of = |character: char| {
         let table = &BYTES[encoding];
@@ -227,7 +228,7 @@ fn sequences(text: &[char], encoding: usize) -> Vec<Sequence> {
         let end = start + len;
         let bytes: Vec<u8> = text.get(start..end).unwrap_or_default().iter().map_while(|sign| byte_of(*sign)).collect();
         let decoded = std::str::from_utf8(&bytes).ok().and_then(|decoded| decoded.chars().next());
-        // Only a control character encodes another one: UTF-8 was read wrong twice.
+        // A decoded control character is valid only if the sequence contains one: the text was decoded wrongly twice.
         let decoded =
             decoded.filter(|decoded| !is_control(*decoded) || text[start..end].iter().copied().any(is_control));
         match decoded.and_then(|decoded| Some((decoded, script_of(decoded)?))) {
@@ -241,8 +242,8 @@ fn sequences(text: &[char], encoding: usize) -> Vec<Sequence> {
     found
 }
 
-/// Drops the sequences whose decoded letter does not fit its word, or is the only one of its script.
-fn fits(text: &[char], sequences: Vec<Sequence>) -> Vec<Sequence> {
+/// Drops sequences whose decoded letter does not fit its word, or is the only one of its script.
+fn drop_implausible(text: &[char], sequences: Vec<Sequence>) -> Vec<Sequence> {
     let mut is_decoded = vec![false; text.len()];
     for one in &sequences {
         is_decoded[one.start..one.end].fill(true);
@@ -250,7 +251,7 @@ fn fits(text: &[char], sequences: Vec<Sequence>) -> Vec<Sequence> {
     let mut kept: Vec<Sequence> = Vec::new();
     let mut rest = sequences.as_slice();
     while let Some(first) = rest.first() {
-        // The sequences of one word: with nothing but letters between them.
+        // The sequences of one word have only letters between them.
         let is_joined = |pair: &[Sequence]| {
             pair[0].script != Script::Common
                 && pair[1].script != Script::Common
@@ -259,7 +260,7 @@ fn fits(text: &[char], sequences: Vec<Sequence>) -> Vec<Sequence> {
         let len = 1 + rest.windows(2).take_while(|pair| is_joined(pair)).count();
         let (word, later) = rest.split_at(len);
         rest = later;
-        // The characters next to the word's sequences, as they stand.
+        // The original characters next to the sequences.
         let near = |at: &usize| text.get(*at).filter(|_| !is_decoded[*at]).copied();
         let around = word.iter().flat_map(|one| [one.start.wrapping_sub(1), one.end]);
         let near: Vec<char> = around.filter_map(|at| near(&at)).collect();
@@ -274,7 +275,7 @@ fn fits(text: &[char], sequences: Vec<Sequence>) -> Vec<Sequence> {
             _ => !is_near_ascii && is_pure,
         }));
     }
-    // Words of these scripts have two letters or more.
+    // Words in these scripts have at least two letters.
     for script in [
         Script::Cyrillic,
         Script::Armenian,
@@ -291,9 +292,9 @@ fn fits(text: &[char], sequences: Vec<Sequence>) -> Vec<Sequence> {
     kept
 }
 
-/// Repairs the sequences of one encoding. Returns the number of replaced characters, and the text.
+/// Repairs the sequences of one encoding. Returns the number of replaced characters, and the repaired text.
 fn repair_once(text: &[char], encoding: usize) -> Option<(usize, String)> {
-    let sequences = fits(text, sequences(text, encoding));
+    let sequences = drop_implausible(text, sequences(text, encoding));
     if !sequences.iter().any(|one| one.is_foreign) {
         return None;
     }
@@ -309,7 +310,7 @@ fn repair_once(text: &[char], encoding: usize) -> Option<(usize, String)> {
     Some((replaced, repaired))
 }
 
-/// Returns the text that was meant, if UTF-8 was read in a single-byte encoding.
+/// Returns the original text if the text is mojibake.
 pub(super) fn repair(text: &str) -> Option<String> {
     let mut repaired: Option<String> = None;
     for _ in 0..MAX_LAYERS {
@@ -319,7 +320,7 @@ pub(super) fn repair(text: &str) -> Option<String> {
         }
         let characters: Vec<char> = text.chars().collect();
         let candidates = (0..ENCODINGS.len()).filter_map(|encoding| repair_once(&characters, encoding));
-        // Of equal ones the first, which is the most frequent encoding.
+        // On a tie, the first encoding is the most frequent one.
         let Some((_, better)) = candidates.rev().max_by_key(|(replaced, _)| *replaced) else { break };
         repaired = Some(better);
     }
@@ -331,7 +332,7 @@ mod tests {
     use super::*;
     use crate::import::lint::real_names::names;
 
-    /// A name as people type it: in capitals, with another apostrophe, with signs around it.
+    /// Returns spellings of a name: in capitals, with another apostrophe, with punctuation.
     fn variants(name: &str) -> Vec<String> {
         const AROUND: [(&str, &str); 17] = [
             ("", ""),
@@ -411,13 +412,13 @@ mod tests {
             ("ZĂĽrich, SĂŁo Paulo", "Zürich, São Paulo"),
             ("РљР°СЂРґРёРѕР»РѕРіРёСЏ", "Кардиология"),
             ("fГјr", "für"),
-            // Read wrong twice, and three times.
+            // Decoded wrongly twice, and three times.
             ("SociÃƒÂ©tÃƒÂ©", "Société"),
             ("Menâ\u{80}\u{99}s", "Men’s"),
             ("MenÃ¢â‚¬â„¢s", "Men’s"),
             // In part.
             ("Société franÃ§aise", "Société française"),
-            // Texts of which bytes were lost.
+            // Texts that lost bytes.
             ("ÐšÐ°Ñ€Ð´Ð¸Ð¾Ð»Ð¾Ð³Ð¸Ñ", "КардиологиÑ"),
         ];
         for (text, expected) in cases {
@@ -425,7 +426,7 @@ mod tests {
         }
     }
 
-    /// The share of texts that are repaired to the letter after an encoding spoiled them, in percent.
+    /// Returns the percentage of texts that are fully repaired after wrong decoding.
     fn recall(texts: &[String], encoding: &'static Encoding) -> f64 {
         let is_repaired = |text: &&String| {
             let (spoiled, _) = encoding.decode_without_bom_handling(text.as_bytes());
@@ -449,7 +450,7 @@ mod tests {
             })
         };
         let european: Vec<String> = all.iter().filter(is_european).cloned().collect();
-        // In capitals, more of them look like names with a dash or a trade mark: `GRÃ–SSE`, `PIÃ™`.
+        // Capitals resemble names with a dash or a trademark sign more often: `GRÃ–SSE`, `PIÃ™`.
         let capitals: Vec<String> =
             european.iter().map(|text| text.to_uppercase()).filter(|text| !text.is_ascii()).collect();
         assert!(european.len() > 250, "{}", european.len());

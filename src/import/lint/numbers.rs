@@ -1,15 +1,14 @@
-//! Numbers of journals that no journal has.
+//! Numbers that no real journal has.
 
 use super::rule::RowRule;
 use crate::model::{Fault, JournalFields};
 
-/// The rules of this family.
 pub(super) const RULES: &[RowRule<JournalFields>] = &[
     RowRule { name: "unlikely_number", find: unlikely_number },
     RowRule { name: "weeks_reversed", find: weeks_reversed },
 ];
 
-/// A comma that was lost, or a value in the wrong column. The highest impact factor ever was about 500.
+/// Finds a lost decimal point, or a value in the wrong column. The highest impact factor ever was about 500.
 fn unlikely_number(journal: &JournalFields) -> Option<Fault> {
     let metrics = [
         ("impact_factor", journal.impact_factor, 1_000.0),
@@ -20,20 +19,16 @@ fn unlikely_number(journal: &JournalFields) -> Option<Fault> {
     let high =
         metrics.into_iter().find_map(|(field, value, most)| Some((field, value.filter(|value| value.get() > most)?)));
     if let Some((field, value)) = high {
-        return Some(Fault::of_value(
-            field,
-            value,
-            "is more than any journal has; look for a decimal point that was lost",
-        ));
+        return Some(Fault::of_value(field, value, "is too high for any journal; check for a lost decimal point"));
     }
     const LEAST_PRICE: f64 = 10.0;
     let price = journal.publishing.apc_usd.filter(|price| price.get() > 0.0 && price.get() < LEAST_PRICE);
     if let Some(price) = price {
-        let message = "is less than any journal asks; look for a sign that groups digits, as in 2.500 for 2500";
+        let message = "is too low for any journal; check for a point that groups digits, as in 2.500 for 2500";
         return Some(Fault::of_value("publishing.apc_usd", price, message));
     }
     let year = journal.impact_factor_year.filter(|year| !(1960..=2100).contains(year))?;
-    Some(Fault::of_value("impact_factor_year", year, "is no year of an impact factor; write one such as 2025"))
+    Some(Fault::of_value("impact_factor_year", year, "is not the year of an impact factor; write one such as 2025"))
 }
 
 fn weeks_reversed(journal: &JournalFields) -> Option<Fault> {
@@ -46,7 +41,7 @@ fn weeks_reversed(journal: &JournalFields) -> Option<Fault> {
     ];
     steps.into_iter().find_map(|(field, weeks)| {
         let (min, max) = (weeks.min_weeks?, weeks.max_weeks?);
-        (min > max).then(|| Fault::of_value(field, min, format!("is more than its max_weeks, {max}; exchange them")))
+        (min > max).then(|| Fault::of_value(field, min, format!("is more than its max_weeks, {max}; swap them")))
     })
 }
 

@@ -1,26 +1,26 @@
-//! What a rule is, and what it finds.
+//! Rules and their findings.
 
+use crate::import::report::FilePosition;
 use crate::import::report::Finding;
-use crate::import::report::Position;
 use crate::model::{Fault, Fields, Id};
 
-/// A rule about one text, in whatever field of whatever row it stands.
+/// A rule about a single text, in any field of any row.
 pub(in crate::import) struct TextRule {
-    /// Its name in reports and in docs/import.md.
+    /// The name in reports and in docs/import.md.
     pub name: &'static str,
-    /// What is wrong with the text of a field, and what to do about it.
+    /// Returns the problem of a field's text, and its remedy.
     pub find: fn(field: &str, text: &str) -> Option<String>,
 }
 
-/// A rule about one row.
+/// A rule about a row.
 pub(in crate::import) struct RowRule<F> {
-    /// Its name in reports and in docs/import.md.
+    /// The name in reports and in docs/import.md.
     pub name: &'static str,
-    /// What is wrong with the row, and what to do about it.
+    /// Returns the problem of a row, and its remedy.
     pub find: fn(&F) -> Option<Fault>,
 }
 
-/// What a rule found in a row.
+/// A finding of a rule, without its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::import) struct Hit {
     pub rule: &'static str,
@@ -29,35 +29,35 @@ pub(in crate::import) struct Hit {
     pub message: String,
 }
 
-/// Where a row stands.
+/// The location of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// In a file.
-    File(Position),
-    /// In the database: its kind (the stem of its files), and its id.
+pub enum RowLocation {
+    /// A line of a file.
+    File(FilePosition),
+    /// In the database: the kind of the row, which is the stem of its file names, and its id.
     Database(&'static str, Id),
 }
 
-impl Place {
-    /// The place of a row of the database.
-    pub fn of_stored<F: Fields>(id: Id) -> Place {
-        Place::Database(F::STEM, id)
+impl RowLocation {
+    /// Returns the location of a stored row.
+    pub fn of_stored<F: Fields>(id: Id) -> RowLocation {
+        RowLocation::Database(F::STEM, id)
     }
 
-    /// The place in a message about another row.
-    pub fn in_words(&self) -> String {
+    /// Returns the location as part of a sentence.
+    pub fn describe(&self) -> String {
         match self {
-            Place::File(position) => format!("at {position}"),
-            Place::Database(..) => "in the database".to_owned(),
+            RowLocation::File(position) => format!("at {position}"),
+            RowLocation::Database(..) => "in the database".to_owned(),
         }
     }
 
-    /// The finding of a rule at this place.
+    /// Returns the finding at this location.
     pub(super) fn finding(&self, hit: &Hit) -> Finding {
         let Hit { rule, field, value, message } = hit;
         let finding = match self {
-            Place::File(position) => Finding::new(position, Some(field), value.as_deref(), message),
-            Place::Database(kind, id) => Finding::of_record(kind, *id, Some(field), value.as_deref(), message),
+            RowLocation::File(position) => Finding::new(position, Some(field), value.as_deref(), message),
+            RowLocation::Database(kind, id) => Finding::of_record(kind, *id, Some(field), value.as_deref(), message),
         };
         finding.of_rule(rule)
     }

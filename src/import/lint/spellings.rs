@@ -1,84 +1,85 @@
-//! Words that licenses and filters compare exactly: two spellings of one split what belongs together.
+//! Words that licenses and filters compare exactly. With two spellings of a word, they miss some of its records.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::nearness::{Budget, Letters, MAX_BYTES};
-use super::rule::{Hit, Place};
+use super::edit_distance::{Budget, CountedText, MAX_BYTES};
+use super::rule::{Hit, RowLocation};
 use super::texts::{is_placeholder, tidy};
 use crate::model::{ConferenceFields, Id, License, Scope};
 use crate::store::WordCount;
 
-/// Words of one kind.
+/// A kind of words.
 #[derive(Debug)]
 pub(in crate::import) struct Vocabulary {
     /// Its code in the index of names.
     pub code: u8,
-    /// The field that holds them.
+    /// The field with the words.
     pub field: &'static str,
-    /// What one of them is, in words.
+    /// The name of the kind in messages.
     pub kind: &'static str,
-    /// What to do about one that is not known.
+    /// The remedy for an unknown word.
     pub remedy: &'static str,
-    /// The rules: another spelling, several words in one, and a word that is not known.
+    /// The rules: another spelling, several words in one text, and an unknown word.
     pub rules: [&'static str; 3],
-    /// A word without what people write differently; of an alias its usual form.
+    /// Returns the word without common differences of spelling. An alias becomes its usual form.
     pub comparable: fn(&str) -> String,
     /// Lists of words that are always right.
     pub known: &'static [&'static [&'static str]],
-    /// What separates words in the field, where there may be several; and what people take for it.
+    /// The separators of words in the field, including wrong ones. Empty if the field has a single word.
     pub separators: &'static [&'static str],
-    /// The words of this kind that a license names.
+    /// Returns the words of this kind in the scope of a license.
     pub of_scope: fn(&Scope) -> Option<&BTreeSet<String>>,
 }
 
-/// How often one word was seen, and where first.
+/// The occurrences of a word.
 #[derive(Debug, Default)]
-struct Uses {
-    /// Rows that the run brings it to.
+struct WordUses {
+    /// The number of imported rows that add it.
     new: usize,
-    /// Rows of the database that have it before the run.
+    /// The number of stored rows that have it before the import.
     stored: usize,
-    /// The first of the new rows, else one of the stored ones that is known.
-    first: Option<Place>,
-    /// The stored rows that the run takes it from, or counts as new.
+    /// The first imported row that adds it, otherwise a stored row.
+    first: Option<RowLocation>,
+    /// The stored rows that lose it in the import, or that count as new.
     lost_by: BTreeSet<u64>,
 }
 
-impl Uses {
+impl WordUses {
     fn total(&self) -> usize {
         self.new + self.stored
     }
 }
 
-/// All words of a vocabulary that were seen.
+/// The words of a vocabulary seen so far.
 #[derive(Debug)]
 pub(super) struct Spellings {
     pub vocabulary: &'static Vocabulary,
-    seen: BTreeMap<String, Uses>,
+    seen: BTreeMap<String, WordUses>,
 }
 
-/// A fault of a word, and a row that has the word. Of a stored word the row may not be known.
+/// A fault of a word, with a row that has it. The row of a stored word may be unknown.
 pub(super) struct WordFault {
     pub word: String,
-    pub place: Option<Place>,
+    pub location: Option<RowLocation>,
     pub hit: Hit,
 }
 
-/// A word that another one may be meant for.
+/// A possible correction for a word.
 #[derive(Clone, Copy)]
 struct Candidate<'a> {
     word: &'a str,
-    /// How sure it is that the word is right: licenses name it, the database had it, so many rows have it, it is known.
+    /// The evidence that the word is correct: a license names it, it was stored before, the number of its rows, it is
+    /// known.
     rank: (bool, bool, usize, bool),
 }
 
-/// Licenses name it, so many rows have it, the database had it, it is known.
-type ByNumber = (bool, usize, bool, bool);
+/// A license names it, the number of its rows, it was stored before, it is known.
+type FrequencyRank = (bool, usize, bool, bool);
 
 impl Candidate<'_> {
-    /// The rank among words that only look alike: there the rarer one is the mistake, wherever it stands.
-    fn by_number(&self) -> ByNumber {
+    /// The rank for words that only look similar. The rarer one is probably wrong, even if it is the stored one.
+    fn by_frequency(&self) -> FrequencyRank {
         let (licensed, stored, total, known) = self.rank;
         (licensed, total, stored, known)
     }
@@ -89,15 +90,15 @@ impl Spellings {
         Spellings { vocabulary, seen: BTreeMap::new() }
     }
 
-    /// Takes the words of a row that the run states. `known` are those that count as the database's: the row had them before,
-    /// and they are not told again. `stored` are all that it had before.
-    pub fn look(&mut self, place: &Place, id: Id, words: &[&str], known: &[&str], stored: &[&str]) {
+    /// Adds the words of an imported row. `stored` are the words of its stored version. `known` are those of them that
+    /// are not reported again.
+    pub fn add_row(&mut self, location: &RowLocation, id: Id, words: &[&str], known: &[&str], stored: &[&str]) {
         let words: BTreeSet<&str> = words.iter().copied().collect();
         for word in words.iter().filter(|word| !known.contains(word)) {
             let uses = self.uses(word);
             uses.new += 1;
             if uses.new == 1 {
-                uses.first = Some(place.clone());
+                uses.first = Some(location.clone());
             }
         }
         for word in stored.iter().filter(|word| !(words.contains(*word) && known.contains(word))) {
@@ -105,20 +106,19 @@ impl Spellings {
         }
     }
 
-    fn uses(&mut self, word: &str) -> &mut Uses {
+    fn uses(&mut self, word: &str) -> &mut WordUses {
         if !self.seen.contains_key(word) {
-            self.seen.insert(word.to_owned(), Uses::default());
+            self.seen.insert(word.to_owned(), WordUses::default());
         }
         self.seen.entry(word.to_owned()).or_default()
     }
 
-    /// Whether the run brings a word to a row.
+    /// Returns true if the import adds a word to a row.
     pub fn has_new(&self) -> bool {
         self.seen.values().any(|uses| uses.new > 0)
     }
 
-    /// Takes the words of the database as it is before the run. Where `all` words are judged, the rows that the run states count
-    /// as new alone.
+    /// Adds the words of the database before the import. With `all`, imported rows count only as new.
     pub fn add_stored(&mut self, counts: Vec<WordCount>, all: bool) {
         for WordCount { word, records, record } in counts {
             let uses = self.uses(&word);
@@ -127,66 +127,67 @@ impl Spellings {
             if uses.new == 0
                 && let Some(id) = record.filter(|id| !uses.lost_by.contains(&id.get()))
             {
-                uses.first = Some(Place::of_stored::<ConferenceFields>(id));
+                uses.first = Some(RowLocation::of_stored::<ConferenceFields>(id));
             }
         }
     }
 
-    /// Whether a stored row that has a word has it after the run, too.
+    /// Returns true if a stored row with the word keeps it.
     pub fn keeps(&self, word: &str, id: Id) -> bool {
         self.seen.get(word).is_none_or(|uses| !uses.lost_by.contains(&id.get()))
     }
 
-    /// Judges all words, and returns the faults: of `all`, or of what the run brings in and of what that shows to be wrong.
-    pub fn judge(&mut self, licenses: &[License], all: bool, budget: &mut Budget) -> Vec<WordFault> {
+    /// Checks all words if `all` is set. Otherwise it checks the words of the import, and stored words that they prove
+    /// wrong.
+    pub fn check(&mut self, licenses: &[License], all: bool, budget: &mut Budget) -> Vec<WordFault> {
         self.seen.retain(|_, uses| uses.total() > 0);
-        let judge = Judge::new(self, licenses, all);
-        // The words of the run come first: they are the likelier mistakes, and comparing has a bound.
+        let checker = WordChecker::new(self, licenses, all);
+        // Check the imported words first: they are more likely wrong, and the time is limited.
         let (new, stored): (Vec<_>, Vec<_>) = self.seen.iter().partition(|(_, uses)| uses.new > 0);
         let stored = stored.into_iter().filter(|(_, uses)| all || uses.stored > uses.lost_by.len());
         let words = new.into_iter().chain(stored).filter(|(word, _)| !is_placeholder(self.vocabulary.field, word));
         let faults = words.filter_map(|(word, uses)| {
-            let (rule, message) = judge.fault_of(word, uses, budget)?;
+            let (rule, message) = checker.find_fault(word, uses, budget)?;
             let hit = Hit { rule, field: self.vocabulary.field.to_owned(), value: Some(word.clone()), message };
-            Some(WordFault { word: word.clone(), place: uses.first.clone(), hit })
+            Some(WordFault { word: word.clone(), location: uses.first.clone(), hit })
         });
         faults.collect()
     }
 }
 
-/// What words are judged by.
-struct Judge<'a> {
+/// The data for checking words.
+struct WordChecker<'a> {
     vocabulary: &'static Vocabulary,
-    seen: &'a BTreeMap<String, Uses>,
+    seen: &'a BTreeMap<String, WordUses>,
     /// The names of the licenses that name each word.
     licensed: BTreeMap<&'a str, Vec<&'a str>>,
-    /// The names of the licenses that name any.
+    /// The names of the licenses that restrict this kind of words.
     restricted: Vec<&'a str>,
-    /// Whether all words are judged alike, those of the database too.
+    /// Whether stored words are checked too.
     all: bool,
     has_stored: bool,
-    /// The best word of each comparable form, of those that are seen or licensed.
+    /// The best of the seen and licensed words of each comparable form.
     best: HashMap<String, Candidate<'a>>,
-    /// The vocabulary's own words, by their comparable form.
+    /// The known words of the vocabulary, by comparable form.
     known: HashMap<String, &'static str>,
-    /// The comparable forms of both, with their letters counted.
-    forms: Vec<Form<'a>>,
-    /// Whether most words are known, so that an unknown one is worth a look.
+    /// The comparable forms of seen, licensed and known words.
+    forms: Vec<ComparableForm<'a>>,
+    /// Whether most words are known. Only then unknown ones are reported.
     mostly_known: bool,
 }
 
 /// A comparable form and its best word.
-struct Form<'a> {
-    letters: Letters,
+struct ComparableForm<'a> {
+    letters: CountedText,
     candidate: Candidate<'a>,
-    /// Whether the vocabulary has it.
+    /// Whether it is a form of a known word.
     is_known: bool,
-    /// Whether only the vocabulary has it.
+    /// Whether no row or license has it.
     is_unseen: bool,
 }
 
-impl<'a> Judge<'a> {
-    fn new(spellings: &'a Spellings, licenses: &'a [License], all: bool) -> Judge<'a> {
+impl<'a> WordChecker<'a> {
+    fn new(spellings: &'a Spellings, licenses: &'a [License], all: bool) -> WordChecker<'a> {
         let Spellings { vocabulary, seen } = spellings;
         let known: HashMap<String, &str> =
             vocabulary.known.iter().copied().flatten().map(|word| ((vocabulary.comparable)(word), *word)).collect();
@@ -199,7 +200,7 @@ impl<'a> Judge<'a> {
                 licensed.entry(word).or_default().push(&license.name);
             }
         }
-        let mut judge = Judge {
+        let mut checker = WordChecker {
             vocabulary,
             seen,
             restricted,
@@ -212,28 +213,28 @@ impl<'a> Judge<'a> {
             licensed,
         };
         let mut known_count = 0;
-        for word in seen.keys().map(String::as_str).chain(judge.licensed.keys().copied().collect::<Vec<_>>()) {
+        for word in seen.keys().map(String::as_str).chain(checker.licensed.keys().copied().collect::<Vec<_>>()) {
             let key = (vocabulary.comparable)(word);
-            known_count += usize::from(seen.contains_key(word) && judge.known.contains_key(&key));
-            let candidate = judge.candidate(word);
-            let best = judge.best.entry(key).or_insert(candidate);
-            // Of equals the later one in the order of code points: small letters come after capitals.
+            known_count += usize::from(seen.contains_key(word) && checker.known.contains_key(&key));
+            let candidate = checker.candidate(word);
+            let best = checker.best.entry(key).or_insert(candidate);
+            // On a tie, the later word in code point order wins: lower case comes after upper case.
             if candidate.rank >= best.rank {
                 *best = candidate;
             }
         }
-        judge.mostly_known = known_count * 2 > seen.len();
-        let seen = judge.best.iter().map(|(key, candidate)| (key, *candidate, false));
-        let unseen = judge.known.iter().filter(|(key, _)| !judge.best.contains_key(*key));
+        checker.mostly_known = known_count * 2 > seen.len();
+        let seen = checker.best.iter().map(|(key, candidate)| (key, *candidate, false));
+        let unseen = checker.known.iter().filter(|(key, _)| !checker.best.contains_key(*key));
         let unseen = unseen.map(|(key, word)| (key, Candidate { word, rank: (false, false, 0, true) }, true));
-        let forms = seen.chain(unseen).map(|(key, candidate, is_unseen)| Form {
-            letters: Letters::of(key.clone()),
+        let forms = seen.chain(unseen).map(|(key, candidate, is_unseen)| ComparableForm {
+            letters: CountedText::of(key.clone()),
             candidate,
-            is_known: judge.known.contains_key(key),
+            is_known: checker.known.contains_key(key),
             is_unseen,
         });
-        judge.forms = forms.collect();
-        judge
+        checker.forms = forms.collect();
+        checker
     }
 
     fn candidate(&self, word: &'a str) -> Candidate<'a> {
@@ -247,8 +248,8 @@ impl<'a> Judge<'a> {
         Candidate { word, rank }
     }
 
-    /// The rule that a word breaks, and what to do about it.
-    fn fault_of(&self, word: &'a str, uses: &Uses, budget: &mut Budget) -> Option<(&'static str, String)> {
+    /// Returns the rule that a word breaks, and the message.
+    fn find_fault(&self, word: &'a str, uses: &WordUses, budget: &mut Budget) -> Option<(&'static str, String)> {
         let Vocabulary { kind, remedy, rules: [spelling, list, unknown], comparable, .. } = self.vocabulary;
         let is_new = uses.new > 0 && uses.stored == 0;
         let is_of_run = |other: &str| {
@@ -260,7 +261,7 @@ impl<'a> Judge<'a> {
         let is_known = self.known.contains_key(&key) || own.rank.0;
         if let Some(parts) = self.parts(word, uses).filter(|_| !is_known && is_of_run(word)) {
             let message = format!(
-                "is one text with several: {}{}{}; in CSV write `{}`, in JSON one text each",
+                "lists several in one text: {}{}{}; in CSV write `{}`, in JSON one text each",
                 parts.iter().map(|part| format!("`{part}`")).collect::<Vec<_>>().join(", "),
                 rows(uses),
                 self.consequence(&parts),
@@ -273,7 +274,7 @@ impl<'a> Judge<'a> {
         }
         let tidied = tidy(tidy(word).trim_matches([';', ',', '|', '/', '"']));
         if tidied != word && !own.rank.0 && is_of_run(word) {
-            let message = format!("has blanks or signs that do not belong to it{}; write `{tidied}`", rows(uses));
+            let message = format!("has unneeded blanks or punctuation{}; write `{tidied}`", rows(uses));
             return Some((spelling, message));
         }
         if is_known {
@@ -284,36 +285,39 @@ impl<'a> Judge<'a> {
         {
             return Some((spelling, self.message("looks like a misspelling of", meant, uses)));
         }
-        // In a database without any there is nothing to compare with; countries are known by themselves.
-        let is_strange = match self.vocabulary.separators {
+        // An empty database allows no comparison. Countries are compared with the known ones.
+        let is_unexpected = match self.vocabulary.separators {
             [] => self.mostly_known && is_of_run(word),
             _ => is_new && self.has_stored,
         };
-        if !is_strange {
+        if !is_unexpected {
             return None;
         }
         let blind = match self.names(&self.restricted) {
-            Some(names) => format!("; no license names it, and those that name others ({names}) do not show it"),
+            Some(names) => format!("; no license names it, so licenses with other ones ({names}) do not match it"),
             None => String::new(),
         };
-        let message = format!("is no {kind} that is known here{}{blind}; {remedy}", rows(uses));
+        let message = format!("is not a known {kind}{}{blind}; {remedy}", rows(uses));
         Some((unknown, message))
     }
 
-    /// What to say of a word that is meant for another one.
-    fn message(&self, is: &str, meant: &str, uses: &Uses) -> String {
+    /// Returns the message for a word with a correction.
+    fn message(&self, is: &str, meant: &str, uses: &WordUses) -> String {
         let consequence = self.consequence(&[meant.to_owned()]);
-        let consequence =
-            if consequence.is_empty() { "; licenses and filters tell them apart".to_owned() } else { consequence };
+        let consequence = if consequence.is_empty() {
+            "; licenses and filters treat them as different".to_owned()
+        } else {
+            consequence
+        };
         format!("{is} `{meant}`{}{consequence}; write `{meant}`", rows(uses))
     }
 
-    /// Which licenses name one of the words, and so do not show this one.
+    /// Names the licenses that miss records because of the wrong word.
     fn consequence(&self, meant: &[String]) -> String {
         let names: BTreeSet<&str> =
             meant.iter().filter_map(|word| self.licensed.get(word.as_str())).flatten().copied().collect();
         match self.names(&names.into_iter().collect::<Vec<_>>()) {
-            Some(names) => format!("; licenses that name the right one ({names}) do not show a record for this one"),
+            Some(names) => format!("; licenses that name the right one ({names}) do not match this one"),
             None => String::new(),
         }
     }
@@ -328,10 +332,10 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// The words that a text lists, in the spellings in use.
-    fn parts(&self, word: &str, uses: &Uses) -> Option<Vec<String>> {
-        // These separate nothing else.
-        const SURE: &[&str] = &[";", "|", "\n", "\t"];
+    /// Splits a list of words, and corrects their spelling. Returns `None` if the text is a single word.
+    fn parts(&self, word: &str, uses: &WordUses) -> Option<Vec<String>> {
+        // These are always separators.
+        const UNAMBIGUOUS: &[&str] = &[";", "|", "\n", "\t"];
         if word.len() > MAX_BYTES {
             return None;
         }
@@ -346,38 +350,38 @@ impl<'a> Judge<'a> {
                 let key = (self.vocabulary.comparable)(part);
                 let best = self.best.get(&key).filter(|best| best.word != word);
                 let by_itself = self.known.get(&key);
-                // A text that more rows have than any of its parts is a word of its own.
+                // A text that occurs more often than its parts is a single word.
                 let is_rare = best.is_none_or(|best| best.rank.0 || best.rank.2 >= uses.total());
                 known += usize::from((best.is_some() || by_itself.is_some()) && is_rare);
                 let spelled = best.map(|best| best.word).or(by_itself.copied()).unwrap_or(part);
                 meant.push(spelled.to_owned());
             }
-            if known == parts.len() && parts.len() > 1 || known > 0 && SURE.contains(separator) {
+            if known == parts.len() && parts.len() > 1 || known > 0 && UNAMBIGUOUS.contains(separator) {
                 return Some(meant);
             }
         }
         None
     }
 
-    /// The word that this one is most likely meant for.
+    /// Returns the most probable correction of a word.
     fn nearest(&self, key: &str, own: Candidate<'_>, budget: &mut Budget) -> Option<&str> {
-        let letters = Letters::of(key.to_owned());
+        let letters = CountedText::of(key.to_owned());
         let max = match letters.length {
             0..5 | MAX_BYTES.. => return None,
             5..9 => 1,
             _ => 2,
         };
-        let mut nearest: Option<(Reverse<usize>, ByNumber, &str)> = None;
-        for Form { letters: other, candidate, is_known, is_unseen } in &self.forms {
+        let mut nearest: Option<(Reverse<usize>, FrequencyRank, &str)> = None;
+        for ComparableForm { letters: other, candidate, is_known, is_unseen } in &self.forms {
             if other.text == key
-                || !(*is_known || candidate.by_number() > own.by_number())
-                // A word that many rows have is not a slip in one that none has.
+                || !(*is_known || candidate.by_frequency() > own.by_frequency())
+                // A frequent word is not a typo of a word that no row has.
                 || *is_unseen && own.rank.2 >= 10
             {
                 continue;
             }
             let Some(distance) = letters.distance(other, max, budget) else { continue };
-            let found = (Reverse(distance), candidate.by_number(), candidate.word);
+            let found = (Reverse(distance), candidate.by_frequency(), candidate.word);
             if nearest.is_none_or(|nearest| found > nearest) {
                 nearest = Some(found);
             }
@@ -386,8 +390,8 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// How many rows have the word.
-fn rows(uses: &Uses) -> String {
+/// Formats the number of rows with the word.
+fn rows(uses: &WordUses) -> String {
     let count = if uses.new > 0 { uses.new } else { uses.stored };
     if count == 1 { " (1 row)".to_owned() } else { format!(" ({count} rows, the first is here)") }
 }

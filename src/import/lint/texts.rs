@@ -1,11 +1,10 @@
-//! Texts that are none, or that lost something on their way.
+//! Placeholders and damaged texts.
 
 use super::mojibake;
 use super::rule::TextRule;
 use crate::model::flat::looks_like_formula;
 use crate::model::fold::fold;
 
-/// The rules of this family.
 pub(super) const RULES: &[TextRule] = &[
     TextRule { name: "wrong_encoding", find: wrong_encoding },
     TextRule { name: "html_escape", find: html_escape },
@@ -14,14 +13,14 @@ pub(super) const RULES: &[TextRule] = &[
     TextRule { name: "formula", find: formula },
 ];
 
-/// Characters that no screen shows, and that no name needs: joiners of Indic and Persian words are not among them.
+/// Returns true for invisible characters that no name needs. Joiners in Indic and Persian words are needed.
 fn is_invisible(letter: char) -> bool {
-    // Those from U+0080 on are letters of another encoding.
+    // Control characters from U+0080 on are reported as a wrong encoding.
     letter.is_ascii_control()
         || matches!(letter, '\u{200b}' | '\u{2060}' | '\u{feff}' | '\u{ad}' | '\u{2028}' | '\u{2029}')
 }
 
-/// A text without blanks at its ends, with single blanks within, and without what no screen shows.
+/// Returns the text with single blanks, without blanks at its ends, and without invisible characters.
 pub(super) fn tidy(text: &str) -> String {
     let shown: String = text
         .chars()
@@ -37,7 +36,7 @@ fn wrong_encoding(field: &str, text: &str) -> Option<String> {
     }
     if text.contains('\u{fffd}') {
         return Some(
-            "holds U+FFFD, which stands for letters that were lost; correct it from its source, and save the file as \
+            "contains U+FFFD, which replaces lost characters; correct it from its source, and save the file as \
              UTF-8"
                 .to_owned(),
         );
@@ -46,17 +45,19 @@ fn wrong_encoding(field: &str, text: &str) -> Option<String> {
         return Some(format!("was read in the wrong encoding; write `{meant}`, and save the file as UTF-8"));
     }
     if text.chars().any(|letter| ('\u{80}'..='\u{9f}').contains(&letter)) {
-        return Some("holds control characters of another encoding; correct it, and save the file as UTF-8".to_owned());
+        return Some(
+            "contains control characters of another encoding; correct it, and save the file as UTF-8".to_owned(),
+        );
     }
     let letters: Vec<char> = text.chars().collect();
     let is_lost = |around: &[char]| around[1] == '?' && around[0].is_alphabetic() && around[2].is_lowercase();
     if field != "url" && letters.windows(3).any(is_lost) {
-        return Some("holds a `?` within a word, where a letter was lost; correct it from its source".to_owned());
+        return Some("contains a `?` within a word, probably for a lost letter; correct it from its source".to_owned());
     }
     None
 }
 
-fn html_escape(field: &str, text: &str) -> Option<String> {
+fn html_escape(_field: &str, text: &str) -> Option<String> {
     const ESCAPES: &[(&str, &str)] = &[
         ("&amp;", "&"),
         ("&lt;", "<"),
@@ -76,12 +77,10 @@ fn html_escape(field: &str, text: &str) -> Option<String> {
     let named =
         ESCAPES.iter().find(|(escape, _)| text.contains(escape)).map(|(escape, meant)| (*escape, (*meant).to_owned()));
     let (escape, meant) = named.or_else(|| numeric_escape(text))?;
-    // `&amp;` in an address leads elsewhere, too.
-    let what = if field == "url" { "address" } else { "text" };
-    Some(format!("holds `{escape}`, which is HTML; write the {what} with `{meant}` for it"))
+    Some(format!("contains `{escape}`, which is HTML; write `{meant}` instead"))
 }
 
-/// The first character reference with a number, such as `&#xE7;`, and its character.
+/// Returns the first numeric character reference, such as `&#xE7;`, and its character.
 fn numeric_escape(text: &str) -> Option<(&str, String)> {
     text.match_indices("&#").find_map(|(start, _)| {
         let (escape, _) = text[start..].split_once(';')?;
@@ -95,7 +94,7 @@ fn numeric_escape(text: &str) -> Option<(&str, String)> {
     })
 }
 
-/// Whether a text stands for none: a word that says so, an error of a spreadsheet, or signs alone.
+/// Returns true for placeholder words, spreadsheet errors and texts without letters or digits.
 pub(super) fn is_placeholder(field: &str, text: &str) -> bool {
     const WORDS: &[&str] = &[
         "tbd",
@@ -126,9 +125,9 @@ pub(super) fn is_placeholder(field: &str, text: &str) -> bool {
         "to be defined",
         "to be determined",
     ];
-    // What spreadsheets show where they cannot compute.
+    // The error values of spreadsheets.
     const ERRORS: &[&str] = &["#n/a", "#ref!", "#name?", "#value!", "#div/0!", "#null!", "#num!", "#error!"];
-    // Longer than any of them in signs around it: not worth folding, as most texts are.
+    // Longer texts, even with punctuation around a word, are not in the lists. Skip the folding.
     const MAX_BYTES: usize = 40;
     if text.trim().len() > MAX_BYTES {
         return !text.chars().any(char::is_alphanumeric);
@@ -145,29 +144,27 @@ fn placeholder(field: &str, text: &str) -> Option<String> {
         return None;
     }
     Some(match field {
-        "name" => "is no name; give the real one, or leave the row out until there is one".to_owned(),
-        _ => "stands for no value; leave the cell empty (in JSON: null) until there is one".to_owned(),
+        "name" => "is not a name; give the real one, or leave the row out until it is known".to_owned(),
+        _ => "is a placeholder; leave the cell empty (in JSON: null) until the value is known".to_owned(),
     })
 }
 
 fn blanks(field: &str, text: &str) -> Option<String> {
     let mut pairs = text.chars().zip(text.chars().skip(1));
     let is_plain = text.trim() == text
-        // Elsewhere two blanks within are harmless, and frequent.
+        // In other fields double blanks are harmless and frequent.
         && (field != "name" || !pairs.any(|(one, next)| one.is_whitespace() && next.is_whitespace()))
         && !text.chars().any(is_invisible);
-    // Spellings of areas and countries are compared anyway.
+    // The spelling rules report these fields.
     if is_plain || matches!(field, "therapy_areas" | "country") || is_placeholder(field, text) {
         return None;
     }
-    Some(format!("has blanks at an end or side by side, or characters that do not show; write `{}`", tidy(text)))
+    Some(format!("has blanks at an end, double blanks or invisible characters; write `{}`", tidy(text)))
 }
 
 fn formula(field: &str, text: &str) -> Option<String> {
     let is_one = field == "name" && looks_like_formula(text) && !is_placeholder(field, text);
-    is_one.then(|| {
-        "starts like a formula; the CSV export puts a `'` before it. Check that the name is meant so".to_owned()
-    })
+    is_one.then(|| "starts like a formula, so the CSV export puts a `'` before it; check the name".to_owned())
 }
 
 #[cfg(test)]
@@ -185,7 +182,7 @@ mod tests {
         }
     }
 
-    /// The texts of real lists: names, abbreviations, publishers, places.
+    /// Returns the texts of real lists: names, abbreviations, publishers, places.
     fn real_texts(folder: &Path) -> Vec<String> {
         let mut texts = Vec::new();
         for (file, columns) in [

@@ -1,20 +1,20 @@
-//! What lint tells of runs against a small state in memory.
+//! Lint warnings of imports into a small database in memory.
 
-use super::tests::{STATUSES, World, apply, run, world};
+use super::tests::{MemoryDatabase, STATUSES, apply, run, sample_database};
 use super::*;
 use crate::import::lint::Extent;
 use crate::model::{License, LicenseId, Scope, Timestamp};
 
-/// A world with areas, and with licenses that name some.
-fn licensed_world() -> World {
-    let mut world = world();
+/// Returns a database with therapy areas, and with licenses that name some of them.
+fn licensed_database() -> MemoryDatabase {
+    let mut database = sample_database();
     let rows: String = (100..=105)
         .map(|id| format!("{{\"id\":{id},\"name\":\"Congress {id}\",\"year\":2026,\"start_date\":\"2026-05-0{}\",\"city\":\"Paris\",\"therapy_areas\":[\"Oncology\",\"Hematology\"],\"country\":\"France\",{STATUSES}}}\n", id - 99))
         .collect();
     let journals = "{\"id\":30,\"name\":\"The Lancet\",\"issn_print\":\"0140-6736\"}\n";
     let files = format!("# conferences.jsonl\n{rows}# journals.jsonl\n{journals}");
-    let merged = run(&world, &files, Options::default()).unwrap();
-    apply(&mut world, merged.batch);
+    let merged = run(&database, &files, MergeOptions::default()).unwrap();
+    apply(&mut database, merged.batch);
     let license = |name: &str, area: &str| License {
         id: LicenseId(1),
         name: name.to_owned(),
@@ -29,18 +29,19 @@ fn licensed_world() -> World {
         subscriptions: Default::default(),
         created_at: Timestamp::EPOCH,
     };
-    world.licenses = vec![license("acme", "Oncology"), license("heart", "Cardiology")];
-    world
+    database.licenses = vec![license("acme", "Oncology"), license("heart", "Cardiology")];
+    database
 }
 
 #[test]
 fn likely_mistakes_are_told() {
-    // Rows of one CSV file of conferences: id, name, year, therapy_areas, country, start_date, city.
+    // The columns of each case: id, name, year, therapy_areas, country, start_date, city.
     let cases = [
         ("200,A,2026,Oncology,France,,", ""),
         (
             "200,A,2026,Oncolgy,France,,",
-            "therapy_areas: `Oncolgy` - looks like a misspelling of `Oncology` (1 row); licenses that name the right one (acme) do not show a record for this one; write `Oncology`",
+            "therapy_areas: `Oncolgy` - looks like a misspelling of `Oncology` (1 row); licenses that name the right \
+             one (acme) do not match this one; write `Oncology`",
         ),
         (
             "200,A,2026,oncology,France,,",
@@ -49,13 +50,10 @@ fn likely_mistakes_are_told() {
         ("200,A,2026,Oncology ,France,,", "therapy_areas: `Oncology ` - is another spelling of `Oncology`"),
         (
             "200,A,2026,Haematology,France,,",
-            "`Haematology` - is another spelling of `Hematology` (1 row); licenses and filters tell them apart",
+            "`Haematology` - is another spelling of `Hematology` (1 row); licenses and filters treat them as different",
         ),
-        (
-            "200,A,2026,Surgery;,France,,",
-            "`Surgery;` - has blanks or signs that do not belong to it (1 row); write `Surgery`",
-        ),
-        // Cardiology is only licensed, and Hepatology only known.
+        ("200,A,2026,Surgery;,France,,", "`Surgery;` - has unneeded blanks or punctuation (1 row); write `Surgery`"),
+        // Only a license names Cardiology. Only lint's own list contains Hepatology.
         (
             "200,A,2026,Cardiolgy,France,,",
             "`Cardiolgy` - looks like a misspelling of `Cardiology` (1 row); licenses that name the right one (heart)",
@@ -65,24 +63,26 @@ fn likely_mistakes_are_told() {
         ("200,A,2026,Hepatolgy,France,,", "`Hepatolgy` - looks like a misspelling of `Hepatology`"),
         (
             "200,A,2026,\"Oncology, Hematology\",France,,",
-            "`Oncology, Hematology` - is one text with several: `Oncology`, `Hematology` (1 row); licenses that name the right one (acme) do not show a record for this one; in CSV write `Oncology; Hematology`",
+            "`Oncology, Hematology` - lists several in one text: `Oncology`, `Hematology` (1 row); licenses that name \
+             the right one (acme) do not match this one; in CSV write `Oncology; Hematology`",
         ),
-        ("200,A,2026,Oncology;Hematology,France,,", "is one text with several: `Oncology`, `Hematology`"),
-        ("200,A,2026,Oncology / hematology,France,,", "is one text with several: `Oncology`, `Hematology`"),
-        ("200,A,2026,Oncology and Hematology,France,,", "is one text with several"),
+        ("200,A,2026,Oncology;Hematology,France,,", "lists several in one text: `Oncology`, `Hematology`"),
+        ("200,A,2026,Oncology / hematology,France,,", "lists several in one text: `Oncology`, `Hematology`"),
+        ("200,A,2026,Oncology and Hematology,France,,", "lists several in one text"),
         ("200,A,2026,Obstetrics and Gynecology,France,,", ""),
         ("200,A,2026,\"Ear, Nose and Throat\",France,,", ""),
         (
             "200,A,2026,Balneology,France,,",
-            "`Balneology` - is no therapy area that is known here (1 row); no license names it, and those that name others (acme, heart) do not show it; check its spelling",
+            "`Balneology` - is not a known therapy area (1 row); no license names it, so licenses with other ones \
+             (acme, heart) do not match it; check its spelling",
         ),
-        ("200,A,2026,N/A,France,,", "therapy_areas: `N/A` - stands for no value"),
+        ("200,A,2026,N/A,France,,", "therapy_areas: `N/A` - is a placeholder"),
         ("200,A,2026,Oncology,Frnace,,", "country: `Frnace` - looks like a misspelling of `France`"),
         ("200,A,2026,Oncology,Germny,,", "country: `Germny` - looks like a misspelling of `Germany`"),
         ("200,A,2026,Oncology,Germany,,", ""),
         ("200,A,2026,Oncology,Austria,,\n201,B,2026,Oncology,Australia,,\n202,C,2026,Oncology,Australia,,", ""),
-        ("200,A,2026,Oncology,Atlantis,,", "country: `Atlantis` - is no country that is known here (1 row)"),
-        ("200,A,2026,Oncology,TBD,,", "country: `TBD` - stands for no value"),
+        ("200,A,2026,Oncology,Atlantis,,", "country: `Atlantis` - is not a known country (1 row)"),
+        ("200,A,2026,Oncology,TBD,,", "country: `TBD` - is a placeholder"),
         (
             "200,congress 101,2026,Oncology,France,,",
             "name: `congress 101` - is also the name of conference 101 in the database, of the same year; remove one",
@@ -97,18 +97,18 @@ fn likely_mistakes_are_told() {
             "begins on the same day in the same city as conference 101 in the database",
         ),
         ("200,Another 101,2026,Oncology,France,2026-05-02,Paris", ""),
-        // What the database has already is no news.
+        // Lint does not repeat warnings about unchanged rows.
         ("101,Congress 101,2026,Oncology; Hematology,France,2026-05-02,Paris", ""),
         (
             "101,Congress 102,2026,Oncology; Hematology,France,2026-05-02,Paris",
             "conferences.csv:2: name: `Congress 102` - is also the name of conference 102 in the database",
         ),
     ];
-    let world = licensed_world();
+    let database = licensed_database();
     for (rows, expected) in cases {
         let rows: String = rows.lines().map(|row| format!("{row},check,check,check\n")).collect();
         let head = "id,name,year,therapy_areas,country,start_date,city,start_date_status,abstract_due_date_status,late_breaking_due_date_status";
-        let merged = run(&world, &format!("# conferences.csv\n{head}\n{rows}"), Options::default()).unwrap();
+        let merged = run(&database, &format!("# conferences.csv\n{head}\n{rows}"), MergeOptions::default()).unwrap();
         let told: Vec<String> = merged.warnings.iter().map(|warning| without_folder(&warning.to_string())).collect();
         if expected.is_empty() {
             assert_eq!(told, [""; 0], "{rows}");
@@ -124,11 +124,12 @@ fn likely_mistakes_are_told() {
             "40,J,01406736",
             "issn_print: `01406736` - is not in the form of an ISSN; write `0140-6736`|issn_print: `01406736` - is also an ISSN of journal 30 in the database",
         ),
-        ("40,J,0140-6737", "issn_print: `0140-6737` - its check digit is 7, and that of its other digits is 6"),
+        ("40,J,0140-6737", "issn_print: `0140-6737` - its check digit is 7, but its other digits require 6"),
         ("30,The Lancet,0140-6736", ""),
     ];
     for (row, expected) in journals {
-        let merged = run(&world, &format!("# journals.csv\nid,name,issn_print\n{row}\n"), Options::default()).unwrap();
+        let merged =
+            run(&database, &format!("# journals.csv\nid,name,issn_print\n{row}\n"), MergeOptions::default()).unwrap();
         let told: Vec<String> = merged.warnings.iter().map(|warning| without_folder(&warning.to_string())).collect();
         let expected: Vec<&str> = expected.split('|').filter(|text| !text.is_empty()).collect();
         assert_eq!(told.len(), expected.len(), "{row}: {told:?}");
@@ -136,7 +137,7 @@ fn likely_mistakes_are_told() {
     }
 }
 
-/// A message without the folders in its paths.
+/// Removes the folders from the paths in a message.
 fn without_folder(message: &str) -> String {
     let words = message
         .split(' ')
@@ -146,17 +147,18 @@ fn without_folder(message: &str) -> String {
 
 #[test]
 fn the_rarer_word_of_a_database_is_told() {
-    // The run brings in the right word, and so shows what is wrong in the database.
-    let mut world = world();
+    // The import contains the right spelling, which shows the mistake in the database.
+    let mut database = sample_database();
     let row =
         |id: u64, area: &str| format!("{{\"id\":{id},\"name\":\"C{id}\",\"therapy_areas\":[\"{area}\"],{STATUSES}}}\n");
-    let merged = run(&world, &format!("# conferences.jsonl\n{}", row(50, "Balneologgy")), Options::default()).unwrap();
+    let merged =
+        run(&database, &format!("# conferences.jsonl\n{}", row(50, "Balneologgy")), MergeOptions::default()).unwrap();
     assert_eq!(merged.warnings, []);
-    apply(&mut world, merged.batch);
+    apply(&mut database, merged.batch);
     let rows = row(51, "Balneology") + &row(52, "Balneology");
     for extent in [Extent::New, Extent::All] {
-        let options = Options { extent, ..Options::default() };
-        let merged = run(&world, &format!("# conferences.jsonl\n{rows}"), options).unwrap();
+        let options = MergeOptions { extent, ..MergeOptions::default() };
+        let merged = run(&database, &format!("# conferences.jsonl\n{rows}"), options).unwrap();
         let told: Vec<String> = merged.warnings.iter().map(ToString::to_string).collect();
         let expected =
             "conferences 50: therapy_areas: `Balneologgy` - looks like a misspelling of `Balneology` (1 row)";

@@ -1,7 +1,8 @@
-//! Phase 2: merges rows with the stored state into a batch, under the writer's lock (docs/import.md).
+//! Phase 2: merges the rows of files with stored rows into a batch (docs/import.md).
 //!
-//! What is linked is resolved first, since a linked name means the row that has it after the run (`references`); then each record is
-//! merged with its stored values (`records`); last, what is removed is checked against what still links it.
+//! First it resolves organizations and tags, since links by name refer to the names after the import (`references`).
+//! Then it merges each record with its stored values (`records`). Finally it checks that no record links to a removed
+//! row.
 
 mod identify;
 #[cfg(test)]
@@ -12,52 +13,49 @@ mod removals;
 #[cfg(test)]
 mod tests;
 
-pub use self::identify::Assigned;
+pub use self::identify::AssignedId;
 use self::identify::identify;
-use self::records::{Links, MergedRecords, merge_records};
+use self::records::{MergeContext, MergedRecords, merge_records};
 use self::references::{Resolved, resolve};
 use self::removals::Removals;
-pub use self::removals::{Options, TooManyRemovals};
+pub use self::removals::{MergeOptions, TooManyRemovals};
 use super::lint::Lint;
 use super::report::{BadRows, Finding};
-use super::rows::{Edit, Row, Rows};
-use super::statement::{Link, LinkList};
+use super::rows::{ImportRow, ImportRows, RowEdit};
+use super::statement::{LinkList, RecordLink};
 use crate::model::reference::ReferenceFields;
 use crate::model::{ConferenceFields, Dataset, JournalFields, OrganizationFields, TagFields};
 use crate::store::StoreError;
 use crate::store::write::batch::{Batch, Curation};
 
-/// A run that can be committed.
+/// An import without faults.
 #[derive(Debug)]
 pub struct Merged {
-    /// What the run states. Rows equal to the stored ones are in it.
+    /// The rows of the files, merged with stored values. Some may equal the stored rows.
     pub batch: Batch,
-    /// What a curator may want to look at.
+    /// Probable mistakes for a curator to check.
     pub warnings: Vec<Finding>,
-    /// The rows without ids that no record matches.
-    pub assigned: Vec<Assigned>,
+    /// The ids assigned to rows without a matching record.
+    pub assigned: Vec<AssignedId>,
 }
 
-/// Why a run is not committed.
+/// The reason why an import is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     /// Some rows are bad.
     #[error("{0}")]
     BadRows(BadRows),
-    /// A large part of a dataset would be removed.
+    /// The import would remove a large part of a dataset.
     #[error("{0}")]
     TooManyRemovals(TooManyRemovals),
-    /// The state could not be read.
+    /// The database could not be read.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Merges the rows with the state.
-///
-/// # Errors
-/// When a rule is broken; then every bad row is told, those met by reading included.
-pub fn merge<C: Curation>(rows: Rows, curation: &C, options: &Options) -> Result<Merged, Refusal> {
-    let Rows { organizations, tags, mut conferences, mut journals, mut bad, mut warnings, matching } = rows;
+/// Merges rows with the database. If a row is bad, returns all faults, including those of reading.
+pub fn merge<C: Curation>(rows: ImportRows, curation: &C, options: &MergeOptions) -> Result<Merged, Refusal> {
+    let ImportRows { organizations, tags, mut conferences, mut journals, mut bad, mut warnings, matching } = rows;
     let mut assigned = identify(&mut conferences, &matching, curation, &mut bad)?;
     assigned.extend(identify(&mut journals, &matching, curation, &mut bad)?);
     let mut lint = Lint::new(options.extent);
@@ -70,7 +68,8 @@ pub fn merge<C: Curation>(rows: Rows, curation: &C, options: &Options) -> Result
     let organizations = resolve(organizations, &organization_objects, &stored.organizations, &mut bad, &mut lint);
     let tags = resolve(tags, &tag_objects, &stored.tags, &mut bad, &mut lint);
 
-    let mut links = Links { organizations: &organizations, tags: &tags, options, bad: &mut bad, lint: &mut lint };
+    let mut links =
+        MergeContext { organizations: &organizations, tags: &tags, options, bad: &mut bad, lint: &mut lint };
     let conferences = merge_records(conferences, curation, &mut links)?;
     let journals = merge_records(journals, curation, &mut links)?;
 
@@ -89,11 +88,11 @@ pub fn merge<C: Curation>(rows: Rows, curation: &C, options: &Options) -> Result
     if !too_many.is_empty() {
         return Err(Refusal::TooManyRemovals(TooManyRemovals(too_many)));
     }
-    organizations.pass_untouched(&mut lint);
-    tags.pass_untouched(&mut lint);
+    organizations.compare_untouched(&mut lint);
+    tags.compare_untouched(&mut lint);
     lint.compare_with_stored(curation, &|dataset, id| match dataset {
-        Dataset::Conferences => conferences.states(id),
-        Dataset::Journals => journals.states(id),
+        Dataset::Conferences => conferences.contains(id),
+        Dataset::Journals => journals.contains(id),
     })?;
     warnings.extend(lint.finish(curation)?);
     let batch = Batch {
@@ -105,20 +104,24 @@ pub fn merge<C: Curation>(rows: Rows, curation: &C, options: &Options) -> Result
     Ok(Merged { batch, warnings, assigned })
 }
 
-/// The full objects among the links of records, which create or update what they link.
+/// Collects the full objects in the links of records. They create or update organizations and tags.
 fn collect_objects<'a, F>(
-    rows: &'a [Row<F>],
-    organizations: &mut Vec<references::Object<'a, OrganizationFields>>,
-    tags: &mut Vec<references::Object<'a, TagFields>>,
+    rows: &'a [ImportRow<F>],
+    organizations: &mut Vec<references::LinkedObject<'a, OrganizationFields>>,
+    tags: &mut Vec<references::LinkedObject<'a, TagFields>>,
 ) {
-    fn collect<'a, F>(row: &'a Row<impl Sized>, links: &'a [Link<F>], objects: &mut Vec<references::Object<'a, F>>) {
+    fn collect<'a, F>(
+        row: &'a ImportRow<impl Sized>,
+        links: &'a [RecordLink<F>],
+        objects: &mut Vec<references::LinkedObject<'a, F>>,
+    ) {
         objects.extend(links.iter().filter_map(|link| match link {
-            Link::Object(object) => Some((&row.position, object)),
-            Link::Id(_) | Link::Label(_) => None,
+            RecordLink::Object(object) => Some((&row.position, object)),
+            RecordLink::Id(_) | RecordLink::Label(_) => None,
         }));
     }
     for row in rows {
-        let Edit::Set(statement) = &row.edit else { continue };
+        let RowEdit::Set(statement) = &row.edit else { continue };
         for list in &statement.links {
             match list {
                 LinkList::Organizations(links) => collect(row, links, organizations),
@@ -128,7 +131,7 @@ fn collect_objects<'a, F>(
     }
 }
 
-/// Checks that no record links a removed organization or tag after the run.
+/// Reports organizations and tags that the import removes although records still link to them.
 fn check_still_linked<F: ReferenceFields, C: Curation>(
     resolved: &Resolved<F>,
     conferences: &MergedRecords<ConferenceFields>,

@@ -1,47 +1,47 @@
-//! Records merged with their stored values.
+//! Merging of records with their stored values.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::references::Resolved;
-use super::removals::{Options, Removals};
-use crate::import::lint::{Lint, Linted, Place};
-use crate::import::report::{BadRows, Position, RowFaults};
-use crate::import::rows::{Edit, Row};
+use super::removals::{MergeOptions, Removals};
+use crate::import::lint::{Lint, Linted, RowLocation};
+use crate::import::report::{BadRows, FilePosition, RowFaults};
+use crate::import::rows::{ImportRow, RowEdit};
 use crate::import::statement::LinkList;
 use crate::model::{Curated, Id, OrganizationFields, RecordFields, ReferenceKind, TagFields};
 use crate::store::StoreError;
 use crate::store::write::batch::Curation;
 
-/// What merging records needs, and where its findings go.
-pub(super) struct Links<'a> {
+/// The inputs and outputs of merging records.
+pub(super) struct MergeContext<'a> {
     pub organizations: &'a Resolved<'a, OrganizationFields>,
     pub tags: &'a Resolved<'a, TagFields>,
-    pub options: &'a Options,
+    pub options: &'a MergeOptions,
     pub bad: &'a mut BadRows,
     pub lint: &'a mut Lint,
 }
 
-/// The records of a dataset that the run states.
+/// The records of a dataset in an import.
 pub(super) struct MergedRecords<F> {
-    /// Those whose rules hold, and those that are removed.
+    /// The valid records, and `None` for removed ones.
     pub rows: BTreeMap<Id, Option<Curated<F>>>,
-    /// Their positions in the files, bad rows included.
-    pub positions: HashMap<Id, Position>,
+    /// The positions of all records in the files, including bad ones.
+    pub positions: HashMap<Id, FilePosition>,
     pub removals: Removals,
 }
 
 impl<F: RecordFields + Linted> MergedRecords<F> {
-    /// Whether the run states or removes a record.
-    pub fn states(&self, id: Id) -> bool {
+    /// Returns true if the import sets or removes the record.
+    pub fn contains(&self, id: Id) -> bool {
         self.positions.contains_key(&id) || self.rows.contains_key(&id)
     }
 
-    /// Whether a record that links an organization or tag in the database does so after the run.
+    /// Returns true if the record, which links to `id` in the database, does so after the import.
     pub fn links_after(&self, record: Id, kind: ReferenceKind, id: Id) -> bool {
         match self.rows.get(&record) {
             Some(None) => false,
             Some(Some(row)) => row.fields().links(kind).contains(&id),
-            // A bad record is reported already, and what it will link is not known.
+            // The links of a bad record are unknown, and its faults are already reported.
             None => !self.positions.contains_key(&record),
         }
     }
@@ -49,32 +49,32 @@ impl<F: RecordFields + Linted> MergedRecords<F> {
 
 /// Merges the rows of a dataset with their stored values.
 pub(super) fn merge_records<F: RecordFields + Linted, C: Curation>(
-    rows: Vec<Row<F>>,
+    rows: Vec<ImportRow<F>>,
     curation: &C,
-    links: &mut Links<'_>,
+    links: &mut MergeContext<'_>,
 ) -> Result<MergedRecords<F>, StoreError> {
-    // A dataset of which the files hold no row is not given, so nothing of it can be replaced.
+    // If the files contain no row of a dataset, it is not replaced.
     let replaces = links.options.replace && !rows.is_empty();
     let stored_ids = if replaces { curation.record_ids(F::DATASET)? } else { BTreeSet::new() };
 
     let mut merged = BTreeMap::new();
-    let mut positions: HashMap<Id, Position> = HashMap::with_capacity(rows.len());
+    let mut positions: HashMap<Id, FilePosition> = HashMap::with_capacity(rows.len());
     for row in rows {
-        // A row that means no record is reported already.
+        // Rows without a record are already reported.
         let Some(id) = row.id else { continue };
         if let Some(first) = positions.get(&id) {
-            let message = format!("stands twice; the first row of this id is at {first}");
+            let message = format!("appears twice; the first row with this id is at {first}");
             links.bad.push(&row.position, Some("id"), Some(&id.to_string()), message);
             continue;
         }
         match row.edit {
-            Edit::Remove => {
+            RowEdit::Remove => {
                 if let Some(stored) = curation.find_record::<F>(id)? {
                     links.lint.remove(&stored);
                     merged.insert(id, None);
                 }
             }
-            Edit::Set(statement) => {
+            RowEdit::Set(statement) => {
                 let stored = curation.find_record::<F>(id)?;
                 let mut fields = stored.as_ref().map(|stored| stored.fields().clone()).unwrap_or_default();
                 let mut faults = RowFaults::new(&row.position, links.bad);
@@ -87,11 +87,11 @@ pub(super) fn merge_records<F: RecordFields + Linted, C: Curation>(
                     };
                     fields.set_links(kind, ids);
                 }
-                // The rules of whole rows are judged on rows that are read whole: else one mistake looks like two.
-                if !row.is_bad && !faults.found() {
+                // Rules about whole rows need complete rows. Otherwise one mistake would be reported twice.
+                if !row.is_bad && !faults.has_fault() {
                     match Curated::new(id, fields) {
                         Ok(record) => {
-                            links.lint.look(&Place::File(row.position.clone()), None, stored.as_ref(), &record);
+                            links.lint.check(&RowLocation::File(row.position.clone()), None, stored.as_ref(), &record);
                             merged.insert(id, Some(record));
                         }
                         Err(broken) => faults.push_faults(None, &broken),

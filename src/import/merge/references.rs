@@ -1,61 +1,61 @@
-//! Organizations and tags as they will be after the run, and the ids that links resolve to.
+//! Organizations and tags after the import, and the resolution of links to them.
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::import::lint::{Lint, Linted, Place};
-use crate::import::report::{BadRows, Position, RowFaults};
-use crate::import::rows::{Edit, Row};
-use crate::import::statement::Link;
+use crate::import::lint::{Lint, Linted, RowLocation};
+use crate::import::report::{BadRows, FilePosition, RowFaults};
+use crate::import::rows::{ImportRow, RowEdit};
+use crate::import::statement::RecordLink;
 use crate::model::nearest::nearest;
 use crate::model::reference::{ReferenceFields, Referenced};
 use crate::model::{Curated, Id, ReferenceKind};
 
-/// A full object among a record's links, and the record's position.
-pub(super) type Object<'a, F> = (&'a Position, &'a Curated<F>);
+/// A full object in the links of a record, and the position of the record.
+pub(super) type LinkedObject<'a, F> = (&'a FilePosition, &'a Curated<F>);
 
-/// All rows of one kind as they will be after the run.
+/// All organizations or all tags after the import.
 pub(super) struct Resolved<'a, F> {
     stored: &'a BTreeMap<Id, Referenced<F>>,
-    stated: BTreeMap<Id, Stated<F>>,
-    /// The ids of the stated rows in the order in which the run states them.
+    imported: BTreeMap<Id, ImportedReference<F>>,
+    /// The ids of the imported rows in the order of the files.
     order: Vec<Id>,
     ids_by_label: HashMap<String, Id>,
 }
 
-/// A row that the run states.
-struct Stated<F> {
-    position: Position,
-    /// The field that names it there: of an object the record's list.
+/// An organization or tag in the import.
+struct ImportedReference<F> {
+    position: FilePosition,
+    /// The field to report: for a full object, the record's list of links.
     field: &'static str,
-    outcome: Outcome<F>,
+    outcome: ImportOutcome<F>,
 }
 
-enum Outcome<F> {
-    Stays(Curated<F>),
+enum ImportOutcome<F> {
+    Valid(Curated<F>),
     Removed,
-    /// It breaks a rule, which is reported. Its label still counts, so that links to it are not reported too.
+    /// A bad row. Links to its label are not reported, since its own faults are.
     Bad {
         label: String,
     },
 }
 
-/// Merges rows and objects with the stored rows, and checks what must be unique.
+/// Merges rows and full objects with the stored rows, and checks that labels are unique.
 pub(super) fn resolve<'a, F: ReferenceFields + Linted>(
-    rows: Vec<Row<F>>,
-    objects: &[Object<'_, F>],
+    rows: Vec<ImportRow<F>>,
+    objects: &[LinkedObject<'_, F>],
     stored: &'a BTreeMap<Id, Referenced<F>>,
     bad: &mut BadRows,
     lint: &mut Lint,
 ) -> Resolved<'a, F> {
     let (order, ids_by_label) = (Vec::with_capacity(rows.len()), HashMap::new());
-    let mut resolved = Resolved { stored, stated: BTreeMap::new(), order, ids_by_label };
+    let mut resolved = Resolved { stored, imported: BTreeMap::new(), order, ids_by_label };
     rows.into_iter().for_each(|row| resolved.add_row(row, bad));
     objects.iter().for_each(|(position, object)| resolved.add_object(position, object, bad));
-    for (id, Stated { position, field, outcome }) in resolved.in_order() {
-        if let Outcome::Stays(row) = outcome {
+    for (id, ImportedReference { position, field, outcome }) in resolved.in_order() {
+        if let ImportOutcome::Valid(row) = outcome {
             let before = stored.get(&id).map(|referenced| &referenced.row);
             let within = (*field == F::STEM).then_some(*field);
-            lint.look(&Place::File(position.clone()), within, before, row);
+            lint.check(&RowLocation::File(position.clone()), within, before, row);
         }
     }
     resolved.ids_by_label = resolved.find_labels(bad);
@@ -63,46 +63,46 @@ pub(super) fn resolve<'a, F: ReferenceFields + Linted>(
 }
 
 impl<F: ReferenceFields + Linted> Resolved<'_, F> {
-    /// Has the run's rows compared with those that it leaves alone.
-    pub fn pass_untouched(&self, lint: &mut Lint) {
-        let untouched = self.stored.iter().filter(|(id, _)| !self.stated.contains_key(id));
-        untouched.for_each(|(_, found)| lint.pass(&found.row));
+    /// Compares stored rows that are not in the import with the imported rows.
+    pub fn compare_untouched(&self, lint: &mut Lint) {
+        let untouched = self.stored.iter().filter(|(id, _)| !self.imported.contains_key(id));
+        untouched.for_each(|(_, found)| lint.compare_stored(&found.row));
     }
 }
 
 impl<F: ReferenceFields> Resolved<'_, F> {
-    fn in_order(&self) -> impl Iterator<Item = (Id, &Stated<F>)> {
-        self.order.iter().filter_map(|id| Some((*id, self.stated.get(id)?)))
+    fn in_order(&self) -> impl Iterator<Item = (Id, &ImportedReference<F>)> {
+        self.order.iter().filter_map(|id| Some((*id, self.imported.get(id)?)))
     }
 
-    fn add(&mut self, id: Id, position: Position, field: &'static str, outcome: Outcome<F>) {
+    fn add(&mut self, id: Id, position: FilePosition, field: &'static str, outcome: ImportOutcome<F>) {
         self.order.push(id);
-        self.stated.insert(id, Stated { position, field, outcome });
+        self.imported.insert(id, ImportedReference { position, field, outcome });
     }
 
-    fn add_row(&mut self, row: Row<F>, bad: &mut BadRows) {
-        let Row { position, id, edit, is_bad } = row;
+    fn add_row(&mut self, row: ImportRow<F>, bad: &mut BadRows) {
+        let ImportRow { position, id, edit, is_bad } = row;
         let Some(id) = id else {
-            let message = "is missing; --match finds conferences and journals alone";
+            let message = "is missing; --match finds only conferences and journals";
             return bad.push(&position, Some("id"), None, message);
         };
-        if let Some(first) = self.stated.get(&id) {
-            let message = format!("stands twice; the first row of this id is at {}", first.position);
+        if let Some(first) = self.imported.get(&id) {
+            let message = format!("appears twice; the first row with this id is at {}", first.position);
             return bad.push(&position, Some("id"), Some(&id.to_string()), message);
         }
         let outcome = match edit {
-            Edit::Remove => Outcome::Removed,
-            Edit::Set(statement) => {
+            RowEdit::Remove => ImportOutcome::Removed,
+            RowEdit::Set(statement) => {
                 let stored = self.stored.get(&id);
                 let mut fields = stored.map(|referenced| referenced.row.fields().clone()).unwrap_or_default();
                 statement.apply_to(&mut fields);
                 let label = fields.label();
                 match Curated::new(id, fields) {
-                    _ if is_bad => Outcome::Bad { label },
-                    Ok(row) => Outcome::Stays(row),
+                    _ if is_bad => ImportOutcome::Bad { label },
+                    Ok(row) => ImportOutcome::Valid(row),
                     Err(faults) => {
                         RowFaults::new(&position, bad).push_faults(None, &faults);
-                        Outcome::Bad { label }
+                        ImportOutcome::Bad { label }
                     }
                 }
             }
@@ -110,16 +110,16 @@ impl<F: ReferenceFields> Resolved<'_, F> {
         self.add(id, position, "name", outcome);
     }
 
-    /// Adds the row that an object states. It must agree with what else states the row.
-    fn add_object(&mut self, position: &Position, object: &Curated<F>, bad: &mut BadRows) {
+    /// Adds the row of a full object. It must be equal to other occurrences of the row in the import.
+    fn add_object(&mut self, position: &FilePosition, object: &Curated<F>, bad: &mut BadRows) {
         let id = object.id();
-        let Some(first) = self.stated.get(&id) else {
-            return self.add(id, position.clone(), F::STEM, Outcome::Stays(object.clone()));
+        let Some(first) = self.imported.get(&id) else {
+            return self.add(id, position.clone(), F::STEM, ImportOutcome::Valid(object.clone()));
         };
         let message = match &first.outcome {
-            Outcome::Bad { .. } => return,
-            Outcome::Stays(row) if row == object => return,
-            Outcome::Stays(row) => {
+            ImportOutcome::Bad { .. } => return,
+            ImportOutcome::Valid(row) if row == object => return,
+            ImportOutcome::Valid(row) => {
                 let none = ();
                 let values = row.fields().values().into_iter().zip(object.fields().values());
                 let differing: Vec<String> = (F::table().fields.iter().zip(values))
@@ -127,57 +127,57 @@ impl<F: ReferenceFields> Resolved<'_, F> {
                     .map(|(field, _)| format!("`{}`", field.name))
                     .collect();
                 format!(
-                    "the object of this {} differs in {} from what {} makes of it; give them the same values",
+                    "the object of this {} differs in {} from the one at {}; give them the same values",
                     F::KIND,
                     differing.join(", "),
                     first.position
                 )
             }
-            Outcome::Removed => {
+            ImportOutcome::Removed => {
                 format!("the {} is removed at {}; remove it here, or keep it there", F::KIND, first.position)
             }
         };
         bad.push(position, Some(F::STEM), Some(&id.to_string()), message);
     }
 
-    /// The id of each label after the run. A label that two rows have is reported at the later one.
+    /// Returns the id of each label after the import. A duplicate label is reported at the later row.
     fn find_labels(&self, bad: &mut BadRows) -> HashMap<String, Id> {
-        let untouched = self.stored.iter().filter(|(id, _)| !self.stated.contains_key(id));
+        let untouched = self.stored.iter().filter(|(id, _)| !self.imported.contains_key(id));
         let mut ids: HashMap<String, Id> = untouched.map(|(id, row)| (row.label.clone(), *id)).collect();
-        for (id, stated) in self.in_order() {
-            let Outcome::Stays(row) = &stated.outcome else { continue };
+        for (id, imported) in self.in_order() {
+            let ImportOutcome::Valid(row) = &imported.outcome else { continue };
             let label = row.fields().label();
             let Some(other) = ids.get(&label) else {
                 ids.insert(label, id);
                 continue;
             };
             let position =
-                self.stated.get(other).map_or("in the database".to_owned(), |other| format!("at {}", other.position));
+                self.imported.get(other).map_or("in the database".to_owned(), |other| format!("at {}", other.position));
             let message = format!(
                 "is also the name of {} {other} {position}; names are unique: use one id, or another name",
                 F::KIND
             );
-            bad.push(&stated.position, Some(stated.field), Some(&label), message);
+            bad.push(&imported.position, Some(imported.field), Some(&label), message);
         }
-        for (id, stated) in self.in_order() {
-            if let Outcome::Bad { label } = &stated.outcome {
+        for (id, imported) in self.in_order() {
+            if let ImportOutcome::Bad { label } = &imported.outcome {
                 ids.entry(label.clone()).or_insert(id);
             }
         }
         ids
     }
 
-    /// The ids that the links mean; links that lead nowhere are reported.
-    pub fn find_ids(&self, links: Vec<Link<F>>, faults: &mut RowFaults<'_>) -> Vec<Id> {
+    /// Returns the ids that the links refer to, and reports links without a target.
+    pub fn find_ids(&self, links: Vec<RecordLink<F>>, faults: &mut RowFaults<'_>) -> Vec<Id> {
         let mut ids = Vec::with_capacity(links.len());
         for link in links {
             match link {
-                Link::Object(object) => ids.push(object.id()),
-                Link::Id(id) => match self.why_missing(id) {
+                RecordLink::Object(object) => ids.push(object.id()),
+                RecordLink::Id(id) => match self.why_missing(id) {
                     None => ids.push(id),
                     Some(message) => faults.push_value(&F::STEM, &id.to_string(), message),
                 },
-                Link::Label(label) => match self.ids_by_label.get(&label) {
+                RecordLink::Label(label) => match self.ids_by_label.get(&label) {
                     Some(id) => ids.push(*id),
                     None => faults.push_value(&F::STEM, &label, self.why_unknown(&label, faults)),
                 },
@@ -187,51 +187,51 @@ impl<F: ReferenceFields> Resolved<'_, F> {
     }
 
     fn why_missing(&self, id: Id) -> Option<String> {
-        match self.stated.get(&id) {
-            Some(Stated { position, outcome: Outcome::Removed, .. }) => {
+        match self.imported.get(&id) {
+            Some(ImportedReference { position, outcome: ImportOutcome::Removed, .. }) => {
                 Some(format!("the {} is removed at {position}; remove the link, or keep it there", F::KIND))
             }
             Some(_) => None,
             None if self.stored.contains_key(&id) => None,
-            None => Some(format!("there is no {} of this id; import it along, or give its full object", F::KIND)),
+            None => Some(format!("there is no {} with this id; import it too, or give its full object", F::KIND)),
         }
     }
 
     fn why_unknown(&self, label: &str, faults: &RowFaults<'_>) -> String {
         let kind = F::KIND;
         if kind == ReferenceKind::Tag && !label.contains(": ") {
-            return "names no tag; write it as `Type: Name`".to_owned();
+            return "is not a known tag; write it as `Type: Name`".to_owned();
         }
         if !faults.may_search(self.ids_by_label.len()) {
-            return format!("names no {kind}; import it along, or give its full object");
+            return format!("is not a known {kind}; import it too, or give its full object");
         }
         let removed = self.removed().find(|(_, id)| self.stored.get(id).is_some_and(|found| found.label == label));
         if let Some((position, _)) = removed {
             return format!("the {kind} of this name is removed at {position}; remove the link, or keep it there");
         }
         match nearest(label, self.ids_by_label.keys().map(String::as_str)) {
-            Some(near) => format!("names no {kind}; did you mean `{near}`? Else import the {kind} along"),
-            None => format!("names no {kind}; import it along, or give its full object"),
+            Some(near) => format!("is not a known {kind}; did you mean `{near}`? If not, import the {kind} too"),
+            None => format!("is not a known {kind}; import it too, or give its full object"),
         }
     }
 
-    /// The stored rows that the run removes, and where it says so.
-    pub fn removed(&self) -> impl Iterator<Item = (&Position, Id)> {
-        self.stated
+    /// Returns the stored rows that the import removes, and the positions of the removals.
+    pub fn removed(&self) -> impl Iterator<Item = (&FilePosition, Id)> {
+        self.imported
             .iter()
-            .filter(|(id, stated)| matches!(stated.outcome, Outcome::Removed) && self.stored.contains_key(id))
-            .map(|(id, stated)| (&stated.position, *id))
+            .filter(|(id, imported)| matches!(imported.outcome, ImportOutcome::Removed) && self.stored.contains_key(id))
+            .map(|(id, imported)| (&imported.position, *id))
     }
 
-    /// What the run states, for the batch. What is removed without having been there is left out.
+    /// Returns the rows for the batch. Removals of rows that are not stored are omitted.
     pub fn into_rows(self) -> BTreeMap<Id, Option<Curated<F>>> {
         let stored = self.stored;
-        self.stated
+        self.imported
             .into_iter()
-            .filter_map(|(id, stated)| match stated.outcome {
-                Outcome::Stays(row) => Some((id, Some(row))),
-                Outcome::Removed => stored.contains_key(&id).then_some((id, None)),
-                Outcome::Bad { .. } => None,
+            .filter_map(|(id, imported)| match imported.outcome {
+                ImportOutcome::Valid(row) => Some((id, Some(row))),
+                ImportOutcome::Removed => stored.contains_key(&id).then_some((id, None)),
+                ImportOutcome::Bad { .. } => None,
             })
             .collect()
     }

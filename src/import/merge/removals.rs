@@ -1,26 +1,26 @@
-//! How much of the stored data a run may remove.
+//! The limit on removals in an import.
 
 use std::fmt;
 
 use crate::import::lint::Extent;
 use crate::model::Dataset;
 
-/// What the operator allows.
+/// The options for merging.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Options {
-    /// Remove the records of the given datasets that the files do not hold.
+pub struct MergeOptions {
+    /// Whether to remove the records that are missing in the files, in each dataset that the files contain.
     pub replace: bool,
-    /// Up to how many records of a dataset may be removed, where that is many.
+    /// The maximum number of removed records per dataset, if that is more than the default allows.
     pub allow_removals: Option<u64>,
-    /// What lint tells of.
+    /// The rows that lint reports.
     pub extent: Extent,
 }
 
-/// The datasets of which a run would remove more than a tenth, and more than ten records.
+/// The datasets that would lose more than ten records and more than a tenth of their records.
 #[derive(Debug)]
 pub struct TooManyRemovals(pub(super) Vec<Removals>);
 
-/// How many records of a dataset a run removes.
+/// The number of records of a dataset that an import removes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Removals {
     pub dataset: Dataset,
@@ -29,14 +29,14 @@ pub(super) struct Removals {
 }
 
 impl Removals {
-    /// Whether they are few enough not to look like a mistake.
+    /// Returns true if the removals need no permission.
     pub fn is_small(self) -> bool {
         self.removed <= 10 || self.removed.saturating_mul(10) <= self.stored
     }
 }
 
 impl TooManyRemovals {
-    /// The smallest `--allow-removals` that covers the run.
+    /// The smallest `--allow-removals` that permits the import.
     pub fn needed(&self) -> usize {
         self.0.iter().map(|removals| removals.removed).max().unwrap_or_default()
     }
@@ -44,10 +44,10 @@ impl TooManyRemovals {
 
 impl fmt::Display for TooManyRemovals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the run would remove ")?;
+        f.write_str("the import would remove ")?;
         for (at, Removals { dataset, removed, stored }) in self.0.iter().enumerate() {
             write!(f, "{}{removed} of {stored} {dataset}", if at > 0 { " and " } else { "" })?;
         }
-        write!(f, "; if that is meant, give `--allow-removals {}`", self.needed())
+        write!(f, "; to allow that, add `--allow-removals {}`", self.needed())
     }
 }

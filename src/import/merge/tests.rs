@@ -1,24 +1,24 @@
-//! Runs against a small state in memory.
+//! Imports into a small database in memory.
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use super::*;
-use crate::import::{Reading, Source, Told, read_sources};
+use crate::import::{ReadOptions, Source, SourceOptions, read_sources};
 use crate::model::reference::{Referenced, References};
 use crate::model::{Curated, Fields, Id, License, RecordFields, ReferenceKind, Timestamp, flat, json};
 
-/// Stands in for the store: everything that a batch brought in.
+/// A database in memory.
 #[derive(Default)]
-pub(super) struct World {
+pub(super) struct MemoryDatabase {
     references: References,
     conferences: BTreeMap<Id, Curated<ConferenceFields>>,
     journals: BTreeMap<Id, Curated<JournalFields>>,
     pub licenses: Vec<License>,
 }
 
-impl Curation for World {
+impl Curation for MemoryDatabase {
     fn references(&self) -> Result<&References, StoreError> {
         Ok(&self.references)
     }
@@ -68,8 +68,8 @@ impl Curation for World {
     }
 }
 
-/// Files are told by a headline `# name` before their lines.
-pub(super) fn run(world: &World, files: &str, options: Options) -> Result<Merged, Refusal> {
+/// Runs an import. In `files`, a line `# name` starts the file with that name.
+pub(super) fn run(database: &MemoryDatabase, files: &str, options: MergeOptions) -> Result<Merged, Refusal> {
     let folder = tempfile::tempdir().unwrap();
     let mut paths = Vec::new();
     for file in files.split("# ").filter(|file| !file.trim().is_empty()) {
@@ -78,14 +78,16 @@ pub(super) fn run(world: &World, files: &str, options: Options) -> Result<Merged
         fs::write(&path, content.lines().map(|line| format!("{}\n", line.trim_start())).collect::<String>()).unwrap();
         paths.push(path);
     }
-    let rows = read_sources(&Source::find(&paths, Told::default()).unwrap(), &Reading::default(), &mut |_| {}).unwrap();
-    merge(rows, world, &options).map_err(|refusal| match refusal {
-        // Without the folder, which has another name each time.
+    let rows =
+        read_sources(&Source::find(&paths, SourceOptions::default()).unwrap(), &ReadOptions::default(), &mut |_| {})
+            .unwrap();
+    merge(rows, database, &options).map_err(|refusal| match refusal {
+        // Removes the name of the temporary folder.
         Refusal::BadRows(bad) => {
             let mut short = BadRows::default();
             let folder = format!("{}/", folder.path().display());
             for row in bad.kept() {
-                let position = crate::import::report::Position {
+                let position = crate::import::report::FilePosition {
                     file: row.file.as_ref().unwrap().replace(&folder, "").into(),
                     line: row.line.unwrap(),
                 };
@@ -98,7 +100,7 @@ pub(super) fn run(world: &World, files: &str, options: Options) -> Result<Merged
     })
 }
 
-pub(super) fn apply(world: &mut World, batch: Batch) {
+pub(super) fn apply(database: &mut MemoryDatabase, batch: Batch) {
     fn set<K: Ord, T, U>(map: &mut BTreeMap<K, T>, edits: BTreeMap<K, Option<U>>, made: impl Fn(U) -> T) {
         for (id, edit) in edits {
             match edit {
@@ -107,17 +109,17 @@ pub(super) fn apply(world: &mut World, batch: Batch) {
             };
         }
     }
-    set(&mut world.references.organizations, batch.organizations, Referenced::new);
-    set(&mut world.references.tags, batch.tags, Referenced::new);
-    set(&mut world.conferences, batch.conferences, |row| row);
-    set(&mut world.journals, batch.journals, |row| row);
+    set(&mut database.references.organizations, batch.organizations, Referenced::new);
+    set(&mut database.references.tags, batch.tags, Referenced::new);
+    set(&mut database.conferences, batch.conferences, |row| row);
+    set(&mut database.journals, batch.journals, |row| row);
 }
 
 pub(super) const STATUSES: &str =
     r#""start_date_status":"check","abstract_due_date_status":"check","late_breaking_due_date_status":"check""#;
 
-pub(super) fn world() -> World {
-    let mut world = World::default();
+pub(super) fn sample_database() -> MemoryDatabase {
+    let mut database = MemoryDatabase::default();
     let files = format!(
         r#"# organizations.jsonl
         {{"id":1,"name":"ASCO","abbv":"A"}}
@@ -133,27 +135,27 @@ pub(super) fn world() -> World {
         {{"id":20,"name":"JCO","organizations":[1],"impact_factor":42.1,"timelines":{{"accept_to_print":{{"min_weeks":2,"max_weeks":4}}}}}}
         "#
     );
-    let merged = run(&world, &files, Options::default()).unwrap();
-    apply(&mut world, merged.batch);
-    world
+    let merged = run(&database, &files, MergeOptions::default()).unwrap();
+    apply(&mut database, merged.batch);
+    database
 }
 
-/// The state after the run in a short form, or the refusal, or the warnings.
+/// Returns the database and the warnings after an import in a short form, or the refusal.
 fn outcome(files: &str) -> String {
-    let mut world = world();
-    match run(&world, files, Options::default()) {
+    let mut database = sample_database();
+    match run(&database, files, MergeOptions::default()) {
         Ok(merged) => {
             let warnings: Vec<String> = merged
                 .warnings
                 .iter()
                 .map(|warning| format!("{}", Finding { file: None, ..warning.clone() }))
                 .collect();
-            apply(&mut world, merged.batch);
+            apply(&mut database, merged.batch);
             let organizations: Vec<String> =
-                world.references.organizations.iter().map(|(id, found)| format!("{id}={}", found.label)).collect();
+                database.references.organizations.iter().map(|(id, found)| format!("{id}={}", found.label)).collect();
             let tags: Vec<String> =
-                world.references.tags.iter().map(|(id, found)| format!("{id}={}", found.label)).collect();
-            let mut links: Vec<String> = world
+                database.references.tags.iter().map(|(id, found)| format!("{id}={}", found.label)).collect();
+            let mut links: Vec<String> = database
                 .conferences
                 .values()
                 .map(|row| {
@@ -161,7 +163,10 @@ fn outcome(files: &str) -> String {
                 })
                 .collect();
             links.extend(
-                world.journals.values().map(|row| format!("{}:{:?}", row.id(), numbers(&row.fields().organizations))),
+                database
+                    .journals
+                    .values()
+                    .map(|row| format!("{}:{:?}", row.id(), numbers(&row.fields().organizations))),
             );
             [organizations.join(","), tags.join(","), links.join(" "), warnings.join("\n")].join(" | ")
         }
@@ -189,17 +194,17 @@ fn runs_are_judged_on_the_state_after_them() {
         ("# tags.csv\nid,type,name\n3,Topic,Nurses\n", "3=Topic: Nurses"),
         ("# organizations.csv\nid,name\n4,\n", "organizations.csv:2: name: is required"),
         ("# organizations.csv\nid,abbv\n1,B\n", SAME),
-        ("# organizations.csv\nid,name\n1,A\n1,A\n", "organizations.csv:3: id: `1` - stands twice; the first row of this id is at organizations.csv:2"),
-        ("# tags.csv\nid\n1\n# tags.jsonl\n{\"id\":1}\n", "tags.jsonl:1: id: `1` - stands twice; the first row of this id is at tags.csv:2"),
+        ("# organizations.csv\nid,name\n1,A\n1,A\n", "organizations.csv:3: id: `1` - appears twice; the first row with this id is at organizations.csv:2"),
+        ("# tags.csv\nid\n1\n# tags.jsonl\n{\"id\":1}\n", "tags.jsonl:1: id: `1` - appears twice; the first row with this id is at tags.csv:2"),
         // Links by name and id.
         ("# conferences.csv\nid,organizations\n10,ESMO; ASCO; ESMO\n", "10:[1, 2][1]"),
         ("# organizations.csv\nid,name\n1,ESMO\n2,ASCO\n# conferences.csv\nid,organizations\n10,ESMO\n11,ESMO\n", "10:[1][1] 11:[1][]"),
         ("# conferences.csv\nid,organizations\n10,New\n# organizations.csv\nid,name\n4,New\n", "10:[4][1]"),
-        ("# conferences.csv\nid,organizations\n10,ASCOO\n", "conferences.csv:2: organizations: `ASCOO` - names no organization; did you mean `ASCO`?"),
-        ("# conferences.csv\nid,organizations\n10,ASCO\n# organizations.csv\nid,name\n1,X\n", "`ASCO` - names no organization"),
+        ("# conferences.csv\nid,organizations\n10,ASCOO\n", "conferences.csv:2: organizations: `ASCOO` - is not a known organization; did you mean `ASCO`?"),
+        ("# conferences.csv\nid,organizations\n10,ASCO\n# organizations.csv\nid,name\n1,X\n", "`ASCO` - is not a known organization"),
         ("# conferences.csv\nid,tags\n10,Topic: Lung: small cell; Audience: Nurses\n", "10:[1][1, 2]"),
-        ("# conferences.jsonl\n{\"id\":10,\"tags\":[\"Nurses\"]}\n", "tags: `Nurses` - names no tag; write it as `Type: Name`"),
-        ("# conferences.jsonl\n{\"id\":10,\"organizations\":[9]}\n", "organizations: `9` - there is no organization of this id"),
+        ("# conferences.jsonl\n{\"id\":10,\"tags\":[\"Nurses\"]}\n", "tags: `Nurses` - is not a known tag; write it as `Type: Name`"),
+        ("# conferences.jsonl\n{\"id\":10,\"organizations\":[9]}\n", "organizations: `9` - there is no organization with this id"),
         ("# journals.jsonl\n{\"id\":20,\"organizations\":[3,\"ESMO\",3]}\n", "20:[2, 3]"),
         ("# journals.jsonl\n{\"id\":20,\"organizations\":null}\n", "20:[]"),
         // Objects.
@@ -213,7 +218,8 @@ fn runs_are_judged_on_the_state_after_them() {
         (
             "# journals.jsonl\n{\"id\":20,\"organizations\":[{\"id\":4,\"name\":\"N\",\"abbv\":null,\"type\":null,\"url\":null}]}
              {\"id\":21,\"name\":\"J\",\"organizations\":[{\"id\":4,\"name\":\"N\",\"abbv\":\"n\",\"type\":null,\"url\":\"u\"}]}\n",
-            "journals.jsonl:2: organizations: `4` - the object of this organization differs in `abbv`, `url` from what journals.jsonl:1 makes of it",
+            "journals.jsonl:2: organizations: `4` - the object of this organization differs in `abbv`, `url` from the \
+             one at journals.jsonl:1",
         ),
         (
             "# organizations.csv\nid,abbv\n1,A\n# journals.jsonl
@@ -223,7 +229,8 @@ fn runs_are_judged_on_the_state_after_them() {
         (
             "# organizations.csv\nid,abbv\n1,A\n# journals.jsonl
              {\"id\":20,\"organizations\":[{\"id\":1,\"name\":\"New\",\"abbv\":\"A\",\"type\":null,\"url\":null}]}\n",
-            "journals.jsonl:1: organizations: `1` - the object of this organization differs in `name` from what organizations.csv:2",
+            "journals.jsonl:1: organizations: `1` - the object of this organization differs in `name` from the one at \
+             organizations.csv:2",
         ),
         (
             "# organizations.jsonl\n{\"id\":3,\"deleted\":true}\n# journals.jsonl
@@ -234,7 +241,7 @@ fn runs_are_judged_on_the_state_after_them() {
             "# journals.jsonl\n{\"id\":20,\"organizations\":[{\"id\":4,\"name\":\"ESMO\",\"abbv\":null,\"type\":null,\"url\":null}]}\n",
             "journals.jsonl:1: organizations: `ESMO` - is also the name of organization 2 in the database",
         ),
-        // Removals of what is linked.
+        // Removals of linked rows.
         ("# organizations.jsonl\n{\"id\":3,\"deleted\":true}\n", "1=ASCO,2=ESMO |"),
         ("# organizations.jsonl\n{\"id\":99,\"deleted\":true}\n", SAME),
         ("# conferences.jsonl\n{\"id\":99,\"deleted\":true}\n", SAME),
@@ -252,7 +259,7 @@ fn runs_are_judged_on_the_state_after_them() {
         ("# conferences.csv\nid,start_date_status\n10,confirmed\n", "conferences.csv:2: start_date_status: `confirmed` - needs a date"),
         ("# conferences.csv\nid,name\n12,X\n", "start_date_status: is required"),
         ("# conferences.csv\nid,name\n10,\n", "conferences.csv:2: name: is required"),
-        ("# conferences.csv\nid,name\n10,A\n10,A\n", "conferences.csv:3: id: `10` - stands twice"),
+        ("# conferences.csv\nid,name\n10,A\n10,A\n", "conferences.csv:3: id: `10` - appears twice"),
         // One mistake is reported once.
         ("# conferences.csv\nid,start_date,start_date_status\n10,2026-05,confirmed\n", "conferences.csv:2: start_date: `2026-05` - write a date as YYYY-MM-DD, such as 2026-03-15"),
         ("# organizations.jsonl\n{\"id\":4,\"name\":\"N\",\"url\":5}\n# journals.jsonl\n{\"id\":20,\"organizations\":[\"N\",4]}\n", "organizations.jsonl:1: url: `5` - is a number; write a text in quotes"),
@@ -260,7 +267,7 @@ fn runs_are_judged_on_the_state_after_them() {
         ("# conferences.csv\nid,country\n10,USA\n11,U.S.A.\n", "country: `U.S.A.` - is another spelling of `United States` (1 row)"),
         ("# conferences.csv\nid,country\n10,france\n11,France\n", "is another spelling of"),
         ("# journals.csv\nid,name\n20,'=1+1\n", "name: `=1+1` - starts like a formula"),
-        ("# journals.csv\nid,name\n", "holds no rows; nothing of journals is changed by it"),
+        ("# journals.csv\nid,name\n", "has no rows, so it changes no journals"),
     ];
     for (files, expected) in cases {
         let outcome = outcome(files);
@@ -280,20 +287,21 @@ fn members_left_out_keep_their_values() {
         (r#"{"id":10,"formats":null}"#, [None, None, None]),
     ];
     for (line, expected) in cases {
-        let merged = run(&world(), &format!("# conferences.jsonl\n{line}\n"), Options::default()).unwrap();
+        let merged =
+            run(&sample_database(), &format!("# conferences.jsonl\n{line}\n"), MergeOptions::default()).unwrap();
         let row = merged.batch.conferences.into_values().next().flatten().unwrap();
         let formats = &row.fields().formats;
         assert_eq!([formats.oral, formats.poster, formats.encore], expected, "{line}");
         assert_eq!(row.fields().name(), "ASCO 2026");
     }
     let line = r#"{"id":20,"timelines":{"accept_to_print":{"min_weeks":null}}}"#;
-    let merged = run(&world(), &format!("# journals.jsonl\n{line}\n"), Options::default()).unwrap();
+    let merged = run(&sample_database(), &format!("# journals.jsonl\n{line}\n"), MergeOptions::default()).unwrap();
     let row = merged.batch.journals.into_values().next().flatten().unwrap();
     let weeks = &row.fields().timelines.accept_to_print;
     assert_eq!((weeks.min_weeks, weeks.max_weeks.map(|weeks| weeks.get())), (None, Some(4.0)));
 }
 
-/// All records of a dataset, as the two exports write them.
+/// Returns all records of a dataset in both export formats.
 fn exports<F: RecordFields>(rows: &BTreeMap<Id, Curated<F>>, references: &References) -> [(&'static str, Vec<u8>); 2] {
     let at = Timestamp::from_unix_s(0);
     let mut jsonl = Vec::new();
@@ -309,7 +317,7 @@ fn exports<F: RecordFields>(rows: &BTreeMap<Id, Curated<F>>, references: &Refere
 
 #[test]
 fn what_the_service_gives_out_changes_nothing() {
-    let mut world = world();
+    let mut database = sample_database();
     let nasty = format!(
         "# organizations.jsonl\n{}\n# conferences.jsonl\n{}\n# journals.jsonl\n{}\n",
         r#"{"id":8,"name":"+Plus: \"x\",\ny"}"#,
@@ -321,7 +329,7 @@ fn what_the_service_gives_out_changes_nothing() {
         .replace('\n', ""),
         r#"{"id":21,"name":"'","sjr":0.30000000000000004,"impact_factor":1e21,"h_index":9007199254740991}"#,
     );
-    let merged = run(&world, &nasty, Options::default()).unwrap();
+    let merged = run(&database, &nasty, MergeOptions::default()).unwrap();
     let rules: Vec<&str> = merged.warnings.iter().filter_map(|warning| warning.rule).collect();
     let expected = [
         "blanks",
@@ -335,53 +343,57 @@ fn what_the_service_gives_out_changes_nothing() {
         "unlikely_number",
     ];
     assert_eq!(rules, expected);
-    apply(&mut world, merged.batch);
+    apply(&mut database, merged.batch);
 
     let folder = tempfile::tempdir().unwrap();
-    let conferences = exports(&world.conferences, &world.references).map(|export| ("conferences", export));
-    let journals = exports(&world.journals, &world.references).map(|export| ("journals", export));
+    let conferences = exports(&database.conferences, &database.references).map(|export| ("conferences", export));
+    let journals = exports(&database.journals, &database.references).map(|export| ("journals", export));
     for (stem, (ending, content)) in conferences.into_iter().chain(journals) {
         let path = folder.path().join(format!("{stem}.{ending}"));
         fs::write(&path, &content).unwrap();
-        let rows =
-            read_sources(&Source::find(&[path], Told::default()).unwrap(), &Reading::default(), &mut |_| {}).unwrap();
+        let rows = read_sources(
+            &Source::find(&[path], SourceOptions::default()).unwrap(),
+            &ReadOptions::default(),
+            &mut |_| {},
+        )
+        .unwrap();
         let Merged { batch, warnings, .. } =
-            merge(rows, &world, &Options { replace: true, ..Options::default() }).unwrap();
+            merge(rows, &database, &MergeOptions { replace: true, ..MergeOptions::default() }).unwrap();
         assert!(warnings.is_empty(), "{warnings:?}");
         assert_eq!(batch.conferences.len() + batch.journals.len(), if stem == "conferences" { 3 } else { 2 });
         for (id, row) in batch.conferences {
-            assert_eq!(row.as_ref(), world.conferences.get(&id), "{ending}");
+            assert_eq!(row.as_ref(), database.conferences.get(&id), "{ending}");
         }
         for (id, row) in batch.journals {
-            assert_eq!(row.as_ref(), world.journals.get(&id), "{ending}");
+            assert_eq!(row.as_ref(), database.journals.get(&id), "{ending}");
         }
         for (id, row) in batch.organizations {
-            assert_eq!(row.as_ref(), world.references.organizations.get(&id).map(|found| &found.row), "{ending}");
+            assert_eq!(row.as_ref(), database.references.organizations.get(&id).map(|found| &found.row), "{ending}");
         }
     }
 }
 
 #[test]
 fn many_removals_need_leave() {
-    let mut world = world();
+    let mut database = sample_database();
     let lines = |ids: std::ops::RangeInclusive<u64>, rest: &str| -> String {
         ids.map(|id| format!("{{\"id\":{id},{rest}}}\n")).collect()
     };
     let rows = lines(100..=217, &format!("\"name\":\"X\",{STATUSES}"));
-    let merged = run(&world, &format!("# conferences.jsonl\n{rows}"), Options::default()).unwrap();
-    apply(&mut world, merged.batch);
-    assert_eq!(world.conferences.len(), 120);
+    let merged = run(&database, &format!("# conferences.jsonl\n{rows}"), MergeOptions::default()).unwrap();
+    apply(&mut database, merged.batch);
+    assert_eq!(database.conferences.len(), 120);
 
     let removed = |ids| format!("# conferences.jsonl\n{}", lines(ids, "\"deleted\":true"));
     let kept = |ids| format!("# conferences.jsonl\n{}", lines(ids, "\"city\":null"));
-    let refused = "the run would remove 13 of 120 conferences; if that is meant, give `--allow-removals 13`";
+    let refused = "the import would remove 13 of 120 conferences; to allow that, add `--allow-removals 13`";
     let cases = [
         (removed(100..=111), false, None, Ok(12)),
         (removed(100..=112), false, None, Err(refused)),
         (removed(100..=112), false, Some(12), Err(refused)),
         (removed(100..=112), false, Some(13), Ok(13)),
         (removed(300..=400), false, None, Ok(0)),
-        // 10 and 11 are not in the file either.
+        // The file also lacks 10 and 11.
         (kept(110..=217), true, None, Ok(12)),
         (kept(111..=217), true, None, Err(refused)),
         (kept(111..=217), true, Some(500), Ok(13)),
@@ -391,7 +403,7 @@ fn many_removals_need_leave() {
         ("# conferences.jsonl\n\n".to_owned(), true, None, Ok(0)),
     ];
     for (files, replace, allow_removals, expected) in cases {
-        let outcome = run(&world, &files, Options { replace, allow_removals, ..Options::default() })
+        let outcome = run(&database, &files, MergeOptions { replace, allow_removals, ..MergeOptions::default() })
             .map(|merged| merged.batch.conferences.values().filter(|row| row.is_none()).count())
             .map_err(|refusal| refusal.to_string());
         assert_eq!(outcome, expected.map_err(str::to_owned), "{files}");
@@ -400,20 +412,20 @@ fn many_removals_need_leave() {
 
 #[test]
 fn rows_without_ids_find_their_records() {
-    let mut world = World::default();
+    let mut database = MemoryDatabase::default();
     let stored = "# conferences.csv\nid,name,year,start_date_status,abstract_due_date_status,late_breaking_due_date_status\n\
          10,ESMO Congress,2026,check,check,check\n11,ESMO Congress,2027,check,check,check\n12,ASCO,,check,check,check\n\
          # journals.csv\nid,name,issn_print,issn_online\n20,The Lancet,0140-6736,1474-547X\n21,Lancet Oncology,1470-2045,\n";
-    let merged = run(&world, stored, Options::default()).unwrap();
-    apply(&mut world, merged.batch);
+    let merged = run(&database, stored, MergeOptions::default()).unwrap();
+    apply(&mut database, merged.batch);
     let outcome = |matching: &str, file: &str, rows: &str| {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(file);
         fs::write(&path, rows).unwrap();
         let matching = matching.split(',').map(str::to_owned).collect();
-        let reading = Reading { matching, ..Reading::default() };
-        let sources = Source::find(&[path], Told::default()).unwrap();
-        match merge(read_sources(&sources, &reading, &mut |_| {}).unwrap(), &world, &Options::default()) {
+        let reading = ReadOptions { matching, ..ReadOptions::default() };
+        let sources = Source::find(&[path], SourceOptions::default()).unwrap();
+        match merge(read_sources(&sources, &reading, &mut |_| {}).unwrap(), &database, &MergeOptions::default()) {
             Ok(merged) => {
                 let ids: Vec<u64> =
                     merged.batch.conferences.keys().chain(merged.batch.journals.keys()).map(|id| id.get()).collect();
@@ -432,12 +444,12 @@ fn rows_without_ids_find_their_records() {
         ("name,year", "ESMO Congress,2026", "[10] new []"),
         ("name,year", "esmo  congress,2027", "[11] new []"),
         ("name,year", "ESMO Congress,2028", "[13] new [13]"),
-        ("name,year", "ESMO Congress,", "fit both 10 and 11 of conferences; give the id, or --match more fields"),
+        ("name,year", "ESMO Congress,", "match both 10 and 11 of conferences; give the id, or --match more fields"),
         ("name,year", "ASCO,2026", "[12] new []"),
-        ("name", "ESMO Congress,2026", "fit both 10 and 11"),
+        ("name", "ESMO Congress,2026", "match both 10 and 11"),
         ("name,year", "A,2026\nB,2026", "[13, 14] new [13, 14]"),
-        ("name,year", "A,2026\na,2026", "stands twice; the first row of this id is at"),
-        ("city", "A,2026", "no column `id`, and none of `city`"),
+        ("name,year", "A,2026\na,2026", "appears twice; the first row with this id is at"),
+        ("city", "A,2026", "no column `id`, and none of the columns of --match (`city`"),
     ];
     for (matching, rows, expected) in conferences {
         let told = outcome(matching, "conferences.csv", &of_conferences(rows));
@@ -448,9 +460,12 @@ fn rows_without_ids_find_their_records() {
         ("name,issn_online\nThe Lancet,1474547x\n", "[20] new []"),
         ("name,issn_print\nThe Lancet,0140-6736\n", "[20] new []"),
         ("name,issn_print,issn_online\nLO,1470-2045,1474-5488\n", "[21] new []"),
-        // One of the two contradicts.
+        // One of the two values differs.
         ("name,issn_print,issn_online\nX,0140-6736,2222-2222\n", "[22] new [22]"),
-        ("name,issn_print\nThe Lancet,\n", "is missing, and so is `issn_online`, `issn_print`"),
+        (
+            "name,issn_print\nThe Lancet,\n",
+            "is missing, and so are the fields of --match (`issn_online`, `issn_print`)",
+        ),
         ("id,name\n30,New\n", "[30] new []"),
     ];
     for (rows, expected) in journals {

@@ -1,4 +1,4 @@
-//! The zip archive of a workbook: its directory, read within bounds.
+//! The zip archive of a workbook. Limits apply to its directory and to the inflated bytes.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -8,19 +8,19 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use super::fault::{damaged, unusable};
 use super::part::{Packed, Part};
 
-/// The most parts of a workbook. Excel writes some ten, and one for each sheet, picture and chart.
+/// The maximum number of parts. Excel writes about ten, and one for each sheet, picture and chart.
 const MAX_PARTS: u64 = 20_000;
 
-/// The most bytes of the directory, which is held in memory.
+/// The maximum size of the directory, which stays in memory.
 const MAX_DIRECTORY_BYTES: u64 = 4 << 20;
 
-/// The end of an archive without its comment.
+/// The size of the end record without the comment.
 const END_BYTES: usize = 22;
 
-/// The most bytes of the archive's comment.
+/// The maximum size of the archive's comment.
 const MAX_COMMENT_BYTES: usize = u16::MAX as usize;
 
-/// A field of 32 bits with this value is in the zip64 extension instead.
+/// The value of a 32-bit field whose real value is in the zip64 extension.
 const IN_ZIP64: u64 = u32::MAX as u64;
 
 const END_MAGIC: &[u8] = b"PK\x05\x06";
@@ -29,19 +29,18 @@ const END64_MAGIC: &[u8] = b"PK\x06\x06";
 const ENTRY_MAGIC: &[u8] = b"PK\x01\x02";
 const HEADER_MAGIC: &[u8] = b"PK\x03\x04";
 
-/// An opened archive.
 pub(super) struct Archive {
     file: File,
-    entries: Vec<Entry>,
-    /// The index of each part by its comparable name.
+    entries: Vec<ZipEntry>,
+    /// The index of each part, by its comparable name.
     by_name: HashMap<String, usize>,
     max_bytes: u64,
-    /// The bytes that may still be inflated.
+    /// The number of bytes that may still be inflated.
     left: Cell<u64>,
 }
 
-/// A part as the directory describes it.
-struct Entry {
+/// A part in the directory.
+struct ZipEntry {
     name: String,
     header_at: u64,
     is_encrypted: bool,
@@ -49,7 +48,7 @@ struct Entry {
     packed: Packed,
 }
 
-/// The position and size of the directory, and the number of its entries.
+/// The position and size of the directory, and its number of entries.
 struct Directory {
     at: u64,
     bytes: u64,
@@ -57,10 +56,7 @@ struct Directory {
 }
 
 impl Archive {
-    /// Reads the directory of a workbook of which at most `max_bytes` are inflated.
-    ///
-    /// # Errors
-    /// When the file is no archive, is damaged, or has too many parts.
+    /// Opens an archive. At most `max_bytes` may be inflated from all parts together.
     pub fn open(mut file: File, max_bytes: u64) -> io::Result<Archive> {
         let file_bytes = file.seek(SeekFrom::End(0))?;
         let directory = find_directory(&file, file_bytes)?;
@@ -71,7 +67,7 @@ impl Archive {
         let mut from = BufReader::new(&file).take(directory.bytes);
         let (mut entries, mut by_name) = (Vec::new(), HashMap::new());
         for _ in 0..directory.count {
-            let entry = Entry::read(&mut from).map_err(no_archive)?;
+            let entry = ZipEntry::read(&mut from).map_err(archive_error)?;
             if by_name.insert(comparable(&entry.name), entries.len()).is_some() {
                 return Err(damaged(format_args!("it has the part `{:.100}` twice", entry.name)));
             }
@@ -81,24 +77,18 @@ impl Archive {
         Ok(Archive { file, entries, by_name, max_bytes, left: Cell::new(max_bytes) })
     }
 
-    /// Whether the archive has the part.
+    /// Returns true if the archive contains the part.
     pub fn has(&self, name: &str) -> bool {
         self.by_name.contains_key(&comparable(name))
     }
 
-    /// Opens a part, whose inflated bytes count against the bound of the file. At most `max_bytes` are inflated.
-    ///
-    /// # Errors
-    /// When there is no such part, or its header is damaged.
+    /// Opens a part. Its inflated bytes count against the limit of the file, and against `max_bytes`.
     pub fn part(&self, name: &str, max_bytes: u64) -> io::Result<Part<'_>> {
         self.open_part(name, max_bytes, Some(&self.left))
     }
 
-    /// Opens a part that was read before. Its bytes are not counted again.
-    ///
-    /// # Errors
-    /// When there is no such part, or its header is damaged.
-    pub fn part_again(&self, name: &str) -> io::Result<Part<'_>> {
+    /// Opens a part that was read before, without counting its bytes again.
+    pub fn reopen_part(&self, name: &str) -> io::Result<Part<'_>> {
         self.open_part(name, self.max_bytes, None)
     }
 
@@ -113,9 +103,9 @@ impl Archive {
         let mut file = &self.file;
         file.seek(SeekFrom::Start(entry.header_at))?;
         let mut header = [0; 30];
-        file.read_exact(&mut header).map_err(no_archive)?;
+        file.read_exact(&mut header).map_err(archive_error)?;
         if !header.starts_with(HEADER_MAGIC) {
-            return Err(no_archive(io::ErrorKind::InvalidData.into()));
+            return Err(archive_error(io::ErrorKind::InvalidData.into()));
         }
         file.seek(SeekFrom::Current(i64::from(u16_at(&header, 26)) + i64::from(u16_at(&header, 28))))?;
         Part::new(
@@ -129,13 +119,13 @@ impl Archive {
     }
 }
 
-/// Part names differ neither by case nor by the separators that some programs write.
+/// Normalizes the name of a part: names are case-insensitive, and some programs write other separators.
 fn comparable(name: &str) -> String {
     name.replace('\\', "/").trim_start_matches('/').to_ascii_lowercase()
 }
 
-impl Entry {
-    fn read(from: &mut impl Read) -> io::Result<Entry> {
+impl ZipEntry {
+    fn read(from: &mut impl Read) -> io::Result<ZipEntry> {
         let mut fixed = [0; 46];
         from.read_exact(&mut fixed)?;
         if !fixed.starts_with(ENTRY_MAGIC) {
@@ -151,9 +141,9 @@ impl Entry {
             IN_ZIP64 => long.next().ok_or(io::Error::from(io::ErrorKind::InvalidData)),
             value => Ok(value),
         };
-        // The extension holds the fields in this order.
+        // The extension contains the fields in this order.
         let (inflated_bytes, packed_bytes, header_at) = (field(24)?, field(20)?, field(42)?);
-        Ok(Entry {
+        Ok(ZipEntry {
             name: String::from_utf8_lossy(&name).into_owned(),
             header_at,
             is_encrypted: u16_at(&fixed, 8) & 1 == 1,
@@ -163,7 +153,7 @@ impl Entry {
     }
 }
 
-/// The numbers of the zip64 extension.
+/// Returns the numbers in the zip64 extension.
 fn zip64_fields(extra: &[u8]) -> impl Iterator<Item = u64> {
     let (mut rest, mut found): (_, &[u8]) = (extra, &[]);
     while let [kind_0, kind_1, len_0, len_1, content @ ..] = rest {
@@ -197,21 +187,21 @@ fn find_directory(mut file: &File, file_bytes: u64) -> io::Result<Directory> {
         if let Some(locator) = locator.filter(|locator| locator.starts_with(END64_LOCATOR_MAGIC)) {
             file.seek(SeekFrom::Start(u64_at(locator, 8)))?;
             let mut end = [0; 56];
-            file.read_exact(&mut end).map_err(no_archive)?;
+            file.read_exact(&mut end).map_err(archive_error)?;
             if !end.starts_with(END64_MAGIC) {
-                return Err(no_archive(io::ErrorKind::InvalidData.into()));
+                return Err(archive_error(io::ErrorKind::InvalidData.into()));
             }
             directory = Directory { at: u64_at(&end, 48), bytes: u64_at(&end, 40), count: u64_at(&end, 32) };
         }
     }
     if directory.at.checked_add(directory.bytes).is_none_or(|end| end > file_bytes) {
-        return Err(no_archive(io::ErrorKind::InvalidData.into()));
+        return Err(archive_error(io::ErrorKind::InvalidData.into()));
     }
     Ok(directory)
 }
 
-/// The error of a directory that cannot be read.
-fn no_archive(error: io::Error) -> io::Error {
+/// Converts an error of reading the directory.
+fn archive_error(error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidInput => {
             damaged("it is damaged or incomplete: the directory of the zip archive cannot be read")

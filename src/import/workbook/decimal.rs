@@ -1,18 +1,18 @@
-//! Numbers in decimal digits, as spreadsheets show them.
+//! Decimal numbers with the precision of spreadsheets.
 
-/// The digits that a spreadsheet keeps.
+/// The number of significant digits in spreadsheets.
 const DIGITS: usize = 15;
 
-/// A positive number: the digits of a fraction from 0 to 1, times ten to the power of `point`.
+/// A non-negative number: `0.digits` times ten to the power of `point`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Decimal {
-    /// Each from 0 to 9, without zeros at the end. Empty for zero.
+    /// Values from 0 to 9, without trailing zeros. Empty for zero.
     digits: Vec<u8>,
     point: i64,
 }
 
 impl Decimal {
-    /// The number without its sign, in as many digits as a spreadsheet keeps.
+    /// Converts the absolute value of `number`, rounded to 15 digits.
     pub fn new(number: f64) -> Decimal {
         let text = format!("{:.*e}", DIGITS - 1, number.abs());
         let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
@@ -31,19 +31,19 @@ impl Decimal {
         }
     }
 
-    /// Multiplies by ten to this power.
+    /// Multiplies by a power of ten.
     pub fn shift(&mut self, power: i64) {
         if !self.digits.is_empty() {
             self.point += power;
         }
     }
 
-    /// The number of significant digits.
+    /// Returns the number of significant digits.
     pub fn len(&self) -> usize {
         self.digits.len()
     }
 
-    /// Rounds to so many digits behind the point, a half up. Returns whether that changed the number.
+    /// Rounds half up to `decimals` digits after the point. Returns true if that changed the number.
     pub fn round(&mut self, decimals: usize) -> bool {
         let kept = self.point + i64::try_from(decimals).unwrap_or(i64::MAX / 2);
         let Ok(kept) = usize::try_from(kept) else {
@@ -73,7 +73,7 @@ impl Decimal {
         true
     }
 
-    /// The digits before the point, without zeros in front, and those behind it, without zeros at the end.
+    /// Returns the digits before the point, without leading zeros, and those after it, without trailing zeros.
     pub fn parts(&self) -> (String, String) {
         let digit = |at: i64| {
             let digit = usize::try_from(at).ok().and_then(|at| self.digits.get(at)).copied().unwrap_or(0);

@@ -1,33 +1,32 @@
-//! Number formats: how a spreadsheet shows the numbers of its cells.
+//! Number formats, which define how a spreadsheet displays the numbers in its cells.
 
-/// The most bytes of a format that is read. Excel allows 255 characters.
+/// The maximum size of a format. Excel allows 255 characters.
 const MAX_CODE_BYTES: usize = 600;
 
 /// A number format, such as `#,##0.00;[Red]-#,##0.00`.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Format {
-    /// How numbers are shown: positive ones, negative ones and zero, or by their conditions.
+pub(super) struct NumberFormat {
+    /// The sections for positive numbers, negative numbers and zero, or sections with conditions.
     pub numbers: Vec<Section>,
-    /// How texts are shown, where the format says so.
+    /// The section for text, if any.
     pub text: Option<Section>,
 }
 
-/// One section of a format.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Section {
-    pub pieces: Vec<Piece>,
-    pub condition: Option<Condition>,
-    /// Whether the section has a colour, which may stand for a sign.
+    pub tokens: Vec<FormatToken>,
+    pub condition: Option<SectionCondition>,
+    /// Whether the section has a colour. It may replace a minus sign.
     pub is_colored: bool,
-    /// Whether years are counted by another calendar.
+    /// Whether years belong to another calendar.
     pub is_foreign_calendar: bool,
-    /// Whether amounts are in another currency than US dollars, though the symbol is `$`.
+    /// Whether `$` means another currency than US dollars.
     pub is_foreign_dollar: bool,
 }
 
-/// A piece of a section.
+/// A token of a section.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Piece {
+pub(super) enum FormatToken {
     Literal(String),
     /// `0`, `#` or `?`.
     Digit(char),
@@ -43,7 +42,7 @@ pub(super) enum Piece {
     Date(DatePart),
 }
 
-/// A part of a date or time, and how many letters name it.
+/// A part of a date or time, with the number of its letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DatePart {
     Year(usize),
@@ -57,9 +56,9 @@ pub(super) enum DatePart {
     Era,
 }
 
-/// The numbers that a section is for.
+/// A condition on the numbers of a section.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Condition {
+pub(super) struct SectionCondition {
     pub operator: Operator,
     pub value: f64,
 }
@@ -74,8 +73,7 @@ pub(super) enum Operator {
     Greater,
 }
 
-impl Condition {
-    /// Whether the number meets the condition.
+impl SectionCondition {
     pub fn holds(self, number: f64) -> bool {
         match self.operator {
             Operator::Less => number < self.value,
@@ -87,8 +85,8 @@ impl Condition {
         }
     }
 
-    /// Reads a condition such as `>=100`.
-    fn read(text: &str) -> Option<Condition> {
+    /// Parses a condition such as `>=100`.
+    fn read(text: &str) -> Option<SectionCondition> {
         let operators = [
             ("<=", Operator::LessOrEqual),
             (">=", Operator::GreaterOrEqual),
@@ -99,26 +97,26 @@ impl Condition {
         ];
         let (operator, value) =
             operators.iter().find_map(|(sign, operator)| Some((*operator, text.strip_prefix(sign)?)))?;
-        Some(Condition { operator, value: value.trim().parse().ok()? })
+        Some(SectionCondition { operator, value: value.trim().parse().ok()? })
     }
 }
 
-impl Format {
-    /// Reads the code of a format. `None` if it is longer than any format can be.
-    pub fn read(code: &str) -> Option<Format> {
+impl NumberFormat {
+    /// Parses a format code. Returns `None` if it is too long.
+    pub fn read(code: &str) -> Option<NumberFormat> {
         if code.len() > MAX_CODE_BYTES {
             return None;
         }
         let mut sections = read_sections(code);
         sections.truncate(4);
-        let is_for_text = |section: &Section| section.pieces.contains(&Piece::Text);
+        let is_for_text = |section: &Section| section.tokens.contains(&FormatToken::Text);
         let has_text = sections.len() == 4 || sections.last().is_some_and(is_for_text);
         let text = if has_text { sections.pop() } else { None };
         if sections.is_empty() {
-            // Numbers are shown in the text format as in the general one.
-            sections.push(Section { pieces: vec![Piece::General], ..Section::default() });
+            // The text format displays numbers as the general format does.
+            sections.push(Section { tokens: vec![FormatToken::General], ..Section::default() });
         }
-        Some(Format { numbers: sections, text })
+        Some(NumberFormat { numbers: sections, text })
     }
 }
 
@@ -133,32 +131,34 @@ fn read_sections(code: &str) -> Vec<Section> {
                 continue;
             }
         };
-        let piece = match letter {
-            '"' => Piece::Literal(letters.by_ref().take_while(|letter| *letter != '"').collect()),
-            '\\' => Piece::Literal(letters.next().into_iter().collect()),
-            // A blank of another letter's width, and a letter that fills the cell.
-            '_' => Piece::Literal(letters.next().map(|_| ' ').into_iter().collect()),
-            '*' => Piece::Literal(letters.next().map(|_| ' ').into_iter().collect()),
+        let token = match letter {
+            '"' => FormatToken::Literal(letters.by_ref().take_while(|letter| *letter != '"').collect()),
+            '\\' => FormatToken::Literal(letters.next().into_iter().collect()),
+            // `_` is a blank as wide as the next character. `*` fills the cell with the next character.
+            '_' => FormatToken::Literal(letters.next().map(|_| ' ').into_iter().collect()),
+            '*' => FormatToken::Literal(letters.next().map(|_| ' ').into_iter().collect()),
             '[' => {
                 let content: String = letters.by_ref().take_while(|letter| *letter != ']').collect();
                 section.take_bracket(&content);
                 continue;
             }
-            '0' | '#' | '?' => Piece::Digit(letter),
-            '.' => Piece::Point,
-            ',' => Piece::Comma,
-            '%' => Piece::Percent,
-            '/' => Piece::Slash,
-            '@' => Piece::Text,
-            'E' | 'e' if letters.next_if(|next| matches!(next, '+' | '-')).is_some() => Piece::Exponent,
-            'a' | 'A' if takes(&mut letters, "m/pm") || takes(&mut letters, "/p") => Piece::Date(DatePart::AmPm),
-            'g' | 'G' if takes(&mut letters, "eneral") => Piece::General,
+            '0' | '#' | '?' => FormatToken::Digit(letter),
+            '.' => FormatToken::Point,
+            ',' => FormatToken::Comma,
+            '%' => FormatToken::Percent,
+            '/' => FormatToken::Slash,
+            '@' => FormatToken::Text,
+            'E' | 'e' if letters.next_if(|next| matches!(next, '+' | '-')).is_some() => FormatToken::Exponent,
+            'a' | 'A' if skip_word(&mut letters, "m/pm") || skip_word(&mut letters, "/p") => {
+                FormatToken::Date(DatePart::AmPm)
+            }
+            'g' | 'G' if skip_word(&mut letters, "eneral") => FormatToken::General,
             'y' | 'Y' | 'm' | 'M' | 'd' | 'D' | 'h' | 'H' | 's' | 'S' | 'g' | 'G' | 'e' | 'E' | 'b' | 'B' => {
                 let mut count = 1;
                 while letters.next_if(|next| next.eq_ignore_ascii_case(&letter)).is_some() {
                     count += 1;
                 }
-                Piece::Date(match letter.to_ascii_lowercase() {
+                FormatToken::Date(match letter.to_ascii_lowercase() {
                     'y' => DatePart::Year(count),
                     'm' => DatePart::Month(count),
                     'd' => DatePart::Day(count),
@@ -167,16 +167,16 @@ fn read_sections(code: &str) -> Vec<Section> {
                     _ => DatePart::Era,
                 })
             }
-            other => Piece::Literal(other.into()),
+            other => FormatToken::Literal(other.into()),
         };
-        section.pieces.push(piece);
+        section.tokens.push(token);
     }
     sections.iter_mut().for_each(Section::find_minutes);
     sections
 }
 
-/// Takes the word, in lower case, if the letters begin with it.
-fn takes(letters: &mut std::iter::Peekable<std::str::Chars<'_>>, word: &str) -> bool {
+/// Skips `word`, in any case, if it is next. Returns false otherwise.
+fn skip_word(letters: &mut std::iter::Peekable<std::str::Chars<'_>>, word: &str) -> bool {
     let mut ahead = letters.clone();
     if !word.chars().all(|letter| ahead.next_if(|next| next.eq_ignore_ascii_case(&letter)).is_some()) {
         return false;
@@ -186,7 +186,7 @@ fn takes(letters: &mut std::iter::Peekable<std::str::Chars<'_>>, word: &str) -> 
 }
 
 impl Section {
-    /// Takes what stands in brackets: a currency, a language, a condition, a colour or an elapsed time.
+    /// Adds the content of brackets: a currency, a language, a condition, a colour or an elapsed time.
     fn take_bracket(&mut self, content: &str) {
         const COLORS: [&str; 8] = ["black", "blue", "cyan", "green", "magenta", "red", "white", "yellow"];
         let lower = content.to_ascii_lowercase();
@@ -195,68 +195,68 @@ impl Section {
             let (symbol, language) = currency.split_once('-').unwrap_or((currency, ""));
             self.is_foreign_dollar |= symbol.contains('$') && !is_of_united_states(language);
             self.is_foreign_calendar |= has_other_calendar(language);
-            self.pieces.push(Piece::Literal(symbol.to_owned()));
-        } else if let Some(condition) = Condition::read(content) {
+            self.tokens.push(FormatToken::Literal(symbol.to_owned()));
+        } else if let Some(condition) = SectionCondition::read(content) {
             self.condition = Some(condition);
         } else if only('h') {
-            self.pieces.push(Piece::Date(DatePart::Hour(lower.len())));
+            self.tokens.push(FormatToken::Date(DatePart::Hour(lower.len())));
         } else if only('m') {
-            self.pieces.push(Piece::Date(DatePart::Minute(lower.len())));
+            self.tokens.push(FormatToken::Date(DatePart::Minute(lower.len())));
         } else if only('s') {
-            self.pieces.push(Piece::Date(DatePart::Second(lower.len())));
+            self.tokens.push(FormatToken::Date(DatePart::Second(lower.len())));
         } else if COLORS.contains(&&*lower) || lower.starts_with("color") {
             self.is_colored = true;
         }
     }
 
-    /// `m` is the minute next to hours and seconds, else the month.
+    /// Converts `m` next to hours or seconds from months to minutes.
     fn find_minutes(&mut self) {
-        let parts: Vec<(usize, DatePart)> = self.pieces.iter().enumerate().filter_map(date_part).collect();
+        let parts: Vec<(usize, DatePart)> = self.tokens.iter().enumerate().filter_map(date_part).collect();
         for (index, (at, part)) in parts.iter().enumerate() {
             let before = index.checked_sub(1).and_then(|before| parts.get(before)).map(|(_, part)| part);
             let after = parts.get(index + 1).map(|(_, part)| part);
             let is_minute = matches!(before, Some(DatePart::Hour(_))) || matches!(after, Some(DatePart::Second(_)));
             if let (DatePart::Month(count @ (1 | 2)), true) = (*part, is_minute) {
-                self.pieces[*at] = Piece::Date(DatePart::Minute(count));
+                self.tokens[*at] = FormatToken::Date(DatePart::Minute(count));
             }
         }
     }
 
-    /// The parts of a date or time, if the section shows one.
+    /// Returns the date and time parts of the section.
     pub fn date_parts(&self) -> impl Iterator<Item = DatePart> {
-        self.pieces.iter().enumerate().filter_map(date_part).map(|(_, part)| part)
+        self.tokens.iter().enumerate().filter_map(date_part).map(|(_, part)| part)
     }
 
-    /// Whether the section shows dates or times.
+    /// Returns true if the section displays dates or times.
     pub fn is_date(&self) -> bool {
         self.date_parts().next().is_some()
     }
 }
 
-fn date_part((at, piece): (usize, &Piece)) -> Option<(usize, DatePart)> {
-    match piece {
-        Piece::Date(part) => Some((at, *part)),
+fn date_part((at, token): (usize, &FormatToken)) -> Option<(usize, DatePart)> {
+    match token {
+        FormatToken::Date(part) => Some((at, *part)),
         _ => None,
     }
 }
 
-/// Whether `$` means US dollars in the language, which is a name or a number in hexadecimal digits.
+/// Returns true if `$` means US dollars in the language. It is given by name or by a hexadecimal number.
 fn is_of_united_states(language: &str) -> bool {
     let is_named = language.len() > 3 && language.get(..3).is_some_and(|start| start.ends_with('-'));
     language.is_empty()
         || (is_named && language.to_ascii_lowercase().ends_with("-us"))
-        // English and Spanish of the United States; 0 is the language of the program.
+        // English and Spanish in the United States. 0 is the language of the program.
         || matches!(u32::from_str_radix(language, 16).map(|number| number & 0xffff), Ok(0 | 0x409 | 0x540a))
 }
 
-/// Whether the language's number names another calendar than the Gregorian.
+/// Returns true if the language number contains a calendar other than the Gregorian one.
 fn has_other_calendar(language: &str) -> bool {
     let number = u32::from_str_radix(language, 16).unwrap_or(0);
-    // The system's own long date and time have numbers without a calendar.
+    // The system formats for long dates and times have numbers without a calendar.
     !matches!(number >> 16 & 0xff, 0 | 1 | 2 | 9..=12)
 }
 
-/// The code of a built-in format. Those that Excel shows by its language have the code of English.
+/// Returns the code of a built-in format. Formats that depend on Excel's language have the English code.
 pub(super) fn built_in(id: u32) -> &'static str {
     match id {
         1 => "0",
@@ -279,7 +279,7 @@ pub(super) fn built_in(id: u32) -> &'static str {
         20 | 32 | 34 => "h:mm",
         21 | 33 | 35 => "h:mm:ss",
         22 => "m/d/yyyy h:mm",
-        // Dates of East Asian languages. Some of them show the whole date, others not.
+        // Dates in East Asian languages. Some display only a part of the date.
         31 => "yyyy/m/d",
         27 | 36 | 50 | 52 | 57 => "yyyy/m",
         28 | 29 | 51 | 53 | 54 | 58 => "m/d",
@@ -317,7 +317,7 @@ mod tests {
             ("0.0E+0", &[]),
         ];
         for (code, expected) in cases {
-            let format = Format::read(code).unwrap();
+            let format = NumberFormat::read(code).unwrap();
             assert_eq!(format.numbers[0].date_parts().collect::<Vec<_>>(), expected, "{code}");
         }
     }
@@ -335,16 +335,16 @@ mod tests {
             ("\"a;b\"0\\;", 1, false),
         ];
         for (code, numbers, has_text) in cases {
-            let format = Format::read(code).unwrap();
+            let format = NumberFormat::read(code).unwrap();
             assert_eq!((format.numbers.len(), format.text.is_some()), (numbers, has_text), "{code}");
         }
-        assert!(Format::read(&"0".repeat(601)).is_none());
+        assert!(NumberFormat::read(&"0".repeat(601)).is_none());
     }
 
     #[test]
     fn brackets_are_read() {
-        let section = |code| Format::read(code).unwrap().numbers.swap_remove(0);
-        let condition = Some(Condition { operator: Operator::GreaterOrEqual, value: 1e6 });
+        let section = |code| NumberFormat::read(code).unwrap().numbers.swap_remove(0);
+        let condition = Some(SectionCondition { operator: Operator::GreaterOrEqual, value: 1e6 });
         assert_eq!(section("[>=1000000]0").condition, condition);
         assert!(section("[Red]0").is_colored && section("[Color 12]0").is_colored && !section("[DBNum1]0").is_colored);
         for (code, is_foreign) in [

@@ -1,9 +1,10 @@
-//! Workbooks of Excel (.xlsx): a sheet is a table, its cells are brought into the texts that CSV would hold.
+//! Excel workbooks (.xlsx). Each sheet is a table, and its cells are converted to the text that a CSV file would
+//! contain.
 //!
-//! A workbook is read as a stream, and its bounds count what is inflated and held. In reading order: `archive` and
-//! `part` read the zip archive, `xml` the XML of its parts, `relations` the links between them. `strings` and `styles`
-//! are held in memory, `regions` too. `sheet` reads one cell after the other, and `cell` makes a text of each: `format`
-//! and `shown` say how a spreadsheet shows a number.
+//! Sheets are streamed. Limits apply to the inflated bytes and to the memory. In reading order: `archive` and `part`
+//! read the zip archive, `xml` the XML of its parts, and `relations` the links between parts. `strings`, `styles` and
+//! `ranges` stay in memory. `sheet` reads the cells, and `cell` converts each to text. `format` and `shown` compute how
+//! a spreadsheet displays a number.
 
 mod archive;
 mod cell;
@@ -12,7 +13,7 @@ mod fault;
 mod format;
 mod part;
 mod position;
-mod regions;
+mod ranges;
 mod relations;
 mod sheet;
 mod shown;
@@ -26,69 +27,65 @@ use std::io;
 
 use super::bounds::Bounds;
 use super::rows::{FileRows, ReadRows};
-use super::source::{RowKind, kind_of};
-use super::tabular::{Cell, Table};
+use super::source::{RowKind, kind_from_name};
+use super::tabular::{TableCell, TableReader};
 use crate::model::Fields;
 use archive::Archive;
 use cell::Context;
 use fault::{damaged, unusable};
-use position::Region;
-use regions::{Links, MergedCells, read_regions};
+use position::CellRange;
+use ranges::{Hyperlinks, MergedCells, read_ranges};
 use relations::Relations;
 use sheet::CellReader;
 use strings::SharedStrings;
 use styles::Styles;
-use xml::{Piece, Xml};
+use xml::{Xml, XmlEvent};
 
-/// The most inflated bytes of the part that lists the sheets.
+/// The maximum inflated size of the part with the list of sheets.
 const MAX_LIST_BYTES: u64 = 64 << 20;
 
-/// The most sheets of a workbook.
+/// The maximum number of sheets.
 const MAX_SHEETS: usize = 1_000;
 
-/// The most bytes of a sheet's name or id. Excel allows 31 characters.
+/// The maximum size of a sheet's name or id. Excel allows 31 characters.
 const MAX_NAME_BYTES: usize = 1_000;
 
-/// An opened workbook.
 pub(super) struct Workbook {
     archive: Archive,
     context: Context,
     sheets: Vec<SheetEntry>,
 }
 
-/// A sheet as the workbook lists it.
+/// A sheet in the list of sheets.
 struct SheetEntry {
     name: String,
     is_visible: bool,
-    /// The part that holds the sheet, if it is a table.
+    /// The part with the cells, or `None` for a chart.
     part: Option<String>,
 }
 
-/// The sheets that are read, and those that are not, quoted.
-pub(super) struct Chosen {
+/// The sheets to import, and the quoted names of the others.
+pub(super) struct ChosenSheets {
     pub sheets: Vec<(RowKind, ChosenSheet)>,
-    pub passed_over: Vec<String>,
+    pub skipped: Vec<String>,
 }
 
-/// A sheet that is read.
+/// A sheet to import.
 pub(super) struct ChosenSheet {
     pub name: String,
     part: String,
 }
 
 impl Workbook {
-    /// Opens a workbook within the bounds.
-    ///
-    /// # Errors
-    /// When it is none, is damaged, or is larger than the bounds allow.
+    /// Opens a workbook, within the limits.
     pub fn open(file: File, bounds: &Bounds) -> io::Result<Workbook> {
         let archive = Archive::open(file, bounds.file_bytes)?;
         if archive.has("mimetype") {
-            return Err(unusable("it is no Excel workbook; save it as .xlsx, or as CSV in UTF-8"));
+            return Err(unusable("it is not an Excel workbook; save it as .xlsx, or as CSV in UTF-8"));
         }
         let relations = Relations::read(&archive, "")?;
         let Some(list) = relations.part("officeDocument") else {
-            return Err(damaged("it is no workbook: the part that lists its sheets is missing"));
+            return Err(damaged("it is not a workbook: the part that lists its sheets is missing"));
         };
         if list.to_ascii_lowercase().ends_with(".bin") {
             return Err(unusable("it is a binary workbook (.xlsb); save it as .xlsx, or as CSV in UTF-8"));
@@ -101,25 +98,22 @@ impl Workbook {
         Ok(Workbook { archive, context: Context { shared, styles, is_1904 }, sheets })
     }
 
-    /// Which sheets are read: those whose names are kinds of rows, or the only one that is not empty, if what it holds
-    /// was `told` by the file's name or the caller.
-    ///
-    /// # Errors
-    /// When there is none.
-    pub fn choose(&mut self, told: Option<RowKind>) -> io::Result<Chosen> {
-        let mut chosen = Chosen { sheets: Vec::new(), passed_over: Vec::new() };
+    /// Chooses the sheets to import: those named like a kind of rows. If there is none, it is the only sheet that is
+    /// not empty; its kind is `default_kind`, from the file name or `--dataset`.
+    pub fn choose(&mut self, default_kind: Option<RowKind>) -> io::Result<ChosenSheets> {
+        let mut chosen = ChosenSheets { sheets: Vec::new(), skipped: Vec::new() };
         let mut others = Vec::new();
         for SheetEntry { name, is_visible, part } in std::mem::take(&mut self.sheets) {
             let quoted = format!("`{}`", name.trim());
-            match (kind_of(&name), part) {
+            match (kind_from_name(&name), part) {
                 (Some(kind), Some(part)) if is_visible => chosen.sheets.push((kind, ChosenSheet { name, part })),
-                (Some(_), Some(_)) => chosen.passed_over.push(format!("{quoted} (hidden; unhide it to have it read)")),
+                (Some(_), Some(_)) => chosen.skipped.push(format!("{quoted} (hidden; unhide it to import it)")),
                 (_, part) => others.push((part.filter(|_| is_visible).map(|part| ChosenSheet { name, part }), quoted)),
             }
         }
-        // A kind that the caller tells means that sheet alone, if there is one of its name.
+        // `default_kind` applies only if no sheet has a known name.
         if chosen.sheets.is_empty()
-            && let Some(kind) = told
+            && let Some(kind) = default_kind
         {
             let mut filled = Vec::new();
             for (at, (sheet, _)) in others.iter().enumerate() {
@@ -131,23 +125,23 @@ impl Workbook {
             }
             if let [only] = *filled {
                 chosen.sheets.extend(others.remove(only).0.map(|sheet| (kind, sheet)));
-                // Empty sheets, which every new workbook has, are no news.
+                // Every new workbook has empty sheets, so they are not reported.
                 others.retain(|(sheet, _)| sheet.is_none());
             }
         }
-        chosen.passed_over.extend(others.into_iter().map(|(_, quoted)| quoted));
+        chosen.skipped.extend(others.into_iter().map(|(_, quoted)| quoted));
         if chosen.sheets.is_empty() {
-            let names = if chosen.passed_over.is_empty() { "none".to_owned() } else { chosen.passed_over.join(", ") };
+            let names = if chosen.skipped.is_empty() { "none".to_owned() } else { chosen.skipped.join(", ") };
             return Err(unusable(format!(
-                "its sheets are {names}; name those to be read `conferences`, `journals`, `organizations` or `tags`, or keep \
-                 one sheet and say what it holds, such as `--dataset conferences`"
+                "its sheets are {names}; name those to be read `conferences`, `journals`, `organizations` or `tags`, \
+                 or keep one sheet and add, for example, `--dataset conferences`"
             )));
         }
         Ok(chosen)
     }
 
     fn is_empty(&self, sheet: &ChosenSheet) -> io::Result<bool> {
-        // It is counted: many names may stand for one large sheet.
+        // Count the bytes: many sheet names may refer to one large part.
         let mut cells = CellReader::new(Xml::new(self.archive.part(&sheet.part, u64::MAX)?))?;
         while let Some(cell) = cells.next()? {
             if cell.value.is_some_and(|value| !value.is_empty()) {
@@ -158,20 +152,17 @@ impl Workbook {
     }
 
     fn cells<'a>(&'a self, sheet: &'a ChosenSheet) -> io::Result<CellReader<'a>> {
-        CellReader::new(Xml::new(self.archive.part_again(&sheet.part)?))
+        CellReader::new(Xml::new(self.archive.reopen_part(&sheet.part)?))
     }
 
-    /// The rows of a sheet.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub fn sheet<'a>(&'a self, sheet: &'a ChosenSheet) -> io::Result<Sheet<'a>> {
+    /// Opens the rows of a sheet.
+    pub fn sheet<'a>(&'a self, sheet: &'a ChosenSheet) -> io::Result<SheetRows<'a>> {
         let relations = Relations::read(&self.archive, &sheet.part)?;
         let mut xml = Xml::new(self.archive.part(&sheet.part, u64::MAX)?);
-        match read_regions(&mut xml, &sheet.part, &relations) {
-            Ok((merged, links)) => Ok(Sheet { cells: self.cells(sheet)?, context: &self.context, merged, links }),
+        match read_ranges(&mut xml, &sheet.part, &relations) {
+            Ok((merged, links)) => Ok(SheetRows { cells: self.cells(sheet)?, context: &self.context, merged, links }),
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                // The error of the cell itself names it.
+                // If a cell causes the error, reading the cells returns an error that names it.
                 let mut cells = self.cells(sheet)?;
                 while cells.next()?.is_some() {}
                 Err(error)
@@ -181,7 +172,7 @@ impl Workbook {
     }
 }
 
-/// Reads the list of sheets, and whether days are counted from 1904 on.
+/// Reads the list of sheets, and whether day numbers start in 1904.
 fn read_list(archive: &Archive, part: &str, relations: &Relations) -> io::Result<(Vec<SheetEntry>, bool)> {
     let mut xml = Xml::new(archive.part(part, MAX_LIST_BYTES)?);
     xml.root("workbook")?;
@@ -189,10 +180,10 @@ fn read_list(archive: &Archive, part: &str, relations: &Relations) -> io::Result
     loop {
         let depth = xml.depth();
         match xml.next()? {
-            Piece::Start(tag) if depth == 1 && tag.is("workbookPr") => tag.attributes(|name, value| {
+            XmlEvent::Start(tag) if depth == 1 && tag.is("workbookPr") => tag.attributes(|name, value| {
                 is_1904 |= name == "date1904" && matches!(&*value, "1" | "true" | "on");
             })?,
-            Piece::Start(tag) if depth == 2 && tag.is("sheet") => {
+            XmlEvent::Start(tag) if depth == 2 && tag.is("sheet") => {
                 let (mut name, mut id, mut is_visible) = (String::new(), String::new(), true);
                 tag.attributes(|attribute, value| match attribute {
                     "name" => name = value.into_owned(),
@@ -211,46 +202,46 @@ fn read_list(archive: &Archive, part: &str, relations: &Relations) -> io::Result
                 let part = (relation.kind == "worksheet").then(|| relation.target.clone());
                 sheets.push(SheetEntry { name, is_visible, part });
             }
-            Piece::EndOfPart => return Ok((sheets, is_1904)),
+            XmlEvent::EndOfPart => return Ok((sheets, is_1904)),
             _ => {}
         }
     }
 }
 
 /// A sheet whose rows are read.
-pub(super) struct Sheet<'a> {
+pub(super) struct SheetRows<'a> {
     cells: CellReader<'a>,
     context: &'a Context,
     merged: MergedCells,
-    links: Links,
+    links: Hyperlinks,
 }
 
-impl ReadRows for Sheet<'_> {
+impl ReadRows for SheetRows<'_> {
     fn read<F: Fields>(self, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
-        let Sheet { mut cells, context, mut merged, links } = self;
-        let bounds = &rows.reading.bounds;
-        let mut table = Table::new(rows, false);
-        let mut row: Vec<Cell<'_>> = Vec::new();
+        let SheetRows { mut cells, context, mut merged, links } = self;
+        let bounds = &rows.options.bounds;
+        let mut table = TableReader::new(rows, false);
+        let mut row: Vec<TableCell<'_>> = Vec::new();
         let (mut row_at, mut bytes) = (0, 0);
         loop {
             let next = cells.next()?;
             let ends_row = next.as_ref().is_none_or(|cell| cell.position.row != row_at);
             if ends_row && !row.is_empty() {
                 let line = u64::from(row_at) + 1;
-                // A title above the header may be merged as it likes.
+                // A title above the header may have merged cells.
                 if table.has_header()
-                    && let Some(region) = merged.region_in(row_at)
+                    && let Some(range) = merged.range_in(row_at)
                 {
-                    table.take_fault(line, merged_message(region));
+                    table.add_fault(line, merged_message(range));
                 } else if bytes > bounds.line_bytes {
-                    table.take_fault(line, bounds.line_fault());
-                } else if table.take(line, &row).is_break() {
-                    return Ok(table.end());
+                    table.add_fault(line, bounds.line_fault());
+                } else if table.add_row(line, &row).is_break() {
+                    return Ok(table.finish());
                 }
                 row.clear();
                 bytes = 0;
             }
-            let Some(found) = next else { return Ok(table.end()) };
+            let Some(found) = next else { return Ok(table.finish()) };
             let position = found.position;
             row_at = position.row;
             let mut cell = context.cell(&found);
@@ -259,20 +250,20 @@ impl ReadRows for Sheet<'_> {
             }
             bytes += cell.text.len() + cell.link.as_ref().map_or(0, |link| link.len());
             if cell.link.is_none() {
-                cell.link = links.of(position).map(Cow::Borrowed);
+                cell.link = links.get(position).map(Cow::Borrowed);
             }
             let at = usize::try_from(position.column).unwrap_or(usize::MAX);
             if at >= bounds.columns {
-                table.take_fault(u64::from(row_at) + 1, bounds.columns_fault("columns"));
-                return Ok(table.end());
+                table.add_fault(u64::from(row_at) + 1, bounds.columns_fault("columns"));
+                return Ok(table.finish());
             }
             if row.len() <= at {
-                row.resize_with(at + 1, Cell::default);
+                row.resize_with(at + 1, TableCell::default);
             }
             if !row[at].text.is_empty() {
                 return Err(damaged(format_args!("it has the cell {} twice", position.name())));
             }
-            // A row that is too long is not read, so it is not held either.
+            // A row that is too long is rejected, so do not store it.
             if bytes <= bounds.line_bytes {
                 row[at] = cell;
             }
@@ -280,10 +271,10 @@ impl ReadRows for Sheet<'_> {
     }
 }
 
-fn merged_message(region: Region) -> String {
+fn merged_message(range: CellRange) -> String {
     format!(
         "the cells {}:{} are merged, so that only the first has a value; unmerge them, and fill in each",
-        region.first.name(),
-        region.last.name()
+        range.first.name(),
+        range.last.name()
     )
 }

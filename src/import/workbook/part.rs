@@ -1,4 +1,4 @@
-//! One part of a workbook, inflated and counted while it is read.
+//! A part of a workbook. It is inflated and counted while it is read.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -10,13 +10,13 @@ use flate2::bufread::DeflateDecoder;
 use super::fault::{damaged, damaged_part};
 use crate::import::bounds::TooLarge;
 
-/// How many times its stored size a large part may have. Real sheets stay far below; bombs reach a thousand.
+/// The maximum compression ratio of a large part. Real sheets stay far below, zip bombs reach 1,000.
 const MAX_RATIO: u64 = 250;
 
 /// Parts up to this size may have any ratio.
 const SMALL_BYTES: u64 = 16 << 20;
 
-/// The sizes and the checksum of a part, as the directory states them.
+/// The sizes and the checksum of a part in the directory.
 #[derive(Clone, Copy)]
 pub(super) struct Packed {
     pub packed_bytes: u64,
@@ -24,28 +24,25 @@ pub(super) struct Packed {
     pub crc: u32,
 }
 
-/// A part being inflated. Its size and checksum are checked at its end.
+/// A part that is being read. Its size and checksum are checked at the end.
 pub(super) struct Part<'a> {
     name: &'a str,
-    content: Content<'a>,
+    content: PartContent<'a>,
     packed: Packed,
     crc: Crc,
     read: u64,
     max_bytes: u64,
-    /// The bytes that the whole file may still inflate to, and its bound.
+    /// The number of bytes that the file may still inflate to, and its limit.
     left: Option<(&'a Cell<u64>, u64)>,
 }
 
-enum Content<'a> {
+enum PartContent<'a> {
     Stored(Take<&'a File>),
     Deflated(DeflateDecoder<BufReader<Take<&'a File>>>),
 }
 
 impl<'a> Part<'a> {
-    /// The part whose content begins at the position of the file.
-    ///
-    /// # Errors
-    /// When the method of compression is not supported.
+    /// Opens the part at the current position of the file. Fails for an unknown compression method.
     pub fn new(
         file: &'a File,
         name: &'a str,
@@ -56,14 +53,14 @@ impl<'a> Part<'a> {
     ) -> io::Result<Part<'a>> {
         let from = file.take(packed.packed_bytes);
         let content = match method {
-            0 => Content::Stored(from),
-            8 => Content::Deflated(DeflateDecoder::new(BufReader::with_capacity(1 << 16, from))),
+            0 => PartContent::Stored(from),
+            8 => PartContent::Deflated(DeflateDecoder::new(BufReader::with_capacity(1 << 16, from))),
             _ => return Err(damaged_part(name, format_args!("its compression method {method} is unknown"))),
         };
         Ok(Part { name, content, packed, crc: Crc::new(), read: 0, max_bytes, left })
     }
 
-    /// The name in the archive.
+    /// Returns the name in the archive.
     pub fn name(&self) -> &'a str {
         self.name
     }
@@ -87,8 +84,8 @@ impl Read for Part<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
         let read = match &mut self.content {
-            Content::Stored(from) => from.read(buffer),
-            Content::Deflated(from) => from.read(buffer),
+            PartContent::Stored(from) => from.read(buffer),
+            PartContent::Deflated(from) => from.read(buffer),
         };
         let read = read.map_err(|error| match error.kind() {
             InvalidData | InvalidInput | UnexpectedEof => damaged_part(self.name, "it cannot be inflated"),
@@ -97,7 +94,7 @@ impl Read for Part<'_> {
         self.count(&buffer[..read])?;
         if read == 0 && !buffer.is_empty() {
             if self.read != self.packed.inflated_bytes {
-                return Err(damaged_part(self.name, "its size is another one than the directory says"));
+                return Err(damaged_part(self.name, "its size differs from the directory"));
             }
             if self.crc.sum() != self.packed.crc {
                 return Err(damaged_part(self.name, "its checksum is wrong"));

@@ -5,32 +5,29 @@ use std::io;
 
 use super::archive::Archive;
 use super::fault::damaged_part;
-use super::xml::{Piece, Xml};
+use super::xml::{Xml, XmlEvent};
 
-/// The most inflated bytes of a part with relationships.
+/// The maximum inflated size of a part with relationships.
 const MAX_PART_BYTES: u64 = 64 << 20;
 
-/// The most bytes of targets that are held in memory.
+/// The maximum size of all targets, which stay in memory.
 const MAX_HELD_BYTES: usize = 16 << 20;
 
-/// The relationships of one part, by their ids.
+/// The relationships of a part, by id.
 #[derive(Default)]
-pub(super) struct Relations(HashMap<String, Relation>);
+pub(super) struct Relations(HashMap<String, PartRelation>);
 
-/// A relationship to another part or to an address.
-pub(super) struct Relation {
-    /// The last segment of its type, such as `worksheet`.
+/// A relationship to another part or to an external address.
+pub(super) struct PartRelation {
+    /// The last segment of the relationship type, such as `worksheet`.
     pub kind: String,
-    /// The name of the part, or the address of an external one.
+    /// The name of the part, or the external address.
     pub target: String,
     pub is_external: bool,
 }
 
 impl Relations {
-    /// Reads the relationships of a part; of the whole workbook for the empty name.
-    ///
-    /// # Errors
-    /// When they are damaged or exceed a bound.
+    /// Reads the relationships of a part. The empty name means the whole workbook.
     pub fn read(archive: &Archive, of: &str) -> io::Result<Relations> {
         let (folder, file) = of.rsplit_once('/').unwrap_or(("", of));
         let slash = if folder.is_empty() { "" } else { "/" };
@@ -40,11 +37,11 @@ impl Relations {
             return Ok(found);
         }
         let mut xml = Xml::new(archive.part(&name, MAX_PART_BYTES)?);
-        let mut held = 0;
+        let mut held_bytes = 0;
         xml.root("Relationships")?;
         loop {
             match xml.next()? {
-                Piece::Start(tag) if tag.is("Relationship") => {
+                XmlEvent::Start(tag) if tag.is("Relationship") => {
                     let (mut id, mut kind, mut target, mut is_external) = Default::default();
                     tag.attributes(|name, value| match name {
                         "Id" => id = value.into_owned(),
@@ -56,33 +53,32 @@ impl Relations {
                     if !is_external {
                         target = resolved(folder, &target);
                     }
-                    held += id.len() + kind.len() + target.len() + size_of::<Relation>();
-                    if held > MAX_HELD_BYTES {
+                    held_bytes += id.len() + kind.len() + target.len() + size_of::<PartRelation>();
+                    if held_bytes > MAX_HELD_BYTES {
                         return Err(damaged_part(
                             &name,
                             format_args!("its links take more than {MAX_HELD_BYTES} bytes"),
                         ));
                     }
-                    found.0.insert(id, Relation { kind, target, is_external });
+                    found.0.insert(id, PartRelation { kind, target, is_external });
                 }
-                Piece::EndOfPart => return Ok(found),
+                XmlEvent::EndOfPart => return Ok(found),
                 _ => {}
             }
         }
     }
 
-    /// The relationship with this id.
-    pub fn get(&self, id: &str) -> Option<&Relation> {
+    pub fn get(&self, id: &str) -> Option<&PartRelation> {
         self.0.get(id)
     }
 
-    /// The name of the part that is related in this way.
+    /// Returns the name of the part with a relationship of this type.
     pub fn part(&self, kind: &str) -> Option<&str> {
         self.0.values().find(|relation| relation.kind == kind && !relation.is_external).map(|found| &*found.target)
     }
 }
 
-/// The name of a part that is named from within a folder.
+/// Resolves the name of a part relative to a folder.
 fn resolved(folder: &str, target: &str) -> String {
     let (base, target) = match target.strip_prefix('/') {
         Some(target) => ("", target),

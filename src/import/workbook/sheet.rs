@@ -1,62 +1,58 @@
-//! The cells of a sheet, as its part holds them.
+//! The raw cells of a sheet.
 
 use std::collections::HashSet;
 use std::io;
 
 use super::fault::{damaged, unusable};
-use super::position::{COLUMNS, Position, ROWS, row_number};
-use super::strings::Item;
-use super::xml::{Piece, Tag, Xml};
+use super::position::{COLUMNS, CellPosition, ROWS, row_number};
+use super::strings::RichText;
+use super::xml::{StartTag, Xml, XmlEvent};
 
-/// The most bytes of a formula that are read. Excel allows 8,192 characters.
+/// The maximum size of a formula. Excel allows 8,192 characters.
 const MAX_FORMULA_BYTES: usize = 1 << 15;
 
-/// The most formulas with hyperlinks that cells share.
+/// The maximum number of shared formulas with hyperlinks.
 const MAX_SHARED_LINKS: usize = 100_000;
 
 /// Reads the cells of a sheet, row by row.
 pub(super) struct CellReader<'a> {
     xml: Xml<'a>,
-    /// The row being read.
+    /// The current row.
     row: Option<u32>,
     /// The column after the last cell.
     column: u32,
     is_in_data: bool,
-    item: Item,
+    item: RichText,
     formula: String,
-    /// The indexes of shared formulas that make hyperlinks.
+    /// The indexes of shared formulas with hyperlinks.
     shared_links: HashSet<String>,
 }
 
-/// A cell as the sheet holds it.
+/// A cell as it is stored in the sheet.
 pub(super) struct RawCell<'r> {
-    pub position: Position,
+    pub position: CellPosition,
     pub style: usize,
     pub kind: RawKind,
-    /// The value, if there is one.
     pub value: Option<&'r str>,
-    /// The formula that the value is the result of.
+    /// The formula that computed the value.
     pub formula: Option<&'r str>,
 }
 
-/// How a cell's value is written.
+/// The encoding of a cell's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RawKind {
     Number,
-    /// The index of a shared text.
+    /// An index into the shared strings.
     Shared,
     Text,
     Flag,
     Error,
-    /// A date in the form of ISO 8601.
+    /// A date in ISO 8601 format.
     Date,
 }
 
 impl<'a> CellReader<'a> {
-    /// Reads the sheet of this part.
-    ///
-    /// # Errors
-    /// When the part holds no sheet.
+    /// Creates a reader. Fails if the part is not a sheet.
     pub fn new(mut xml: Xml<'a>) -> io::Result<CellReader<'a>> {
         xml.root("worksheet")?;
         Ok(CellReader {
@@ -64,41 +60,38 @@ impl<'a> CellReader<'a> {
             row: None,
             column: 0,
             is_in_data: false,
-            item: Item::default(),
+            item: RichText::default(),
             formula: String::new(),
             shared_links: HashSet::new(),
         })
     }
 
-    /// The next cell; `None` after the last.
-    ///
-    /// # Errors
-    /// When the sheet is damaged or exceeds a bound.
+    /// Returns the next cell.
     pub fn next(&mut self) -> io::Result<Option<RawCell<'_>>> {
         let (position, style, kind) = loop {
             let depth = self.xml.depth();
             match self.xml.next()? {
-                Piece::Start(tag) if depth == 1 => {
+                XmlEvent::Start(tag) if depth == 1 => {
                     self.is_in_data = tag.is("sheetData");
                     if !self.is_in_data {
                         self.xml.skip()?;
                     }
                 }
-                Piece::Start(tag) if depth == 2 && tag.is("row") => {
+                XmlEvent::Start(tag) if depth == 2 && tag.is("row") => {
                     let row = row_of(&tag, self.row)?;
                     if self.row.is_some_and(|before| before >= row) {
-                        return Err(damaged("its rows are not in their order"));
+                        return Err(damaged("its rows are not in order"));
                     }
                     (self.row, self.column) = (Some(row), 0);
                 }
-                Piece::Start(tag) if depth == 3 && tag.is("c") => {
+                XmlEvent::Start(tag) if depth == 3 && tag.is("c") => {
                     let row = self.row.unwrap_or(0);
-                    let found = cell_of(&tag, Position { row, column: self.column })?;
+                    let found = cell_of(&tag, CellPosition { row, column: self.column })?;
                     self.column = found.0.column + 1;
                     break found;
                 }
-                Piece::Start(_) => self.xml.skip()?,
-                Piece::EndOfPart => return Ok(None),
+                XmlEvent::Start(_) => self.xml.skip()?,
+                XmlEvent::EndOfPart => return Ok(None),
                 _ => {}
             }
         };
@@ -110,21 +103,21 @@ impl<'a> CellReader<'a> {
         Ok(Some(RawCell { position, style, kind, value, formula: has_formula.then_some(&*self.formula) }))
     }
 
-    /// Reads the content of a cell. Returns whether it has a value and a formula.
+    /// Reads the content of a cell. Returns whether it has a value, and whether it has a formula.
     fn content(&mut self) -> io::Result<(bool, bool)> {
         let (mut has_value, mut has_formula) = (false, false);
         let depth = self.xml.depth();
         while self.xml.depth() >= depth {
             match self.xml.next()? {
-                Piece::Start(tag) if tag.is("v") => {
+                XmlEvent::Start(tag) if tag.is("v") => {
                     has_value = true;
                     self.item.read_plain(&mut self.xml)?;
                 }
-                Piece::Start(tag) if tag.is("is") => {
+                XmlEvent::Start(tag) if tag.is("is") => {
                     has_value = true;
                     self.item.read(&mut self.xml)?;
                 }
-                Piece::Start(tag) if tag.is("f") => {
+                XmlEvent::Start(tag) if tag.is("f") => {
                     has_formula = true;
                     let mut shared = None;
                     tag.attributes(|name, value| {
@@ -138,33 +131,33 @@ impl<'a> CellReader<'a> {
                         self.share_link(shared);
                     }
                 }
-                Piece::Start(_) => self.xml.skip()?,
-                Piece::EndOfPart => break,
+                XmlEvent::Start(_) => self.xml.skip()?,
+                XmlEvent::EndOfPart => break,
                 _ => {}
             }
         }
         Ok((has_value, has_formula))
     }
 
-    /// Notes a shared formula that makes a hyperlink. Of the cells that share it, only the first has its text.
+    /// Records a shared formula with a hyperlink. Only the first of its cells contains the formula text.
     fn share_link(&mut self, index: String) {
         if self.formula.is_empty() {
             if self.shared_links.contains(&index) {
                 self.formula.push_str("HYPERLINK()");
             }
-        } else if makes_link(&self.formula) && self.shared_links.len() < MAX_SHARED_LINKS {
+        } else if is_hyperlink_formula(&self.formula) && self.shared_links.len() < MAX_SHARED_LINKS {
             self.shared_links.insert(index);
         }
     }
 }
 
-/// Whether the formula makes a hyperlink.
-pub(super) fn makes_link(formula: &str) -> bool {
+/// Returns true for a `HYPERLINK` formula.
+pub(super) fn is_hyperlink_formula(formula: &str) -> bool {
     formula.trim_start().get(..10).is_some_and(|name| name.eq_ignore_ascii_case("HYPERLINK("))
 }
 
-/// The row that the tag begins, from 0. Without a number it is the one after `before`.
-fn row_of(tag: &Tag<'_>, before: Option<u32>) -> io::Result<u32> {
+/// Parses the row number of a tag, from 0. The default is the row after `before`.
+fn row_of(tag: &StartTag<'_>, before: Option<u32>) -> io::Result<u32> {
     let mut row = before.map_or(0, |before| before + 1);
     let mut bad = None;
     tag.attributes(|name, value| {
@@ -182,12 +175,12 @@ fn row_of(tag: &Tag<'_>, before: Option<u32>) -> io::Result<u32> {
     }
 }
 
-/// The position, style and kind of value of a cell. Without a name it is at `next`.
-fn cell_of(tag: &Tag<'_>, next: Position) -> io::Result<(Position, usize, RawKind)> {
+/// Parses the position, style and value type of a cell. The default position is `next`.
+fn cell_of(tag: &StartTag<'_>, next: CellPosition) -> io::Result<(CellPosition, usize, RawKind)> {
     let (mut position, mut style, mut kind, mut bad) = (Some(next), 0, RawKind::Number, String::new());
     tag.attributes(|name, value| match name {
         "r" => {
-            position = Position::read(&value).filter(|found| found.row == next.row);
+            position = CellPosition::read(&value).filter(|found| found.row == next.row);
             if position.is_none() {
                 bad = value.into_owned();
             }

@@ -1,88 +1,89 @@
-//! How a spreadsheet shows a number, and whether that means the stored number.
+//! The text that a spreadsheet displays for a number, and whether it has the same meaning as the stored number.
 
 use jiff::civil::Date;
 
 use super::decimal::Decimal;
-use super::format::{DatePart, Format, Piece, Section};
+use super::format::{DatePart, FormatToken, NumberFormat, Section};
 
-/// How a cell shows its number.
+/// The display of a number.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Shown {
-    /// As a number that means the stored one. The text is missing where it is the stored number's own.
+pub(super) enum ShownNumber {
+    /// A number equal to the stored one. `None` if the text is the same too.
     Number(Option<String>),
-    /// As a date or time.
+    /// A date or time.
     Date,
-    /// As the number with a unit: the whole text, and the unit.
+    /// The number with a unit: the whole text, and the unit.
     Unit(String, String),
-    /// As something else, with what to do about it.
+    /// Something else, with the remedy.
     Other(String, &'static str),
 }
 
-const PERCENT: &str = "write the number that is meant in a cell that is not formatted as a percentage";
-const CURRENCY: &str = "that is no amount in US dollars; write one in a cell that is formatted as a number";
+const PERCENT: &str = "write the right number in a cell without a percentage format";
+const CURRENCY: &str = "this is not an amount in US dollars; write one in a cell with a number format";
 const SCALED: &str = "format the cell as a number that is not shown in thousands or millions";
-pub(super) const UNIT: &str =
-    "format the cell as a number without other signs, and check that it is the number that is meant";
-const ROUNDED: &str = "write the number that is meant, or have the cell show all of its digits";
-const UNSHOWN: &str = "format the cell as a number, and check that it is the one that is meant";
+pub(super) const UNIT: &str = "format the cell as a number without other signs, and check its value";
+const ROUNDED: &str = "write the right number, or make the cell show all of its digits";
+const UNSHOWN: &str = "format the cell as a number, and check its value";
 
-/// How the format shows a number.
-pub(super) fn show(format: &Format, number: f64) -> Shown {
+/// Returns the display of a number.
+pub(super) fn show(format: &NumberFormat, number: f64) -> ShownNumber {
     let Some((section, hides_sign)) = choose(&format.numbers, number) else {
-        return Shown::Other(String::new(), UNSHOWN);
+        return ShownNumber::Other(String::new(), UNSHOWN);
     };
     if section.is_date() {
-        return Shown::Date;
+        return ShownNumber::Date;
     }
-    let has = |wanted: &Piece| section.pieces.contains(wanted);
-    let has_digits = section.pieces.iter().any(|piece| matches!(piece, Piece::Digit(_)));
+    let has = |wanted: &FormatToken| section.tokens.contains(wanted);
+    let has_digits = section.tokens.iter().any(|token| matches!(token, FormatToken::Digit(_)));
     let numeral = match () {
-        () if has(&Piece::General) && !has_digits => Numeral { text: format!("{}", number.abs()), is_exact: true },
+        () if has(&FormatToken::General) && !has_digits => {
+            Numeral { text: format!("{}", number.abs()), is_exact: true }
+        }
         () if !has_digits => {
             let literals = literals(section);
-            // Accounting formats show zero as a dash.
+            // Accounting formats display zero as a dash.
             let is_zero = number == 0.0 && literals.contains(['-', '–', '—']);
-            let shown = collapsed(&literals);
-            return if is_zero { Shown::Number(Some(shown)) } else { Shown::Other(shown, UNSHOWN) };
+            let shown = collapse_blanks(&literals);
+            return if is_zero { ShownNumber::Number(Some(shown)) } else { ShownNumber::Other(shown, UNSHOWN) };
         }
-        () if has(&Piece::Exponent) => scientific(section, number),
-        () if has(&Piece::Slash) => fraction(section, number),
+        () if has(&FormatToken::Exponent) => scientific(section, number),
+        () if has(&FormatToken::Slash) => fraction(section, number),
         () => decimal(section, number),
     };
-    let Framed { text, has_inner } = framed(section, &numeral.text);
+    let Framed { text, has_inner_signs } = frame(section, &numeral.text);
     let is_negative = number < 0.0;
     let sign = if is_negative && !hides_sign { "-" } else { "" };
-    let text = collapsed(&format!("{sign}{text}"));
+    let text = collapse_blanks(&format!("{sign}{text}"));
     let literals = literals(section);
     let loses_sign = is_negative && hides_sign && !section.is_colored && !literals.contains(['-', '(', '−', '–']);
     match () {
-        () if has(&Piece::Percent) => Shown::Other(text, PERCENT),
-        () if scale(section) > 0 => Shown::Other(text, SCALED),
+        () if has(&FormatToken::Percent) => ShownNumber::Other(text, PERCENT),
+        () if scale(section) > 0 => ShownNumber::Other(text, SCALED),
         () => match unit(section, &literals) {
-            Unit::Currency => Shown::Other(text, CURRENCY),
-            _ if has_inner || loses_sign => Shown::Other(text, UNIT),
-            _ if !numeral.is_exact => Shown::Other(text, ROUNDED),
-            Unit::Other(unit) => Shown::Unit(text, unit),
-            Unit::None => Shown::Number((text != format!("{number}")).then_some(text)),
+            Unit::Currency => ShownNumber::Other(text, CURRENCY),
+            _ if has_inner_signs || loses_sign => ShownNumber::Other(text, UNIT),
+            _ if !numeral.is_exact => ShownNumber::Other(text, ROUNDED),
+            Unit::Other(unit) => ShownNumber::Unit(text, unit),
+            Unit::None => ShownNumber::Number((text != format!("{number}")).then_some(text)),
         },
     }
 }
 
-/// How the format shows a text, if that is another text.
-pub(super) fn show_text(format: &Format, text: &str) -> Option<String> {
+/// Returns the display of a text, if it differs from the text.
+pub(super) fn show_text(format: &NumberFormat, text: &str) -> Option<String> {
     let section = format.text.as_ref()?;
     let mut shown = String::new();
-    for piece in &section.pieces {
-        match piece {
-            Piece::Text | Piece::General => shown.push_str(text),
-            Piece::Literal(literal) => shown.push_str(literal),
+    for token in &section.tokens {
+        match token {
+            FormatToken::Text | FormatToken::General => shown.push_str(text),
+            FormatToken::Literal(literal) => shown.push_str(literal),
             _ => {}
         }
     }
     (shown.trim() != text.trim()).then_some(shown)
 }
 
-/// The section for a number, and whether it shows a negative one without a sign of its own.
+/// Returns the section for a number, and whether it displays negative numbers without a minus sign.
 fn choose(sections: &[Section], number: f64) -> Option<(&Section, bool)> {
     if sections.iter().any(|section| section.condition.is_some()) {
         let holds = |section: &&Section| section.condition.is_none_or(|condition| condition.holds(number));
@@ -96,34 +97,35 @@ fn choose(sections: &[Section], number: f64) -> Option<(&Section, bool)> {
     }
 }
 
-/// A number's digits, and whether they are all that it has.
+/// The displayed digits, and whether they are exact.
 struct Numeral {
     text: String,
     is_exact: bool,
 }
 
-/// How many thousands the section divides by: commas behind the last digit before the point.
+/// Returns the number of divisions by 1,000: the commas after the last digit before the point.
 fn scale(section: &Section) -> i64 {
-    let whole = section.pieces.split(|piece| matches!(piece, Piece::Point | Piece::Exponent)).next().unwrap_or(&[]);
-    let is_digit = |piece: &Piece| matches!(piece, Piece::Digit(_));
-    let count = |pieces: &[Piece]| {
-        let last = pieces.iter().rposition(is_digit).map_or(pieces.len(), |at| at + 1);
-        pieces[last..].iter().filter(|piece| **piece == Piece::Comma).count()
+    let whole =
+        section.tokens.split(|token| matches!(token, FormatToken::Point | FormatToken::Exponent)).next().unwrap_or(&[]);
+    let is_digit = |token: &FormatToken| matches!(token, FormatToken::Digit(_));
+    let count = |tokens: &[FormatToken]| {
+        let last = tokens.iter().rposition(is_digit).map_or(tokens.len(), |at| at + 1);
+        tokens[last..].iter().filter(|token| **token == FormatToken::Comma).count()
     };
-    // `0.0,,` scales too.
-    let behind = if whole.len() < section.pieces.len() { count(&section.pieces) } else { 0 };
+    // `0.0,,` divides too.
+    let behind = if whole.len() < section.tokens.len() { count(&section.tokens) } else { 0 };
     i64::try_from(count(whole) + behind).unwrap_or(0)
 }
 
-/// The digit places before and behind the point.
+/// Returns the digit placeholders before and after the point.
 fn places(section: &Section) -> (Vec<char>, Vec<char>) {
     let (mut whole, mut decimals, mut is_behind) = (Vec::new(), Vec::new(), false);
-    for piece in &section.pieces {
-        match piece {
-            Piece::Point => is_behind = true,
-            Piece::Exponent => break,
-            Piece::Digit(place) if is_behind => decimals.push(*place),
-            Piece::Digit(place) => whole.push(*place),
+    for token in &section.tokens {
+        match token {
+            FormatToken::Point => is_behind = true,
+            FormatToken::Exponent => break,
+            FormatToken::Digit(place) if is_behind => decimals.push(*place),
+            FormatToken::Digit(place) => whole.push(*place),
             _ => {}
         }
     }
@@ -132,7 +134,7 @@ fn places(section: &Section) -> (Vec<char>, Vec<char>) {
 
 fn decimal(section: &Section, number: f64) -> Numeral {
     let (whole_places, decimal_places) = places(section);
-    let percents = section.pieces.iter().filter(|piece| **piece == Piece::Percent).count();
+    let percents = section.tokens.iter().filter(|token| **token == FormatToken::Percent).count();
     let scale = scale(section);
     let mut decimal = Decimal::new(number);
     decimal.shift(2 * i64::try_from(percents).unwrap_or(0) - 3 * scale);
@@ -140,8 +142,8 @@ fn decimal(section: &Section, number: f64) -> Numeral {
     let (mut whole, mut fraction) = decimal.parts();
     let least = whole_places.iter().position(|place| *place == '0').map_or(0, |first| whole_places.len() - first);
     whole = format!("{}{whole}", "0".repeat(least.saturating_sub(whole.len())));
-    let first = section.pieces.iter().position(|piece| matches!(piece, Piece::Digit(_)));
-    let is_grouped = scale == 0 && first.is_some_and(|first| section.pieces[first..].contains(&Piece::Comma));
+    let first = section.tokens.iter().position(|token| matches!(token, FormatToken::Digit(_)));
+    let is_grouped = scale == 0 && first.is_some_and(|first| section.tokens[first..].contains(&FormatToken::Comma));
     if is_grouped {
         let bytes = whole.len();
         let grouped = whole.chars().enumerate().map(|(at, digit)| {
@@ -151,7 +153,7 @@ fn decimal(section: &Section, number: f64) -> Numeral {
     }
     let least = decimal_places.iter().rposition(|place| *place == '0').map_or(0, |last| last + 1);
     fraction.push_str(&"0".repeat(least.saturating_sub(fraction.len())));
-    let point = if section.pieces.contains(&Piece::Point) { "." } else { "" };
+    let point = if section.tokens.contains(&FormatToken::Point) { "." } else { "" };
     Numeral { text: format!("{whole}{point}{fraction}"), is_exact }
 }
 
@@ -164,10 +166,10 @@ fn scientific(section: &Section, number: f64) -> Numeral {
     Numeral { text: format!("{mantissa}E{sign}{digits:0>2}"), is_exact }
 }
 
-/// The nearest fraction with so many digits below the line.
+/// Returns the nearest fraction. The format limits the digits of its denominator.
 fn fraction(section: &Section, number: f64) -> Numeral {
-    let slash = section.pieces.iter().position(|piece| *piece == Piece::Slash).unwrap_or(0);
-    let places = section.pieces[slash..].iter().filter(|piece| matches!(piece, Piece::Digit(_))).count();
+    let slash = section.tokens.iter().position(|token| *token == FormatToken::Slash).unwrap_or(0);
+    let places = section.tokens[slash..].iter().filter(|token| matches!(token, FormatToken::Digit(_))).count();
     let highest: u32 = 10_u32.pow(u32::try_from(places.clamp(1, 3)).unwrap_or(1)) - 1;
     let (whole, rest) = (number.abs().trunc(), number.abs().fract());
     let error = |below: &u32| (rest - (rest * f64::from(*below)).round() / f64::from(*below)).abs();
@@ -179,54 +181,54 @@ fn fraction(section: &Section, number: f64) -> Numeral {
 
 struct Framed {
     text: String,
-    /// Whether signs other than blanks and apostrophes stand between the digits.
-    has_inner: bool,
+    /// Whether other signs than blanks and apostrophes are between the digits.
+    has_inner_signs: bool,
 }
 
-/// The digits within the section's other signs. Signs between the digits are placed by the section's own places.
-fn framed(section: &Section, numeral: &str) -> Framed {
-    let is_digit = |piece: &Piece| matches!(piece, Piece::Digit(_) | Piece::General);
-    let first = section.pieces.iter().position(is_digit).unwrap_or(0);
-    let last = section.pieces.iter().rposition(is_digit).unwrap_or(0);
-    let text_of = |pieces: &[Piece]| -> String {
-        pieces
+/// Adds the literals of the section around and between the digits.
+fn frame(section: &Section, numeral: &str) -> Framed {
+    let is_digit = |token: &FormatToken| matches!(token, FormatToken::Digit(_) | FormatToken::General);
+    let first = section.tokens.iter().position(is_digit).unwrap_or(0);
+    let last = section.tokens.iter().rposition(is_digit).unwrap_or(0);
+    let text_of = |tokens: &[FormatToken]| -> String {
+        tokens
             .iter()
-            .map(|piece| match piece {
-                Piece::Literal(text) => text.as_str(),
-                Piece::Percent => "%",
+            .map(|token| match token {
+                FormatToken::Literal(text) => text.as_str(),
+                FormatToken::Percent => "%",
                 _ => "",
             })
             .collect()
     };
-    let inner = &section.pieces[first..=last];
+    let inner = &section.tokens[first..=last];
     let is_plain = |letter: char| letter.is_whitespace() || matches!(letter, '\'' | '’');
-    let is_single = section.pieces.contains(&Piece::Slash) || section.pieces.contains(&Piece::Exponent);
+    let is_single = section.tokens.contains(&FormatToken::Slash) || section.tokens.contains(&FormatToken::Exponent);
     let between = if is_single { String::new() } else { text_of(inner) };
-    let has_inner = between.chars().any(|letter| !is_plain(letter));
-    let numeral = if between.is_empty() { numeral.to_owned() } else { interleaved(inner, numeral) };
+    let has_inner_signs = between.chars().any(|letter| !is_plain(letter));
+    let numeral = if between.is_empty() { numeral.to_owned() } else { interleave(inner, numeral) };
     Framed {
-        text: format!("{}{numeral}{}", text_of(&section.pieces[..first]), text_of(&section.pieces[last + 1..])),
-        has_inner,
+        text: format!("{}{numeral}{}", text_of(&section.tokens[..first]), text_of(&section.tokens[last + 1..])),
+        has_inner_signs,
     }
 }
 
-/// The digits with the signs that the section has between their places, from the last digit on.
-fn interleaved(pieces: &[Piece], numeral: &str) -> String {
+/// Inserts literals between the digits, from the last digit to the first.
+fn interleave(tokens: &[FormatToken], numeral: &str) -> String {
     let mut left: Vec<char> = numeral.chars().collect();
     let mut shown: Vec<char> = Vec::new();
-    for piece in pieces.iter().rev() {
-        match piece {
-            Piece::Digit(_) | Piece::Point => shown.extend(left.pop()),
-            Piece::Literal(text) => shown.extend(text.chars().rev()),
+    for token in tokens.iter().rev() {
+        match token {
+            FormatToken::Digit(_) | FormatToken::Point => shown.extend(left.pop()),
+            FormatToken::Literal(text) => shown.extend(text.chars().rev()),
             _ => {}
         }
     }
     left.iter().chain(shown.iter().rev()).collect()
 }
 
-/// The unit that a section shows next to the digits.
+/// The unit that a section displays.
 enum Unit {
-    /// Nothing, or US dollars.
+    /// No unit, or US dollars.
     None,
     Currency,
     Other(String),
@@ -247,25 +249,25 @@ fn unit(section: &Section, literals: &str) -> Unit {
 }
 
 fn literals(section: &Section) -> String {
-    let texts = section.pieces.iter().filter_map(|piece| match piece {
-        Piece::Literal(text) => Some(text.as_str()),
+    let texts = section.tokens.iter().filter_map(|token| match token {
+        FormatToken::Literal(text) => Some(text.as_str()),
         _ => None,
     });
     texts.collect()
 }
 
-/// The text without blanks around it, and with one for several.
-fn collapsed(text: &str) -> String {
+/// Trims the text, and replaces each run of blanks by one.
+fn collapse_blanks(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// How the format shows a day, if that is not the whole date.
-pub(super) fn show_day(format: &Format, serial: f64, day: Date) -> Option<String> {
+/// Returns the display of a date, if it is not the full date.
+pub(super) fn show_day(format: &NumberFormat, serial: f64, day: Date) -> Option<String> {
     let (section, _) = choose(&format.numbers, serial)?;
     let (mut has_year, mut has_month, mut has_day) = (false, false, false);
     for part in section.date_parts() {
         match part {
-            // Without its century, 1930 is shown as 2030 is.
+            // With two digits, 1930 and 2030 look the same.
             DatePart::Year(count) => has_year |= count > 2 || (2000..2100).contains(&day.year()),
             DatePart::Month(_) => has_month = true,
             DatePart::Day(count) => has_day |= count < 3,
@@ -279,13 +281,13 @@ pub(super) fn show_day(format: &Format, serial: f64, day: Date) -> Option<String
 
 fn shown_day(section: &Section, day: Date) -> String {
     let mut shown = String::new();
-    for piece in &section.pieces {
-        match piece {
-            Piece::Literal(text) => shown.push_str(text),
-            Piece::Slash => shown.push('/'),
-            Piece::Point => shown.push('.'),
-            Piece::Comma => shown.push(','),
-            Piece::Date(part) => {
+    for token in &section.tokens {
+        match token {
+            FormatToken::Literal(text) => shown.push_str(text),
+            FormatToken::Slash => shown.push('/'),
+            FormatToken::Point => shown.push('.'),
+            FormatToken::Comma => shown.push(','),
+            FormatToken::Date(part) => {
                 let pattern = match part {
                     DatePart::Year(1 | 2) => "%y",
                     DatePart::Year(_) => "%Y",
@@ -307,28 +309,28 @@ fn shown_day(section: &Section, day: Date) -> String {
             _ => {}
         }
     }
-    collapsed(&shown)
+    collapse_blanks(&shown)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn format(code: &str) -> Format {
-        Format::read(code).unwrap()
+    fn format(code: &str) -> NumberFormat {
+        NumberFormat::read(code).unwrap()
     }
 
     #[test]
     fn numbers_are_shown_as_in_spreadsheets() {
-        let same = |text: &str| Shown::Number(Some(text.to_owned()));
-        let unit = |text: &str, unit: &str| Shown::Unit(text.to_owned(), unit.to_owned());
-        let other = |text: &str, remedy| Shown::Other(text.to_owned(), remedy);
+        let same = |text: &str| ShownNumber::Number(Some(text.to_owned()));
+        let unit = |text: &str, unit: &str| ShownNumber::Unit(text.to_owned(), unit.to_owned());
+        let other = |text: &str, remedy| ShownNumber::Other(text.to_owned(), remedy);
         let accounting = "_-* #,##0.00\\ \"€\"_-;\\-* #,##0.00\\ \"€\"_-;_-* \"-\"??\\ \"€\"_-;_-@_-";
         let dollars = "_($* #,##0.00_);_($* (#,##0.00);_($* \"-\"??_);_(@_)";
         let cases = [
-            ("General", 0.1 + 0.2, Shown::Number(None)),
-            ("@", 2.5, Shown::Number(None)),
-            ("0", 3.0, Shown::Number(None)),
+            ("General", 0.1 + 0.2, ShownNumber::Number(None)),
+            ("@", 2.5, ShownNumber::Number(None)),
+            ("0", 3.0, ShownNumber::Number(None)),
             ("0.00", 3.0, same("3.00")),
             ("0.0", 0.1 + 0.2, same("0.3")),
             ("#,##0", 1_234_567.0, same("1,234,567")),
@@ -361,12 +363,12 @@ mod tests {
             ("0\\.0", 12.0, other("1.2", UNIT)),
             ("0;0", -5.0, other("5", UNIT)),
             ("0;[Red]0", -5.0, same("5")),
-            ("0;-0", -5.0, Shown::Number(None)),
-            ("0", -5.0, Shown::Number(None)),
+            ("0;-0", -5.0, ShownNumber::Number(None)),
+            ("0", -5.0, ShownNumber::Number(None)),
             ("\"Yes\";;\"No\"", 1.0, other("Yes", UNSHOWN)),
             (";;;", 1.0, other("", UNSHOWN)),
             ("[>=1000]0,\"k\";0", 5_000.0, other("5k", SCALED)),
-            ("[>=1000]0,\"k\";0", 5.0, Shown::Number(None)),
+            ("[>=1000]0,\"k\";0", 5.0, ShownNumber::Number(None)),
             ("[>=1000]0", 5.0, other("", UNSHOWN)),
             ("0.00E+00", 123_000.0, same("1.23E+05")),
             ("0.00E+00", 123_456.0, other("1.23E+05", ROUNDED)),
@@ -374,7 +376,7 @@ mod tests {
             ("# ?/?", 2.5, same("2 1/2")),
             ("# ?/?", 0.3, other("0 2/7", ROUNDED)),
             ("General\" kg\"", 5.0, unit("5 kg", "kg")),
-            ("dd.mm.yyyy", 46_096.0, Shown::Date),
+            ("dd.mm.yyyy", 46_096.0, ShownNumber::Date),
         ];
         for (code, number, expected) in cases {
             assert_eq!(show(&format(code), number), expected, "{code} {number}");

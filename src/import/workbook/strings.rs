@@ -1,53 +1,50 @@
-//! Texts of a workbook: those that its cells share, and the escapes within them.
+//! Shared strings of a workbook, and the escapes in its texts.
 
 use std::borrow::Cow;
 use std::io;
 
 use super::archive::Archive;
 use super::fault::unusable;
-use super::xml::{Piece, Xml};
+use super::xml::{Xml, XmlEvent};
 
-/// The most UTF-16 units of a cell, as in Excel.
+/// The maximum number of UTF-16 units in an Excel cell.
 pub(super) const MAX_CELL_UNITS: usize = 32_767;
 
-/// The bytes of a cell's text that are read. A text that is cut here has more than [`MAX_CELL_UNITS`] units.
+/// The maximum size of a cell's text in memory. A text that is cut here exceeds [`MAX_CELL_UNITS`].
 const MAX_CELL_BYTES: usize = 1 << 17;
 
-/// The bytes of a cell's text that are read before its escapes are replaced.
+/// The maximum size of a cell's text with its escapes.
 const MAX_ESCAPED_BYTES: usize = 1 << 18;
 
-/// The most bytes of all shared texts, which are held in memory.
+/// The maximum size of all shared strings, which stay in memory.
 const MAX_SHARED_BYTES: usize = 64 << 20;
 
-/// The most shared texts.
+/// The maximum number of shared strings.
 const MAX_SHARED: usize = 4_000_000;
 
-/// The texts that the cells of all sheets share.
+/// The strings that cells of all sheets share.
 #[derive(Default)]
 pub(super) struct SharedStrings {
     texts: String,
-    /// The end of each text.
+    /// The end offset of each string.
     ends: Vec<u32>,
 }
 
 impl SharedStrings {
-    /// Reads the part with this name. The numbers that it announces are not used.
-    ///
-    /// # Errors
-    /// When it is damaged or exceeds a bound.
+    /// Reads the part with this name. Its declared counts are ignored.
     pub fn read(archive: &Archive, name: &str) -> io::Result<SharedStrings> {
         let mut xml = Xml::new(archive.part(name, u64::MAX)?);
         let mut shared = SharedStrings::default();
         xml.root("sst")?;
-        let mut item = Item::default();
+        let mut item = RichText::default();
         loop {
             match xml.next()? {
-                Piece::Start(tag) if tag.is("si") => {
+                XmlEvent::Start(tag) if tag.is("si") => {
                     item.read(&mut xml)?;
                     shared.push(&item.text)?;
                 }
-                Piece::Start(_) => xml.skip()?,
-                Piece::EndOfPart => return Ok(shared),
+                XmlEvent::Start(_) => xml.skip()?,
+                XmlEvent::EndOfPart => return Ok(shared),
                 _ => {}
             }
         }
@@ -61,7 +58,7 @@ impl SharedStrings {
                  in UTF-8"
             )));
         };
-        // Doubling would take twice the memory at the end.
+        // Doubling the capacity would use too much memory at the end.
         if bytes > self.texts.capacity() {
             self.texts.reserve_exact(text.len().max(self.texts.len().min(4 << 20)));
         }
@@ -70,7 +67,7 @@ impl SharedStrings {
         Ok(())
     }
 
-    /// The text with this index.
+    /// Returns the string with this index.
     pub fn get(&self, index: usize) -> Option<&str> {
         let start = index.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied())?;
         let range = usize::try_from(start).ok()?..usize::try_from(*self.ends.get(index)?).ok()?;
@@ -78,30 +75,27 @@ impl SharedStrings {
     }
 }
 
-/// Whether the text is longer than a cell of Excel can be.
+/// Returns true if the text is longer than an Excel cell may be.
 pub(super) fn is_too_long(text: &str) -> bool {
     text.len() > MAX_CELL_UNITS && text.encode_utf16().count() > MAX_CELL_UNITS
 }
 
-/// A text with its runs, each of which may have a format of its own.
+/// A text with runs, which may have different formats.
 #[derive(Default)]
-pub(super) struct Item {
+pub(super) struct RichText {
     pub text: String,
     run: String,
 }
 
-impl Item {
-    /// Reads the text of the current element. Phonetic runs are skipped.
-    ///
-    /// # Errors
-    /// When the part is damaged or exceeds a bound.
+impl RichText {
+    /// Reads the text of the current element and its runs. Phonetic runs are skipped.
     pub fn read(&mut self, xml: &mut Xml<'_>) -> io::Result<()> {
         self.text.clear();
         let depth = xml.depth();
         while xml.depth() >= depth {
             let at = xml.depth();
             match xml.next()? {
-                Piece::Start(tag) if tag.is("t") => {
+                XmlEvent::Start(tag) if tag.is("t") => {
                     let mut keeps_blanks = false;
                     tag.attributes(|name, value| keeps_blanks |= name == ":space" && value == "preserve")?;
                     self.run.clear();
@@ -109,19 +103,16 @@ impl Item {
                     let run = if keeps_blanks { &self.run } else { self.run.trim_matches([' ', '\t', '\r', '\n']) };
                     push_unescaped(&mut self.text, run);
                 }
-                Piece::Start(tag) if at == depth && tag.is("r") => {}
-                Piece::Start(_) => xml.skip()?,
-                Piece::EndOfPart => return Ok(()),
+                XmlEvent::Start(tag) if at == depth && tag.is("r") => {}
+                XmlEvent::Start(_) => xml.skip()?,
+                XmlEvent::EndOfPart => return Ok(()),
                 _ => {}
             }
         }
         Ok(())
     }
 
-    /// Reads the text of the current element alone.
-    ///
-    /// # Errors
-    /// When the part is damaged or exceeds a bound.
+    /// Reads the text of the current element, without child elements.
     pub fn read_plain(&mut self, xml: &mut Xml<'_>) -> io::Result<()> {
         self.text.clear();
         self.run.clear();
@@ -131,7 +122,7 @@ impl Item {
     }
 }
 
-/// Appends a text, its escapes such as `_x000D_` replaced, up to [`MAX_CELL_BYTES`].
+/// Appends a text with escapes such as `_x000D_` replaced, up to [`MAX_CELL_BYTES`].
 fn push_unescaped(out: &mut String, text: &str) {
     let text = unescaped(text);
     let room = MAX_CELL_BYTES.saturating_sub(out.len());
@@ -163,7 +154,7 @@ fn unescaped(text: &str) -> Cow<'_, str> {
     out.into()
 }
 
-/// The UTF-16 unit that an escape at the beginning of the text stands for.
+/// Parses an escape at the start of the text. Returns its UTF-16 unit.
 fn unit(text: &str) -> Option<u16> {
     let digits =
         text.strip_prefix("_x")?.get(..4).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))?;

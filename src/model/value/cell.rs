@@ -1,17 +1,17 @@
-//! What CSV cells have in common: lists, and the guard against formulas.
+//! CSV cells: lists, and the guard against formulas.
 
 use std::borrow::Cow;
 
-/// What separates the items of a list within a cell.
+/// The separator of list items within a cell.
 const ITEM_SEPARATOR: &str = "; ";
 
-/// The cell of a list.
+/// Joins the items of a list into a cell.
 pub(super) fn join_items<'a>(items: &[impl AsRef<str>]) -> Cow<'a, str> {
     let items: Vec<&str> = items.iter().map(AsRef::as_ref).collect();
     guard_formula(Cow::Owned(items.join(ITEM_SEPARATOR)))
 }
 
-/// The items of a list in a cell.
+/// Splits a cell into the items of a list.
 pub(super) fn split_items(cell: &str) -> Result<std::str::Split<'_, &'static str>, String> {
     let items = unguard_formula(cell).split(ITEM_SEPARATOR);
     if items.clone().any(str::is_empty) {
@@ -20,17 +20,17 @@ pub(super) fn split_items(cell: &str) -> Result<std::str::Split<'_, &'static str
     Ok(items)
 }
 
-/// Whether a spreadsheet may take the text for a formula: `^'*[=+\-@\t\r]`.
+/// Whether a spreadsheet may evaluate the text as a formula: `^'*[=+\-@\t\r]`.
 pub fn looks_like_formula(text: &str) -> bool {
     text.trim_start_matches('\'').starts_with(['=', '+', '-', '@', '\t', '\r'])
 }
 
-/// Puts one `'` before a text that a spreadsheet may take for a formula.
+/// Adds a `'` before a text that a spreadsheet may evaluate as a formula.
 pub(super) fn guard_formula(text: Cow<'_, str>) -> Cow<'_, str> {
     if looks_like_formula(&text) { Cow::Owned(format!("'{text}")) } else { text }
 }
 
-/// Takes the `'` off again that `guard_formula` put there.
+/// Removes the `'` that `guard_formula` added.
 pub(super) fn unguard_formula(cell: &str) -> &str {
     match cell.strip_prefix('\'') {
         Some(rest) if looks_like_formula(rest) => rest,

@@ -1,5 +1,4 @@
-//! JSON values as rows state them: the order of keys and the notation of numbers count. And how values are appended to
-//! JSON.
+//! Parsed JSON values that keep the order of keys and the notation of numbers. And appending values to JSON.
 
 use std::borrow::Cow;
 use std::fmt::{self, Display};
@@ -12,9 +11,9 @@ pub enum Json<'a> {
     Null,
     /// `true` or `false`.
     Flag(bool),
-    /// A number in integer notation, from 0.
+    /// A nonnegative number without fraction and exponent.
     Whole(u64),
-    /// A number in integer notation, below 0.
+    /// A negative number without fraction and exponent.
     Negative(i64),
     /// A number with a fraction or an exponent, or too large for an integer.
     Fraction(f64),
@@ -23,13 +22,13 @@ pub enum Json<'a> {
     /// A list.
     List(Vec<Json<'a>>),
     /// An object.
-    Object(Members<'a>),
+    Object(JsonMembers<'a>),
 }
 
-/// The members of an object in their order; no key stands twice.
-pub type Members<'a> = Vec<(Cow<'a, str>, Json<'a>)>;
+/// The members of an object, in order. No key occurs twice.
+pub type JsonMembers<'a> = Vec<(Cow<'a, str>, Json<'a>)>;
 
-/// The types of JSON values (RFC 8259, section 3), named for messages.
+/// The types of JSON values (RFC 8259, section 3), as messages name them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
 #[allow(missing_docs, reason = "named as the values")]
 pub enum JsonType {
@@ -48,7 +47,7 @@ pub enum JsonType {
 }
 
 impl Json<'_> {
-    /// The value's type.
+    /// Returns the value's type.
     pub fn json_type(&self) -> JsonType {
         match self {
             Json::Null => JsonType::Null,
@@ -60,7 +59,7 @@ impl Json<'_> {
         }
     }
 
-    /// Whether it stands for no value: null, or an empty text.
+    /// Whether the value is null or an empty text.
     pub fn is_empty(&self) -> bool {
         matches!(self, Json::Null) || matches!(self, Json::Text(text) if text.is_empty())
     }
@@ -74,14 +73,14 @@ impl Json<'_> {
 }
 
 impl Display for Json<'_> {
-    /// A text without quotes, anything else as JSON.
+    /// Writes a text without quotes, and anything else as JSON.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Json::Null => f.write_str("null"),
             Json::Flag(value) => value.fmt(f),
             Json::Whole(value) => value.fmt(f),
             Json::Negative(value) => value.fmt(f),
-            // The debug form keeps the fraction of `5.0` and writes large numbers with an exponent.
+            // `Debug` keeps the fraction of `5.0`, and writes large numbers with an exponent.
             Json::Fraction(value) => write!(f, "{value:?}"),
             Json::Text(value) => f.write_str(value),
             Json::List(items) => {
@@ -116,11 +115,11 @@ pub(super) fn push_list<T>(out: &mut Vec<u8>, items: &[T], mut push_item: impl F
 
 /// Appends a JSON string.
 pub fn push_str(out: &mut Vec<u8>, text: &str) {
-    // Writing a string to memory cannot fail.
+    // Writing to memory cannot fail.
     let _ = serde_json::to_writer(out, text);
 }
 
-/// Appends what is in JSON's form already, such as numbers and booleans.
+/// Appends a value whose `Display` is valid JSON, such as a number.
 pub fn push_display(out: &mut Vec<u8>, value: impl Display) {
     let _ = write!(out, "{value}");
 }

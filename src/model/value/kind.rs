@@ -1,11 +1,11 @@
-//! The kinds of field values, and what every value can do.
+//! The kinds of field values, and the trait of all values.
 
 use std::borrow::Cow;
 
 use super::json::{Json, JsonType};
 use crate::model::id::Id;
 
-/// Which of the two kinds of rows that records link to.
+/// The two kinds of rows that records link to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum ReferenceKind {
@@ -19,7 +19,7 @@ impl ReferenceKind {
     /// Both kinds.
     pub const ALL: [ReferenceKind; 2] = [ReferenceKind::Organization, ReferenceKind::Tag];
 
-    /// The number that stands for the kind in row keys. Part of the file format.
+    /// Returns the number in row keys. It is part of the file format.
     pub const fn code(self) -> u8 {
         match self {
             ReferenceKind::Organization => 1,
@@ -28,12 +28,12 @@ impl ReferenceKind {
     }
 }
 
-/// The texts that stand for linked rows.
+/// The texts of linked rows.
 pub trait LinkTexts {
-    /// The JSON object of a linked row; `null` where the link leads nowhere, which no commit lets happen.
+    /// Returns the JSON object of a linked row; `null` for a missing row, which valid databases do not have.
     fn json(&self, kind: ReferenceKind, id: Id) -> &[u8];
 
-    /// The CSV text of a linked row.
+    /// Returns the CSV text of a linked row.
     fn label(&self, kind: ReferenceKind, id: Id) -> &str;
 }
 
@@ -48,7 +48,7 @@ impl LinkTexts for () {
     }
 }
 
-/// A kind of field value. Code that treats kinds differently matches all of them.
+/// A kind of field value. Code that depends on the kind matches all variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueKind {
     /// Any text.
@@ -74,12 +74,12 @@ pub enum ValueKind {
 }
 
 impl ValueKind {
-    /// All values, where the kind has but a few words; else none.
+    /// Returns all values of a kind with few values; else none.
     pub const fn words(self) -> &'static [&'static str] {
         if let ValueKind::Choice(words) | ValueKind::DateStatus(words) = self { words } else { &[] }
     }
 
-    /// The type of its values in JSON. Lists are never null.
+    /// Returns the type of the values in JSON. Lists are never null.
     pub const fn json_type(self) -> JsonType {
         match self {
             ValueKind::Text | ValueKind::Date | ValueKind::Choice(_) | ValueKind::DateStatus(_) => JsonType::Text,
@@ -90,19 +90,19 @@ impl ValueKind {
     }
 }
 
-/// A field's value: one of a kind, or null (the empty list).
+/// The value of a field. Null is represented as `None` or an empty list.
 pub trait FieldValue: Send + Sync {
-    /// The kind of its values.
+    /// Returns the kind.
     fn kind() -> ValueKind
     where
         Self: Sized;
 
-    /// The texts in it, as people wrote them.
+    /// Returns the texts in the value.
     fn texts(&self) -> &[String] {
         &[]
     }
 
-    /// The ids of the linked rows.
+    /// Returns the ids of linked rows.
     fn ids(&self) -> &[Id] {
         &[]
     }
@@ -110,12 +110,13 @@ pub trait FieldValue: Send + Sync {
     /// Replaces the links.
     fn set_ids(&mut self, _ids: Vec<Id>) {}
 
-    /// A number from 1 in the order of values, for kinds of one number, date or word; 0 for null and for other kinds.
+    /// Returns a number from 1, in the order of the values of a [`Scalar`](super::Scalar) kind. Returns 0 for null and
+    /// other kinds.
     fn rank(&self) -> u64 {
         0
     }
 
-    /// The [`rank`](FieldValue::rank) of the value that a text states.
+    /// Returns the [`rank`](FieldValue::rank) of a value's text.
     fn rank_of(_text: &str) -> u64
     where
         Self: Sized,
@@ -123,27 +124,27 @@ pub trait FieldValue: Send + Sync {
         0
     }
 
-    /// Appends the value as JSON, its links resolved.
+    /// Appends the value as JSON, with its links resolved.
     fn write_json(&self, out: &mut Vec<u8>, links: &dyn LinkTexts);
 
-    /// The value as a CSV cell; empty for null.
+    /// Returns the value as a CSV cell; empty for null.
     fn to_csv<'a>(&'a self, links: &'a dyn LinkTexts) -> Cow<'a, str>;
 
-    /// Sets the value that a JSON member states, which is neither null nor an empty text, or reports its faults.
+    /// Sets the value from JSON that is neither null nor an empty text, or reports its faults.
     fn read_json(&mut self, json: Json<'_>, reader: &mut dyn ValueReader);
 
-    /// Sets the value that a CSV cell states, which is not empty, or reports its fault.
+    /// Sets the value from a nonempty CSV cell, or reports its fault.
     fn read_csv(&mut self, cell: &str, reader: &mut dyn ValueReader);
 
-    /// Brings the value into its stored form.
+    /// Changes the value into its stored form.
     fn normalize(&mut self) {}
 }
 
-/// Takes what reading a value leads to beside the value itself.
+/// Receives faults and links while a value is read.
 pub trait ValueReader {
-    /// Takes the fault of a value or of an item in it: what to show of it, and the rule and remedy.
+    /// Receives a fault: the value or item to show, and the rule with its remedy.
     fn fault(&mut self, value: &str, message: String);
 
-    /// Takes the items of a list of links, whose meaning depends on what else is read.
+    /// Receives the items of a list of links. They are resolved later, because rows in the same import can be linked.
     fn links(&mut self, kind: ReferenceKind, items: Vec<Json<'_>>);
 }

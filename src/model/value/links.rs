@@ -11,20 +11,20 @@ use super::json::{Json, push_list};
 use super::kind::{FieldValue, LinkTexts, ReferenceKind, ValueKind, ValueReader};
 use crate::model::id::Id;
 
-/// The fields of rows that can be linked.
+/// The fields of a kind of row that records can link to.
 pub trait LinkTarget: Send + Sync {
-    /// Which kind of row.
+    /// The kind of row.
     const KIND: ReferenceKind;
 }
 
-/// Links to rows with the fields `R`: their ids, ordered, each once.
+/// Links to rows with the fields `R`: their ids, ordered, without duplicates.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Links<R> {
     ids: Vec<Id>,
     linked: PhantomData<R>,
 }
 
-/// From the objects that stand for linked rows in a record's JSON.
+/// Reads the objects of linked rows in a record's JSON.
 impl<'de, R> Deserialize<'de> for Links<R> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Links<R>, D::Error> {
         #[derive(Deserialize)]

@@ -1,12 +1,12 @@
-//! The kinds of field values. A kind is a variant of [`ValueKind`], and a type with its JSON, CSV and parser in one `impl`.
-//! The compiler names all other code that a new kind concerns.
+//! The kinds of field values. A kind is a variant of [`ValueKind`], and a type with its JSON, CSV and parser in one
+//! `impl`. For a new kind, the compiler points to all other code that needs a change.
 //!
 //! In reading order:
-//! - [`mod@json`]: JSON values as rows state them, and how values are appended to JSON.
-//! - [`cell`]: what CSV cells have in common.
-//! - [`kind`]: the kinds, and what every value can do.
-//! - [`text`]: texts, and lists of them.
-//! - [`scalar`]: what is one number, date or word.
+//! - [`mod@json`]: parsed JSON values, and appending values to JSON.
+//! - [`cell`]: CSV cells.
+//! - [`kind`]: the kinds, and the trait of all values.
+//! - [`text`]: texts and lists of texts.
+//! - [`scalar`]: single numbers, dates and words.
 //! - [`links`]: links to organizations and tags.
 
 pub mod cell;

@@ -1,4 +1,4 @@
-//! Kinds of which a value is one number, date or word: the same text stands for it in JSON and CSV.
+//! Values of one number, date or word. JSON and CSV contain the same text.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -10,24 +10,24 @@ use super::kind::{FieldValue, LinkTexts, ValueKind, ValueReader};
 use crate::model::id::Id;
 use crate::model::time::parse_date;
 
-/// A value of such a kind; its `Display` is its text.
+/// A single number, date or word. `Display` writes its text.
 pub trait Scalar: Display + Send + Sync + Sized {
-    /// The kind. Where JSON writes a text, that needs no escapes.
+    /// The kind. If its JSON type is text, the text needs no escapes.
     const KIND: ValueKind;
 
-    /// What to write in JSON, as a request.
+    /// Advice on what to write in JSON.
     const EXPECTED: &'static str;
 
-    /// Reads the text.
+    /// Parses the text.
     ///
     /// # Errors
-    /// What to write instead.
+    /// A remedy: what to write instead.
     fn parse(text: &str) -> Result<Self, String>;
 
-    /// A number from 1 in the order of values.
+    /// Returns a number from 1, in the order of the values.
     fn rank(&self) -> u64;
 
-    /// The text in CSV.
+    /// Returns the text in CSV.
     fn to_csv(&self) -> String {
         self.to_string()
     }
@@ -108,7 +108,7 @@ impl Scalar for u16 {
     }
 }
 
-/// A whole number from 0 to 2^53-1, so that every JSON reader holds it exactly.
+/// A whole number from 0 to 2^53-1. Every JSON reader represents these numbers exactly.
 impl Scalar for u64 {
     const KIND: ValueKind = ValueKind::Integer;
     const EXPECTED: &'static str = "write a whole number from 0 to 9007199254740991, without a fraction";
@@ -122,7 +122,7 @@ impl Scalar for u64 {
     }
 }
 
-/// Digits without sign or leading zero, as the service itself writes whole numbers.
+/// Parses digits without sign or leading zero.
 fn parse_digits<N: std::str::FromStr>(text: &str) -> Option<N> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     if is_plain { text.parse().ok() } else { None }

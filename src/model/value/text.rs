@@ -6,7 +6,7 @@ use super::cell::{guard_formula, join_items, split_items, unguard_formula};
 use super::json::{Json, push_list, push_str};
 use super::kind::{FieldValue, LinkTexts, ValueKind, ValueReader};
 
-/// Any text; an empty one counts as null.
+/// Any text. An empty text is stored as null.
 impl FieldValue for Option<String> {
     fn kind() -> ValueKind {
         ValueKind::Text
@@ -43,7 +43,7 @@ impl FieldValue for Option<String> {
     }
 }
 
-/// A list of texts, ordered by code point, each once.
+/// A list of texts, ordered by code point, without duplicates.
 impl FieldValue for Vec<String> {
     fn kind() -> ValueKind {
         ValueKind::Texts

@@ -1,43 +1,44 @@
-//! Sync tokens that are ahead of a replica: the origin gave them for commits that are not published yet, or in a history that it
-//! no longer has. Only the origin's sign of life can tell the two apart.
+//! Sync tokens ahead of a replica. Either their commits are not published yet, or the origin lost them. Only the
+//! origin's heartbeat distinguishes the two.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The most seqs that are remembered. Tokens cannot be forged, so there are few.
+/// The maximum number of seqs to remember. Tokens cannot be forged, so there are few.
 const MAX_SEQS: usize = 1000;
-/// The changes of the sign of life after which one is certain to be of a later moment than the token. The first change may have
-/// been on its way when the token came; the publisher writes the second one only when the first is done.
+/// After this many changes of the heartbeat, it is certainly newer than the token. The first new heartbeat may have
+/// been in progress when the token came. The publisher writes the second one only after the first.
 const CHANGES: u64 = 2;
 
-/// The seqs of tokens that were ahead, and what the sign of life said since.
+/// The seqs of tokens ahead of the replica.
 #[derive(Debug, Default)]
 pub(super) struct AheadTokens {
-    seqs: BTreeMap<u64, Asked>,
-    /// The changes of the sign of life so far.
+    seqs: BTreeMap<u64, AheadSeq>,
+    /// The number of changes of the heartbeat so far.
     changes: u64,
 }
 
 #[derive(Debug)]
-struct Asked {
-    /// When a token of the seq came first.
+struct AheadSeq {
+    /// The time of the first token with this seq.
     at: Duration,
-    /// The changes that the first read after that knew.
+    /// The value of [`AheadTokens::changes`] at the first heartbeat read after that.
     base: Option<u64>,
     is_lost: bool,
 }
 
 impl AheadTokens {
-    /// Whether a seq is of a history that the origin no longer has. It is remembered until that is known.
+    /// Whether the origin lost the commit of this seq. A seq is remembered until that is known.
     pub fn is_lost(&mut self, seq: u64, now: Duration) -> bool {
         if self.seqs.len() >= MAX_SEQS && !self.seqs.contains_key(&seq) {
             self.seqs.clear();
         }
-        self.seqs.entry(seq).or_insert(Asked { at: now, base: None, is_lost: false }).is_lost
+        self.seqs.entry(seq).or_insert(AheadSeq { at: now, base: None, is_lost: false }).is_lost
     }
 
-    /// Takes in a sign of life, read from `began` on, that names the origin's last seq; `is_later` than the one before.
-    pub fn hear(&mut self, began: Duration, head: u64, is_later: bool) {
+    /// Records a heartbeat. `began` is the start of its read, `head` the origin's last seq in it; `is_later` says
+    /// whether it is newer than the previous one.
+    pub fn note_heartbeat(&mut self, began: Duration, head: u64, is_later: bool) {
         self.changes += u64::from(is_later);
         self.seqs.retain(|seq, _| *seq > head);
         for asked in self.seqs.values_mut().filter(|asked| asked.at < began) {
@@ -55,26 +56,26 @@ mod tests {
 
     #[test]
     fn a_seq_is_lost_once_two_later_signs_of_life_do_not_reach_it() {
-        /// The head that a sign of life names and whether it is later, and whether seq 10 is lost then.
-        type Heard = (u64, bool, bool);
-        let cases: [&[Heard]; 6] = [
+        /// The seq in a heartbeat, whether it is newer, and whether seq 10 counts as lost after it.
+        type HeartbeatStep = (u64, bool, bool);
+        let cases: [&[HeartbeatStep]; 6] = [
             &[(9, true, false), (9, true, false), (9, true, true)],
-            // The first read may find one that was written before the token came.
+            // The first read may return a heartbeat that was written before the token came.
             &[(9, false, false), (9, true, false), (9, false, false), (9, true, true), (9, false, true)],
             &[(9, true, false), (9, true, false), (10, true, false), (10, true, false)],
             &[(12, true, false), (12, true, false), (12, true, false)],
             &[(9, false, false), (9, false, false), (9, false, false), (9, false, false)],
             &[(8, true, false), (9, true, false), (9, true, true), (11, true, false)],
         ];
-        for heard in cases {
+        for steps in cases {
             let mut ahead = AheadTokens::default();
             let ms = Duration::from_millis;
             assert!(!ahead.is_lost(10, ms(5)));
-            // It was on its way when the token came.
-            ahead.hear(ms(4), 9, true);
-            for ((head, is_later, is_lost), at) in heard.iter().zip(6..) {
-                ahead.hear(ms(at), *head, *is_later);
-                assert_eq!(ahead.is_lost(10, ms(at)), *is_lost, "{heard:?} at {at}");
+            // Its read began before the token came.
+            ahead.note_heartbeat(ms(4), 9, true);
+            for ((head, is_later, is_lost), at) in steps.iter().zip(6..) {
+                ahead.note_heartbeat(ms(at), *head, *is_later);
+                assert_eq!(ahead.is_lost(10, ms(at)), *is_lost, "{steps:?} at {at}");
             }
         }
         let mut ahead = AheadTokens::default();

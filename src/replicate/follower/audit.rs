@@ -1,79 +1,82 @@
-//! Checking all that a bucket holds: every entry's chain, every hash, and whether the rows come out as they should.
+//! Checking all objects in a bucket: the chain of entries, all hashes, and the resulting rows.
 
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use super::load::{EndRule, Load, Loaded, check_format, commits_of, mark_at, place_of};
-use super::log::{End, LogReader, Place, StateAt};
-use super::trouble::Trouble;
-use crate::replicate::entry::Entry;
+use super::error::FollowError;
+use super::load::{EndRule, LoadedState, StateLoader, check_format, commits_of, mark_at, position_of};
+use super::log::{EndCheck, LogPosition, LogReader, WholeState};
+use crate::replicate::entry::LogEntry;
 use crate::replicate::layout;
 use crate::store::file::replace::BackupReport;
 
-/// What was looked at.
+/// The result of an audit.
 #[derive(Clone, Debug)]
 pub struct Audit {
-    /// The slots of the states, the oldest first.
+    /// The slots of the states, oldest first.
     pub states: Vec<u64>,
     /// The entries after the oldest state.
     pub entries: u64,
-    /// The slots that are missing where the log was started over: no instant in them can be restored.
+    /// The missing slots where the log was started over. Points in time within them cannot be restored.
     pub given_up: Vec<RangeInclusive<u64>>,
     /// The last slot.
     pub slot: u64,
     /// The last seq.
     pub seq: u64,
-    /// What the full check of the result looked at.
+    /// The result of the full check.
     pub result: BackupReport,
 }
 
-/// Replays the log from the oldest state that is kept to its end, compares what comes out with each later state, and checks
-/// the result in full. Where the log was started over across missing entries, it goes on from there. Files are made beside
-/// `path`, where a copy of the result is left.
+/// Replays the log from the oldest state to its end, compares the result with each later state, and checks it in full.
+/// Continues after a gap if the log was started over there. The draft is next to `path`, which becomes a copy of the
+/// result.
 ///
 /// # Errors
-/// [`Trouble`]: the first thing that does not fit.
-pub fn audit(log: &LogReader, path: &Path) -> Result<Audit, Trouble> {
+/// The first problem that was found.
+pub fn audit(log: &LogReader, path: &Path) -> Result<Audit, FollowError> {
     let mut states = log.state_slots()?;
     states.reverse();
-    let Some(oldest) = states.first().copied() else { return Err(Trouble::Nothing(log.url())) };
-    let load = Load { log, path, id: None, until: None, end: EndRule::Confirmed, go_on: &|| true };
-    let missing = |name: String| Trouble::object(name, "it is not there");
+    let Some(oldest) = states.first().copied() else { return Err(FollowError::Nothing(log.url())) };
+    let load = StateLoader { log, path, id: None, until: None, end: EndRule::Confirmed, keep_going: &|| true };
+    let missing = |name: String| FollowError::object(name, "it is missing");
     let manifest = |slot| log.manifest(slot)?.ok_or_else(|| missing(layout::state(slot)));
-    let first = StateAt::of_manifest(manifest(oldest)?);
-    let id = first.place.id;
-    // The entry that the oldest state is of: replicas that stand there look for it.
+    let first = WholeState::of_manifest(manifest(oldest)?);
+    let id = first.position.id;
+    // Replicas at this position need the entry of the oldest state.
     let name = layout::log(oldest);
-    if log.entry(oldest)?.ok_or_else(|| missing(name.clone()))?.hash != first.place.hash {
-        return Err(Trouble::object(name, "it is not the entry that the oldest state is of"));
+    if log.entry(oldest)?.ok_or_else(|| missing(name.clone()))?.hash != first.position.hash {
+        return Err(FollowError::object(name, "it is not the entry that the oldest state names"));
     }
     let mut loaded = load.load(first)?;
     let (mut entries, mut given_up) = (0, Vec::new());
     let newest = states.last().copied().unwrap_or(oldest);
     loop {
-        let here = place_of(&loaded.mark);
+        let here = position_of(&loaded.mark);
         let Some((slot, entry)) = next_entry(log, here, newest)? else { break };
         if slot > here.slot + 1 {
             given_up.push(here.slot + 1..=slot - 1);
         }
-        let place = Place { slot: slot - 1, ..here }.check_next(&entry)?;
-        match StateAt::of_entry(&entry.header, entry.hash) {
+        let position = LogPosition { slot: slot - 1, ..here }.check_next(&entry)?;
+        match WholeState::of_entry(&entry.header, entry.hash) {
             Some(state) => loaded = load.load(state)?,
             None => {
                 let name = layout::log(slot);
                 check_format(&entry, loaded.schema)?;
-                let mark = mark_at(log.url(), place, entry.header.digest);
+                let mark = mark_at(log.url(), position, entry.header.digest);
                 let applied = loaded.draft.apply(&commits_of(&entry), &mark);
-                applied.map_err(|error| Trouble::of_apply(error, &name))?;
-                loaded = Loaded { mark, head: entry.header.head(), ..loaded };
+                applied.map_err(|error| FollowError::of_apply(error, &name))?;
+                loaded = LoadedState { mark, head: entry.header.head(), ..loaded };
             }
         }
         entries += 1;
         if states.contains(&slot) {
-            let state = StateAt::of_manifest(manifest(slot)?);
-            let found = (state.place, state.head, state.digest);
-            if found != (place_of(&loaded.mark), loaded.head, loaded.mark.digest) || state.place.id != id {
-                return Err(Trouble::object(layout::state(slot), "it is not what the log comes to"));
+            let state = WholeState::of_manifest(manifest(slot)?);
+            let found = (state.position, state.head, state.digest);
+            if found != (position_of(&loaded.mark), loaded.head, loaded.mark.digest) || state.position.id != id {
+                return Err(FollowError::object(
+                    layout::state(slot),
+                    "it differs from the result of replaying the log",
+                ));
             }
             log.parts(&state.parts, &mut |_, _| Ok(()))?;
         }
@@ -82,9 +85,9 @@ pub fn audit(log: &LogReader, path: &Path) -> Result<Audit, Trouble> {
     Ok(Audit { states, entries, given_up, slot: loaded.mark.slot, seq: loaded.head.seq, result })
 }
 
-/// The entry after a position, and its slot: the next one, or where entries are missing the one that starts the log over.
-/// `None` at the log's end, which is not before slot `newest`.
-fn next_entry(log: &LogReader, here: Place, newest: u64) -> Result<Option<(u64, Entry)>, Trouble> {
+/// Returns the next entry and its slot. Over a gap, that is the entry that starts the log over. `None` at the end of
+/// the log, which is not before slot `newest`.
+fn next_entry(log: &LogReader, here: LogPosition, newest: u64) -> Result<Option<(u64, LogEntry)>, FollowError> {
     let slot = here.slot + 1;
     if let Some(entry) = log.entry(slot)? {
         return Ok(Some((slot, entry)));
@@ -95,11 +98,13 @@ fn next_entry(log: &LogReader, here: Place, newest: u64) -> Result<Option<(u64, 
         }
     }
     if slot <= newest {
-        return Err(Trouble::Missing { slot, later: newest });
+        return Err(FollowError::Missing { slot, later: newest });
     }
     match log.end_after(here)? {
-        End::Confirmed => Ok(None),
-        End::More => next_entry(log, here, newest),
-        End::Before { .. } => Err(Trouble::object(layout::log(here.slot), "it was there a moment ago and is gone")),
+        EndCheck::Confirmed => Ok(None),
+        EndCheck::More => next_entry(log, here, newest),
+        EndCheck::Before { .. } => {
+            Err(FollowError::object(layout::log(here.slot), "it was there a moment ago and is gone"))
+        }
     }
 }

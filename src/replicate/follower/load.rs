@@ -1,112 +1,112 @@
-//! Loading: a whole state and the entries after it, into a draft. Nothing has the file's name before it has caught up.
+//! Loading a whole state and the entries after it into a draft. The draft gets its name only when it has caught up.
 
 use std::path::Path;
 
-use super::log::{End, LogReader, Place, StateAt};
-use super::trouble::Trouble;
+use super::error::FollowError;
+use super::log::{EndCheck, LogPosition, LogReader, WholeState};
 use crate::model::{DatabaseId, Head, Timestamp};
-use crate::replicate::entry::Entry;
+use crate::replicate::entry::LogEntry;
 use crate::replicate::layout;
 use crate::store::replication::{ApplyError, CommitChanges, LoadedDraft, ReplicaDraft, ReplicaMark, SCHEMA};
 
-/// A load that is to be made.
+/// The settings of a load.
 #[derive(Clone, Copy)]
-pub struct Load<'a> {
+pub struct StateLoader<'a> {
     /// The log.
     pub log: &'a LogReader,
-    /// The file that will take the name, or beside which the draft stands.
+    /// The path of the file. The draft is created next to it.
     pub path: &'a Path,
-    /// The database that it must be; `None` takes any.
+    /// The required database; `None` for any.
     pub id: Option<DatabaseId>,
-    /// Only commits up to this time; `None` takes all.
+    /// The time of the last commit to apply; `None` for all.
     pub until: Option<Timestamp>,
     /// How certain the end of the log must be.
     pub end: EndRule,
-    /// Asked between objects: false ends the load.
-    pub go_on: &'a dyn Fn() -> bool,
+    /// Called between objects; returns false to cancel the load.
+    pub keep_going: &'a dyn Fn() -> bool,
 }
 
-/// How certain the end of the log must be where a load finds no further entry.
+/// How certain the end of the log must be at the last entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndRule {
-    /// The log ends there: no later entry is listed, and the sign of life agrees.
+    /// Certain: no later entry is listed, and the heartbeat agrees.
     Confirmed,
-    /// No later entry is listed or named. Without a sign of life the replica waits for one before it answers.
+    /// No later entry is listed or named. Without a heartbeat the replica waits for one before it responds.
     Follow,
-    /// Nothing: entries may be missing, of which [`Loaded::doubt`] speaks.
+    /// Uncertain: entries may be missing. [`LoadedState::doubt`] says why.
     Partial,
 }
 
-/// Why entries are not applied any further.
-enum Reached {
+/// Why no further entry was applied.
+enum StopReason {
     /// There is no further entry.
     End,
-    /// The next commit is later than the time that is asked for.
+    /// The next commit is later than [`StateLoader::until`].
     Instant,
     /// The next entry is a whole state.
-    State(StateAt),
+    State(WholeState),
 }
 
-/// A state that has caught up and has no name yet.
+/// A loaded state that has caught up. Its file has no name yet.
 #[derive(Debug)]
-pub struct Loaded {
-    /// Its file.
+pub struct LoadedState {
+    /// The file.
     pub draft: LoadedDraft,
-    /// Where in the log it is.
+    /// Its position in the log.
     pub mark: ReplicaMark,
     /// Its last commit.
     pub head: Head,
     /// The format of its rows.
     pub schema: u32,
-    /// Why it may not be the newest state, where [`EndRule::Partial`] accepts that.
+    /// Why it may not be the newest state, with [`EndRule::Partial`].
     pub doubt: Option<String>,
 }
 
-impl Loaded {
-    fn place(&self) -> Place {
-        place_of(&self.mark)
+impl LoadedState {
+    fn position(&self) -> LogPosition {
+        position_of(&self.mark)
     }
 }
 
-/// Where in the log a mark stands.
-pub(super) fn place_of(mark: &ReplicaMark) -> Place {
-    Place { id: mark.id, slot: mark.slot, hash: mark.hash }
+/// Returns the position of a mark.
+pub(super) fn position_of(mark: &ReplicaMark) -> LogPosition {
+    LogPosition { id: mark.id, slot: mark.slot, hash: mark.hash }
 }
 
-/// The mark of a file that stands at a place of the log.
-pub(super) fn mark_at(url: String, place: Place, digest: crate::model::RowDigest) -> ReplicaMark {
-    ReplicaMark { url, id: place.id, slot: place.slot, hash: place.hash, digest }
+/// Returns the mark of a file at a position.
+pub(super) fn mark_at(url: String, position: LogPosition, digest: crate::model::RowDigest) -> ReplicaMark {
+    ReplicaMark { url, id: position.id, slot: position.slot, hash: position.hash, digest }
 }
 
-/// The commits of an entry, as files apply them.
-pub(super) fn commits_of(entry: &Entry) -> Vec<CommitChanges<'_>> {
+/// Returns the commits of an entry with their changes.
+pub(super) fn commits_of(entry: &LogEntry) -> Vec<CommitChanges<'_>> {
     entry.header.commits.iter().copied().zip(entry.changes.iter().map(AsRef::as_ref)).collect()
 }
 
-/// Fails unless the changes of an entry are of a format. Where the format changes, the log holds a whole state.
-pub(super) fn check_format(entry: &Entry, schema: u32) -> Result<(), Trouble> {
+/// Fails unless an entry has this format. A new format begins with a whole state.
+pub(super) fn check_format(entry: &LogEntry, schema: u32) -> Result<(), FollowError> {
     let found = entry.header.schema;
     match found == schema {
         true => Ok(()),
-        false => Err(Trouble::object(
+        false => Err(FollowError::object(
             layout::log(entry.header.slot),
             format!("its changes are of format {found}, not {schema}"),
         )),
     }
 }
 
-impl Load<'_> {
-    /// Loads the newest state that can be read and is not too late, and all that follows.
+impl StateLoader<'_> {
+    /// Loads the newest valid state that is not too late, and the entries after it.
     ///
     /// # Errors
-    /// [`Trouble`]: of states that cannot be read, the newest one's.
-    pub fn newest(&self) -> Result<Loaded, Trouble> {
+    /// If no state is valid, the error of the newest one.
+    pub fn newest(&self) -> Result<LoadedState, FollowError> {
         let slots = self.log.state_slots()?;
-        // What a killed publisher left without its manifest: the first entry holds a state.
+        // A publisher that was killed at its start leaves no manifest. Then the first entry is a state.
         let slots = if slots.is_empty() { vec![1] } else { slots };
-        // The end of the log is not before any state that is known.
+        // The log does not end before its newest state.
         let newest = slots.first().copied().unwrap_or_default();
-        let (mut first_trouble, mut oldest, mut too_early) = (None, None, None);
+        let (mut first_error, mut oldest, mut too_early) = (None, None, None);
         for slot in &slots {
             let loaded = match self.state_after(*slot) {
                 Ok(Some((state, at))) if self.until.is_none_or(|until| at <= until) => self.from_state(state, newest),
@@ -114,129 +114,129 @@ impl Load<'_> {
                     oldest = found.map(|(state, _)| state).or(oldest);
                     continue;
                 }
-                Err(trouble) => Err(trouble),
+                Err(error) => Err(error),
             };
             match loaded {
-                Err(trouble @ Trouble::Object { .. }) => {
-                    tracing::warn!(%trouble, slot, "a state cannot be loaded; trying an older one");
-                    first_trouble.get_or_insert(trouble);
+                Err(error @ FollowError::Object { .. }) => {
+                    tracing::warn!(%error, slot, "a state cannot be loaded; trying an older one");
+                    first_error.get_or_insert(error);
                 }
-                // A clock that was ahead made its last commit later than the state itself.
-                Err(trouble @ Trouble::TooEarly { .. }) => too_early = Some(trouble),
+                // By a clock that was ahead, the last commit can be later than its state.
+                Err(error @ FollowError::TooEarly { .. }) => too_early = Some(error),
                 loaded => return loaded,
             }
         }
-        match (first_trouble, oldest, too_early) {
-            (Some(trouble), ..) | (None, _, Some(trouble)) => Err(trouble),
-            // Its last commit may be older than the time at which it was put.
+        match (first_error, oldest, too_early) {
+            (Some(error), ..) | (None, _, Some(error)) => Err(error),
+            // The state may have been published later than its last commit was made.
             (None, Some(oldest), None) => self.from_state(oldest, newest),
-            (None, None, None) => Err(Trouble::Nothing(self.log.url())),
+            (None, None, None) => Err(FollowError::Nothing(self.log.url())),
         }
     }
 
-    /// The state after a slot, by its manifest or else its entry, and when it was written.
-    fn state_after(&self, slot: u64) -> Result<Option<(StateAt, Timestamp)>, Trouble> {
+    /// Finds the state after a slot by its manifest, or else its entry. Returns its time too.
+    fn state_after(&self, slot: u64) -> Result<Option<(WholeState, Timestamp)>, FollowError> {
         let found = match self.log.manifest(slot)? {
             Some(manifest) => {
                 let at = manifest.at;
-                Some((StateAt::of_manifest(manifest), at))
+                Some((WholeState::of_manifest(manifest), at))
             }
             None => self
                 .log
                 .entry(slot)?
-                .and_then(|entry| Some((StateAt::of_entry(&entry.header, entry.hash)?, entry.header.at))),
+                .and_then(|entry| Some((WholeState::of_entry(&entry.header, entry.hash)?, entry.header.at))),
         };
         match (&found, self.id) {
-            (Some((state, _)), Some(expected)) if state.place.id != expected => {
-                Err(Trouble::OtherDatabase { expected, found: state.place.id })
+            (Some((state, _)), Some(expected)) if state.position.id != expected => {
+                Err(FollowError::OtherDatabase { expected, found: state.position.id })
             }
             _ => Ok(found),
         }
     }
 
-    /// Loads a state, and what follows, to a slot at least, or up to the time that is asked for.
+    /// Loads a state and the entries after it, at least up to slot `at_least`.
     ///
     /// # Errors
-    /// [`Trouble`]; [`Trouble::TooEarly`] when the state is of a later time.
-    pub fn from_state(&self, mut state: StateAt, at_least: u64) -> Result<Loaded, Trouble> {
+    /// [`FollowError::TooEarly`] if the state is later than [`StateLoader::until`].
+    pub fn from_state(&self, mut state: WholeState, at_least: u64) -> Result<LoadedState, FollowError> {
         let mut before = None;
         loop {
-            tracing::info!(slot = state.place.slot, parts = state.parts.len(), "loading a whole state");
+            tracing::info!(slot = state.position.slot, parts = state.parts.len(), "loading a whole state");
             let mut loaded = self.load(state)?;
-            // When its last commit was made only its rows tell.
+            // The time of the last commit is known only from the rows.
             let committed = loaded.draft.head()?.time;
             if self.until.is_some_and(|until| committed > until) {
-                return before.ok_or(Trouble::TooEarly { oldest: committed });
+                return before.ok_or(FollowError::TooEarly { oldest: committed });
             }
             let next = loop {
                 match self.catch_up(&mut loaded, at_least)? {
-                    Reached::Instant => return Ok(loaded),
-                    Reached::State(next) => break next,
-                    Reached::End if self.is_end(&mut loaded)? => return Ok(loaded),
-                    Reached::End => {}
+                    StopReason::Instant => return Ok(loaded),
+                    StopReason::State(next) => break next,
+                    StopReason::End if self.is_end(&mut loaded)? => return Ok(loaded),
+                    StopReason::End => {}
                 }
             };
-            // Keep this state only if the one that replaces it may be of a later time than is asked for.
+            // Keep this state: the next one may be later than the requested time.
             (state, before) = (next, self.until.map(|_| loaded));
         }
     }
 
-    /// Whether the log ends after what was loaded; false when another entry has come.
-    fn is_end(&self, loaded: &mut Loaded) -> Result<bool, Trouble> {
-        let found = match self.log.end_after(loaded.place()) {
-            // The entry was read a moment ago and is gone.
-            Ok(End::Before { slot, seq }) => Err(Trouble::Behind { slot, end: seq, here: loaded.head.seq }),
+    /// Whether the log ends after the loaded state; false if there is a new entry.
+    fn is_end(&self, loaded: &mut LoadedState) -> Result<bool, FollowError> {
+        let found = match self.log.end_after(loaded.position()) {
+            // The entry was read a moment ago, and is gone.
+            Ok(EndCheck::Before { slot, seq }) => Err(FollowError::Behind { slot, end: seq, here: loaded.head.seq }),
             found => found,
         };
         match found {
-            Ok(found) => Ok(found == End::Confirmed),
-            Err(Trouble::Unconfirmed(..)) if self.end == EndRule::Follow => Ok(true),
-            Err(trouble) if self.end == EndRule::Partial && trouble.is_of_log() => {
-                loaded.doubt = Some(trouble.to_string());
+            Ok(found) => Ok(found == EndCheck::Confirmed),
+            Err(FollowError::Unconfirmed(..)) if self.end == EndRule::Follow => Ok(true),
+            Err(error) if self.end == EndRule::Partial && error.is_of_log() => {
+                loaded.doubt = Some(error.to_string());
                 Ok(true)
             }
-            Err(trouble) => Err(trouble),
+            Err(error) => Err(error),
         }
     }
 
-    /// Loads a state alone.
-    pub(super) fn load(&self, state: StateAt) -> Result<Loaded, Trouble> {
-        // A replica answers from what it loads; a backup of it is upgraded.
+    /// Loads a state without the entries after it.
+    pub(super) fn load(&self, state: WholeState) -> Result<LoadedState, FollowError> {
+        // A replica serves the rows, so they need today's format. The rows of a backup are upgraded later.
         if self.end == EndRule::Follow && state.schema != SCHEMA {
-            return Err(Trouble::OlderSchema { found: state.schema, known: SCHEMA });
+            return Err(FollowError::OlderSchema { found: state.schema, known: SCHEMA });
         }
-        let mut draft = ReplicaDraft::beside(self.path, state.schema)?;
+        let mut draft = ReplicaDraft::create_for(self.path, state.schema)?;
         self.log.parts(&state.parts, &mut |part, changes| {
-            if !(self.go_on)() {
-                return Err(Trouble::Stopped);
+            if !(self.keep_going)() {
+                return Err(FollowError::Stopped);
             }
             draft.add_part(&changes).map_err(of_load(&part.name))
         })?;
-        let mark = mark_at(self.log.url(), state.place, state.digest);
-        let draft = draft.finish(&mark, state.head).map_err(of_load(&layout::state(state.place.slot)))?;
-        Ok(Loaded { draft, mark, head: state.head, schema: state.schema, doubt: None })
+        let mark = mark_at(self.log.url(), state.position, state.digest);
+        let draft = draft.finish(&mark, state.head).map_err(of_load(&layout::state(state.position.slot)))?;
+        Ok(LoadedState { draft, mark, head: state.head, schema: state.schema, doubt: None })
     }
 
     /// Applies the entries after a loaded state.
-    fn catch_up(&self, loaded: &mut Loaded, at_least: u64) -> Result<Reached, Trouble> {
+    fn catch_up(&self, loaded: &mut LoadedState, at_least: u64) -> Result<StopReason, FollowError> {
         loop {
-            if !(self.go_on)() {
-                return Err(Trouble::Stopped);
+            if !(self.keep_going)() {
+                return Err(FollowError::Stopped);
             }
             let slot = loaded.mark.slot + 1;
             let name = layout::log(slot);
             let Some(entry) = self.log.entry(slot)? else {
                 return match slot <= at_least && self.end != EndRule::Partial {
-                    true => Err(Trouble::Missing { slot, later: at_least }),
-                    false => Ok(Reached::End),
+                    true => Err(FollowError::Missing { slot, later: at_least }),
+                    false => Ok(StopReason::End),
                 };
             };
-            let next = loaded.place().check_next(&entry).map_err(|trouble| match trouble {
-                Trouble::Parted(detail) => Trouble::object(&name, detail),
+            let next = loaded.position().check_next(&entry).map_err(|error| match error {
+                FollowError::Diverged(detail) => FollowError::object(&name, detail),
                 other => other,
             })?;
-            if let Some(state) = StateAt::of_entry(&entry.header, entry.hash) {
-                return Ok(Reached::State(state));
+            if let Some(state) = WholeState::of_entry(&entry.header, entry.hash) {
+                return Ok(StopReason::State(state));
             }
             check_format(&entry, loaded.schema)?;
             let mut commits = commits_of(&entry);
@@ -244,23 +244,23 @@ impl Load<'_> {
             commits.truncate(entry.header.commits.iter().take_while(|commit| in_time(commit.time)).count());
             let is_whole = commits.len() == entry.header.commits.len();
             if let Some((last, _)) = commits.last() {
-                let place = if is_whole { next } else { loaded.place() };
-                let mark = mark_at(self.log.url(), place, last.digest);
+                let position = if is_whole { next } else { loaded.position() };
+                let mark = mark_at(self.log.url(), position, last.digest);
                 loaded.draft.apply(&commits, &mark).map_err(of_load(&name))?;
                 (loaded.mark, loaded.head) = (mark, last.head());
             }
             if !is_whole {
-                return Ok(Reached::Instant);
+                return Ok(StopReason::Instant);
             }
         }
     }
 }
 
-/// A state that cannot be loaded is its objects' fault, whatever does not fit.
-fn of_load(name: &str) -> impl Fn(ApplyError) -> Trouble {
+/// Converts an error of loading. Rows that do not fit are a defect of the object.
+fn of_load(name: &str) -> impl Fn(ApplyError) -> FollowError {
     move |error| match error {
-        ApplyError::Store(error) => Trouble::Store(error),
-        ApplyError::OtherVersion => Trouble::OtherFields,
-        other => Trouble::object(name, other),
+        ApplyError::Store(error) => FollowError::Store(error),
+        ApplyError::OtherVersion => FollowError::OtherFields,
+        other => FollowError::object(name, other),
     }
 }

@@ -1,33 +1,33 @@
-//! Reading the log: objects are taken for what they say only where their names, hashes and predecessors agree.
+//! Reading the log, and checking names, hashes and predecessors of its objects.
 
 use std::cmp::Ordering;
 use std::sync::mpsc::sync_channel;
 
-use super::trouble::Trouble;
+use super::error::FollowError;
 use crate::bucket::Bucket;
 use crate::model::{DatabaseId, Head, RowDigest};
-use crate::replicate::entry::{self, Entry, Header};
+use crate::replicate::entry::{self, EntryHeader, LogEntry};
 use crate::replicate::frame::Hash;
 use crate::replicate::layout;
-use crate::replicate::report::Alive;
+use crate::replicate::report::Heartbeat;
 use crate::replicate::state::{Manifest, PartRef, decode_part};
 use crate::store::replication::{OLDEST, SCHEMA};
 
-/// The parts of a state that are fetched at once.
+/// The number of parts of a state that are fetched at a time.
 const FETCHERS: usize = 4;
 
-/// What becomes of a part's changes.
-pub type TakePart<'a> = &'a mut dyn FnMut(&PartRef, Vec<u8>) -> Result<(), Trouble>;
+/// A callback for the encoded changes of a part.
+pub type TakePart<'a> = &'a mut dyn FnMut(&PartRef, Vec<u8>) -> Result<(), FollowError>;
 
-/// A log, as its readers see it.
+/// A reader of the log in a bucket.
 #[derive(Debug)]
 pub struct LogReader {
     bucket: Bucket,
 }
 
-/// A place in a log: after an entry.
+/// A position in a log, after an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct LogPosition {
     /// The log's database.
     pub id: DatabaseId,
     /// The entry's slot.
@@ -36,284 +36,269 @@ pub struct Place {
     pub hash: Hash,
 }
 
-impl Place {
-    /// Fails unless an entry, read from the slot after this place, goes on from here.
-    ///
-    /// # Errors
-    /// [`Trouble::Object`] for an object of another place, [`Trouble::Parted`], [`Trouble::Schema`].
-    pub fn check_next(&self, entry: &Entry) -> Result<Place, Trouble> {
+impl LogPosition {
+    /// Returns the position after `entry`, which was read from the next slot. Fails unless it continues the log from
+    /// here.
+    pub fn check_next(&self, entry: &LogEntry) -> Result<LogPosition, FollowError> {
         let slot = self.slot + 1;
         let name = layout::log(slot);
-        entry.header.check(slot, self.id).map_err(|misplaced| Trouble::object(&name, misplaced))?;
+        entry.header.check(slot, self.id).map_err(|misplaced| FollowError::object(&name, misplaced))?;
         if entry.header.parent != self.hash && !entry.header.starts_over() {
-            return Err(Trouble::Parted(format!("`{name}` follows another entry than the one that was applied")));
+            return Err(FollowError::Diverged(format!("`{name}` follows another entry than the one that was applied")));
         }
         check_schema(entry.header.schema)?;
-        Ok(Place { slot, hash: entry.hash, ..*self })
+        Ok(LogPosition { slot, hash: entry.hash, ..*self })
     }
 }
 
 /// Fails for a format that this program cannot read.
-fn check_schema(found: u32) -> Result<(), Trouble> {
-    if (OLDEST..=SCHEMA).contains(&found) { Ok(()) } else { Err(Trouble::Schema { found, known: SCHEMA }) }
+fn check_schema(found: u32) -> Result<(), FollowError> {
+    if (OLDEST..=SCHEMA).contains(&found) { Ok(()) } else { Err(FollowError::Schema { found, known: SCHEMA }) }
 }
 
-/// Where the log ends, seen from a position whose next slot was found empty.
+/// The end of the log, as seen from a position whose next slot is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// The sign of life agrees: this is the end.
+pub enum EndCheck {
+    /// The log ends here, as the heartbeat confirms.
     Confirmed,
-    /// An entry is in the next slot by now.
+    /// The next slot has an entry by now.
     More,
-    /// The log no longer holds the position: it ends earlier.
+    /// The log ends earlier: the position's entry is gone.
     Before {
-        /// The last slot that the sign of life names.
+        /// The last slot in the heartbeat.
         slot: u64,
-        /// The origin's last seq when the sign of life was written.
+        /// The origin's last seq in the heartbeat.
         seq: u64,
     },
 }
 
-/// How a position compares with the end of the log that a sign of life names.
+/// A position, compared with the end of the log in a heartbeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Relation {
+enum HeartbeatRelation {
     At,
     Before,
-    /// The sign of life is older than the last entry, or the bucket lost entries.
+    /// The heartbeat is older than the last entry, or the bucket lost entries.
     Beyond,
     /// The same slot, another entry.
     Forked,
 }
 
-impl Relation {
-    fn of(place: Place, alive: &Alive) -> Relation {
-        match place.slot.cmp(&alive.slot) {
-            Ordering::Less => Relation::Before,
-            Ordering::Greater => Relation::Beyond,
-            Ordering::Equal if place.hash == alive.hash => Relation::At,
-            Ordering::Equal => Relation::Forked,
+impl HeartbeatRelation {
+    fn of(position: LogPosition, alive: &Heartbeat) -> HeartbeatRelation {
+        match position.slot.cmp(&alive.slot) {
+            Ordering::Less => HeartbeatRelation::Before,
+            Ordering::Greater => HeartbeatRelation::Beyond,
+            Ordering::Equal if position.hash == alive.hash => HeartbeatRelation::At,
+            Ordering::Equal => HeartbeatRelation::Forked,
         }
     }
 }
 
-/// A whole state that the log holds.
+/// A whole state in the log.
 #[derive(Clone, Debug)]
-pub struct StateAt {
-    /// After which entry it is.
-    pub place: Place,
+pub struct WholeState {
+    /// The position of the state.
+    pub position: LogPosition,
     /// Its last commit.
     pub head: Head,
     /// The digest of its rows.
     pub digest: RowDigest,
     /// The format of its rows.
     pub schema: u32,
-    /// Its rows.
+    /// The parts with its rows.
     pub parts: Vec<PartRef>,
 }
 
-impl StateAt {
-    /// The state that a manifest names.
-    pub fn of_manifest(manifest: Manifest) -> StateAt {
+impl WholeState {
+    /// Returns the state that a manifest names.
+    pub fn of_manifest(manifest: Manifest) -> WholeState {
         let head = manifest.head();
-        let place = Place { id: manifest.id, slot: manifest.slot, hash: manifest.entry_hash };
-        StateAt { place, head, digest: manifest.digest, schema: manifest.schema, parts: manifest.parts }
+        let position = LogPosition { id: manifest.id, slot: manifest.slot, hash: manifest.entry_hash };
+        WholeState { position, head, digest: manifest.digest, schema: manifest.schema, parts: manifest.parts }
     }
 
-    /// The state that an entry holds in place of commits.
-    pub fn of_entry(header: &Header, hash: Hash) -> Option<StateAt> {
+    /// Returns the state in an entry, if it holds one.
+    pub fn of_entry(header: &EntryHeader, hash: Hash) -> Option<WholeState> {
         let parts = header.state.clone()?;
-        let place = Place { id: header.id, slot: header.slot, hash };
-        Some(StateAt { place, head: header.head(), digest: header.digest, schema: header.schema, parts })
+        let position = LogPosition { id: header.id, slot: header.slot, hash };
+        Some(WholeState { position, head: header.head(), digest: header.digest, schema: header.schema, parts })
     }
 }
 
 impl LogReader {
-    /// A reader of a bucket's log. Nothing is asked of the bucket yet.
+    /// Returns a reader. It sends no request yet.
     pub fn new(bucket: Bucket) -> LogReader {
         LogReader { bucket }
     }
 
-    /// The bucket.
+    /// Returns the bucket.
     pub fn bucket(&self) -> &Bucket {
         &self.bucket
     }
 
-    /// The bucket's URL.
+    /// Returns the bucket's URL.
     pub fn url(&self) -> String {
         self.bucket.url().to_string()
     }
 
-    /// The entry in a slot; `None` if the slot is free.
-    ///
-    /// # Errors
-    /// [`Trouble::Bucket`], [`Trouble::Object`].
-    pub fn entry(&self, slot: u64) -> Result<Option<Entry>, Trouble> {
+    /// Reads the entry in a slot; `None` if the slot is empty.
+    pub fn entry(&self, slot: u64) -> Result<Option<LogEntry>, FollowError> {
         let name = layout::log(slot);
         let Some(object) = self.bucket.get(&name)? else { return Ok(None) };
-        entry::decode(&object.bytes).map(Some).map_err(Trouble::malformed(&name))
+        entry::decode(&object.bytes).map(Some).map_err(FollowError::malformed(&name))
     }
 
-    /// The slots of the states that there are, the newest first.
-    ///
-    /// # Errors
-    /// [`Trouble::Bucket`].
-    pub fn state_slots(&self) -> Result<Vec<u64>, Trouble> {
+    /// Lists the slots of all states, newest first.
+    pub fn state_slots(&self) -> Result<Vec<u64>, FollowError> {
         let listed = self.bucket.list(layout::STATES, None)?;
         let mut slots: Vec<u64> = listed.iter().filter_map(|object| layout::state_slot(&object.name)).collect();
         slots.reverse();
         Ok(slots)
     }
 
-    /// The manifest of the state after a slot; `None` if it was swept.
-    ///
-    /// # Errors
-    /// [`Trouble::Bucket`], [`Trouble::Object`], [`Trouble::Schema`].
-    pub fn manifest(&self, slot: u64) -> Result<Option<Manifest>, Trouble> {
+    /// Reads the manifest of the state after a slot; `None` if it was deleted.
+    pub fn manifest(&self, slot: u64) -> Result<Option<Manifest>, FollowError> {
         let name = layout::state(slot);
         let Some(object) = self.bucket.get(&name)? else { return Ok(None) };
-        let (manifest, _) = Manifest::decode(&object.bytes).map_err(Trouble::malformed(&name))?;
-        manifest.check(slot, manifest.id).map_err(|misplaced| Trouble::object(&name, misplaced))?;
+        let (manifest, _) = Manifest::decode(&object.bytes).map_err(FollowError::malformed(&name))?;
+        manifest.check(slot, manifest.id).map_err(|misplaced| FollowError::object(&name, misplaced))?;
         check_schema(manifest.schema)?;
         Ok(Some(manifest))
     }
 
-    /// The publisher's sign of life, by which a position is to be judged.
+    /// Reads the heartbeat to compare with a position.
     ///
     /// # Errors
-    /// [`Trouble::Unconfirmed`] where there is none of this database that can be read; [`Trouble::Bucket`].
-    pub(super) fn alive_for(&self, place: Place) -> Result<Alive, Trouble> {
+    /// [`FollowError::Unconfirmed`] if there is no valid heartbeat of this database.
+    pub(super) fn heartbeat_for(&self, position: LogPosition) -> Result<Heartbeat, FollowError> {
         let name = layout::ALIVE;
-        let found = match self.bucket.get(name).map_err(Trouble::from) {
-            Ok(None) => Err("the publisher's sign of life (`alive`) is not in the bucket".to_owned()),
-            Ok(Some(object)) => Alive::decode(&object.bytes).map_err(|error| Trouble::object(name, error).to_string()),
-            Err(trouble @ Trouble::Object { .. }) => Err(trouble.to_string()),
-            Err(trouble) => return Err(trouble),
+        let found = match self.bucket.get(name).map_err(FollowError::from) {
+            Ok(None) => Err("the publisher's heartbeat (`alive`) is not in the bucket".to_owned()),
+            Ok(Some(object)) => {
+                Heartbeat::decode(&object.bytes).map_err(|error| FollowError::object(name, error).to_string())
+            }
+            Err(error @ FollowError::Object { .. }) => Err(error.to_string()),
+            Err(error) => return Err(error),
         };
-        let found = found.and_then(|alive| match alive.id == place.id {
+        let found = found.and_then(|alive| match alive.id == position.id {
             true => Ok(alive),
-            false => Err(Trouble::object(name, format!("it is of another database ({})", alive.id)).to_string()),
+            false => Err(FollowError::object(name, format!("it is of another database ({})", alive.id)).to_string()),
         });
-        found.map_err(|detail| Trouble::Unconfirmed(detail, place.slot))
+        found.map_err(|detail| FollowError::Unconfirmed(detail, position.slot))
     }
 
-    /// The slots after another that the bucket lists entries in, ascending.
-    ///
-    /// # Errors
-    /// [`Trouble::Bucket`].
-    pub(super) fn slots_after(&self, slot: u64) -> Result<Vec<u64>, Trouble> {
+    /// Lists the slots of all entries after a slot, ascending.
+    pub(super) fn slots_after(&self, slot: u64) -> Result<Vec<u64>, FollowError> {
         let listed = self.bucket.list(layout::LOG, Some(&layout::log(slot)))?;
         Ok(listed.iter().filter_map(|object| layout::log_slot(&object.name)).collect())
     }
 
-    /// Fails unless all entries are listed that whoever starts from the newest state needs to come to a position.
+    /// Fails unless all entries between the newest state and `position` are listed. A new replica needs them.
     ///
     /// # Errors
-    /// [`Trouble::Missing`], [`Trouble::Bucket`].
-    pub fn check_way_to(&self, place: Place) -> Result<(), Trouble> {
-        let first = self.state_slots()?.into_iter().find(|slot| *slot <= place.slot).unwrap_or(1);
+    /// [`FollowError::Missing`] for the first missing one.
+    pub fn check_path_to(&self, position: LogPosition) -> Result<(), FollowError> {
+        let first = self.state_slots()?.into_iter().find(|slot| *slot <= position.slot).unwrap_or(1);
         let mut listed = self.slots_after(first.saturating_sub(1))?.into_iter();
-        match (first..=place.slot).find(|slot| listed.next() != Some(*slot)) {
-            Some(slot) => Err(Trouble::Missing { slot, later: place.slot }),
+        match (first..=position.slot).find(|slot| listed.next() != Some(*slot)) {
+            Some(slot) => Err(FollowError::Missing { slot, later: position.slot }),
             None => Ok(()),
         }
     }
 
-    /// Decides by the entries that are listed and by the sign of life whether the log ends after a position. An entry that is
-    /// absent does not show that: objects may have been lost.
+    /// Decides whether the log ends after a position, by the listed entries and the heartbeat. A missing entry alone
+    /// proves nothing, because the bucket may have lost it.
     ///
     /// # Errors
-    /// [`Trouble::Missing`], [`Trouble::Unconfirmed`] and the errors of [`LogReader::compare`].
-    pub fn end_after(&self, place: Place) -> Result<End, Trouble> {
-        if self.lists_next(place)? {
-            return Ok(End::More);
+    /// [`FollowError::Missing`], [`FollowError::Unconfirmed`] and the errors of [`LogReader::compare`].
+    pub fn end_after(&self, position: LogPosition) -> Result<EndCheck, FollowError> {
+        if self.lists_next(position)? {
+            return Ok(EndCheck::More);
         }
-        let alive = self.alive_for(place)?;
-        self.compare(place, &alive)
+        let alive = self.heartbeat_for(position)?;
+        self.compare(position, &alive)
     }
 
     /// Whether the bucket lists an entry in the slot after a position.
     ///
     /// # Errors
-    /// [`Trouble::Missing`] when it lists only later ones, [`Trouble::Object`] when the entry is listed and not there;
-    /// [`Trouble::Bucket`].
-    pub(super) fn lists_next(&self, place: Place) -> Result<bool, Trouble> {
-        let next = place.slot + 1;
-        match self.slots_after(place.slot)?.first().copied() {
+    /// [`FollowError::Missing`] if only later entries are listed.
+    pub(super) fn lists_next(&self, position: LogPosition) -> Result<bool, FollowError> {
+        let next = position.slot + 1;
+        match self.slots_after(position.slot)?.first().copied() {
             None => Ok(false),
-            Some(later) if later > next => Err(Trouble::Missing { slot: next, later }),
+            Some(later) if later > next => Err(FollowError::Missing { slot: next, later }),
             Some(_) => match self.entry(next)? {
                 Some(_) => Ok(true),
-                None => Err(Trouble::object(layout::log(next), "it is listed and cannot be read")),
+                None => Err(FollowError::object(layout::log(next), "it is listed but cannot be read")),
             },
         }
     }
 
-    /// Whether the entry of a position is in the log, or was: the sign of life names the last one.
-    pub(super) fn holds(&self, place: Place) -> Result<bool, Trouble> {
-        if let Some(entry) = self.entry(place.slot)? {
-            return Ok(entry.hash == place.hash);
+    /// Whether the entry of a position is in the log, or is the last one that the heartbeat names.
+    pub(super) fn holds(&self, position: LogPosition) -> Result<bool, FollowError> {
+        if let Some(entry) = self.entry(position.slot)? {
+            return Ok(entry.hash == position.hash);
         }
-        match self.alive_for(place) {
-            Ok(alive) => Ok(Relation::of(place, &alive) == Relation::At),
-            Err(Trouble::Unconfirmed(..)) => Ok(false),
-            Err(trouble) => Err(trouble),
+        match self.heartbeat_for(position) {
+            Ok(alive) => Ok(HeartbeatRelation::of(position, &alive) == HeartbeatRelation::At),
+            Err(FollowError::Unconfirmed(..)) => Ok(false),
+            Err(error) => Err(error),
         }
     }
 
-    /// Compares a position, after which no entry was found, with the end that a sign of life names.
+    /// Compares a position with the end of the log in a heartbeat. The slot after the position was found empty.
     ///
     /// # Errors
-    /// [`Trouble::Missing`] when the log goes on, [`Trouble::Parted`] when it holds another entry at the position;
-    /// [`Trouble::Bucket`], [`Trouble::Object`].
-    pub fn compare(&self, place: Place, alive: &Alive) -> Result<End, Trouble> {
-        match Relation::of(place, alive) {
-            Relation::At => Ok(End::Confirmed),
-            Relation::Forked => {
-                Err(Trouble::Parted(format!("`{}` names another entry of slot {}", layout::ALIVE, place.slot)))
+    /// [`FollowError::Missing`] if the log continues; [`FollowError::Diverged`] if it has another entry at the position.
+    pub fn compare(&self, position: LogPosition, alive: &Heartbeat) -> Result<EndCheck, FollowError> {
+        match HeartbeatRelation::of(position, alive) {
+            HeartbeatRelation::At => Ok(EndCheck::Confirmed),
+            HeartbeatRelation::Forked => {
+                Err(FollowError::Diverged(format!("`{}` names another entry of slot {}", layout::ALIVE, position.slot)))
             }
-            // It may have been created since the slot was found empty.
-            Relation::Before => match self.entry(place.slot + 1)? {
-                Some(_) => Ok(End::More),
-                None => Err(Trouble::Missing { slot: place.slot + 1, later: alive.slot }),
+            // The entry may have been created since the slot was found empty.
+            HeartbeatRelation::Before => match self.entry(position.slot + 1)? {
+                Some(_) => Ok(EndCheck::More),
+                None => Err(FollowError::Missing { slot: position.slot + 1, later: alive.slot }),
             },
-            // The publisher writes the sign of life less often than entries.
-            Relation::Beyond => match self.entry(place.slot)? {
-                Some(entry) if entry.hash == place.hash => Ok(End::Confirmed),
-                Some(_) => Err(Trouble::Parted(format!("slot {} holds another entry", place.slot))),
-                None => Ok(End::Before { slot: alive.slot, seq: alive.seq }),
+            // Normal: heartbeats are less frequent than entries.
+            HeartbeatRelation::Beyond => match self.entry(position.slot)? {
+                Some(entry) if entry.hash == position.hash => Ok(EndCheck::Confirmed),
+                Some(_) => Err(FollowError::Diverged(format!("slot {} holds another entry", position.slot))),
+                None => Ok(EndCheck::Before { slot: alive.slot, seq: alive.seq }),
             },
         }
     }
 
-    /// Whether the entries after a place lead to a state: all are there, and each follows the one before. Nothing may be
-    /// applied before that is known: an entry that was put into a swept place follows too, and leads nowhere.
-    ///
-    /// # Errors
-    /// [`Trouble::Bucket`], [`Trouble::Object`], [`Trouble::Schema`].
-    pub fn leads_to(&self, from: Place, state: Place, go_on: &dyn Fn() -> bool) -> Result<bool, Trouble> {
-        let mut place = from;
-        while place.slot < state.slot {
-            if !go_on() {
-                return Err(Trouble::Stopped);
+    /// Whether all entries from a position to a state exist, each with the right parent. Check this before applying
+    /// any: deleted slots can be used again, by entries that do not lead to the state.
+    pub fn leads_to(
+        &self,
+        from: LogPosition,
+        state: LogPosition,
+        keep_going: &dyn Fn() -> bool,
+    ) -> Result<bool, FollowError> {
+        let mut position = from;
+        while position.slot < state.slot {
+            if !keep_going() {
+                return Err(FollowError::Stopped);
             }
-            let Some(entry) = self.entry(place.slot + 1)? else { return Ok(false) };
-            place = match place.check_next(&entry) {
-                Err(Trouble::Parted(_)) => return Ok(false),
+            let Some(entry) = self.entry(position.slot + 1)? else { return Ok(false) };
+            position = match position.check_next(&entry) {
+                Err(FollowError::Diverged(_)) => return Ok(false),
                 next => next?,
             };
         }
-        Ok(place == state)
+        Ok(position == state)
     }
 
-    /// Hands over the parts of a state in their order, each checked against its hash.
-    ///
-    /// # Errors
-    /// Those of `take`, [`Trouble::Bucket`], [`Trouble::Object`].
-    pub fn parts(&self, parts: &[PartRef], take: TakePart<'_>) -> Result<(), Trouble> {
+    /// Passes the parts of a state to `take`, in order, each checked against its hash.
+    pub fn parts(&self, parts: &[PartRef], take: TakePart<'_>) -> Result<(), FollowError> {
         std::thread::scope(|scope| {
             let fetchers: Vec<_> = (0..FETCHERS.min(parts.len()))
                 .map(|first| {
-                    // Each is at most one part ahead, so memory holds few.
+                    // Each thread is at most one part ahead, which bounds the memory.
                     let (sender, receiver) = sync_channel(1);
                     scope.spawn(move || {
                         for part in parts.iter().skip(first).step_by(FETCHERS) {
@@ -326,16 +311,16 @@ impl LogReader {
                 })
                 .collect();
             for (part, fetcher) in parts.iter().zip(fetchers.iter().cycle()) {
-                let fetched = fetcher.recv().map_err(|_| Trouble::Stopped)??;
+                let fetched = fetcher.recv().map_err(|_| FollowError::Stopped)??;
                 take(part, fetched)?;
             }
             Ok(())
         })
     }
 
-    fn part(&self, part: &PartRef) -> Result<Vec<u8>, Trouble> {
+    fn part(&self, part: &PartRef) -> Result<Vec<u8>, FollowError> {
         let object = self.bucket.get(&part.name)?;
-        let object = object.ok_or_else(|| Trouble::object(&part.name, "it is not there"))?;
-        decode_part(part, &object.bytes).map_err(Trouble::malformed(&part.name))
+        let object = object.ok_or_else(|| FollowError::object(&part.name, "it is missing"))?;
+        decode_part(part, &object.bytes).map_err(FollowError::malformed(&part.name))
     }
 }

@@ -1,25 +1,25 @@
-//! Following an origin's log with a file of one's own.
+//! Keeping a replica's file up to date from the log in a bucket.
 //!
-//! - [`trouble`]: why a replica cannot go on.
-//! - [`log`]: reading the log, with what must hold between its objects.
-//! - [`load`]: a whole state, and the entries after it, into a file that takes its name when it has caught up.
-//! - [`standing`]: how far a replica is, and how long ago it knew so.
-//! - [`replica`]: the file that follows: its start, and one look at the log after the other.
-//! - `ahead`: tokens of commits that it does not have.
-//! - [`promote`]: such a file in its origin's place.
-//! - [`audit`]: whether all that a bucket holds is sound.
+//! - [`error`]: why a replica cannot continue.
+//! - [`log`]: reading the log, and checking how its objects fit together.
+//! - [`load`]: loading a whole state and the entries after it into a draft of a file.
+//! - [`status`]: the progress and age of a replica.
+//! - [`replica`]: the file that follows the log: its start, and each poll.
+//! - `ahead`: sync tokens of commits that the replica does not have.
+//! - [`promote`]: making a replica the origin.
+//! - [`audit`]: checking all objects in a bucket.
 
 mod ahead;
 pub mod audit;
+pub mod error;
 pub mod load;
 pub mod log;
 pub mod promote;
 pub mod replica;
-pub mod standing;
-pub mod trouble;
+pub mod status;
 
-pub use load::{EndRule, Load, Loaded};
+pub use error::FollowError;
+pub use load::{EndRule, LoadedState, StateLoader};
 pub use log::LogReader;
 pub use replica::Replica;
-pub use standing::{Limits, Standing, Unfit};
-pub use trouble::Trouble;
+pub use status::{FollowLimits, ReplicaStatus, Unfit};

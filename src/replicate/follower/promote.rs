@@ -1,71 +1,73 @@
-//! Making a replica the database that others follow.
+//! Making a replica the origin.
 
 use std::path::Path;
 
-use super::load::{mark_at, place_of};
-use super::log::Place;
+use super::error::FollowError;
+use super::load::{mark_at, position_of};
+use super::log::LogPosition;
 use super::replica::Replica;
-use super::trouble::Trouble;
 use crate::bucket::{BucketError, Created};
 use crate::model::Head;
 use crate::model::time::now;
-use crate::replicate::entry::{self, Header};
+use crate::replicate::entry::{self, EntryHeader};
 use crate::replicate::layout;
-use crate::store::replication::{Leap, PublishedNote, ReplicaWriter, SCHEMA};
+use crate::store::replication::{PublishedNote, ReplicaWriter, SCHEMA, SeqJump};
 
-/// How often another entry may come in between, and how often an answer of the bucket may be lost.
+/// The maximum number of attempts to create the entry, and to learn whether it was created.
 const TRIES: usize = 3;
 
-/// What became of a replica.
+/// A replica that became the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Promoted {
-    /// The slot of the entry that says so.
+    /// The slot of the entry of the promotion.
     pub slot: u64,
-    /// The last commit of the origin that is lost.
+    /// The last commit of the old origin that was kept.
     pub before: Head,
-    /// The commit that takes its place.
+    /// The commit of the promotion.
     pub head: Head,
 }
 
-/// The note of a database whose last entry in the log is at a place.
-fn note_of(url: String, place: Place, head: Head) -> PublishedNote {
-    let (Place { id, slot, hash }, Head { seq, lineage }) = (place, head);
+/// Returns the note of a database whose last entry is at `position`.
+fn note_of(url: String, position: LogPosition, head: Head) -> PublishedNote {
+    let (LogPosition { id, slot, hash }, Head { seq, lineage }) = (position, head);
     PublishedNote { url, id, slot, seq, lineage, hash, fenced: None, fenced_at: None, probed_at: None }
 }
 
-/// What became of the next place in the log.
-enum Placed {
+/// The outcome of creating the entry.
+enum CreateOutcome {
     Ours,
     Others,
 }
 
 impl Replica {
-    /// Makes this replica the origin: after the end of the log goes a commit that leaps over all tokens that the old origin may
-    /// have given. From that moment its publisher is fenced. What stops on the way leaves a replica, to be promoted again.
-    /// `since` is the replica's last seq when that was asked for; `who` is unique to this file.
+    /// Makes this replica the origin. It appends an entry with a commit that skips all seqs of tokens that the old
+    /// origin may have given. This fences the old origin's publisher. After a failure the file is still a replica, and
+    /// can be promoted again.
+    ///
+    /// `since` is the replica's last seq when the promotion was requested; `who` is unique to this file.
     ///
     /// # Errors
-    /// [`Trouble`]; [`Trouble::TakenOver`] when another replica was promoted after `since` and has not published since, or between
-    /// two attempts; [`Trouble::Overtaken`] when others published all the time.
-    pub fn promote(mut self, since: u64, who: &str, go_on: &dyn Fn() -> bool) -> Result<Promoted, Trouble> {
+    /// [`FollowError::TakenOver`] if another replica was promoted after `since` and has not published since, or between
+    /// two attempts. [`FollowError::Overtaken`] if other publishers were first in all attempts.
+    pub fn promote(mut self, since: u64, who: &str, keep_going: &dyn Fn() -> bool) -> Result<Promoted, FollowError> {
         let mut since = since;
         for attempt in 0..TRIES {
-            self.catch_up(go_on)?;
+            self.catch_up(keep_going)?;
             let promotion = self.writer()?.promotion_after(since)?;
-            // The promoted replica may have published since, and be lost too, unless that was between two attempts.
+            // On the first attempt, a promotion followed by other commits does not count: that origin may be lost too.
             let promotion = promotion.filter(|commit| attempt > 0 || commit.seq == self.head().seq);
-            // One that was put from here before this was killed is followed like any other.
-            if let Some(commit) = promotion.filter(|commit| self.putter_of(commit.seq) != Some(who)) {
-                return Err(Trouble::TakenOver { who: commit.who, what: commit.what, at: commit.time });
+            // A promotion from this file, by a process that was killed, is applied like any other commit.
+            if let Some(commit) = promotion.filter(|commit| self.publisher_of(commit.seq) != Some(who)) {
+                return Err(FollowError::TakenOver { who: commit.who, what: commit.what, at: commit.time });
             }
-            let (before, here) = (self.head(), place_of(self.mark()));
+            let (before, here) = (self.head(), position_of(self.mark()));
             since = before.seq;
-            // Others start from a state, and so does the publisher here.
-            self.log().check_way_to(here)?;
+            // New replicas start from a state, and so does this file's publisher.
+            self.log().check_path_to(here)?;
             let log_url = self.log().url();
-            let Leap { commit, changes } = self.writer()?.prepare_leap(&log_url)?;
+            let SeqJump { commit, changes } = self.writer()?.prepare_promotion(&log_url)?;
             let head = Head { seq: commit.last_seq, lineage: commit.lineage };
-            let header = Header {
+            let header = EntryHeader {
                 id: here.id,
                 slot: here.slot + 1,
                 parent: here.hash,
@@ -79,57 +81,57 @@ impl Replica {
                 state: None,
             };
             let name = layout::log(header.slot);
-            let (bytes, hash) = entry::encode(&header, &[&changes]).map_err(Trouble::malformed(&name))?;
-            if let Placed::Others = self.place(&name, &bytes)? {
+            let (bytes, hash) = entry::encode(&header, &[&changes]).map_err(FollowError::malformed(&name))?;
+            if let CreateOutcome::Others = self.create_entry(&name, &bytes)? {
                 continue;
             }
-            let place = Place { slot: header.slot, hash, ..here };
-            let mark = mark_at(log_url.clone(), place, commit.digest);
+            let position = LogPosition { slot: header.slot, hash, ..here };
+            let mark = mark_at(log_url.clone(), position, commit.digest);
             let path = self.path().to_owned();
             let mut writer: ReplicaWriter = self.into_writer()?;
-            writer.apply(&[(commit, &changes)], &mark).map_err(|error| Trouble::of_apply(error, &name))?;
-            // Before the first commit: a note may be left from when another database of this name was taken over, and who is
-            // overtaken before the first publishing knows by it what was put from here.
-            note_of(log_url, place, head).write(&path)?;
+            writer.apply(&[(commit, &changes)], &mark).map_err(|error| FollowError::of_apply(error, &name))?;
+            // Written before the first commit. It replaces the note of an earlier database of this name. And if another
+            // publisher is first, this file's publisher knows by it what was published from here.
+            note_of(log_url, position, head).write(&path)?;
             drop(writer.promote()?);
-            return Ok(Promoted { slot: place.slot, before, head });
+            return Ok(Promoted { slot: position.slot, before, head });
         }
-        Err(Trouble::Overtaken)
+        Err(FollowError::Overtaken)
     }
 
-    /// Makes this replica's file a database of its own as it is, whatever the log in the bucket holds. A publisher then starts the
-    /// log over with a whole state of it, which fences the old origin.
+    /// Makes this replica's file an independent database, whatever the log contains. A publisher then starts the log
+    /// over with a whole state of it, which fences the old origin.
     ///
     /// # Errors
-    /// [`Trouble::Store`]; it is a replica still.
-    pub fn start_over(path: &Path) -> Result<Promoted, Trouble> {
+    /// [`FollowError::Store`]. The file is still a replica then.
+    pub fn start_over(path: &Path) -> Result<Promoted, FollowError> {
         let writer = ReplicaWriter::open(path)?;
         let (mark, before) = (writer.mark()?, writer.head()?.head());
-        // First: a note may be left from when another database of this name was taken over.
-        note_of(mark.url.clone(), place_of(&mark), before).write(path)?;
+        // Written first: it replaces the note of an earlier database of this name.
+        note_of(mark.url.clone(), position_of(&mark), before).write(path)?;
         let writer = writer.start_over(&mark.url)?;
         Ok(Promoted { slot: mark.slot, before, head: writer.snapshot()?.commit().head() })
     }
 
-    /// Creates an entry. An answer that is lost is asked for again: the same bytes are ours.
-    fn place(&self, name: &str, bytes: &[u8]) -> Result<Placed, Trouble> {
+    /// Creates an entry. After a lost response, the bytes in the bucket decide whose entry it is.
+    fn create_entry(&self, name: &str, bytes: &[u8]) -> Result<CreateOutcome, FollowError> {
         let bucket = self.log().bucket();
         let mut lost = None;
         for _ in 0..TRIES {
             let found = match bucket.create(name, bytes) {
-                Ok(Created::New) => return Ok(Placed::Ours),
+                Ok(Created::New) => return Ok(CreateOutcome::Ours),
                 Ok(Created::Exists) => bucket.get(name),
                 Err(error @ BucketError::Refused(_)) if lost.is_none() => return Err(error.into()),
                 Err(error) => Err(error),
             };
             match found {
-                Ok(Some(object)) if object.bytes == bytes => return Ok(Placed::Ours),
-                Ok(Some(_)) => return Ok(Placed::Others),
-                // Refused since another request was under way.
+                Ok(Some(object)) if object.bytes == bytes => return Ok(CreateOutcome::Ours),
+                Ok(Some(_)) => return Ok(CreateOutcome::Others),
+                // The store refused because another request for the name was in progress.
                 Ok(None) => {}
                 Err(error) => lost = Some(error),
             }
         }
-        Err(lost.map_or(Trouble::Overtaken, Trouble::Unsure))
+        Err(lost.map_or(FollowError::Overtaken, FollowError::Unsure))
     }
 }

@@ -3,45 +3,45 @@
 use std::fmt::Display;
 
 use super::error::PublishError;
-use super::patience::Patience;
-use crate::bucket::{Bucket, Listed};
+use super::retry::Retry;
+use crate::bucket::{Bucket, ListedObject};
 use crate::model::{Head, RowDigest};
-use crate::replicate::entry::{self, Header};
+use crate::replicate::entry::{self, EntryHeader};
 use crate::replicate::frame::Hash;
 use crate::replicate::layout;
 use crate::replicate::state::{Manifest, PartRef};
 
-/// How often the newest state is looked for anew when another publisher sweeps meanwhile.
+/// How often the newest state is looked up again while another publisher deletes objects.
 const TRIES: usize = 5;
 
-/// Where the log ends.
+/// The last entry of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct End {
+pub(super) struct LastEntry {
     pub slot: u64,
     pub hash: Hash,
     pub head: Head,
     pub digest: RowDigest,
 }
 
-impl End {
-    pub fn of(header: &Header, hash: Hash) -> End {
-        End { slot: header.slot, hash, head: header.head(), digest: header.digest }
+impl LastEntry {
+    pub fn of(header: &EntryHeader, hash: Hash) -> LastEntry {
+        LastEntry { slot: header.slot, hash, head: header.head(), digest: header.digest }
     }
 }
 
-/// The end of the log, and what stands since the newest state.
+/// The end of the log, and the newest state.
 #[derive(Clone, Debug)]
-pub(super) struct Found {
-    pub header: Header,
+pub(super) struct FoundLog {
+    pub header: EntryHeader,
     pub hash: Hash,
-    /// The newest state; `None` when the log's first entry was put and its manifest was not.
+    /// The newest state; `None` if a publisher died between the first entry and its manifest.
     pub manifest: Option<Manifest>,
     pub growth: Growth,
-    /// A part of the newest state that is not there.
+    /// The name of a missing part of the newest state.
     pub lost_part: Option<String>,
 }
 
-/// How much log there is since the newest state.
+/// The size of the log since the newest state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Growth {
     /// Entries after the newest state.
@@ -52,42 +52,41 @@ pub(super) struct Growth {
     pub state_bytes: u64,
 }
 
-impl Found {
-    pub fn end(&self) -> End {
-        End::of(&self.header, self.hash)
+impl FoundLog {
+    pub fn end(&self) -> LastEntry {
+        LastEntry::of(&self.header, self.hash)
     }
 
-    /// The parts of the last entry's state, if that has no manifest yet.
+    /// Whether the last entry is a whole state without a manifest.
     pub fn lacks_manifest(&self) -> bool {
         self.header.state.is_some() && self.manifest.as_ref().is_none_or(|newest| newest.slot < self.header.slot)
     }
 }
 
-/// What is wrong with an object.
+/// Returns the error for an object that cannot be used.
 pub(super) fn unusable(bucket: &Bucket, name: &str, detail: impl ToString) -> PublishError {
     PublishError::Object { url: bucket.url().to_string(), name: name.to_owned(), detail: detail.to_string() }
 }
 
-/// The error of an entry that cannot be decoded.
+/// Returns the error for an entry that cannot be decoded.
 pub(super) fn unusable_entry(bucket: &Bucket, name: &str, error: impl Display) -> PublishError {
-    let detail =
-        format!("{error}. Find out who wrote it: put back the entry that belongs there, or delete it if none does");
+    let detail = format!("{error}. Find out who wrote it. Put back the right entry, or delete it if there is none");
     unusable(bucket, name, detail)
 }
 
-/// The error of an entry that is missing although later ones exist.
+/// Returns the error for an entry that is missing although later ones exist.
 fn lost(bucket: &Bucket, name: &str) -> PublishError {
     PublishError::Missing { url: bucket.url().to_string(), name: name.to_owned() }
 }
 
-/// Reads an entry; `None` if there is none.
+/// Reads an entry, if there is one.
 pub(super) fn read_entry(
     bucket: &Bucket,
-    patience: &mut Patience,
+    retry: &mut Retry,
     slot: u64,
-) -> Result<Option<(Header, Hash)>, PublishError> {
+) -> Result<Option<(EntryHeader, Hash)>, PublishError> {
     let name = layout::log(slot);
-    let Some(found) = patience.ask(|| bucket.get(&name))? else { return Ok(None) };
+    let Some(found) = retry.run(|| bucket.get(&name))? else { return Ok(None) };
     let read = entry::decode(&found.bytes).map_err(|error| unusable_entry(bucket, &name, error))?;
     if read.header.slot != slot {
         return Err(unusable(bucket, &name, format!("it is of slot {}", read.header.slot)));
@@ -95,14 +94,10 @@ pub(super) fn read_entry(
     Ok(Some((read.header, read.hash)))
 }
 
-/// Reads a manifest; `None` if there is none.
-pub(super) fn read_manifest(
-    bucket: &Bucket,
-    patience: &mut Patience,
-    slot: u64,
-) -> Result<Option<Manifest>, PublishError> {
+/// Reads a manifest, if there is one.
+pub(super) fn read_manifest(bucket: &Bucket, retry: &mut Retry, slot: u64) -> Result<Option<Manifest>, PublishError> {
     let name = layout::state(slot);
-    let Some(found) = patience.ask(|| bucket.get(&name))? else { return Ok(None) };
+    let Some(found) = retry.run(|| bucket.get(&name))? else { return Ok(None) };
     let (manifest, _) = Manifest::decode(&found.bytes).map_err(|error| unusable(bucket, &name, error))?;
     if manifest.slot != slot {
         return Err(unusable(bucket, &name, format!("it is of slot {}", manifest.slot)));
@@ -110,40 +105,37 @@ pub(super) fn read_manifest(
     Ok(Some(manifest))
 }
 
-/// The slots of all manifests, ascending.
-pub(super) fn list_states(bucket: &Bucket, patience: &mut Patience) -> Result<Vec<(u64, Listed)>, PublishError> {
-    let listed = patience.ask(|| bucket.list(layout::STATES, None))?;
+/// Lists the manifests, by ascending slot.
+pub(super) fn list_states(bucket: &Bucket, retry: &mut Retry) -> Result<Vec<(u64, ListedObject)>, PublishError> {
+    let listed = retry.run(|| bucket.list(layout::STATES, None))?;
     Ok(listed.into_iter().filter_map(|object| Some((layout::state_slot(&object.name)?, object))).collect())
 }
 
 /// Reads the end of the log; `None` if there is no log.
-///
-/// # Errors
-/// [`PublishError::Object`] for a log that lacks an entry or a state, and what the bucket says.
-pub(super) fn read_end(bucket: &Bucket, patience: &mut Patience) -> Result<Option<Found>, PublishError> {
+pub(super) fn read_end(bucket: &Bucket, retry: &mut Retry) -> Result<Option<FoundLog>, PublishError> {
     for _ in 0..TRIES {
-        let newest = list_states(bucket, patience)?.last().map(|(slot, _)| *slot);
+        let newest = list_states(bucket, retry)?.last().map(|(slot, _)| *slot);
         let manifest = match newest {
             None => None,
-            Some(slot) => match read_manifest(bucket, patience, slot)? {
+            Some(slot) => match read_manifest(bucket, retry, slot)? {
                 Some(manifest) => Some(manifest),
-                // It was swept meanwhile, so there are newer ones.
+                // It was deleted since the list was read, so there are newer ones.
                 None => continue,
             },
         };
-        return read_after(bucket, patience, manifest);
+        return read_after(bucket, retry, manifest);
     }
     let name = layout::STATES;
-    Err(unusable(bucket, name, "the newest state is listed and cannot be read; look at the store's health"))
+    Err(unusable(bucket, name, "the newest state is listed but cannot be read; check the health of the store"))
 }
 
 fn read_after(
     bucket: &Bucket,
-    patience: &mut Patience,
+    retry: &mut Retry,
     manifest: Option<Manifest>,
-) -> Result<Option<Found>, PublishError> {
+) -> Result<Option<FoundLog>, PublishError> {
     let state_slot = manifest.as_ref().map(|manifest| manifest.slot);
-    let entries = list_log(bucket, patience, state_slot.map(|slot| slot.saturating_sub(1)))?;
+    let entries = list_log(bucket, retry, state_slot.map(|slot| slot.saturating_sub(1)))?;
     let first = entries.first().map(|(slot, _)| *slot);
     let Some(mut slot) = state_slot.or(first) else { return Ok(None) };
     let mut growth = Growth::default();
@@ -157,9 +149,9 @@ fn read_after(
             growth.bytes += bytes;
         }
     }
-    let Some(mut last) = read_entry(bucket, patience, slot)? else { return Err(lost(bucket, &layout::log(slot))) };
-    // What was put since the list was made.
-    while let Some(next) = read_entry(bucket, patience, last.0.slot + 1)? {
+    let Some(mut last) = read_entry(bucket, retry, slot)? else { return Err(lost(bucket, &layout::log(slot))) };
+    // Entries that were created since the list was read.
+    while let Some(next) = read_entry(bucket, retry, last.0.slot + 1)? {
         growth.entries += 1;
         last = next;
     }
@@ -168,38 +160,38 @@ fn read_after(
     if let Some(manifest) = &manifest {
         check_fit(bucket, &header, hash, manifest)?;
         let state = StateObjects::of(manifest.slot, &manifest.parts);
-        let listed = state.list(bucket, patience)?;
+        let listed = state.list(bucket, retry)?;
         growth.state_bytes = listed.iter().map(|part| part.bytes).sum();
         lost_part = state.lost_of(&listed);
     }
-    Ok(Some(Found { header, hash, manifest, growth, lost_part }))
+    Ok(Some(FoundLog { header, hash, manifest, growth, lost_part }))
 }
 
-/// The slots of the entries after one, ascending, and their bytes in the store.
+/// Lists the entries after a slot, ascending: slot and bytes in the store.
 pub(super) fn list_log(
     bucket: &Bucket,
-    patience: &mut Patience,
+    retry: &mut Retry,
     after: Option<u64>,
 ) -> Result<Vec<(u64, u64)>, PublishError> {
     let after = after.map(layout::log);
-    let listed = patience.ask(|| bucket.list(layout::LOG, after.as_deref()))?;
+    let listed = retry.run(|| bucket.list(layout::LOG, after.as_deref()))?;
     Ok(listed.iter().filter_map(|object| Some((layout::log_slot(&object.name)?, object.bytes))).collect())
 }
 
-/// The slots of the states from a slot on, ascending.
-pub(super) fn later_states(bucket: &Bucket, patience: &mut Patience, slot: u64) -> Result<Vec<u64>, PublishError> {
-    let states = list_states(bucket, patience)?;
+/// Returns the slots of the states from a slot on, ascending.
+pub(super) fn later_states(bucket: &Bucket, retry: &mut Retry, slot: u64) -> Result<Vec<u64>, PublishError> {
+    let states = list_states(bucket, retry)?;
     Ok(states.into_iter().map(|(slot, _)| slot).filter(|later| *later >= slot).collect())
 }
 
-/// The last slot that the bucket lists an entry or a state of; 0 if there is none. Entries before it may be missing.
-pub(super) fn last_listed(bucket: &Bucket, patience: &mut Patience) -> Result<u64, PublishError> {
-    let entry = list_log(bucket, patience, None)?.last().map(|(slot, _)| *slot);
-    let state = list_states(bucket, patience)?.last().map(|(slot, _)| *slot);
+/// Returns the last slot with a listed entry or state; 0 if there is none. Entries before it may be missing.
+pub(super) fn last_listed(bucket: &Bucket, retry: &mut Retry) -> Result<u64, PublishError> {
+    let entry = list_log(bucket, retry, None)?.last().map(|(slot, _)| *slot);
+    let state = list_states(bucket, retry)?.last().map(|(slot, _)| *slot);
     Ok(entry.max(state).unwrap_or_default())
 }
 
-/// The objects of a whole state.
+/// The names of a whole state's objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StateObjects {
     /// The slot after which the state is.
@@ -213,27 +205,27 @@ impl StateObjects {
         StateObjects { slot, parts: parts.iter().map(|part| part.name.clone()).collect() }
     }
 
-    /// The parts that the bucket lists.
-    fn list(&self, bucket: &Bucket, patience: &mut Patience) -> Result<Vec<Listed>, PublishError> {
+    /// Lists the parts in the bucket.
+    fn list(&self, bucket: &Bucket, retry: &mut Retry) -> Result<Vec<ListedObject>, PublishError> {
         let Some((folder, _)) = self.parts.first().and_then(|part| part.rsplit_once('/')) else {
             return Ok(Vec::new());
         };
-        Ok(patience.ask(|| bucket.list(folder, None))?)
+        Ok(retry.run(|| bucket.list(folder, None))?)
     }
 
-    /// A part that the bucket does not list; `None` if all are there.
-    pub fn lost_part(&self, bucket: &Bucket, patience: &mut Patience) -> Result<Option<String>, PublishError> {
-        Ok(self.lost_of(&self.list(bucket, patience)?))
+    /// Returns the first part that the bucket does not list.
+    pub fn lost_part(&self, bucket: &Bucket, retry: &mut Retry) -> Result<Option<String>, PublishError> {
+        Ok(self.lost_of(&self.list(bucket, retry)?))
     }
 
-    fn lost_of(&self, listed: &[Listed]) -> Option<String> {
+    fn lost_of(&self, listed: &[ListedObject]) -> Option<String> {
         let is_lost = |part: &&String| listed.iter().all(|listed| listed.name != **part);
         self.parts.iter().find(is_lost).cloned()
     }
 }
 
-/// Fails unless the last entry and the newest state are of one log.
-fn check_fit(bucket: &Bucket, header: &Header, hash: Hash, manifest: &Manifest) -> Result<(), PublishError> {
+/// Fails unless the last entry and the newest state belong to one log.
+fn check_fit(bucket: &Bucket, header: &EntryHeader, hash: Hash, manifest: &Manifest) -> Result<(), PublishError> {
     let fits = manifest.id == header.id && (manifest.slot != header.slot || manifest.entry_hash == hash);
     if fits {
         return Ok(());

@@ -1,17 +1,17 @@
-//! Why publishing ends.
+//! The errors of a publisher.
 
 use std::path::PathBuf;
 
 use crate::bucket::BucketError;
 use crate::model::DatabaseId;
 use crate::model::printable::Printable;
-use crate::replicate::frame::Malformed;
+use crate::replicate::frame::MalformedObject;
 use crate::store::StoreError;
 
-/// Why a publisher ends, in words that say what to do.
+/// A permanent error of a publisher. The message says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
-    /// The database cannot be read, or not be marked.
+    /// The database cannot be read or marked.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The bucket cannot be used.
@@ -27,45 +27,45 @@ pub enum PublishError {
         /// What is wrong with it, and what to do.
         detail: String,
     },
-    /// Another process publishes this very file.
-    #[error("{} is published already by {}; stop that one first", path.display(), Printable(holder))]
+    /// Another process publishes this file.
+    #[error("{} is already published by {}; stop that publisher first", path.display(), Printable(holder))]
     Locked {
         /// The database.
         path: PathBuf,
-        /// Who has the lock, as far as that is known.
+        /// The process that has the lock, if known.
         holder: String,
     },
     /// Another publisher took over.
     #[error(
-        "{} is no longer published from here: {}; write there, and stop servers of this file. {}",
-        path.display(), Printable(by), in_this_file_alone(alone, url)
+        "{} is no longer published from here: {}; make all changes there, and stop servers of this file. {}",
+        path.display(), Printable(by), only_in_this_file(alone, url)
     )]
     Fenced {
         /// The database.
         path: PathBuf,
         /// The bucket.
         url: String,
-        /// Who took over, and when.
+        /// The publisher that took over, and when.
         by: String,
-        /// The commits that only this file has, in words; empty if there are none, or it is not known.
+        /// The commits that only this file contains, in words; empty if there are none or this is unknown.
         alone: String,
     },
-    /// The bucket holds another database's log.
+    /// The bucket holds the log of another database.
     #[error(
         "{url} holds the log of another database ({found}), and this one is {own}; publish it to a prefix of its own"
     )]
     OtherDatabase {
         /// The bucket.
         url: String,
-        /// Whose log it is.
+        /// The id of the log's database.
         found: DatabaseId,
         /// This database's id, in words.
         own: String,
     },
-    /// The database does not hold the end of the log.
+    /// The database does not contain the end of the log.
     #[error(transparent)]
     Diverged(Box<Diverged>),
-    /// The bucket was published to from here, and is empty now.
+    /// This database was published to the bucket, which is empty now.
     #[error(
         "{url} is empty, though {} was published there up to slot {slot}; check the URL and the credentials. If the objects \
          were deleted on purpose, add --start-over once",
@@ -79,10 +79,10 @@ pub enum PublishError {
         /// The last slot that was published from here.
         slot: u64,
     },
-    /// The log ends before what was published.
+    /// The log ends before the last published slot.
     #[error(
         "{url} ends at slot {slot}, though {} was published there up to slot {known} (as {by} says): the bucket lost entries, or \
-         was restored from a copy. Put them back; or, to go on with a whole state of this database, add --start-over once",
+         was restored from a copy. Put them back; or, to continue with a whole state of this database, add --start-over once",
         path.display()
     )]
     WentBack {
@@ -94,13 +94,13 @@ pub enum PublishError {
         slot: u64,
         /// The last slot that was published.
         known: u64,
-        /// The source of `known`.
+        /// The source of `known`, in words.
         by: &'static str,
     },
-    /// The log lacks an entry, though later objects exist.
+    /// An entry is missing, though later objects exist.
     #[error(
-        "`{name}` is missing in {url}, though what follows is there: look who deletes objects. Put it back; or, to go on with a \
-         whole state of the database, run `medfeed publish` with --start-over once"
+        "`{name}` is missing in {url}, though later objects exist: find out what deletes objects. Put it back; or, to \
+         continue with a whole state of the database, run `medfeed publish` with --start-over once"
     )]
     Missing {
         /// The bucket.
@@ -108,7 +108,7 @@ pub enum PublishError {
         /// The entry.
         name: String,
     },
-    /// A file beside the database cannot be used.
+    /// A file next to the database cannot be used.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
@@ -116,27 +116,27 @@ pub enum PublishError {
         /// Why.
         source: std::io::Error,
     },
-    /// What is to be published cannot be written as an object.
+    /// The changes or rows cannot be encoded as an object.
     #[error("this cannot be published: {0}; run `medfeed check`")]
-    Unwritable(#[from] Malformed),
+    Unwritable(#[from] MalformedObject),
 }
 
-/// Says what a database that is no longer published has alone.
-fn in_this_file_alone(commits: &str, url: &str) -> String {
+/// Describes the commits that only this file contains.
+fn only_in_this_file(commits: &str, url: &str) -> String {
     match commits {
-        "" => format!("What was committed here and is not in {url} is in this file alone (`medfeed export`)"),
-        commits => format!(
-            "{commits} after the last one that was published are in this file alone (`medfeed log`, `medfeed export`)"
-        ),
+        "" => format!("Commits that are not in {url} are only in this file (`medfeed export`)"),
+        commits => {
+            format!("{commits} after the last published one are only in this file (`medfeed log`, `medfeed export`)")
+        }
     }
 }
 
-/// A database that does not hold the end of the log, and both ends.
+/// A database that does not contain the end of the log.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{} does not hold what {url} ends with: slot {slot} there, put by {}{} at {published_at}, is the commit of seq \
-     {published_seq}, and the last commit here is that of seq {own_seq}, of {own_time}, in a history without it. Publish the \
-     database that holds it; or, to give up what only the log has, add --start-over once",
+    "{} does not contain the last entry of {url}: slot {slot} there, published by {}{} at {published_at}, is the commit of \
+     seq {published_seq}; the last commit here is seq {own_seq} of {own_time}, and its history lacks that commit. Publish the \
+     database that contains it; or, to drop commits that only the log has, add --start-over once",
     path.display(), Printable(who), if *is_own { " from this very file" } else { "" }
 )]
 pub struct Diverged {
@@ -146,9 +146,10 @@ pub struct Diverged {
     pub url: String,
     /// The last slot there.
     pub slot: u64,
-    /// Who put it.
+    /// Its publisher: user and machine.
     pub who: String,
-    /// Whether it was put from this file, which has gone back since. Else another publisher did.
+    /// Whether it was published from this file, which was replaced by an older copy since. Otherwise another file
+    /// published it.
     pub is_own: bool,
     /// When it was published.
     pub published_at: String,
@@ -161,7 +162,7 @@ pub struct Diverged {
 }
 
 impl PublishError {
-    /// Whether another publisher has put what comes next.
+    /// Whether another publisher took over.
     pub fn is_fenced(&self) -> bool {
         match self {
             PublishError::Diverged(diverged) => !diverged.is_own,
@@ -169,8 +170,8 @@ impl PublishError {
         }
     }
 
-    /// The exit code of a command that ends so: 4 when another publisher has put what comes next, 3 when the bucket cannot be
-    /// reached for now (what is committed stays so, and replicas do not know it yet), else 1.
+    /// Returns the exit code of a command that fails with this error: 4 if another publisher took over, 3 if the bucket
+    /// cannot be reached, else 1. With 3 the commit stands, but replicas do not have it yet.
     pub fn exit_code(&self) -> u8 {
         match self {
             fenced if fenced.is_fenced() => 4,

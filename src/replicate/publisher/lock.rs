@@ -1,7 +1,7 @@
-//! The publisher's lock: `NAME.publisher` beside the database, locked while a publisher of that file lives.
+//! The publisher's lock: the file `NAME.publisher` next to the database, locked while a publisher of that file runs.
 //!
-//! It also holds a random name, by which a publisher knows entries again that an earlier one put from this very file. A copy of
-//! the database has none, or another.
+//! The file also holds a random name, and entries carry it. So a publisher recognizes entries of an earlier publisher
+//! of the same file. A copy of the database has no such file, or one with another name.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -14,12 +14,12 @@ use super::error::PublishError;
 use crate::model::time::now;
 use crate::store::file::links::resolve;
 
-/// How long the random name is, in bytes.
+/// The length of the random name, in bytes.
 const NAME_BYTES: usize = 8;
-/// The most that is read of the file, in bytes.
+/// The maximum number of bytes to read from the file.
 const MAX_BYTES: u64 = 1000;
 
-/// The lock of a database's publisher. It is free again when this is dropped, or the process ends.
+/// The lock of a database's publisher. Dropping it, or the end of the process, releases the lock.
 #[derive(Debug)]
 pub struct PublisherLock {
     _file: File,
@@ -28,14 +28,11 @@ pub struct PublisherLock {
 }
 
 impl PublisherLock {
-    /// Takes the lock of a database, links followed.
-    ///
-    /// # Errors
-    /// [`PublishError::Locked`], and what the file system says.
+    /// Takes the lock of a database. Symbolic links in `database` are followed.
     pub fn take(database: &Path) -> Result<PublisherLock, PublishError> {
         let path = path_of(&resolve(database));
         let failed = |source: io::Error| PublishError::Io { path: path.clone(), source };
-        // Nothing else of that name is followed or waited for.
+        // A symbolic link or a named pipe of this name is an error.
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let flags = i32::try_from(flags.bits()).unwrap_or_default();
         let mut options = OpenOptions::new();
@@ -56,7 +53,7 @@ impl PublisherLock {
     }
 }
 
-/// Reads the name, or makes one, and writes who holds the lock.
+/// Reads the random name, or creates one, and writes the process that holds the lock.
 fn hold(file: &mut File) -> io::Result<String> {
     let text = read_text(file)?;
     let is_name = |name: &&str| name.len() == 2 * NAME_BYTES && name.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -98,8 +95,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("feed.redb");
         let first = PublisherLock::take(&database).unwrap();
-        let told = PublisherLock::take(&database).unwrap_err().to_string();
-        assert!(told.contains(&format!("by process {} (since ", std::process::id())), "{told}");
+        let message = PublisherLock::take(&database).unwrap_err().to_string();
+        assert!(message.contains(&format!("by process {} (since ", std::process::id())), "{message}");
         let name = first.name.clone();
         drop(first);
         assert_eq!(PublisherLock::take(&database).unwrap().name, name);

@@ -1,29 +1,28 @@
-//! Publishing a database: each commit's changes become the next entry of a log in a bucket.
+//! Publishing a database: the changes of its commits become the next entries of a log in a bucket.
 //!
-//! **The commit point is the creation of `log/N`**: a name can be created once, so of two publishers one goes on and the other
-//! is fenced. Whatever dies before it has published nothing; whatever dies after it is found at the end of the log by the next
-//! start, which goes on there.
+//! **Creating `log/N` is the commit point.** A name can be created only once. So of two publishers one continues, and
+//! the other one is fenced. A publisher that dies before it has published nothing. After it, the next start finds the
+//! entry at the end of the log and continues there.
 //!
-//! - [`start`]: the lock, trying the store, the end of the log, and whether this database may go on after it.
-//! - [`end`]: reading the end of the log.
-//! - [`step`]: putting what waits; [`states`]: putting whole states, [`beside`] the log in a thread of its own; [`parts`]: their
-//!   objects; [`sweep`]: deleting what nobody needs.
-//! - [`heartbeat`]: the sign of life, and noticing that the bucket lost objects; [`life`]: what is remembered of them.
-//! - [`fence`]: noticing that another publisher took over, and noting what is published.
-//! - [`patience`]: trying again what may pass. [`lock`]: one publisher per file.
-//! - [`standing`]: what others see of a publisher at work; [`status`]: what people ask.
+//! - [`start`]: the lock, the test of the store, and whether this database may continue the log. [`end`] reads its end.
+//! - [`step`] writes pending commits. [`states`] writes whole states, also next to the log in a [`state_thread`].
+//! - [`parts`]: the objects of a whole state. [`sweep`]: deleting old objects.
+//! - [`heartbeat`]: the heartbeat, and the check for lost objects. [`heartbeat_state`]: its times and counts.
+//! - [`fence`]: detecting another publisher, and noting what is published.
+//! - [`retry`]: retrying bucket requests. [`lock`]: one publisher per file.
+//! - [`progress`]: the state of a running publisher, for monitoring. [`status`]: `medfeed publish --status`.
 
-mod beside;
 mod end;
 mod error;
 mod fence;
 mod heartbeat;
-mod life;
+mod heartbeat_state;
 pub mod lock;
 mod parts;
-mod patience;
-pub mod standing;
+pub mod progress;
+mod retry;
 mod start;
+mod state_thread;
 mod states;
 pub mod status;
 mod step;
@@ -36,44 +35,44 @@ use std::time::{Duration, Instant};
 
 pub use error::{Diverged, PublishError};
 
-use self::beside::Beside;
-use self::end::{End, Growth, StateObjects};
-use self::life::{Life, WantedState};
+use self::end::{Growth, LastEntry, StateObjects};
+use self::heartbeat_state::{HeartbeatState, WantedState};
 use self::lock::PublisherLock;
-use self::patience::Patience;
-use self::standing::{Standing, Trouble};
+use self::progress::{FailureReporter, PublisherStatus};
+use self::retry::Retry;
+use self::state_thread::StateThread;
 use crate::bucket::Bucket;
 use crate::model::{DatabaseId, Timestamp};
 use crate::store::{CommitPoint, Follower, StoreError};
 
-/// The time between two looks for new commits.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// For how long a single round tries a bucket that cannot be reached.
-const ONCE_TRIES: Duration = Duration::from_secs(60);
+/// The interval of polls for new commits.
+const POLL_EVERY: Duration = Duration::from_millis(100);
+/// How long a single round retries while the bucket cannot be reached.
+const ONCE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How a database is published.
+/// The settings of a publisher.
 #[derive(Clone, Debug)]
-pub struct Settings {
-    /// Put what waits, and end.
+pub struct PublishSettings {
+    /// Publish what is pending, then end.
     pub once: bool,
-    /// The least time between two entries; what is committed meanwhile is one entry.
+    /// The minimum time between two entries. All commits in between become one entry.
     pub every: Duration,
-    /// For how long any instant can be restored.
+    /// How far back any point in time can be restored.
     pub keep: Duration,
-    /// The most time between two states, if there are entries between them.
+    /// The maximum time between two states, if there are entries in between.
     pub state_every: Duration,
-    /// The time between two signs of life. Whether another publisher took over is looked for twice as often.
+    /// The time between two heartbeats. Another publisher is looked for twice as often.
     pub heartbeat: Duration,
-    /// Put a state of this database, whatever the log's end is.
+    /// Publish a state of this database, whatever the end of the log is.
     pub start_over: bool,
-    /// How long to wait for another process that is writing to the database.
+    /// How long to wait for another process that writes to the database.
     pub wait: Duration,
 }
 
-impl Settings {
-    /// Settings of a single round.
-    pub fn once(wait: Duration, start_over: bool) -> Settings {
-        Settings {
+impl PublishSettings {
+    /// Returns the settings of a single round.
+    pub fn once(wait: Duration, start_over: bool) -> PublishSettings {
+        PublishSettings {
             once: true,
             every: Duration::ZERO,
             keep: Duration::MAX,
@@ -85,14 +84,14 @@ impl Settings {
     }
 }
 
-/// What a single round did.
+/// The result of a single round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Round {
     /// The last slot of the log.
     pub slot: u64,
     /// The last seq in it.
     pub seq: u64,
-    /// How many entries were put.
+    /// The number of entries written.
     pub entries: u64,
 }
 
@@ -101,16 +100,16 @@ pub struct Round {
 pub struct Publisher {
     path: PathBuf,
     bucket: Arc<Bucket>,
-    settings: Settings,
+    settings: PublishSettings,
     follower: Follower,
-    standing: Arc<Standing>,
-    patience: Patience,
-    /// That the database's own file cannot be read, or what is published not be noted.
-    local: Trouble,
+    status: Arc<PublisherStatus>,
+    retry: Retry,
+    /// Failures of local files: the database or the note of what is published.
+    local: FailureReporter,
     id: DatabaseId,
     who: String,
     /// The end of the log; `None` before the first entry.
-    end: Option<End>,
+    end: Option<LastEntry>,
     growth: Growth,
     /// When the newest state was written.
     state_at: Timestamp,
@@ -118,63 +117,63 @@ pub struct Publisher {
     newest_state: Option<StateObjects>,
     /// A state that must go out because the bucket lost objects.
     wanted_state: Option<WantedState>,
-    /// The state that is being put beside the log.
-    beside: Option<Beside>,
-    /// The entries that this publisher put.
+    /// The state that is being written next to the log.
+    state_thread: Option<StateThread>,
+    /// The number of entries written by this publisher.
     entries: u64,
-    /// When it put the last one.
-    put_at: Option<Instant>,
-    /// Up to where nothing waits.
+    /// The time of the last one.
+    entry_at: Option<Instant>,
+    /// The last commit after which nothing was pending.
     seen: Option<CommitPoint>,
-    /// Whether the note beside the database tells of an earlier end.
+    /// Whether the note next to the database is out of date.
     note_due: bool,
-    life: Life,
-    /// When the store was last found to create names only once.
+    heartbeat: HeartbeatState,
+    /// When the store was last tested to create a name only once.
     probed_at: Option<Timestamp>,
     _lock: PublisherLock,
 }
 
 impl Publisher {
-    /// Publishes until an error that does not pass; with [`Settings::once`] until nothing waits. Calls `on_its_way` once what waits
-    /// at the start is published.
+    /// Publishes until a permanent error; with [`PublishSettings::once`] until nothing is pending. Calls `on_caught_up`
+    /// once what is pending at the start is published.
     ///
     /// # Errors
-    /// [`PublishError`]; whatever it is, starting again goes on where the log ends.
-    pub fn run(&mut self, on_its_way: impl FnOnce()) -> Result<Round, PublishError> {
-        let mut on_its_way = Some(on_its_way);
+    /// [`PublishError`]. After any of them, a new start continues at the end of the log.
+    pub fn run(&mut self, on_caught_up: impl FnOnce()) -> Result<Round, PublishError> {
+        let mut on_caught_up = Some(on_caught_up);
         loop {
             let is_done = match self.round() {
                 Ok(is_done) => {
-                    if let Some(tell) = on_its_way.take() {
-                        tell();
+                    if let Some(notify) = on_caught_up.take() {
+                        notify();
                     }
                     is_done
                 }
-                // The database is being replaced, say, or a disk is full.
+                // For example, the database is being replaced, or a disk is full.
                 Err(PublishError::Store(error)) if !self.settings.once && may_pass(&error) => {
-                    self.local.tell(&format!("{}: {error}", self.path.display()));
+                    self.local.report(&format!("{}: {error}", self.path.display()));
                     false
                 }
                 Err(error) => return Err(error),
             };
             if self.settings.once && is_done {
-                self.end_with_life()?;
+                self.end_with_heartbeat()?;
                 let end = self.end.as_ref();
                 let (slot, seq) = end.map_or((0, 0), |end| (end.slot, end.head.seq));
                 return Ok(Round { slot, seq, entries: self.entries });
             }
-            sleep(LOOK_EVERY);
+            sleep(POLL_EVERY);
         }
     }
 
-    /// One look; returns whether nothing waits.
+    /// Polls once; returns whether nothing is pending.
     fn round(&mut self) -> Result<bool, PublishError> {
-        self.take_in_state()?;
+        self.collect_state()?;
         let is_done = self.publish_waiting()?;
         self.local.passed();
-        self.show_life()?;
+        self.heartbeat_if_due()?;
         if is_done {
-            self.standing.note(|progress| progress.all_published_at = Some(Instant::now()));
+            self.status.note(|progress| progress.all_published_at = Some(Instant::now()));
             if self.wanted_state == Some(WantedState::Entry) {
                 self.put_state_entry()?;
             } else if self.is_state_due() {
@@ -190,23 +189,23 @@ impl Publisher {
         Ok(is_done)
     }
 
-    /// Who publishes, without the random name.
-    fn shown_who(&self) -> &str {
-        shown_who(&self.who)
+    /// Returns the publisher's user and machine, without the random name.
+    fn user_part(&self) -> &str {
+        user_part(&self.who)
     }
 }
 
-/// Who published, as people are told: user and machine.
-pub(super) fn shown_who(who: &str) -> &str {
+/// Returns the user and machine of [`publisher_name`], for messages.
+pub(super) fn user_part(who: &str) -> &str {
     who.split_once(' ').map_or(who, |(who, _)| who)
 }
 
-/// User and machine, and the random name of the publisher's file: who puts entries.
-pub fn who(lock: &PublisherLock) -> String {
-    format!("{} {}", crate::replicate::who::who(), lock.name)
+/// Returns user, machine and the random name of the publisher's file. Entries carry this name.
+pub fn publisher_name(lock: &PublisherLock) -> String {
+    format!("{} {}", crate::replicate::user::user_at_host(), lock.name)
 }
 
-/// Whether a failure of the database may pass by itself, or by what an operator does beside it.
+/// Whether a failure of the database is temporary, or can be fixed without a restart of the publisher.
 fn may_pass(error: &StoreError) -> bool {
     use StoreError::{Busy, DiskFull, Io, NeedsRepair, NotFound, Replaced};
     matches!(error, Busy { .. } | DiskFull(_) | Io { .. } | NeedsRepair { .. } | NotFound { .. } | Replaced { .. })

@@ -1,46 +1,46 @@
-//! Putting whole states: as an entry where there are no changes to put, and beside the log for those who start.
+//! Writing whole states: as an entry if there are no changes to publish, and next to the log for new replicas.
 
 use std::sync::Arc;
 
 use super::Publisher;
-use super::beside::{Beside, Work};
 use super::end::{Growth, StateObjects};
 use super::error::PublishError;
-use super::life::WantedState;
+use super::heartbeat_state::WantedState;
 use super::parts::{put_manifest, put_parts};
+use super::state_thread::{StateJob, StateThread};
 use crate::model::RowDigest;
 use crate::model::time::now;
-use crate::replicate::entry::Header;
+use crate::replicate::entry::EntryHeader;
 use crate::replicate::frame::Hash;
 use crate::replicate::state::Manifest;
 use crate::store::StoreError;
 use crate::store::replication::OriginView;
 
-/// The most entries that whoever starts applies after a state.
+/// The maximum number of entries that a new replica applies after a state.
 const MAX_ENTRIES: u64 = 1000;
-/// What may follow any state, however small, in bytes.
+/// The size of entries that may follow any state, however small, in bytes.
 const SMALL_BYTES: u64 = 1 << 20;
 
 impl Publisher {
-    /// Puts a state as the next entry.
+    /// Writes a state as the next entry.
     pub(super) fn put_state_entry(&mut self) -> Result<(), PublishError> {
-        // There is never more than one on its way.
+        // At most one state is written at a time.
         self.await_state()?;
-        // A file that took the place of the database need not be marked.
+        // The database may have been replaced by a file without the mark.
         self.mark()?;
         let view = self.follower.origin()?;
         let header = self.next_header(view.head()?.head(), RowDigest::default(), None);
-        let dumped = put_parts(&self.bucket, &self.patience, &view, header.slot)?;
-        let header = Header { digest: dumped.digest, state: Some(dumped.parts), ..header };
+        let state_parts = put_parts(&self.bucket, &self.retry, &view, header.slot)?;
+        let header = EntryHeader { digest: state_parts.digest, state: Some(state_parts.parts), ..header };
         self.put_entry(&header, &[])?;
-        self.growth = Growth { state_bytes: dumped.bytes, ..Growth::default() };
+        self.growth = Growth { state_bytes: state_parts.bytes, ..Growth::default() };
         self.state_at = header.at;
         self.wanted_state = None;
         Ok(())
     }
 
-    /// Puts the manifest of an entry that is a state; the same bytes whoever does it.
-    pub(super) fn put_manifest_of(&mut self, header: &Header, hash: Hash) -> Result<(), PublishError> {
+    /// Writes the manifest of an entry that is a state. Any publisher would write the same bytes.
+    pub(super) fn put_manifest_of(&mut self, header: &EntryHeader, hash: Hash) -> Result<(), PublishError> {
         let manifest = Manifest {
             id: header.id,
             slot: header.slot,
@@ -52,14 +52,14 @@ impl Publisher {
             at: header.at,
             parts: header.state.clone().unwrap_or_default(),
         };
-        let present = put_manifest(&self.bucket, &mut self.patience, &manifest)?;
+        let present = put_manifest(&self.bucket, &mut self.retry, &manifest)?;
         self.newest_state = Some(StateObjects::of(manifest.slot, &present.unwrap_or(manifest).parts));
         Ok(())
     }
 
-    /// Whether much log has gathered since the last state, or that is lost, and none is on its way.
+    /// Whether much log has gathered since the last state, or the last state is lost, and none is being written.
     pub(super) fn is_state_due(&self) -> bool {
-        if self.beside.is_some() {
+        if self.state_thread.is_some() {
             return false;
         }
         if self.wanted_state.is_some() {
@@ -71,46 +71,47 @@ impl Publisher {
         entries > 0 && (is_much || age_s >= self.settings.state_every.as_secs())
     }
 
-    /// Begins to put a state beside the log's end for those who start, while entries go on. Does nothing where a commit came
-    /// meanwhile, which goes first.
+    /// Starts writing a state of the last entry next to the log. Does nothing if there are newer commits, which go
+    /// first.
     pub(super) fn begin_state(&mut self, view: OriginView) -> Result<(), PublishError> {
         let Some(end) = self.end else { return Ok(()) };
         if view.head()?.head() != end.head {
             return Ok(());
         }
-        // Nobody who was overtaken goes on to sweep, and sweeping goes by the store's clock as of now.
-        self.life.make_due();
-        self.show_life()?;
+        // A fenced publisher must not delete objects. Deletion also needs the store's present time, which the heartbeat
+        // gives.
+        self.heartbeat.make_due();
+        self.heartbeat_if_due()?;
         if self.end != Some(end) || self.wanted_state == Some(WantedState::Entry) {
             return Ok(());
         }
-        let work = Work {
+        let job = StateJob {
             bucket: Arc::clone(&self.bucket),
-            patience: self.patience.another(),
-            standing: Arc::clone(&self.standing),
+            retry: self.retry.for_thread(),
+            status: Arc::clone(&self.status),
             id: self.id,
             end,
-            // Only who has put an entry, and so knows that nobody else publishes, deletes.
+            // Only a publisher that created an entry deletes, because only it knows that the log is its own.
             keep: (self.entries > 0).then_some(self.settings.keep),
         };
-        let begun = Beside::begin(work, view, self.growth);
-        self.beside = Some(begun.map_err(|source| StoreError::Io { path: self.path.clone(), source })?);
+        let begun = StateThread::begin(job, view, self.growth);
+        self.state_thread = Some(begun.map_err(|source| StoreError::Io { path: self.path.clone(), source })?);
         Ok(())
     }
 
-    /// Takes in the state that was put beside the log, if that is done.
-    pub(super) fn take_in_state(&mut self) -> Result<(), PublishError> {
-        let done = self.beside.take_if(|beside| beside.is_done());
-        done.map_or(Ok(()), |beside| self.finish_state(beside))
+    /// Takes the result of the state thread, if it has finished.
+    pub(super) fn collect_state(&mut self) -> Result<(), PublishError> {
+        let done = self.state_thread.take_if(|state_thread| state_thread.is_done());
+        done.map_or(Ok(()), |state_thread| self.finish_state(state_thread))
     }
 
-    /// Waits for the state that is being put beside the log, if there is one.
+    /// Waits for the state thread, if there is one.
     pub(super) fn await_state(&mut self) -> Result<(), PublishError> {
-        self.beside.take().map_or(Ok(()), |beside| self.finish_state(beside))
+        self.state_thread.take().map_or(Ok(()), |state_thread| self.finish_state(state_thread))
     }
 
-    fn finish_state(&mut self, beside: Beside) -> Result<(), PublishError> {
-        let (before, put) = beside.finish()?;
+    fn finish_state(&mut self, state_thread: StateThread) -> Result<(), PublishError> {
+        let (before, put) = state_thread.finish()?;
         self.growth = Growth {
             entries: self.growth.entries.saturating_sub(before.entries),
             bytes: self.growth.bytes.saturating_sub(before.bytes),

@@ -1,4 +1,4 @@
-//! What people ask: the end of the log, its states, what waits, and who follows.
+//! The content of a bucket: the end of the log, its states, the pending commits, and the replicas.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,43 +6,43 @@ use std::time::Instant;
 
 use super::end::{list_states, read_end};
 use super::error::PublishError;
-use super::patience::Patience;
-use super::shown_who;
+use super::retry::Retry;
+use super::user_part;
 use crate::bucket::{Bucket, BucketError};
 use crate::model::time::now;
 use crate::model::{DatabaseId, Head, Timestamp};
-use crate::replicate::frame::Malformed;
+use crate::replicate::frame::MalformedObject;
 use crate::replicate::layout;
-use crate::replicate::report::{Alive, ReplicaReport};
+use crate::replicate::report::{Heartbeat, ReplicaReport};
 use crate::store::replication::{Pending, PublishedNote};
 use crate::store::{CommitPoint, Follower, StoreError};
 
-/// The most states that are told of.
+/// The maximum number of states in a status.
 const STATES: usize = 5;
 
-/// What a bucket holds, and what this database has that it lacks.
+/// The content of a bucket, and the commits of this database that it lacks.
 #[derive(Clone, Debug)]
-pub struct Status {
+pub struct PublicationStatus {
     /// The end of the log; `None` if nothing was published.
     pub end: Option<EndStatus>,
-    /// The newest states, newest first: slot, and when the store dates it.
+    /// The newest states, newest first: slot, and modification time in the store.
     pub states: Vec<(u64, Timestamp)>,
-    /// The publisher's last sign of life, by its own clock.
+    /// The time in the publisher's last heartbeat, by the publisher's clock.
     pub alive_at: Option<Timestamp>,
-    /// What waits in the database; `None` if there is no such database here.
+    /// The pending changes of the database; `None` if there is no such database here.
     pub waiting: Option<Waiting>,
-    /// Who took over from this database.
+    /// The publisher that took over from this database.
     pub fenced: Option<String>,
     /// The replicas' reports, by name.
     pub replicas: Vec<(String, ReplicaReport)>,
-    /// Signs of life and reports that cannot be used, and why; nothing rests on them.
+    /// Heartbeats and reports that cannot be used, and why. They are ignored.
     pub unusable: Vec<String>,
 }
 
 /// The end of the log.
 #[derive(Clone, Debug)]
 pub struct EndStatus {
-    /// Whose log it is.
+    /// The log's database.
     pub id: DatabaseId,
     /// The last slot.
     pub slot: u64,
@@ -50,56 +50,54 @@ pub struct EndStatus {
     pub seq: u64,
     /// When the last entry was published, by the publisher's clock.
     pub at: Timestamp,
-    /// Who published it: user and machine.
+    /// Its publisher: user and machine.
     pub who: String,
     /// The entries since the newest state.
     pub entries_since_state: u64,
 }
 
-/// What the database has that the log lacks.
+/// The changes of the database that the log lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {
     /// Everything is published.
     Nothing,
-    /// So many commits wait; when the first of them was made.
+    /// Pending commits.
     Commits {
-        /// How many.
+        /// Their number.
         count: u64,
-        /// The bytes of their changes.
+        /// The size of their changes.
         bytes: u64,
-        /// When the first of them was made.
+        /// The time of the first one.
         since: Timestamp,
     },
-    /// A whole state goes out next.
+    /// A whole state is published next.
     State,
-    /// The database does not hold the log's end: it is another one, or another was published meanwhile.
+    /// The database does not contain the end of the log. It is another database, or another file was published
+    /// meanwhile.
     Elsewhere,
 }
 
-impl Status {
-    /// Reads what is published, and compares it with a database, if there is one.
-    ///
-    /// # Errors
-    /// [`PublishError`].
-    pub fn read(database: &Path, bucket: &Bucket) -> Result<Status, PublishError> {
-        // Whoever asks wants an answer now.
-        let patience = &mut Patience::new(Some(Instant::now()), &Arc::default());
-        let found = read_end(bucket, patience)?;
-        let states = list_states(bucket, patience)?;
+impl PublicationStatus {
+    /// Reads the content of a bucket, and compares it with a database, if there is one.
+    pub fn read(database: &Path, bucket: &Bucket) -> Result<PublicationStatus, PublishError> {
+        // No retries: a status should return quickly.
+        let retry = &mut Retry::new(Some(Instant::now()), &Arc::default());
+        let found = read_end(bucket, retry)?;
+        let states = list_states(bucket, retry)?;
         let states = states.iter().rev().take(STATES).map(|(slot, object)| (*slot, object.modified)).collect();
         let mut unusable = Vec::new();
-        let alive = told(bucket, layout::ALIVE, Alive::decode, &mut unusable)?;
+        let alive = read_report(bucket, layout::ALIVE, Heartbeat::decode, &mut unusable)?;
         let end = found.as_ref().map(|found| EndStatus {
             id: found.header.id,
             slot: found.header.slot,
             seq: found.header.seq,
             at: found.header.at,
-            who: shown_who(&found.header.who).to_owned(),
+            who: user_part(&found.header.who).to_owned(),
             entries_since_state: found.growth.entries,
         });
         let mut replicas = Vec::new();
         for listed in bucket.list(layout::REPLICAS, None)? {
-            let report = told(bucket, &listed.name, ReplicaReport::decode, &mut unusable)?;
+            let report = read_report(bucket, &listed.name, ReplicaReport::decode, &mut unusable)?;
             let name = listed.name.rsplit_once('/').map_or("", |(_, name)| name).to_owned();
             replicas.extend(report.map(|report| (name, report)));
         }
@@ -110,10 +108,18 @@ impl Status {
         };
         let note = PublishedNote::read(database)?.filter(|note| note.url == bucket.url().to_string());
         let fenced = note.and_then(|note| note.fenced);
-        Ok(Status { end, states, alive_at: alive.map(|alive| alive.at), waiting, fenced, replicas, unusable })
+        Ok(PublicationStatus {
+            end,
+            states,
+            alive_at: alive.map(|alive| alive.at),
+            waiting,
+            fenced,
+            replicas,
+            unusable,
+        })
     }
 
-    /// The seconds since everything was published, 0 if nothing waits; `None` where that cannot be told.
+    /// Returns the seconds since everything was published; 0 if nothing is pending, `None` if unknown.
     pub fn behind_s(&self) -> Option<u64> {
         match self.waiting? {
             Waiting::Nothing => Some(0),
@@ -125,11 +131,11 @@ impl Status {
     }
 }
 
-/// Reads what somebody tells about himself; what cannot be used is noted.
-fn told<T>(
+/// Reads a heartbeat or a report. One that cannot be used goes to `unusable`.
+fn read_report<T>(
     bucket: &Bucket,
     name: &str,
-    decode: impl Fn(&[u8]) -> Result<T, Malformed>,
+    decode: impl Fn(&[u8]) -> Result<T, MalformedObject>,
     unusable: &mut Vec<String>,
 ) -> Result<Option<T>, PublishError> {
     let found = match bucket.get(name) {
@@ -138,7 +144,7 @@ fn told<T>(
         Err(error) => return Err(error.into()),
     };
     Ok(match found {
-        Some(Ok(told)) => Some(told),
+        Some(Ok(report)) => Some(report),
         Some(Err(detail)) => {
             unusable.push(format!("object `{name}` cannot be used: {detail}"));
             None
@@ -147,10 +153,7 @@ fn told<T>(
     })
 }
 
-/// What a database has after the end of the log: the database of that, and its last commit.
-///
-/// # Errors
-/// When the database cannot be read.
+/// Returns the pending changes of a database after `end`: the log's database id and last commit.
 pub fn waiting(follower: &Follower, end: Option<(DatabaseId, Head)>) -> Result<Waiting, StoreError> {
     let view = follower.origin()?;
     let Some((id, head)) = end else { return Ok(Waiting::State) };

@@ -1,15 +1,15 @@
-//! Putting what waits as the next entry of the log.
+//! Writing pending commits as the next entry of the log.
 
 use std::time::Instant;
 
 use super::Publisher;
 use super::end::read_entry;
 use super::error::PublishError;
-use super::life::WantedState;
-use super::patience::Made;
+use super::heartbeat_state::WantedState;
+use super::retry::CreateOutcome;
 use crate::model::time::now;
 use crate::model::{CommitInfo, Head, RowDigest};
-use crate::replicate::entry::{self, Header};
+use crate::replicate::entry::{self, EntryHeader};
 use crate::replicate::frame::Hash;
 use crate::replicate::layout;
 use crate::replicate::state::PartRef;
@@ -17,11 +17,11 @@ use crate::store::StoreError;
 use crate::store::replication::SCHEMA;
 use crate::store::replication::{OriginView, Pending};
 
-/// The most bytes of changes that are joined into one entry.
+/// The maximum size of the changes in one entry, in bytes. A larger commit gets an entry of its own.
 const ENTRY_BYTES: u64 = 64 << 20;
 
-/// What is to be put next.
-enum Next {
+/// The content of the next entry.
+enum NextEntry {
     Nothing,
     /// Commits with their changes.
     Commits(Vec<CommitInfo>, Vec<Vec<u8>>),
@@ -29,29 +29,29 @@ enum Next {
 }
 
 impl Publisher {
-    /// Puts one entry, if something waits and it is time; returns whether nothing waits.
+    /// Writes one entry, if commits are pending and it is time. Returns whether nothing is pending.
     pub(super) fn publish_waiting(&mut self) -> Result<bool, PublishError> {
         let newest = self.follower.refresh()?.commit();
         if self.seen == Some(newest) {
             return Ok(true);
         }
-        if !self.settings.once && self.put_at.is_some_and(|at| at.elapsed() < self.settings.every) {
+        if !self.settings.once && self.entry_at.is_some_and(|at| at.elapsed() < self.settings.every) {
             return Ok(false);
         }
         let view = self.follower.origin()?;
         match self.next(&view)? {
-            Next::Nothing => {
+            NextEntry::Nothing => {
                 self.seen = Some(view.head()?);
                 return Ok(true);
             }
-            Next::Commits(commits, changes) => {
+            NextEntry::Commits(commits, changes) => {
                 self.put_commits(&commits, &changes)?;
-                // Under steady commits there is always something that waits.
+                // Under steady commits something is always pending.
                 if self.is_state_due() {
                     self.begin_state(view)?;
                 }
             }
-            Next::State => {
+            NextEntry::State => {
                 drop(view);
                 self.put_state_entry()?;
             }
@@ -59,14 +59,14 @@ impl Publisher {
         Ok(false)
     }
 
-    fn next(&mut self, view: &OriginView) -> Result<Next, PublishError> {
-        let Some(end) = self.end else { return Ok(Next::State) };
+    fn next(&mut self, view: &OriginView) -> Result<NextEntry, PublishError> {
+        let Some(end) = self.end else { return Ok(NextEntry::State) };
         if !view.holds(end.head.seq, end.head.lineage)? {
-            // Another file took the place while this publisher ran.
+            // The file was replaced while this publisher ran.
             if view.restored_over()?.is_some_and(|over| over.seq >= end.head.seq) {
-                return Ok(Next::State);
+                return Ok(NextEntry::State);
             }
-            let last = read_entry(&self.bucket, &mut self.patience, end.slot)?;
+            let last = read_entry(&self.bucket, &mut self.retry, end.slot)?;
             let Some((header, _)) = last else {
                 return Err(self.missing(end.slot));
             };
@@ -75,11 +75,11 @@ impl Publisher {
         let read = read_waiting(view, end.head);
         if let Some(damage) = read.as_ref().err().and_then(StoreError::outbox_damage) {
             tracing::error!(
-                "what waits in {} to be published is damaged ({damage}); a whole state goes out in its place. Run `medfeed \
-                 check`: there may be more",
+                "the pending changes in {} are damaged ({damage}); publishing a whole state instead. Run `medfeed check`: there may \
+                 be more damage",
                 self.path.display()
             );
-            return Ok(Next::State);
+            return Ok(NextEntry::State);
         }
         Ok(read?)
     }
@@ -88,21 +88,21 @@ impl Publisher {
         super::end::unusable(
             &self.bucket,
             &layout::log(slot),
-            "it was put from here and is missing now; look who deletes objects there",
+            "it was published from here and is missing now; find out what deletes objects there",
         )
     }
 
     fn put_commits(&mut self, commits: &[CommitInfo], changes: &[Vec<u8>]) -> Result<(), PublishError> {
         let Some(last) = commits.last() else { return Ok(()) };
         let head = Head { seq: last.last_seq, lineage: last.lineage };
-        let header = Header { commits: commits.to_vec(), ..self.next_header(head, last.digest, None) };
+        let header = EntryHeader { commits: commits.to_vec(), ..self.next_header(head, last.digest, None) };
         let changes: Vec<&[u8]> = changes.iter().map(Vec::as_slice).collect();
         self.put_entry(&header, &changes)
     }
 
-    /// The header of the next entry, without commits.
-    pub(super) fn next_header(&self, head: Head, digest: RowDigest, state: Option<Vec<PartRef>>) -> Header {
-        Header {
+    /// Returns the header of the next entry, without commits.
+    pub(super) fn next_header(&self, head: Head, digest: RowDigest, state: Option<Vec<PartRef>>) -> EntryHeader {
+        EntryHeader {
             id: self.id,
             slot: self.end.map_or(1, |end| end.slot + 1),
             parent: self.end.map_or_else(Hash::default, |end| end.hash),
@@ -117,24 +117,25 @@ impl Publisher {
         }
     }
 
-    /// Creates the next entry: the commit point. Its bytes are made once, so that an answer that was lost is known again.
-    pub(super) fn put_entry(&mut self, header: &Header, changes: &[&[u8]]) -> Result<(), PublishError> {
+    /// Creates the next entry: the commit point. Its bytes are built once, so they can be recognized after a lost
+    /// response.
+    pub(super) fn put_entry(&mut self, header: &EntryHeader, changes: &[&[u8]]) -> Result<(), PublishError> {
         let (bytes, hash) = entry::encode(header, changes)?;
-        let made = self.patience.create(&self.bucket, &layout::log(header.slot), &bytes)?;
-        self.put_at = Some(Instant::now());
+        let made = self.retry.create(&self.bucket, &layout::log(header.slot), &bytes)?;
+        self.entry_at = Some(Instant::now());
         match made {
-            Made::Others(found) => self.judge(header.slot, &found),
-            Made::Ours => {
+            CreateOutcome::Others(found) => self.check_next_entry(header.slot, &found),
+            CreateOutcome::Ours => {
                 self.entries += 1;
-                // The last entry is there again, whatever was lost.
-                self.wanted_state = self.wanted_state.map(|_| WantedState::Beside);
-                self.standing.note(|progress| {
+                // The last entry exists again.
+                self.wanted_state = self.wanted_state.map(|_| WantedState::NextToLog);
+                self.status.note(|progress| {
                     progress.entries += 1;
                     progress.states += u64::from(header.state.is_some());
                 });
                 self.growth.entries += 1;
                 self.growth.bytes += u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-                self.take_end(header, hash)?;
+                self.advance_end(header, hash)?;
                 let (slot, seq, bytes) = (header.slot, header.seq, bytes.len());
                 match &header.state {
                     None => tracing::info!(slot, seq, commits = header.commits.len(), bytes, "published"),
@@ -146,15 +147,15 @@ impl Publisher {
     }
 }
 
-/// Reads what a database has after the end of the log.
-fn read_waiting(view: &OriginView, end: Head) -> Result<Next, StoreError> {
+/// Reads the changes after the end of the log.
+fn read_waiting(view: &OriginView, end: Head) -> Result<NextEntry, StoreError> {
     Ok(match view.pending_after(end.seq, ENTRY_BYTES)? {
         Pending::Commits(commits) if commits.first().is_some_and(|first| first.base == end) => {
             let changes = commits.iter().map(|commit| view.changes(commit)).collect::<Result<_, _>>()?;
-            Next::Commits(commits, changes)
+            NextEntry::Commits(commits, changes)
         }
-        Pending::Nothing if view.head()?.seq == end.seq => Next::Nothing,
-        // An older program wrote without an outbox, or too much waited.
-        Pending::Nothing | Pending::Commits(_) | Pending::Gap => Next::State,
+        Pending::Nothing if view.head()?.seq == end.seq => NextEntry::Nothing,
+        // An older program wrote without an outbox, or the outbox was dropped.
+        Pending::Nothing | Pending::Commits(_) | Pending::Gap => NextEntry::State,
     })
 }

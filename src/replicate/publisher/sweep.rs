@@ -1,90 +1,84 @@
-//! Deleting what no replica and no restore needs any more.
+//! Deleting objects that no replica and no restore needs any more.
 
 use std::time::Duration;
 
-use super::end::{End, list_states, read_manifest};
+use super::end::{LastEntry, list_states, read_manifest};
 use super::error::PublishError;
-use super::patience::Patience;
-use crate::bucket::{Bucket, Listed, PROBES};
+use super::retry::Retry;
+use crate::bucket::{Bucket, ListedObject, PROBES};
 use crate::model::Timestamp;
 use crate::replicate::layout;
 
-/// What the store dates within so many seconds of the last sign of life is not deleted: somebody may be putting or reading it.
+/// The age in seconds below which nothing is deleted, counted back from the last heartbeat: the object may be in use.
 const YOUNG_S: i64 = 86_400;
-/// The newest states, which are never deleted.
+/// The number of newest states that are never deleted.
 const KEPT_STATES: usize = 2;
 
-/// Deletes what stands before the newest state that is older than the time to keep, parts of states that were never finished,
-/// and what starts that were killed left of trying the store. Names go from old to new, and what names others goes first, so
-/// that whoever dies here leaves nothing that names what is gone. `end` is an end of the log that was put from here.
+/// Deletes objects before the newest state that is older than `keep`, parts of unfinished states, and leftovers of the
+/// test of the store. The order is oldest first, and referring objects before the objects that they name. So a killed
+/// sweep leaves no reference to a deleted object. `end` is a last entry that this publisher created.
 ///
-/// Ages are told by the store's clock alone.
-pub(super) fn sweep(bucket: &Bucket, patience: &mut Patience, end: End, keep: Duration) -> Result<(), PublishError> {
-    // What the store's clock said at the last sign of life.
-    let Some(alive) = patience.ask(|| bucket.get(layout::ALIVE))? else { return Ok(()) };
+/// Ages are measured by the store's clock only.
+pub(super) fn sweep(bucket: &Bucket, retry: &mut Retry, end: LastEntry, keep: Duration) -> Result<(), PublishError> {
+    // The store's time of the last heartbeat.
+    let Some(alive) = retry.run(|| bucket.get(layout::ALIVE))? else { return Ok(()) };
     let keep_s = i64::try_from(keep.as_secs()).unwrap_or(i64::MAX);
-    let states = list_states(bucket, patience)?;
+    let states = list_states(bucket, retry)?;
     let Some(first_kept) = first_kept(&states, alive.modified, keep_s) else { return Ok(()) };
-    let is_old = |object: &Listed| object.modified < alive.modified.plus_s(-YOUNG_S);
-    let mut doomed: Vec<String> = Vec::new();
-    doomed.extend(
+    let is_old = |object: &ListedObject| object.modified < alive.modified.plus_s(-YOUNG_S);
+    let mut to_delete: Vec<String> = Vec::new();
+    to_delete.extend(
         states.iter().filter(|(slot, object)| *slot < first_kept && is_old(object)).map(|(_, o)| o.name.clone()),
     );
-    let parts = patience.ask(|| bucket.list(layout::PARTS, None))?;
-    let mut named = Named::default();
+    let parts = retry.run(|| bucket.list(layout::PARTS, None))?;
+    let mut named = NamedParts::default();
     for part in parts.iter().filter(|part| is_old(part)) {
-        let Some(place) = layout::part_place(&part.name) else { continue };
-        // A later state, and that of the end itself, may be between entry and manifest.
-        let is_finished = place.slot < end.slot;
-        if place.slot < first_kept || is_finished && !named.is_named(bucket, patience, &part.name, place.slot)? {
-            doomed.push(part.name.clone());
+        let Some(part_name) = layout::parse_part(&part.name) else { continue };
+        // A state at the end or later may still be waiting for its entry or manifest.
+        let is_finished = part_name.slot < end.slot;
+        if part_name.slot < first_kept || is_finished && !named.is_named(bucket, retry, &part.name, part_name.slot)? {
+            to_delete.push(part.name.clone());
         }
     }
-    let log = patience.ask(|| bucket.list(layout::LOG, None))?;
-    let before = |object: &&Listed| layout::log_slot(&object.name).is_some_and(|slot| slot < first_kept);
-    doomed.extend(log.iter().filter(before).filter(|object| is_old(object)).map(|object| object.name.clone()));
-    let probes = patience.ask(|| bucket.list(PROBES, None))?;
-    doomed.extend(probes.into_iter().filter(is_old).map(|object| object.name));
-    for name in &doomed {
-        patience.ask(|| bucket.delete(name))?;
+    let log = retry.run(|| bucket.list(layout::LOG, None))?;
+    let before = |object: &&ListedObject| layout::log_slot(&object.name).is_some_and(|slot| slot < first_kept);
+    to_delete.extend(log.iter().filter(before).filter(|object| is_old(object)).map(|object| object.name.clone()));
+    let probes = retry.run(|| bucket.list(PROBES, None))?;
+    to_delete.extend(probes.into_iter().filter(is_old).map(|object| object.name));
+    for name in &to_delete {
+        retry.run(|| bucket.delete(name))?;
     }
-    if !doomed.is_empty() {
-        tracing::info!(objects = doomed.len(), "deleted what is older than the state after slot {first_kept}");
+    if !to_delete.is_empty() {
+        tracing::info!(objects = to_delete.len(), "deleted objects older than the state after slot {first_kept}");
     }
     Ok(())
 }
 
-/// The parts that the manifest of a slot names: lists are in the order of slots, so one is read at a time.
+/// The parts that the manifest of one slot names. Lists are ordered by slot, so one manifest at a time is enough.
 #[derive(Default)]
-struct Named {
+struct NamedParts {
     slot: Option<u64>,
     parts: Vec<String>,
 }
 
-impl Named {
+impl NamedParts {
     /// Whether the manifest of a slot names a part.
-    fn is_named(
-        &mut self,
-        bucket: &Bucket,
-        patience: &mut Patience,
-        part: &str,
-        slot: u64,
-    ) -> Result<bool, PublishError> {
+    fn is_named(&mut self, bucket: &Bucket, retry: &mut Retry, part: &str, slot: u64) -> Result<bool, PublishError> {
         if self.slot != Some(slot) {
-            let manifest = read_manifest(bucket, patience, slot)?;
+            let manifest = read_manifest(bucket, retry, slot)?;
             let parts = manifest.map(|manifest| manifest.parts.into_iter().map(|part| part.name).collect());
-            *self = Named { slot: Some(slot), parts: parts.unwrap_or_default() };
+            *self = NamedParts { slot: Some(slot), parts: parts.unwrap_or_default() };
         }
         Ok(self.parts.iter().any(|name| name == part))
     }
 }
 
-/// The slot of the newest state that is older than the time to keep, and not one of the newest; `None` if there is none.
-fn first_kept(states: &[(u64, Listed)], alive: Timestamp, keep_s: i64) -> Option<u64> {
+/// Returns the slot of the newest state that is older than `keep_s` and has a newer state after it.
+fn first_kept(states: &[(u64, ListedObject)], alive: Timestamp, keep_s: i64) -> Option<u64> {
     let before = alive.plus_s(keep_s.saturating_neg());
-    let spare = states.len().checked_sub(KEPT_STATES)?;
-    // The first of the newest ones may be the first that is kept.
-    states.get(..=spare)?.iter().rev().find(|(_, object)| object.modified < before).map(|(slot, _)| *slot)
+    let oldest_kept = states.len().checked_sub(KEPT_STATES)?;
+    // The oldest of the `KEPT_STATES` newest states may be the first that is kept.
+    states.get(..=oldest_kept)?.iter().rev().find(|(_, object)| object.modified < before).map(|(slot, _)| *slot)
 }
 
 #[cfg(test)]
@@ -93,7 +87,7 @@ mod tests {
 
     #[test]
     fn the_newest_old_state_is_the_first_that_is_kept() {
-        /// Slots and ages in days of states, the days to keep, and the first that is kept.
+        /// Slots and ages (days) of states, the days to keep, and the expected slot.
         type Case = (&'static [(u64, i64)], i64, Option<u64>);
         let cases: [Case; 9] = [
             (&[], 30, None),
@@ -110,9 +104,9 @@ mod tests {
         for (states, keep_days, expected) in cases {
             let listed = |(slot, days): &(u64, i64)| {
                 let modified = alive.plus_s(-86_400 * days);
-                (*slot, Listed { name: layout::state(*slot), bytes: 1, modified })
+                (*slot, ListedObject { name: layout::state(*slot), bytes: 1, modified })
             };
-            let states: Vec<(u64, Listed)> = states.iter().map(listed).collect();
+            let states: Vec<(u64, ListedObject)> = states.iter().map(listed).collect();
             let keep_s = keep_days.saturating_mul(86_400);
             assert_eq!(first_kept(&states, alive, keep_s), expected, "{states:?} {keep_days}");
         }

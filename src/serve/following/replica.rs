@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::api::SnapshotSource;
-use crate::replicate::follower::{Replica, Standing};
+use crate::replicate::follower::{Replica, ReplicaStatus};
 use crate::serve::following::background::BackgroundTasks;
 use crate::serve::following::upstream::{Figures, Upstream};
 use crate::serve::following::watcher::Watcher;
@@ -32,7 +32,7 @@ pub struct Reports {
 #[derive(Debug)]
 pub struct Following {
     url: String,
-    standing: Arc<Standing>,
+    status: Arc<ReplicaStatus>,
     looks: Mutex<Looks>,
     /// Rung for both sides: a look is wanted, or is done.
     rung: Condvar,
@@ -60,8 +60,8 @@ impl Following {
         reports: Option<Reports>,
         watcher: Arc<Watcher>,
     ) -> io::Result<(Arc<Following>, BackgroundTasks)> {
-        let standing = Arc::clone(replica.standing());
-        let following = Arc::new(Following { url, standing, looks: Mutex::default(), rung: Condvar::new() });
+        let status = Arc::clone(replica.status());
+        let following = Arc::new(Following { url, status, looks: Mutex::default(), rung: Condvar::new() });
         let shared = Arc::clone(&following);
         shared.show(&watcher);
         let tasks = BackgroundTasks::spawn("replica", move |stopped| {
@@ -69,7 +69,7 @@ impl Following {
             let goes_on = || stopped.try_recv() != Err(TryRecvError::Disconnected);
             while shared.wait_for_turn(poll, stopped) {
                 let began = Instant::now();
-                let again = replica.look(&goes_on);
+                let again = replica.poll(&goes_on);
                 shared.show(&watcher);
                 let mut looks = shared.looks();
                 looks.done = Some(began);
@@ -91,12 +91,12 @@ impl Following {
     /// Has the server show what the file holds. Only then the end of the log counts as seen: after a long time without the
     /// bucket no answer rests on a state, and its keys, of before.
     fn show(&self, watcher: &Watcher) {
-        let seq = self.standing.progress().seq;
+        let seq = self.status.progress().seq;
         if watcher.newest().commit().seq < seq {
             watcher.catch_up(watcher.looks(), &|_| false);
         }
         if watcher.newest().commit().seq >= seq {
-            self.standing.show_end();
+            self.status.note_end_served();
         }
     }
 
@@ -141,11 +141,11 @@ impl Upstream for Following {
     }
 
     fn is_fit(&self) -> bool {
-        self.standing.unfit().is_none()
+        self.status.unfit().is_none()
     }
 
     fn trouble(&self) -> Option<String> {
-        match (self.standing.unfit(), self.standing.progress().trouble) {
+        match (self.status.unfit(), self.status.progress().error) {
             (Some(unfit), Some(trouble)) => Some(format!("{unfit}, so it answers 503: {trouble}")),
             (Some(unfit), None) => Some(format!("{unfit}, so it answers 503")),
             (None, trouble) => trouble,
@@ -168,16 +168,16 @@ impl Upstream for Following {
     }
 
     fn is_lost(&self, seq: u64) -> bool {
-        self.standing.is_lost(seq)
+        self.status.is_lost(seq)
     }
 
     fn figures(&self) -> Figures {
-        let progress = self.standing.progress();
+        let progress = self.status.progress();
         Figures {
             slot: progress.slot,
             seq: progress.seq,
-            stale_s: self.standing.stale_for().unwrap_or_else(|| self.standing.runs_for()).as_secs(),
-            silence_s: self.standing.silent_for().as_secs(),
+            stale_s: self.status.stale_for().unwrap_or_else(|| self.status.running_for()).as_secs(),
+            silence_s: self.status.silent_for().as_secs(),
             applied: progress.applied,
             loads: progress.loads,
             digest_failures: progress.digest_failures,

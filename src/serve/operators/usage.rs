@@ -103,13 +103,13 @@ fn is_held(path: &Path) -> bool {
 /// Replaces a file, readable by its owner only: that of another file, if one is given. The new one is locked before it takes the
 /// name, so that the present one is always locked, while the returned file is open.
 pub(in crate::serve) fn write_file(path: &Path, uses: &Uses, owned_like: Option<&Path>) -> io::Result<File> {
-    let draft = Draft::beside(path)?;
+    let draft = Draft::create_for(path)?;
     if let Some(other) = owned_like {
-        draft.take_owner_of(other)?;
+        draft.copy_owner_from(other)?;
     }
     draft.file().try_lock().map_err(io::Error::from)?;
     draft.file().write_all(&serde_json::to_vec(uses)?)?;
-    draft.take_name_unsynced(path)
+    draft.persist_unsynced(path)
 }
 
 /// When the server of a file started, which the file's name tells.

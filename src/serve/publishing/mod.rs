@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use prometheus_client::registry::Registry;
 
 use crate::model::time::now;
-use crate::replicate::publisher::standing::{Progress, Reached, Standing};
+use crate::replicate::publisher::progress::{PublishedEnd, PublisherProgress, PublisherStatus};
 use crate::replicate::publisher::status::{Waiting, waiting};
 use crate::serve::operators::admin::watched::Watched;
 use crate::serve::operators::process::ProcessMetrics;
@@ -22,7 +22,7 @@ const BORNE: Duration = Duration::from_secs(60);
 /// The source of the metrics.
 #[derive(Debug)]
 struct Seen {
-    progress: Progress,
+    progress: PublisherProgress,
     waiting_commits: u64,
     behind_s: u64,
     outbox_bytes: u64,
@@ -31,10 +31,10 @@ struct Seen {
 
 const SAMPLED: &[Sampled<Seen>] = &[
     ("publish_slot", Kind::Gauge, "The last entry of the log", |seen| {
-        seen.progress.reached.map_or(0, |reached| count(reached.slot))
+        seen.progress.log_end.map_or(0, |reached| count(reached.slot))
     }),
     ("publish_seq", Kind::Gauge, "The last seq in it", |seen| {
-        seen.progress.reached.map_or(0, |reached| count(reached.head.seq))
+        seen.progress.log_end.map_or(0, |reached| count(reached.head.seq))
     }),
     (
         "publish_waiting_commits",
@@ -73,7 +73,7 @@ const SAMPLED: &[Sampled<Seen>] = &[
 #[derive(Debug)]
 pub struct Publishing {
     database: PathBuf,
-    standing: Arc<Standing>,
+    status: Arc<PublisherStatus>,
     started: Instant,
     /// Another handle than the publisher's, which waits for the bucket; opened when it is first needed.
     follower: Mutex<Option<Follower>>,
@@ -84,11 +84,11 @@ pub struct Publishing {
 
 impl Publishing {
     /// What is seen of the publisher of a database.
-    pub fn new(database: &Path, standing: Arc<Standing>) -> Publishing {
+    pub fn new(database: &Path, status: Arc<PublisherStatus>) -> Publishing {
         let mut all = Registrar::new("The program that publishes");
         Publishing {
             database: database.to_owned(),
-            standing,
+            status,
             started: Instant::now(),
             follower: Mutex::default(),
             process: ProcessMetrics::new(),
@@ -98,7 +98,7 @@ impl Publishing {
     }
 
     /// What the database has that the log lacks; `None` while it cannot be read.
-    fn waiting(&self, reached: Option<Reached>) -> Option<Waiting> {
+    fn waiting(&self, reached: Option<PublishedEnd>) -> Option<Waiting> {
         let mut follower = self.follower.lock().unwrap_or_else(PoisonError::into_inner);
         let mut read = || {
             let opened = match follower.take() {
@@ -115,12 +115,12 @@ impl Publishing {
 
 impl Watched for Publishing {
     fn unready(&self) -> Option<String> {
-        self.standing.trouble(BORNE)
+        self.status.failure(BORNE)
     }
 
     fn scrape(&self) -> String {
-        let progress = self.standing.progress();
-        let waiting = self.waiting(progress.reached);
+        let progress = self.status.progress();
+        let waiting = self.waiting(progress.log_end);
         let unpublished_for = progress.all_published_at.unwrap_or(self.started).elapsed().as_secs();
         let (waiting_commits, outbox_bytes, behind_s) = match waiting {
             Some(Waiting::Nothing) => (0, 0, 0),
@@ -134,7 +134,7 @@ impl Watched for Publishing {
             waiting_commits,
             behind_s,
             outbox_bytes,
-            trouble_s: self.standing.troubled_for().map_or(0, |troubled| troubled.as_secs()),
+            trouble_s: self.status.failing_for().map_or(0, |troubled| troubled.as_secs()),
         });
         text_of(&self.process, &self.registry)
     }

@@ -7,10 +7,10 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::bucket::{Bucket, BucketError, Listed};
+use crate::bucket::{Bucket, BucketError, ListedObject};
 use crate::model::{DatabaseId, Timestamp};
 use crate::replicate::layout;
-use crate::replicate::report::{Alive, ReplicaReport};
+use crate::replicate::report::{Heartbeat, ReplicaReport};
 use crate::serve::operators::usage::{Uses, find_files, prefix, write_file};
 use crate::store::file::links::folder_of;
 
@@ -84,10 +84,10 @@ impl Reports {
         let told = |error: BucketError| error.to_string();
         // The store's clock and the database, by what the publisher itself wrote.
         let Some(object) = bucket.get(layout::ALIVE).map_err(told)? else { return Ok(()) };
-        let alive = Alive::decode(&object.bytes).map_err(|error| error.to_string())?;
+        let alive = Heartbeat::decode(&object.bytes).map_err(|error| error.to_string())?;
         let now = object.modified;
         let listed = bucket.list(layout::REPLICAS, None).map_err(told)?;
-        let reports: BTreeMap<&str, &Listed> = listed
+        let reports: BTreeMap<&str, &ListedObject> = listed
             .iter()
             .filter(|report| report.modified >= now.plus_s(-KEPT_S))
             .filter_map(|report| Some((name_of(report)?, report)))
@@ -119,7 +119,7 @@ impl Reports {
 
     /// Removes files that no report stands for: of replicas that are gone, or left by an earlier publisher. Returns the names of
     /// the replicas whose files are there.
-    fn remove_others(&self, reports: &BTreeMap<&str, &Listed>) -> Vec<String> {
+    fn remove_others(&self, reports: &BTreeMap<&str, &ListedObject>) -> Vec<String> {
         let start = format!("{}{KIND}", prefix(&self.database));
         let mut present = Vec::new();
         for path in find_files(&self.database) {
@@ -135,7 +135,7 @@ impl Reports {
     }
 
     /// Lays a report down; returns its file, or nothing if it is gone meanwhile.
-    fn lay(&self, bucket: &Bucket, name: &str, report: &Listed, id: DatabaseId) -> Result<Option<File>, Unlaid> {
+    fn lay(&self, bucket: &Bucket, name: &str, report: &ListedObject, id: DatabaseId) -> Result<Option<File>, Unlaid> {
         if report.bytes > MAX_BYTES {
             return Err(Unlaid::Unusable(format!("it has {} bytes", report.bytes)));
         }
@@ -156,7 +156,7 @@ impl Reports {
 }
 
 /// The name of a replica, by that of its report; `None` for what no replica is called.
-fn name_of(report: &Listed) -> Option<&str> {
+fn name_of(report: &ListedObject) -> Option<&str> {
     let (_, name) = report.name.rsplit_once('/')?;
     (layout::replica(name) == report.name && !name.is_empty()).then_some(name)
 }

@@ -1,8 +1,8 @@
 //! Drafts: files that have no name until they are complete.
 //!
-//! Where the system has unnamed files, a killed command leaves nothing behind. Elsewhere, and for the moment in which a
-//! draft replaces a named file, it has a temporary name beside its target and a lock that ends with its process; [`sweep`]
-//! removes those that no process holds.
+//! On Linux a draft is an unnamed file, so a killed command leaves nothing behind. On other systems, and while it
+//! replaces a file, it has a temporary name next to its target. Its process holds a lock on it. [`sweep`] removes
+//! drafts without a lock.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -18,42 +18,34 @@ use tempfile::TempPath;
 
 use crate::store::file::links::folder_of;
 
-/// The prefix of drafts' temporary names.
 const PREFIX: &str = ".medfeed-draft-";
-/// The number of random letters and digits after it.
 const RANDOM_LEN: usize = 12;
-/// The byte that a living draft's process locks: beyond any file's end, and below those that redb locks, which begin at 2^62
-/// (its design document, "Lock bytes").
+/// The byte that a draft's process locks. It is beyond the end of any file, and below the bytes that redb locks from
+/// 2^62 on (redb's design document, "Lock bytes").
 const ALIVE_BYTE: u64 = (1 << 62) - 1;
-/// Readable by the owner only: databases hold the secret that seals tokens.
+/// The mode of drafts: only the owner may read them, because databases contain the secret that seals tokens.
 const SECRET_MODE: u32 = 0o600;
 
-/// Where a process finds its open files that have no name.
 const OPEN_FILES: &str = "/proc/self/fd";
 
-/// The path that people are told of: a draft without a name is told by its folder.
-pub(super) fn shown(path: &Path) -> PathBuf {
+/// The path for messages. A draft without a name is shown as its folder.
+pub(super) fn display_path(path: &Path) -> PathBuf {
     let opened = if path.starts_with(OPEN_FILES) { fs::read_link(path).ok() } else { None };
     opened.as_deref().and_then(Path::parent).unwrap_or(path).to_owned()
 }
 
-/// A file that is yet to take its name. Dropped before, it is removed.
+/// A file without its final name. Dropping it removes it.
 #[derive(Debug)]
 pub struct Draft {
     file: File,
     path: PathBuf,
-    /// Its temporary name, if it has one.
     name: Option<TempPath>,
-    /// Held for its lock.
     _alive: Option<FileBackend>,
 }
 
 impl Draft {
-    /// Creates an empty file, readable by its owner only, in the folder of its target.
-    ///
-    /// # Errors
-    /// The file system's error for the folder.
-    pub fn beside(target: &Path) -> io::Result<Draft> {
+    /// Creates an empty draft in the folder of its target. Only its owner may read it.
+    pub fn create_for(target: &Path) -> io::Result<Draft> {
         let folder = folder_of(target);
         Draft::without_name(folder).map_or_else(|| Draft::with_name(folder), Ok)
     }
@@ -61,7 +53,7 @@ impl Draft {
     fn without_name(folder: &Path) -> Option<Draft> {
         let file = open_unnamed(folder)?;
         let path = path_of(&file)?;
-        let alive = hold(&file).ok().flatten();
+        let alive = try_lock_alive(&file).ok().flatten();
         Some(Draft { file, path, name: None, _alive: alive })
     }
 
@@ -69,12 +61,12 @@ impl Draft {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let made = naming().make_in(folder, |path| {
             let file = File::from(rustix::fs::open(path, flags, Mode::from_raw_mode(SECRET_MODE))?);
-            match hold(&file) {
-                // A sweep may have found it before it was locked.
+            match try_lock_alive(&file) {
+                // A sweep removed it before it was locked.
                 Ok(None) => Err(io::ErrorKind::AlreadyExists.into()),
                 Ok(Some(_)) if file.metadata()?.nlink() == 0 => Err(io::ErrorKind::AlreadyExists.into()),
                 Ok(Some(alive)) => Ok((file, Some(alive))),
-                // Where files cannot be locked none are swept either.
+                // If files cannot be locked, sweeps remove none either.
                 Err(_) => Ok((file, None)),
             }
         })?;
@@ -82,7 +74,7 @@ impl Draft {
         Ok(Draft { file, path: name.to_path_buf(), name: Some(name), _alive: alive })
     }
 
-    /// The open file, for reading and writing.
+    /// The open file.
     pub fn file(&self) -> &File {
         &self.file
     }
@@ -92,11 +84,8 @@ impl Draft {
         &self.path
     }
 
-    /// Gives it the owner and the permissions of a file.
-    ///
-    /// # Errors
-    /// The file system's.
-    pub fn take_owner_of(&self, other: &Path) -> io::Result<()> {
+    /// Copies owner and permissions of another file.
+    pub fn copy_owner_from(&self, other: &Path) -> io::Result<()> {
         let (found, own) = (fs::metadata(other)?, self.file.metadata()?);
         if (own.uid(), own.gid()) != (found.uid(), found.gid()) {
             fchown(&self.file, Some(found.uid()), Some(found.gid()))?;
@@ -104,25 +93,18 @@ impl Draft {
         self.file.set_permissions(found.permissions())
     }
 
-    /// Takes the target's name in one step, replacing a file of that name. The content is made durable before, the name
-    /// after.
-    ///
-    /// # Errors
-    /// The file system's. Unless only the last step failed, the name is still the old file's.
-    pub fn take_name(self, target: &Path) -> io::Result<()> {
+    /// Renames the draft to `target`, and replaces a file of that name. Syncs the content first, and the folder last.
+    pub fn persist(self, target: &Path) -> io::Result<()> {
         self.file.sync_all()?;
-        self.take_name_unsynced(target)?;
+        self.persist_unsynced(target)?;
         File::open(folder_of(target))?.sync_all()
     }
 
-    /// The same without making it durable, for files that a power failure may lose. Returns the file.
-    ///
-    /// # Errors
-    /// The file system's; the name is still the old file's.
-    pub fn take_name_unsynced(self, target: &Path) -> io::Result<File> {
+    /// Like [`Draft::persist`], but not durable. Returns the file.
+    pub fn persist_unsynced(self, target: &Path) -> io::Result<File> {
         let name = match self.name {
             Some(name) => name,
-            // Only a rename replaces a file; a link does not.
+            // A link cannot replace a file; a rename can.
             None => {
                 let linked = naming().make_in(folder_of(target), |path| link(&self.path, path))?;
                 linked.into_temp_path()
@@ -132,11 +114,8 @@ impl Draft {
         Ok(self.file)
     }
 
-    /// Takes a free name in one step, made durable as by [`Draft::take_name`].
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::AlreadyExists`], and others of the file system.
-    pub fn take_new_name(self, target: &Path) -> io::Result<()> {
+    /// Like [`Draft::persist`], but fails with [`io::ErrorKind::AlreadyExists`] instead of replacing a file.
+    pub fn persist_noclobber(self, target: &Path) -> io::Result<()> {
         self.file.sync_all()?;
         match self.name {
             Some(name) => name.persist_noclobber(target).map_err(|error| error.error)?,
@@ -152,7 +131,7 @@ fn naming() -> tempfile::Builder<'static, 'static> {
     naming
 }
 
-/// Creates an unnamed file, where the file system has such.
+/// Creates an unnamed file, if the file system supports that.
 #[cfg(target_os = "linux")]
 fn open_unnamed(folder: &Path) -> Option<File> {
     let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
@@ -164,7 +143,7 @@ fn open_unnamed(_folder: &Path) -> Option<File> {
     None
 }
 
-/// The path of an open file under `/proc`. Without it, as in a bare container, unnamed files cannot be linked.
+/// The path of an open file in `/proc`. Without `/proc`, as in a bare container, unnamed files cannot be linked.
 fn path_of(file: &File) -> Option<PathBuf> {
     use std::os::fd::AsRawFd;
     let path = PathBuf::from(format!("{OPEN_FILES}/{}", file.as_raw_fd()));
@@ -176,8 +155,8 @@ fn link(from: &Path, to: &Path) -> io::Result<()> {
     Ok(rustix::fs::linkat(CWD, from, CWD, to, AtFlags::SYMLINK_FOLLOW)?)
 }
 
-/// Locks a draft while the returned value and the file live; `None` when another process has locked it.
-fn hold(file: &File) -> io::Result<Option<FileBackend>> {
+/// Locks a draft while the returned value exists; `None` if another process has locked it.
+fn try_lock_alive(file: &File) -> io::Result<Option<FileBackend>> {
     let backend = FileBackend::new(file.try_clone()?).map_err(io::Error::other)?;
     match backend.try_lock_range(Bound::Included(ALIVE_BYTE), Bound::Included(ALIVE_BYTE)) {
         Ok(locked) => Ok(locked.then_some(backend)),
@@ -186,13 +165,12 @@ fn hold(file: &File) -> io::Result<Option<FileBackend>> {
     }
 }
 
-/// Removes the drafts that killed commands left in the folder of a file: those that no process holds.
+/// Removes the drafts in a file's folder that no process has locked.
 pub fn sweep(target: &Path) {
     let Ok(entries) = fs::read_dir(folder_of(target)) else { return };
     for entry in entries.filter_map(Result::ok).filter(|entry| is_draft_name(&entry.file_name())) {
         let path = entry.path();
         if is_abandoned(&path).unwrap_or(false) {
-            // If it cannot be removed, the next sweep tries again.
             let _ = fs::remove_file(&path);
         }
     }
@@ -204,10 +182,10 @@ fn is_draft_name(name: &OsStr) -> bool {
 }
 
 fn is_abandoned(path: &Path) -> io::Result<bool> {
-    // Other files of such a name must do no harm: no link is followed, no pipe waited for.
+    // Ignore other files of such a name: follow no link, and wait for no pipe.
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-    Ok(file.metadata()?.is_file() && hold(&file)?.is_some())
+    Ok(file.metadata()?.is_file() && try_lock_alive(&file)?.is_some())
 }
 
 #[cfg(test)]
@@ -227,7 +205,7 @@ mod tests {
     type Make = fn(&Path) -> io::Result<Draft>;
 
     const KINDS: [(&str, Make); 2] =
-        [("as the system has it", Draft::beside), ("named", |target| Draft::with_name(folder_of(target)))];
+        [("as the system has it", Draft::create_for), ("named", |target| Draft::with_name(folder_of(target)))];
 
     #[test]
     fn drafts_take_names() {
@@ -239,11 +217,11 @@ mod tests {
                 draft.file().write_all(content.as_bytes()).unwrap();
                 assert_eq!(fs::read_to_string(draft.path()).unwrap(), content, "{kind}");
                 assert_eq!(draft.file().metadata().unwrap().permissions().mode() & 0o777, 0o600, "{kind}");
-                if is_new { draft.take_new_name(&target) } else { draft.take_name(&target) }.unwrap();
+                if is_new { draft.persist_noclobber(&target) } else { draft.persist(&target) }.unwrap();
                 assert_eq!(fs::read_to_string(&target).unwrap(), content, "{kind}");
                 assert_eq!(names(folder.path()), ["target"], "{kind}");
             }
-            let refused = make(&target).unwrap().take_new_name(&target).unwrap_err();
+            let refused = make(&target).unwrap().persist_noclobber(&target).unwrap_err();
             assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists, "{kind}");
             drop(make(&target).unwrap());
             assert_eq!(fs::read_to_string(&target).unwrap(), "third", "{kind}");
@@ -252,13 +230,13 @@ mod tests {
     }
 
     #[test]
-    fn only_what_nobody_holds_is_swept() {
+    fn only_unlocked_drafts_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         let living = Draft::with_name(folder.path()).unwrap();
         let dead = Draft::with_name(folder.path()).unwrap();
         dead.name.unwrap().keep().unwrap();
-        // A process that ends gives its locks up.
+        // The end of a process releases its locks.
         drop((dead.file, dead._alive));
         fs::write(at("dear"), "to somebody").unwrap();
         symlink("dear", at(".medfeed-draft-abcdefghijkl")).unwrap();

@@ -1,6 +1,5 @@
-//! Symbolic and hard links: links are followed before a file is opened or replaced.
-//!
-//! Replacing the link itself would leave its target in use, and there would be two databases.
+//! Symbolic and hard links. Links are followed before a file is opened or replaced: replacing the link itself would
+//! make a second database, while the first is still in use.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -11,8 +10,7 @@ use crate::store::StoreError;
 /// The number of links that Linux follows on the way to a file.
 const MAX_LINKS: usize = 40;
 
-/// The path of the file that a path leads to, with all links followed. The file need not exist, and a link may dangle; if a
-/// folder is missing, the path as far as it resolves.
+/// The file that a path leads to, with all links followed. If it cannot be resolved, the path as far as it can be.
 pub fn resolve(path: &Path) -> PathBuf {
     if let Ok(found) = fs::canonicalize(path) {
         return found;
@@ -28,7 +26,7 @@ pub fn resolve(path: &Path) -> PathBuf {
     }
 }
 
-/// The folder of a path.
+/// The folder of a path; `.` for a bare file name.
 pub fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -36,7 +34,7 @@ pub fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Refuses to replace a file with more than one name, since the other names would keep the old file.
+/// Fails if a file has several names: the other names would keep the old file.
 pub(in crate::store) fn refuse_other_names(path: &Path) -> Result<(), StoreError> {
     let names = fs::metadata(path).map_or(1, |found| found.nlink());
     if names < 2 {

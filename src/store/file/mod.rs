@@ -1,12 +1,10 @@
-//! The database as a file: who opens it, and how it is replaced.
+//! The database as a file.
 //!
-//! - [`open`]: opening for reading and writing, waiting for another writer, repair after a killed one;
-//!   `open_error`: why that fails.
-//! - [`links`]: the file that a path leads to; [`draft`]: files without a name until they are complete; [`writer_note`]: who
-//!   is writing; [`published_note`]: what is published.
-//! - [`publish`]: making a database one that is published.
-//! - [`replace`]: backup and compaction; `copy` writes a database anew, row by row; `older`: files that are read to be
-//!   upgraded.
+//! - [`open`]: opening for reading and writing; `open_error`: its errors.
+//! - [`links`]: symbolic and hard links; [`draft`]: files without a name until they are complete.
+//! - [`writer_note`]: names the process that writes; [`published_note`]: the last published commit.
+//! - [`publish`]: marking a database as published.
+//! - [`replace`]: backup and compaction; `copy`: copying row by row; `older`: reading older files to upgrade them.
 
 pub(in crate::store) mod copy;
 pub mod draft;

@@ -1,4 +1,4 @@
-//! A file as it is read to be upgraded: no process can write it meanwhile, and not a byte of it changes.
+//! A file that is read to be upgraded. It is locked against writers, and none of its bytes change.
 
 use std::fs::File;
 use std::ops::Bound;
@@ -10,16 +10,16 @@ use redb::{ReadOnlyDatabase, ReadTransaction, ReadableDatabase, StorageBackend};
 
 use crate::model::{DatabaseId, Head};
 use crate::store::StoreError;
-use crate::store::file::open::{Identity, RETRY_EVERY, open_and_repair, version_of};
+use crate::store::file::open::{FileIdentity, RETRY_EVERY, open_and_repair, version_of};
 use crate::store::file::open_error::io_error;
 use crate::store::file::writer_note::WriterNote;
 use crate::store::format::version::Version;
 
-/// The bytes that redb's writers lock, far beyond any file's end (its design document, "Lock bytes").
+/// The bytes that a redb writer locks, far beyond the end of any file (redb's design document, "Lock bytes").
 const REDB_WRITER_LOCK: [u64; 2] = [(1 << 62) + 1, 1 << 62];
 
-/// Takes the writer's lock of a file without opening it as a database; `None` while a writer has it.
-pub(in crate::store) fn lock_bare(path: &Path) -> Result<Option<FileBackend>, StoreError> {
+/// Takes the writer's lock of a file without opening it as a database; `None` if a writer holds it.
+pub(in crate::store) fn lock_as_writer(path: &Path) -> Result<Option<FileBackend>, StoreError> {
     let file = File::options().read(true).write(true).open(path).map_err(|source| io_error(path, source))?;
     let Ok(backend) = FileBackend::new(file) else { return Ok(None) };
     for byte in REDB_WRITER_LOCK {
@@ -31,27 +31,23 @@ pub(in crate::store) fn lock_bare(path: &Path) -> Result<Option<FileBackend>, St
     Ok(Some(backend))
 }
 
-/// Called after each record that was copied or rendered.
-pub(in crate::store) type Each<'a> = &'a mut dyn FnMut() -> Result<(), StoreError>;
+/// A callback that runs after each copied or rendered record.
+pub(in crate::store) type OnRecord<'a> = &'a mut dyn FnMut() -> Result<(), StoreError>;
 
-/// A replica, as its file of any version tells of it.
+/// The origin of a replica, as stored in a file of any version.
 #[derive(Clone, Debug)]
-pub(in crate::store) struct OldReplica {
-    /// Where it follows its origin.
+pub(in crate::store) struct ReplicaOrigin {
     pub url: String,
-    /// The origin's database.
     pub id: DatabaseId,
-    /// Its last commit.
+    /// The last commit in the replica.
     pub head: Head,
 }
 
-/// A locked file of any version.
 pub(in crate::store) struct OldFile {
     path: PathBuf,
     database: ReadOnlyDatabase,
-    identity: Identity,
+    identity: FileIdentity,
     version: Version,
-    /// Held for its lock.
     _lock: FileBackend,
 }
 
@@ -62,18 +58,15 @@ impl std::fmt::Debug for OldFile {
 }
 
 impl OldFile {
-    /// Locks a file, links followed by the caller. Waits up to `wait` for a writer. A file that a killed writer left is repaired first.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`], [`StoreError::NotADatabase`], [`StoreError::Busy`], and what the file system says.
+    /// Repairs a file if necessary, and locks it. Waits up to `wait` for a writer. The caller follows links.
     pub fn lock(path: &Path, wait: Duration) -> Result<OldFile, StoreError> {
         let deadline = Instant::now() + wait;
         loop {
             let (database, identity) = open_and_repair(path)?;
             let version = version_of(path, &database)?;
-            match lock_bare(path)? {
-                // A writer may have ended, or replaced the file, between opening and locking.
-                Some(lock) if Identity::of_path(path).is_ok_and(|now| now == identity) => {
+            match lock_as_writer(path)? {
+                // A writer may have written or replaced the file between opening and locking.
+                Some(lock) if FileIdentity::of_path(path).is_ok_and(|now| now == identity) => {
                     return Ok(OldFile { path: path.to_owned(), database, identity, version, _lock: lock });
                 }
                 _ if Instant::now() >= deadline => {
@@ -84,19 +77,17 @@ impl OldFile {
         }
     }
 
-    /// Its version.
     pub fn version(&self) -> &Version {
         &self.version
     }
 
-    /// Begins a read transaction on the bare tables.
     pub fn begin_read(&self) -> Result<ReadTransaction, StoreError> {
         Ok(self.database.begin_read()?)
     }
 
-    /// Fails if the path no longer leads to the locked file.
-    pub fn check_in_place(&self) -> Result<(), StoreError> {
-        if Identity::of_path(&self.path).is_ok_and(|now| now == self.identity) {
+    /// Fails if another file has replaced this one at its path.
+    pub fn check_not_replaced(&self) -> Result<(), StoreError> {
+        if FileIdentity::of_path(&self.path).is_ok_and(|now| now == self.identity) {
             Ok(())
         } else {
             Err(StoreError::Replaced { path: self.path.clone() })

@@ -1,4 +1,4 @@
-//! Opening the database file: the one writer, the followers, and repair after a killed writer.
+//! Opening the database file: one writer, any number of followers, and repair after a killed writer.
 
 use std::borrow::Borrow;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -18,17 +18,19 @@ use crate::store::file::links::{folder_of, resolve};
 use crate::store::file::open_error::{io_error, is_full, open_error, repair_error};
 use crate::store::file::writer_note::WriterNote;
 use crate::store::format::replica::{ReplicaMark, find_mark};
-use crate::store::format::tables::{self, EachTable, META, META_FIELDS, META_SCHEMA, META_SECRET, SCHEMA, Stored};
+use crate::store::format::tables::{
+    self, META, META_FIELDS, META_SCHEMA, META_SECRET, SCHEMA, StoredType, TableVisitor,
+};
 use crate::store::format::version::{Version, known_fields};
 use crate::store::panics;
-use crate::store::pen::IsWanted;
+use crate::store::write_tx::YieldCheck;
 use crate::store::{CommitPoint, Snapshot, StoreError};
 
-/// The page cache of a writing command, in bytes.
+/// The size of a writing command's page cache, in bytes.
 const WRITER_CACHE_BYTES: usize = 64 << 20;
-/// The page cache of a follower, in bytes.
+/// The size of a follower's page cache, in bytes.
 const READER_CACHE_BYTES: usize = 32 << 20;
-/// The time between a waiting writer's attempts.
+/// The pause between attempts of a waiting writer.
 pub(super) const RETRY_EVERY: Duration = Duration::from_millis(25);
 
 fn builder(cache_bytes: usize) -> Builder {
@@ -38,43 +40,41 @@ fn builder(cache_bytes: usize) -> Builder {
     builder
 }
 
-/// A file's identity, whatever its path: device and inode.
+/// A file's device and inode, which a rename does not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::store) struct Identity(u64, u64);
+pub(in crate::store) struct FileIdentity(u64, u64);
 
-impl Identity {
-    pub fn of_path(path: &Path) -> io::Result<Identity> {
-        std::fs::metadata(path).map(|found| Identity(found.dev(), found.ino()))
+impl FileIdentity {
+    pub fn of_path(path: &Path) -> io::Result<FileIdentity> {
+        std::fs::metadata(path).map(|found| FileIdentity(found.dev(), found.ino()))
     }
 
-    fn of_file(file: &File) -> io::Result<Identity> {
-        file.metadata().map(|found| Identity(found.dev(), found.ino()))
+    fn of_file(file: &File) -> io::Result<FileIdentity> {
+        file.metadata().map(|found| FileIdentity(found.dev(), found.ino()))
     }
 }
 
-/// How a command waits for another writer.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Manner {
-    Waits,
-    /// It asks a writer that can give way to do so.
-    Asks,
+enum WaitMode {
+    Wait,
+    /// Asks the writer to yield, if it is a long import.
+    RequestYield,
 }
 
-/// The writer of a database. While it lives no other process can write.
+/// The writer of a database. Other processes cannot write while it exists.
 pub struct Writer {
-    // Dropped first: once the lock is free, the note belongs to the next writer.
+    // Dropped first, because the note belongs to the next writer as soon as the lock is free.
     note: Option<Arc<WriterNote>>,
     database: Engine,
-    identity: Identity,
-    location: Mutex<Location>,
+    identity: FileIdentity,
+    location: Mutex<FileLocation>,
 }
 
-/// The engine's database. Closing it writes to the file, which an engine that panicked must not do: the file is then left
-/// as a killed process leaves it.
+/// An open redb database. Closing it writes to the file, which is not allowed after a panic. So it is leaked then.
 struct Engine {
-    /// Present until this is dropped.
+    /// `None` only while this is dropped.
     database: Option<Database>,
-    /// The panics that the thread had caught when the database was opened.
+    /// The number of panics that this thread had caught when the database was opened.
     panics: u64,
 }
 
@@ -82,7 +82,7 @@ impl Engine {
     const PRESENT: &str = "it is taken only when this is dropped";
 
     fn new(database: Database) -> Engine {
-        Engine { database: Some(database), panics: panics::count() }
+        Engine { database: Some(database), panics: panics::caught_count() }
     }
 }
 
@@ -103,7 +103,7 @@ impl std::ops::DerefMut for Engine {
 impl Drop for Engine {
     fn drop(&mut self) {
         let database = self.database.take();
-        if self.panics == panics::count() {
+        if self.panics == panics::caught_count() {
             panics::close(|| drop(database));
         } else {
             std::mem::forget(database);
@@ -111,28 +111,26 @@ impl Drop for Engine {
     }
 }
 
-/// What is asked of a file before it is opened for writing.
-type Check = fn(&Path, &ReadOnlyDatabase) -> Result<(), StoreError>;
+/// A check of a file before it is opened for writing.
+type FileCheck = fn(&Path, &ReadOnlyDatabase) -> Result<(), StoreError>;
 
-/// The path of a writer's file.
 #[derive(Debug)]
-enum Location {
-    /// Its name.
+enum FileLocation {
     Named(PathBuf),
-    /// A new database, which takes its name with its first commit and is removed without one.
+    /// A new database. It gets its name with its first commit, and is removed without one.
     Draft {
         draft: Draft,
         name: PathBuf,
-        /// The folder's lock: other processes that create the same database wait for it.
+        /// The locked folder. Other processes that create the same database wait for this lock.
         creating: File,
     },
 }
 
-impl Location {
+impl FileLocation {
     fn path(&self) -> &Path {
         match self {
-            Location::Named(path) => path,
-            Location::Draft { draft, .. } => draft.path(),
+            FileLocation::Named(path) => path,
+            FileLocation::Draft { draft, .. } => draft.path(),
         }
     }
 }
@@ -144,84 +142,70 @@ impl std::fmt::Debug for Writer {
 }
 
 impl Writer {
-    /// Opens an existing database for writing, links followed. Waits up to `wait` for another writer, then removes what
-    /// killed commands left beside the file.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`], [`StoreError::Busy`] after the wait, [`StoreError::NewerSchema`] with the file
-    /// untouched, [`StoreError::IsReplica`], and what the file system says.
+    /// Opens an existing database for writing. Waits up to `wait` for another writer, then removes abandoned drafts.
     pub fn open(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
-        Writer::open_origin(path, wait, Manner::Waits)
+        Writer::open_origin(path, wait, WaitMode::Wait)
     }
 
-    /// Opens an existing database as [`Writer::open`] does, and asks a long import to give way meanwhile.
-    ///
-    /// # Errors
-    /// As [`Writer::open`].
-    pub fn open_soon(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
-        Writer::open_origin(path, wait, Manner::Asks)
+    /// Opens a database like [`Writer::open`], and asks a long import to yield.
+    pub fn open_urgent(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
+        Writer::open_origin(path, wait, WaitMode::RequestYield)
     }
 
-    fn open_origin(path: &Path, wait: Duration, manner: Manner) -> Result<Writer, StoreError> {
-        // A replica's follower keeps the lock as long as it runs: that is not waited for.
-        let check: Check = |path, found| refuse_replica(path, &found.begin_read()?);
-        let writer = Writer::open_checked(path, wait, manner, check)?;
+    fn open_origin(path: &Path, wait: Duration, mode: WaitMode) -> Result<Writer, StoreError> {
+        // Don't wait for the lock of a replica: its follower holds it as long as it runs.
+        let check: FileCheck = |path, found| refuse_replica(path, &found.begin_read()?);
+        let writer = Writer::open_checked(path, wait, mode, check)?;
         refuse_replica(&writer.path(), &writer.begin_read()?)?;
         Ok(writer)
     }
 
-    /// Tells whether another command asks for the lock.
-    pub(in crate::store) fn is_wanted(&self) -> IsWanted {
+    /// Returns a function that checks whether another command waits for the lock.
+    pub(in crate::store) fn is_yield_requested(&self) -> YieldCheck {
         let note = self.note.clone();
-        Box::new(move || note.as_ref().is_some_and(|note| note.is_asked()))
+        Box::new(move || note.as_ref().is_some_and(|note| note.is_yield_requested()))
     }
 
-    /// Opens an existing database as [`Writer::open`] does, replicas too: for what holds the lock and changes no row.
-    ///
-    /// # Errors
-    /// As [`Writer::open`].
+    /// Opens a database like [`Writer::open`], but accepts replicas. For commands that hold the lock and change no row.
     pub fn open_any(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
-        Writer::open_checked(path, wait, Manner::Waits, |_, _| Ok(()))
+        Writer::open_checked(path, wait, WaitMode::Wait, |_, _| Ok(()))
     }
 
-    fn open_checked(path: &Path, wait: Duration, manner: Manner, check: Check) -> Result<Writer, StoreError> {
+    fn open_checked(path: &Path, wait: Duration, mode: WaitMode, check: FileCheck) -> Result<Writer, StoreError> {
         let path = resolve(path);
-        let writer = Writer::open_file(&path, wait, manner, check)?;
+        let writer = Writer::open_file(&path, wait, mode, check)?;
         draft::sweep(&path);
-        Ok(Writer { note: Some(Arc::new(WriterNote::leave(&path))), ..writer })
+        Ok(Writer { note: Some(Arc::new(WriterNote::create(&path))), ..writer })
     }
 
-    /// The mark that makes the file a replica.
     pub(in crate::store) fn replica_mark(&self) -> Result<Option<ReplicaMark>, StoreError> {
         find_mark(&self.begin_read()?)
     }
 
-    /// The path of the file.
     pub(in crate::store) fn path(&self) -> PathBuf {
         self.lock_location().path().to_owned()
     }
 
-    /// The size of the file.
     pub(in crate::store) fn file_bytes(&self) -> Result<u64, StoreError> {
         let path = self.path();
         std::fs::metadata(&path).map(|found| found.len()).map_err(|error| io_error(&path, error))
     }
 
-    /// Tells the name that its file took.
-    pub(in crate::store) fn name_taken(self, path: &Path) -> Writer {
-        let location = Mutex::new(Location::Named(path.to_owned()));
-        Writer { location, note: Some(Arc::new(WriterNote::leave(path))), ..self }
+    /// The writer after its draft was renamed to `path`.
+    pub(in crate::store) fn moved_to(self, path: &Path) -> Writer {
+        let location = Mutex::new(FileLocation::Named(path.to_owned()));
+        Writer { location, note: Some(Arc::new(WriterNote::create(path))), ..self }
     }
 
-    /// Opens a draft, which no other process opens.
+    /// Opens a draft. No other process can open it.
     pub(in crate::store) fn open_draft(path: &Path) -> Result<Writer, StoreError> {
-        Writer::open_file(path, Duration::ZERO, Manner::Waits, |_, _| Ok(()))
+        Writer::open_file(path, Duration::ZERO, WaitMode::Wait, |_, _| Ok(()))
     }
 
-    /// `check` looks at the file before its lock is waited for, where it can be read at once.
-    fn open_file(path: &Path, wait: Duration, manner: Manner, check: Check) -> Result<Writer, StoreError> {
+    /// Runs `check` before it waits for the lock, unless the file needs repair or is being repaired.
+    fn open_file(path: &Path, wait: Duration, mode: WaitMode, check: FileCheck) -> Result<Writer, StoreError> {
         let deadline = Instant::now() + wait;
-        // Opening for writing marks the file, so a newer format is detected by reading first.
+        // Opening for writing marks the file. So detect newer formats by reading first.
         match open_follower(path) {
             Ok(found) => {
                 check_version(path, &found)?;
@@ -231,14 +215,14 @@ impl Writer {
             Err(error) => return Err(open_error(path, error)),
         }
         loop {
-            let mut _asking = None;
+            let mut _request = None;
             let file = OpenOptions::new().read(true).write(true).open(path).map_err(|error| io_error(path, error))?;
-            let identity = Identity::of_file(&file).map_err(|error| io_error(path, error))?;
+            let identity = FileIdentity::of_file(&file).map_err(|error| io_error(path, error))?;
             match builder(WRITER_CACHE_BYTES).create_file(file) {
                 // A rename may have replaced the file between opening and locking.
-                Ok(database) if Identity::of_path(path).is_ok_and(|now| now == identity) => {
+                Ok(database) if FileIdentity::of_path(path).is_ok_and(|now| now == identity) => {
                     check_version(path, &database)?;
-                    let location = Mutex::new(Location::Named(path.to_owned()));
+                    let location = Mutex::new(FileLocation::Named(path.to_owned()));
                     return Ok(Writer { database: Engine::new(database), identity, location, note: None });
                 }
                 Ok(_) => {}
@@ -247,8 +231,8 @@ impl Writer {
                         let holder = WriterNote::read(path);
                         return Err(StoreError::Busy { path: path.to_owned(), holder });
                     }
-                    if manner == Manner::Asks {
-                        _asking = WriterNote::ask(path);
+                    if mode == WaitMode::RequestYield {
+                        _request = WriterNote::request_yield(path);
                     }
                 }
                 Err(error) => return Err(open_error(path, error)),
@@ -257,11 +241,8 @@ impl Writer {
         }
     }
 
-    /// Opens a database for writing, or creates it. A new one takes its name with its first commit, even an empty one, so
-    /// that a command refused or killed before leaves no file. A dangling link is followed and its target created.
-    ///
-    /// # Errors
-    /// As [`Writer::open`], and what the file system says of the folder.
+    /// Opens a database for writing, or creates it. A new one gets its name with its first commit, even an empty one.
+    /// So a refused or killed command leaves no file. The target of a dangling link is created.
     pub fn open_or_create(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
         let deadline = Instant::now() + wait;
         let path = &resolve(path);
@@ -275,10 +256,10 @@ impl Writer {
                 Ok(()) => break path.exists(),
                 Err(TryLockError::WouldBlock) if Instant::now() < deadline => std::thread::sleep(RETRY_EVERY),
                 Err(TryLockError::WouldBlock) => {
-                    let holder = "another process, which makes it".to_owned();
+                    let holder = "another process, which creates it".to_owned();
                     return Err(StoreError::Busy { path: path.to_owned(), holder });
                 }
-                // Where folders cannot be locked, the first to finish creates the database, and the others fail.
+                // If folders cannot be locked, the first process creates the database, and the others fail.
                 Err(TryLockError::Error(_)) => break false,
             }
         };
@@ -288,73 +269,66 @@ impl Writer {
         draft::sweep(path);
         let draft = create_draft(path)?;
         let writer = Writer::open_draft(draft.path())?;
-        let location = Location::Draft { draft, name: path.to_owned(), creating };
+        let location = FileLocation::Draft { draft, name: path.to_owned(), creating };
         Ok(Writer { location: Mutex::new(location), ..writer })
     }
 
     /// Gives a new database its name.
-    ///
-    /// # Errors
-    /// [`StoreError::Replaced`] when another process created a database of that name meanwhile.
-    pub(in crate::store) fn take_name(&self) -> Result<(), StoreError> {
+    pub(in crate::store) fn persist(&self) -> Result<(), StoreError> {
         let mut location = self.lock_location();
-        let Location::Draft { name, .. } = &*location else { return Ok(()) };
-        let named = Location::Named(name.clone());
-        let Location::Draft { draft, name, creating } = std::mem::replace(&mut *location, named) else { return Ok(()) };
-        draft.take_new_name(&name).map_err(|error| {
+        let FileLocation::Draft { name, .. } = &*location else { return Ok(()) };
+        let named = FileLocation::Named(name.clone());
+        let FileLocation::Draft { draft, name, creating } = std::mem::replace(&mut *location, named) else {
+            return Ok(());
+        };
+        draft.persist_noclobber(&name).map_err(|error| {
             if error.kind() == io::ErrorKind::AlreadyExists {
                 StoreError::Replaced { path: name.clone() }
             } else {
                 io_error(&name, error)
             }
         })?;
-        // Processes that create the same database continue only now.
+        // Other processes that create the same database may continue now.
         drop(creating);
         Ok(())
     }
 
-    fn lock_location(&self) -> MutexGuard<'_, Location> {
+    fn lock_location(&self) -> MutexGuard<'_, FileLocation> {
         self.location.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins a write transaction on the bare tables.
+    /// Begins a write transaction of redb.
     pub(in crate::store) fn begin_raw(&self) -> Result<WriteTransaction, StoreError> {
         let mut transaction = self.database.begin_write()?;
-        // Reopening after a kill takes milliseconds instead of reading the whole file.
+        // Reopening after a kill takes milliseconds, instead of reading the whole file.
         transaction.set_quick_repair(true);
         Ok(transaction)
     }
 
-    /// Begins a read transaction on the bare tables.
     pub(in crate::store) fn begin_read(&self) -> Result<ReadTransaction, StoreError> {
         Ok(self.database.begin_read()?)
     }
 
-    /// Fails if the path no longer leads to the file that is being written.
-    pub(in crate::store) fn check_in_place(&self) -> Result<(), StoreError> {
+    /// Fails if another file has replaced this one at its path.
+    pub(in crate::store) fn check_not_replaced(&self) -> Result<(), StoreError> {
         let location = self.lock_location();
-        if Identity::of_path(location.path()).is_ok_and(|now| now == self.identity) {
+        if FileIdentity::of_path(location.path()).is_ok_and(|now| now == self.identity) {
             Ok(())
         } else {
             Err(StoreError::Replaced { path: location.path().to_owned() })
         }
     }
 
-    /// The engine's database, for the full check.
     pub(in crate::store) fn database_mut(&mut self) -> &mut Database {
         &mut self.database
     }
 
-    /// The last commit's state.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
+    /// Opens the state of the last commit.
     pub fn snapshot(&self) -> Result<Snapshot, StoreError> {
         Snapshot::open(&self.database.begin_read()?)
     }
 }
 
-/// Creates an empty database as a draft.
 fn create_draft(path: &Path) -> Result<Draft, StoreError> {
     let draft = new_draft(path)?;
     fill_new(draft.path(), |transaction| {
@@ -370,21 +344,19 @@ fn create_draft(path: &Path) -> Result<Draft, StoreError> {
     Ok(draft)
 }
 
-/// Creates every table.
 pub(in crate::store) fn create_tables(transaction: &WriteTransaction) -> Result<(), StoreError> {
-    tables::for_each_table(&mut Create(transaction))
+    tables::for_each_table(&mut TableCreator(transaction))
 }
 
-/// Creates every table by opening it.
-struct Create<'t>(&'t WriteTransaction);
+struct TableCreator<'t>(&'t WriteTransaction);
 
-impl EachTable for Create<'_> {
+impl TableVisitor for TableCreator<'_> {
     type Error = StoreError;
 
     fn table<K, V>(&mut self, definition: TableDefinition<'static, K, V>) -> Result<(), StoreError>
     where
-        K: Key + Stored + 'static,
-        V: Value + Stored + 'static,
+        K: Key + StoredType + 'static,
+        V: Value + StoredType + 'static,
         for<'a> K::SelfType<'a>: Borrow<K::SelfType<'a>>,
     {
         self.0.open_table(definition)?;
@@ -392,7 +364,7 @@ impl EachTable for Create<'_> {
     }
 }
 
-/// Creates a database in an empty file, with what one transaction writes.
+/// Creates a database in an empty file, and fills it in one transaction.
 pub(in crate::store) fn fill_new(
     path: &Path,
     fill: impl FnOnce(&WriteTransaction) -> Result<(), StoreError>,
@@ -406,16 +378,15 @@ pub(in crate::store) fn fill_new(
 /// Creates a database without tables in an empty file.
 pub(in crate::store) fn create_writer(path: &Path) -> Result<Writer, StoreError> {
     let file = OpenOptions::new().read(true).write(true).open(path).map_err(|error| io_error(path, error))?;
-    let identity = Identity::of_file(&file).map_err(|error| io_error(path, error))?;
+    let identity = FileIdentity::of_file(&file).map_err(|error| io_error(path, error))?;
     let database = builder(WRITER_CACHE_BYTES).create_file(file).map_err(|error| open_error(path, error))?;
-    let location = Mutex::new(Location::Named(path.to_owned()));
+    let location = Mutex::new(FileLocation::Named(path.to_owned()));
     Ok(Writer { database: Engine::new(database), identity, location, note: None })
 }
 
-/// An empty draft of a file.
 pub(in crate::store) fn new_draft(target: &Path) -> Result<Draft, StoreError> {
     let folder = folder_of(target);
-    Draft::beside(target).map_err(|source| match is_full(&source) {
+    Draft::create_for(target).map_err(|source| match is_full(&source) {
         true => StoreError::DiskFull(source),
         false => StoreError::Io { path: folder.to_owned(), source },
     })
@@ -425,7 +396,6 @@ fn check_version(path: &Path, database: &impl ReadableDatabase) -> Result<(), St
     version_of(path, database)?.check(path)
 }
 
-/// The version of a file.
 pub(in crate::store) fn version_of(path: &Path, database: &impl ReadableDatabase) -> Result<Version, StoreError> {
     let not_ours = || StoreError::NotADatabase {
         path: path.to_owned(),
@@ -443,11 +413,11 @@ fn open_follower(path: &Path) -> Result<ReadOnlyDatabase, DatabaseError> {
     builder(READER_CACHE_BYTES).open_read_only(path)
 }
 
-/// A read-only handle that follows new commits, and the new file when the path's file is replaced.
+/// A read-only handle. It follows new commits, and a file that replaces this one at its path.
 pub struct Follower {
     path: PathBuf,
     database: ReadOnlyDatabase,
-    identity: Identity,
+    identity: FileIdentity,
     newest: Arc<Snapshot>,
 }
 
@@ -458,11 +428,7 @@ impl std::fmt::Debug for Follower {
 }
 
 impl Follower {
-    /// Opens the database for reading. After a killed writer it is first opened once for writing, without writing rows,
-    /// because only a writer can repair it.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`], [`StoreError::NewerSchema`], and what the file system says.
+    /// Opens the database for reading. If a killed writer left it unrepaired, opens it once for writing to repair it.
     pub fn open(path: &Path) -> Result<Follower, StoreError> {
         let (database, identity) = open_and_repair(path)?;
         check_version(path, &database)?;
@@ -470,40 +436,32 @@ impl Follower {
         Ok(Follower { path: path.to_owned(), database, identity, newest })
     }
 
-    /// Fails for the file of a replica, which its follower alone writes.
-    ///
-    /// # Errors
-    /// [`StoreError::IsReplica`].
+    /// Fails if the file is a replica.
     pub fn refuse_replica(&self) -> Result<(), StoreError> {
         refuse_replica(&resolve(&self.path), &self.begin_read()?)
     }
 
-    /// The path of the file.
     pub(in crate::store) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Begins a read transaction on the bare tables.
     pub(in crate::store) fn begin_read(&self) -> Result<ReadTransaction, StoreError> {
         Ok(self.database.begin_read()?)
     }
 
-    /// The state as of the last look.
+    /// The state at the last poll.
     pub fn newest(&self) -> &Arc<Snapshot> {
         &self.newest
     }
 
-    /// Looks for newer commits, or another file at the path, and returns the newest state: the same `Arc` if nothing is new.
-    ///
-    /// # Errors
-    /// When the database cannot be read; the last state is kept.
+    /// Polls for new commits, or another file at the path. Returns the same `Arc` if nothing is new.
     pub fn refresh(&mut self) -> Result<&Arc<Snapshot>, StoreError> {
-        panics::guard(|| self.look())?;
+        panics::guard(|| self.poll())?;
         Ok(&self.newest)
     }
 
-    fn look(&mut self) -> Result<(), StoreError> {
-        if Identity::of_path(&self.path).map_err(|error| io_error(&self.path, error))? != self.identity {
+    fn poll(&mut self) -> Result<(), StoreError> {
+        if FileIdentity::of_path(&self.path).map_err(|error| io_error(&self.path, error))? != self.identity {
             let (database, identity) = open_and_repair(&self.path)?;
             check_version(&self.path, &database)?;
             let newest = Arc::new(Snapshot::open_after(&self.newest, &database.begin_read()?)?);
@@ -513,28 +471,28 @@ impl Follower {
             return Ok(());
         }
         let transaction = self.database.begin_read()?;
-        if Snapshot::peek(&transaction)? != self.newest.commit() {
+        if Snapshot::read_commit(&transaction)? != self.newest.commit() {
             self.newest = Arc::new(Snapshot::open_after(&self.newest, &transaction)?);
         }
         Ok(())
     }
 }
 
-pub(in crate::store) fn open_and_repair(path: &Path) -> Result<(ReadOnlyDatabase, Identity), StoreError> {
+pub(in crate::store) fn open_and_repair(path: &Path) -> Result<(ReadOnlyDatabase, FileIdentity), StoreError> {
     const REPAIR_WAIT: Duration = Duration::from_secs(5);
     let deadline = Instant::now() + REPAIR_WAIT;
     loop {
-        let identity = Identity::of_path(path).map_err(|error| io_error(path, error))?;
+        let identity = FileIdentity::of_path(path).map_err(|error| io_error(path, error))?;
         match open_follower(path) {
             Ok(database) => {
-                if Identity::of_path(path).is_ok_and(|now| now == identity) {
+                if FileIdentity::of_path(path).is_ok_and(|now| now == identity) {
                     return Ok((database, identity));
                 }
             }
             Err(DatabaseError::RepairAborted) => {
                 match builder(WRITER_CACHE_BYTES).open(path) {
                     Ok(repaired) => drop(repaired),
-                    // Another writer repairs it, or has by now.
+                    // Another writer is repairing it, or has repaired it.
                     Err(DatabaseError::DatabaseAlreadyOpen) => {}
                     Err(error) => return Err(repair_error(path, error)),
                 }
@@ -556,17 +514,13 @@ fn refuse_replica(path: &Path, transaction: &ReadTransaction) -> Result<(), Stor
     }
 }
 
-/// The mark and the last commit of a replica's file as they are now, read without its lock. It may be another file a moment
-/// later, and is repaired like any that is opened for reading.
-///
-/// # Errors
-/// [`StoreError::NotAReplica`], and those of [`Follower::open`].
+/// Reads the mark and the last commit of a replica's file without its lock. An unrepaired file is repaired first.
 pub fn read_replica(path: &Path) -> Result<(ReplicaMark, CommitPoint), StoreError> {
     panics::guard(|| {
         let (database, _) = open_and_repair(path)?;
         check_version(path, &database)?;
         let transaction = database.begin_read()?;
         let mark = find_mark(&transaction)?.ok_or_else(|| StoreError::NotAReplica { path: path.to_owned() })?;
-        Ok((mark, Snapshot::peek(&transaction)?))
+        Ok((mark, Snapshot::read_commit(&transaction)?))
     })
 }

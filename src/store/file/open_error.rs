@@ -1,4 +1,4 @@
-//! Why a file cannot be opened, in words.
+//! Converts errors of opening a file into messages.
 
 use std::io;
 use std::path::Path;
@@ -9,11 +9,10 @@ use crate::store::StoreError;
 use crate::store::file::draft;
 use crate::store::file::links::resolve;
 
-/// The error of the file system at a path.
 pub(super) fn io_error(path: &Path, source: io::Error) -> StoreError {
-    let path = &draft::shown(path);
+    let path = &draft::display_path(path);
     if source.kind() == io::ErrorKind::NotFound {
-        // For a dangling link, name what it points to.
+        // For a dangling link, name its target.
         let path = if path.is_symlink() { resolve(path) } else { path.to_owned() };
         StoreError::NotFound { path }
     } else {
@@ -21,7 +20,6 @@ pub(super) fn io_error(path: &Path, source: io::Error) -> StoreError {
     }
 }
 
-/// The error of the engine where a file cannot be opened.
 pub(super) fn open_error(path: &Path, error: DatabaseError) -> StoreError {
     use redb::StorageError;
     let is_empty = path.metadata().is_ok_and(|found| found.len() == 0);
@@ -40,17 +38,17 @@ pub(super) fn open_error(path: &Path, error: DatabaseError) -> StoreError {
         }
         DatabaseError::Storage(StorageError::Corrupted(reason)) => reason,
         DatabaseError::UpgradeRequired(version) => format!("it is in the old redb format {version}"),
-        other => return StoreError::of_engine(other.into()),
+        other => return StoreError::from_redb(other.into()),
     };
-    StoreError::NotADatabase { path: draft::shown(path), reason }
+    StoreError::NotADatabase { path: draft::display_path(path), reason }
 }
 
-/// Whether there is no room on the disk.
+/// Whether the disk is full.
 pub(super) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// Names who can repair the file to a user who may not write to it.
+/// An error of repairing a file. Without write permission, it says who can repair it.
 pub(super) fn repair_error(path: &Path, error: DatabaseError) -> StoreError {
     use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
     match error {

@@ -1,4 +1,4 @@
-//! Making a database one that is published.
+//! Marking a database as published, and commits that only add an entry to the history.
 
 use redb::ReadTransaction;
 
@@ -7,71 +7,64 @@ use crate::model::{DatabaseId, Head, Timestamp};
 use crate::store::StoreError;
 use crate::store::file::open::Writer;
 use crate::store::file::published_note::{PublishedNote, note_path};
-use crate::store::file::writer_note::who;
+use crate::store::file::writer_note::current_user;
 use crate::store::format::codec::{CommitRow, seal};
 use crate::store::format::digest::digest_of;
-use crate::store::format::publish::{KeptDigest, database_id, kept_digest};
+use crate::store::format::publish::{StoredDigest, database_id, stored_digest};
 use crate::store::format::tables;
-use crate::store::pen::Pen;
-use crate::store::pen::recorder::Recorder;
 use crate::store::read::snapshot::{Snapshot, last_commit};
+use crate::store::write_tx::WriteTx;
+use crate::store::write_tx::recorder::Recorder;
 
 impl Writer {
-    /// Makes the database one that is published: from now on its commits keep their changes and the digest of all rows, for
-    /// which all are read. The first time it gets an id. Without effect where that is done already.
-    ///
-    /// # Errors
-    /// When the database cannot be read or written.
+    /// Marks the database as published: from now on its commits store their changes and the digest of all rows. Reads
+    /// all rows to compute the digest. Assigns an id the first time. Does nothing if the database is marked already.
     pub fn mark_published(&self) -> Result<DatabaseId, StoreError> {
-        let mut pen = Pen::new(self.begin_raw()?);
+        let mut tx = WriteTx::new(self.begin_raw()?);
         let (stored_id, kept) = {
-            let meta = pen.open(tables::META)?;
-            (database_id(&*meta)?, kept_digest(&*meta)?)
+            let meta = tx.open(tables::META)?;
+            (database_id(&*meta)?, stored_digest(&*meta)?)
         };
         if let (Some(id), Some(_)) = (stored_id, kept) {
-            pen.abort()?;
+            tx.abort()?;
             return Ok(id);
         }
         let state = self.begin_read()?;
-        let head = Snapshot::peek(&state)?.head();
-        pen.record(Some(Recorder::of_digest(digest_of(&state)?)));
+        let head = Snapshot::read_commit(&state)?.head();
+        tx.set_recorder(Some(Recorder::digest_only(digest_of(&state)?)));
         let id = match stored_id {
             Some(id) => id,
             None => {
                 let mut id = [0_u8; 16];
                 getrandom::fill(&mut id)?;
-                pen.open(tables::META)?.insert(tables::META_DATABASE, id.as_slice())?;
+                tx.open(tables::META)?.insert(tables::META_DATABASE, id.as_slice())?;
                 DatabaseId(id)
             }
         };
-        let digest = pen.record(None).map(|recorder| recorder.digest()).unwrap_or_default();
-        keep_digest(&pen, KeptDigest { head, digest })?;
-        self.check_in_place()?;
-        pen.commit()?;
+        let digest = tx.set_recorder(None).map(|recorder| recorder.digest()).unwrap_or_default();
+        store_digest(&tx, StoredDigest { head, digest })?;
+        self.check_not_replaced()?;
+        tx.commit()?;
         Ok(id)
     }
 
-    /// Makes a commit that changes nothing and takes 2^32 seqs beyond `seq`, so that every token given for a seq that is given up
-    /// stands behind it. What waited to be published is given up as well: a state must go out. `what` is for the history.
-    ///
-    /// # Errors
-    /// When the database cannot be read or written.
-    pub fn leap_over(&self, seq: u64, what: &str) -> Result<DatabaseId, StoreError> {
-        let pen = Pen::new(self.begin_raw()?);
-        pen.open(tables::META)?.remove(tables::META_PUBLISH)?;
-        pen.drop_table(tables::OUTBOX)?;
-        leap(&pen, seq, Timestamp::EPOCH, what)?;
-        self.check_in_place()?;
-        pen.commit()?;
+    /// Adds an empty commit 2^32 seqs after `seq`, and empties the outbox, so that a whole state is published next. All
+    /// tokens for lost seqs are then behind the head. `what` is the description in the history.
+    pub fn jump_past(&self, seq: u64, what: &str) -> Result<DatabaseId, StoreError> {
+        let tx = WriteTx::new(self.begin_raw()?);
+        tx.open(tables::META)?.remove(tables::META_PUBLISH)?;
+        tx.drop_table(tables::OUTBOX)?;
+        put_seq_jump(&tx, seq, Timestamp::EPOCH, what)?;
+        self.check_not_replaced()?;
+        tx.commit()?;
         self.mark_published()
     }
 
-    /// The publisher's note beside the database.
     pub(in crate::store) fn published_note(&self) -> Result<Option<PublishedNote>, StoreError> {
         PublishedNote::read(&self.path())
     }
 
-    /// Refuses to write where the note says that another publisher took over.
+    /// Fails if the note says that another publisher took over.
     pub(in crate::store) fn refuse_fenced(&self, note: Option<&PublishedNote>) -> Result<(), StoreError> {
         let Some(by) = note.and_then(|note| note.fenced.clone()) else { return Ok(()) };
         let path = self.path();
@@ -79,74 +72,77 @@ impl Writer {
     }
 }
 
-/// Writes the digest after a commit.
-pub(in crate::store) fn keep_digest(pen: &Pen, kept: KeptDigest) -> Result<(), StoreError> {
-    pen.open(tables::META)?.insert(tables::META_PUBLISH, seal(&kept)?.as_slice())
+/// Stores the digest of all rows after a commit.
+pub(in crate::store) fn store_digest(tx: &WriteTx, kept: StoredDigest) -> Result<(), StoreError> {
+    tx.open(tables::META)?.insert(tables::META_PUBLISH, seal(&kept)?.as_slice())
 }
 
-/// Takes from a database what is its own: that it is published, or a replica.
-pub(in crate::store) fn forget_local(pen: &Pen) -> Result<(), StoreError> {
-    let mut meta = pen.open(tables::META)?;
+/// Removes local rows: those of a published database or a replica.
+pub(in crate::store) fn remove_local_rows(tx: &WriteTx) -> Result<(), StoreError> {
+    let mut meta = tx.open(tables::META)?;
     meta.remove(tables::META_PUBLISH)?;
     meta.remove(tables::META_RESTORED)?;
-    pen.drop_table(tables::OUTBOX)?;
-    pen.drop_table(tables::REPLICA)
+    tx.drop_table(tables::OUTBOX)?;
+    tx.drop_table(tables::REPLICA)
 }
 
-/// What replicas know a database by, kept when a restore replaces it.
-pub(in crate::store) struct KeptOrigin {
+/// The identity of a published database, which a restore keeps.
+pub(in crate::store) struct OriginIdentity {
     id: DatabaseId,
-    /// Its last commit, or the last that was published if it cannot be read.
+    /// Its last commit, or the last published one if it cannot be read.
     head: Head,
 }
 
-impl KeptOrigin {
-    /// `None` for a database that is not published.
-    pub fn read(transaction: &ReadTransaction, head: Head) -> Result<Option<KeptOrigin>, StoreError> {
+impl OriginIdentity {
+    /// Reads the identity; `None` if the database is not published.
+    pub fn read(transaction: &ReadTransaction, head: Head) -> Result<Option<OriginIdentity>, StoreError> {
         let meta = transaction.open_table(tables::META)?;
-        let id = kept_digest(&meta)?.and(database_id(&meta)?);
-        Ok(id.map(|id| KeptOrigin { id, head }))
+        let id = stored_digest(&meta)?.and(database_id(&meta)?);
+        Ok(id.map(|id| OriginIdentity { id, head }))
     }
 
-    pub fn of_note(note: &PublishedNote) -> KeptOrigin {
-        KeptOrigin { id: note.id, head: Head { seq: note.seq, lineage: note.lineage } }
+    pub fn of_note(note: &PublishedNote) -> OriginIdentity {
+        OriginIdentity { id: note.id, head: Head { seq: note.seq, lineage: note.lineage } }
     }
 
-    /// Writes it into the database that takes the place, with a commit that leaps over all that the other gave tokens for. `what`
-    /// is for the history.
-    pub fn put(&self, pen: &Pen, committed: Timestamp, what: &str) -> Result<(), StoreError> {
-        let mut meta = pen.open(tables::META)?;
+    /// Writes the identity into the restored database, with a seq jump. `what` is the description for the history.
+    pub fn put(&self, tx: &WriteTx, committed: Timestamp, what: &str) -> Result<(), StoreError> {
+        let mut meta = tx.open(tables::META)?;
         meta.insert(tables::META_DATABASE, self.id.0.as_slice())?;
         meta.insert(tables::META_RESTORED, seal(&self.head)?.as_slice())?;
         drop(meta);
-        leap(pen, self.head.seq, committed, what)?;
+        put_seq_jump(tx, self.head.seq, committed, what)?;
         Ok(())
     }
 }
 
-/// The seqs that a leap takes beyond all that were there.
-const LEAP_SEQS: u64 = 1 << 32;
+/// The number of seqs that a jump skips.
+const JUMP_SEQS: u64 = 1 << 32;
 
-/// Makes a commit that changes nothing and takes 2^32 seqs beyond `seq`, so that every token given for a seq that is lost stands
-/// behind it. Its time is not before `committed`.
-pub(in crate::store) fn leap(pen: &Pen, seq: u64, committed: Timestamp, what: &str) -> Result<CommitRow, StoreError> {
-    put_empty_commit(pen, committed, what, |base| base.max(seq).saturating_add(LEAP_SEQS))
+/// Adds an empty commit 2^32 seqs after `seq` and the last commit, not before `committed`. Tokens for lost seqs are
+/// behind it.
+pub(in crate::store) fn put_seq_jump(
+    tx: &WriteTx,
+    seq: u64,
+    committed: Timestamp,
+    what: &str,
+) -> Result<CommitRow, StoreError> {
+    put_empty_commit(tx, committed, what, |base| base.max(seq).saturating_add(JUMP_SEQS))
 }
 
-/// Makes a commit that changes nothing and takes one seq: an entry of the history.
-pub(in crate::store) fn put_history_entry(pen: &Pen, what: &str) -> Result<CommitRow, StoreError> {
-    put_empty_commit(pen, Timestamp::EPOCH, what, |base| base + 1)
+/// Adds an empty commit of one seq, as an entry of the history.
+pub(in crate::store) fn put_history_entry(tx: &WriteTx, what: &str) -> Result<CommitRow, StoreError> {
+    put_empty_commit(tx, Timestamp::EPOCH, what, |base| base + 1)
 }
 
-/// Makes a commit that changes nothing. `last_seq` gives its last seq, from that of the commit before. Its time is not before
-/// `committed`.
+/// Adds an empty commit. `last_seq` computes its seq from the previous one. Its time is not before `committed`.
 fn put_empty_commit(
-    pen: &Pen,
+    tx: &WriteTx,
     committed: Timestamp,
     what: &str,
     last_seq: impl FnOnce(u64) -> u64,
 ) -> Result<CommitRow, StoreError> {
-    let mut commits = pen.open(tables::COMMITS)?;
+    let mut commits = tx.open(tables::COMMITS)?;
     let last = last_commit(&*commits)?.map(|(_, row)| row);
     let mut lineage = [0_u8; 16];
     getrandom::fill(&mut lineage)?;
@@ -160,7 +156,7 @@ fn put_empty_commit(
         changed_at: last.as_ref().map(|row| row.changed_at).unwrap_or_default(),
         references_seq: last.as_ref().map_or(0, |row| row.references_seq),
         counts: last.map(|row| row.counts).unwrap_or_default(),
-        who: who(),
+        who: current_user(),
         what: what.to_owned(),
     };
     commits.insert(row.last_seq, seal(&row)?.as_slice())?;

@@ -1,4 +1,4 @@
-//! The publisher's note: a small file beside the database, `NAME.published`, that tells writers what the bucket has.
+//! The publisher's note `NAME.published`, next to the database: commands read from it which commits are published.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -16,38 +16,34 @@ use crate::store::StoreError;
 use crate::store::file::draft::Draft;
 use crate::store::file::links::resolve;
 
-/// The most bytes that a note has.
+/// The maximum size of a note.
 const MAX_BYTES: u64 = 64 << 10;
 
-/// What a publisher notes beside the database: the last entry that it knows in the bucket.
+/// The last entry in the bucket that the publisher knows of: its slot and hash, the database, and the last commit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "described above")]
 pub struct PublishedNote {
-    /// Where the entries are.
+    /// The URL of the bucket.
     pub url: String,
-    /// The database's id.
     #[serde(serialize_with = "id_hex", deserialize_with = "id_of_hex")]
     pub id: DatabaseId,
-    /// The entry's slot.
     pub slot: u64,
-    /// The last seq of the last commit in it.
+    /// The last seq of the entry's last commit. `lineage` is of the same commit.
     pub seq: u64,
-    /// That commit's lineage.
     #[serde(serialize_with = "hex", deserialize_with = "of_hex")]
     pub lineage: [u8; 16],
-    /// The entry's hash.
     #[serde(serialize_with = "hex", deserialize_with = "of_hex")]
     pub hash: [u8; 32],
-    /// Who took over, where another publisher did; nothing may be written here then.
+    /// The publisher that took over, if any. Nothing may be written here then.
     pub fenced: Option<String>,
-    /// When that was noticed first.
+    /// When this publisher first noticed that.
     #[serde(default)]
     pub fenced_at: Option<Timestamp>,
-    /// When the store was last found to create a name only once.
+    /// When the bucket last passed the test that it creates a name only once.
     #[serde(default)]
     pub probed_at: Option<Timestamp>,
 }
 
-/// Writes bytes as hexadecimal digits.
 fn hex<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&HEXLOWER.encode(bytes))
 }
@@ -67,18 +63,15 @@ fn id_of_hex<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DatabaseId, D
 }
 
 impl PublishedNote {
-    /// The last commit that is published.
+    /// The last published commit.
     pub fn head(&self) -> Head {
         Head { seq: self.seq, lineage: self.lineage }
     }
 
-    /// Reads the note beside a database, links followed; `None` without one.
-    ///
-    /// # Errors
-    /// What the file system says, and [`StoreError::BadNote`] when it cannot be understood.
+    /// Reads the note of a database; `None` without one. Follows links.
     pub fn read(database: &Path) -> Result<Option<PublishedNote>, StoreError> {
         let path = note_path(&resolve(database));
-        let content = match read_plain(&path) {
+        let content = match read_limited(&path) {
             Ok(content) => content,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(StoreError::Io { path, source }),
@@ -87,44 +80,40 @@ impl PublishedNote {
         read.map(Some).map_err(|error| StoreError::BadNote { path, reason: error.to_string() })
     }
 
-    /// The time since another publisher was noticed, by the machine's clock; zero where that clock was set back since.
+    /// The time since another publisher was noticed, by this machine's clock. Zero if the clock was set back.
     pub fn fenced_for(&self) -> Duration {
         let since_s = self.fenced_at.map_or(0, |at| now().unix_s().saturating_sub(at.unix_s()));
         Duration::from_secs(u64::try_from(since_s).unwrap_or_default())
     }
 
-    /// Replaces the note beside a database in one step, links followed, and makes that durable.
-    ///
-    /// # Errors
-    /// What the file system says.
+    /// Replaces the note of a database in one step, and makes it durable. Follows links.
     pub fn write(&self, database: &Path) -> Result<(), StoreError> {
         let database = resolve(database);
         let path = note_path(&database);
         let write = || {
-            let draft = Draft::beside(&path)?;
-            // Whoever may write to the database reads it.
-            match draft.take_owner_of(&database) {
+            let draft = Draft::create_for(&path)?;
+            // Users who can write to the database must be able to read the note.
+            match draft.copy_owner_from(&database) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
             let text = serde_json::to_vec_pretty(self).map_err(io::Error::other)?;
             draft.file().write_all(&text)?;
             draft.file().write_all(b"\n")?;
-            draft.take_name(&path)
+            draft.persist(&path)
         };
         write().map_err(|source| StoreError::Io { path: path.clone(), source })
     }
 }
 
-/// The path of the note of a database.
 pub(in crate::store) fn note_path(database: &Path) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(".published");
     PathBuf::from(name)
 }
 
-fn read_plain(path: &Path) -> io::Result<Vec<u8>> {
-    // Nothing else of that name is waited for.
+fn read_limited(path: &Path) -> io::Result<Vec<u8>> {
+    // Don't wait for a pipe of that name.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
     let mut content = Vec::new();
@@ -151,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_comes_back() {
+    fn a_note_round_trips() {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("medfeed.redb");
         assert_eq!(PublishedNote::read(&database).unwrap(), None);
@@ -169,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_note_is_told() {
+    fn an_invalid_note_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("medfeed.redb");
         let sound = serde_json::to_string(&note()).unwrap();
@@ -181,8 +170,11 @@ mod tests {
         ];
         for (text, expected) in cases {
             std::fs::write(folder.path().join("medfeed.redb.published"), &text).unwrap();
-            let told = PublishedNote::read(&database).unwrap_err().to_string();
-            assert!(told.contains(expected) && told.contains("medfeed.redb.published cannot be understood"), "{told}");
+            let message = PublishedNote::read(&database).unwrap_err().to_string();
+            assert!(
+                message.contains(expected) && message.contains("medfeed.redb.published cannot be parsed"),
+                "{message}"
+            );
         }
     }
 }

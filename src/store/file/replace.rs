@@ -1,7 +1,6 @@
-//! Backup and compaction: complete files that take their name in one step, by rename and never by copying over.
+//! Backup and compaction. Both write a complete file and rename it; they never copy over an existing one.
 //!
-//! Compaction holds the old file's writer lock until the rename is done. A writer that waits for it then notices
-//! that the path leads to another file, and opens that one.
+//! Compaction locks the old file until after the rename. A writer that waits for this lock then opens the new file.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -13,34 +12,28 @@ use serde::Serialize;
 
 use crate::model::Dataset;
 use crate::store::StoreError;
-use crate::store::file::copy::{Local, copy_checked};
+use crate::store::file::copy::{LocalRows, copy_checked};
 use crate::store::file::draft::{self, Draft};
 use crate::store::file::links::{refuse_other_names, resolve};
 use crate::store::file::open::{Follower, Writer, new_draft};
 use crate::store::panics;
 use crate::store::read::snapshot::Snapshot;
 
-/// The content of a backup.
+/// The numbers of records in a backup, the time of its last commit, and its size in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[allow(missing_docs, reason = "described above")]
 pub struct BackupReport {
-    /// Records per dataset.
     pub records: BTreeMap<Dataset, u64>,
-    /// The last commit's time.
     pub last_commit_at: Option<String>,
-    /// The file's size.
     pub bytes: u64,
 }
 
-/// Writes a consistent copy while others read and write, and checks it before it takes its name.
-///
-/// # Errors
-/// When the database cannot be read, the copy is damaged (damaged rows are copied as they are), or the target is the database
-/// itself or a file that is no backup.
+/// Writes a backup while others read and write. Fails if the copy is damaged, before it gets its name.
 pub fn backup(follower: &Follower, target: &Path) -> Result<BackupReport, StoreError> {
     write_backup(follower.path(), &follower.begin_read()?, target)
 }
 
-/// Writes a backup of the state that a transaction of a file sees.
+/// Writes a backup of one read transaction.
 pub(in crate::store) fn write_backup(
     file: &Path,
     transaction: &ReadTransaction,
@@ -51,18 +44,18 @@ pub(in crate::store) fn write_backup(
     draft::sweep(target);
     let draft = new_draft(target)?;
     let snapshot = Snapshot::open(transaction)?;
-    copy_checked(transaction, draft.path(), Local::Left)?;
+    copy_checked(transaction, draft.path(), LocalRows::Skip)?;
     let commit = snapshot.commit();
     let report = BackupReport {
         records: Dataset::ALL.into_iter().map(|of| (of, snapshot.dataset_state(of).records)).collect(),
         last_commit_at: (commit.seq > 0).then(|| commit.time.to_string()),
         bytes: size(draft.path())?,
     };
-    take_name(draft, target)?;
+    persist(draft, target)?;
     Ok(report)
 }
 
-/// Refuses to replace the database itself, or a file that is no backup.
+/// Fails if the target is the database itself, or no backup.
 fn refuse_as_target(database: &Path, target: &Path) -> Result<(), StoreError> {
     let Ok(found) = std::fs::metadata(target) else { return Ok(()) };
     let own = std::fs::metadata(database).map_err(|source| io_error(database, source))?;
@@ -71,13 +64,13 @@ fn refuse_as_target(database: &Path, target: &Path) -> Result<(), StoreError> {
         return refused("it is the database itself");
     }
     match Follower::open(target) {
-        // A backup of an older release makes way for a new one too.
+        // Backups of older releases may be replaced too.
         Ok(_) | Err(StoreError::OlderSchema { .. } | StoreError::OlderFields { .. }) => Ok(()),
         Err(_) => refused("it exists and is no backup; choose another name, or remove it"),
     }
 }
 
-/// A file's sizes before and after its compaction, in bytes.
+/// The sizes of a file before and after its compaction, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[allow(missing_docs, reason = "two sizes")]
 pub struct CompactReport {
@@ -85,40 +78,34 @@ pub struct CompactReport {
     pub bytes_after: u64,
 }
 
-/// Rewrites the file at its smallest size. The history, and so the tokens, stay as they are.
-///
-/// # Errors
-/// When another process writes, the file has other names (hard links), or the copy cannot be made; the database is then
-/// unchanged.
+/// Rewrites the file at its smallest size. The history does not change, so sync tokens stay valid.
 pub fn compact(path: &Path, wait: Duration) -> Result<CompactReport, StoreError> {
     let path = &resolve(path);
     let writer = Writer::open(path, wait)?;
     refuse_other_names(path)?;
     let bytes_before = size(path)?;
     let draft = new_draft(path)?;
-    copy_checked(&writer.begin_read()?, draft.path(), Local::Copied)?;
+    copy_checked(&writer.begin_read()?, draft.path(), LocalRows::Copy)?;
     let bytes_after = size(draft.path())?;
-    take_owner(path, &draft)?;
-    writer.check_in_place()?;
-    take_name(draft, path)?;
+    copy_owner(path, &draft)?;
+    writer.check_not_replaced()?;
+    persist(draft, path)?;
     drop(writer);
-    forget_old_damage();
+    discard_damage_at_close();
     Ok(CompactReport { bytes_before, bytes_after })
 }
 
-/// Discards damage met when the replaced file was closed.
-pub(in crate::store) fn forget_old_damage() {
-    let _ = panics::take_at_close();
+/// Discards the damage that was found when the replaced file was closed.
+pub(in crate::store) fn discard_damage_at_close() {
+    let _ = panics::take_damage_at_close();
 }
 
-/// Gives a draft its name in one step, and makes that durable.
-pub(in crate::store) fn take_name(draft: Draft, target: &Path) -> Result<(), StoreError> {
-    draft.take_name(target).map_err(|source| io_error(target, source))
+pub(in crate::store) fn persist(draft: Draft, target: &Path) -> Result<(), StoreError> {
+    draft.persist(target).map_err(|source| io_error(target, source))
 }
 
-/// Gives a draft the owner and permissions of the file that it replaces.
-pub(in crate::store) fn take_owner(old: &Path, draft: &Draft) -> Result<(), StoreError> {
-    draft.take_owner_of(old).map_err(|source| io_error(old, source))
+pub(in crate::store) fn copy_owner(old: &Path, draft: &Draft) -> Result<(), StoreError> {
+    draft.copy_owner_from(old).map_err(|source| io_error(old, source))
 }
 
 fn size(path: &Path) -> Result<u64, StoreError> {

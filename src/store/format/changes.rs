@@ -1,15 +1,15 @@
-//! Changes of rows as bytes: what a commit did, in the order in which it was written, or a whole state as what makes it from
-//! nothing.
+//! Encoded changes of rows: the writes of a commit in their order, or a whole state as runs of rows.
 //!
 //! | first byte | then |
 //! | --- | --- |
 //! | 0: put | table, key, value |
 //! | 1: remove | table, key |
 //! | 2: remove all from one key to another, both included | table, first key, last key |
-//! | 3: rows of ascending keys, none of which is there | table, then for each row a 1, key and value, then a 0 |
+//! | 3: run, a sequence of new rows with ascending keys | table, then for each row a 1, key and value, then a 0 |
 //!
-//! A table is its code (`tables`), a byte. Keys and values are the engine's bytes, each behind its length: seven bits a byte, the
-//! low ones first, the highest bit set on all but the last byte, and no more bytes than it takes.
+//! A table is its code (`tables`), one byte. Keys and values are the bytes that redb stores, each after its length. A
+//! length has seven bits per byte, the low ones first. All bytes but the last have the highest bit set. The shortest
+//! encoding is required.
 
 const PUT: u8 = 0;
 const REMOVE: u8 = 1;
@@ -19,36 +19,36 @@ const RUN: u8 = 3;
 const ROW: u8 = 1;
 const END: u8 = 0;
 
-/// Changes that are being written down.
+/// Encodes changes.
 #[derive(Debug, Default)]
-pub struct Encoder {
+pub struct ChangeEncoder {
     bytes: Vec<u8>,
     /// The table of the open run.
     run: Option<u8>,
 }
 
-impl Encoder {
-    /// A row is inserted or replaced.
+impl ChangeEncoder {
+    /// Inserts or replaces a row.
     pub fn put(&mut self, table: u8, key: &[u8], value: &[u8]) {
         self.begin(PUT, table);
         self.text(key);
         self.text(value);
     }
 
-    /// A row is removed.
+    /// Removes a row.
     pub fn remove(&mut self, table: u8, key: &[u8]) {
         self.begin(REMOVE, table);
         self.text(key);
     }
 
-    /// All rows between two keys are removed, both included.
+    /// Removes all rows between two keys, both included.
     pub fn remove_range(&mut self, table: u8, first: &[u8], last: &[u8]) {
         self.begin(REMOVE_RANGE, table);
         self.text(first);
         self.text(last);
     }
 
-    /// A row is appended to the open run, or begins one.
+    /// Appends a row to the open run, or begins one.
     pub fn run_row(&mut self, table: u8, key: &[u8], value: &[u8]) {
         if self.run != Some(table) {
             self.begin(RUN, table);
@@ -71,12 +71,12 @@ impl Encoder {
         self.bytes.len()
     }
 
-    /// Whether nothing was written down.
+    /// Whether there are no changes.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// The bytes.
+    /// Closes the open run, and returns the encoded changes.
     pub fn finish(mut self) -> Vec<u8> {
         self.end_run();
         self.bytes
@@ -98,65 +98,64 @@ impl Encoder {
     }
 }
 
-/// One change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "described above")]
-pub enum Change<'a> {
+pub enum EncodedChange<'a> {
     Put { table: u8, key: &'a [u8], value: &'a [u8] },
     Remove { table: u8, key: &'a [u8] },
     RemoveRange { table: u8, first: &'a [u8], last: &'a [u8] },
-    Run { table: u8, rows: Run<'a> },
+    Run { table: u8, rows: RunRows<'a> },
 }
 
-impl Change<'_> {
-    /// The code of its table.
+impl EncodedChange<'_> {
+    /// The code of the table.
     pub fn table(&self) -> u8 {
         match self {
-            Change::Put { table, .. }
-            | Change::Remove { table, .. }
-            | Change::RemoveRange { table, .. }
-            | Change::Run { table, .. } => *table,
+            EncodedChange::Put { table, .. }
+            | EncodedChange::Remove { table, .. }
+            | EncodedChange::RemoveRange { table, .. }
+            | EncodedChange::Run { table, .. } => *table,
         }
     }
 }
 
-/// Bytes that are no changes.
+/// The bytes are not encoded changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Malformed(pub &'static str);
+pub struct MalformedChange(pub &'static str);
 
-/// The changes in bytes. Ends after the first that cannot be read.
+/// Decodes changes. Ends after the first invalid one.
 #[derive(Clone, Debug)]
-pub struct Changes<'a>(Reader<'a>);
+pub struct ChangeDecoder<'a>(ByteReader<'a>);
 
-impl<'a> Changes<'a> {
-    /// Reads changes one by one; nothing is looked at yet.
-    pub fn new(bytes: &'a [u8]) -> Changes<'a> {
-        Changes(Reader(bytes))
+impl<'a> ChangeDecoder<'a> {
+    /// Creates a decoder. It decodes one change per call of `next`.
+    pub fn new(bytes: &'a [u8]) -> ChangeDecoder<'a> {
+        ChangeDecoder(ByteReader(bytes))
     }
 
-    fn read(&mut self) -> Result<Change<'a>, Malformed> {
+    fn read(&mut self) -> Result<EncodedChange<'a>, MalformedChange> {
         let reader = &mut self.0;
         let (kind, table) = (reader.byte()?, reader.byte()?);
         Ok(match kind {
-            PUT => Change::Put { table, key: reader.text()?, value: reader.text()? },
-            REMOVE => Change::Remove { table, key: reader.text()? },
-            REMOVE_RANGE => Change::RemoveRange { table, first: reader.text()?, last: reader.text()? },
+            PUT => EncodedChange::Put { table, key: reader.text()?, value: reader.text()? },
+            REMOVE => EncodedChange::Remove { table, key: reader.text()? },
+            REMOVE_RANGE => EncodedChange::RemoveRange { table, first: reader.text()?, last: reader.text()? },
             RUN => {
-                let rows = Run(reader.clone());
+                let rows = RunRows(reader.clone());
                 if reader.row()?.is_none() {
-                    return Err(Malformed("a run without rows"));
+                    return Err(MalformedChange("a run without rows"));
                 }
                 while reader.row()?.is_some() {}
-                Change::Run { table, rows }
+                EncodedChange::Run { table, rows }
             }
-            _ => return Err(Malformed("a change of an unknown kind")),
+            _ => return Err(MalformedChange("a change of an unknown kind")),
         })
     }
 }
 
-impl<'a> Iterator for Changes<'a> {
-    type Item = Result<Change<'a>, Malformed>;
+impl<'a> Iterator for ChangeDecoder<'a> {
+    type Item = Result<EncodedChange<'a>, MalformedChange>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.0.0.is_empty() {
@@ -164,48 +163,48 @@ impl<'a> Iterator for Changes<'a> {
         }
         let read = self.read();
         if read.is_err() {
-            self.0 = Reader(&[]);
+            self.0 = ByteReader(&[]);
         }
         Some(read)
     }
 }
 
 /// A row: its key and its value.
-type Row<'a> = (&'a [u8], &'a [u8]);
+type RunRow<'a> = (&'a [u8], &'a [u8]);
 
-/// The rows of a run, read through once already.
+/// The rows of a run. They were decoded once before, so they are valid.
 #[derive(Clone, Debug)]
-pub struct Run<'a>(Reader<'a>);
+pub struct RunRows<'a>(ByteReader<'a>);
 
-impl<'a> Iterator for Run<'a> {
-    type Item = Row<'a>;
+impl<'a> Iterator for RunRows<'a> {
+    type Item = RunRow<'a>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.0.row().ok().flatten()
     }
 }
 
-impl PartialEq for Run<'_> {
+impl PartialEq for RunRows<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.clone().eq(other.clone())
     }
 }
 
-impl Eq for Run<'_> {}
+impl Eq for RunRows<'_> {}
 
 #[derive(Clone, Debug)]
-struct Reader<'a>(&'a [u8]);
+struct ByteReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
-    fn byte(&mut self) -> Result<u8, Malformed> {
-        let (byte, rest) = self.0.split_first().ok_or(Malformed("the bytes end within a change"))?;
+impl<'a> ByteReader<'a> {
+    fn byte(&mut self) -> Result<u8, MalformedChange> {
+        let (byte, rest) = self.0.split_first().ok_or(MalformedChange("the bytes end within a change"))?;
         self.0 = rest;
         Ok(*byte)
     }
 
-    fn text(&mut self) -> Result<&'a [u8], Malformed> {
+    fn text(&mut self) -> Result<&'a [u8], MalformedChange> {
         let mut length: usize = 0;
-        // No key or value of the engine reaches 4 GiB.
+        // Keys and values in redb are shorter than 4 GiB.
         for shift in [0, 7, 14, 21, 28] {
             let byte = self.byte()?;
             if shift == 28 && byte > 0x0f {
@@ -214,23 +213,23 @@ impl<'a> Reader<'a> {
             length |= usize::from(byte & 0x7f) << shift;
             if byte & 0x80 == 0 {
                 if byte == 0 && shift > 0 {
-                    return Err(Malformed("a length of more bytes than it takes"));
+                    return Err(MalformedChange("a length that is not in its shortest form"));
                 }
                 let (text, rest) =
-                    self.0.split_at_checked(length).ok_or(Malformed("a key or value reaches beyond the end"))?;
+                    self.0.split_at_checked(length).ok_or(MalformedChange("a key or value reaches beyond the end"))?;
                 self.0 = rest;
                 return Ok(text);
             }
         }
-        Err(Malformed("a length beyond all bounds"))
+        Err(MalformedChange("a length of 4 GiB or more"))
     }
 
     /// The next row of a run; `None` at its end.
-    fn row(&mut self) -> Result<Option<Row<'a>>, Malformed> {
+    fn row(&mut self) -> Result<Option<RunRow<'a>>, MalformedChange> {
         match self.byte()? {
             END => Ok(None),
             ROW => Ok(Some((self.text()?, self.text()?))),
-            _ => Err(Malformed("a run with something else than rows")),
+            _ => Err(MalformedChange("a run with an unknown marker")),
         }
     }
 }
@@ -266,7 +265,7 @@ mod tests {
     }
 
     fn encode(steps: &[Step]) -> Vec<u8> {
-        let mut encoder = Encoder::default();
+        let mut encoder = ChangeEncoder::default();
         for step in steps {
             match step {
                 Step::Put(table, key, value) => encoder.put(*table, key, value),
@@ -281,28 +280,30 @@ mod tests {
         encoder.finish()
     }
 
-    fn decode(bytes: &[u8]) -> Result<Vec<Step>, Malformed> {
+    fn decode(bytes: &[u8]) -> Result<Vec<Step>, MalformedChange> {
         let own = |bytes: &[u8]| bytes.to_vec();
-        let step = |change: Change<'_>| match change {
-            Change::Put { table, key, value } => Step::Put(table, own(key), own(value)),
-            Change::Remove { table, key } => Step::Remove(table, own(key)),
-            Change::RemoveRange { table, first, last } => Step::RemoveRange(table, own(first), own(last)),
-            Change::Run { table, rows } => Step::Run(table, rows.map(|(key, value)| (own(key), own(value))).collect()),
+        let step = |change: EncodedChange<'_>| match change {
+            EncodedChange::Put { table, key, value } => Step::Put(table, own(key), own(value)),
+            EncodedChange::Remove { table, key } => Step::Remove(table, own(key)),
+            EncodedChange::RemoveRange { table, first, last } => Step::RemoveRange(table, own(first), own(last)),
+            EncodedChange::Run { table, rows } => {
+                Step::Run(table, rows.map(|(key, value)| (own(key), own(value))).collect())
+            }
         };
-        Changes::new(bytes).map(|change| change.map(step)).collect()
+        ChangeDecoder::new(bytes).map(|change| change.map(step)).collect()
     }
 
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
 
         #[test]
-        fn changes_come_back_as_they_were(steps in steps()) {
+        fn changes_round_trip(steps in steps()) {
             prop_assert_eq!(format!("{:?}", decode(&encode(&steps)).unwrap()), format!("{steps:?}"));
         }
 
-        /// There is one encoding of changes: what is read from any bytes is written as these bytes again.
+        /// Changes have only one encoding: encoding the decoded changes gives the same bytes.
         #[test]
-        fn any_bytes_are_refused_or_read_as_they_stand(
+        fn any_bytes_are_rejected_or_decoded_exactly(
             steps in steps(), cut in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(), byte in any::<u8>(),
         ) {
             let mut bytes = encode(&steps);
@@ -317,7 +318,7 @@ mod tests {
         }
 
         #[test]
-        fn noise_is_no_panic(bytes in vec(prop_oneof![0..4_u8, any::<u8>()], 0..60)) {
+        fn random_bytes_cause_no_panic(bytes in vec(prop_oneof![0..4_u8, any::<u8>()], 0..60)) {
             if let Ok(read) = decode(&bytes) {
                 prop_assert_eq!(encode(&read), bytes);
             }
@@ -335,14 +336,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_change_is_refused() {
+    fn invalid_changes_are_rejected() {
         let cases: [(&[u8], &str); 6] = [
             (&[4, 0], "a change of an unknown kind"),
             (&[1, 0, 2, 9], "a key or value reaches beyond the end"),
-            (&[1, 0, 0x80, 0], "a length of more bytes than it takes"),
-            (&[1, 0, 0xff, 0xff, 0xff, 0xff, 0x10], "a length beyond all bounds"),
+            (&[1, 0, 0x80, 0], "a length that is not in its shortest form"),
+            (&[1, 0, 0xff, 0xff, 0xff, 0xff, 0x10], "a length of 4 GiB or more"),
             (&[3, 0, 0], "a run without rows"),
-            (&[3, 0, 2], "a run with something else than rows"),
+            (&[3, 0, 2], "a run with an unknown marker"),
         ];
         for (bytes, expected) in cases {
             assert_eq!(decode(bytes).unwrap_err().to_string(), expected, "{bytes:?}");

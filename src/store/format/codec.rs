@@ -1,4 +1,5 @@
-//! Rows as bytes: MessagePack, or a record's JSON, behind a hash that is checked when the row is read, since redb checks none.
+//! Rows as bytes: MessagePack or JSON after a hash. redb does not verify hashes, so it is checked whenever a row is
+//! read.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -7,42 +8,37 @@ use crate::model::{Curated, Fields, Id, PerDataset, Timestamp, json};
 use crate::store::StoreError;
 use crate::store::format::tables::{HASH_LEN, LogValue};
 
-/// A hash of bytes: 128 bits of BLAKE3.
-pub type Hash = [u8; HASH_LEN];
+/// A hash of 128 bits of BLAKE3.
+pub type ShortHash = [u8; HASH_LEN];
 
-/// The hash of bytes.
-pub fn hash(bytes: &[u8]) -> Hash {
+/// Hashes bytes.
+pub fn hash(bytes: &[u8]) -> ShortHash {
     let mut short = [0; HASH_LEN];
     short.copy_from_slice(&blake3::hash(bytes).as_bytes()[..HASH_LEN]);
     short
 }
 
-/// The largest difference, in seconds, between the clocks of writing machines that goes unreported.
+/// The difference between the clocks of writing machines, in seconds, above which a warning is reported.
 pub const CLOCK_TOLERANCE_S: i64 = 120;
 
-/// A commit, in table `commits`.
+/// A row of `commits`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::store) struct CommitRow {
-    /// When its writing began; never before an earlier commit's.
+    /// The time when the transaction began; never before the time of an earlier commit.
     pub time: Timestamp,
-    /// A random value that tells this commit from one of another history with the same seq.
+    /// A random value. It distinguishes commits with the same seq in different histories.
     pub lineage: [u8; 16],
-    /// The first seq of the commit.
     pub first_seq: u64,
-    /// The last seq of the commit, which is its key too.
     pub last_seq: u64,
-    /// How many records each dataset holds after it.
+    /// The number of records after this commit.
     pub records: PerDataset<u64>,
-    /// When each dataset's content last changed.
+    /// The last change of each dataset's content.
     pub changed_at: PerDataset<Option<Timestamp>>,
-    /// The last seq of the commit that last changed an organization or tag; 0 before the first.
+    /// The last seq of the last commit that changed an organization or tag; 0 if there is none.
     pub references_seq: u64,
-    /// How many rows other tables hold after it.
     pub counts: TableCounts,
-    /// Who made it.
     pub who: String,
-    /// What was done, in words.
     pub what: String,
 }
 
@@ -58,7 +54,7 @@ pub(in crate::store) struct TableCounts {
     pub feeds: u64,
 }
 
-/// Decodes a row of `commits` and checks its seqs against its key.
+/// Decodes a row of `commits`, and compares its seqs with its key.
 pub(in crate::store) fn unseal_commit(key: u64, bytes: &[u8]) -> Result<CommitRow, StoreError> {
     let row: CommitRow = unseal("commits", bytes)?;
     if row.last_seq != key || !(1..=row.last_seq).contains(&row.first_seq) {
@@ -68,7 +64,7 @@ pub(in crate::store) fn unseal_commit(key: u64, bytes: &[u8]) -> Result<CommitRo
     Ok(row)
 }
 
-/// Fails if a table holds another number of rows than the last commit says.
+/// Fails unless a table has as many rows as the last commit counted.
 pub(in crate::store) fn expect_count(table: &'static str, found: usize, counted: u64) -> Result<(), StoreError> {
     if u64::try_from(found).is_ok_and(|found| found == counted) {
         return Ok(());
@@ -76,14 +72,11 @@ pub(in crate::store) fn expect_count(table: &'static str, found: usize, counted:
     Err(StoreError::damaged(table, format!("it holds {found} rows, the last commit counts {counted}")))
 }
 
-/// A record, as table `log` holds it.
 #[derive(Clone, Debug)]
 pub(in crate::store) struct RecordRow<F> {
-    /// The seq of its row.
     pub seq: u64,
-    /// When its content last changed.
+    /// The time of the last change of its content.
     pub updated_at: Timestamp,
-    /// The record.
     pub record: Curated<F>,
 }
 
@@ -101,7 +94,7 @@ impl<F: Fields> RecordRow<F> {
     }
 }
 
-/// The sealed bytes of a value.
+/// Serializes a value, with a hash in front.
 pub(in crate::store) fn seal<T: Serialize>(value: &T) -> Result<Vec<u8>, StoreError> {
     let mut bytes = vec![0; HASH_LEN];
     rmp_serde::encode::write_named(&mut bytes, value)
@@ -111,14 +104,14 @@ pub(in crate::store) fn seal<T: Serialize>(value: &T) -> Result<Vec<u8>, StoreEr
     Ok(bytes)
 }
 
-/// The value of sealed bytes.
+/// Checks the hash, and deserializes the value.
 pub(in crate::store) fn unseal<T: DeserializeOwned>(table: &'static str, bytes: &[u8]) -> Result<T, StoreError> {
     let (stored, text) =
         bytes.split_first_chunk::<HASH_LEN>().ok_or_else(|| StoreError::damaged(table, "a row is cut short"))?;
     if *stored != hash(text) {
         return Err(StoreError::damaged(table, "a row does not match its hash"));
     }
-    // The row is as it was written, so another program wrote it.
+    // The hash is right, so the row is not damaged: another version wrote it.
     rmp_serde::from_slice(text).map_err(|error| StoreError::UnknownRow { table, detail: error.to_string() })
 }
 
@@ -138,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_not_known_is_refused_and_no_damage() {
+    fn an_unknown_member_is_rejected_but_not_damage() {
         let counts = |venues| Counts { organizations: 1, tags: 2, licenses: 3, keys: 4, feeds: 5, venues };
         let known = TableCounts { organizations: 1, tags: 2, licenses: 3, keys: 4, feeds: 5 };
         assert_eq!(unseal::<TableCounts>("commits", &seal(&counts(None)).unwrap()).unwrap(), known);

@@ -6,25 +6,23 @@ use redb::{Key, ReadTransaction, ReadableTable, TableDefinition, TableHandle, Va
 
 use crate::model::RowDigest;
 use crate::store::StoreError;
-use crate::store::format::tables::{self, EachTable, Stored};
+use crate::store::format::tables::{self, StoredType, TableVisitor};
 
 impl RowDigest {
-    /// Adds a row: the code of its table, its key and its value.
     pub(in crate::store) fn add(&mut self, table: u8, key: &[u8], value: &[u8]) {
         for (lane, part) in self.0.iter_mut().zip(lanes(table, key, value)) {
             *lane = lane.wrapping_add(part);
         }
     }
 
-    /// Takes a row out.
-    pub(in crate::store) fn take_out(&mut self, table: u8, key: &[u8], value: &[u8]) {
+    pub(in crate::store) fn subtract(&mut self, table: u8, key: &[u8], value: &[u8]) {
         for (lane, part) in self.0.iter_mut().zip(lanes(table, key, value)) {
             *lane = lane.wrapping_sub(part);
         }
     }
 }
 
-/// BLAKE3 of the table's code, the key's length (u32 LE), the key and the value, as four numbers, LE.
+/// The BLAKE3 hash of the table's code, the key's length (u32 LE), the key and the value, as four u64 LE.
 fn lanes(table: u8, key: &[u8], value: &[u8]) -> [u64; 4] {
     let length = u32::try_from(key.len()).unwrap_or(u32::MAX).to_le_bytes();
     let mut hasher = blake3::Hasher::new();
@@ -37,7 +35,7 @@ fn lanes(table: u8, key: &[u8], value: &[u8]) -> [u64; 4] {
     lanes
 }
 
-/// The digest of the rows that a transaction sees, every one of which is read.
+/// Reads all rows, and returns their digest.
 pub(in crate::store) fn digest_of(transaction: &ReadTransaction) -> Result<RowDigest, StoreError> {
     let mut digest = RowDigest::default();
     for_each_row(transaction, &mut |table, key, value| {
@@ -47,26 +45,26 @@ pub(in crate::store) fn digest_of(transaction: &ReadTransaction) -> Result<RowDi
     Ok(digest)
 }
 
-/// Takes a row: the code of its table, its key and its value.
+/// A callback that receives the code of the table, the key and the value.
 type EachRow<'a> = dyn FnMut(u8, &[u8], &[u8]) -> Result<(), StoreError> + 'a;
 
-/// Calls `each` with the table's code, key and value of every row that is not local, in the order of tables and keys.
+/// Calls `each` with every row that is not local, in the order of tables and keys.
 pub(in crate::store) fn for_each_row(transaction: &ReadTransaction, each: &mut EachRow<'_>) -> Result<(), StoreError> {
-    tables::for_each_table(&mut Walk { transaction, each })
+    tables::for_each_table(&mut RowWalk { transaction, each })
 }
 
-struct Walk<'t, 'e> {
+struct RowWalk<'t, 'e> {
     transaction: &'t ReadTransaction,
     each: &'t mut EachRow<'e>,
 }
 
-impl EachTable for Walk<'_, '_> {
+impl TableVisitor for RowWalk<'_, '_> {
     type Error = StoreError;
 
     fn table<K, V>(&mut self, definition: TableDefinition<'static, K, V>) -> Result<(), StoreError>
     where
-        K: Key + Stored + 'static,
-        V: Value + Stored + 'static,
+        K: Key + StoredType + 'static,
+        V: Value + StoredType + 'static,
         for<'a> K::SelfType<'a>: Borrow<K::SelfType<'a>>,
     {
         let Some(code) = tables::code_of(definition.name()) else { return Ok(()) };
@@ -86,19 +84,19 @@ impl EachTable for Walk<'_, '_> {
 mod tests {
     use super::*;
 
-    type Row = (u8, &'static [u8], &'static [u8]);
+    type TestRow = (u8, &'static [u8], &'static [u8]);
 
-    fn of(rows: &[Row]) -> RowDigest {
+    fn of(rows: &[TestRow]) -> RowDigest {
         let mut digest = RowDigest::default();
         rows.iter().for_each(|(table, key, value)| digest.add(*table, key, value));
         digest
     }
 
     #[test]
-    fn every_difference_is_noticed_and_order_is_none() {
-        let sound: [Row; 2] = [(1, b"ab", b"c"), (2, b"", b"x")];
+    fn every_difference_is_noticed_but_not_the_order() {
+        let sound: [TestRow; 2] = [(1, b"ab", b"c"), (2, b"", b"x")];
         assert_eq!(of(&sound), of(&[sound[1], sound[0]]));
-        let others: [&[Row]; 6] = [
+        let others: [&[TestRow]; 6] = [
             &[],
             &sound[..1],
             &[(1, b"a", b"bc"), sound[1]],
@@ -112,14 +110,14 @@ mod tests {
     }
 
     #[test]
-    fn a_row_taken_out_leaves_no_trace() {
+    fn a_subtracted_row_leaves_no_trace() {
         let mut moved = of(&[(1, b"a", b"old"), (1, b"b", b"")]);
-        moved.take_out(1, b"a", b"old");
+        moved.subtract(1, b"a", b"old");
         moved.add(1, b"a", b"new");
         assert_eq!(moved, of(&[(1, b"a", b"new"), (1, b"b", b"")]));
     }
 
-    /// Files and objects hold digests: their value is part of the format.
+    /// Files and objects contain digests, so their value is part of the format.
     #[test]
     fn the_digest_is_what_it_was() {
         let hash = blake3::hash(b"\x05\x02\x00\x00\x00kyvalue");

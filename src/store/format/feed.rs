@@ -1,5 +1,5 @@
-//! Feeds: one entry per record, at the seq of the record's newest change that the feed's licenses see. A feed's head seals
-//! the counts and the digest of its entries, so that none is lost or changed unnoticed.
+//! Feeds. A feed has one entry per record, at the seq of the newest change that its licenses see. Its head seals the
+//! counts and the digest of its entries, so lost or changed entries are noticed.
 
 use std::num::NonZeroU64;
 use std::ops::Bound;
@@ -12,13 +12,13 @@ use crate::store::StoreError;
 use crate::store::format::rows::read_id;
 use crate::store::format::tables::TOMBSTONE;
 
-/// A row of `feed_entries` or `feed_records`: key and value.
-pub(in crate::store) type FeedRow = ((u64, u64), (u64, u64));
+/// Key and value of a row of `feed_entries` or `feed_records`.
+pub(in crate::store) type FeedTableRow = ((u64, u64), (u64, u64));
 
 /// An entry of a feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeedEntry {
-    /// Its position in the feed.
+    /// The position in the feed.
     pub seq: u64,
     /// The record.
     pub id: Id,
@@ -27,7 +27,6 @@ pub struct FeedEntry {
 }
 
 impl FeedEntry {
-    /// Decodes a row of `feed_entries` or `feed_records`.
     pub(in crate::store) fn of_row(
         table: &'static str,
         seq: u64,
@@ -42,28 +41,27 @@ impl FeedEntry {
         self.log_seq.is_some()
     }
 
-    /// The log seq as rows hold it.
+    /// The log seq as stored in rows.
     pub(in crate::store) fn stored_log_seq(&self) -> u64 {
         self.log_seq.map_or(TOMBSTONE, NonZeroU64::get)
     }
 
-    /// The entry as a row of `feed_entries`.
-    pub(in crate::store) fn row_by_seq(&self, feed: FeedId) -> FeedRow {
+    /// The row of `feed_entries`.
+    pub(in crate::store) fn row_by_seq(&self, feed: FeedId) -> FeedTableRow {
         ((feed.0, self.seq), (self.id.get(), self.stored_log_seq()))
     }
 
-    /// The entry as a row of `feed_records`.
-    pub(in crate::store) fn row_by_id(&self, feed: FeedId) -> FeedRow {
+    /// The row of `feed_records`.
+    pub(in crate::store) fn row_by_id(&self, feed: FeedId) -> FeedTableRow {
         ((feed.0, self.id.get()), (self.seq, self.stored_log_seq()))
     }
 
-    /// A hash of the entry.
     fn digest(&self) -> u64 {
         mix(self.seq ^ mix(self.id.get() ^ mix(self.stored_log_seq())))
     }
 }
 
-/// Mixes a number's bits (the finalizer of SplitMix64: Steele, Lea and Flood, 2014).
+/// The finalizer of SplitMix64 (Steele, Lea and Flood, 2014).
 fn mix(number: u64) -> u64 {
     let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -71,31 +69,26 @@ fn mix(number: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// A feed's head, in table `feeds`: counts and digest of its entries. Entries that do not add up to it are damage.
+/// A row of `feeds`: the counts and the digest of a feed's entries. Entries that do not match it are damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::store) struct FeedHead {
-    /// The feed. It is compared with the key, so that no other feed's head passes for this one's.
+    /// Must equal the key of the row.
     pub feed: FeedId,
-    /// The dataset of its records.
     pub dataset: Dataset,
-    /// The number of entries.
     pub entries: u64,
-    /// The number of live entries.
     pub live: u64,
-    /// The seq of its newest entry; 0 without one.
+    /// The seq of the newest entry; 0 without one.
     pub newest_seq: u64,
     /// The sum of the entries' digests, modulo 2^64.
     pub digest: u64,
 }
 
 impl FeedHead {
-    /// The head of a feed without entries.
     pub fn empty(feed: FeedId, dataset: Dataset) -> FeedHead {
         FeedHead { feed, dataset, entries: 0, live: 0, newest_seq: 0, digest: 0 }
     }
 
-    /// Adds an entry.
     pub fn add(&mut self, entry: &FeedEntry) {
         self.entries += 1;
         self.live += u64::from(entry.is_live());
@@ -103,7 +96,7 @@ impl FeedHead {
         self.digest = self.digest.wrapping_add(entry.digest());
     }
 
-    /// Removes an entry that a newer one of the same record replaces.
+    /// Removes an entry. The caller then adds the newer entry of the same record.
     pub fn replace(&mut self, old: &FeedEntry) -> Result<(), StoreError> {
         let reduced = self.entries.checked_sub(1).zip(self.live.checked_sub(u64::from(old.is_live())));
         let (entries, live) =
@@ -113,10 +106,7 @@ impl FeedHead {
         Ok(())
     }
 
-    /// Reads all entries of the feed, in the order of their seqs.
-    ///
-    /// # Errors
-    /// When the database cannot be read, or the entries do not add up to the head.
+    /// Reads all entries in the order of their seqs. Fails unless they match the head.
     pub fn read_all(&self, table: &impl ReadableTable<(u64, u64), (u64, u64)>) -> Result<Vec<FeedEntry>, StoreError> {
         let mut found = FeedHead::empty(self.feed, self.dataset);
         let mut entries = Vec::new();
@@ -141,9 +131,9 @@ impl FeedHead {
         for row in table.range(after)? {
             let (key, value) = row?;
             let ((feed, seq), (id, log_seq)) = (key.value(), value.value());
-            // On a damaged page keys may stand in any order.
+            // Keys on a damaged page can have any order.
             if feed != number || seq <= last || seq > self.newest_seq {
-                return Err(self.damaged(format!("an entry of feed {feed} at seq {seq} stands after seq {last}")));
+                return Err(self.damaged(format!("an entry of feed {feed} at seq {seq} comes after seq {last}")));
             }
             last = seq;
             if !each(FeedEntry::of_row("feed_entries", seq, id, log_seq)?) {
@@ -153,7 +143,6 @@ impl FeedHead {
         Ok(())
     }
 
-    /// Damage in this feed.
     pub fn damaged(&self, detail: String) -> StoreError {
         StoreError::damaged("feed_entries", format!("feed {} of {}: {detail}", self.feed.0, self.dataset))
     }

@@ -1,12 +1,13 @@
-//! The file format: what every row is, and how it becomes bytes.
+//! The file format: tables, and their rows as bytes.
 //!
-//! - [`tables`]: every table with its keys and values, in one page.
-//! - [`codec`]: sealed rows, each with a hash that is checked when it is read; [`rows`]: tables that are read whole.
-//! - [`feed`]: entries of feeds, and what is sealed of all of a feed's entries together.
-//! - [`changes`]: changes of rows as bytes; [`digest`]: all rows in one number; [`outbox`]: changes that wait to be published;
-//!   [`publish`]: what `meta` says of a published database; [`replica`]: what makes a file a replica.
-//! - [`version`]: of which format a file is, and which fields the JSON of its rows has.
-//! - [`names`]: the index that imports compare their rows with.
+//! - [`tables`]: all tables with their keys and values.
+//! - [`codec`]: rows with a hash; [`rows`]: reading rows.
+//! - [`feed`]: the entries of feeds, and the heads that seal them.
+//! - [`changes`]: encoded changes of rows; [`outbox`]: changes that are not published yet; [`digest`]: the digest of
+//!   all rows.
+//! - [`publish`]: the rows of a published database; [`replica`]: the row that makes a file a replica.
+//! - [`version`]: the format of a file, and the fields in the JSON of its rows.
+//! - [`names`]: the index of names and words.
 
 pub mod changes;
 pub mod codec;

@@ -1,7 +1,7 @@
-//! The index that imports compare their rows with: which records have a name, and how many have a word.
+//! The index of names and words: the records with a name, and the number of records with a word. Imports read it.
 //!
-//! The index is local and derived. A program that does not know it may have written records since, so the index says which
-//! records it was made from. It is used only while those are the records of the file.
+//! The index is local and derived. Programs without this index may have written records since it was built. So it
+//! stores the state of the records that it was built from, and is used only for this state.
 
 use redb::{ReadTransaction, ReadableTable};
 use serde::{Deserialize, Serialize};
@@ -9,12 +9,10 @@ use serde::{Deserialize, Serialize};
 use crate::model::{Dataset, Id, PerDataset};
 use crate::store::StoreError;
 use crate::store::format::codec::unseal;
-use crate::store::format::rows::{if_there, read_id};
+use crate::store::format::rows::{optional_table, read_id};
 use crate::store::format::tables::{self, LogValue};
 
-/// The records of a file: the seq of each dataset's newest record, and the number of records.
-///
-/// Later commits have higher seqs. So the same newest seq and the same number mean the same records.
+/// The newest seq and the number of records of each dataset. Seqs only grow, so equal values mean equal records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::store) struct RecordsState {
     /// 0 for a dataset without records.
@@ -23,7 +21,7 @@ pub(in crate::store) struct RecordsState {
 }
 
 impl RecordsState {
-    /// The state of the records in `log`; `records` is their number in each dataset.
+    /// Reads the newest seqs from `log`. `records` is the number of records in each dataset.
     pub fn read(
         log: &impl ReadableTable<(u8, u64), LogValue<'static>>,
         records: PerDataset<u64>,
@@ -37,22 +35,22 @@ impl RecordsState {
         Ok(RecordsState { newest_seq, records })
     }
 
-    /// Whether there is no record.
     pub fn is_empty(&self) -> bool {
         self.records == PerDataset::default()
     }
 }
 
-/// The records, organizations and tags of a state. Rows that were merged with one state fit all states of the same content.
+/// Identifies a state of records, organizations and tags. Rows merged with one state fit all states with an equal
+/// value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Content {
+pub struct ContentState {
     pub(in crate::store) records: RecordsState,
     pub(in crate::store) references_seq: u64,
 }
 
-impl Content {
-    /// Nothing.
-    pub const EMPTY: Content = Content {
+impl ContentState {
+    /// The state of an empty database.
+    pub const EMPTY: ContentState = ContentState {
         records: RecordsState {
             newest_seq: PerDataset { conferences: 0, journals: 0 },
             records: PerDataset { conferences: 0, journals: 0 },
@@ -64,41 +62,39 @@ impl Content {
 /// The row of `names_state`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::store) struct NamesState {
-    /// The version of the rules that make names and words from records.
+    /// The version of the rules that derive names and words from records.
     pub version: u32,
-    /// The records that the index was made from.
+    /// The state of the records that the index was built from.
     pub of: RecordsState,
-    /// Whether all of them are in the index. False while the index is being built.
+    /// False while the index is being built.
     pub is_whole: bool,
 }
 
 impl NamesState {
-    /// The stored state; `None` without an index.
+    /// Reads the row; `None` without an index.
     pub fn read(table: &impl ReadableTable<u8, &'static [u8]>) -> Result<Option<NamesState>, StoreError> {
         table.get(tables::NAMES_STATE_KEY)?.map(|row| unseal("names_state", row.value())).transpose()
     }
 
-    /// Whether the index can be used for these records by this version of the rules.
+    /// Whether this version of the rules can use the index for these records.
     pub fn fits(&self, version: u32, of: &RecordsState) -> bool {
         self.is_whole && self.version == version && self.of == *of
     }
 }
 
-/// A row of `names`: the hash of a name, and a record that has it.
+/// A row of `names`: the hash of a name, and a record with this name.
 pub type NameEntry = (u64, Dataset, Id);
 
-/// How many records have a word.
+/// A word, and the number of records that contain it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "described above")]
 pub struct WordCount {
-    /// The word.
     pub word: String,
-    /// The number of records.
     pub records: u64,
-    /// One of the records, if it is known.
+    /// One of the records, if known.
     pub record: Option<Id>,
 }
 
-/// The tables of the index in a read transaction.
 pub(in crate::store) struct NamesTables {
     pub state: NamesState,
     pub names: redb::ReadOnlyTable<(u64, u8, u64), ()>,
@@ -106,17 +102,16 @@ pub(in crate::store) struct NamesTables {
 }
 
 impl NamesTables {
-    /// Opens the index, if there is one.
     pub fn open(transaction: &ReadTransaction) -> Result<Option<NamesTables>, StoreError> {
-        let Some(state) = if_there(transaction.open_table(tables::NAMES_STATE))? else { return Ok(None) };
+        let Some(state) = optional_table(transaction.open_table(tables::NAMES_STATE))? else { return Ok(None) };
         let state = NamesState::read(&state)?;
-        let names = if_there(transaction.open_table(tables::NAMES))?;
-        let words = if_there(transaction.open_table(tables::WORDS))?;
+        let names = optional_table(transaction.open_table(tables::NAMES))?;
+        let words = optional_table(transaction.open_table(tables::WORDS))?;
         Ok(state.zip(names).zip(words).map(|((state, names), words)| NamesTables { state, names, words }))
     }
 }
 
-/// The records that have one of the names, in the order of names and ids; at most `most` of each name and dataset.
+/// Finds the records with these names, in the order of names and ids; at most `most` of each name and dataset.
 pub(in crate::store) fn records_named(
     table: &impl ReadableTable<(u64, u8, u64), ()>,
     names: &[u64],
@@ -132,7 +127,6 @@ pub(in crate::store) fn records_named(
     Ok(found)
 }
 
-/// The words of a vocabulary.
 pub(in crate::store) fn words_of(
     words: &impl ReadableTable<(u8, &'static str), (u64, u64)>,
     vocabulary: u8,

@@ -1,31 +1,29 @@
-//! The outbox: the changes of commits that wait to be published, in table `outbox`.
+//! The table `outbox`: the changes of commits that are not published yet.
 
 use redb::ReadableTable;
 use serde::{Deserialize, Serialize};
 
 use crate::model::CommitInfo;
 use crate::store::StoreError;
-use crate::store::format::codec::{Hash, hash, unseal};
+use crate::store::format::codec::{ShortHash, hash, unseal};
 
-/// The length of the parts into which changes are cut, but for the last.
+/// The length of each part of a commit's changes except the last, in bytes.
 pub(in crate::store) const PART_BYTES: usize = 1 << 20;
 
-/// What stands before a commit's changes.
+/// The header of a commit's changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::store) struct OutboxHeader {
-    /// The commit. Its last seq is in the key too.
     pub commit: CommitInfo,
-    /// The hash of its changes.
-    pub hash: Hash,
-    /// The length of all changes that were ever written to this outbox, these included: what waits is told by two headers.
+    pub hash: ShortHash,
+    /// The bytes of all changes ever written to this outbox. The difference of two headers is what was written in
+    /// between.
     pub written: u64,
 }
 
-type Key = (u64, u32);
+type OutboxKey = (u64, u32);
 
-/// The header of the first commit after a seq.
 pub(in crate::store) fn next_header(
-    outbox: &impl ReadableTable<Key, &'static [u8]>,
+    outbox: &impl ReadableTable<OutboxKey, &'static [u8]>,
     seq: u64,
 ) -> Result<Option<OutboxHeader>, StoreError> {
     let Some(from) = seq.checked_add(1) else { return Ok(None) };
@@ -33,24 +31,23 @@ pub(in crate::store) fn next_header(
     next.map(|(key, bytes)| open_header(key.value(), bytes.value())).transpose()
 }
 
-/// The header of the last commit.
 pub(in crate::store) fn last_header(
-    outbox: &impl ReadableTable<Key, &'static [u8]>,
+    outbox: &impl ReadableTable<OutboxKey, &'static [u8]>,
 ) -> Result<Option<OutboxHeader>, StoreError> {
     let Some(last) = outbox.last()?.map(|(key, _)| key.value().0) else { return Ok(None) };
     let header = outbox.get((last, 0))?;
     header.map(|bytes| open_header((last, 0), bytes.value())).transpose()
 }
 
-fn open_header(key: Key, bytes: &[u8]) -> Result<OutboxHeader, StoreError> {
+fn open_header(key: OutboxKey, bytes: &[u8]) -> Result<OutboxHeader, StoreError> {
     let header: OutboxHeader = unseal("outbox", bytes)?;
     let found = (header.commit.last_seq, 0);
     if found == key { Ok(header) } else { Err(damaged(key.0, "its header is missing, or of another commit")) }
 }
 
-/// A commit's changes, compared with their hash.
+/// Reads the changes of a commit, and checks their hash.
 pub(in crate::store) fn read_changes(
-    outbox: &impl ReadableTable<Key, &'static [u8]>,
+    outbox: &impl ReadableTable<OutboxKey, &'static [u8]>,
     header: &OutboxHeader,
 ) -> Result<Vec<u8>, StoreError> {
     let mut changes = Vec::new();
@@ -63,15 +60,12 @@ pub(in crate::store) fn read_changes(
     if u64::try_from(changes.len()) == Ok(header.commit.bytes) && hash(&changes) == header.hash {
         Ok(changes)
     } else {
-        Err(damaged(header.commit.last_seq, "its changes are not what was written"))
+        Err(damaged(header.commit.last_seq, "its changes do not match their hash"))
     }
 }
 
-/// Reads all that waits.
-///
-/// # Errors
-/// The first damage, and when the database cannot be read.
-pub(in crate::store) fn read_all(outbox: &impl ReadableTable<Key, &'static [u8]>) -> Result<(), StoreError> {
+/// Reads the whole outbox to check it.
+pub(in crate::store) fn read_all(outbox: &impl ReadableTable<OutboxKey, &'static [u8]>) -> Result<(), StoreError> {
     let mut last = 0;
     while let Some(header) = next_header(outbox, last)? {
         read_changes(outbox, &header)?;

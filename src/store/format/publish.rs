@@ -1,4 +1,4 @@
-//! What `meta` says of a published database.
+//! The rows in `meta` of a published database.
 
 use redb::ReadableTable;
 use serde::{Deserialize, Serialize};
@@ -8,12 +8,10 @@ use crate::store::StoreError;
 use crate::store::format::codec::unseal;
 use crate::store::format::tables::{META_DATABASE, META_PUBLISH, META_RESTORED};
 
-/// The digest of all rows, which a published database keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::store) struct KeptDigest {
-    /// The commit after which it was taken. If that is not the last one, a program that knows no digests wrote since.
+pub(in crate::store) struct StoredDigest {
+    /// The commit. If it is not the last one, a program without digests wrote the later ones.
     pub head: Head,
-    /// The digest.
     pub digest: RowDigest,
 }
 
@@ -26,14 +24,14 @@ pub(in crate::store) fn database_id(
     bytes.map(|id| Some(DatabaseId(id))).map_err(|_| StoreError::damaged("meta", "the database's id is cut short"))
 }
 
-/// The digest that a published database keeps; `None` for one that is not published.
-pub(in crate::store) fn kept_digest(
+/// The stored digest; `None` if the database is not published.
+pub(in crate::store) fn stored_digest(
     meta: &impl ReadableTable<&'static str, &'static [u8]>,
-) -> Result<Option<KeptDigest>, StoreError> {
+) -> Result<Option<StoredDigest>, StoreError> {
     meta.get(META_PUBLISH)?.map(|kept| unseal("meta", kept.value())).transpose()
 }
 
-/// The last commit of what a restore replaced by this database.
+/// The last commit of the database that a restore replaced by this one.
 pub(in crate::store) fn restored_over(
     meta: &impl ReadableTable<&'static str, &'static [u8]>,
 ) -> Result<Option<Head>, StoreError> {

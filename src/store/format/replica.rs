@@ -1,4 +1,4 @@
-//! What makes a file a replica, and up to where it has followed its origin.
+//! The row that makes a file a replica.
 
 use redb::{ReadTransaction, ReadableTable};
 use serde::{Deserialize, Serialize};
@@ -6,26 +6,25 @@ use serde::{Deserialize, Serialize};
 use crate::model::{DatabaseId, RowDigest};
 use crate::store::StoreError;
 use crate::store::format::codec::unseal;
-use crate::store::format::rows::if_there;
+use crate::store::format::rows::optional_table;
 use crate::store::format::tables::{REPLICA, REPLICA_KEY};
 
-/// A replica's mark, the one row of table `replica`. It is written in the transaction of the rows that it tells of.
+/// A replica's mark: the one row of `replica`. It is written in the same transaction as the rows that it describes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the id of the origin, and the hash of the entry")]
 pub struct ReplicaMark {
-    /// Where it follows its origin.
+    /// The URL of the bucket that the replica follows.
     pub url: String,
-    /// The origin's database.
     pub id: DatabaseId,
-    /// The slot of the last entry that was applied.
+    /// The slot of the last applied entry.
     pub slot: u64,
-    /// That entry's hash.
     pub hash: [u8; 32],
-    /// The digest of the file's rows after it.
+    /// The digest of all rows after that entry.
     pub digest: RowDigest,
 }
 
-/// The mark in a file; `None` if it is no replica.
+/// The mark of a file; `None` if it is not a replica.
 pub(in crate::store) fn find_mark(transaction: &ReadTransaction) -> Result<Option<ReplicaMark>, StoreError> {
-    let Some(replica) = if_there(transaction.open_table(REPLICA))? else { return Ok(None) };
+    let Some(replica) = optional_table(transaction.open_table(REPLICA))? else { return Ok(None) };
     replica.get(REPLICA_KEY)?.map(|mark| unseal("replica", mark.value())).transpose()
 }

@@ -1,4 +1,4 @@
-//! Reading rows that writing, reading and checking share.
+//! Reading rows, for writing, reading and checking.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,16 +10,15 @@ use crate::store::StoreError;
 use crate::store::format::codec::{RecordRow, unseal};
 use crate::store::format::tables::LogValue;
 
-/// Decodes an id.
 pub(in crate::store) fn read_id(table: &'static str, id: u64) -> Result<Id, StoreError> {
     Id::try_from(id).map_err(|error| StoreError::damaged(table, format!("id {id}: {error}")))
 }
 
-/// The rows of `log`.
+/// A table like `log`.
 pub(in crate::store) trait LogRows: ReadableTable<(u8, u64), LogValue<'static>> {}
 impl<T: ReadableTable<(u8, u64), LogValue<'static>>> LogRows for T {}
 
-/// Reads a record, if there is one of that id.
+/// Reads the record with an id.
 pub(in crate::store) fn find_record<F: RecordFields>(
     records: &impl ReadableTable<(u8, u64), u64>,
     log: &impl LogRows,
@@ -29,7 +28,7 @@ pub(in crate::store) fn find_record<F: RecordFields>(
     read_record(log, id, seq.value()).map(Some)
 }
 
-/// Reads the record at a seq, and checks that it is the one of that id.
+/// Reads the record at a seq, and checks its id.
 pub(in crate::store) fn read_record<F: RecordFields>(
     log: &impl LogRows,
     id: Id,
@@ -41,7 +40,7 @@ pub(in crate::store) fn read_record<F: RecordFields>(
     if row.record.id() == id { Ok(row) } else { Err(missing()) }
 }
 
-/// Calls `each` with every record of a dataset, in the order of their ids.
+/// Calls `each` with all records of a dataset, in the order of their ids.
 pub(in crate::store) fn for_each_record<F: RecordFields, E: From<StoreError>>(
     records: &impl ReadableTable<(u8, u64), u64>,
     log: &impl LogRows,
@@ -55,7 +54,6 @@ pub(in crate::store) fn for_each_record<F: RecordFields, E: From<StoreError>>(
     Ok(())
 }
 
-/// Reads all rows of a table.
 pub(in crate::store) fn load_rows<T: serde::de::DeserializeOwned>(
     name: &'static str,
     table: &impl ReadableTable<u64, &'static [u8]>,
@@ -63,7 +61,6 @@ pub(in crate::store) fn load_rows<T: serde::de::DeserializeOwned>(
     table.iter()?.map(|entry| unseal(name, entry?.1.value())).collect()
 }
 
-/// Reads all organizations and tags.
 pub(in crate::store) fn load_references(
     organizations: &impl ReadableTable<u64, &'static [u8]>,
     tags: &impl ReadableTable<u64, &'static [u8]>,
@@ -78,7 +75,6 @@ pub(in crate::store) fn load_references(
     Ok(References { organizations: load("organizations", organizations)?, tags: load("tags", tags)? })
 }
 
-/// The ids of all records of a dataset.
 pub(in crate::store) fn load_record_ids(
     records: &impl ReadableTable<(u8, u64), u64>,
     dataset: Dataset,
@@ -88,7 +84,7 @@ pub(in crate::store) fn load_record_ids(
     rows.map(|entry| read_id("records", entry?.0.value().1)).collect()
 }
 
-/// The records that link to an organization or tag.
+/// Finds the records that link to an organization or tag.
 pub(in crate::store) fn find_linked(
     links: &impl ReadableTable<(u8, u64, u8, u64), ()>,
     kind: ReferenceKind,
@@ -105,8 +101,8 @@ pub(in crate::store) fn find_linked(
     Ok(linked)
 }
 
-/// A table that is made when it is first needed; `None` before.
-pub(in crate::store) fn if_there<T>(opened: Result<T, TableError>) -> Result<Option<T>, StoreError> {
+/// The opened table; `None` if it does not exist. For tables that are created when needed.
+pub(in crate::store) fn optional_table<T>(opened: Result<T, TableError>) -> Result<Option<T>, StoreError> {
     match opened {
         Ok(table) => Ok(Some(table)),
         Err(TableError::TableDoesNotExist(_)) => Ok(None),

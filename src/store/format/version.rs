@@ -1,7 +1,7 @@
-//! The version of a file: its format, and which fields the JSON of its rows has.
+//! The version of a file: its format, and the fields in the JSON of its rows.
 //!
-//! A release that adds a field adds no table and changes no meaning, so the format keeps its number. But the JSON in `log` was
-//! rendered without the field. So the file says which fields its JSON has, and `medfeed upgrade` renders it anew.
+//! A release that adds a field keeps the number of the format. But the JSON in `log` lacks the field. So a file stores
+//! the names of its fields, and `medfeed upgrade` renders the JSON again.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, 
 use crate::store::StoreError;
 use crate::store::format::tables::{META_FIELDS, META_SCHEMA, SCHEMA};
 
-/// The fields of this program: a line for each, such as `conferences.formats.oral`, in the order of the JSON.
+/// The fields of this program in the order of the JSON, one per line, such as `conferences.formats.oral`.
 pub fn known_fields() -> &'static str {
     static KNOWN: LazyLock<String> = LazyLock::new(|| {
         fn lines<F: Fields>() -> String {
@@ -26,28 +26,27 @@ pub fn known_fields() -> &'static str {
     &KNOWN
 }
 
-/// The version of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
-    /// The number of its format.
+    /// The number of the format.
     pub schema: u32,
-    /// Its fields, where files of the format tell them.
+    /// The fields, if the format stores them.
     pub fields: Option<Vec<u8>>,
 }
 
-/// A file's fields beside those of this program.
+/// The differences between the fields of a file and those of this program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FieldChange {
-    /// The same, in the same order.
+pub enum FieldDifference {
+    /// The same fields in the same order.
     None,
-    /// The file has none that this program does not know, and lacks these, such as `conferences.acronym`.
+    /// The file lacks these fields, such as `conferences.acronym`. Empty if only the order differs.
     Added(Vec<String>),
-    /// The file has these, which this program does not know.
+    /// This program does not know these fields of the file.
     Unknown(Vec<String>),
 }
 
 impl Version {
-    /// The version that `meta` tells; `None` if it tells none.
+    /// Reads the version from `meta`; `None` if there is none.
     pub(in crate::store) fn read(
         meta: &impl ReadableTable<&'static str, &'static [u8]>,
     ) -> Result<Option<Version>, StoreError> {
@@ -57,16 +56,16 @@ impl Version {
         Ok(Some(Version { schema: u32::from_le_bytes(schema), fields }))
     }
 
-    /// Whether it is the version that this program writes.
-    pub fn is_ours(&self) -> bool {
-        self.schema == SCHEMA && self.field_change() == FieldChange::None
+    /// Whether this program writes the same version.
+    pub fn is_current(&self) -> bool {
+        self.schema == SCHEMA && self.field_change() == FieldDifference::None
     }
 
-    /// The fields that this program adds, or does not know.
-    pub fn field_change(&self) -> FieldChange {
+    /// Compares the fields with those of this program.
+    pub fn field_change(&self) -> FieldDifference {
         let stored = self.fields.as_deref().unwrap_or_default();
         if stored == known_fields().as_bytes() {
-            return FieldChange::None;
+            return FieldDifference::None;
         }
         let stored = String::from_utf8_lossy(stored);
         let (stored, known): (BTreeSet<&str>, BTreeSet<&str>) =
@@ -74,37 +73,31 @@ impl Version {
         let names = |names: Vec<&&str>| names.into_iter().map(|name| (*name).to_owned()).collect::<Vec<String>>();
         let unknown = names(stored.difference(&known).collect());
         if unknown.is_empty() {
-            FieldChange::Added(names(known.difference(&stored).collect()))
+            FieldDifference::Added(names(known.difference(&stored).collect()))
         } else {
-            FieldChange::Unknown(unknown)
+            FieldDifference::Unknown(unknown)
         }
     }
 
-    /// Fails unless it is the version that this program writes.
-    ///
-    /// # Errors
-    /// [`StoreError::OlderSchema`], [`StoreError::OlderFields`], [`StoreError::NewerSchema`], [`StoreError::NewerFields`].
+    /// Fails unless this program writes the same version.
     pub(in crate::store) fn check(&self, path: &Path) -> Result<(), StoreError> {
         self.check_known(path)?;
         match self.field_change() {
             _ if self.schema < SCHEMA => {
                 Err(StoreError::OlderSchema { path: path.to_owned(), found: self.schema, known: SCHEMA })
             }
-            FieldChange::Added(missing) => Err(StoreError::OlderFields { path: path.to_owned(), missing }),
+            FieldDifference::Added(missing) => Err(StoreError::OlderFields { path: path.to_owned(), missing }),
             _ => Ok(()),
         }
     }
 
-    /// Fails if a newer program made the file.
-    ///
-    /// # Errors
-    /// [`StoreError::NewerSchema`], [`StoreError::NewerFields`].
+    /// Fails if a newer program wrote the file.
     pub(in crate::store) fn check_known(&self, path: &Path) -> Result<(), StoreError> {
         match (self.schema.cmp(&SCHEMA), self.field_change()) {
             (Ordering::Greater, _) => {
                 Err(StoreError::NewerSchema { path: path.to_owned(), found: self.schema, known: SCHEMA })
             }
-            (Ordering::Equal, FieldChange::Unknown(unknown)) => {
+            (Ordering::Equal, FieldDifference::Unknown(unknown)) => {
                 Err(StoreError::NewerFields { path: path.to_owned(), unknown })
             }
             _ => Ok(()),
@@ -123,11 +116,11 @@ mod tests {
         let moved = format!("{without}conferences.venue\n");
         let name = |name: &str| vec![name.to_owned()];
         let cases = [
-            (all.to_owned(), FieldChange::None),
-            (without.clone(), FieldChange::Added(name("conferences.venue"))),
-            (moved, FieldChange::Added(Vec::new())),
-            (format!("{all}tags.x\n"), FieldChange::Unknown(name("tags.x"))),
-            (format!("{without}tags.x\n"), FieldChange::Unknown(name("tags.x"))),
+            (all.to_owned(), FieldDifference::None),
+            (without.clone(), FieldDifference::Added(name("conferences.venue"))),
+            (moved, FieldDifference::Added(Vec::new())),
+            (format!("{all}tags.x\n"), FieldDifference::Unknown(name("tags.x"))),
+            (format!("{without}tags.x\n"), FieldDifference::Unknown(name("tags.x"))),
         ];
         for (stored, expected) in cases {
             let version = Version { schema: SCHEMA, fields: Some(stored.into_bytes()) };

@@ -1,16 +1,16 @@
-//! Caches with a bound in bytes.
+//! Caches with a limit in bytes.
 
 use std::hash::Hash;
 
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 
-/// A value that a cache holds.
+/// A value in a cache.
 pub trait Cached: Clone {
-    /// How many are expected: a hint for the cache's own tables.
+    /// The expected number of values, a hint for the cache.
     const EXPECTED: usize;
 
-    /// What its entry takes in memory, in bytes, about.
+    /// The approximate size of the entry in memory, in bytes.
     fn bytes(&self) -> usize;
 }
 
@@ -24,10 +24,10 @@ impl<K, V: Cached> Weighter<K, V> for ByBytes {
     }
 }
 
-/// Values in memory; weight and capacity are in bytes.
+/// A cache whose weight and capacity are in bytes.
 pub type ByteCache<K, V> = Cache<K, V, ByBytes>;
 
-/// A cache of one shard: one value may take much of the room, and a shard takes none larger than itself.
+/// Creates a cache with one shard. A shard rejects values larger than itself, and single values may be large.
 pub fn new_cache<K: Hash + Eq, V: Cached>(max_bytes: u64) -> ByteCache<K, V> {
     let options =
         OptionsBuilder::new().estimated_items_capacity(V::EXPECTED).weight_capacity(max_bytes).shards(1).build();

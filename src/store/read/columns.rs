@@ -1,12 +1,11 @@
-//! What filters, `q` and reference lists run over: the visible records of a feed in packed columns, in memory, sorted by
-//! id.
+//! The visible records of a feed as packed columns in memory, sorted by id. Filters, `q` and reference lists read them.
 //!
-//! Each feed has columns of its own, with names of its own: what a filter reads depends on the records that the license
-//! sees alone, so its time does not tell of others. Rows lie in chunks that newer states share with older ones, so that
-//! advancing them costs what changed. Each name is held once, and rows refer to it by a small number.
+//! Each feed has its own columns and names. So the time of a filter does not depend on records outside the license.
+//! Rows are in chunks, and newer states share unchanged chunks. Each name is stored once, and rows refer to it by a
+//! small number.
 //!
-//! They stand beside the answer cache for filters that were not asked for before: to look at the records instead takes 35
-//! times as long for a year and country, 48 times for a rare text (`cargo bench --bench caches`, medians, in turn).
+//! Without columns, a new filter takes 35 times as long for a year and country. For a rare text it takes 48 times as
+//! long (medians of alternating runs, `cargo bench --bench caches`).
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -15,7 +14,7 @@ use std::sync::Arc;
 use memchr::memmem::Finder;
 
 use crate::model::field::{Compare, Field};
-use crate::model::filter::{Condition, Filter};
+use crate::model::filter::{FieldCondition, Filter};
 use crate::model::fold::fold;
 use crate::model::value::{FieldValue, JsonType, ValueKind};
 use crate::model::{ConferenceFields, Curated, Dataset, Id, JournalFields, RecordFields, ReferenceKind};
@@ -23,23 +22,22 @@ use crate::store::StoreError;
 use crate::store::format::feed::{FeedEntry, FeedHead};
 use crate::store::format::rows::read_record;
 use crate::store::read::feed_index::FeedIndex;
-use crate::store::read::record_cache::Log;
+use crate::store::read::record_cache::LogTable;
 
-/// Rows per chunk when chunks are built.
 const CHUNK_ROWS: usize = 256;
-/// The rows to which a chunk may grow before it is split.
+/// The maximum number of rows in a chunk. Beyond it, the chunk is split.
 const MAX_CHUNK_ROWS: usize = 2 * CHUNK_ROWS;
-/// Words of a mask with a bit per row of a chunk.
+/// The number of words in a mask with a bit per row.
 const MASK_WORDS: usize = MAX_CHUNK_ROWS / 64;
-/// With fewer candidate rows, their texts are searched one by one instead of the chunk's whole text.
+/// With fewer candidate rows than this, each row's text is searched, instead of the chunk's whole text.
 const SEARCH_RUN_FROM: u32 = 16;
-/// Ends each folded text. No `q` holds it, so that none is found across an end.
+/// Ends each row's text. `q` never contains it, so no match spans two rows.
 const TEXT_END: char = '\0';
 
-/// A bit per row of a chunk.
-type Mask = [u64; MASK_WORDS];
+/// One bit per row of a chunk.
+type RowMask = [u64; MASK_WORDS];
 
-/// Values, each with a small number from 1.
+/// Numbers values from 1.
 #[derive(Clone, Debug)]
 struct Interned<T> {
     values: Vec<T>,
@@ -62,35 +60,34 @@ impl<T: Hash + Eq + Clone> Interned<T> {
     }
 }
 
-/// A field that has a column, and the names that its rows hold as numbers.
+/// A field with a column, and the numbers of the names (texts or ids) in it.
 #[derive(Clone, Debug)]
-struct Names {
+struct FieldNames {
     field: &'static Field,
-    /// The field's index in its table.
     index: usize,
     texts: Interned<Box<str>>,
     ids: Interned<Id>,
 }
 
-impl Names {
-    /// Those of a dataset's fields that are filtered, or counted by a reference list.
-    fn of(dataset: Dataset) -> Vec<Names> {
+impl FieldNames {
+    /// The fields of a dataset that have filters or reference lists.
+    fn of(dataset: Dataset) -> Vec<FieldNames> {
         let table = dataset.table();
         let has_column = |(index, field): &(usize, &Field)| {
             table.filters.iter().any(|filter| filter.field == *index) || matches!(field.kind, ValueKind::Links(_))
         };
-        let names = |(index, field)| Names { field, index, texts: Interned::default(), ids: Interned::default() };
+        let names = |(index, field)| FieldNames { field, index, texts: Interned::default(), ids: Interned::default() };
         table.fields.iter().enumerate().filter(has_column).map(names).collect()
     }
 
-    /// The numbers of a value's names; none where it has no names.
+    /// Returns the numbers of the names in a value.
     fn add<'n>(&'n mut self, value: &'n dyn FieldValue) -> impl Iterator<Item = u32> + 'n {
-        let Names { texts, ids, .. } = self;
+        let FieldNames { texts, ids, .. } = self;
         let texts = value.texts().iter().map(|text| texts.add(text.as_str().into()));
         texts.chain(value.ids().iter().map(|id| ids.add(*id)))
     }
 
-    /// The number that stands for a filter's value in the column; 0 where no record has it.
+    /// The number of a filter's value in the column; 0 if no record has it.
     fn number(&self, value: &str) -> u64 {
         let code = match self.field.kind {
             ValueKind::Text | ValueKind::Texts => self.texts.codes.get(value),
@@ -101,7 +98,7 @@ impl Names {
         code.map_or_else(|| (self.field.rank_of)(value), |code| u64::from(*code))
     }
 
-    /// Their size in memory, in bytes, about: each value stands in a list and in a hash table.
+    /// The approximate size in bytes. Each value is in a list and in a hash table.
     fn bytes(&self) -> usize {
         const EACH_BYTES: usize = 64;
         let texts = self.texts.values.iter().map(|text| EACH_BYTES + 2 * text.len());
@@ -109,14 +106,14 @@ impl Names {
     }
 }
 
-/// A list per row, one after the other.
+/// One list per row, concatenated.
 #[derive(Debug, Default)]
-struct Lists {
+struct ListColumn {
     ends: Vec<u32>,
     values: Vec<u32>,
 }
 
-impl Lists {
+impl ListColumn {
     fn push(&mut self, list: impl Iterator<Item = u32>) {
         self.values.extend(list);
         self.ends.push(u32::try_from(self.values.len()).unwrap_or(u32::MAX));
@@ -128,75 +125,79 @@ impl Lists {
     }
 }
 
-/// The values of a field, one per row, as numbers as wide as the kind needs. 0 stands for null and is before all others.
+/// The values of a field, one number per row, as wide as necessary. 0 means null, and sorts first.
 #[derive(Debug)]
-enum Column {
+enum PackedColumn {
     Short(Vec<u16>),
     Medium(Vec<u32>),
     Long(Vec<u64>),
-    Lists(Lists),
+    Lists(ListColumn),
 }
 
-impl Column {
-    fn of(kind: ValueKind) -> Column {
+impl PackedColumn {
+    fn of(kind: ValueKind) -> PackedColumn {
         match kind {
-            ValueKind::Year | ValueKind::Flag => Column::Short(Vec::new()),
-            ValueKind::Choice(_) | ValueKind::DateStatus(_) => Column::Short(Vec::new()),
-            ValueKind::Date | ValueKind::Text => Column::Medium(Vec::new()),
-            ValueKind::Integer | ValueKind::Number => Column::Long(Vec::new()),
-            ValueKind::Texts | ValueKind::Links(_) => Column::Lists(Lists::default()),
+            ValueKind::Year | ValueKind::Flag => PackedColumn::Short(Vec::new()),
+            ValueKind::Choice(_) | ValueKind::DateStatus(_) => PackedColumn::Short(Vec::new()),
+            ValueKind::Date | ValueKind::Text => PackedColumn::Medium(Vec::new()),
+            ValueKind::Integer | ValueKind::Number => PackedColumn::Long(Vec::new()),
+            ValueKind::Texts | ValueKind::Links(_) => PackedColumn::Lists(ListColumn::default()),
         }
     }
 
-    fn push(&mut self, value: &dyn FieldValue, names: &mut Names) {
+    fn push(&mut self, value: &dyn FieldValue, names: &mut FieldNames) {
         let mut codes = names.add(value);
         let mut number = || codes.next().map_or_else(|| value.rank(), u64::from);
         match self {
-            Column::Short(column) => column.push(u16::try_from(number()).unwrap_or_default()),
-            Column::Medium(column) => column.push(u32::try_from(number()).unwrap_or_default()),
-            Column::Long(column) => column.push(number()),
-            Column::Lists(lists) => lists.push(codes),
+            PackedColumn::Short(column) => column.push(u16::try_from(number()).unwrap_or_default()),
+            PackedColumn::Medium(column) => column.push(u32::try_from(number()).unwrap_or_default()),
+            PackedColumn::Long(column) => column.push(number()),
+            PackedColumn::Lists(lists) => lists.push(codes),
         }
     }
 
-    /// Adds a row of another chunk's column of the field.
-    fn copy(&mut self, from: &Column, position: usize) {
+    /// Appends a row from another chunk's column of the same field.
+    fn copy(&mut self, from: &PackedColumn, position: usize) {
         match (self, from) {
-            (Column::Short(column), Column::Short(from)) => column.push(from[position]),
-            (Column::Medium(column), Column::Medium(from)) => column.push(from[position]),
-            (Column::Long(column), Column::Long(from)) => column.push(from[position]),
-            (Column::Lists(lists), Column::Lists(from)) => lists.push(from.get(position).iter().copied()),
+            (PackedColumn::Short(column), PackedColumn::Short(from)) => column.push(from[position]),
+            (PackedColumn::Medium(column), PackedColumn::Medium(from)) => column.push(from[position]),
+            (PackedColumn::Long(column), PackedColumn::Long(from)) => column.push(from[position]),
+            (PackedColumn::Lists(lists), PackedColumn::Lists(from)) => lists.push(from.get(position).iter().copied()),
             _ => debug_assert!(false, "columns of one field are of one type"),
         }
     }
 
-    /// Clears the bits of rows whose values do not compare so with a number.
-    fn retain(&self, mask: &mut Mask, compare: Compare, number: u64) {
+    /// Clears the bits of rows whose values do not satisfy the comparison.
+    fn retain(&self, mask: &mut RowMask, compare: Compare, number: u64) {
         match self {
-            Column::Short(column) => retain_number(mask, column, compare, number),
-            Column::Medium(column) => retain_number(mask, column, compare, number),
-            Column::Long(column) => retain_number(mask, column, compare, number),
-            Column::Lists(lists) => {
+            PackedColumn::Short(column) => retain_number(mask, column, compare, number),
+            PackedColumn::Medium(column) => retain_number(mask, column, compare, number),
+            PackedColumn::Long(column) => retain_number(mask, column, compare, number),
+            PackedColumn::Lists(lists) => {
                 let code = u32::try_from(number).unwrap_or_default();
                 Chunk::retain(mask, |position| lists.get(position).contains(&code));
             }
         }
     }
 
-    /// What it takes in memory, in bytes.
     fn bytes(&self) -> usize {
-        size_of::<Column>()
+        size_of::<PackedColumn>()
             + match self {
-                Column::Short(column) => size_of_val(column.as_slice()),
-                Column::Medium(column) => size_of_val(column.as_slice()),
-                Column::Long(column) => size_of_val(column.as_slice()),
-                Column::Lists(lists) => size_of_val(lists.ends.as_slice()) + size_of_val(lists.values.as_slice()),
+                PackedColumn::Short(column) => size_of_val(column.as_slice()),
+                PackedColumn::Medium(column) => size_of_val(column.as_slice()),
+                PackedColumn::Long(column) => size_of_val(column.as_slice()),
+                PackedColumn::Lists(lists) => size_of_val(lists.ends.as_slice()) + size_of_val(lists.values.as_slice()),
             }
     }
 }
 
-/// [`Column::retain`] for a plain column.
-fn retain_number<T: Copy + Ord + Default + TryFrom<u64>>(mask: &mut Mask, column: &[T], compare: Compare, number: u64) {
+/// Implements [`PackedColumn::retain`] for single values.
+fn retain_number<T: Copy + Ord + Default + TryFrom<u64>>(
+    mask: &mut RowMask,
+    column: &[T],
+    compare: Compare,
+    number: u64,
+) {
     let (null, number) = (T::default(), T::try_from(number).unwrap_or_default());
     match compare {
         Compare::Equal => Chunk::retain_equal(mask, column, number),
@@ -205,27 +206,26 @@ fn retain_number<T: Copy + Ord + Default + TryFrom<u64>>(mask: &mut Mask, column
     }
 }
 
-/// Neighbouring rows, column by column.
+/// Rows with neighboring ids, as columns.
 #[derive(Debug)]
 struct Chunk {
     ids: Vec<Id>,
     log_seqs: Vec<u64>,
-    /// In the order of the names.
-    columns: Vec<Column>,
-    /// The texts that `q` searches, folded, each with [`TEXT_END`] behind it.
+    /// In the order of the [`FieldNames`].
+    columns: Vec<PackedColumn>,
+    /// The folded texts that `q` searches, each followed by [`TEXT_END`].
     text: String,
     text_ends: Vec<usize>,
 }
 
 impl Chunk {
-    /// A chunk without rows.
-    fn new(names: &[Names]) -> Chunk {
-        let columns = names.iter().map(|names| Column::of(names.field.kind)).collect();
+    fn new(names: &[FieldNames]) -> Chunk {
+        let columns = names.iter().map(|names| PackedColumn::of(names.field.kind)).collect();
         Chunk { ids: Vec::new(), log_seqs: Vec::new(), columns, text: String::new(), text_ends: Vec::new() }
     }
 
-    /// A chunk of rows of others.
-    fn of(rows: &[(&Chunk, usize)], names: &[Names]) -> Chunk {
+    /// Builds a chunk from rows of other chunks.
+    fn of(rows: &[(&Chunk, usize)], names: &[FieldNames]) -> Chunk {
         let mut chunk = Chunk::new(names);
         for &(from, position) in rows {
             chunk.ids.push(from.ids[position]);
@@ -238,7 +238,7 @@ impl Chunk {
         chunk
     }
 
-    fn push<F: RecordFields>(&mut self, record: &Curated<F>, log_seq: u64, names: &mut [Names]) {
+    fn push<F: RecordFields>(&mut self, record: &Curated<F>, log_seq: u64, names: &mut [FieldNames]) {
         let values = record.fields().values();
         self.ids.push(record.id());
         self.log_seqs.push(log_seq);
@@ -253,13 +253,13 @@ impl Chunk {
         self.text_ends.push(self.text.len());
     }
 
-    /// Adds the row of a visible record.
+    /// Reads a record, and appends its row.
     fn load(
         &mut self,
-        log: &Log,
+        log: &LogTable,
         dataset: Dataset,
         (id, log_seq): (Id, u64),
-        names: &mut [Names],
+        names: &mut [FieldNames],
     ) -> Result<(), StoreError> {
         match dataset {
             Dataset::Conferences => {
@@ -275,19 +275,18 @@ impl Chunk {
         &self.text[start..self.text_ends[position]]
     }
 
-    /// What it takes in memory, in bytes.
     fn bytes(&self) -> usize {
         size_of::<Chunk>()
             + size_of_val(self.ids.as_slice())
             + size_of_val(self.log_seqs.as_slice())
             + size_of_val(self.text_ends.as_slice())
             + self.text.len()
-            + self.columns.iter().map(Column::bytes).sum::<usize>()
+            + self.columns.iter().map(PackedColumn::bytes).sum::<usize>()
     }
 
-    /// A bit for each row.
-    fn all(&self) -> Mask {
-        let mut mask = Mask::default();
+    /// A mask with the bits of all rows.
+    fn all(&self) -> RowMask {
+        let mut mask = RowMask::default();
         for (index, word) in mask.iter_mut().enumerate() {
             let rows = self.ids.len().saturating_sub(index * 64).min(64);
             *word = if rows == 64 { u64::MAX } else { (1 << rows) - 1 };
@@ -296,7 +295,7 @@ impl Chunk {
     }
 
     /// Clears the bits of rows that do not match.
-    fn retain(mask: &mut Mask, matches: impl Fn(usize) -> bool) {
+    fn retain(mask: &mut RowMask, matches: impl Fn(usize) -> bool) {
         for (index, word) in mask.iter_mut().enumerate() {
             let mut left = *word;
             while left != 0 {
@@ -309,8 +308,8 @@ impl Chunk {
         }
     }
 
-    /// Like [`Chunk::retain`] for a plain column: every value is compared, without branches, many at a time.
-    fn retain_equal<T: Copy + PartialEq>(mask: &mut Mask, column: &[T], expected: T) {
+    /// Like [`Chunk::retain`], but without branches, so that the compiler compares many values at once.
+    fn retain_equal<T: Copy + PartialEq>(mask: &mut RowMask, column: &[T], expected: T) {
         for (word, values) in mask.iter_mut().zip(column.chunks(64)) {
             if *word != 0 {
                 let equal = values.iter().rev().fold(0, |bits, value| (bits << 1) | u64::from(*value == expected));
@@ -319,12 +318,12 @@ impl Chunk {
         }
     }
 
-    /// Clears the bits of rows whose texts do not contain a text.
-    fn retain_found(&self, mask: &mut Mask, finder: &Finder<'_>) {
+    /// Clears the bits of rows whose texts do not contain the searched text.
+    fn retain_found(&self, mask: &mut RowMask, finder: &Finder<'_>) {
         if mask.iter().map(|word| word.count_ones()).sum::<u32>() < SEARCH_RUN_FROM {
             return Chunk::retain(mask, |position| finder.find(self.text(position).as_bytes()).is_some());
         }
-        let mut found = Mask::default();
+        let mut found = RowMask::default();
         let text = self.text.as_bytes();
         let mut from = 0;
         while let Some(at) = finder.find(&text[from..]) {
@@ -339,22 +338,21 @@ impl Chunk {
     }
 }
 
-/// The packed records of a feed.
+/// The columns of a feed in one state.
 #[derive(Debug)]
 pub struct Columns {
-    /// The state that they are of.
     head: FeedHead,
-    /// Chunks in the order of ids, none empty.
+    /// Non-empty chunks in the order of ids.
     chunks: Vec<Arc<Chunk>>,
-    names: Arc<Vec<Names>>,
+    names: Arc<Vec<FieldNames>>,
     bytes: usize,
 }
 
 impl Columns {
     /// Reads all visible records of a feed.
-    pub(in crate::store) fn build(log: &Log, index: &FeedIndex) -> Result<Columns, StoreError> {
+    pub(in crate::store) fn build(log: &LogTable, index: &FeedIndex) -> Result<Columns, StoreError> {
         let dataset = index.head().dataset;
-        let mut names = Names::of(dataset);
+        let mut names = FieldNames::of(dataset);
         let mut chunks = Vec::new();
         let mut chunk = Chunk::new(&names);
         for entry in (0..index.entries().len()).filter_map(|position| index.by_id(position)) {
@@ -371,14 +369,14 @@ impl Columns {
         Ok(Columns::of(*index.head(), chunks, names))
     }
 
-    fn of(head: FeedHead, chunks: Vec<Arc<Chunk>>, names: Vec<Names>) -> Columns {
+    fn of(head: FeedHead, chunks: Vec<Arc<Chunk>>, names: Vec<FieldNames>) -> Columns {
         let of_chunks = chunks.iter().map(|chunk| chunk.bytes()).sum::<usize>();
-        let bytes = size_of::<Columns>() + names.iter().map(Names::bytes).sum::<usize>() + of_chunks;
+        let bytes = size_of::<Columns>() + names.iter().map(FieldNames::bytes).sum::<usize>() + of_chunks;
         Columns { head, chunks, names: Arc::new(names), bytes }
     }
 
-    /// The columns of the feed's state that an index is of.
-    pub(in crate::store) fn advance(&self, log: &Log, index: &FeedIndex) -> Result<Columns, StoreError> {
+    /// Updates the columns to the state of `index`.
+    pub(in crate::store) fn advance(&self, log: &LogTable, index: &FeedIndex) -> Result<Columns, StoreError> {
         let dataset = index.head().dataset;
         let mut names = Vec::clone(&self.names);
         let mut newer = Chunk::new(&names);
@@ -398,7 +396,7 @@ impl Columns {
             return Ok(Columns::of(*index.head(), chunks, names));
         }
         while let Some(chunk) = old.next() {
-            // What stands before the first chunk goes into the first.
+            // The first chunk also takes smaller ids.
             let later = match old.peek().and_then(|next| next.ids.first()) {
                 Some(next) => changes.split_off(next),
                 None => BTreeMap::new(),
@@ -421,50 +419,48 @@ impl Columns {
         Ok(Columns::of(*index.head(), chunks, names))
     }
 
-    /// The state that they are of.
     pub(in crate::store) fn head(&self) -> &FeedHead {
         &self.head
     }
 
-    /// What they take in memory, in bytes. What older states share with them counts too.
+    /// The size in memory, in bytes. Includes chunks that other states share.
     pub(in crate::store) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The rows with larger ids that match a filter but for its `updated_since`, in the order of their ids.
+    /// Finds the rows with larger ids that match a filter, in the order of ids. Ignores the filter's `updated_since`.
     pub(crate) fn find(&self, after: u64, filter: &Filter) -> Matches<'_> {
         let text = filter.text.as_deref().map(fold);
         let columns = || self.names.iter().enumerate();
-        let asked = filter.conditions.iter().filter_map(|Condition { filter, value }| {
+        let conditions = filter.conditions.iter().filter_map(|FieldCondition { filter, value }| {
             let (column, names) = columns().find(|(_, names)| names.index == filter.field)?;
-            Some(Asked { column, compare: filter.compare, number: names.number(value) })
+            Some(ColumnCondition { column, compare: filter.compare, number: names.number(value) })
         });
-        let mut asked: Vec<Asked> = asked.collect();
-        // The fastest comparison first.
+        let mut conditions: Vec<ColumnCondition> = conditions.collect();
+        // Fast comparisons first.
         let is_list = |column: usize| self.names[column].field.kind.json_type() == JsonType::List;
-        asked.sort_by_key(|asked| (is_list(asked.column), asked.compare));
-        // A name that no record has matches none; a text of diacritics alone folds to nothing, which is found nowhere.
-        let none = asked.iter().any(|asked| asked.number == 0) || text.as_deref().is_some_and(str::is_empty);
+        conditions.sort_by_key(|conditions| (is_list(conditions.column), conditions.compare));
+        // An unknown name matches no record. A text of diacritics alone folds to an empty text, and matches none.
+        let none =
+            conditions.iter().any(|conditions| conditions.number == 0) || text.as_deref().is_some_and(str::is_empty);
         let first =
             self.chunks.partition_point(|chunk| none || chunk.ids.last().is_some_and(|last| last.get() <= after));
         Matches {
             columns: self,
-            asked,
+            conditions,
             finder: text.map(|text| Finder::new(text.as_bytes()).into_owned()),
             after,
             next_chunk: first,
             word: MASK_WORDS,
-            mask: Mask::default(),
+            mask: RowMask::default(),
         }
     }
 
-    /// How many rows have each item of a list of texts.
     pub(crate) fn count_texts(&self, field: &str) -> Vec<(&str, u64)> {
         let counts = self.count(|names| names.field.name == field, |names| &names.texts);
         counts.map(|(name, count)| (name.as_ref(), count)).collect()
     }
 
-    /// How many rows are linked to each organization or tag.
     pub(crate) fn count_links(&self, kind: ReferenceKind) -> Vec<(Id, u64)> {
         let counts = self.count(|names| names.field.kind == ValueKind::Links(kind), |names| &names.ids);
         counts.map(|(id, count)| (*id, count)).collect()
@@ -472,14 +468,14 @@ impl Columns {
 
     fn count<'n, T: 'n>(
         &'n self,
-        is_counted: impl Fn(&Names) -> bool,
-        of: impl Fn(&'n Names) -> &'n Interned<T>,
+        is_counted: impl Fn(&FieldNames) -> bool,
+        of: impl Fn(&'n FieldNames) -> &'n Interned<T>,
     ) -> impl Iterator<Item = (&'n T, u64)> {
         let position = self.names.iter().position(is_counted);
         let values = position.map_or(&[][..], |position| &of(&self.names[position]).values);
         let mut counts = vec![0; values.len()];
         for chunk in self.chunks.iter() {
-            if let Some(Column::Lists(lists)) = position.map(|position| &chunk.columns[position]) {
+            if let Some(PackedColumn::Lists(lists)) = position.map(|position| &chunk.columns[position]) {
                 lists.values.iter().for_each(|code| counts[*code as usize - 1] += 1);
             }
         }
@@ -487,8 +483,8 @@ impl Columns {
     }
 }
 
-/// Rows as chunks, halved where they have grown too many.
-fn split(rows: Vec<(&Chunk, usize)>, names: &[Names], chunks: &mut Vec<Arc<Chunk>>) {
+/// Appends rows as one chunk, or as several if there are too many.
+fn split(rows: Vec<(&Chunk, usize)>, names: &[FieldNames], chunks: &mut Vec<Arc<Chunk>>) {
     if rows.len() > MAX_CHUNK_ROWS {
         rows.chunks(CHUNK_ROWS).for_each(|rows| chunks.push(Arc::new(Chunk::of(rows, names))));
     } else if !rows.is_empty() {
@@ -496,25 +492,25 @@ fn split(rows: Vec<(&Chunk, usize)>, names: &[Names], chunks: &mut Vec<Arc<Chunk
     }
 }
 
-/// A condition on a column.
+/// A comparison of a column with a number.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct ColumnCondition {
     column: usize,
     compare: Compare,
     number: u64,
 }
 
-/// Walks the rows that match.
+/// An iterator over the matching rows.
 #[derive(Debug)]
 pub struct Matches<'c> {
     columns: &'c Columns,
-    asked: Vec<Asked>,
+    conditions: Vec<ColumnCondition>,
     finder: Option<Finder<'static>>,
     after: u64,
-    /// The chunk after the one that `mask` is of.
+    /// The index of the chunk after the one of `mask`.
     next_chunk: usize,
     word: usize,
-    mask: Mask,
+    mask: RowMask,
 }
 
 impl Matches<'_> {
@@ -524,11 +520,11 @@ impl Matches<'_> {
             let after = self.after;
             Chunk::retain(&mut mask, |index| chunk.ids[index].get() > after);
         }
-        for Asked { column, compare, number } in &self.asked {
+        for ColumnCondition { column, compare, number } in &self.conditions {
             chunk.columns[*column].retain(&mut mask, *compare, *number);
         }
         if let Some(finder) = &self.finder
-            && mask != Mask::default()
+            && mask != RowMask::default()
         {
             chunk.retain_found(&mut mask, finder);
         }
@@ -538,7 +534,7 @@ impl Matches<'_> {
 }
 
 impl Iterator for Matches<'_> {
-    /// The record, and the seq of its `log` row.
+    /// The id of the record, and the seq of its `log` row.
     type Item = (Id, u64);
 
     fn next(&mut self) -> Option<(Id, u64)> {

@@ -1,4 +1,4 @@
-//! Feeds that are in memory, within a bound in bytes: their indexes, and the columns of those that are filtered.
+//! Feeds in memory: their indexes, and the columns of those that are filtered.
 
 use std::sync::Arc;
 
@@ -10,19 +10,19 @@ use crate::store::read::feed_index::FeedIndex;
 /// The default size of the feed cache, in bytes.
 pub const DEFAULT_MAX_BYTES: u64 = 512 << 20;
 
-/// What an entry takes beside the feed itself, in bytes, about.
+/// The approximate overhead of an entry, in bytes.
 const ENTRY_BYTES: usize = 128;
 
-/// What is in memory of a feed.
+/// A feed in memory.
 #[derive(Clone, Debug)]
 pub struct CachedFeed {
     pub(in crate::store) index: Arc<FeedIndex>,
-    /// Of the same state as the index, or of an earlier one.
+    /// For the state of the index, or an earlier one.
     pub(in crate::store) columns: Option<Arc<Columns>>,
 }
 
 impl CachedFeed {
-    /// The columns, if they are of the index's state.
+    /// The columns, if they have the state of the index.
     pub(in crate::store) fn current_columns(&self) -> Option<Arc<Columns>> {
         self.columns.as_ref().filter(|columns| columns.head() == self.index.head()).map(Arc::clone)
     }

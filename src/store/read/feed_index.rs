@@ -1,8 +1,8 @@
-//! A feed in memory: its entries in the order of their seqs and of their ids. It is read whole, compared with what is
-//! sealed of it, and advanced by what changed, so no page can lack a row that a damaged index lost.
+//! A feed in memory: its entries by seq and by id. Lists, feed pages, exports and columns read it.
 //!
-//! Lists, feed pages, exports and columns walk it. It holds what the licenses of the feed see and nothing else: what a
-//! request reads, and how long that takes, does not depend on records that they do not see.
+//! It is read whole, compared with the feed's head, and then updated with each change. So a row that a damaged table
+//! lost is noticed. It contains only entries of the feed's licenses. So the time of a request does not depend on other
+//! records.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::model::Id;
 use crate::store::StoreError;
 use crate::store::format::feed::{FeedEntry, FeedHead};
 
-/// A position as it is held.
+/// Converts a position in `entries` to its stored form. `u32::MAX` is reserved.
 fn position(head: &FeedHead, position: usize) -> Result<u32, StoreError> {
     let held = u32::try_from(position).ok().filter(|held| *held < u32::MAX);
     held.ok_or_else(|| head.damaged("it has more entries than can be read".to_owned()))
@@ -22,9 +22,9 @@ fn position(head: &FeedHead, position: usize) -> Result<u32, StoreError> {
 #[derive(Debug)]
 pub struct FeedIndex {
     head: FeedHead,
-    /// In the order of their seqs.
+    /// By seq.
     entries: Vec<FeedEntry>,
-    /// Positions in `entries`, in the order of the entries' ids.
+    /// Positions in `entries`, in the order of ids.
     by_id: Vec<u32>,
 }
 
@@ -39,7 +39,7 @@ impl FeedIndex {
         FeedIndex::of(head, entries, (0..count).collect())
     }
 
-    /// `by_id` holds every position, best in an order that is nearly right.
+    /// Sorts `by_id`, which contains all positions. This is fast if they are nearly sorted.
     fn of(head: FeedHead, entries: Vec<FeedEntry>, mut by_id: Vec<u32>) -> Result<FeedIndex, StoreError> {
         by_id.sort_by_key(|at| entries[*at as usize].id);
         let index = FeedIndex { head, entries, by_id };
@@ -49,7 +49,7 @@ impl FeedIndex {
         Ok(index)
     }
 
-    /// The same feed in a later state.
+    /// Updates the index to a later state.
     pub(in crate::store) fn advance(
         &self,
         head: FeedHead,
@@ -64,7 +64,7 @@ impl FeedIndex {
         })?;
         let mut found = self.head;
         let mut entries = Vec::with_capacity(self.entries.len() + added.len());
-        // Where each entry goes; u32::MAX for those that are replaced.
+        // The new position of each entry; `u32::MAX` for replaced ones.
         let mut moved = Vec::with_capacity(self.entries.len());
         for entry in &self.entries {
             if newer.contains_key(&entry.id) {
@@ -86,7 +86,7 @@ impl FeedIndex {
         FeedIndex::of(head, entries, by_id)
     }
 
-    /// What is sealed of the feed in this state.
+    /// The head of the feed in this state.
     pub(in crate::store) fn head(&self) -> &FeedHead {
         &self.head
     }
@@ -111,7 +111,7 @@ impl FeedIndex {
         &self.entries
     }
 
-    /// The position in the order of ids of the first entry of a larger id.
+    /// The position, in the order of ids, of the first entry with a larger id.
     pub fn position_after_id(&self, id: u64) -> usize {
         self.by_id.partition_point(|at| self.at(*at).id.get() <= id)
     }
@@ -121,7 +121,6 @@ impl FeedIndex {
         self.by_id.get(position).map(|at| self.at(*at))
     }
 
-    /// What it takes in memory, in bytes.
     pub(in crate::store) fn bytes(&self) -> usize {
         size_of::<FeedIndex>() + size_of_val(self.entries.as_slice()) + size_of_val(self.by_id.as_slice())
     }

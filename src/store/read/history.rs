@@ -1,4 +1,4 @@
-//! What the file still knows of its past: every commit, and of each record its last change and what licenses were told.
+//! The stored history: all commits, the last change of each record, and its entries in feeds.
 
 use std::collections::BTreeSet;
 
@@ -12,36 +12,30 @@ use crate::store::format::rows::read_id;
 use crate::store::format::tables;
 use crate::store::read::snapshot::Snapshot;
 
-/// A commit as the history tells of it.
+/// A commit in the history: its first and last seq, its time, the user and the description.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "described above")]
 pub struct CommitEntry {
-    /// Its first seq.
     pub first_seq: u64,
-    /// Its last seq.
     pub seq: u64,
-    /// When its writing began.
     pub time: Timestamp,
-    /// The user who made it.
     pub who: String,
-    /// What was done; empty where nobody said.
+    /// May be empty.
     pub what: String,
 }
 
-/// The beginning of what a restore's commit says of itself.
+/// The beginning of the description of a restore.
 pub(in crate::store) const RESTORED: &str = "restored from a backup";
 
 impl CommitEntry {
-    /// Whether a restore made it.
+    /// Whether a restore created this commit.
     pub fn is_restore(&self) -> bool {
         self.what.starts_with(RESTORED)
     }
 }
 
 impl Snapshot {
-    /// The commits after a seq, at most so many, the newest first.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
+    /// The commits after a seq, newest first, at most `limit`.
     pub fn list_commits(&self, after: u64, limit: usize) -> Result<Vec<CommitEntry>, StoreError> {
         let rows = self.commits.range(after.saturating_add(1)..)?.rev().take(limit);
         rows.map(|entry| {
@@ -51,20 +45,14 @@ impl Snapshot {
         .collect()
     }
 
-    /// The seq at which a record changed last, if there is one of that id.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
+    /// The seq of the last change of a record, if it exists.
     pub fn changed_at_seq<F: RecordFields>(&self, id: Id) -> Result<Option<u64>, StoreError> {
         let seq = self.records.get((F::DATASET.code(), id.get()))?;
         Ok(seq.map(|seq| seq.value()))
     }
 
-    /// What licenses were told of a record last, in all feeds of its dataset, oldest first: also of one that is no more.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub fn traces_of(&self, dataset: Dataset, id: Id) -> Result<Vec<FeedEntry>, StoreError> {
+    /// The entries of a record in all feeds of its dataset, oldest first. Also for removed records.
+    pub fn feed_entries_of(&self, dataset: Dataset, id: Id) -> Result<Vec<FeedEntry>, StoreError> {
         let mut traces = Vec::new();
         for head in self.feeds.values().filter(|head| head.dataset == dataset) {
             if let Some(found) = self.feed_records.get((head.feed.0, id.get()))? {
@@ -76,20 +64,14 @@ impl Snapshot {
         Ok(traces)
     }
 
-    /// The records of a dataset whose last change lies between two seqs, both included, in the order of their changes.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
+    /// The records whose last change is between two seqs, both included, in the order of the changes.
     pub fn changed_between(&self, dataset: Dataset, first: u64, last: u64) -> Result<Vec<Id>, StoreError> {
         let rows = self.log.range((dataset.code(), first)..=(dataset.code(), last))?;
         rows.map(|row| read_id("log", row?.1.value().0)).collect()
     }
 
-    /// The records of a dataset that are no more, and whose last licenses were told so between two seqs, both included.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub fn gone_between(&self, dataset: Dataset, first: u64, last: u64) -> Result<BTreeSet<Id>, StoreError> {
+    /// The removed records that have a tombstone between two seqs, both included.
+    pub fn removed_between(&self, dataset: Dataset, first: u64, last: u64) -> Result<BTreeSet<Id>, StoreError> {
         let mut gone = BTreeSet::new();
         for head in self.feeds.values().filter(|head| head.dataset == dataset) {
             for row in self.feed_entries.range((head.feed.0, first)..=(head.feed.0, last))? {
@@ -102,16 +84,13 @@ impl Snapshot {
         Ok(gone)
     }
 
-    /// The commit that took a seq.
-    ///
-    /// # Errors
-    /// When there is none, and when the database cannot be read.
+    /// The commit that contains a seq.
     pub fn commit_entry_of(&self, seq: u64) -> Result<CommitEntry, StoreError> {
         let next = self.commits.range(seq..)?.next();
         let entry =
             next.map(|row| row.map_err(StoreError::from).and_then(|(seq, bytes)| entry_of(seq.value(), bytes.value())));
         let found = entry.transpose()?.filter(|commit| commit.first_seq <= seq);
-        found.ok_or_else(|| StoreError::damaged("commits", format!("no commit holds seq {seq}")))
+        found.ok_or_else(|| StoreError::damaged("commits", format!("no commit contains seq {seq}")))
     }
 }
 

@@ -1,8 +1,9 @@
-//! What an answer may ask of one committed state.
+//! Reading one committed state.
 //!
-//! - [`snapshot`]: one committed state; [`history`]: what it still knows of its past.
-//! - [`feed_index`]: a feed in memory; [`entries`]: a license's entries; [`feed_cache`]: which feeds are in memory.
-//! - [`columns`]: what filters run over; [`record_cache`]: records' finished JSON in memory; [`cache`]: their bounds.
+//! - [`snapshot`]: one committed state; [`history`]: its commits.
+//! - [`feed_index`]: a feed in memory; [`entries`]: the entries of one license; [`feed_cache`]: the cached feeds.
+//! - [`columns`]: packed columns for filters; [`record_cache`]: cached JSON of records; [`cache`]: caches with a limit
+//!   in bytes.
 
 pub mod cache;
 pub mod columns;

@@ -1,11 +1,10 @@
-//! Records' finished JSON in memory, in blocks of neighbouring rows of `log`: what first pages, filters and exports are
-//! made from.
+//! The JSON of records in memory, in blocks of neighboring rows of `log`. Feed pages, lists and exports read it.
 //!
-//! A seq is written once in a history, so a row that was read stays right for every later state: blocks are shared by all
-//! of them. Rows are checked against their hashes as they come in.
+//! A seq is written only once in a history, so all later states share the blocks. The hash of a row is checked when the
+//! row is loaded.
 //!
-//! It stands beside the answer cache for first answers: without it a feed page of 500 takes 10 times as long, a list of 100
-//! 14 times (`cargo bench --bench caches`, medians, in turn).
+//! Without this cache, the first response takes 10 times as long for a feed page of 500. For a list of 100 it takes 14
+//! times as long (medians of alternating runs, `cargo bench --bench caches`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,63 +13,61 @@ use redb::{ReadOnlyTable, ReadableTable};
 
 use crate::model::{Dataset, Id};
 use crate::store::StoreError;
-use crate::store::format::codec::{Hash, hash};
+use crate::store::format::codec::{ShortHash, hash};
 use crate::store::format::tables::LogValue;
 use crate::store::read::cache::{ByteCache, Cached};
 
-/// How many seqs a block spans.
+/// The number of seqs in a block.
 pub const BLOCK_SEQS: u64 = 64;
-/// Load the whole block if at least this many of its rows are requested: the others are likely to be requested next.
+/// If at least this many rows of a block are requested, load all of it: the others are likely to be requested next.
 const MIN_ROWS_OF_BLOCK: usize = 8;
-/// What may be filled before anyone asks, of the whole capacity.
+/// The share of the capacity that [`warm`] may fill.
 const WARM_SHARE: (u64, u64) = (3, 4);
-/// What an entry takes beside the block itself, in bytes, about.
+/// The approximate overhead of an entry, in bytes.
 const ENTRY_BYTES: usize = 96;
 
 /// The default size of the record cache, in bytes.
 pub const DEFAULT_MAX_BYTES: u64 = 256 << 20;
 
-/// The table that JSON is read from.
-pub(in crate::store) type Log = ReadOnlyTable<(u8, u64), LogValue<'static>>;
+pub(in crate::store) type LogTable = ReadOnlyTable<(u8, u64), LogValue<'static>>;
 
-/// A row of `log`: where it stands, and whose it must be.
+/// The seq of a row of `log`, and the id of the record that it must contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "described above")]
 pub struct LogRef {
-    /// The seq of the row.
     pub seq: u64,
-    /// The record.
     pub id: Id,
 }
 
-/// The rows of neighbouring seqs, ascending.
+/// Rows with ascending neighboring seqs.
 #[derive(Debug, Default)]
 pub struct Block {
-    rows: Vec<Row>,
+    rows: Vec<BlockRow>,
     json: Vec<u8>,
 }
 
 #[derive(Debug)]
-struct Row {
+struct BlockRow {
     seq: u64,
     id: Id,
-    hash: Hash,
-    /// Where its JSON ends in the block's.
+    hash: ShortHash,
+    /// The end of its JSON in the block.
     end: usize,
 }
 
 impl Block {
-    /// Appends a row; false if its bytes do not match their hash.
+    /// Appends a row. Returns false if its bytes do not match their hash.
     fn push(&mut self, seq: u64, (id, stored, json): LogValue<'_>) -> bool {
         let Ok(id) = Id::try_from(id) else { return false };
         if hash(json) != stored {
             return false;
         }
         self.json.extend_from_slice(json);
-        self.rows.push(Row { seq, id, hash: stored, end: self.json.len() });
+        self.rows.push(BlockRow { seq, id, hash: stored, end: self.json.len() });
         true
     }
 
-    /// The index of a row; most are asked for in order, so one index is tried first.
+    /// The index of a row. Most rows are requested in order, so the index `first` is tried first.
     fn find(&self, seq: u64, first: usize) -> Option<usize> {
         match self.rows.get(first) {
             Some(row) if row.seq == seq => Some(first),
@@ -83,11 +80,11 @@ impl Cached for Arc<Block> {
     const EXPECTED: usize = 1024;
 
     fn bytes(&self) -> usize {
-        ENTRY_BYTES + size_of::<Block>() + self.json.capacity() + self.rows.capacity() * size_of::<Row>()
+        ENTRY_BYTES + size_of::<Block>() + self.json.capacity() + self.rows.capacity() * size_of::<BlockRow>()
     }
 }
 
-/// The finished JSON of a record, where it lies in memory.
+/// The JSON of a record, in a block.
 #[derive(Clone, Debug)]
 pub struct RecordJson {
     block: Arc<Block>,
@@ -99,7 +96,7 @@ impl RecordJson {
         block.find(seq, first).map(|index| RecordJson { block: Arc::clone(block), index })
     }
 
-    fn row(&self) -> &Row {
+    fn row(&self) -> &BlockRow {
         &self.block.rows[self.index]
     }
 
@@ -110,12 +107,12 @@ impl RecordJson {
     }
 
     /// The hash of the JSON.
-    pub fn hash(&self) -> &Hash {
+    pub fn hash(&self) -> &ShortHash {
         &self.row().hash
     }
 }
 
-/// The blocks in memory, by their numbers, shared by the snapshots of one history.
+/// The blocks in memory, by number, shared by the snapshots of one history.
 pub type RecordCache = ByteCache<(Dataset, u64), Arc<Block>>;
 
 /// The JSON of a row of `log`, if it is in memory.
@@ -124,10 +121,10 @@ pub(crate) fn find(cache: &RecordCache, dataset: Dataset, log_ref: LogRef) -> Op
     RecordJson::find(&block, log_ref.seq, 0)
 }
 
-/// The JSON of rows of `log`, in the order of the references.
+/// Reads the JSON of rows of `log`, in the order of `refs`.
 pub(in crate::store) fn read(
     cache: &RecordCache,
-    log: &Log,
+    log: &LogTable,
     dataset: Dataset,
     refs: &[LogRef],
 ) -> Result<Vec<RecordJson>, StoreError> {
@@ -160,21 +157,27 @@ pub(in crate::store) fn read(
     }
     let checked = refs.iter().zip(found).map(|(log_ref, json)| {
         let json = json.ok_or_else(|| damaged(dataset, *log_ref, "there is no row"))?;
-        // The index that led here carries no hash.
-        if json.row().id == log_ref.id { Ok(json) } else { Err(damaged(dataset, *log_ref, "the row is not that")) }
+        // The table that led to this row has no hashes, so compare the id.
+        if json.row().id == log_ref.id { Ok(json) } else { Err(damaged(dataset, *log_ref, "the row is not the one")) }
     });
     checked.collect()
 }
 
-/// Reads a whole block. Only those who ask for a rotten row hear of it.
-fn load(cache: &RecordCache, log: &Log, dataset: Dataset, number: u64, seqs: &[u64]) -> Result<Arc<Block>, StoreError> {
+/// Loads a whole block. Fails only if one of the rows `seqs` is damaged.
+fn load(
+    cache: &RecordCache,
+    log: &LogTable,
+    dataset: Dataset,
+    number: u64,
+    seqs: &[u64],
+) -> Result<Arc<Block>, StoreError> {
     let (code, first) = (dataset.code(), number * BLOCK_SEQS);
     let mut block = Block::default();
     for entry in log.range((code, first)..=(code, first + (BLOCK_SEQS - 1)))? {
         let (key, value) = entry?;
         let seq = key.value().1;
         if !block.push(seq, value.value()) && seqs.contains(&seq) {
-            return Err(rotten(dataset, seq));
+            return Err(hash_mismatch(dataset, seq));
         }
     }
     block.json.shrink_to_fit();
@@ -184,19 +187,19 @@ fn load(cache: &RecordCache, log: &Log, dataset: Dataset, number: u64, seqs: &[u
     Ok(block)
 }
 
-/// Reads blocks before anyone asks for them, newest first, while there is room and `go_on` says so.
+/// Loads blocks in advance, newest first, while there is room and `should_continue` returns true.
 pub(in crate::store) fn warm(
     cache: &RecordCache,
-    log: &Log,
+    log: &LogTable,
     dataset: Dataset,
     newest_seq: u64,
-    go_on: &dyn Fn() -> bool,
+    should_continue: &dyn Fn() -> bool,
 ) -> Result<(), StoreError> {
     let room = cache.capacity() / WARM_SHARE.1 * WARM_SHARE.0;
     let code = dataset.code();
     let mut below = newest_seq.saturating_add(1);
-    while go_on() && cache.weight() < room {
-        // The next block that holds a row: where most records changed since, whole stretches are empty.
+    while should_continue() && cache.weight() < room {
+        // Skip blocks without rows. There are many if most records have changed since.
         let Some(entry) = log.range((code, 0)..(code, below))?.next_back() else { return Ok(()) };
         let number = entry?.0.value().1 / BLOCK_SEQS;
         below = number * BLOCK_SEQS;
@@ -207,14 +210,13 @@ pub(in crate::store) fn warm(
     Ok(())
 }
 
-/// Reads single rows, ascending.
-fn read_rows(log: &Log, dataset: Dataset, seqs: &[u64]) -> Result<Block, StoreError> {
+fn read_rows(log: &LogTable, dataset: Dataset, seqs: &[u64]) -> Result<Block, StoreError> {
     let mut block = Block::default();
     for seq in seqs {
         if let Some(value) = log.get((dataset.code(), *seq))?
             && !block.push(*seq, value.value())
         {
-            return Err(rotten(dataset, *seq));
+            return Err(hash_mismatch(dataset, *seq));
         }
     }
     Ok(block)
@@ -224,6 +226,6 @@ fn damaged(dataset: Dataset, LogRef { seq, id }: LogRef, what: &str) -> StoreErr
     StoreError::damaged("log", format!("{what} of {dataset} {id} at seq {seq}"))
 }
 
-fn rotten(dataset: Dataset, seq: u64) -> StoreError {
+fn hash_mismatch(dataset: Dataset, seq: u64) -> StoreError {
     StoreError::damaged("log", format!("the row of {dataset} at seq {seq} does not match its hash"))
 }

@@ -1,4 +1,4 @@
-//! Applying encoded changes. The bytes come from outside: what they say is looked at before the engine sees it.
+//! Applies encoded changes. They come from a bucket, so all bytes are validated before redb decodes them.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -8,46 +8,46 @@ use std::ops::Bound;
 use redb::{Key, TableDefinition, Value};
 
 use crate::store::StoreError;
-use crate::store::format::changes::{Change, Changes, Malformed};
-use crate::store::format::tables::{self, EachTable, META_SCHEMA, Stored};
+use crate::store::format::changes::{ChangeDecoder, EncodedChange, MalformedChange};
+use crate::store::format::tables::{self, META_SCHEMA, StoredType, TableVisitor};
 use crate::store::format::version::known_fields;
-use crate::store::pen::{Pen, Rows};
 use crate::store::replication::error::ApplyError;
-use crate::store::upgrade::with_table;
+use crate::store::upgrade::visit_table;
+use crate::store::write_tx::{TableWriter, WriteTx};
 
-/// Applies changes of rows of a format in their order. After an error the transaction must be aborted.
-pub(super) fn apply(pen: &Pen, schema: u32, changes: &[u8]) -> Result<(), ApplyError> {
-    let mut action = Apply { pen, schema, changes: Changes::new(changes).peekable() };
+/// Applies changes to rows of a format, in order. After an error, the transaction must be aborted.
+pub(super) fn apply(tx: &WriteTx, schema: u32, changes: &[u8]) -> Result<(), ApplyError> {
+    let mut action = ChangeApplier { tx, schema, changes: ChangeDecoder::new(changes).peekable() };
     while let Some(next) = action.changes.peek() {
         let table = next.as_ref().map_err(malformed)?.table();
-        if !with_table(schema, table, &mut action)? {
+        if !visit_table(schema, table, &mut action)? {
             return Err(ApplyError::Malformed(format!("there is no table {table}")));
         }
     }
     Ok(())
 }
 
-fn malformed(error: &Malformed) -> ApplyError {
+fn malformed(error: &MalformedChange) -> ApplyError {
     ApplyError::Malformed(error.to_string())
 }
 
-/// Applies the next changes, as long as they are of one table.
-struct Apply<'p, 'c> {
-    pen: &'p Pen,
+/// Applies the next changes of one table.
+struct ChangeApplier<'p, 'c> {
+    tx: &'p WriteTx,
     schema: u32,
-    changes: Peekable<Changes<'c>>,
+    changes: Peekable<ChangeDecoder<'c>>,
 }
 
-impl EachTable for Apply<'_, '_> {
+impl TableVisitor for ChangeApplier<'_, '_> {
     type Error = ApplyError;
 
     fn table<K, V>(&mut self, definition: TableDefinition<'static, K, V>) -> Result<(), ApplyError>
     where
-        K: Key + Stored + 'static,
-        V: Value + Stored + 'static,
+        K: Key + StoredType + 'static,
+        V: Value + StoredType + 'static,
         for<'a> K::SelfType<'a>: Borrow<K::SelfType<'a>>,
     {
-        let mut rows = self.pen.open(definition)?;
+        let mut rows = self.tx.open(definition)?;
         let Some(Ok(first)) = self.changes.peek() else { return Ok(()) };
         let table = first.table();
         while let Some(change) = self.changes.next_if(|next| next.as_ref().is_ok_and(|next| next.table() == table)) {
@@ -57,31 +57,31 @@ impl EachTable for Apply<'_, '_> {
     }
 }
 
-fn apply_one<K, V>(schema: u32, rows: &mut Rows<'_, K, V>, change: Change<'_>) -> Result<(), ApplyError>
+fn apply_one<K, V>(schema: u32, rows: &mut TableWriter<'_, K, V>, change: EncodedChange<'_>) -> Result<(), ApplyError>
 where
-    K: Key + Stored + 'static,
-    V: Value + Stored + 'static,
+    K: Key + StoredType + 'static,
+    V: Value + StoredType + 'static,
     for<'a> K::SelfType<'a>: Borrow<K::SelfType<'a>>,
 {
     match change {
-        Change::Put { table, key, value } => {
+        EncodedChange::Put { table, key, value } => {
             let (key, value) = row::<K, V>(schema, table, key, value)?;
             rows.insert(key, value)?;
         }
-        Change::Remove { table, key } => {
+        EncodedChange::Remove { table, key } => {
             rows.remove(key_of::<K>(table, key)?)?;
         }
-        Change::RemoveRange { table, first, last } => {
+        EncodedChange::RemoveRange { table, first, last } => {
             let bounds = (key_of::<K>(table, first)?, key_of::<K>(table, last)?);
             if K::compare(first, last) == Ordering::Greater {
                 return Err(ApplyError::Malformed("a range that ends before it begins".to_owned()));
             }
             if tables::has_local_rows(table) {
-                return Err(ApplyError::Malformed("a range that may hold a row that is a file's own".to_owned()));
+                return Err(ApplyError::Malformed("a range that may contain a local row".to_owned()));
             }
             rows.remove_range(bounds.0, bounds.1)?;
         }
-        Change::Run { table, rows: run_rows } => {
+        EncodedChange::Run { table, rows: run_rows } => {
             let Some((first, _)) = run_rows.clone().next() else { return Ok(()) };
             let mut run = rows.run_after(Bound::Excluded(key_of::<K>(table, first)?))?;
             for (key, value) in run_rows {
@@ -94,7 +94,7 @@ where
     Ok(())
 }
 
-fn row<'a, K: Key + Stored, V: Value + Stored>(
+fn row<'a, K: Key + StoredType, V: Value + StoredType>(
     schema: u32,
     table: u8,
     key: &'a [u8],
@@ -102,30 +102,30 @@ fn row<'a, K: Key + Stored, V: Value + Stored>(
 ) -> Result<(K::SelfType<'a>, V::SelfType<'a>), ApplyError> {
     let fitting = key_of::<K>(table, key)?;
     if !V::fits(value) {
-        return Err(ApplyError::Malformed(format!("a value that table {table} does not hold")));
+        return Err(ApplyError::Malformed(format!("an invalid value for table {table}")));
     }
-    if tables::is_format(table, key) && !is_of(schema, key, value) {
+    if tables::is_format(table, key) && !is_expected_version(schema, key, value) {
         return Err(ApplyError::OtherVersion);
     }
     Ok((fitting, V::from_bytes(value)))
 }
 
-/// Whether a row of `meta` that tells the rows' version tells the one that is expected.
-fn is_of(schema: u32, key: &[u8], value: &[u8]) -> bool {
+/// Whether a row of `meta` contains the expected version.
+fn is_expected_version(schema: u32, key: &[u8], value: &[u8]) -> bool {
     if key == META_SCHEMA.as_bytes() { value == schema.to_le_bytes() } else { value == known_fields().as_bytes() }
 }
 
-fn key_of<K: Key + Stored>(table: u8, key: &[u8]) -> Result<K::SelfType<'_>, ApplyError> {
+fn key_of<K: Key + StoredType>(table: u8, key: &[u8]) -> Result<K::SelfType<'_>, ApplyError> {
     if !K::fits(key) {
-        return Err(ApplyError::Malformed(format!("a key that table {table} does not hold")));
+        return Err(ApplyError::Malformed(format!("an invalid key for table {table}")));
     }
     if tables::is_local(table, key) {
-        return Err(ApplyError::Malformed("a row that is a file's own".to_owned()));
+        return Err(ApplyError::Malformed("a local row".to_owned()));
     }
     Ok(K::from_bytes(key))
 }
 
-/// Rows of a run that are not in order are the bytes' fault, all else the file's.
+/// An unordered run is an error in the changes; other errors come from the file.
 fn out_of_order(error: StoreError) -> ApplyError {
     match error {
         StoreError::Engine(engine) if matches!(*engine, redb::Error::UnorderedKey) => {
@@ -135,24 +135,24 @@ fn out_of_order(error: StoreError) -> ApplyError {
     }
 }
 
-struct MakeTables<'p>(&'p Pen);
+struct TableMaker<'p>(&'p WriteTx);
 
-/// Makes all tables that every file of a format has.
-pub(super) fn make_tables(pen: &Pen, schema: u32) -> Result<(), StoreError> {
+/// Creates all tables that every file of a format has.
+pub(super) fn make_tables(tx: &WriteTx, schema: u32) -> Result<(), StoreError> {
     let mut code = 0;
-    while with_table(schema, code, &mut MakeTables(pen))? {
+    while visit_table(schema, code, &mut TableMaker(tx))? {
         code += 1;
     }
     Ok(())
 }
 
-impl EachTable for MakeTables<'_> {
+impl TableVisitor for TableMaker<'_> {
     type Error = StoreError;
 
     fn table<K, V>(&mut self, definition: TableDefinition<'static, K, V>) -> Result<(), StoreError>
     where
-        K: Key + Stored + 'static,
-        V: Value + Stored + 'static,
+        K: Key + StoredType + 'static,
+        V: Value + StoredType + 'static,
         for<'a> K::SelfType<'a>: Borrow<K::SelfType<'a>>,
     {
         self.0.open(definition).map(drop)

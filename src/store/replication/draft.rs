@@ -1,4 +1,4 @@
-//! A replica that is being loaded: a file without a name until it is whole.
+//! A replica that is being loaded, as a draft without a name.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,22 +18,22 @@ use crate::store::format::replica::ReplicaMark;
 use crate::store::format::tables::{self, META, META_SECRET, SCHEMA};
 use crate::store::format::version::Version;
 use crate::store::panics::guard;
-use crate::store::pen::Pen;
-use crate::store::pen::recorder::Recorder;
 use crate::store::read::snapshot::CommitPoint;
 use crate::store::replication::apply::{apply, make_tables};
 use crate::store::replication::error::ApplyError;
 use crate::store::replication::replica::{CommitChanges, ReplicaWriter, put_mark};
-use crate::store::upgrade::{copy_of, find_replica, last_point};
+use crate::store::upgrade::{find_replica, last_point, upgrade_copy};
+use crate::store::write_tx::WriteTx;
+use crate::store::write_tx::recorder::Recorder;
 
-/// A load that is under way, in one transaction. Dropped, it leaves nothing behind.
+/// A load in one transaction. Dropping it leaves nothing behind.
 pub struct ReplicaDraft {
     // Dropped in this order: the transaction, its database, the file.
-    pen: Pen,
+    tx: WriteTx,
     writer: Writer,
     draft: Draft,
     target: PathBuf,
-    /// The format of its rows.
+    /// The format of the rows.
     schema: u32,
 }
 
@@ -44,61 +44,52 @@ impl std::fmt::Debug for ReplicaDraft {
 }
 
 impl ReplicaDraft {
-    /// Begins a load of rows of a format in the folder of the replica's file, links followed.
-    ///
-    /// # Errors
-    /// What the file system says of the folder.
-    pub fn beside(path: &Path, schema: u32) -> Result<ReplicaDraft, StoreError> {
+    /// Begins a load of rows of format `schema`, in the folder of the replica's file. Follows links.
+    pub fn create_for(path: &Path, schema: u32) -> Result<ReplicaDraft, StoreError> {
         let target = resolve(path);
         draft::sweep(&target);
         let draft = new_draft(&target)?;
         let writer = create_writer(draft.path())?;
-        let mut pen = Pen::new(writer.begin_raw()?);
-        make_tables(&pen, schema)?;
-        pen.record(Some(Recorder::of_digest(Default::default())));
-        Ok(ReplicaDraft { pen, writer, draft, target, schema })
+        let mut tx = WriteTx::new(writer.begin_raw()?);
+        make_tables(&tx, schema)?;
+        tx.set_recorder(Some(Recorder::digest_only(Default::default())));
+        Ok(ReplicaDraft { tx, writer, draft, target, schema })
     }
 
-    /// Takes in the next part of a state.
-    ///
-    /// # Errors
-    /// [`ApplyError::Malformed`], and when the file cannot be written. The draft must be dropped then.
+    /// Applies the next part of a state. After an error, the draft must be dropped.
     pub fn add_part(&mut self, part: &[u8]) -> Result<(), ApplyError> {
-        apply(&self.pen, self.schema, part)
+        apply(&self.tx, self.schema, part)
     }
 
-    /// Ends the load: the rows must add up to the mark's digest, and the last commit be the one expected.
-    ///
-    /// # Errors
-    /// [`ApplyError`].
+    /// Ends the load. Fails unless the rows match the mark's digest, and `head` is the last commit.
     pub fn finish(self, mark: &ReplicaMark, head: Head) -> Result<LoadedDraft, ApplyError> {
-        let ReplicaDraft { mut pen, writer, draft, target, schema } = self;
-        let digest = pen.record(None).map(|recorder| recorder.digest()).unwrap_or_default();
+        let ReplicaDraft { mut tx, writer, draft, target, schema } = self;
+        let digest = tx.set_recorder(None).map(|recorder| recorder.digest()).unwrap_or_default();
         if digest != mark.digest {
             return Err(ApplyError::Digest(head.seq));
         }
-        let found = last_point(schema, &*pen.open(tables::COMMITS)?)?.head();
+        let found = last_point(schema, &*tx.open(tables::COMMITS)?)?.head();
         if found != head {
             return Err(ApplyError::Base { expected: head.seq, found: found.seq });
         }
-        if !is_database(&pen, schema, mark.id)? {
+        if !is_database(&tx, schema, mark.id)? {
             return Err(ApplyError::Malformed(format!("the rows are not those of database {}", mark.id)));
         }
-        put_mark(&pen, mark)?;
-        pen.commit()?;
+        put_mark(&tx, mark)?;
+        tx.commit()?;
         Ok(LoadedDraft { replica: ReplicaWriter::of_format(writer, schema), draft, target, schema })
     }
 }
 
-/// Whether the rows are those of a database of a format and an id.
-fn is_database(pen: &Pen, schema: u32, id: DatabaseId) -> Result<bool, StoreError> {
-    let meta = pen.open(META)?;
+/// Whether the rows are a database of this format and id.
+fn is_database(tx: &WriteTx, schema: u32, id: DatabaseId) -> Result<bool, StoreError> {
+    let meta = tx.open(META)?;
     let version = Version::read(&*meta)?;
-    let is_sound = version.is_some_and(|version| version.schema == schema && (schema < SCHEMA || version.is_ours()));
+    let is_sound = version.is_some_and(|version| version.schema == schema && (schema < SCHEMA || version.is_current()));
     Ok(is_sound && meta.get(META_SECRET)?.is_some() && database_id(&*meta)? == Some(id))
 }
 
-/// A loaded state that has no name yet.
+/// A loaded replica without a name.
 #[derive(Debug)]
 pub struct LoadedDraft {
     replica: ReplicaWriter,
@@ -108,100 +99,82 @@ pub struct LoadedDraft {
 }
 
 impl LoadedDraft {
-    /// Applies commits, as [`ReplicaWriter::apply`].
-    ///
-    /// # Errors
-    /// [`ApplyError`]; nothing is changed then.
+    /// Applies commits like [`ReplicaWriter::apply`].
     pub fn apply(&mut self, commits: &[CommitChanges<'_>], mark: &ReplicaMark) -> Result<(), ApplyError> {
         self.replica.apply(commits, mark)
     }
 
     /// The last commit.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
     pub fn head(&self) -> Result<CommitPoint, StoreError> {
         self.replica.head()
     }
 
-    /// Writes a backup of the loaded state: a database of its own, checked, as this program writes it.
-    ///
-    /// # Errors
-    /// Those of [`backup`](crate::store::file::replace::backup).
+    /// Writes a checked backup of the loaded state, in the format of this program.
     pub fn write_backup(&self, target: &Path) -> Result<BackupReport, StoreError> {
         let state = self.replica.writer().begin_read()?;
         if self.schema == SCHEMA {
             return write_backup(self.draft.path(), &state, target);
         }
         let version = Version { schema: self.schema, fields: None };
-        let upgraded = copy_of(&state, &version, &self.target, &mut || Ok(()))?;
+        let upgraded = upgrade_copy(&state, &version, &self.target, &mut || Ok(()))?;
         write_backup(self.draft.path(), &Writer::open_draft(upgraded.path())?.begin_read()?, target)
     }
 
-    /// Takes the name of a replica of an older version, in one step.
-    ///
-    /// # Errors
-    /// [`StoreError::Replaced`], and what the file system says.
-    pub fn replace_older(self, old: OlderReplica) -> Result<ReplicaWriter, StoreError> {
+    /// Replaces the file of an older replica in one step.
+    pub fn replace_older(self, old: OldReplicaFile) -> Result<ReplicaWriter, StoreError> {
         let LoadedDraft { replica, draft, target, .. } = self;
         let io_error = |source| StoreError::Io { path: target.clone(), source };
         refuse_other_names(&target)?;
-        draft.take_owner_of(&target).map_err(io_error)?;
-        old.file.check_in_place()?;
-        draft.take_name(&target).map_err(io_error)?;
+        draft.copy_owner_from(&target).map_err(io_error)?;
+        old.file.check_not_replaced()?;
+        draft.persist(&target).map_err(io_error)?;
         drop(old);
-        Ok(ReplicaWriter::of(replica.into_writer().name_taken(&target)))
+        Ok(ReplicaWriter::of(replica.into_writer().moved_to(&target)))
     }
 
-    /// Takes the name in one step. A replica that has the name is replaced, and must be handed over: it is locked until then.
-    ///
-    /// # Errors
-    /// [`StoreError::Replaced`] when there is another file of the name, and what the file system says.
-    pub fn take_name(self, replaced: Option<ReplicaWriter>) -> Result<ReplicaWriter, StoreError> {
+    /// Gives the replica its name in one step. `replaced` has this name now, and stays locked until then.
+    pub fn persist(self, replaced: Option<ReplicaWriter>) -> Result<ReplicaWriter, StoreError> {
         let LoadedDraft { replica, draft, target, .. } = self;
         let io_error = |source: io::Error| match source.kind() {
             io::ErrorKind::AlreadyExists => StoreError::Replaced { path: target.clone() },
             _ => StoreError::Io { path: target.clone(), source },
         };
         match &replaced {
-            None => draft.take_new_name(&target).map_err(io_error)?,
+            None => draft.persist_noclobber(&target).map_err(io_error)?,
             Some(old) => {
                 if old.writer().path() != target {
                     return Err(StoreError::Replaced { path: target });
                 }
                 refuse_other_names(&target)?;
-                draft.take_owner_of(&target).map_err(io_error)?;
-                old.writer().check_in_place()?;
-                draft.take_name(&target).map_err(io_error)?;
+                draft.copy_owner_from(&target).map_err(io_error)?;
+                old.writer().check_not_replaced()?;
+                draft.persist(&target).map_err(io_error)?;
             }
         }
         drop(replaced);
-        Ok(ReplicaWriter::of(replica.into_writer().name_taken(&target)))
+        Ok(ReplicaWriter::of(replica.into_writer().moved_to(&target)))
     }
 }
 
-/// The file of a replica of an older version, locked. Its state is loaded anew, as the origin publishes it now.
+/// The locked file of a replica of an older version. Its data must be loaded again.
 #[derive(Debug)]
-pub struct OlderReplica {
+pub struct OldReplicaFile {
     file: OldFile,
-    /// The origin's database.
+    /// The id of the origin's database.
     pub id: DatabaseId,
-    /// Its last commit.
+    /// The last commit in the file.
     pub head: Head,
 }
 
-impl OlderReplica {
-    /// Locks the file. Another process that has it open for writing is not waited for.
-    ///
-    /// # Errors
-    /// [`StoreError::NotAReplica`], [`StoreError::Busy`], and what the file system says.
-    pub fn open(path: &Path) -> Result<OlderReplica, StoreError> {
+impl OldReplicaFile {
+    /// Locks the file. Fails at once if another process has opened it for writing.
+    pub fn open(path: &Path) -> Result<OldReplicaFile, StoreError> {
         let path = resolve(path);
         guard(|| {
             let file = OldFile::lock(&path, Duration::ZERO)?;
             let found = find_replica(file.version(), &file.begin_read()?)?;
             let found = found.ok_or_else(|| StoreError::NotAReplica { path: path.clone() })?;
-            Ok(OlderReplica { file, id: found.id, head: found.head })
+            Ok(OldReplicaFile { file, id: found.id, head: found.head })
         })
     }
 }

@@ -1,8 +1,7 @@
-//! The database's part in replication: what commits changed, and files that follow them.
+//! Replication in the database: reading the changes of commits, and applying them to replicas.
 //!
-//! - [`origin`]: what a publisher asks of the database that it publishes.
-//! - [`replica`]: the only writer of a replica's file; [`draft`]: a replica that is being loaded; [`error`]: why changes were
-//!   not applied, which `apply` does.
+//! - [`origin`]: reading a published database.
+//! - [`replica`]: the writer of a replica; [`draft`]: loading a replica; `apply`: applying changes; [`error`]: errors.
 
 mod apply;
 pub mod draft;
@@ -17,7 +16,7 @@ pub use crate::store::file::published_note::PublishedNote;
 pub use crate::store::format::replica::ReplicaMark;
 pub use crate::store::format::tables::SCHEMA;
 pub use crate::store::upgrade::OLDEST;
-pub use draft::{LoadedDraft, OlderReplica, ReplicaDraft};
+pub use draft::{LoadedDraft, OldReplicaFile, ReplicaDraft};
 pub use error::ApplyError;
 pub use origin::{OriginView, Pending};
-pub use replica::{CommitChanges, Leap, ReplicaWriter};
+pub use replica::{CommitChanges, ReplicaWriter, SeqJump};

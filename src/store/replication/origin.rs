@@ -1,43 +1,39 @@
-//! What a publisher asks of the database that it publishes.
+//! Reading a published database, for its publisher.
 
 use redb::{ReadTransaction, ReadableTable};
 
 use crate::model::{CommitInfo, DatabaseId, Head, RowDigest};
 use crate::store::StoreError;
 use crate::store::file::open::Follower;
-use crate::store::format::changes::Encoder;
+use crate::store::format::changes::ChangeEncoder;
 use crate::store::format::codec::unseal_commit;
 use crate::store::format::digest::{digest_of, for_each_row};
 use crate::store::format::outbox::{OutboxHeader, next_header, read_changes};
-use crate::store::format::publish::{database_id, kept_digest, restored_over};
-use crate::store::format::rows::if_there;
+use crate::store::format::publish::{database_id, restored_over, stored_digest};
+use crate::store::format::rows::optional_table;
 use crate::store::format::tables;
 use crate::store::panics::guard;
 use crate::store::read::snapshot::{CommitPoint, Snapshot};
 
-/// What is to be published.
+/// The changes that are not published yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pending {
     /// There is no newer commit.
     Nothing,
-    /// The next commits, oldest first, one at least.
+    /// The next commits, oldest first. Never empty.
     Commits(Vec<CommitInfo>),
-    /// The outbox does not reach back to the seq: a state must go out.
+    /// The outbox does not contain the next commit, so a whole state must be published.
     Gap,
 }
 
 impl Follower {
-    /// The state that the file is in now, as a publisher reads it, in one read transaction. [`Follower::refresh`] goes first,
-    /// where the path's file may have been replaced.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
+    /// Opens the present state for a publisher. Call [`Follower::refresh`] first if the file may have been replaced.
     pub fn origin(&self) -> Result<OriginView, StoreError> {
         Ok(OriginView { transaction: self.begin_read()? })
     }
 }
 
-/// A state of the database as its publisher reads it. It pins the pages of its state, so it must not outlive its use.
+/// One committed state, for its publisher. As long as it exists, redb keeps the pages of this state, so drop it soon.
 pub struct OriginView {
     transaction: ReadTransaction,
 }
@@ -49,39 +45,26 @@ impl std::fmt::Debug for OriginView {
 }
 
 impl OriginView {
-    /// The database's id; `None` if it was never published.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
+    /// The id of the database; `None` if it was never published.
     pub fn id(&self) -> Result<Option<DatabaseId>, StoreError> {
         guard(|| database_id(&self.transaction.open_table(tables::META)?))
     }
 
     /// The last commit.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
     pub fn head(&self) -> Result<CommitPoint, StoreError> {
-        guard(|| Snapshot::peek(&self.transaction))
+        guard(|| Snapshot::read_commit(&self.transaction))
     }
 
-    /// The digest of all rows that replicas hold too. It is kept, unless a program that knows no digests wrote last: then all
-    /// rows are read.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
+    /// The digest of all rows that replicas have too. Reads all rows if a program without digests wrote last.
     pub fn digest(&self) -> Result<RowDigest, StoreError> {
         let head = self.head()?.head();
-        guard(|| match kept_digest(&self.transaction.open_table(tables::META)?)? {
+        guard(|| match stored_digest(&self.transaction.open_table(tables::META)?)? {
             Some(kept) if kept.head == head => Ok(kept.digest),
             _ => digest_of(&self.transaction),
         })
     }
 
-    /// Whether a commit, told by its last seq, is part of this history; the state before the first one is part of any.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
+    /// Whether the history contains the commit with this last seq and lineage. Seq 0 is part of every history.
     pub fn holds(&self, seq: u64, lineage: [u8; 16]) -> Result<bool, StoreError> {
         if seq == 0 {
             return Ok(lineage == CommitPoint::EMPTY.lineage);
@@ -94,17 +77,11 @@ impl OriginView {
     }
 
     /// The last commit of the database that a restore replaced by this one; `None` if none did.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
     pub fn restored_over(&self) -> Result<Option<Head>, StoreError> {
         guard(|| restored_over(&self.transaction.open_table(tables::META)?))
     }
 
-    /// The commits after a seq in words, such as `3 commits (seq 12 to 14)`; empty if there are none.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
+    /// Describes the commits after a seq, such as `3 commits (seq 12 to 14)`. Empty if there are none.
     pub fn describe_commits_after(&self, seq: u64) -> Result<String, StoreError> {
         guard(|| {
             let commits = self.transaction.open_table(tables::COMMITS)?;
@@ -121,10 +98,7 @@ impl OriginView {
         })
     }
 
-    /// The commits after a seq, as many as have `max_bytes` of changes together, but one at least.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
+    /// The next commits after `seq`, up to `max_bytes` of changes in total, but at least one.
     pub fn pending_after(&self, seq: u64, max_bytes: u64) -> Result<Pending, StoreError> {
         let head = self.head()?;
         if head.seq == seq {
@@ -146,16 +120,13 @@ impl OriginView {
     }
 
     fn header_after(&self, seq: u64) -> Result<Option<OutboxHeader>, StoreError> {
-        guard(|| match if_there(self.transaction.open_table(tables::OUTBOX))? {
+        guard(|| match optional_table(self.transaction.open_table(tables::OUTBOX))? {
             Some(outbox) => next_header(&outbox, seq),
             None => Ok(None),
         })
     }
 
-    /// The encoded changes of a commit.
-    ///
-    /// # Errors
-    /// [`StoreError::Damaged`] when they are not what was written, and when the database cannot be read.
+    /// The encoded changes of a commit. Fails if their hash is wrong.
     pub fn changes(&self, commit: &CommitInfo) -> Result<Vec<u8>, StoreError> {
         let header = self.header_after(commit.last_seq.saturating_sub(1))?;
         let header = header.filter(|header| header.commit.head() == commit.head());
@@ -164,18 +135,15 @@ impl OriginView {
         guard(|| read_changes(&self.transaction.open_table(tables::OUTBOX)?, &header))
     }
 
-    /// Hands over all rows that replicas hold too, as encoded changes of an empty file, in parts of about `part_bytes` each of
-    /// which can be applied by itself, in their order. Returns the rows' digest.
-    ///
-    /// # Errors
-    /// Those of `sink`, and when the database cannot be read.
+    /// Passes all rows that replicas have too to `sink`, encoded as runs. Each part has about `part_bytes` and can be
+    /// applied by itself, in order. Returns the digest of the rows.
     pub fn dump(
         &self,
         part_bytes: usize,
         sink: &mut dyn FnMut(Vec<u8>) -> Result<(), StoreError>,
     ) -> Result<RowDigest, StoreError> {
         let mut digest = RowDigest::default();
-        let mut part = Encoder::default();
+        let mut part = ChangeEncoder::default();
         guard(|| {
             for_each_row(&self.transaction, &mut |table, key, value| {
                 digest.add(table, key, value);

@@ -8,21 +8,21 @@ use redb::ReadableTable;
 use crate::model::{CommitInfo, Head, Timestamp};
 use crate::store::StoreError;
 use crate::store::file::open::Writer;
-use crate::store::file::publish::{keep_digest, leap};
+use crate::store::file::publish::{put_seq_jump, store_digest};
 use crate::store::format::codec::seal;
-use crate::store::format::publish::KeptDigest;
+use crate::store::format::publish::StoredDigest;
 use crate::store::format::replica::ReplicaMark;
 use crate::store::format::tables::{self, SCHEMA};
 use crate::store::panics::guard;
-use crate::store::pen::Pen;
-use crate::store::pen::recorder::Recorder;
 use crate::store::read::history::{CommitEntry, entry_of};
 use crate::store::read::snapshot::CommitPoint;
 use crate::store::replication::apply::apply;
 use crate::store::replication::error::ApplyError;
 use crate::store::upgrade::last_point;
+use crate::store::write_tx::WriteTx;
+use crate::store::write_tx::recorder::Recorder;
 
-/// How the history describes a commit by which a replica took its origin's place.
+/// The beginning of the description of a promotion in the history.
 const PROMOTED: &str = "promoted in place of ";
 
 fn promoted(url: &str) -> String {
@@ -32,28 +32,25 @@ fn promoted(url: &str) -> String {
 /// A commit of the origin, with its encoded changes.
 pub type CommitChanges<'a> = (CommitInfo, &'a [u8]);
 
-/// A commit that takes 2^32 seqs, so that every token that the lost origin gave is behind it.
+/// An empty commit that skips 2^32 seqs, so that all tokens for lost seqs are behind it.
 #[derive(Clone, Debug)]
-pub struct Leap {
+pub struct SeqJump {
     /// The commit.
     pub commit: CommitInfo,
     /// Its encoded changes.
     pub changes: Vec<u8>,
 }
 
-/// The only writer of a replica's file. While it lives no other process can write.
+/// The only writer of a replica's file. Other processes cannot write while it exists.
 #[derive(Debug)]
 pub struct ReplicaWriter {
     writer: Writer,
-    /// The format of its rows: an older one only where a state is loaded to be kept as a backup.
+    /// The format of the rows. It is older only in a state that is loaded for a backup.
     schema: u32,
 }
 
 impl ReplicaWriter {
-    /// Opens a replica for writing, links followed. Another process that has it open for writing is not waited for.
-    ///
-    /// # Errors
-    /// [`StoreError::NotAReplica`], [`StoreError::Busy`], and those of [`Writer::open`].
+    /// Opens a replica for writing. Follows links. Fails at once if another process has opened it for writing.
     pub fn open(path: &Path) -> Result<ReplicaWriter, StoreError> {
         let replica = ReplicaWriter::of(Writer::open_any(path, Duration::ZERO)?);
         replica.mark()?;
@@ -76,29 +73,20 @@ impl ReplicaWriter {
         self.writer
     }
 
-    /// Up to where it has followed its origin.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
+    /// The position in the origin's log, with the digest of the rows.
     pub fn mark(&self) -> Result<ReplicaMark, StoreError> {
         let mark = guard(|| self.writer.replica_mark())?;
         mark.ok_or_else(|| StoreError::NotAReplica { path: self.writer.path() })
     }
 
     /// The last commit.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
     pub fn head(&self) -> Result<CommitPoint, StoreError> {
         guard(|| last_point(self.schema, &self.writer.begin_read()?.open_table(tables::COMMITS)?))
     }
 
-    /// Applies commits and moves the mark, in one transaction. The mark's digest must be that after the last of them.
-    ///
-    /// # Errors
-    /// [`ApplyError`]; nothing is changed then.
+    /// Applies commits and stores the mark, in one transaction. `mark.digest` is the digest after the last commit.
     pub fn apply(&mut self, commits: &[CommitChanges<'_>], mark: &ReplicaMark) -> Result<(), ApplyError> {
-        // An engine that stops on a damaged page is told from a transaction that failed.
+        // Only panics and errors of the store pass through `guard`.
         let mut failed = None;
         guard(|| {
             match self.apply_all(commits, mark) {
@@ -113,36 +101,33 @@ impl ReplicaWriter {
 
     fn apply_all(&self, commits: &[CommitChanges<'_>], mark: &ReplicaMark) -> Result<(), ApplyError> {
         let mut digest = self.mark()?.digest;
-        let mut pen = Pen::new(self.writer.begin_raw()?);
+        let mut tx = WriteTx::new(self.writer.begin_raw()?);
         for (commit, changes) in commits {
-            self.expect_head(&pen, commit.base)?;
-            pen.record(Some(Recorder::of_digest(digest)));
-            apply(&pen, self.schema, changes)?;
-            digest = pen.record(None).map_or(digest, |recorder| recorder.digest());
+            self.expect_head(&tx, commit.base)?;
+            tx.set_recorder(Some(Recorder::digest_only(digest)));
+            apply(&tx, self.schema, changes)?;
+            digest = tx.set_recorder(None).map_or(digest, |recorder| recorder.digest());
             if digest != commit.digest {
                 return Err(ApplyError::Digest(commit.last_seq));
             }
-            self.expect_head(&pen, commit.head())?;
+            self.expect_head(&tx, commit.head())?;
         }
         if digest != mark.digest {
             return Err(ApplyError::Digest(commits.last().map_or(0, |(commit, _)| commit.last_seq)));
         }
-        put_mark(&pen, mark)?;
-        self.writer.check_in_place()?;
-        pen.commit()?;
-        Ok(self.writer.check_in_place()?)
+        put_mark(&tx, mark)?;
+        self.writer.check_not_replaced()?;
+        tx.commit()?;
+        Ok(self.writer.check_not_replaced()?)
     }
 
-    /// Fails unless a commit is the last one.
-    fn expect_head(&self, pen: &Pen, expected: Head) -> Result<(), ApplyError> {
-        let found = last_point(self.schema, &*pen.open(tables::COMMITS)?)?.head();
+    /// Fails unless `expected` is the last commit.
+    fn expect_head(&self, tx: &WriteTx, expected: Head) -> Result<(), ApplyError> {
+        let found = last_point(self.schema, &*tx.open(tables::COMMITS)?)?.head();
         if found == expected { Ok(()) } else { Err(ApplyError::Base { expected: expected.seq, found: found.seq }) }
     }
 
-    /// The last commit after a seq by which a replica took its origin's place; `None` if there is none.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
+    /// The last promotion of a replica after a seq; `None` if there is none.
     pub fn promotion_after(&self, seq: u64) -> Result<Option<CommitEntry>, StoreError> {
         guard(|| {
             let commits = self.writer.begin_read()?.open_table(tables::COMMITS)?;
@@ -157,37 +142,31 @@ impl ReplicaWriter {
         })
     }
 
-    /// Makes the replica an ordinary database that is published, whatever its origin's log holds: a commit leaps over all tokens
-    /// that were given meanwhile. `url` is the log that it gives up.
-    ///
-    /// # Errors
-    /// When the file cannot be written; it is a replica still.
+    /// Makes the replica an independent, published database, without regard to its origin's log. Adds a commit that
+    /// skips 2^32 seqs, so that later tokens of the origin are behind it. `url` is the origin's log.
     pub fn start_over(self, url: &str) -> Result<Writer, StoreError> {
         guard(|| {
-            let pen = Pen::new(self.writer.begin_raw()?);
-            pen.drop_table(tables::REPLICA)?;
-            leap(&pen, self.head()?.seq, Timestamp::EPOCH, &promoted(url))?;
-            self.writer.check_in_place()?;
-            pen.commit()
+            let tx = WriteTx::new(self.writer.begin_raw()?);
+            tx.drop_table(tables::REPLICA)?;
+            put_seq_jump(&tx, self.head()?.seq, Timestamp::EPOCH, &promoted(url))?;
+            self.writer.check_not_replaced()?;
+            tx.commit()
         })?;
         self.writer.mark_published()?;
         Ok(self.writer)
     }
 
-    /// Prepares the commit with which this replica takes the place of the origin that publishes to a URL, and changes nothing.
-    /// Once it is published it is applied like any other, and then comes [`ReplicaWriter::promote`].
-    ///
-    /// # Errors
-    /// When the file cannot be read.
-    pub fn prepare_leap(&self, url: &str) -> Result<Leap, StoreError> {
+    /// Prepares the commit by which this replica replaces the origin that publishes to `url`. Changes nothing. After
+    /// the commit is published and applied, call [`ReplicaWriter::promote`].
+    pub fn prepare_promotion(&self, url: &str) -> Result<SeqJump, StoreError> {
         let what = &promoted(url);
         guard(|| {
             let base = self.head()?.head();
-            let mut pen = Pen::new(self.writer.begin_raw()?);
-            pen.record(Some(Recorder::new(self.mark()?.digest, usize::MAX)));
-            let row = leap(&pen, base.seq, Timestamp::EPOCH, what)?;
-            let recorder = pen.record(None);
-            pen.abort()?;
+            let mut tx = WriteTx::new(self.writer.begin_raw()?);
+            tx.set_recorder(Some(Recorder::new(self.mark()?.digest, usize::MAX)));
+            let row = put_seq_jump(&tx, base.seq, Timestamp::EPOCH, what)?;
+            let recorder = tx.set_recorder(None);
+            tx.abort()?;
             let digest = recorder.as_ref().map(Recorder::digest).unwrap_or_default();
             let changes = recorder.and_then(Recorder::into_changes).unwrap_or_default();
             let commit = CommitInfo {
@@ -199,26 +178,22 @@ impl ReplicaWriter {
                 digest,
                 bytes: u64::try_from(changes.len()).unwrap_or(u64::MAX),
             };
-            Ok(Leap { commit, changes })
+            Ok(SeqJump { commit, changes })
         })
     }
 
-    /// Makes the replica an ordinary database that is published: its mark goes, and commits keep their changes from now on.
-    ///
-    /// # Errors
-    /// When the file cannot be written; it is a replica still.
+    /// Makes the replica an independent, published database: removes the mark, and stores the digest.
     pub fn promote(self) -> Result<Writer, StoreError> {
         let (mark, head) = (self.mark()?, self.head()?.head());
-        let pen = Pen::new(self.writer.begin_raw()?);
-        pen.drop_table(tables::REPLICA)?;
-        keep_digest(&pen, KeptDigest { head, digest: mark.digest })?;
-        self.writer.check_in_place()?;
-        pen.commit()?;
+        let tx = WriteTx::new(self.writer.begin_raw()?);
+        tx.drop_table(tables::REPLICA)?;
+        store_digest(&tx, StoredDigest { head, digest: mark.digest })?;
+        self.writer.check_not_replaced()?;
+        tx.commit()?;
         Ok(self.writer)
     }
 }
 
-/// Writes the mark.
-pub(super) fn put_mark(pen: &Pen, mark: &ReplicaMark) -> Result<(), StoreError> {
-    pen.open(tables::REPLICA)?.insert(tables::REPLICA_KEY, seal(mark)?.as_slice())
+pub(super) fn put_mark(tx: &WriteTx, mark: &ReplicaMark) -> Result<(), StoreError> {
+    tx.open(tables::REPLICA)?.insert(tables::REPLICA_KEY, seal(mark)?.as_slice())
 }

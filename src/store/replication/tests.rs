@@ -1,4 +1,4 @@
-//! What the properties of random histories do not reach: bounds, notes, programs that know no digests, files that are replaced.
+//! Cases that the properties of random histories do not cover: limits, notes, programs without digests, replaced files.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,13 +15,13 @@ use crate::store::write::licensing::KeySettings;
 use crate::store::{Edit, Follower, StoreError, Writer};
 
 /// An origin in a folder, with one license.
-struct Origin {
+struct TestOrigin {
     folder: tempfile::TempDir,
 }
 
-impl Origin {
-    fn new() -> Origin {
-        let origin = Origin { folder: tempfile::tempdir().unwrap() };
+impl TestOrigin {
+    fn new() -> TestOrigin {
+        let origin = TestOrigin { folder: tempfile::tempdir().unwrap() };
         let writer = Writer::open_or_create(&origin.path(), Duration::ZERO).unwrap();
         let mut edit = writer.begin().unwrap();
         edit.set_license("all", Scope::nothing(), None).unwrap();
@@ -29,8 +29,8 @@ impl Origin {
         origin
     }
 
-    fn published() -> Origin {
-        let origin = Origin::new();
+    fn published() -> TestOrigin {
+        let origin = TestOrigin::new();
         origin.writer().mark_published().unwrap();
         origin
     }
@@ -51,7 +51,7 @@ impl Origin {
         view(&self.path())
     }
 
-    /// A commit with so many bytes of changes, about.
+    /// Adds a commit with about `bytes` of changes.
     fn commit(&self, bytes: usize) -> Head {
         commit(&self.writer(), bytes)
     }
@@ -60,7 +60,7 @@ impl Origin {
         self.view().head().unwrap().head()
     }
 
-    /// A note that everything up to now is published.
+    /// A note which says that everything up to now is published.
     fn note(&self) -> PublishedNote {
         let Head { seq, lineage } = self.head();
         let id = self.view().id().unwrap().unwrap();
@@ -78,11 +78,11 @@ impl Origin {
     }
 
     fn replica(&self) -> ReplicaWriter {
-        self.draft().take_name(None).unwrap()
+        self.draft().persist(None).unwrap()
     }
 
     fn draft(&self) -> LoadedDraft {
-        let mut draft = ReplicaDraft::beside(&self.at("replica.redb"), SCHEMA).unwrap();
+        let mut draft = ReplicaDraft::create_for(&self.at("replica.redb"), SCHEMA).unwrap();
         let view = self.view();
         let digest = view.dump(100, &mut |part| {
             draft.add_part(&part).unwrap();
@@ -109,7 +109,7 @@ fn commit(writer: &Writer, bytes: usize) -> Head {
     writer.snapshot().unwrap().commit().head()
 }
 
-/// The last seqs of the commits that wait after one; `None` for a gap.
+/// The last seqs of the outbox's commits after a seq; `None` for a gap.
 fn waiting(view: &OriginView, seq: u64, max_bytes: u64) -> Option<Vec<u64>> {
     match view.pending_after(seq, max_bytes).unwrap() {
         Pending::Nothing => Some(Vec::new()),
@@ -118,7 +118,7 @@ fn waiting(view: &OriginView, seq: u64, max_bytes: u64) -> Option<Vec<u64>> {
     }
 }
 
-/// The digest that is kept is that of the rows, and so says the check.
+/// Checks that the stored digest is that of the rows.
 fn adds_up(path: &Path) {
     let follower = Follower::open(path).unwrap();
     assert_eq!(follower.origin().unwrap().digest().unwrap(), digest_of(&follower.begin_read().unwrap()).unwrap());
@@ -128,7 +128,7 @@ fn adds_up(path: &Path) {
 
 #[test]
 fn only_a_published_database_keeps_changes() {
-    let origin = Origin::new();
+    let origin = TestOrigin::new();
     let base = origin.head();
     origin.commit(1);
     assert_eq!(origin.view().id().unwrap(), None);
@@ -144,25 +144,25 @@ fn only_a_published_database_keeps_changes() {
 }
 
 #[test]
-fn what_was_never_published_takes_nothing_down() {
-    for (origin, is_published) in [(Origin::new(), false), (Origin::published(), true)] {
+fn an_unpublished_database_records_nothing() {
+    for (origin, is_published) in [(TestOrigin::new(), false), (TestOrigin::published(), true)] {
         let writer = origin.writer();
         let mut edit = writer.begin().unwrap();
-        assert_eq!(edit.pen.record(None).is_some(), is_published);
+        assert_eq!(edit.tx.set_recorder(None).is_some(), is_published);
         drop(edit);
         drop(writer);
-        // Nor is the note looked for.
+        // The note of a database that is not published is not read.
         std::fs::write(origin.at("origin.redb.published"), "no note").unwrap();
         assert_eq!(origin.writer().begin().is_err(), is_published);
     }
 }
 
 #[test]
-fn commits_wait_in_order_and_within_what_is_asked() {
-    let origin = Origin::published();
+fn pending_commits_are_in_order_and_limited() {
+    let origin = TestOrigin::published();
     let from = origin.head();
     let heads: Vec<Head> = [10, 2_000_000, 10].into_iter().map(|bytes| origin.commit(bytes)).collect();
-    // A quarter of a file of some 1.5 MB is less than the second commit, but then it has grown.
+    // The second commit exceeds a quarter of the file. So the outbox is dropped, but the file grows.
     assert_eq!(waiting(&origin.view(), from.seq, u64::MAX), None);
     assert_eq!(waiting(&origin.view(), heads[1].seq, u64::MAX), Some(vec![heads[2].seq]));
     adds_up(&origin.path());
@@ -183,8 +183,8 @@ fn commits_wait_in_order_and_within_what_is_asked() {
 }
 
 #[test]
-fn an_outbox_that_nobody_empties_is_emptied() {
-    let origin = Origin::published();
+fn a_full_outbox_is_dropped() {
+    let origin = TestOrigin::published();
     let from = origin.head();
     let mut emptied = 0;
     for _ in 0..30 {
@@ -198,8 +198,8 @@ fn an_outbox_that_nobody_empties_is_emptied() {
 }
 
 #[test]
-fn what_is_published_leaves_the_outbox() {
-    let origin = Origin::published();
+fn published_commits_leave_the_outbox() {
+    let origin = TestOrigin::published();
     let from = origin.head();
     origin.commit(10);
     let note = origin.note();
@@ -222,14 +222,14 @@ fn what_is_published_leaves_the_outbox() {
 }
 
 #[test]
-fn who_is_fenced_writes_nothing() {
-    let origin = Origin::published();
+fn a_fenced_database_is_not_written() {
+    let origin = TestOrigin::published();
     let note = PublishedNote { fenced: Some("host b took over".to_owned()), ..origin.note() };
     backup(&Follower::open(&origin.path()).unwrap(), &origin.at("backup.redb")).unwrap();
     note.write(&origin.path()).unwrap();
     let before = origin.head();
-    let told = origin.writer().begin().err().unwrap().to_string();
-    assert!(told.contains("host b took over") && told.contains("origin.redb.published"), "{told}");
+    let message = origin.writer().begin().err().unwrap().to_string();
+    assert!(message.contains("host b took over") && message.contains("origin.redb.published"), "{message}");
     let restored = Restoration::prepare(&origin.path(), &origin.at("backup.redb"), Duration::ZERO);
     assert!(matches!(restored, Err(StoreError::Fenced { .. })), "{restored:?}");
     assert_eq!(origin.head(), before);
@@ -237,14 +237,14 @@ fn who_is_fenced_writes_nothing() {
 
 #[test]
 fn a_program_that_knows_no_digests_is_noticed() {
-    let origin = Origin::published();
+    let origin = TestOrigin::published();
     let from = origin.head();
     let kept = origin.view().digest().unwrap();
     {
-        // Its commits leave nothing in the outbox and do not move the digest.
+        // Such commits add nothing to the outbox, and do not update the digest.
         let writer = origin.writer();
         let mut edit: Edit<'_> = writer.begin().unwrap();
-        edit.pen.record(None);
+        edit.tx.set_recorder(None);
         edit.create_key("all", KeySettings::default()).unwrap();
         edit.commit().unwrap();
     }
@@ -259,8 +259,8 @@ fn a_program_that_knows_no_digests_is_noticed() {
 }
 
 #[test]
-fn copies_keep_the_id_and_what_waits() {
-    let origin = Origin::published();
+fn copies_keep_the_id_and_the_outbox() {
+    let origin = TestOrigin::published();
     let (id, from) = (origin.view().id().unwrap(), origin.head());
     let next = origin.commit(10);
     backup(&Follower::open(&origin.path()).unwrap(), &origin.at("backup.redb")).unwrap();
@@ -272,16 +272,16 @@ fn copies_keep_the_id_and_what_waits() {
     assert_eq!(copy.id().unwrap(), id);
     assert_eq!(waiting(&copy, from.seq, u64::MAX), None, "a backup is not published");
     assert_eq!(copy.digest().unwrap(), origin.view().digest().unwrap());
-    // Of a replica it is a database like any other.
+    // A backup of a replica is an ordinary database.
     drop(origin.replica());
     backup(&Follower::open(&origin.at("replica.redb")).unwrap(), &origin.at("backup.redb")).unwrap();
     commit(&Writer::open(&origin.at("backup.redb"), Duration::ZERO).unwrap(), 10);
 }
 
 #[test]
-fn a_restore_leaps_over_what_is_lost() {
+fn a_restore_skips_the_lost_seqs() {
     for damaged in [false, true] {
-        let origin = Origin::published();
+        let origin = TestOrigin::published();
         let id = origin.view().id().unwrap();
         backup(&Follower::open(&origin.path()).unwrap(), &origin.at("backup.redb")).unwrap();
         let lost = origin.commit(10);
@@ -300,7 +300,7 @@ fn a_restore_leaps_over_what_is_lost() {
         adds_up(&origin.path());
         let next = origin.commit(10);
         assert_eq!(waiting(&origin.view(), head.seq, u64::MAX), Some(vec![next.seq]));
-        // Once more, over the restored one.
+        // Restore over the restored database.
         Restoration::prepare(&origin.path(), &origin.at("backup.redb"), Duration::ZERO).unwrap().finish().unwrap();
         assert_eq!(origin.view().restored_over().unwrap(), Some(next));
         assert_eq!(origin.head().seq, next.seq + (1 << 32));
@@ -309,8 +309,8 @@ fn a_restore_leaps_over_what_is_lost() {
 }
 
 #[test]
-fn a_restore_of_what_is_not_published_leaps_nowhere() {
-    let origin = Origin::new();
+fn a_restore_of_an_unpublished_database_skips_no_seqs() {
+    let origin = TestOrigin::new();
     let head = origin.head();
     backup(&Follower::open(&origin.path()).unwrap(), &origin.at("backup.redb")).unwrap();
     origin.commit(10);
@@ -318,7 +318,7 @@ fn a_restore_of_what_is_not_published_leaps_nowhere() {
     // The restore itself is a commit.
     assert_eq!(origin.head().seq, head.seq + 1);
     assert_eq!((origin.view().id().unwrap(), origin.view().restored_over().unwrap()), (None, None));
-    // Neither does a published database's file that is brought elsewhere; its mark does not come along.
+    // A published database that is restored at another path is not published there.
     origin.writer().mark_published().unwrap();
     std::fs::copy(origin.path(), origin.at("copy.redb")).unwrap();
     let elsewhere = origin.at("elsewhere.redb");
@@ -331,16 +331,16 @@ fn a_restore_of_what_is_not_published_leaps_nowhere() {
 
 #[test]
 fn only_its_follower_writes_to_a_replica() {
-    let origin = Origin::published();
+    let origin = TestOrigin::published();
     let replica = origin.replica();
     let path = origin.at("replica.redb");
     assert!(matches!(ReplicaWriter::open(&path), Err(StoreError::Busy { .. })));
-    let expected = "replica.redb is a replica of file:///srv/feed; change the database that it follows, or make it one \
-                    of its own with `medfeed promote`";
-    // Whoever must not write is told so at once, and does not wait for the follower.
+    let expected = "replica.redb is a replica of file:///srv/feed; write to its origin, or make it an \
+                    independent database with `medfeed promote`";
+    // Writers are rejected at once, without waiting for the follower.
     for replica in [Some(replica), None] {
-        let told = Writer::open(&path, Duration::from_secs(600)).unwrap_err().to_string();
-        assert!(told.ends_with(expected), "{told}");
+        let message = Writer::open(&path, Duration::from_secs(600)).unwrap_err().to_string();
+        assert!(message.ends_with(expected), "{message}");
         assert_eq!(read_replica(&path).unwrap().1.head(), origin.head(), "{replica:?}");
     }
     assert!(matches!(compact(&path, Duration::ZERO), Err(StoreError::IsReplica { .. })));
@@ -350,17 +350,17 @@ fn only_its_follower_writes_to_a_replica() {
 }
 
 #[test]
-fn a_replica_takes_its_origins_place() {
-    let origin = Origin::published();
+fn a_replica_replaces_its_origin() {
+    let origin = TestOrigin::published();
     let mut replica = origin.replica();
     let (id, base) = (origin.view().id().unwrap().unwrap(), origin.head());
-    let Leap { commit: leap, changes } = replica.prepare_leap("promoted").unwrap();
+    let SeqJump { commit: jump, changes } = replica.prepare_promotion("promoted").unwrap();
     assert_eq!(replica.head().unwrap().head(), base, "nothing is changed yet");
-    assert_eq!((leap.base, leap.last_seq), (base, base.seq + (1 << 32)));
-    replica.apply(&[(leap, &changes)], &mark(&origin.view(), leap.digest)).unwrap();
+    assert_eq!((jump.base, jump.last_seq), (base, base.seq + (1 << 32)));
+    replica.apply(&[(jump, &changes)], &mark(&origin.view(), jump.digest)).unwrap();
     let writer = replica.promote().unwrap();
     let head = writer.snapshot().unwrap().commit().head();
-    assert_eq!(head, Head { seq: leap.last_seq, lineage: leap.lineage });
+    assert_eq!(head, Head { seq: jump.last_seq, lineage: jump.lineage });
     let next = commit(&writer, 10);
     drop(writer);
     let path = origin.at("replica.redb");
@@ -371,8 +371,8 @@ fn a_replica_takes_its_origins_place() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
-    let origin = Origin::published();
+fn invalid_changes_are_rejected() {
+    let origin = TestOrigin::published();
     let mut replica = origin.replica();
     let base = origin.head();
     origin.commit(10);
@@ -381,39 +381,39 @@ fn what_does_not_fit_is_refused() {
     let commit = commits[0];
     let changes = view.changes(&commit).unwrap();
     let with = |table: u8, key: &[u8], value: &[u8]| {
-        let mut encoder = crate::store::format::changes::Encoder::default();
+        let mut encoder = crate::store::format::changes::ChangeEncoder::default();
         encoder.put(table, key, value);
         encoder.finish()
     };
     let unordered = {
-        let mut encoder = crate::store::format::changes::Encoder::default();
+        let mut encoder = crate::store::format::changes::ChangeEncoder::default();
         encoder.run_row(3, &[9; 8], b"");
         encoder.run_row(3, &[8; 8], b"");
         encoder.finish()
     };
-    let mut backwards = crate::store::format::changes::Encoder::default();
+    let mut backwards = crate::store::format::changes::ChangeEncoder::default();
     backwards.remove_range(3, &[9; 8], &[8; 8]);
-    let mut over_local_rows = crate::store::format::changes::Encoder::default();
+    let mut over_local_rows = crate::store::format::changes::ChangeEncoder::default();
     over_local_rows.remove_range(0, b"a", b"z");
-    const OTHER: &str = "the rows are not those of this medfeed's version";
+    const OTHER: &str = "the rows are of another version of medfeed";
     let foreign: [(Vec<u8>, &str); 10] = [
         (with(12, b"", b""), "there is no table 12"),
-        (with(0, b"publish", b""), "a row that is a file's own"),
-        (over_local_rows.finish(), "a range that may hold a row that is a file's own"),
+        (with(0, b"publish", b""), "a local row"),
+        (over_local_rows.finish(), "a range that may contain a local row"),
         (with(0, b"schema", &4_u32.to_le_bytes()), OTHER),
         (with(0, b"fields", b"conferences.x\n"), OTHER),
-        (with(0, &[0xff], b""), "a key that table 0 does not hold"),
-        (with(6, &[0; 9], &[0; 23]), "a value that table 6 does not hold"),
+        (with(0, &[0xff], b""), "an invalid key for table 0"),
+        (with(6, &[0; 9], &[0; 23]), "an invalid value for table 6"),
         (unordered, "a run whose rows are not in order"),
         (backwards.finish(), "a range that ends before it begins"),
         (vec![9], "the bytes end within a change"),
     ];
     for (changes, expected) in &foreign {
         let refused = replica.apply(&[(commit, changes)], &mark(&view, commit.digest));
-        let told = refused.unwrap_err().to_string();
+        let message = refused.unwrap_err().to_string();
         let expected =
             if *expected == OTHER { OTHER.to_owned() } else { format!("the changes cannot be applied: {expected}") };
-        assert_eq!(told, expected);
+        assert_eq!(message, expected);
     }
     let other = Head { lineage: [9; 16], ..base };
     let wrong: [(CommitInfo, RowDigest, &str); 5] = [
@@ -424,8 +424,8 @@ fn what_does_not_fit_is_refused() {
         (commit, RowDigest([1; 4]), "do not add up"),
     ];
     for (wrong, digest, expected) in wrong {
-        let told = replica.apply(&[(wrong, &changes)], &mark(&view, digest)).unwrap_err().to_string();
-        assert!(told.contains(expected), "{told}");
+        let message = replica.apply(&[(wrong, &changes)], &mark(&view, digest)).unwrap_err().to_string();
+        assert!(message.contains(expected), "{message}");
     }
     assert_eq!(replica.head().unwrap().head(), base);
     replica.apply(&[(commit, &changes)], &mark(&view, commit.digest)).unwrap();
@@ -434,8 +434,8 @@ fn what_does_not_fit_is_refused() {
 }
 
 #[test]
-fn a_load_that_is_not_whole_takes_no_name() {
-    let origin = Origin::published();
+fn an_incomplete_load_gets_no_name() {
+    let origin = TestOrigin::published();
     origin.commit(10);
     let view = origin.view();
     let digest = view.digest().unwrap();
@@ -448,7 +448,7 @@ fn a_load_that_is_not_whole_takes_no_name() {
     let mut duplicated = parts.clone();
     duplicated.push(parts[0].clone());
     let load = |parts: &[Vec<u8>], mark: &ReplicaMark, head: Head| {
-        let mut draft = ReplicaDraft::beside(&origin.at("replica.redb"), SCHEMA)?;
+        let mut draft = ReplicaDraft::create_for(&origin.at("replica.redb"), SCHEMA)?;
         parts.iter().try_for_each(|part| draft.add_part(part))?;
         draft.finish(mark, head)
     };
@@ -461,32 +461,32 @@ fn a_load_that_is_not_whole_takes_no_name() {
         (&parts, &other, head, "the rows are not those of database 0909"),
     ];
     for (parts, mark, head, expected) in cases {
-        let told = load(parts, mark, head).unwrap_err().to_string();
-        assert!(told.contains(expected), "{told}");
+        let message = load(parts, mark, head).unwrap_err().to_string();
+        assert!(message.contains(expected), "{message}");
     }
     assert_eq!(std::fs::read_dir(origin.folder.path()).unwrap().count(), 1, "nothing is left but the origin");
     let loaded = load(&parts, &sound, head).unwrap();
-    // What took the name meanwhile stays.
+    // A file that took the name in the meantime stays.
     drop(origin.replica());
-    assert!(matches!(loaded.take_name(None), Err(StoreError::Replaced { .. })));
+    assert!(matches!(loaded.persist(None), Err(StoreError::Replaced { .. })));
     let (loaded, of_origin) = (load(&parts, &sound, head).unwrap(), ReplicaWriter::of(origin.writer()));
-    assert!(matches!(loaded.take_name(Some(of_origin)), Err(StoreError::Replaced { .. })));
+    assert!(matches!(loaded.persist(Some(of_origin)), Err(StoreError::Replaced { .. })));
     adds_up(&origin.path());
 }
 
 #[test]
 fn a_lost_row_is_found() {
-    let origin = Origin::published();
+    let origin = TestOrigin::published();
     origin.commit(10);
     {
         let writer = origin.writer();
-        let pen = crate::store::pen::Pen::new(writer.begin_raw().unwrap());
-        let mut outbox = pen.open(tables::OUTBOX).unwrap();
+        let tx = crate::store::write_tx::WriteTx::new(writer.begin_raw().unwrap());
+        let mut outbox = tx.open(tables::OUTBOX).unwrap();
         let seq = origin.head().seq;
         outbox.insert((seq, 1), b"others".as_slice()).unwrap();
         drop(outbox);
-        pen.open(tables::META).unwrap().insert(tables::META_DATABASE, [0_u8; 16].as_slice()).unwrap();
-        pen.commit().unwrap();
+        tx.open(tables::META).unwrap().insert(tables::META_DATABASE, [0_u8; 16].as_slice()).unwrap();
+        tx.commit().unwrap();
     }
     let report = check(&mut origin.writer()).unwrap();
     let found: Vec<&str> = report.findings.iter().map(|found| found.table).collect();

@@ -1,7 +1,7 @@
-//! From format 2 to format 3.
+//! The upgrade from format 2 to format 3.
 //!
-//! Format 2 stored a record twice: in `records`, and as finished JSON in `log`. Its rows were MessagePack arrays, whose
-//! members have no names, and datasets stood in arrays of two. Format 3 keeps the JSON alone, and names what its rows hold.
+//! Format 2 stored a record twice: in `records`, and as JSON in `log`. Its rows were MessagePack arrays without names.
+//! A value per dataset was an array of two. Format 3 stores only the JSON, and the names of members.
 //!
 //! The types here are those of format 2. They never change.
 
@@ -15,44 +15,42 @@ use serde::{Deserialize, Serialize};
 use crate::model::{DatabaseId, Head, Timestamp};
 use crate::store::StoreError;
 use crate::store::file::copy::copy_table;
-use crate::store::file::older::{Each, OldReplica};
+use crate::store::file::older::{OnRecord, ReplicaOrigin};
 use crate::store::file::open::create_tables;
 use crate::store::format::codec::{hash, seal, unseal};
 use crate::store::format::tables::{self, LogValue};
 use crate::store::read::snapshot::CommitPoint;
 
-/// The version that this step ends with.
+/// The format after this step.
 const TO: u32 = 3;
 
-/// Records as format 2 had them: sealed.
 pub(super) const RECORDS: TableDefinition<(u8, u64), &[u8]> = TableDefinition::new("records");
 
 /// The fields of rows when format 3 was new.
 pub(super) const FIELDS: &str = include_str!("fields_3.txt");
 
-/// A value for each of the two datasets. It was an array.
 #[derive(Serialize, Deserialize)]
-struct PerDataset<T> {
+struct PerDatasetV2<T> {
     conferences: T,
     journals: T,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Commit {
+struct CommitV2 {
     time: Timestamp,
     lineage: [u8; 16],
     first_seq: u64,
     last_seq: u64,
-    records: PerDataset<u64>,
-    changed_at: PerDataset<Option<Timestamp>>,
+    records: PerDatasetV2<u64>,
+    changed_at: PerDatasetV2<Option<Timestamp>>,
     references_seq: u64,
-    counts: Counts,
+    counts: CountsV2,
     who: String,
     what: String,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Counts {
+struct CountsV2 {
     organizations: u64,
     tags: u64,
     licenses: u64,
@@ -61,13 +59,13 @@ struct Counts {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Row<F> {
+struct RowV2<F> {
     id: u64,
     fields: F,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Organization {
+struct OrganizationV2 {
     name: Option<String>,
     abbv: Option<String>,
     r#type: Option<String>,
@@ -75,25 +73,25 @@ struct Organization {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Tag {
+struct TagV2 {
     r#type: Option<String>,
     name: Option<String>,
     category: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct License {
+struct LicenseV2 {
     id: u64,
     name: String,
-    scope: Scope,
+    scope: ScopeV2,
     rate_limit: u32,
     scope_seq: u64,
-    subscriptions: PerDataset<Option<Subscription>>,
+    subscriptions: PerDatasetV2<Option<SubscriptionV2>>,
     created_at: Timestamp,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Scope {
+struct ScopeV2 {
     datasets: BTreeSet<String>,
     therapy_areas: Option<BTreeSet<String>>,
     countries: Option<BTreeSet<String>>,
@@ -101,14 +99,14 @@ struct Scope {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Subscription {
+struct SubscriptionV2 {
     feed: Option<u64>,
     joined_at: u64,
     baseline: u64,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Key {
+struct KeyV2 {
     id: String,
     label: Option<String>,
     license: u64,
@@ -121,7 +119,7 @@ struct Key {
 }
 
 #[derive(Serialize, Deserialize)]
-struct FeedHead {
+struct FeedHeadV2 {
     feed: u64,
     dataset: String,
     entries: u64,
@@ -131,13 +129,13 @@ struct FeedHead {
 }
 
 #[derive(Serialize, Deserialize)]
-struct LastCommit {
+struct LastCommitV2 {
     seq: u64,
     lineage: [u8; 16],
 }
 
 #[derive(Deserialize)]
-struct ReplicaMark {
+struct ReplicaMarkV2 {
     url: String,
     id: [u8; 16],
     _slot: u64,
@@ -145,17 +143,16 @@ struct ReplicaMark {
     _digest: [u64; 4],
 }
 
-/// A record as `records` held it.
 #[derive(Deserialize)]
-struct Record<F> {
+struct RecordV2<F> {
     seq: u64,
     _updated_at: i64,
-    record: Row<F>,
+    record: RowV2<F>,
 }
 
-/// A record's fields, from the array in `records` or from the object in `log`.
+/// The fields of a record: an array in `records`, an object in `log`.
 #[derive(PartialEq, Deserialize)]
-struct Conference {
+struct ConferenceV2 {
     name: Option<String>,
     abbv: Option<String>,
     year: Option<u16>,
@@ -171,13 +168,13 @@ struct Conference {
     venue: Option<String>,
     url: Option<String>,
     therapy_areas: Vec<String>,
-    organizations: Vec<Link>,
-    tags: Vec<Link>,
-    formats: Formats,
+    organizations: Vec<LinkV2>,
+    tags: Vec<LinkV2>,
+    formats: FormatsV2,
 }
 
 #[derive(PartialEq, Deserialize)]
-struct Formats {
+struct FormatsV2 {
     oral: Option<bool>,
     poster: Option<bool>,
     e_poster: Option<bool>,
@@ -186,7 +183,7 @@ struct Formats {
 }
 
 #[derive(PartialEq, Deserialize)]
-struct Journal {
+struct JournalV2 {
     name: Option<String>,
     abbv: Option<String>,
     issn_print: Option<String>,
@@ -198,14 +195,14 @@ struct Journal {
     citescore: Option<f64>,
     sjr: Option<f64>,
     h_index: Option<u64>,
-    publishing: Publishing,
-    timelines: Timelines,
-    organizations: Vec<Link>,
-    tags: Vec<Link>,
+    publishing: PublishingV2,
+    timelines: TimelinesV2,
+    organizations: Vec<LinkV2>,
+    tags: Vec<LinkV2>,
 }
 
 #[derive(PartialEq, Deserialize)]
-struct Publishing {
+struct PublishingV2 {
     access: Option<String>,
     content_license: Option<String>,
     apc_usd: Option<f64>,
@@ -213,39 +210,38 @@ struct Publishing {
 }
 
 #[derive(PartialEq, Deserialize)]
-struct Timelines {
-    submit_to_first_decision: Weeks,
-    online_submit_to_accept: Weeks,
-    accept_to_online: Weeks,
-    accept_to_print: Weeks,
+struct TimelinesV2 {
+    submit_to_first_decision: WeeksV2,
+    online_submit_to_accept: WeeksV2,
+    accept_to_online: WeeksV2,
+    accept_to_print: WeeksV2,
 }
 
 #[derive(PartialEq, Deserialize)]
-struct Weeks {
+struct WeeksV2 {
     min_weeks: Option<f64>,
     max_weeks: Option<f64>,
 }
 
-/// A link: an id in `records`, an object with an id in `log`.
+/// A link: an id in `records`, an object in `log`.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Link {
+enum LinkV2 {
     Id(u64),
     Object { id: u64 },
 }
 
-impl PartialEq for Link {
-    fn eq(&self, other: &Link) -> bool {
-        let id = |link: &Link| match link {
-            Link::Id(id) | Link::Object { id } => *id,
+impl PartialEq for LinkV2 {
+    fn eq(&self, other: &LinkV2) -> bool {
+        let id = |link: &LinkV2| match link {
+            LinkV2::Id(id) | LinkV2::Object { id } => *id,
         };
         id(self) == id(other)
     }
 }
 
-/// Writes all rows of a file of format 2 to an empty one, as rows of format 3. The names, the outbox and the digest that a
-/// published file keeps are left out.
-pub(super) fn step(from: &ReadTransaction, to: &WriteTransaction, each: Each<'_>) -> Result<(), StoreError> {
+/// Writes all rows of a file of format 2 to an empty file of format 3. Omits the index of names, outbox and digest.
+pub(super) fn step(from: &ReadTransaction, to: &WriteTransaction, each: OnRecord<'_>) -> Result<(), StoreError> {
     create_tables(to)?;
     let mut meta = to.open_table(tables::META)?;
     for entry in from.open_table(tables::META)?.iter()? {
@@ -253,7 +249,7 @@ pub(super) fn step(from: &ReadTransaction, to: &WriteTransaction, each: Each<'_>
         match name.value() {
             tables::META_SCHEMA | tables::META_PUBLISH => {}
             tables::META_RESTORED => {
-                let resealed = reseal::<LastCommit>("meta", value.value())?;
+                let resealed = reseal::<LastCommitV2>("meta", value.value())?;
                 meta.insert(tables::META_RESTORED, resealed.as_slice())?;
             }
             other => drop(meta.insert(other, value.value())?),
@@ -261,12 +257,12 @@ pub(super) fn step(from: &ReadTransaction, to: &WriteTransaction, each: Each<'_>
     }
     meta.insert(tables::META_SCHEMA, TO.to_le_bytes().as_slice())?;
     meta.insert(tables::META_FIELDS, FIELDS.as_bytes())?;
-    copy(from, to, tables::COMMITS, reseal::<Commit>)?;
-    copy(from, to, tables::ORGANIZATIONS, reseal::<Row<Organization>>)?;
-    copy(from, to, tables::TAGS, reseal::<Row<Tag>>)?;
-    copy(from, to, tables::LICENSES, reseal::<License>)?;
-    copy(from, to, tables::KEYS, reseal::<Key>)?;
-    copy(from, to, tables::FEEDS, reseal::<FeedHead>)?;
+    copy(from, to, tables::COMMITS, reseal::<CommitV2>)?;
+    copy(from, to, tables::ORGANIZATIONS, reseal::<RowV2<OrganizationV2>>)?;
+    copy(from, to, tables::TAGS, reseal::<RowV2<TagV2>>)?;
+    copy(from, to, tables::LICENSES, reseal::<LicenseV2>)?;
+    copy(from, to, tables::KEYS, reseal::<KeyV2>)?;
+    copy(from, to, tables::FEEDS, reseal::<FeedHeadV2>)?;
     copy_table(from, to, tables::LINKS)?;
     copy_table(from, to, tables::FEED_ENTRIES)?;
     copy_table(from, to, tables::FEED_RECORDS)?;
@@ -274,7 +270,7 @@ pub(super) fn step(from: &ReadTransaction, to: &WriteTransaction, each: Each<'_>
     copy_records(from, to, each)
 }
 
-/// The row with its members named.
+/// Encodes a row again, with the names of its members.
 fn reseal<T: Serialize + DeserializeOwned>(table: &'static str, row: &[u8]) -> Result<Vec<u8>, StoreError> {
     seal(&unseal::<T>(table, row)?)
 }
@@ -300,8 +296,8 @@ where
     Ok(())
 }
 
-/// Copies the seqs of records, and compares each record with its JSON: from now on there is nothing else to compare it with.
-fn copy_records(from: &ReadTransaction, to: &WriteTransaction, each: Each<'_>) -> Result<(), StoreError> {
+/// Copies the seqs of records. Compares each record with its JSON for the last time, because only the JSON is kept.
+fn copy_records(from: &ReadTransaction, to: &WriteTransaction, each: OnRecord<'_>) -> Result<(), StoreError> {
     let log = from.open_table(tables::LOG)?;
     let mut target = to.open_table(tables::RECORDS)?;
     let mut cursor = target.upper_bound_mut(std::ops::Bound::<(u8, u64)>::Unbounded)?;
@@ -309,8 +305,8 @@ fn copy_records(from: &ReadTransaction, to: &WriteTransaction, each: Each<'_>) -
         let (key, row) = entry?;
         let (dataset, id) = key.value();
         let seq = match dataset {
-            1 => compare::<Conference>(&log, dataset, id, row.value()),
-            2 => compare::<Journal>(&log, dataset, id, row.value()),
+            1 => compare::<ConferenceV2>(&log, dataset, id, row.value()),
+            2 => compare::<JournalV2>(&log, dataset, id, row.value()),
             other => Err(StoreError::damaged("records", format!("there is no dataset {other}"))),
         }?;
         cursor.insert_before((dataset, id), seq)?;
@@ -319,14 +315,14 @@ fn copy_records(from: &ReadTransaction, to: &WriteTransaction, each: Each<'_>) -
     Ok(cursor.close()?)
 }
 
-/// Fails unless a record is the one that stands at its seq in `log`. Returns the seq.
+/// Compares a record with the JSON at its seq in `log`. Returns the seq.
 fn compare<F: DeserializeOwned + PartialEq>(
     log: &impl ReadableTable<(u8, u64), LogValue<'static>>,
     dataset: u8,
     id: u64,
     row: &[u8],
 ) -> Result<u64, StoreError> {
-    let Record { seq, record, .. } = unseal::<Record<F>>("records", row)?;
+    let RecordV2 { seq, record, .. } = unseal::<RecordV2<F>>("records", row)?;
     let differs = || StoreError::damaged("log", format!("the row at seq {seq} is not that of record {id}"));
     let found = log.get((dataset, seq))?.ok_or_else(differs)?;
     let (of, stored, text) = found.value();
@@ -337,30 +333,30 @@ fn compare<F: DeserializeOwned + PartialEq>(
     if rendered == record.fields { Ok(seq) } else { Err(differs()) }
 }
 
-/// The last commit of a file.
 pub(super) fn last_commit(commits: &impl ReadableTable<u64, &'static [u8]>) -> Result<CommitPoint, StoreError> {
     let Some((seq, row)) = commits.last()? else { return Ok(CommitPoint::EMPTY) };
-    let Commit { time, lineage, .. } = unseal("commits", row.value())?;
+    let CommitV2 { time, lineage, .. } = unseal("commits", row.value())?;
     Ok(CommitPoint { seq: seq.value(), time, lineage })
 }
 
-/// The numbers of records after the last commit.
 pub(super) fn count_records(from: &ReadTransaction) -> Result<crate::model::PerDataset<u64>, StoreError> {
     let commits = from.open_table(tables::COMMITS)?;
-    let last = commits.last()?.map(|(_, row)| unseal::<Commit>("commits", row.value())).transpose()?;
-    Ok(last.map_or_else(Default::default, |Commit { records: PerDataset { conferences, journals }, .. }| {
+    let last = commits.last()?.map(|(_, row)| unseal::<CommitV2>("commits", row.value())).transpose()?;
+    Ok(last.map_or_else(Default::default, |CommitV2 { records: PerDatasetV2 { conferences, journals }, .. }| {
         crate::model::PerDataset { conferences, journals }
     }))
 }
 
-/// The origin that a file follows; `None` if it is no replica.
-pub(super) fn find_replica(from: &ReadTransaction) -> Result<Option<OldReplica>, StoreError> {
-    let Some(table) = crate::store::format::rows::if_there(from.open_table(tables::REPLICA))? else { return Ok(None) };
-    let Some(row) = table.get(tables::REPLICA_KEY)? else { return Ok(None) };
-    let ReplicaMark { url, id, .. } = unseal("replica", row.value())?;
-    let LastCommit { seq, lineage } = {
-        let CommitPoint { seq, lineage, .. } = last_commit(&from.open_table(tables::COMMITS)?)?;
-        LastCommit { seq, lineage }
+/// The origin of a replica; `None` if the file is not a replica.
+pub(super) fn find_replica(from: &ReadTransaction) -> Result<Option<ReplicaOrigin>, StoreError> {
+    let Some(table) = crate::store::format::rows::optional_table(from.open_table(tables::REPLICA))? else {
+        return Ok(None);
     };
-    Ok(Some(OldReplica { url, id: DatabaseId(id), head: Head { seq, lineage } }))
+    let Some(row) = table.get(tables::REPLICA_KEY)? else { return Ok(None) };
+    let ReplicaMarkV2 { url, id, .. } = unseal("replica", row.value())?;
+    let LastCommitV2 { seq, lineage } = {
+        let CommitPoint { seq, lineage, .. } = last_commit(&from.open_table(tables::COMMITS)?)?;
+        LastCommitV2 { seq, lineage }
+    };
+    Ok(Some(ReplicaOrigin { url, id: DatabaseId(id), head: Head { seq, lineage } }))
 }

@@ -1,10 +1,10 @@
-//! Upgrades: a file of an older version becomes one of this program's by a copy, which is checked and takes its name in one
-//! step. The old file keeps a second name.
+//! Upgrades. An older file is copied into the format of this program. The copy is checked, and replaces the file by
+//! rename. The old file gets a second name.
 //!
-//! - `from_2`: the step from format 2 to format 3. There is one file per step, and its types never change.
+//! - `from_2`: the step from format 2 to format 3. Each step has its own file, whose types never change.
 //! - [`replace`]: upgrading the file of a database.
 //!
-//! Steps chain. After the last one, records whose JSON lacks fields of this program are rendered anew, in one commit.
+//! Steps form a chain. If records then lack fields of this program, one more commit renders them again.
 
 mod from_2;
 pub mod replace;
@@ -16,27 +16,26 @@ use redb::{ReadTransaction, ReadableTable, WriteTransaction};
 use crate::model::PerDataset;
 use crate::store::file::copy::{check_file, copy_tables};
 use crate::store::file::draft::Draft;
-use crate::store::file::older::{Each, OldReplica};
+use crate::store::file::older::{OnRecord, ReplicaOrigin};
 use crate::store::file::open::{fill_new, new_draft};
 use crate::store::format::codec::unseal_commit;
 pub use crate::store::format::tables::SCHEMA;
-use crate::store::format::tables::{self, EachTable, META, META_FIELDS, META_PUBLISH};
-use crate::store::format::version::{FieldChange, Version, known_fields};
+use crate::store::format::tables::{self, META, META_FIELDS, META_PUBLISH, TableVisitor};
+use crate::store::format::version::{FieldDifference, Version, known_fields};
 use crate::store::read::snapshot::{CommitPoint, last_commit};
 use crate::store::{StoreError, Writer};
 
-/// The oldest format that files are upgraded from.
+/// The oldest format that can be upgraded.
 pub const OLDEST: u32 = 2;
 
-/// Runs an action on the table of a code as a format has it. Returns whether there is one.
-pub(in crate::store) fn with_table<A: EachTable>(schema: u32, code: u8, action: &mut A) -> Result<bool, A::Error> {
+/// Runs an action on the table with a code, as defined in format `schema`. Returns false if there is none.
+pub(in crate::store) fn visit_table<A: TableVisitor>(schema: u32, code: u8, action: &mut A) -> Result<bool, A::Error> {
     if schema == 2 && tables::code_of("records") == Some(code) {
         return action.table(from_2::RECORDS).map(|()| true);
     }
-    tables::with_table(code, action)
+    tables::visit_table(code, action)
 }
 
-/// The last commit in a table of commits.
 pub(in crate::store) fn last_point(
     schema: u32,
     commits: &impl ReadableTable<u64, &'static [u8]>,
@@ -47,20 +46,19 @@ pub(in crate::store) fn last_point(
     Ok(last_commit(commits)?.map_or(CommitPoint::EMPTY, |(point, _)| point))
 }
 
-/// The origin that a file follows; `None` if it is no replica.
+/// The origin of a replica; `None` if the file is not a replica.
 pub(in crate::store) fn find_replica(
     version: &Version,
     from: &ReadTransaction,
-) -> Result<Option<OldReplica>, StoreError> {
+) -> Result<Option<ReplicaOrigin>, StoreError> {
     if version.schema == 2 {
         return from_2::find_replica(from);
     }
     let Some(mark) = crate::store::format::replica::find_mark(from)? else { return Ok(None) };
     let head = last_point(version.schema, &from.open_table(tables::COMMITS)?)?.head();
-    Ok(Some(OldReplica { url: mark.url, id: mark.id, head }))
+    Ok(Some(ReplicaOrigin { url: mark.url, id: mark.id, head }))
 }
 
-/// How many records a file holds.
 pub(in crate::store) fn count_records(
     version: &Version,
     from: &ReadTransaction,
@@ -73,26 +71,24 @@ pub(in crate::store) fn count_records(
     Ok(last.map(|row| row.records).unwrap_or_default())
 }
 
-/// The fields that the last step to this program's version adds to a file's rows.
+/// The fields that an upgrade adds to a file's rows.
 pub(in crate::store) fn fields_added(version: &Version) -> Vec<String> {
     let after_steps =
         if version.schema == 2 { Some(from_2::FIELDS.as_bytes().to_vec()) } else { version.fields.clone() };
     match (Version { schema: SCHEMA, fields: after_steps }).field_change() {
-        FieldChange::Added(added) => added,
-        FieldChange::None | FieldChange::Unknown(_) => Vec::new(),
+        FieldDifference::Added(added) => added,
+        FieldDifference::None | FieldDifference::Unknown(_) => Vec::new(),
     }
 }
 
-/// A checked copy of an older file, as this program writes it. Commits and what they took stay as they are; a commit more is
-/// made where records get new fields. It is published as the old one was, but nothing waits: a whole state goes out.
-///
-/// # Errors
-/// [`StoreError::OlderSchema`] for what is too old, [`StoreError::Damaged`], and when the copy cannot be written.
-pub(in crate::store) fn copy_of(
+/// Copies an older file into the format of this program, and checks the copy. Commits keep their seqs. If records get
+/// new fields, one commit is added. If the file is published, so is the copy, but with an empty outbox: a whole state
+/// is published next.
+pub(in crate::store) fn upgrade_copy(
     from: &ReadTransaction,
     version: &Version,
     target: &Path,
-    each: Each<'_>,
+    each: OnRecord<'_>,
 ) -> Result<Draft, StoreError> {
     version.check_known(target)?;
     if version.schema < OLDEST {
@@ -107,13 +103,13 @@ pub(in crate::store) fn copy_of(
         } else {
             copy_tables(from, to)?;
         }
-        added = name_fields(to)?;
+        added = store_field_names(to)?;
         Ok(())
     })?;
     if let Some(added) = added {
         let writer = Writer::open_draft(draft.path())?;
         let mut edit = writer.begin()?;
-        edit.render_anew(each)?;
+        edit.rerender_all(each)?;
         edit.describe(match added.as_slice() {
             [] => "upgraded: the fields of records are in another order".to_owned(),
             added => format!("upgraded: rows gained {}", added.join(", ")),
@@ -127,15 +123,15 @@ pub(in crate::store) fn copy_of(
     Ok(draft)
 }
 
-/// Notes the fields of this program as those of the file, and forgets that the file is published. Returns the fields that its
-/// rows lack; `None` if its rows are as this program writes them.
-fn name_fields(to: &WriteTransaction) -> Result<Option<Vec<String>>, StoreError> {
+/// Stores the names of this program's fields, and removes the stored digest. Returns the fields that the rows lack;
+/// `None` if the rows have exactly this program's fields.
+fn store_field_names(to: &WriteTransaction) -> Result<Option<Vec<String>>, StoreError> {
     let mut meta = to.open_table(META)?;
-    let change = Version::read(&meta)?.map_or(FieldChange::None, |version| version.field_change());
+    let change = Version::read(&meta)?.map_or(FieldDifference::None, |version| version.field_change());
     meta.remove(META_PUBLISH)?;
     meta.insert(META_FIELDS, known_fields().as_bytes())?;
     match change {
-        FieldChange::Added(added) => Ok(Some(added)),
-        FieldChange::None | FieldChange::Unknown(_) => Ok(None),
+        FieldDifference::Added(added) => Ok(Some(added)),
+        FieldDifference::None | FieldDifference::Unknown(_) => Ok(None),
     }
 }

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{copy_of, count_records, fields_added, find_replica};
+use super::{count_records, fields_added, find_replica, upgrade_copy};
 use crate::model::PerDataset;
 use crate::store::StoreError;
 use crate::store::file::draft::{self, Draft};
 use crate::store::file::links::{refuse_other_names, resolve};
-use crate::store::file::older::{OldFile, OldReplica};
+use crate::store::file::older::{OldFile, ReplicaOrigin};
 use crate::store::file::open::{open_and_repair, version_of};
 use crate::store::file::writer_note::WriterNote;
 use crate::store::format::tables::SCHEMA;
@@ -21,42 +21,35 @@ use crate::store::format::version::Version;
 use crate::store::panics::guard;
 use redb::{ReadTransaction, ReadableDatabase};
 
-/// The most names that are tried for an old file.
+/// The maximum number of names tried for the old file.
 const MAX_KEPT: u32 = 1_000;
 
-/// An upgrade that a file needs.
+/// The upgrade that a file needs: the formats, and the records and size of the file.
 #[derive(Clone, Debug, Serialize)]
-pub struct Plan {
-    /// The format of the file.
+#[allow(missing_docs, reason = "described above")]
+pub struct UpgradePlan {
     pub from: u32,
-    /// The format of this program.
     pub to: u32,
-    /// The file's records.
     pub records: PerDataset<u64>,
     /// The fields that rows gain, such as `conferences.acronym`.
     pub fields: Vec<String>,
-    /// The file's size, in bytes.
     pub bytes: u64,
 }
 
-/// An upgrade that was made.
+/// A finished upgrade.
 #[derive(Clone, Debug, Serialize)]
-pub struct Upgraded {
+pub struct UpgradeReport {
     /// The upgrade that the file needed.
     #[serde(flatten)]
-    pub plan: Plan,
-    /// The name under which the old file is kept.
+    pub plan: UpgradePlan,
+    /// The path of the old file.
     pub kept: PathBuf,
     /// The size of the new file, in bytes.
     pub bytes_after: u64,
 }
 
-/// The upgrade that a file needs; `None` for a file of this program's version. Nothing is changed.
-///
-/// # Errors
-/// [`StoreError::NotFound`], [`StoreError::NotADatabase`], [`StoreError::OlderSchema`] for a format that is too old, those for
-/// newer files, [`StoreError::IsReplica`] for a replica, which loads its state anew.
-pub fn plan(path: &Path) -> Result<Option<Plan>, StoreError> {
+/// Plans the upgrade of a file without changing it. `None` if the file needs none. Fails for replicas.
+pub fn plan(path: &Path) -> Result<Option<UpgradePlan>, StoreError> {
     let path = &resolve(path);
     guard(|| {
         let (database, _) = open_and_repair(path)?;
@@ -65,18 +58,18 @@ pub fn plan(path: &Path) -> Result<Option<Plan>, StoreError> {
     })
 }
 
-fn plan_of(path: &Path, version: &Version, from: &ReadTransaction) -> Result<Option<Plan>, StoreError> {
-    if version.is_ours() {
+fn plan_of(path: &Path, version: &Version, from: &ReadTransaction) -> Result<Option<UpgradePlan>, StoreError> {
+    if version.is_current() {
         return Ok(None);
     }
     version.check_known(path)?;
     if version.schema < super::OLDEST {
         return Err(StoreError::OlderSchema { path: path.to_owned(), found: version.schema, known: SCHEMA });
     }
-    if let Some(OldReplica { url, .. }) = find_replica(version, from)? {
+    if let Some(ReplicaOrigin { url, .. }) = find_replica(version, from)? {
         return Err(StoreError::OlderReplica { path: path.to_owned(), url });
     }
-    Ok(Some(Plan {
+    Ok(Some(UpgradePlan {
         from: version.schema,
         to: SCHEMA,
         records: count_records(version, from)?,
@@ -85,44 +78,40 @@ fn plan_of(path: &Path, version: &Version, from: &ReadTransaction) -> Result<Opt
     }))
 }
 
-/// Upgrades a file. `each` is called after each record. `None` for a file of this program's version, which stays as it is.
-///
-/// # Errors
-/// Those of [`plan`], [`StoreError::Busy`] after the wait, [`StoreError::Damaged`], and what the file system says. The file is
-/// then as it was.
+/// Upgrades a file. Calls `each` after each record. `None` if the file needs no upgrade.
 pub fn upgrade(
     path: &Path,
     wait: Duration,
     each: &mut dyn FnMut() -> Result<(), StoreError>,
-) -> Result<Option<Upgraded>, StoreError> {
+) -> Result<Option<UpgradeReport>, StoreError> {
     let path = &resolve(path);
     if plan(path)?.is_none() {
         return Ok(None);
     }
     guard(|| {
         let old = OldFile::lock(path, wait)?;
-        let _note = WriterNote::leave(path);
+        let _note = WriterNote::create(path);
         let from = old.begin_read()?;
-        // Another process may have upgraded it meanwhile.
+        // Another process may have upgraded it in the meantime.
         let Some(plan) = plan_of(path, old.version(), &from)? else { return Ok(None) };
         draft::sweep(path);
-        let kept = find_name(path, plan.from)?;
+        let kept = find_free_name(path, plan.from)?;
         if !is_same_file(path, &kept) {
             refuse_other_names(path)?;
         }
-        let draft = copy_of(&from, old.version(), path, each)?;
-        draft.take_owner_of(path).map_err(|source| io_error(path, source))?;
+        let draft = upgrade_copy(&from, old.version(), path, each)?;
+        draft.copy_owner_from(path).map_err(|source| io_error(path, source))?;
         let bytes_after = draft.file().metadata().map_err(|source| io_error(path, source))?.len();
-        old.check_in_place()?;
-        keep(path, &kept)?;
-        draft.take_name(path).map_err(|source| io_error(path, source))?;
-        Ok(Some(Upgraded { plan, kept, bytes_after }))
+        old.check_not_replaced()?;
+        keep_old_file(path, &kept)?;
+        draft.persist(path).map_err(|source| io_error(path, source))?;
+        Ok(Some(UpgradeReport { plan, kept, bytes_after }))
     })
 }
 
-/// A name for the old file: `medfeed.redb.format-2`, or with a number behind it where an earlier upgrade left that. A killed
-/// upgrade may have given the file this second name already.
-fn find_name(path: &Path, schema: u32) -> Result<PathBuf, StoreError> {
+/// Finds a name for the old file: `medfeed.redb.format-2`, or with a number if an earlier upgrade left that file. A
+/// killed upgrade may have linked the file to this name already.
+fn find_free_name(path: &Path, schema: u32) -> Result<PathBuf, StoreError> {
     let name = |number: u32| {
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(format!(".format-{schema}"));
@@ -145,8 +134,7 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
     id(one).is_some() && id(one) == id(other)
 }
 
-/// Gives the old file a second name.
-fn keep(path: &Path, kept: &Path) -> Result<(), StoreError> {
+fn keep_old_file(path: &Path, kept: &Path) -> Result<(), StoreError> {
     match fs::hard_link(path, kept) {
         Ok(()) => Ok(()),
         Err(_) if is_same_file(path, kept) => Ok(()),
@@ -154,16 +142,16 @@ fn keep(path: &Path, kept: &Path) -> Result<(), StoreError> {
             let reason = "it was made by another process meanwhile; run the command again".to_owned();
             Err(StoreError::BadTarget { path: kept.to_owned(), reason })
         }
-        // Some file systems have no second names: a copy is kept there.
+        // Some file systems have no hard links. Copy the file instead.
         Err(_) => copy_file(path, kept).map_err(|source| io_error(kept, source)),
     }
 }
 
 fn copy_file(path: &Path, kept: &Path) -> io::Result<()> {
-    let draft = Draft::beside(kept)?;
+    let draft = Draft::create_for(kept)?;
     io::copy(&mut fs::File::open(path)?, &mut draft.file())?;
-    draft.take_owner_of(path)?;
-    draft.take_new_name(kept)
+    draft.copy_owner_from(path)?;
+    draft.persist_noclobber(kept)
 }
 
 fn size(path: &Path) -> Result<u64, StoreError> {

@@ -1,4 +1,4 @@
-//! The batch that an import commits, and what the import may ask of the state that it edits.
+//! The batch that an import commits, and the interface through which imports read the database.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,8 +9,7 @@ use crate::model::{
 };
 use crate::store::{NameEntry, StoreError, WordCount};
 
-/// The rows that one commit writes, by id; `None` removes. It may hold rows equal to the stored ones: only differences are
-/// written.
+/// The rows that one commit writes, by id; `None` removes a row. Rows equal to the stored ones change nothing.
 #[derive(Debug, Default)]
 #[allow(missing_docs, reason = "the four kinds of rows")]
 pub struct Batch {
@@ -20,114 +19,84 @@ pub struct Batch {
     pub journals: BTreeMap<Id, Option<Journal>>,
 }
 
-/// What an import reads of the state that it edits. The write transaction implements it, so that rows are validated against
-/// the very state that they change.
+/// The state that an import reads. The transaction implements it too, so rows are validated against what they change.
 pub trait Curation {
     /// All organizations and tags.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
     fn references(&self) -> Result<&References, StoreError>;
 
-    /// A record, if there is one of that id.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
+    /// Finds a record by its id.
     fn find_record<F: RecordFields>(&self, id: Id) -> Result<Option<Curated<F>>, StoreError>;
 
     /// The ids of all records of a dataset.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
     fn record_ids(&self, dataset: Dataset) -> Result<BTreeSet<Id>, StoreError>;
 
-    /// The largest id that a record of a dataset has, or had while a license showed it.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
+    /// The largest id of a record, including removed records that a license has shown.
     fn largest_id(&self, dataset: Dataset) -> Result<Option<Id>, StoreError> {
         Ok(self.record_ids(dataset)?.last().copied())
     }
 
-    /// How many records a dataset holds.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
+    /// The number of records of a dataset.
     fn record_count(&self, dataset: Dataset) -> Result<usize, StoreError>;
 
     /// The records that link to an organization or tag.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
     fn linked_records(&self, kind: ReferenceKind, id: Id) -> Result<Vec<(Dataset, Id)>, StoreError>;
 
-    /// Calls `each` with every record of a dataset, in the order of their ids.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
+    /// Calls `each` with all records of a dataset, in the order of ids.
     fn for_each_record<F: RecordFields>(&self, each: &mut dyn FnMut(Curated<F>)) -> Result<(), StoreError>;
 
     /// All licenses, by name.
     fn licenses(&self) -> Vec<License>;
 
-    /// The records that have one of the names, each with the name's hash; at most `most` of a name and dataset. `None`
-    /// where no index of this version of the rules tells.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
+    /// Finds the records with these names (given as hashes); at most `most` of each name and dataset. `None` without an
+    /// index of this version of the rules.
     fn records_named(&self, _version: u32, _names: &[u64], _most: usize) -> Result<Option<Vec<NameEntry>>, StoreError> {
         Ok(None)
     }
 
-    /// The words of a vocabulary in all records. `None` where no index of this version of the rules tells.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
+    /// The words of a vocabulary in all records. `None` without an index of this version of the rules.
     fn words(&self, _version: u32, _vocabulary: u8) -> Result<Option<Vec<WordCount>>, StoreError> {
         Ok(None)
     }
 }
 
-/// The names and words that records gain and lose.
+/// Changes of the index of names and words.
 #[derive(Clone, Debug, Default)]
+#[allow(missing_docs, reason = "entries that are removed and added")]
 pub struct NameChanges {
-    /// The version of the rules that made them.
+    /// The version of the rules that derive names and words from records.
     pub version: u32,
-    /// The entries that the index loses.
     pub removed: Vec<NameEntry>,
-    /// The entries that it gains.
     pub added: Vec<NameEntry>,
-    /// By vocabulary and word.
+    /// The changed word counts, by vocabulary and word.
     pub words: BTreeMap<(u8, String), WordChange>,
 }
 
-/// The change of one word's count.
+/// The change of a word's count, with records that gain or lose the word.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "described above")]
 pub struct WordChange {
-    /// How many more records have it.
+    /// The change of the count.
     pub records: i64,
-    /// A record that gains it.
     pub gained_by: Option<Id>,
-    /// The records that lose it.
     pub lost_by: Vec<Id>,
 }
 
-/// Hears of each row that a batch adds, changes or removes, for showing it.
-pub trait Onlooker {
-    /// The version of the rules by which it keeps the index of names; `None` if it keeps none.
+/// Receives each row that a batch adds, changes or removes.
+pub trait ChangeObserver {
+    /// The version of the rules by which the observer maintains the index of names; `None` if it does not.
     fn names_version(&self) -> Option<u32> {
         None
     }
 
-    /// The changes of the index of names that belong to the rows so far.
+    /// Takes the changes of the index that belong to the rows so far.
     fn take_names(&mut self) -> NameChanges {
         NameChanges::default()
     }
 
-    /// An organization or tag differs from the stored one.
+    /// An organization or tag changes.
     fn reference<F: ReferenceFields>(&mut self, before: Option<&Curated<F>>, after: Option<&Curated<F>>);
 
-    /// A record differs from the stored one, or what it links does. `references` are those after the batch.
+    /// A record changes, or an organization or tag that it links to. `references` is the state after the batch.
     fn record<F: RecordFields>(
         &mut self,
         before: Option<&Curated<F>>,
@@ -136,8 +105,7 @@ pub trait Onlooker {
     );
 }
 
-/// Nobody looks.
-impl Onlooker for () {
+impl ChangeObserver for () {
     fn reference<F: ReferenceFields>(&mut self, _before: Option<&Curated<F>>, _after: Option<&Curated<F>>) {}
 
     fn record<F: RecordFields>(
@@ -149,40 +117,34 @@ impl Onlooker for () {
     }
 }
 
-/// The numbers of rows of one kind by what was done with them.
+/// The numbers of rows of one kind that a batch added, changed, removed or left as they were.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[allow(missing_docs, reason = "named as in the import's summary")]
-pub struct Counts {
+pub struct RowCounts {
     pub added: u64,
     pub changed: u64,
     pub removed: u64,
     pub unchanged: u64,
 }
 
-/// What a commit does to one license's view of one dataset.
+/// The numbers of records that enter, leave or change in one license and one dataset, by a commit.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[allow(missing_docs, reason = "described above")]
 pub struct LicenseEffect {
-    /// The license's name.
     pub license: String,
-    /// The dataset.
     pub dataset: Dataset,
-    /// Records that it now sees and did not see before.
     pub entering: u64,
-    /// Records that it saw and sees, changed.
     pub changed: u64,
-    /// Records that it saw and no longer sees.
     pub leaving: u64,
 }
 
-/// What a batch did.
+/// The effects of a batch on rows and licenses.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome {
-    /// Records. A record touched by a changed organization or tag counts as changed.
-    pub datasets: PerDataset<Counts>,
-    /// Organizations.
-    pub organizations: Counts,
-    /// Tags.
-    pub tags: Counts,
-    /// Each license and dataset that it shows.
+#[allow(missing_docs, reason = "described above")]
+pub struct BatchOutcome {
+    /// A record counts as changed if an organization or tag that it links to changes.
+    pub datasets: PerDataset<RowCounts>,
+    pub organizations: RowCounts,
+    pub tags: RowCounts,
     pub licenses: Vec<LicenseEffect>,
 }

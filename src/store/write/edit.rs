@@ -1,4 +1,4 @@
-//! The write transaction: what a command changes between taking the writer's lock and its commit.
+//! A command's transaction, from taking the writer's lock to the commit.
 
 use std::collections::BTreeSet;
 
@@ -7,39 +7,36 @@ use redb::ReadableTableMetadata;
 use crate::model::time::now;
 use crate::model::{Curated, Dataset, Id, License, PerDataset, RecordFields, ReferenceKind, References, Timestamp};
 use crate::store::file::open::Writer;
-use crate::store::file::writer_note::who;
+use crate::store::file::writer_note::current_user;
 use crate::store::format::codec::{CommitRow, RecordRow, TableCounts, seal};
-use crate::store::format::names::{Content, NamesState, records_named, words_of};
+use crate::store::format::names::{ContentState, NamesState, records_named, words_of};
 use crate::store::format::rows::{
     find_linked, find_record, for_each_record, load_record_ids, load_references, load_rows,
 };
 use crate::store::format::tables;
-use crate::store::pen::Pen;
 use crate::store::read::snapshot::{CommitPoint, last_commit};
 use crate::store::write::batch::Curation;
-use crate::store::write::publication::Publication;
+use crate::store::write::publication::CommitPublication;
+use crate::store::write_tx::WriteTx;
 use crate::store::{NameEntry, Snapshot, StoreError, WordCount};
 
-/// A write transaction. All its changes become visible together with [`Edit::commit`], or not at all.
+/// A transaction. All its changes become visible together, by [`Edit::commit`], or not at all.
 pub struct Edit<'w> {
     writer: &'w Writer,
-    pub(in crate::store) pen: Pen,
-    /// What replicas are told of it, where there are any.
-    publication: Option<Publication>,
+    pub(in crate::store) tx: WriteTx,
+    /// Records the changes if the database is published.
+    publication: Option<CommitPublication>,
     pub(in crate::store) references: References,
     pub(in crate::store) licenses: Vec<License>,
-    /// The clock's time when the edit began.
     began_at: Timestamp,
-    /// The commit's time: the clock's, or the last commit's if that is later, so that times do not descend.
+    /// The commit's time: the clock's, or the last commit's if that is later. So times never decrease.
     pub(in crate::store) time: Timestamp,
     pub(in crate::store) totals: PerDataset<u64>,
     pub(in crate::store) changed_at: PerDataset<Option<Timestamp>>,
     references_seq: u64,
-    /// Whether an organization or tag changed.
     pub(in crate::store) references_changed: bool,
     first_seq: u64,
     pub(in crate::store) next_seq: u64,
-    /// The description for the history.
     what: String,
 }
 
@@ -50,25 +47,22 @@ impl std::fmt::Debug for Edit<'_> {
 }
 
 impl Writer {
-    /// Begins the one write transaction. Dropping it without a commit changes nothing.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
+    /// Begins the transaction. Dropping it without a commit changes nothing.
     pub fn begin(&self) -> Result<Edit<'_>, StoreError> {
-        let mut pen = Pen::new(self.begin_raw()?);
-        let last = last_commit(&*pen.open(tables::COMMITS)?)?;
+        let mut tx = WriteTx::new(self.begin_raw()?);
+        let last = last_commit(&*tx.open(tables::COMMITS)?)?;
         let (point, totals, changed_at, references_seq) = match last {
             None => (CommitPoint::EMPTY, PerDataset::default(), PerDataset::default(), 0),
             Some((point, row)) => (point, row.records, row.changed_at, row.references_seq),
         };
-        let references = load_references(&*pen.open(tables::ORGANIZATIONS)?, &*pen.open(tables::TAGS)?)?;
-        let mut licenses: Vec<License> = load_rows("licenses", &*pen.open(tables::LICENSES)?)?;
+        let references = load_references(&*tx.open(tables::ORGANIZATIONS)?, &*tx.open(tables::TAGS)?)?;
+        let mut licenses: Vec<License> = load_rows("licenses", &*tx.open(tables::LICENSES)?)?;
         licenses.sort_by(|one, other| one.name.cmp(&other.name));
-        let publication = Publication::begin(self, &mut pen, point.head())?;
+        let publication = CommitPublication::begin(self, &mut tx, point.head())?;
         let began_at = now();
         Ok(Edit {
             writer: self,
-            pen,
+            tx,
             publication,
             references,
             licenses,
@@ -86,55 +80,50 @@ impl Writer {
 }
 
 impl Edit<'_> {
-    /// Has the edit end with [`StoreError::Wanted`] when a command asks for the lock while rows are applied. The edit is dropped
-    /// then, and made again.
-    pub fn give_way(&mut self) {
-        self.pen.give_way(self.writer.is_wanted());
+    /// From now on, applying rows fails with [`StoreError::YieldRequested`] if another command waits for the lock. The
+    /// caller then drops the edit, and repeats it later.
+    pub fn yield_on_request(&mut self) {
+        self.tx.yield_on_request(self.writer.is_yield_requested());
     }
 
-    /// Whether anything was changed so far.
+    /// Whether there are no changes so far.
     pub fn is_empty(&self) -> bool {
         self.next_seq == self.first_seq
     }
 
-    /// Whether no commit came before: the database is new.
+    /// Whether the database is new, without commits.
     pub fn is_first(&self) -> bool {
         self.first_seq == 1
     }
 
-    /// The seconds that the clock is behind the last commit, 0 if it is not. This edit then carries that commit's time, as
-    /// all edits do until the clocks have passed it.
+    /// The seconds by which the clock is behind the last commit, else 0. The new commit then gets the time of the last
+    /// one.
     pub fn clock_behind_s(&self) -> i64 {
         self.time.unix_s() - self.began_at.unix_s()
     }
 
-    /// Sets the description that the history shows. Very long texts are cut.
+    /// Sets the description for the history. Very long texts are cut.
     pub fn describe(&mut self, what: impl Into<String>) {
         const MAX_CHARS: usize = 1_000;
         self.what = what.into().chars().take(MAX_CHARS).collect();
     }
 
-    /// Takes the next seq.
     pub(in crate::store) fn take_seq(&mut self) -> u64 {
         let seq = self.next_seq;
         self.next_seq += 1;
         seq
     }
 
-    /// The license of a name.
+    /// Finds a license by its name.
     pub fn find_license(&self, name: &str) -> Option<&License> {
         self.licenses.iter().find(|license| license.name == name)
     }
 
-    /// Makes the changes durable and visible. Without changes nothing is written.
-    ///
-    /// # Errors
-    /// [`StoreError::Replaced`] when another file took the path meanwhile, and what the engine says; nothing is
-    /// changed then.
+    /// Makes the changes durable and visible, if there are any. Fails if another file replaced this one.
     pub fn commit(mut self) -> Result<(), StoreError> {
         if self.is_empty() {
-            self.pen.abort()?;
-            return self.writer.take_name();
+            self.tx.abort()?;
+            return self.writer.persist();
         }
         let mut lineage = [0_u8; 16];
         getrandom::fill(&mut lineage)?;
@@ -147,27 +136,27 @@ impl Edit<'_> {
             changed_at: self.changed_at,
             references_seq: if self.references_changed { self.next_seq - 1 } else { self.references_seq },
             counts: TableCounts {
-                organizations: self.pen.open(tables::ORGANIZATIONS)?.len()?,
-                tags: self.pen.open(tables::TAGS)?.len()?,
-                licenses: self.pen.open(tables::LICENSES)?.len()?,
-                keys: self.pen.open(tables::KEYS)?.len()?,
-                feeds: self.pen.open(tables::FEEDS)?.len()?,
+                organizations: self.tx.open(tables::ORGANIZATIONS)?.len()?,
+                tags: self.tx.open(tables::TAGS)?.len()?,
+                licenses: self.tx.open(tables::LICENSES)?.len()?,
+                keys: self.tx.open(tables::KEYS)?.len()?,
+                feeds: self.tx.open(tables::FEEDS)?.len()?,
             },
-            who: who(),
+            who: current_user(),
             what: self.what,
         };
-        self.pen.open(tables::COMMITS)?.insert(self.next_seq - 1, seal(&row)?.as_slice())?;
+        self.tx.open(tables::COMMITS)?.insert(self.next_seq - 1, seal(&row)?.as_slice())?;
         if let Some(publication) = self.publication {
-            publication.finish(&mut self.pen, &row)?;
+            publication.finish(&mut self.tx, &row)?;
         }
-        self.writer.check_in_place()?;
-        self.pen.commit()?;
-        self.writer.check_in_place()?;
-        self.writer.take_name()
+        self.writer.check_not_replaced()?;
+        self.tx.commit()?;
+        self.writer.check_not_replaced()?;
+        self.writer.persist()
     }
 
     pub(in crate::store) fn find_row<F: RecordFields>(&self, id: Id) -> Result<Option<RecordRow<F>>, StoreError> {
-        find_record(&*self.pen.open(tables::RECORDS)?, &*self.pen.open(tables::LOG)?, id)
+        find_record(&*self.tx.open(tables::RECORDS)?, &*self.tx.open(tables::LOG)?, id)
     }
 }
 
@@ -181,7 +170,7 @@ impl Curation for Edit<'_> {
     }
 
     fn record_ids(&self, dataset: Dataset) -> Result<BTreeSet<Id>, StoreError> {
-        load_record_ids(&*self.pen.open(tables::RECORDS)?, dataset)
+        load_record_ids(&*self.tx.open(tables::RECORDS)?, dataset)
     }
 
     fn record_count(&self, dataset: Dataset) -> Result<usize, StoreError> {
@@ -189,11 +178,11 @@ impl Curation for Edit<'_> {
     }
 
     fn linked_records(&self, kind: ReferenceKind, id: Id) -> Result<Vec<(Dataset, Id)>, StoreError> {
-        find_linked(&*self.pen.open(tables::LINKS)?, kind, id)
+        find_linked(&*self.tx.open(tables::LINKS)?, kind, id)
     }
 
     fn for_each_record<F: RecordFields>(&self, each: &mut dyn FnMut(Curated<F>)) -> Result<(), StoreError> {
-        let (records, log) = (self.pen.open(tables::RECORDS)?, self.pen.open(tables::LOG)?);
+        let (records, log) = (self.tx.open(tables::RECORDS)?, self.tx.open(tables::LOG)?);
         for_each_record(&*records, &*log, |row| {
             each(row.record);
             Ok(())
@@ -208,40 +197,33 @@ impl Curation for Edit<'_> {
         if !self.has_names(version)? {
             return Ok(None);
         }
-        records_named(&*self.pen.open(tables::NAMES)?, names, most).map(Some)
+        records_named(&*self.tx.open(tables::NAMES)?, names, most).map(Some)
     }
 
     fn words(&self, version: u32, vocabulary: u8) -> Result<Option<Vec<WordCount>>, StoreError> {
         if !self.has_names(version)? {
             return Ok(None);
         }
-        words_of(&*self.pen.open(tables::WORDS)?, vocabulary).map(Some)
+        words_of(&*self.tx.open(tables::WORDS)?, vocabulary).map(Some)
     }
 }
 
 impl Edit<'_> {
-    /// Whether the index of names can be used for the records as they are now.
+    /// Whether the index of names can be used for the present records.
     fn has_names(&self, version: u32) -> Result<bool, StoreError> {
-        let stored = NamesState::read(&*self.pen.open(tables::NAMES_STATE)?)?;
+        let stored = NamesState::read(&*self.tx.open(tables::NAMES_STATE)?)?;
         let state = self.records_state()?;
         Ok(stored.is_some_and(|stored| stored.fits(version, &state)))
     }
 
-    /// The records, organizations and tags that the edit started from.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub fn content(&self) -> Result<Content, StoreError> {
-        Ok(Content { records: self.records_state()?, references_seq: self.references_seq })
+    /// Identifies the records, organizations and tags that the edit started from.
+    pub fn content(&self) -> Result<ContentState, StoreError> {
+        Ok(ContentState { records: self.records_state()?, references_seq: self.references_seq })
     }
 }
 
-/// Reading what an edit started from.
 impl Edit<'_> {
-    /// The last commit's state.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
+    /// The state of the last commit, which the edit started from.
     pub fn base(&self) -> Result<Snapshot, StoreError> {
         self.writer.snapshot()
     }

@@ -1,7 +1,7 @@
-//! Writing feeds: those that licenses with the same records share, and each license's baseline.
+//! Writing shared feeds, and the baselines of licenses.
 //!
-//! A changed record costs one entry per shared feed, however many licenses share it. A record that they neither see nor saw
-//! writes nothing, which keeps hidden records hidden. A license's baseline is written once, when it joins a feed.
+//! A changed record costs one entry per shared feed, however many licenses share it. Records that a feed's licenses
+//! never saw are not written to it, so they stay hidden. A baseline is written once, when its license joins a feed.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -13,12 +13,12 @@ use crate::store::StoreError;
 use crate::store::format::codec::{seal, unseal};
 use crate::store::format::feed::{FeedEntry, FeedHead};
 use crate::store::format::tables;
-use crate::store::pen::{Pen, Rows};
+use crate::store::write_tx::{TableWriter, WriteTx};
 
-/// The feed's index by id is read in one run if at least one entry in this many is looked up.
+/// The feed's index by id is scanned if at least one in this many entries is needed.
 const SCAN_RATIO: usize = 16;
 
-/// The numbers of records that entered a feed, changed in it and left it.
+/// The numbers of records that entered a feed, changed in it, and left it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::store) struct FeedChange {
     pub entering: u64,
@@ -26,34 +26,33 @@ pub(in crate::store) struct FeedChange {
     pub leaving: u64,
 }
 
-/// Reads a feed's head.
-fn load_head(pen: &Pen, feed: FeedId, dataset: Dataset) -> Result<FeedHead, StoreError> {
-    let feeds = pen.open(tables::FEEDS)?;
+fn load_head(tx: &WriteTx, feed: FeedId, dataset: Dataset) -> Result<FeedHead, StoreError> {
+    let feeds = tx.open(tables::FEEDS)?;
     let found = feeds.get(feed.0)?;
     let head: Option<FeedHead> = found.map(|bytes| unseal("feeds", bytes.value())).transpose()?;
-    head.filter(|head| (head.feed, head.dataset) == (feed, dataset))
-        .ok_or_else(|| StoreError::damaged("feeds", format!("feed {} of {dataset} has no head of its own", feed.0)))
+    head.filter(|head| (head.feed, head.dataset) == (feed, dataset)).ok_or_else(|| {
+        StoreError::damaged("feeds", format!("feed {} of {dataset} has no head, or that of another feed", feed.0))
+    })
 }
 
-fn put_head(pen: &Pen, head: &FeedHead) -> Result<(), StoreError> {
-    pen.open(tables::FEEDS)?.insert(head.feed.0, seal(head)?.as_slice())?;
+fn put_head(tx: &WriteTx, head: &FeedHead) -> Result<(), StoreError> {
+    tx.open(tables::FEEDS)?.insert(head.feed.0, seal(head)?.as_slice())?;
     Ok(())
 }
 
-/// Writes the new entries of changed records to a shared feed. They come in the order of their seqs, which are larger than
-/// all in use; those of visible records are live.
+/// Writes the new entries of changed records to a shared feed. They must be ordered by seq, and their seqs larger than
+/// all others. A hidden record must have a tombstone.
 ///
-/// A visible record gets a live entry. One that was live and is no longer visible gets a tombstone. One that was not live
-/// and is not visible gets nothing.
+/// A tombstone is written only if the record was live in the feed.
 pub(in crate::store) fn write(
-    pen: &Pen,
+    tx: &WriteTx,
     feed: FeedId,
     dataset: Dataset,
     entries: impl ExactSizeIterator<Item = FeedEntry>,
 ) -> Result<FeedChange, StoreError> {
-    let mut head = load_head(pen, feed, dataset)?;
-    let mut by_id = pen.open(tables::FEED_RECORDS)?;
-    let mut by_seq = pen.open(tables::FEED_ENTRIES)?;
+    let mut head = load_head(tx, feed, dataset)?;
+    let mut by_id = tx.open(tables::FEED_RECORDS)?;
+    let mut by_seq = tx.open(tables::FEED_ENTRIES)?;
     let known = KnownEntries::load(&by_id, feed, entries.len())?;
 
     let mut change = FeedChange::default();
@@ -79,7 +78,7 @@ pub(in crate::store) fn write(
     if written.is_empty() {
         return Ok(change);
     }
-    put_head(pen, &head)?;
+    put_head(tx, &head)?;
     by_seq.insert_all(Some(end_of(feed)), written.iter().map(|entry| entry.row_by_seq(feed)))?;
     written.sort_unstable_by_key(|entry| entry.id);
     let end = known.is_empty().then_some(end_of(feed));
@@ -87,14 +86,14 @@ pub(in crate::store) fn write(
     Ok(change)
 }
 
-/// The bound after all rows of a feed.
+/// The end of a feed's rows.
 fn end_of(feed: FeedId) -> Bound<(u64, u64)> {
     Bound::Included((feed.0, u64::MAX))
 }
 
-type ById<'p> = Rows<'p, (u64, u64), (u64, u64)>;
+type ById<'p> = TableWriter<'p, (u64, u64), (u64, u64)>;
 
-/// A feed's entries before the commit, by id: read in one run if many are looked up, else one by one.
+/// A feed's entries before the commit: scanned if many are needed, else looked up one by one.
 enum KnownEntries {
     Scanned(Vec<FeedEntry>),
     LookedUp,
@@ -132,44 +131,43 @@ impl KnownEntries {
     }
 }
 
-/// Creates a feed.
 pub(in crate::store) fn create(
-    pen: &Pen,
+    tx: &WriteTx,
     feed: FeedId,
     dataset: Dataset,
     mut entries: Vec<FeedEntry>,
 ) -> Result<(), StoreError> {
     let mut head = FeedHead::empty(feed, dataset);
     entries.iter().for_each(|entry| head.add(entry));
-    put_head(pen, &head)?;
+    put_head(tx, &head)?;
     entries.sort_unstable_by_key(|entry| entry.seq);
-    let mut by_seq = pen.open(tables::FEED_ENTRIES)?;
+    let mut by_seq = tx.open(tables::FEED_ENTRIES)?;
     by_seq.insert_all(Some(end_of(feed)), entries.iter().map(|entry| entry.row_by_seq(feed)))?;
     entries.sort_unstable_by_key(|entry| entry.id);
-    let mut by_id = pen.open(tables::FEED_RECORDS)?;
+    let mut by_id = tx.open(tables::FEED_RECORDS)?;
     by_id.insert_all(Some(end_of(feed)), entries.iter().map(|entry| entry.row_by_id(feed)))
 }
 
-/// Removes a feed that no license reads any longer.
-pub(in crate::store) fn erase(pen: &Pen, feed: FeedId) -> Result<(), StoreError> {
+/// Removes a feed that no license uses.
+pub(in crate::store) fn erase(tx: &WriteTx, feed: FeedId) -> Result<(), StoreError> {
     let (first, last) = ((feed.0, 0), (feed.0, u64::MAX));
-    pen.open(tables::FEED_ENTRIES)?.remove_range(first, last)?;
-    pen.open(tables::FEED_RECORDS)?.remove_range(first, last)?;
-    pen.open(tables::FEEDS)?.remove(feed.0)?;
+    tx.open(tables::FEED_ENTRIES)?.remove_range(first, last)?;
+    tx.open(tables::FEED_RECORDS)?.remove_range(first, last)?;
+    tx.open(tables::FEEDS)?.remove(feed.0)?;
     Ok(())
 }
 
-/// A license's entries by record: its baseline, replaced by what its shared feed holds since the license joined it.
+/// A license's entries by record: those of its baseline, replaced by those of its shared feed since the joining.
 pub(in crate::store) fn load_entries(
-    pen: &Pen,
+    tx: &WriteTx,
     dataset: Dataset,
     subscription: Option<Subscription>,
 ) -> Result<BTreeMap<Id, FeedEntry>, StoreError> {
     let Some(Subscription { feed, joined_at, baseline }) = subscription else { return Ok(BTreeMap::new()) };
-    let by_seq = pen.open(tables::FEED_ENTRIES)?;
-    let mut entries = load_head(pen, baseline, dataset)?.read_all(&*by_seq)?;
+    let by_seq = tx.open(tables::FEED_ENTRIES)?;
+    let mut entries = load_head(tx, baseline, dataset)?.read_all(&*by_seq)?;
     if let Some(feed) = feed {
-        let shared = load_head(pen, feed, dataset)?.read_all(&*by_seq)?;
+        let shared = load_head(tx, feed, dataset)?.read_all(&*by_seq)?;
         entries.extend(shared.into_iter().filter(|entry| entry.seq > joined_at));
     }
     Ok(entries.into_iter().map(|entry| (entry.id, entry)).collect())

@@ -21,16 +21,15 @@ use crate::store::write::batch::LicenseEffect;
 use crate::store::write::edit::Edit;
 use crate::store::write::feeds;
 
-/// What a change of a license did.
+/// The effects of a change of a license.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct LicenseChange {
-    /// Whether the license is new.
     pub created: bool,
-    /// Whether the scope changed; then older sync tokens get 410.
+    /// If so, older sync tokens get 410.
     pub scope_changed: bool,
-    /// Whether the rate limit changed.
     pub rate_limit_changed: bool,
-    /// The records that enter and leave, per dataset that the license shows or showed.
+    /// The records that enter and leave, per dataset in the old or new scope.
     pub effects: Vec<LicenseEffect>,
 }
 
@@ -44,11 +43,8 @@ pub struct KeySettings {
 }
 
 impl Edit<'_> {
-    /// Sets the whole scope of a license, and creates it if there is none of the name. The same scope again changes
-    /// nothing. The feed gets first the records that enter, by (`updated_at`, id), then those that leave, by id.
-    ///
-    /// # Errors
-    /// When the database cannot be read or written.
+    /// Replaces the scope of a license, or creates the license. The same scope again changes nothing. The feed first
+    /// gets the entering records by (`updated_at`, id), then the leaving records by id.
     pub fn set_license(
         &mut self,
         name: &str,
@@ -102,7 +98,7 @@ impl Edit<'_> {
         Ok(change)
     }
 
-    /// Moves a license from the feed of its present scope to that of another, and writes its new baseline.
+    /// Moves a license to the feed of its new scope, and writes its new baseline.
     fn rescope<F: RecordFields>(&mut self, license: &mut License, scope: &Scope) -> Result<LicenseEffect, StoreError> {
         let dataset = F::DATASET;
         let mut effect = LicenseEffect { license: license.name.clone(), dataset, entering: 0, changed: 0, leaving: 0 };
@@ -112,7 +108,7 @@ impl Edit<'_> {
         let licensed = scope.datasets.contains(&dataset);
         let visible = if licensed { self.visible_records::<F>(scope)? } else { BTreeMap::new() };
         let before = license.subscriptions[dataset];
-        let mut entries = feeds::load_entries(&self.pen, dataset, before)?;
+        let mut entries = feeds::load_entries(&self.tx, dataset, before)?;
         let is_live = |id: &Id| entries.get(id).is_some_and(FeedEntry::is_live);
         let mut entering: Vec<(Timestamp, Id, NonZeroU64)> = visible
             .iter()
@@ -134,11 +130,11 @@ impl Edit<'_> {
             entries.insert(id, FeedEntry { seq: self.take_seq(), id, log_seq: None });
         }
         if let Some(Subscription { baseline, .. }) = before {
-            feeds::erase(&self.pen, baseline)?;
+            feeds::erase(&self.tx, baseline)?;
         }
         self.leave_feed(license, dataset)?;
         let baseline = FeedId(self.take_seq());
-        feeds::create(&self.pen, baseline, dataset, entries.into_values().collect())?;
+        feeds::create(&self.tx, baseline, dataset, entries.into_values().collect())?;
         let others = self.licenses.iter().filter(|other| licensed && other.id != license.id);
         let shared =
             others.filter(|other| other.scope.shows_same(scope, dataset)).find_map(|other| other.feed(dataset));
@@ -150,7 +146,7 @@ impl Edit<'_> {
                     id,
                     log_seq: Some(log_seq),
                 };
-                feeds::create(&self.pen, feed, dataset, visible.into_iter().map(live).collect())?;
+                feeds::create(&self.tx, feed, dataset, visible.into_iter().map(live).collect())?;
                 Some(feed)
             }
             shared => shared,
@@ -159,13 +155,13 @@ impl Edit<'_> {
         Ok(effect)
     }
 
-    /// The records that a scope shows, with the times of their last changes and their log seqs.
+    /// The records in a scope, with the time of their last change and their log seq.
     fn visible_records<F: RecordFields>(
         &self,
         scope: &Scope,
     ) -> Result<BTreeMap<Id, (Timestamp, NonZeroU64)>, StoreError> {
         let code = F::DATASET.code();
-        let log = self.pen.open(tables::LOG)?;
+        let log = self.tx.open(tables::LOG)?;
         let mut visible = BTreeMap::new();
         for entry in log.range((code, 0)..=(code, u64::MAX))? {
             let (key, value) = entry?;
@@ -180,41 +176,38 @@ impl Edit<'_> {
         Ok(visible)
     }
 
-    /// Takes a license from its shared feed. The last license to leave removes the feed.
+    /// Removes a license from its shared feed. Erases the feed if no other license uses it.
     fn leave_feed(&mut self, license: &License, dataset: Dataset) -> Result<(), StoreError> {
         let Some(left) = license.feed(dataset) else { return Ok(()) };
         let others = self.licenses.iter().filter(|other| other.id != license.id);
         let is_shared = others.into_iter().any(|other| other.feed(dataset) == Some(left));
-        if is_shared { Ok(()) } else { feeds::erase(&self.pen, left) }
+        if is_shared { Ok(()) } else { feeds::erase(&self.tx, left) }
     }
 
     fn put_license(&mut self, license: License) -> Result<(), StoreError> {
         let bytes = seal(&license)?;
-        self.pen.open(tables::LICENSES)?.insert(license.id.0, bytes.as_slice())?;
+        self.tx.open(tables::LICENSES)?.insert(license.id.0, bytes.as_slice())?;
         self.licenses.retain(|other| other.id != license.id);
         self.licenses.push(license);
         self.licenses.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(())
     }
 
-    /// Removes a license and its feeds, and revokes its keys. Returns the number of keys that stopped working.
-    ///
-    /// # Errors
-    /// [`StoreError::NoSuchLicense`], and when the database cannot be written.
+    /// Removes a license and its feeds, and revokes its keys. Returns the number of keys that were usable.
     pub fn remove_license(&mut self, name: &str) -> Result<usize, StoreError> {
         let found = self.find_license(name).cloned();
         let license = found.ok_or_else(|| StoreError::NoSuchLicense(name.to_owned()))?;
         for dataset in Dataset::ALL {
             if let Some(subscription) = license.subscriptions[dataset] {
-                feeds::erase(&self.pen, subscription.baseline)?;
+                feeds::erase(&self.tx, subscription.baseline)?;
             }
             self.leave_feed(&license, dataset)?;
         }
-        self.pen.open(tables::LICENSES)?.remove(license.id.0)?;
+        self.tx.open(tables::LICENSES)?.remove(license.id.0)?;
         self.licenses.retain(|other| other.id != license.id);
         let mut revoked = 0;
         for (hash, mut key) in self.load_keys()? {
-            // Expired keys too: no key may open a license that does not exist.
+            // Also revoke expired keys: no key may belong to a license that does not exist.
             if key.license == license.id && key.revoked_at.is_none_or(|revoked| revoked > self.time) {
                 revoked += usize::from(key.is_usable(self.time));
                 key.revoked_at = Some(self.time);
@@ -225,10 +218,7 @@ impl Edit<'_> {
         Ok(revoked)
     }
 
-    /// Creates a key for a license. Its plain text is returned and not stored.
-    ///
-    /// # Errors
-    /// [`StoreError::NoSuchLicense`], and when the database cannot be written.
+    /// Creates a key for a license. Its plain text is returned, but not stored.
     pub fn create_key(&mut self, license: &str, settings: KeySettings) -> Result<(ApiKey, KeyRecord), StoreError> {
         let license = self.find_license(license).ok_or_else(|| StoreError::NoSuchLicense(license.to_owned()))?;
         let record = KeyRecord {
@@ -249,10 +239,6 @@ impl Edit<'_> {
     }
 
     /// Revokes a key from now on.
-    ///
-    /// # Errors
-    /// [`StoreError::NoSuchKey`], [`StoreError::KeyOutOfUse`] for a key revoked before, and when the database cannot
-    /// be written.
     pub fn revoke_key(&mut self, id: &str) -> Result<KeyRecord, StoreError> {
         let (hash, mut key) = self.find_key(id)?;
         if key.status(self.time) == KeyStatus::Revoked {
@@ -264,11 +250,7 @@ impl Edit<'_> {
         Ok(key)
     }
 
-    /// Creates a key with another's settings. The other key stays usable for `overlap_s` seconds.
-    ///
-    /// # Errors
-    /// [`StoreError::NoSuchKey`], [`StoreError::KeyOutOfUse`] for a key that cannot be used or was replaced before,
-    /// and when the database cannot be written.
+    /// Creates a key with the settings of another. The other key stays usable for `overlap_s` seconds.
     pub fn replace_key(&mut self, id: &str, overlap_s: i64) -> Result<(ApiKey, KeyRecord), StoreError> {
         let (hash, mut old) = self.find_key(id)?;
         let status = old.status(self.time);
@@ -291,7 +273,7 @@ impl Edit<'_> {
 
     fn load_keys(&self) -> Result<Vec<(KeyHash, KeyRecord)>, StoreError> {
         let mut keys = Vec::new();
-        for entry in self.pen.open(tables::KEYS)?.iter()? {
+        for entry in self.tx.open(tables::KEYS)?.iter()? {
             let (hash, bytes) = entry?;
             keys.push((KeyHash(hash.value()), unseal("keys", bytes.value())?));
         }
@@ -299,7 +281,7 @@ impl Edit<'_> {
     }
 
     fn put_key(&self, hash: &KeyHash, key: &KeyRecord) -> Result<(), StoreError> {
-        self.pen.open(tables::KEYS)?.insert(hash.0, seal(key)?.as_slice())?;
+        self.tx.open(tables::KEYS)?.insert(hash.0, seal(key)?.as_slice())?;
         Ok(())
     }
 }

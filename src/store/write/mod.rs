@@ -1,9 +1,9 @@
-//! What a commit does.
+//! Writing commits.
 //!
-//! - [`batch`]: what an import hands over; [`edit`]: the one write transaction.
-//! - [`records`] applies a batch, [`feeds`] writes what licenses see of it, [`licensing`] changes licenses and keys;
-//!   `publication` is what a commit leaves for replicas; [`names`] keeps the index that imports compare their rows with;
-//!   [`prepare`]: the states that imports are prepared from.
+//! - [`batch`]: the rows of an import; [`edit`]: the transaction of a command.
+//! - [`records`]: applying a batch; [`feeds`]: writing feeds; [`licensing`]: changing licenses and keys.
+//! - `publication`: the changes for replicas; [`names`]: the index of names and words; [`prepare`]: reading a state for
+//!   an import.
 
 pub mod batch;
 pub mod edit;

@@ -1,4 +1,4 @@
-//! A committed state as imports are prepared from: without the writer's lock.
+//! Reading a committed state to prepare an import, without the writer's lock.
 
 use std::collections::BTreeSet;
 
@@ -12,10 +12,7 @@ use crate::store::write::batch::Curation;
 use crate::store::{NameEntry, StoreError, WordCount};
 
 impl Snapshot {
-    /// Whether the index of names can be used by this version of the rules.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
+    /// Whether this version of the rules can use the index of names.
     pub fn has_names(&self, version: u32) -> Result<bool, StoreError> {
         Ok(self.names_of(version)?.is_some())
     }
@@ -43,7 +40,7 @@ impl Curation for Snapshot {
         let code = dataset.code();
         let last = self.records.range((code, 0)..=(code, u64::MAX))?.next_back().transpose()?;
         let mut largest = last.map_or(0, |(key, _)| key.value().1);
-        // Tombstones keep the ids of removed records, which must not come back as other ones.
+        // Tombstones contain the ids of removed records. These ids must not be used again.
         for feed in self.feeds.values().filter(|feed| feed.dataset == dataset).map(|feed| feed.feed.0) {
             let last = self.feed_records.range((feed, 0)..=(feed, u64::MAX))?.next_back().transpose()?;
             largest = largest.max(last.map_or(0, |(key, _)| key.value().1));
@@ -81,7 +78,7 @@ impl Curation for Snapshot {
     }
 }
 
-/// The state before there is a database.
+/// The state before the database exists.
 #[derive(Debug, Default)]
 pub struct NoDatabase {
     references: References,

@@ -1,110 +1,116 @@
-//! What a commit of a published database leaves besides its rows: their digest, and its changes in the outbox.
+//! The last part of a commit of a published database: it stores the digest of all rows, and its changes in the outbox.
 
 use redb::ReadableTable;
 
 use crate::model::{CommitInfo, Head, RowDigest};
 use crate::store::StoreError;
 use crate::store::file::open::Writer;
-use crate::store::file::publish::keep_digest;
+use crate::store::file::publish::store_digest;
 use crate::store::file::published_note::PublishedNote;
 use crate::store::format::codec::{CommitRow, hash, seal, unseal_commit};
 use crate::store::format::digest::digest_of;
 use crate::store::format::outbox::{OutboxHeader, PART_BYTES, last_header, next_header};
-use crate::store::format::publish::{KeptDigest, database_id, kept_digest};
+use crate::store::format::publish::{StoredDigest, database_id, stored_digest};
 use crate::store::format::tables;
-use crate::store::pen::Pen;
-use crate::store::pen::recorder::Recorder;
+use crate::store::write_tx::WriteTx;
+use crate::store::write_tx::recorder::Recorder;
 
-/// The most bytes of changes that one commit leaves; a larger one goes out as a state.
+/// The maximum size of one commit's changes, in bytes. For a larger commit, a whole state is published.
 const MAX_COMMIT_BYTES: u64 = 64 << 20;
-/// The most bytes of changes that wait; beyond, a state goes out.
-const MAX_WAITING_BYTES: u64 = 256 << 20;
-/// The share of the file beyond which a state is cheaper than changes: one byte in this many.
+/// The maximum size of the outbox, in bytes. Beyond it, a whole state is published.
+const MAX_OUTBOX_BYTES: u64 = 256 << 20;
+/// The outbox may have one byte for this many bytes of the file. Beyond it, a whole state is cheaper.
 const FILE_SHARE: u64 = 4;
-/// The bytes of changes that may wait in any file, however small.
+/// The outbox may have this many bytes, even if the file is small.
 const SMALL_BYTES: u64 = 1 << 20;
 
-/// A commit of a published database, under way.
-pub(super) struct Publication {
+/// The publication of a commit that is being written.
+pub(super) struct CommitPublication {
     base: Head,
-    /// The most bytes that may wait afterwards.
-    max_waiting: u64,
-    /// What the bucket has already, as far as known.
+    /// The maximum size of the outbox after this commit, in bytes.
+    max_outbox_bytes: u64,
+    /// The last published commit, as far as known.
     published: Option<PublishedNote>,
 }
 
-impl Publication {
-    /// Begins to record what is written on top of `base`; `None` where the database is not published.
-    pub fn begin(writer: &Writer, pen: &mut Pen, base: Head) -> Result<Option<Publication>, StoreError> {
-        let (kept, id) = {
-            let meta = pen.open(tables::META)?;
-            (kept_digest(&*meta)?, database_id(&*meta)?)
+impl CommitPublication {
+    /// Starts to record the writes on top of `base`. `None` if the database is not published.
+    pub fn begin(writer: &Writer, tx: &mut WriteTx, base: Head) -> Result<Option<CommitPublication>, StoreError> {
+        let (stored, id) = {
+            let meta = tx.open(tables::META)?;
+            (stored_digest(&*meta)?, database_id(&*meta)?)
         };
         let published = match id {
             Some(id) => writer.published_note()?.filter(|note| note.id == id),
-            None if kept.is_some() => {
+            None if stored.is_some() => {
                 return Err(StoreError::damaged("meta", "the id of the published database is missing"));
             }
             None => None,
         };
-        // A backup put in the place of a file that was taken over is not published itself, and as lost.
+        // A restored backup may replace a fenced file. It is not published itself, but must not be written either.
         writer.refuse_fenced(published.as_ref())?;
-        let Some(kept) = kept else { return Ok(None) };
-        // A program that knows no digests may have written since.
-        let digest = if kept.head == base { kept.digest } else { digest_of(&writer.begin_read()?)? };
+        let Some(stored) = stored else { return Ok(None) };
+        // A program without digests may have written the last commit.
+        let digest = if stored.head == base { stored.digest } else { digest_of(&writer.begin_read()?)? };
         let share = (writer.file_bytes()? / FILE_SHARE).max(SMALL_BYTES);
         let max_bytes = usize::try_from(share.min(MAX_COMMIT_BYTES)).unwrap_or(usize::MAX);
-        pen.record(Some(Recorder::new(digest, max_bytes)));
-        Ok(Some(Publication { base, max_waiting: share.min(MAX_WAITING_BYTES), published }))
+        tx.set_recorder(Some(Recorder::new(digest, max_bytes)));
+        Ok(Some(CommitPublication { base, max_outbox_bytes: share.min(MAX_OUTBOX_BYTES), published }))
     }
 
-    /// Writes what was recorded, as part of the commit. Nothing else may be written after it.
-    pub fn finish(self, pen: &mut Pen, row: &CommitRow) -> Result<(), StoreError> {
-        let Some(recorder) = pen.record(None) else { return Ok(()) };
+    /// Writes the digest and the recorded changes. Must be the last write of the transaction.
+    pub fn finish(self, tx: &mut WriteTx, row: &CommitRow) -> Result<(), StoreError> {
+        let Some(recorder) = tx.set_recorder(None) else { return Ok(()) };
         let digest = recorder.digest();
-        let kept = KeptDigest { head: Head { seq: row.last_seq, lineage: row.lineage }, digest };
-        keep_digest(pen, kept)?;
+        let stored = StoredDigest { head: Head { seq: row.last_seq, lineage: row.lineage }, digest };
+        store_digest(tx, stored)?;
         let changes = recorder.into_changes();
-        let left = match self.leave(pen, row, digest, changes.as_deref()) {
-            // What waited cannot be used any more: the publisher meets a gap, and a state goes out.
+        let is_within_limits = match self.update_outbox(tx, row, digest, changes.as_deref()) {
+            // Drop the damaged outbox. The publisher then finds a gap, and publishes a whole state.
             Err(error) if error.outbox_damage().is_some() => {
-                pen.drop_table(tables::OUTBOX)?;
-                self.leave(pen, row, digest, changes.as_deref())
+                tx.drop_table(tables::OUTBOX)?;
+                self.update_outbox(tx, row, digest, changes.as_deref())
             }
-            left => left,
+            is_within_limits => is_within_limits,
         };
-        if left? { Ok(()) } else { pen.drop_table(tables::OUTBOX) }
+        if is_within_limits? { Ok(()) } else { tx.drop_table(tables::OUTBOX) }
     }
 
-    /// Empties the outbox of what is published, and puts the commit's changes into it, if they were not given up. Returns whether
-    /// what waits is within bounds.
-    fn leave(&self, pen: &Pen, row: &CommitRow, digest: RowDigest, changes: Option<&[u8]>) -> Result<bool, StoreError> {
-        self.remove_published(pen)?;
-        changes.map_or(Ok(false), |changes| self.put(pen, row, digest, changes))
+    /// Removes published commits, and appends the changes if there are any. Returns whether the outbox is within its
+    /// limits.
+    fn update_outbox(
+        &self,
+        tx: &WriteTx,
+        row: &CommitRow,
+        digest: RowDigest,
+        changes: Option<&[u8]>,
+    ) -> Result<bool, StoreError> {
+        self.remove_published(tx)?;
+        changes.map_or(Ok(false), |changes| self.append(tx, row, digest, changes))
     }
 
-    /// Removes the commits that the bucket has.
-    fn remove_published(&self, pen: &Pen) -> Result<(), StoreError> {
+    /// Removes the commits that are in the bucket.
+    fn remove_published(&self, tx: &WriteTx) -> Result<(), StoreError> {
         let Some(note) = &self.published else { return Ok(()) };
-        let commits = pen.open(tables::COMMITS)?;
-        let is_held = match commits.get(note.seq)? {
+        let commits = tx.open(tables::COMMITS)?;
+        let is_in_history = match commits.get(note.seq)? {
             Some(bytes) => unseal_commit(note.seq, bytes.value())?.lineage == note.lineage,
             None => false,
         };
-        let mut outbox = pen.open(tables::OUTBOX)?;
-        if is_held && next_header(&*outbox, 0)?.is_some_and(|first| first.commit.last_seq <= note.seq) {
+        let mut outbox = tx.open(tables::OUTBOX)?;
+        if is_in_history && next_header(&*outbox, 0)?.is_some_and(|first| first.commit.last_seq <= note.seq) {
             outbox.remove_range((0, 0), (note.seq, u32::MAX))?;
         }
         Ok(())
     }
 
-    /// Puts the changes into the outbox. Returns whether what waits is within bounds.
-    fn put(&self, pen: &Pen, row: &CommitRow, digest: RowDigest, changes: &[u8]) -> Result<bool, StoreError> {
+    /// Appends the changes to the outbox. Returns whether it is within its limits.
+    fn append(&self, tx: &WriteTx, row: &CommitRow, digest: RowDigest, changes: &[u8]) -> Result<bool, StoreError> {
         let bytes = u64::try_from(changes.len()).unwrap_or(u64::MAX);
-        let mut outbox = pen.open(tables::OUTBOX)?;
+        let mut outbox = tx.open(tables::OUTBOX)?;
         let written = last_header(&*outbox)?.map_or(0, |last| last.written).saturating_add(bytes);
         let before = next_header(&*outbox, 0)?.map_or(0, |first| first.written.saturating_sub(first.commit.bytes));
-        if written.saturating_sub(before) > self.max_waiting {
+        if written.saturating_sub(before) > self.max_outbox_bytes {
             return Ok(false);
         }
         let commit = CommitInfo {

@@ -1,4 +1,4 @@
-//! Applying a batch: changed rows, new log rows, and new entries in the feeds of licenses.
+//! Applying a batch: rows, log rows, and entries in feeds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
@@ -16,69 +16,68 @@ use crate::store::format::codec::{RecordRow, hash, seal};
 use crate::store::format::feed::FeedEntry;
 use crate::store::format::rows::find_record;
 use crate::store::format::tables;
-use crate::store::write::batch::{Batch, Counts, Curation, LicenseEffect, Onlooker, Outcome};
+use crate::store::write::batch::{Batch, BatchOutcome, ChangeObserver, Curation, LicenseEffect, RowCounts};
 use crate::store::write::edit::Edit;
 use crate::store::write::feeds::{self, FeedChange};
 
-/// A record that a commit adds, changes or removes. Each takes one seq.
-struct Change<'b, F> {
+/// A record that a commit adds, changes or removes. Each change takes one seq.
+struct RecordChange<'b, F> {
     id: Id,
     seq: u64,
-    // Boxed, since a first import has a million changes and no record before.
+    // Boxed, because a first import has a million changes without a previous record.
     before: Option<Box<RecordRow<F>>>,
-    after: After<'b, F>,
+    after: RecordAfter<'b, F>,
     updated_at: Timestamp,
 }
 
 /// A record after a commit.
-enum After<'b, F> {
+enum RecordAfter<'b, F> {
     Removed,
-    Given(&'b Curated<F>),
-    /// The record itself is as before; an organization or tag that it links to is not.
-    AsBefore,
+    Written(&'b Curated<F>),
+    /// The record does not change, but an organization or tag that it links to does.
+    Unchanged,
 }
 
-impl<F> Change<'_, F> {
+impl<F> RecordChange<'_, F> {
     fn before(&self) -> Option<&Curated<F>> {
         self.before.as_ref().map(|row| &row.record)
     }
 
     fn after(&self) -> Option<&Curated<F>> {
         match &self.after {
-            After::Removed => None,
-            After::Given(record) => Some(record),
-            After::AsBefore => self.before(),
+            RecordAfter::Removed => None,
+            RecordAfter::Written(record) => Some(record),
+            RecordAfter::Unchanged => self.before(),
         }
     }
 }
 
-/// The records that are rendered anew at once: they are held in memory.
+/// The number of records that are rendered at once, in memory.
 const RENDERED_AT_ONCE: usize = 10_000;
 
-/// After so many rows an edit looks whether it is to give way.
-const ROWS_BETWEEN_LOOKS: usize = 1_000;
+/// The number of rows after which a transaction checks whether it must yield.
+const ROWS_PER_YIELD_CHECK: usize = 1_000;
 
 impl Edit<'_> {
-    /// Applies a batch. Rows equal to the stored ones change nothing; an organization or tag that differs in any
-    /// member changes every record that links to it. Records are numbered by (dataset, id).
-    ///
-    /// # Errors
-    /// When the database cannot be read or written. The edit must be dropped then.
-    pub fn apply(&mut self, batch: &Batch) -> Result<Outcome, StoreError> {
-        self.apply_before(batch, &mut ())
+    /// Applies a batch. Rows equal to the stored ones change nothing. A changed organization or tag changes all records
+    /// that link to it. The changed records get seqs in the order of (dataset, id). After an error, the edit must be
+    /// dropped.
+    pub fn apply(&mut self, batch: &Batch) -> Result<BatchOutcome, StoreError> {
+        self.apply_observed(batch, &mut ())
     }
 
-    /// Applies a batch while somebody looks on.
-    ///
-    /// # Errors
-    /// As [`Edit::apply`].
-    pub fn apply_before(&mut self, batch: &Batch, onlooker: &mut impl Onlooker) -> Result<Outcome, StoreError> {
+    /// Applies a batch, and passes each change to `observer`.
+    pub fn apply_observed(
+        &mut self,
+        batch: &Batch,
+        observer: &mut impl ChangeObserver,
+    ) -> Result<BatchOutcome, StoreError> {
         let state = self.records_state()?;
-        let keeps_names = match onlooker.names_version() {
-            Some(version) => self.can_keep_names(version, &state)?,
+        let maintains_names = match observer.names_version() {
+            Some(version) => self.can_maintain_names(version, &state)?,
             None => false,
         };
-        let mut outcome = Outcome::default();
+        let mut outcome = BatchOutcome::default();
         let mut touched = BTreeSet::new();
         let mut changed = Vec::new();
         outcome.organizations = self.apply_references(
@@ -86,9 +85,9 @@ impl Edit<'_> {
             |all| &mut all.organizations,
             &batch.organizations,
             &mut changed,
-            onlooker,
+            observer,
         )?;
-        outcome.tags = self.apply_references(tables::TAGS, |all| &mut all.tags, &batch.tags, &mut changed, onlooker)?;
+        outcome.tags = self.apply_references(tables::TAGS, |all| &mut all.tags, &batch.tags, &mut changed, observer)?;
         for (kind, id) in changed {
             touched.extend(self.linked_records(kind, id)?);
         }
@@ -97,9 +96,9 @@ impl Edit<'_> {
         };
         let first_seq = self.next_seq;
         let of_conferences = in_dataset(Dataset::Conferences);
-        self.apply_records::<ConferenceFields>(&batch.conferences, &of_conferences, &mut outcome, onlooker)?;
+        self.apply_records::<ConferenceFields>(&batch.conferences, &of_conferences, &mut outcome, observer)?;
         let of_journals = in_dataset(Dataset::Journals);
-        self.apply_records::<JournalFields>(&batch.journals, &of_journals, &mut outcome, onlooker)?;
+        self.apply_records::<JournalFields>(&batch.journals, &of_journals, &mut outcome, observer)?;
         let references_changed = [outcome.organizations, outcome.tags]
             .iter()
             .any(|counts| counts.added + counts.changed + counts.removed > 0);
@@ -108,8 +107,8 @@ impl Edit<'_> {
             // No record shows the change, but every commit needs a seq.
             self.take_seq();
         }
-        if keeps_names {
-            self.write_names(onlooker.take_names())?;
+        if maintains_names {
+            self.write_names(observer.take_names())?;
         }
         Ok(outcome)
     }
@@ -120,17 +119,17 @@ impl Edit<'_> {
         stored: fn(&mut References) -> &mut BTreeMap<Id, Referenced<F>>,
         rows: &BTreeMap<Id, Option<Curated<F>>>,
         changed: &mut Vec<(ReferenceKind, Id)>,
-        onlooker: &mut impl Onlooker,
-    ) -> Result<Counts, StoreError> {
-        let mut counts = Counts::default();
-        let mut table = self.pen.open(table)?;
+        observer: &mut impl ChangeObserver,
+    ) -> Result<RowCounts, StoreError> {
+        let mut counts = RowCounts::default();
+        let mut table = self.tx.open(table)?;
         let stored = stored(&mut self.references);
         for (id, row) in rows {
             match (stored.get(id), row) {
                 (None, None) => {}
                 (Some(before), Some(row)) if before.row == *row => counts.unchanged += 1,
                 (before, Some(row)) => {
-                    onlooker.reference(before.map(|before| &before.row), Some(row));
+                    observer.reference(before.map(|before| &before.row), Some(row));
                     match before {
                         Some(_) => {
                             counts.changed += 1;
@@ -143,7 +142,7 @@ impl Edit<'_> {
                 }
                 (Some(before), None) => {
                     counts.removed += 1;
-                    onlooker.reference(Some(&before.row), None);
+                    observer.reference(Some(&before.row), None);
                     table.remove(id.get())?;
                     stored.remove(id);
                 }
@@ -156,19 +155,19 @@ impl Edit<'_> {
         &mut self,
         rows: &BTreeMap<Id, Option<Curated<F>>>,
         touched: &BTreeSet<Id>,
-        outcome: &mut Outcome,
-        onlooker: &mut impl Onlooker,
+        outcome: &mut BatchOutcome,
+        observer: &mut impl ChangeObserver,
     ) -> Result<(), StoreError> {
         let dataset = F::DATASET;
-        let mut counts = Counts::default();
-        let mut changes: Vec<Change<'_, F>> = Vec::new();
+        let mut counts = RowCounts::default();
+        let mut changes: Vec<RecordChange<'_, F>> = Vec::new();
         {
-            let (records, log) = (self.pen.open(tables::RECORDS)?, self.pen.open(tables::LOG)?);
+            let (records, log) = (self.tx.open(tables::RECORDS)?, self.tx.open(tables::LOG)?);
             let is_first_load = self.totals[dataset] == 0;
             let ids: BTreeSet<Id> = rows.keys().copied().chain(touched.iter().copied()).collect();
             for (at, id) in ids.into_iter().enumerate() {
-                if at.is_multiple_of(ROWS_BETWEEN_LOOKS) {
-                    self.pen.check_wanted()?;
+                if at.is_multiple_of(ROWS_PER_YIELD_CHECK) {
+                    self.tx.check_yield()?;
                 }
                 if let Some(Some(row)) = rows.get(&id)
                     && !touched.contains(&id)
@@ -182,22 +181,22 @@ impl Edit<'_> {
                 let before: Option<RecordRow<F>> =
                     if is_first_load { None } else { find_record(&*records, &*log, id)? };
                 let after = match rows.get(&id) {
-                    Some(Some(row)) => After::Given(row),
-                    Some(None) => After::Removed,
-                    None => After::AsBefore,
+                    Some(Some(row)) => RecordAfter::Written(row),
+                    Some(None) => RecordAfter::Removed,
+                    None => RecordAfter::Unchanged,
                 };
                 match (&before, &after) {
-                    (None, After::Given(_)) => counts.added += 1,
+                    (None, RecordAfter::Written(_)) => counts.added += 1,
                     (None, _) => continue,
-                    (Some(_), After::Removed) => counts.removed += 1,
+                    (Some(_), RecordAfter::Removed) => counts.removed += 1,
                     (Some(_), _) => counts.changed += 1,
                 }
-                changes.push(Change { id, seq: 0, before: before.map(Box::new), after, updated_at: self.time });
+                changes.push(RecordChange { id, seq: 0, before: before.map(Box::new), after, updated_at: self.time });
             }
         }
         for change in &mut changes {
             change.seq = self.take_seq();
-            onlooker.record(change.before(), change.after(), &self.references);
+            observer.record(change.before(), change.after(), &self.references);
         }
         self.write_records(&changes)?;
         self.write_log(&changes)?;
@@ -211,13 +210,13 @@ impl Edit<'_> {
         Ok(())
     }
 
-    fn write_records<F: RecordFields>(&mut self, changes: &[Change<'_, F>]) -> Result<(), StoreError> {
+    fn write_records<F: RecordFields>(&mut self, changes: &[RecordChange<'_, F>]) -> Result<(), StoreError> {
         let code = F::DATASET.code();
-        let mut records = self.pen.open(tables::RECORDS)?;
-        let is_fresh = |change: &&Change<'_, F>| change.before.is_none();
+        let mut records = self.tx.open(tables::RECORDS)?;
+        let is_fresh = |change: &&RecordChange<'_, F>| change.before.is_none();
         for (at, change) in changes.iter().filter(|change| !is_fresh(change)).enumerate() {
-            if at.is_multiple_of(ROWS_BETWEEN_LOOKS) {
-                self.pen.check_wanted()?;
+            if at.is_multiple_of(ROWS_PER_YIELD_CHECK) {
+                self.tx.check_yield()?;
             }
             let key = (code, change.id.get());
             match change.after() {
@@ -232,16 +231,16 @@ impl Edit<'_> {
     }
 
     /// Moves the log rows of changed records to their new seqs, which are larger than all others.
-    fn write_log<F: RecordFields>(&mut self, changes: &[Change<'_, F>]) -> Result<(), StoreError> {
+    fn write_log<F: RecordFields>(&mut self, changes: &[RecordChange<'_, F>]) -> Result<(), StoreError> {
         let code = F::DATASET.code();
-        let mut log = self.pen.open(tables::LOG)?;
+        let mut log = self.tx.open(tables::LOG)?;
         for before in changes.iter().filter_map(|change| change.before.as_ref()) {
             log.remove((code, before.seq))?;
         }
         let mut run = log.run_after(Bound::Included((code, u64::MAX)))?;
         for (at, change) in changes.iter().enumerate() {
-            if at.is_multiple_of(ROWS_BETWEEN_LOOKS) {
-                self.pen.check_wanted()?;
+            if at.is_multiple_of(ROWS_PER_YIELD_CHECK) {
+                self.tx.check_yield()?;
             }
             if let Some(record) = change.after() {
                 let json = json::render_record(record, change.updated_at, &self.references);
@@ -251,7 +250,7 @@ impl Edit<'_> {
         run.close()
     }
 
-    fn write_links<F: RecordFields>(&mut self, changes: &[Change<'_, F>]) -> Result<(), StoreError> {
+    fn write_links<F: RecordFields>(&mut self, changes: &[RecordChange<'_, F>]) -> Result<(), StoreError> {
         fn links<F: RecordFields>(record: Option<&Curated<F>>) -> BTreeSet<(u8, Id)> {
             let Some(record) = record else { return BTreeSet::new() };
             let of = |kind: ReferenceKind| record.fields().links(kind).iter().map(move |id| (kind.code(), *id));
@@ -259,7 +258,7 @@ impl Edit<'_> {
         }
         let code = F::DATASET.code();
         let mut added = BTreeSet::new();
-        let mut table = self.pen.open(tables::LINKS)?;
+        let mut table = self.tx.open(tables::LINKS)?;
         for change in changes {
             let (before, after) = (links(change.before()), links(change.after()));
             for (kind, id) in before.difference(&after) {
@@ -273,14 +272,17 @@ impl Edit<'_> {
         table.insert_all(end, added.into_iter().map(|key| (key, ())))
     }
 
-    /// Writes the changes to the feeds of all licenses with the dataset, once per shared feed.
-    fn write_feeds<F: RecordFields>(&mut self, changes: &[Change<'_, F>]) -> Result<Vec<LicenseEffect>, StoreError> {
+    /// Writes the changes to all feeds of the dataset, once per shared feed.
+    fn write_feeds<F: RecordFields>(
+        &mut self,
+        changes: &[RecordChange<'_, F>],
+    ) -> Result<Vec<LicenseEffect>, StoreError> {
         let dataset = F::DATASET;
         let mut written: BTreeMap<FeedId, FeedChange> = BTreeMap::new();
         let mut effects = Vec::new();
         for license in &self.licenses {
             let Some(feed) = license.feed(dataset) else { continue };
-            self.pen.check_wanted()?;
+            self.tx.check_yield()?;
             let change = match written.get(&feed) {
                 Some(change) => *change,
                 None => {
@@ -289,7 +291,7 @@ impl Edit<'_> {
                         let log_seq = if visible { NonZeroU64::new(change.seq) } else { None };
                         FeedEntry { seq: change.seq, id: change.id, log_seq }
                     });
-                    let change = feeds::write(&self.pen, feed, dataset, entries)?;
+                    let change = feeds::write(&self.tx, feed, dataset, entries)?;
                     written.insert(feed, change);
                     change
                 }
@@ -300,12 +302,10 @@ impl Edit<'_> {
         Ok(effects)
     }
 
-    /// Renders the JSON of all records anew, as a program with other fields does. A record whose JSON changes takes a seq; the
-    /// time of its last change stays, for nobody curated it. `each` is called after each record. Takes one seq at least.
-    ///
-    /// # Errors
-    /// When the database cannot be read or written, and what `each` returns. The edit must be dropped then.
-    pub fn render_anew(&mut self, each: &mut dyn FnMut() -> Result<(), StoreError>) -> Result<(), StoreError> {
+    /// Renders the JSON of all records again, for a program with other fields. A record whose JSON changes gets a new
+    /// seq, but keeps its `updated_at`. Calls `each` after each record. Takes at least one seq. After an error, the
+    /// edit must be dropped.
+    pub fn rerender_all(&mut self, each: &mut dyn FnMut() -> Result<(), StoreError>) -> Result<(), StoreError> {
         self.render_dataset::<ConferenceFields>(each)?;
         self.render_dataset::<JournalFields>(each)?;
         if self.is_empty() {
@@ -322,15 +322,20 @@ impl Edit<'_> {
         let code = F::DATASET.code();
         let ids: Vec<Id> = self.record_ids(F::DATASET)?.into_iter().collect();
         for ids in ids.chunks(RENDERED_AT_ONCE) {
-            let mut changes: Vec<Change<'_, F>> = Vec::new();
+            let mut changes: Vec<RecordChange<'_, F>> = Vec::new();
             for id in ids {
                 let Some(row) = self.find_row::<F>(*id)? else { continue };
                 let json = json::render_record(&row.record, row.updated_at, &self.references);
-                let is_same =
-                    self.pen.open(tables::LOG)?.get((code, row.seq))?.is_some_and(|old| old.value().2 == json);
+                let is_same = self.tx.open(tables::LOG)?.get((code, row.seq))?.is_some_and(|old| old.value().2 == json);
                 if !is_same {
                     let (updated_at, before) = (row.updated_at, Some(Box::new(row)));
-                    changes.push(Change { id: *id, seq: self.take_seq(), before, after: After::AsBefore, updated_at });
+                    changes.push(RecordChange {
+                        id: *id,
+                        seq: self.take_seq(),
+                        before,
+                        after: RecordAfter::Unchanged,
+                        updated_at,
+                    });
                 }
                 each()?;
             }

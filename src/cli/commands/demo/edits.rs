@@ -17,7 +17,7 @@ use crate::api::SnapshotSource;
 use crate::cli::shared::output::print_line;
 use crate::explorer::Demo;
 use crate::explorer::demo::DemoEdit;
-use crate::import::{self, Options, Reading, Source, Told};
+use crate::import::{self, MergeOptions, ReadOptions, Source, SourceOptions};
 use crate::model::{Conference, ConferenceFields, Dataset, DateStatus, Id, ReferenceKind};
 use crate::serve::Watcher;
 use crate::serve::following::background::BackgroundTasks;
@@ -108,8 +108,12 @@ impl Curator {
         let Some(Planned { words, file, row, ids }) = self.plan(turn, &edit)? else { return Ok(None) };
         let path = self.folder.join(file);
         fs::write(&path, format!("{row}\n"))?;
-        let rows = import::read_sources(&Source::find(&[path], Told::default())?, &Reading::default(), &mut |_| {})?;
-        let merged = import::merge(rows, &edit, &Options::default())?;
+        let rows = import::read_sources(
+            &Source::find(&[path], SourceOptions::default())?,
+            &ReadOptions::default(),
+            &mut |_| {},
+        )?;
+        let merged = import::merge(rows, &edit, &MergeOptions::default())?;
         import::apply(&mut edit, &merged.batch)?;
         if edit.is_empty() {
             return Ok(None);

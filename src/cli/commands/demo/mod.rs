@@ -20,7 +20,7 @@ use crate::cli::shared::arguments::parse_listen;
 use crate::cli::shared::common::Common;
 use crate::cli::shared::output::{note, print_line};
 use crate::explorer::Demo;
-use crate::model::shell::Word;
+use crate::model::shell::ShellWord;
 use crate::serve::connection::address::TrustedProxies;
 use crate::serve::{Limits, Setup, Watcher, run_to_end, serve};
 
@@ -55,7 +55,7 @@ pub(in crate::cli) fn run(common: &Common, args: DemoArgs) -> anyhow::Result<Exi
         settings.demo = Some(Arc::clone(&demo));
         let program = std::env::current_exe()?;
         let (program, database_path) = (program.display().to_string(), database.display().to_string());
-        let commands = format!("{} --db {}", Word(&program), Word(&database_path));
+        let commands = format!("{} --db {}", ShellWord(&program), ShellWord(&database_path));
         // It ends with the server, before the folder goes.
         let _curating = if args.quiet_data {
             None
@@ -120,9 +120,9 @@ async fn listen(asked: Option<SocketAddr>) -> anyhow::Result<TcpListener> {
 
 fn introduce(url: &str, commands: &str, sample: &Sample, curating: bool) -> String {
     let Sample { full_key, narrow_key, conferences, journals, conference_id, token } = sample;
-    let ask = |path: &str| Word(&format!("{url}/v1/{path}")).to_string();
-    let bearer = Word(&format!("Authorization: Bearer {full_key}")).to_string();
-    let header = Word(&format!("X-API-Key: {full_key}")).to_string();
+    let ask = |path: &str| ShellWord(&format!("{url}/v1/{path}")).to_string();
+    let bearer = ShellWord(&format!("Authorization: Bearer {full_key}")).to_string();
+    let header = ShellWord(&format!("X-API-Key: {full_key}")).to_string();
     let curator = if curating { ", while a curator edits the data" } else { "" };
     format!(
         "
@@ -169,7 +169,7 @@ Ctrl-C stops the server and removes the database.",
         feed = ask(&format!("conferences/changes?since={token}")),
         feed_since = ask("conferences/changes?updated_since=2020-01-01&limit=2"),
         areas = ask("reference/therapy-areas"),
-        narrow_header = Word(&format!("X-API-Key: {narrow_key}")),
+        narrow_header = ShellWord(&format!("X-API-Key: {narrow_key}")),
     )
 }
 

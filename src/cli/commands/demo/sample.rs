@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 
 use crate::explorer::demo::DemoLicense;
-use crate::import::{self, Options, Reading, Source, Told};
+use crate::import::{self, MergeOptions, ReadOptions, Source, SourceOptions};
 use crate::model::{ConferenceFields, Dataset, Id, Scope};
 use crate::query::feed::token_now;
 use crate::store::write::licensing::KeySettings;
@@ -60,11 +60,11 @@ pub(super) fn load(folder: &Path, database: &Path, wait: Duration) -> anyhow::Re
     for (name, content) in SAMPLE {
         std::fs::write(files.join(name), content)?;
     }
-    let sources = Source::find(&[files], Told::default())?;
-    let rows = import::read_sources(&sources, &Reading::default(), &mut |_| {})?;
+    let sources = Source::find(&[files], SourceOptions::default())?;
+    let rows = import::read_sources(&sources, &ReadOptions::default(), &mut |_| {})?;
     let writer = Writer::open_or_create(database, wait)?;
     let mut edit = writer.begin()?;
-    let merged = import::merge(rows, &edit, &Options::default())?;
+    let merged = import::merge(rows, &edit, &MergeOptions::default())?;
     import::apply(&mut edit, &merged.batch)?;
     edit.describe("the sample data");
     edit.commit()?;

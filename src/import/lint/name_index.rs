@@ -1,4 +1,4 @@
-//! The index of names that the store keeps for imports: what rows put into it.
+//! The index of names and words in the database, which imports use to find rows to compare with.
 
 use std::collections::BTreeSet;
 
@@ -7,14 +7,13 @@ use super::countries::COUNTRIES;
 use super::linted::Linted;
 use crate::model::reference::ReferenceFields;
 use crate::model::{ConferenceFields, Curated, JournalFields, RecordFields, References};
-use crate::store::write::batch::{NameChanges, Onlooker};
+use crate::store::write::batch::{ChangeObserver, NameChanges};
 use crate::store::{Snapshot, StoreError};
 
-/// The version of the rules that make names and words from records. It is raised when other names come from the same record,
-/// so that indexes of before are built anew.
+/// The version of the index. Raise it when the same record gets other entries. Then older indexes are rebuilt.
 pub(in crate::import) const VERSION: u32 = 1;
 
-/// Collects the names and words that a batch brings to records, and takes from them.
+/// Collects the index entries that a batch adds and removes.
 #[derive(Debug)]
 pub struct Indexer {
     changes: NameChanges,
@@ -30,8 +29,8 @@ impl Indexer {
     fn change<F: RecordFields + Linted>(&mut self, before: Option<&Curated<F>>, after: Option<&Curated<F>>) {
         let Some(id) = after.or(before).map(Curated::id) else { return };
         let hashes = |row: Option<&Curated<F>>| -> BTreeSet<u64> {
-            let traits = row.map(|row| row.fields().traits()).unwrap_or_default();
-            traits.iter().map(|one| one.hash(F::STEM)).collect()
+            let match_keys = row.map(|row| row.fields().match_keys()).unwrap_or_default();
+            match_keys.iter().map(|one| one.hash(F::STEM)).collect()
         };
         let (old, new) = (hashes(before), hashes(after));
         let NameChanges { removed, added, words, .. } = &mut self.changes;
@@ -57,7 +56,7 @@ impl Indexer {
     }
 }
 
-impl Onlooker for Indexer {
+impl ChangeObserver for Indexer {
     fn names_version(&self) -> Option<u32> {
         Some(VERSION)
     }
@@ -69,7 +68,7 @@ impl Onlooker for Indexer {
     fn reference<F: ReferenceFields>(&mut self, _before: Option<&Curated<F>>, _after: Option<&Curated<F>>) {}
 
     fn record<F: RecordFields>(&mut self, before: Option<&Curated<F>>, after: Option<&Curated<F>>, _: &References) {
-        /// The row as the type that lint knows.
+        /// Casts the row to a type that implements `Linted`.
         fn as_linted<F: RecordFields, L: RecordFields>(row: Option<&Curated<F>>) -> Option<&Curated<L>> {
             row.and_then(|row| (row as &dyn std::any::Any).downcast_ref())
         }
@@ -78,18 +77,12 @@ impl Onlooker for Indexer {
     }
 }
 
-/// Whether the index of a database can be used.
-///
-/// # Errors
-/// When the database cannot be read.
+/// Returns true if the database has an index of this version.
 pub fn has_names(snapshot: &Snapshot) -> Result<bool, StoreError> {
     snapshot.has_names(VERSION)
 }
 
-/// The names and words of all records.
-///
-/// # Errors
-/// When the database cannot be read.
+/// Returns the index entries of all records.
 pub fn all_names(snapshot: &Snapshot) -> Result<NameChanges, StoreError> {
     let mut indexer = Indexer::default();
     snapshot.for_each_record::<ConferenceFields, StoreError>(|record, _, _| {
@@ -110,7 +103,7 @@ mod tests {
 
     #[test]
     fn names_change_with_their_version() {
-        // Where these differ, raise VERSION: else imports compare with what earlier programs wrote.
+        // If these values change, raise `VERSION`. Otherwise imports compare with entries of earlier versions.
         let conference = ConferenceFields {
             name: Some("Société: Congress & Expo".to_owned()),
             abbv: Some("SCE".to_owned()),
@@ -126,11 +119,11 @@ mod tests {
             issn_print: Some("0140-6736".to_owned()),
             ..JournalFields::default()
         };
-        let hashes = |traits: Vec<super::super::twins::Trait<'_>>, kind: &str| -> Vec<String> {
-            traits.iter().map(|one| format!("{} {} {:016x}", one.rule, one.key, one.hash(kind))).collect()
+        let hashes = |match_keys: Vec<super::super::duplicates::MatchKey<'_>>, kind: &str| -> Vec<String> {
+            match_keys.iter().map(|one| format!("{} {} {:016x}", one.rule, one.key, one.hash(kind))).collect()
         };
-        let conferences = hashes(conference.traits(), "conferences");
-        let journals = hashes(journal.traits(), "journals");
+        let conferences = hashes(conference.match_keys(), "conferences");
+        let journals = hashes(journal.match_keys(), "journals");
         let expected = [
             "same_name_and_year societecongressandexpo 2026  09761d7f07b92669",
             "same_meeting 2026-05-01 lodz bb637c0d5b5536d6",

@@ -1,10 +1,10 @@
-//! Who publishes, follows or promotes, as the log and people are told: user and machine.
+//! The name under which this process publishes, follows or promotes.
 
 use std::env;
 use std::fs;
 
-/// `user@machine`, in one word of at most 121 characters.
-pub fn who() -> String {
+/// Returns `user@machine`, without spaces, at most 121 characters.
+pub fn user_at_host() -> String {
     let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
     let user = variable("USER").or_else(|| variable("LOGNAME"));
     let user = user.unwrap_or_else(|| format!("uid{}", rustix::process::getuid().as_raw()));

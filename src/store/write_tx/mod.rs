@@ -1,6 +1,4 @@
-//! The pen: the only way to write a row of a database that is in use. While it records, it takes each write down.
-//!
-//! - [`recorder`]: what it takes down.
+//! The write transaction: all rows of a database in use are written with it. It can record each write ([`recorder`]).
 
 pub mod recorder;
 
@@ -14,64 +12,54 @@ use crate::store::StoreError;
 use crate::store::format::tables::code_of;
 use recorder::Recorder;
 
-/// A write transaction.
-pub(in crate::store) struct Pen {
+pub(in crate::store) struct WriteTx {
     transaction: WriteTransaction,
     recorder: Option<RefCell<Recorder>>,
-    /// Tells whether another command asks for the lock, of a writer that gives way.
-    is_wanted: Option<IsWanted>,
+    yield_check: Option<YieldCheck>,
 }
 
-/// Tells whether another command asks for the lock.
-pub(in crate::store) type IsWanted = Box<dyn Fn() -> bool>;
+/// Returns true if another command waits for the lock.
+pub(in crate::store) type YieldCheck = Box<dyn Fn() -> bool>;
 
-/// After so many rows of a run the pen looks whether the writer is to give way.
-const ROWS_BETWEEN_LOOKS: usize = 1_000;
+/// The number of written rows after which the transaction checks whether it must yield.
+const ROWS_PER_YIELD_CHECK: usize = 1_000;
 
-/// Fails where another command asks a writer that gives way for the lock.
-fn check_wanted(is_wanted: Option<&IsWanted>) -> Result<(), StoreError> {
-    if is_wanted.is_some_and(|is_wanted| is_wanted()) { Err(StoreError::Wanted) } else { Ok(()) }
+fn check_yield(yield_check: Option<&YieldCheck>) -> Result<(), StoreError> {
+    if yield_check.is_some_and(|is_requested| is_requested()) { Err(StoreError::YieldRequested) } else { Ok(()) }
 }
 
-impl Pen {
-    /// Writes without recording.
-    pub fn new(transaction: WriteTransaction) -> Pen {
-        Pen { transaction, recorder: None, is_wanted: None }
+impl WriteTx {
+    pub fn new(transaction: WriteTransaction) -> WriteTx {
+        WriteTx { transaction, recorder: None, yield_check: None }
     }
 
-    /// Has writes fail with [`StoreError::Wanted`] once `is_wanted` says that another command asks for the lock.
-    pub fn give_way(&mut self, is_wanted: IsWanted) {
-        self.is_wanted = Some(is_wanted);
+    /// From now on, writes fail with [`StoreError::YieldRequested`] if `yield_check` returns true.
+    pub fn yield_on_request(&mut self, yield_check: YieldCheck) {
+        self.yield_check = Some(yield_check);
     }
 
-    /// Fails when a command asks for the lock, and the writer gives way.
-    pub fn check_wanted(&self) -> Result<(), StoreError> {
-        check_wanted(self.is_wanted.as_ref())
+    /// Fails if another command waits for the lock, and this transaction was set to yield.
+    pub fn check_yield(&self) -> Result<(), StoreError> {
+        check_yield(self.yield_check.as_ref())
     }
 
-    /// Records from now on, or no longer. Returns what was recorded.
-    pub fn record(&mut self, recorder: Option<Recorder>) -> Option<Recorder> {
+    /// Sets or removes the recorder. Returns the previous one.
+    pub fn set_recorder(&mut self, recorder: Option<Recorder>) -> Option<Recorder> {
         std::mem::replace(&mut self.recorder, recorder.map(RefCell::new)).map(RefCell::into_inner)
     }
 
-    /// Opens a table for reading and writing, or makes it.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
+    /// Opens a table for reading and writing. Creates it if it does not exist.
     pub fn open<K: Key + 'static, V: Value + 'static>(
         &self,
         definition: TableDefinition<'static, K, V>,
-    ) -> Result<Rows<'_, K, V>, StoreError> {
+    ) -> Result<TableWriter<'_, K, V>, StoreError> {
         let recorder = self.recorder.as_ref();
         let recorder = recorder.and_then(|recorder| Some((code_of(definition.name())?, recorder)));
-        let is_wanted = self.is_wanted.as_ref();
-        Ok(Rows { table: self.transaction.open_table(definition)?, recorder, is_wanted })
+        let yield_check = self.yield_check.as_ref();
+        Ok(TableWriter { table: self.transaction.open_table(definition)?, recorder, yield_check })
     }
 
-    /// Removes a table with all its rows, if it is there. It must be a local one.
-    ///
-    /// # Errors
-    /// When the database cannot be written.
+    /// Removes a local table with all its rows, if it exists.
     pub fn drop_table<K: Key + 'static, V: Value + 'static>(
         &self,
         definition: TableDefinition<'static, K, V>,
@@ -81,32 +69,24 @@ impl Pen {
         Ok(())
     }
 
-    /// Makes the writes durable and visible.
-    ///
-    /// # Errors
-    /// When the database cannot be written; nothing is changed then.
     pub fn commit(self) -> Result<(), StoreError> {
         Ok(self.transaction.commit()?)
     }
 
-    /// Undoes the writes.
-    ///
-    /// # Errors
-    /// When the database cannot be written.
     pub fn abort(self) -> Result<(), StoreError> {
         Ok(self.transaction.abort()?)
     }
 }
 
-/// An open table: read as the engine's, written by these functions alone.
-pub(in crate::store) struct Rows<'p, K: Key + 'static, V: Value + 'static> {
+/// An open table. Writes go through these methods, so that they are recorded.
+pub(in crate::store) struct TableWriter<'p, K: Key + 'static, V: Value + 'static> {
     table: Table<'p, K, V>,
-    /// The table's code, and who takes writes down.
+    /// The table's code and the recorder.
     recorder: Option<(u8, &'p RefCell<Recorder>)>,
-    is_wanted: Option<&'p IsWanted>,
+    yield_check: Option<&'p YieldCheck>,
 }
 
-impl<'p, K: Key + 'static, V: Value + 'static> Deref for Rows<'p, K, V> {
+impl<'p, K: Key + 'static, V: Value + 'static> Deref for TableWriter<'p, K, V> {
     type Target = Table<'p, K, V>;
 
     fn deref(&self) -> &Self::Target {
@@ -114,11 +94,7 @@ impl<'p, K: Key + 'static, V: Value + 'static> Deref for Rows<'p, K, V> {
     }
 }
 
-impl<K: Key + 'static, V: Value + 'static> Rows<'_, K, V> {
-    /// Inserts a row, or replaces that of its key.
-    ///
-    /// # Errors
-    /// When the database cannot be written.
+impl<K: Key + 'static, V: Value + 'static> TableWriter<'_, K, V> {
     pub fn insert<'k, 'v>(
         &mut self,
         key: impl Borrow<K::SelfType<'k>>,
@@ -135,10 +111,7 @@ impl<K: Key + 'static, V: Value + 'static> Rows<'_, K, V> {
         Ok(())
     }
 
-    /// Removes the row of a key, and returns its value if there was one.
-    ///
-    /// # Errors
-    /// When the database cannot be written.
+    /// Removes a row, and returns its value.
     pub fn remove<'k>(&mut self, key: impl Borrow<K::SelfType<'k>>) -> Result<Option<AccessGuard<'_, V>>, StoreError> {
         let key = key.borrow();
         let old = self.table.remove(key)?;
@@ -149,9 +122,6 @@ impl<K: Key + 'static, V: Value + 'static> Rows<'_, K, V> {
     }
 
     /// Removes all rows between two keys, both included.
-    ///
-    /// # Errors
-    /// When the database cannot be written.
     pub fn remove_range<'k>(&mut self, first: K::SelfType<'k>, last: K::SelfType<'k>) -> Result<(), StoreError>
     where
         for<'a> K::SelfType<'a>: Borrow<K::SelfType<'a>>,
@@ -170,21 +140,15 @@ impl<K: Key + 'static, V: Value + 'static> Rows<'_, K, V> {
         Ok(())
     }
 
-    /// Begins a run of rows behind the last one up to a bound.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub fn run_after(&mut self, bound: Bound<K::SelfType<'_>>) -> Result<Run<'_, K, V>, StoreError>
+    /// Begins a run of rows after the last row up to `bound`.
+    pub fn run_after(&mut self, bound: Bound<K::SelfType<'_>>) -> Result<RunWriter<'_, K, V>, StoreError>
     where
         for<'a> K::SelfType<'a>: Borrow<K::SelfType<'a>>,
     {
-        Ok(Run { cursor: self.table.upper_bound_mut(bound)?, recorder: self.recorder })
+        Ok(RunWriter { cursor: self.table.upper_bound_mut(bound)?, recorder: self.recorder })
     }
 
-    /// Inserts rows in the order of their keys: as a run where a bound is given, else one by one.
-    ///
-    /// # Errors
-    /// As [`Run::push`].
+    /// Inserts rows in the order of their keys: as a run after `append_after`, or one by one if it is `None`.
     pub fn insert_all<'r>(
         &mut self,
         append_after: Option<Bound<K::SelfType<'_>>>,
@@ -193,30 +157,26 @@ impl<K: Key + 'static, V: Value + 'static> Rows<'_, K, V> {
     where
         for<'a> K::SelfType<'a>: Borrow<K::SelfType<'a>>,
     {
-        let is_wanted = self.is_wanted;
+        let yield_check = self.yield_check;
         let mut rows = rows.into_iter().enumerate();
-        let look = |at: usize| if at.is_multiple_of(ROWS_BETWEEN_LOOKS) { check_wanted(is_wanted) } else { Ok(()) };
+        let check = |at: usize| if at.is_multiple_of(ROWS_PER_YIELD_CHECK) { check_yield(yield_check) } else { Ok(()) };
         let Some(bound) = append_after else {
-            return rows.try_for_each(|(at, (key, value))| look(at).and_then(|()| self.insert(key, value)));
+            return rows.try_for_each(|(at, (key, value))| check(at).and_then(|()| self.insert(key, value)));
         };
         let mut run = self.run_after(bound)?;
-        rows.try_for_each(|(at, (key, value))| look(at).and_then(|()| run.push(key, value)))?;
+        rows.try_for_each(|(at, (key, value))| check(at).and_then(|()| run.push(key, value)))?;
         run.close()
     }
 }
 
-/// Rows that are inserted one behind the other: several times faster than single inserts.
-pub(in crate::store) struct Run<'a, K: Key + 'static, V: Value + 'static> {
+/// Appends rows in ascending order. This is several times faster than single inserts.
+pub(in crate::store) struct RunWriter<'a, K: Key + 'static, V: Value + 'static> {
     cursor: CursorMut<'a, K, V>,
     recorder: Option<(u8, &'a RefCell<Recorder>)>,
 }
 
-impl<K: Key + 'static, V: Value + 'static> Run<'_, K, V> {
-    /// Inserts the next row.
-    ///
-    /// # Errors
-    /// [`redb::Error::UnorderedKey`] when its key does not stand after the one before and before the one behind, and when the
-    /// database cannot be written.
+impl<K: Key + 'static, V: Value + 'static> RunWriter<'_, K, V> {
+    /// Inserts the next row. Fails with [`redb::Error::UnorderedKey`] if its key is out of order.
     pub fn push<'k, 'v>(
         &mut self,
         key: impl Borrow<K::SelfType<'k>>,
@@ -230,10 +190,6 @@ impl<K: Key + 'static, V: Value + 'static> Run<'_, K, V> {
         Ok(())
     }
 
-    /// Ends the run.
-    ///
-    /// # Errors
-    /// When the database cannot be written.
     pub fn close(self) -> Result<(), StoreError> {
         if let Some((_, recorder)) = self.recorder {
             recorder.borrow_mut().end_run();

@@ -1,26 +1,26 @@
-//! How near two texts are, with a bound on the time that all comparisons of a run take.
+//! The edit distance of texts, with a time limit for all comparisons of a run.
 
-/// The steps that a run may spend on comparing texts: about a second.
+/// The number of steps that a run may take to compare texts: about one second.
 const MAX_STEPS: u64 = 100_000_000;
 
-/// The longest text, in bytes, whose letters are compared.
+/// The maximum length, in bytes, of texts that are compared.
 pub(super) const MAX_BYTES: usize = 200;
 
-/// A text whose letters were counted once, since it is compared with many.
+/// A text with its letter counts. They are computed once, since a text is compared with many others.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Letters {
+pub(super) struct CountedText {
     pub text: String,
-    /// The number of letters.
+    /// The number of characters.
     pub length: usize,
-    /// How often each letter occurs; several letters share a count.
+    /// The number of occurrences of each letter. Several letters share a counter.
     counts: [u8; 32],
 }
 
-/// The steps that are left.
+/// The remaining steps.
 #[derive(Debug)]
 pub(super) struct Budget {
     left: u64,
-    /// How many comparisons were left out because no steps were left.
+    /// The number of comparisons that were skipped for lack of steps.
     pub left_out: u64,
 }
 
@@ -31,7 +31,7 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Takes steps; false where there are not enough.
+    /// Takes steps from the budget. Returns false if too few are left.
     pub fn take(&mut self, steps: usize) -> bool {
         let steps = u64::try_from(steps).unwrap_or(u64::MAX);
         match self.left.checked_sub(steps) {
@@ -47,8 +47,8 @@ impl Budget {
     }
 }
 
-impl Letters {
-    pub fn of(text: String) -> Letters {
+impl CountedText {
+    pub fn of(text: String) -> CountedText {
         let mut counts = [0_u8; 32];
         let mut length = 0;
         for letter in text.chars() {
@@ -56,16 +56,17 @@ impl Letters {
             *count = count.saturating_add(1);
             length += 1;
         }
-        Letters { text, length, counts }
+        CountedText { text, length, counts }
     }
 
-    /// The edits from one text to the other, if they are at most `max` and no digit differs. A swap of two neighbours is one edit.
-    pub fn distance(&self, other: &Letters, max: usize, budget: &mut Budget) -> Option<usize> {
+    /// Returns the edit distance, if it is at most `max` and the digits are equal. A swap of two neighbours counts as
+    /// one edit.
+    pub fn distance(&self, other: &CountedText, max: usize, budget: &mut Budget) -> Option<usize> {
         const STEPS_TO_LOOK: usize = 4;
         if !budget.take(STEPS_TO_LOOK)
             || self.length.abs_diff(other.length) > max
             || self.text.len().max(other.text.len()) > MAX_BYTES
-            // An edit changes at most two counts by one.
+            // An edit changes at most two counters by one.
             || self.difference(other) > 2 * max
             || !self.digits().eq(other.digits())
             || !budget.take((self.length + 2) * (other.length + 2))
@@ -79,7 +80,7 @@ impl Letters {
         self.text.bytes().filter(u8::is_ascii_digit)
     }
 
-    fn difference(&self, other: &Letters) -> usize {
+    fn difference(&self, other: &CountedText) -> usize {
         self.counts.iter().zip(&other.counts).map(|(one, other)| usize::from(one.abs_diff(*other))).sum()
     }
 }
@@ -101,7 +102,7 @@ mod tests {
             ("", "ab", 1, None),
         ];
         for (one, other, max, expected) in cases {
-            let (one, other) = (Letters::of(one.to_owned()), Letters::of(other.to_owned()));
+            let (one, other) = (CountedText::of(one.to_owned()), CountedText::of(other.to_owned()));
             assert_eq!(one.distance(&other, max, &mut Budget::default()), expected, "{one:?} {other:?}");
             assert_eq!(other.distance(&one, max, &mut Budget::default()), expected, "{one:?} {other:?}");
         }
@@ -109,7 +110,7 @@ mod tests {
 
     #[test]
     fn no_steps_are_taken_beyond_the_budget() {
-        let one = Letters::of("abcdefgh".to_owned());
+        let one = CountedText::of("abcdefgh".to_owned());
         let mut budget = Budget { left: 110, left_out: 0 };
         assert_eq!(one.distance(&one, 1, &mut budget), Some(0));
         assert_eq!((one.distance(&one, 1, &mut budget), budget.left_out), (None, 1));

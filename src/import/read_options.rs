@@ -1,4 +1,4 @@
-//! How a run reads its files.
+//! Options for reading files.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -8,41 +8,38 @@ use std::path::{Path, PathBuf};
 
 use super::bounds::Bounds;
 use super::cells::{DateOrder, DecimalSign};
-use crate::model::field::Table;
+use crate::model::field::FieldTable;
 use crate::model::fold::comparable;
 use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields};
 
-/// The most fields that match rows without ids.
+/// The maximum number of fields of `--match`.
 const MAX_FIELDS: usize = 8;
 
-/// What a run was told about reading; the default reads strictly.
+/// Options for reading files.
 #[derive(Clone, Debug, Default)]
-pub struct Reading {
-    /// The limits of what is read.
+pub struct ReadOptions {
+    /// The limits on the input.
     pub bounds: Bounds,
-    /// Passes over unknown columns and fields, with a warning that names them.
+    /// Whether to ignore unknown columns and fields, with a warning.
     pub ignore_unknown: bool,
-    /// Columns and fields that have other names in the files.
+    /// The columns and fields that have other names in the files.
     pub renames: Vec<Rename>,
-    /// The fields by which records are found in files without ids; empty where every row names its id.
+    /// The fields that identify records in files without ids; empty if each row must have an id.
     pub matching: Vec<String>,
-    /// The sign that begins a fraction, where the files do not tell.
+    /// The decimal sign of ambiguous numbers.
     pub decimal: Option<DecimalSign>,
-    /// The order of day and month in dates that may be read in both.
+    /// The order of day and month in ambiguous dates.
     pub dates: Option<DateOrder>,
-    /// Keeps every fault, not just the first [`BadRows::MAX_KEPT`](super::BadRows::MAX_KEPT).
+    /// Whether to keep all faults, not only the first [`BadRows::MAX_KEPT`](super::BadRows::MAX_KEPT).
     pub all_faults: bool,
-    /// Which of `renames` a file had a name for; noted while reading.
-    pub met: RefCell<BTreeSet<usize>>,
+    /// The indexes of the `renames` that a file used. Updated while reading.
+    pub used_renames: RefCell<BTreeSet<usize>>,
 }
 
-impl Reading {
-    /// Checks that names are said to stand for known fields.
-    ///
-    /// # Errors
-    /// When one is not.
+impl ReadOptions {
+    /// Checks that the options are consistent and name known fields.
     pub fn check(&self) -> Result<(), BadReading> {
-        let has = |tables: &[&Table], name: &str| {
+        let has = |tables: &[&FieldTable], name: &str| {
             tables.iter().any(|table| table.fields.iter().any(|field| field.column == name))
         };
         let records = [ConferenceFields::table(), JournalFields::table()];
@@ -67,46 +64,43 @@ impl Reading {
         Ok(())
     }
 
-    /// The field that a name in a file was said to stand for.
+    /// Returns the field that `--map` assigns to a name in a file.
     pub(super) fn renamed(&self, name: &str) -> Option<&str> {
         if self.renames.is_empty() {
             return None;
         }
         let name = comparable(name);
         let found = self.renames.iter().position(|rename| comparable(&rename.from) == name)?;
-        self.met.borrow_mut().insert(found);
+        self.used_renames.borrow_mut().insert(found);
         Some(&self.renames[found].to)
     }
 
-    /// Checks, once all files are read, that each name that was said to stand for a field is in one of them.
-    ///
-    /// # Errors
-    /// When one is not: most likely it is misspelt.
-    pub fn check_renames_met(&self) -> Result<(), UnmetRename> {
-        let met = self.met.borrow();
-        match self.renames.iter().enumerate().find(|(at, _)| !met.contains(at)) {
-            Some((_, Rename { from, to })) => Err(UnmetRename { from: from.clone(), to: to.clone() }),
+    /// Checks that each rename was used, after all files are read. An unused one probably has a typo.
+    pub fn check_renames_used(&self) -> Result<(), UnusedRename> {
+        let used = self.used_renames.borrow();
+        match self.renames.iter().enumerate().find(|(at, _)| !used.contains(at)) {
+            Some((_, Rename { from, to })) => Err(UnusedRename { from: from.clone(), to: to.clone() }),
             None => Ok(()),
         }
     }
 }
 
-/// A name in the files and the column that it stands for.
+/// The name of a field in the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rename {
-    /// The name in the files; case, blanks, `_`, `-` and `.` do not count.
+    /// The name in the files. Comparison ignores case, blanks, `_`, `-` and `.`.
     pub from: String,
-    /// The column, as exports name it.
+    /// The name of the column in exports.
     pub to: String,
 }
 
-/// The options for reading contradict each other, or name a field that does not exist.
+/// The error of options that contradict each other or name an unknown field.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum BadReading {
     #[error("--map '{from}={to}': there is no field `{to}`; `medfeed template conferences` prints the known ones")]
     UnknownField { from: String, to: String },
-    #[error("--map '{from}={to}': `{from}` stands for `{other}` already; give each name one field")]
+    #[error("--map '{from}={to}': `{from}` is already mapped to `{other}`; map each name to one field")]
     TwoFields { from: String, to: String, other: String },
     #[error(
         "--match {name}: conferences and journals have no field `{name}`; `medfeed template conferences` prints the known ones"
@@ -116,15 +110,15 @@ pub enum BadReading {
     TooManyMatches,
 }
 
-/// A name is said to stand for a field, and no file has it.
+/// The error of a rename that no file uses.
 #[derive(Debug, thiserror::Error)]
-#[error("--map '{from}={to}': no file has a column or field `{from}`; write the name as it stands there")]
-pub struct UnmetRename {
+#[error("--map '{from}={to}': no file has a column or field `{from}`; write the name as it is in the file")]
+pub struct UnusedRename {
     from: String,
     to: String,
 }
 
-/// A file of names and fields cannot be read.
+/// The error of a `--map-file` that cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum BadMapFile {
@@ -137,11 +131,8 @@ pub enum BadMapFile {
     BadLine { path: PathBuf, line: u64 },
 }
 
-/// Reads the names and fields of a CSV table of two columns. Commas, semicolons or tabs separate them. A header such as
-/// `name,field` and lines that begin with `#` are passed over.
-///
-/// # Errors
-/// When the file cannot be read, or a line has not two cells.
+/// Reads renames from a CSV file with two columns. The separator is a comma, a semicolon or a tab. A header such as
+/// `name,field` and lines that start with `#` are skipped.
 pub fn read_renames(path: &Path) -> Result<Vec<Rename>, BadMapFile> {
     const MAX_BYTES: u64 = 1 << 20;
     let unreadable = |error| BadMapFile::Unreadable { path: path.to_owned(), error };
@@ -167,7 +158,7 @@ pub fn read_renames(path: &Path) -> Result<Vec<Rename>, BadMapFile> {
     Ok(renames)
 }
 
-/// The text is no renaming.
+/// The error of a text that is not a rename.
 #[derive(Debug, thiserror::Error)]
 #[error("write the name in the file, `=` and the field, such as 'Website=url'")]
 pub struct NotARename;

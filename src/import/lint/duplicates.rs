@@ -1,0 +1,293 @@
+//! Rows that probably describe the same thing.
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::collections::HashMap;
+
+use super::edit_distance::{Budget, CountedText};
+use super::rule::{Hit, RowLocation};
+use crate::model::fold::fold;
+
+/// A value that should differ between rows. Rows with equal match keys are probable duplicates.
+#[derive(Clone, Debug)]
+pub(in crate::import) struct MatchKey<'a> {
+    /// The rule that duplicates break.
+    pub rule: &'static str,
+    /// The field to report.
+    pub field: &'static str,
+    /// The value, normalized for comparison.
+    pub key: String,
+    /// Whether duplicates must also have similar names.
+    pub needs_similar_names: bool,
+    /// The value of the field, or `None` for the row's name.
+    pub value: Option<&'a str>,
+    /// The problem and its remedy. `{}` is replaced by a description of the other row.
+    pub message: &'static str,
+}
+
+/// The name and the abbreviation of a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::import) struct RowNames<'a> {
+    pub name: Cow<'a, str>,
+    pub abbv: Option<&'a str>,
+}
+
+/// The names of a row, normalized for comparison.
+#[derive(Debug, PartialEq, Eq)]
+struct ComparableNames {
+    name: CountedText,
+    /// The comparable words of the name, separated by blanks.
+    words: String,
+    abbv: Option<String>,
+}
+
+impl ComparableNames {
+    fn new(names: &RowNames<'_>) -> ComparableNames {
+        let abbv = names.abbv.map(comparable).filter(|abbv| abbv.len() > 2);
+        let words: Vec<String> = names.name.split([' ', '-']).map(comparable).filter(|word| word.len() > 2).collect();
+        ComparableNames { name: CountedText::of(comparable(&names.name)), words: words.join(" "), abbv }
+    }
+
+    /// Returns true if the names are similar, the abbreviations are equal, or one name contains the other abbreviation.
+    fn is_similar(&self, other: &ComparableNames, budget: &mut Budget) -> bool {
+        let names = |of: &ComparableNames, abbv: &Option<String>| {
+            abbv.as_ref().is_some_and(|abbv| of.words.split(' ').any(|word| word == abbv))
+        };
+        self.abbv.is_some() && self.abbv == other.abbv
+            || names(self, &other.abbv)
+            || names(other, &self.abbv)
+            || are_similar(&self.name, &other.name, budget)
+    }
+}
+
+/// A row that was compared. Its keys share it, since a large import has hundreds of thousands of rows.
+struct SeenRow {
+    location: RowLocation,
+    kind: &'static str,
+    id: u64,
+    name: Box<str>,
+    abbv: Option<Box<str>>,
+    /// Computed when another row has the same key, which is rare.
+    comparable_names: OnceCell<Box<ComparableNames>>,
+}
+
+impl SeenRow {
+    fn comparable_names(&self) -> &ComparableNames {
+        let names = || RowNames { name: Cow::Borrowed(&self.name), abbv: self.abbv.as_deref() };
+        self.comparable_names.get_or_init(|| Box::new(ComparableNames::new(&names())))
+    }
+
+    /// Describes the row in a message about another row.
+    fn describe(&self) -> String {
+        format!("{} {} {}", self.kind.trim_end_matches('s'), self.id, self.location.describe())
+    }
+}
+
+/// A row that has a certain match key.
+struct KeyHolder {
+    row: usize,
+    field: &'static str,
+    /// `None` for the row's name.
+    value: Option<Box<str>>,
+    needs_similar_names: bool,
+    /// Whether the import adds this key to the row.
+    is_new: bool,
+    /// The index of the next row with the same key.
+    next: Option<usize>,
+}
+
+/// The match keys seen so far, and their rows.
+#[derive(Default)]
+pub(super) struct Duplicates {
+    rows: Vec<SeenRow>,
+    holders: Vec<KeyHolder>,
+    /// The index of the first row with a key, by the key's hash.
+    first: HashMap<u64, usize>,
+    /// The hashes of the keys that the import adds.
+    new: Vec<u64>,
+    pub budget: Budget,
+}
+
+/// A row to compare with earlier rows.
+pub(super) struct Compared<'a> {
+    pub location: &'a RowLocation,
+    /// Its kind and id.
+    pub row: (&'static str, u64),
+    pub names: RowNames<'a>,
+    pub match_keys: Vec<MatchKey<'a>>,
+    pub known: KnownKeys<'a>,
+    /// Whether it is a stored row that is not in the import.
+    pub is_untouched: bool,
+}
+
+/// The match keys that the stored version of a row has.
+pub(super) enum KnownKeys<'a> {
+    Nothing,
+    /// These keys, with these names.
+    Keys(RowNames<'a>, Vec<MatchKey<'a>>),
+    All,
+}
+
+/// The maximum number of rows per key whose names are compared.
+pub(super) const MAX_COMPARED: usize = 20;
+
+/// Returns a name without case, diacritics, blanks and punctuation.
+pub(in crate::import) fn comparable(name: &str) -> String {
+    let folded = if name.is_ascii() { Cow::Borrowed(name) } else { Cow::Owned(fold(name)) };
+    let mut letters = String::with_capacity(folded.len());
+    for letter in folded.chars() {
+        match letter {
+            '&' => letters.push_str("and"),
+            letter if letter.is_alphanumeric() => letters.push(letter.to_ascii_lowercase()),
+            _ => {}
+        }
+    }
+    letters
+}
+
+/// Returns true if two comparable names differ in a few letters at most.
+fn are_similar(one: &CountedText, other: &CountedText, budget: &mut Budget) -> bool {
+    one.text == other.text || one.distance(other, one.length.max(other.length) / 10, budget).is_some()
+}
+
+impl MatchKey<'_> {
+    /// The hash of the key in the index of names.
+    pub fn hash(&self, kind: &str) -> u64 {
+        let mut hasher = blake3::Hasher::new();
+        for part in [kind, self.rule, &self.key] {
+            hasher.update(part.as_bytes()).update(&[0]);
+        }
+        let mut first = [0; 8];
+        first.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
+        u64::from_le_bytes(first)
+    }
+}
+
+impl Duplicates {
+    /// Returns the hashes of the keys that the import adds.
+    pub fn new_hashes(&self) -> Vec<u64> {
+        let mut hashes = self.new.clone();
+        hashes.sort_unstable();
+        hashes.dedup();
+        hashes
+    }
+
+    /// Compares a row with earlier rows, and calls `found` for a duplicate.
+    pub fn compare(&mut self, compared: Compared<'_>, found: &mut dyn FnMut(&RowLocation, Hit)) {
+        let Compared { location, row: (kind, id), names, match_keys, known, is_untouched } = compared;
+        self.rows.push(SeenRow {
+            location: location.clone(),
+            kind,
+            id,
+            name: names.name.as_ref().into(),
+            abbv: names.abbv.map(Box::from),
+            comparable_names: OnceCell::new(),
+        });
+        let Duplicates { rows, holders, first, new, budget } = self;
+        let (at, known_holders) = (rows.len() - 1, holders.len());
+        let this = &rows[at];
+        let has_names =
+            |before: &RowNames<'_>| *before == names || ComparableNames::new(before) == *this.comparable_names();
+        let mut is_reported = false;
+        for one in match_keys {
+            let is_new = match &known {
+                KnownKeys::Nothing => true,
+                KnownKeys::All => false,
+                KnownKeys::Keys(names, match_keys) => {
+                    let has = match_keys.iter().any(|old| old.rule == one.rule && old.key == one.key);
+                    !has || one.needs_similar_names && !has_names(names)
+                }
+            };
+            let hash = one.hash(kind);
+            if is_new {
+                new.push(hash);
+            }
+            let next = |holder: &usize| holders[*holder].next;
+            let others: Vec<usize> = std::iter::successors(first.get(&hash).copied(), next).collect();
+            let mut is_duplicate = |other: &&KeyHolder| {
+                (is_new || other.is_new)
+                    && (!(one.needs_similar_names && other.needs_similar_names)
+                        || this.comparable_names().is_similar(rows[other.row].comparable_names(), budget))
+            };
+            if !is_reported
+                && let Some(other) = others.iter().map(|other| &holders[*other]).find(|other| is_duplicate(other))
+            {
+                // Report the imported row, since the curator can correct it.
+                let (row, field, value, twin) = if is_new {
+                    let twin = if (kind, id) == (rows[other.row].kind, rows[other.row].id) {
+                        "the same row".to_owned()
+                    } else {
+                        rows[other.row].describe()
+                    };
+                    (this, one.field, one.value, twin)
+                } else {
+                    (&rows[other.row], other.field, other.value.as_deref(), this.describe())
+                };
+                let message = one.message.replace("{}", &twin);
+                let value = Some(value.unwrap_or(&row.name).to_owned());
+                found(&row.location, Hit { rule: one.rule, field: field.to_owned(), value, message });
+                is_reported = true;
+            }
+            if !is_untouched && others.len() < MAX_COMPARED && (one.needs_similar_names || others.is_empty()) {
+                let holder = holders.len();
+                match others.last() {
+                    Some(last) => holders[*last].next = Some(holder),
+                    None => _ = first.insert(hash, holder),
+                }
+                let value = one.value.map(Box::from);
+                holders.push(KeyHolder {
+                    row: at,
+                    field: one.field,
+                    value,
+                    needs_similar_names: one.needs_similar_names,
+                    is_new,
+                    next: None,
+                });
+            }
+        }
+        if holders.len() == known_holders {
+            rows.pop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_abbreviation_stands_for_a_name() {
+        let of = |(name, abbv): (&'static str, &'static str)| {
+            ComparableNames::new(&RowNames { name: name.into(), abbv: Some(abbv) })
+        };
+        let long = ("European Society for Medical Oncology Congress", "ESMO");
+        let cases = [
+            (long, ("ESMO Congress 2026", ""), true),
+            (long, ("Madrid Congress", "ESMO"), true),
+            (long, ("European Breast Cancer Conference", "EBCC"), false),
+            (long, ("ESMOS Congress", ""), false),
+            (("A and B", "A"), ("C for A", ""), false),
+        ];
+        for (one, other, expected) in cases {
+            assert_eq!(of(one).is_similar(&of(other), &mut Budget::default()), expected, "{one:?} {other:?}");
+            assert_eq!(of(other).is_similar(&of(one), &mut Budget::default()), expected, "{other:?} {one:?}");
+        }
+    }
+
+    #[test]
+    fn names_that_differ_by_a_slip_are_alike() {
+        let cases = [
+            ("European Society of Cardiology Congress", "Europaen Society of Cardiology Congress", true),
+            ("European Society of Cardiology Congress", "EUROPEAN SOCIETY OF CARDIOLOGY - CONGRESS", true),
+            ("Heart & Lung Congress", "Heart and Lung Congress", true),
+            ("ASCO Annual Meeting 2026", "ASCO Annual Meeting 2025", false),
+            ("ESMO Breast Cancer", "ESMO Lung Cancer", false),
+            ("Asia Pacific Forum 1", "Asia Pacific Forum 2", false),
+            ("", "A", false),
+        ];
+        for (one, other, expected) in cases {
+            let [first, second] = [one, other].map(|name| CountedText::of(comparable(name)));
+            assert_eq!(are_similar(&first, &second, &mut Budget::default()), expected, "{one:?} and {other:?}");
+        }
+    }
+}

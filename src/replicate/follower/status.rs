@@ -1,0 +1,223 @@
+//! The progress and age of a replica. The server reads them for every request.
+
+use std::fmt::{self, Display};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::ahead::AheadTokens;
+use crate::model::time::since_boot;
+
+/// The allowed age of a replica's data.
+#[derive(Clone, Copy, Debug)]
+pub struct FollowLimits {
+    /// The maximum time since the end of the log was seen.
+    pub staleness: Duration,
+    /// The maximum time without a new heartbeat; `None` for no limit.
+    pub silence: Option<Duration>,
+    /// The maximum time between two reads of the heartbeat.
+    pub heartbeat_check_every: Duration,
+}
+
+/// The usual time between two reads of the heartbeat.
+const HEARTBEAT_CHECK_EVERY: Duration = Duration::from_secs(15);
+/// The minimum number of heartbeat reads within the allowed age, so that a lost entry is noticed in time.
+const HEARTBEAT_CHECKS_PER_LIMIT: u32 = 4;
+
+impl FollowLimits {
+    /// Returns limits with the usual time between two reads of the heartbeat.
+    pub fn new(staleness: Duration, silence: Option<Duration>) -> FollowLimits {
+        let shortest = silence.map_or(staleness, |silence| silence.min(staleness));
+        FollowLimits {
+            staleness,
+            silence,
+            heartbeat_check_every: HEARTBEAT_CHECK_EVERY.min(shortest / HEARTBEAT_CHECKS_PER_LIMIT),
+        }
+    }
+}
+
+/// Why a replica must not respond.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unfit {
+    /// It has not seen the end of the log since it started.
+    Unseen,
+    /// It has not seen the end of the log for this long.
+    Stale(Duration),
+    /// The publisher has written no heartbeat for this long.
+    Silent(Duration),
+}
+
+impl Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unfit::Unseen => f.write_str("this replica has not reached the end of its origin's log since it started"),
+            Unfit::Stale(age) => {
+                write!(f, "this replica last saw the end of its origin's log {} seconds ago", age.as_secs())
+            }
+            Unfit::Silent(age) => {
+                write!(f, "the origin's publisher has written no heartbeat for {} seconds", age.as_secs())
+            }
+        }
+    }
+}
+
+/// The work of a replica since its start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReplicaProgress {
+    /// The last slot that it applied.
+    pub slot: u64,
+    /// The last seq after it.
+    pub seq: u64,
+    /// The entries that it applied one by one.
+    pub applied: u64,
+    /// The whole states that it loaded.
+    pub loads: u64,
+    /// How often its rows differed from the origin's.
+    pub digest_failures: u64,
+    /// How often an object of the bucket could not be used.
+    pub unusable_objects: u64,
+    /// The present error.
+    pub error: Option<String>,
+}
+
+/// The shared status of a replica.
+#[derive(Debug)]
+pub struct ReplicaStatus {
+    limits: FollowLimits,
+    started: Duration,
+    /// When the end of the log was last seen, in milliseconds since the machine's start; 0 for never.
+    end_seen_ms: AtomicU64,
+    /// The same time for the state that the server shows.
+    end_served_ms: AtomicU64,
+    /// When the last new heartbeat was read, in the same unit.
+    heartbeat_ms: AtomicU64,
+    progress: Mutex<ReplicaProgress>,
+    ahead: Mutex<AheadTokens>,
+}
+
+impl ReplicaStatus {
+    /// Returns the status of a replica that has seen nothing yet.
+    pub fn new(limits: FollowLimits) -> ReplicaStatus {
+        let started = since_boot();
+        let (end_seen_ms, end_served_ms, heartbeat_ms) =
+            (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(millis(started)));
+        ReplicaStatus {
+            limits,
+            started,
+            end_seen_ms,
+            end_served_ms,
+            heartbeat_ms,
+            progress: Mutex::default(),
+            ahead: Mutex::default(),
+        }
+    }
+
+    /// Returns why the replica must not respond at present.
+    pub fn unfit(&self) -> Option<Unfit> {
+        let Some(stale) = self.stale_for() else { return Some(Unfit::Unseen) };
+        if stale > self.limits.staleness {
+            return Some(Unfit::Stale(stale));
+        }
+        let silent = self.silent_for();
+        self.limits.silence.filter(|limit| silent > *limit).map(|_| Unfit::Silent(silent))
+    }
+
+    /// Records that the server shows all entries up to the end of the log that was last seen.
+    pub fn note_end_served(&self) {
+        self.end_served_ms.store(self.end_seen_ms.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// Returns the time since the shown state was known to be the newest; `None` if it never was.
+    pub fn stale_for(&self) -> Option<Duration> {
+        let end_served_ms = self.end_served_ms.load(Ordering::Relaxed);
+        (end_served_ms > 0).then(|| since_boot().saturating_sub(Duration::from_millis(end_served_ms)))
+    }
+
+    /// Returns the time since the last new heartbeat, or since the start.
+    pub fn silent_for(&self) -> Duration {
+        since_boot().saturating_sub(Duration::from_millis(self.heartbeat_ms.load(Ordering::Relaxed)))
+    }
+
+    /// Returns the time since the start.
+    pub fn running_for(&self) -> Duration {
+        since_boot().saturating_sub(self.started)
+    }
+
+    /// Returns the work done so far.
+    pub fn progress(&self) -> ReplicaProgress {
+        self.locked().clone()
+    }
+
+    /// Records that the log ended here when it was read at `asked`, a time since the machine's start.
+    pub(super) fn note_end_seen(&self, asked: Duration) {
+        self.end_seen_ms.store(millis(asked).max(1), Ordering::Relaxed);
+    }
+
+    /// Records that the end of the log is in doubt. `known` is the last time when it was certain.
+    pub(super) fn retract_end(&self, known: Option<Duration>) {
+        self.end_seen_ms.fetch_min(known.map_or(0, millis), Ordering::Relaxed);
+    }
+
+    pub(super) fn heartbeat_check_every(&self) -> Duration {
+        self.limits.heartbeat_check_every
+    }
+
+    pub(super) fn note_heartbeat(&self) {
+        self.heartbeat_ms.store(millis(since_boot()), Ordering::Relaxed);
+    }
+
+    /// Whether the origin lost the commit of a seq ahead of the replica, as far as its heartbeats show.
+    pub fn is_lost(&self, seq: u64) -> bool {
+        self.ahead().is_lost(seq, since_boot())
+    }
+
+    pub(super) fn ahead(&self) -> MutexGuard<'_, AheadTokens> {
+        self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn note(&self, change: impl FnOnce(&mut ReplicaProgress)) {
+        change(&mut self.locked());
+    }
+
+    fn locked(&self) -> MutexGuard<'_, ReplicaProgress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_old_is_told() {
+        let minute = Duration::from_secs(60);
+        let status = ReplicaStatus::new(FollowLimits::new(minute, Some(2 * minute)));
+        assert_eq!(status.unfit(), Some(Unfit::Unseen));
+        status.note_end_seen(since_boot());
+        assert_eq!(status.unfit(), Some(Unfit::Unseen), "nothing is served yet");
+        status.note_end_served();
+        assert_eq!(status.unfit(), None);
+        let see_and_show = |at| {
+            status.note_end_seen(at);
+            status.note_end_served();
+        };
+        let ago = |time| since_boot().saturating_sub(time);
+        see_and_show(ago(minute / 2));
+        assert_eq!(status.unfit(), None);
+        // A machine that has just started has no such past.
+        if since_boot() > 4 * minute {
+            see_and_show(ago(2 * minute));
+            assert!(matches!(status.unfit(), Some(Unfit::Stale(age)) if age >= 2 * minute));
+            see_and_show(since_boot());
+            status.heartbeat_ms.store(millis(ago(3 * minute)), Ordering::Relaxed);
+            assert!(matches!(status.unfit(), Some(Unfit::Silent(age)) if age >= 3 * minute));
+        }
+        status.note_heartbeat();
+        see_and_show(since_boot());
+        assert_eq!(status.unfit(), None);
+    }
+}

@@ -1,0 +1,57 @@
+//! The times and counts of a publisher's heartbeats.
+
+use std::time::{Duration, Instant};
+
+use crate::model::Timestamp;
+use crate::model::time::now;
+
+/// The heartbeats that were written.
+#[derive(Debug, Default)]
+pub(super) struct HeartbeatState {
+    /// When another publisher was last looked for.
+    pub checked_at: Option<Instant>,
+    /// When the last heartbeat was due.
+    pub written_at: Option<Instant>,
+    /// The slot in the last heartbeat.
+    pub slot: Option<u64>,
+    /// The time in the last heartbeat of this or an earlier publisher.
+    at: Timestamp,
+    /// The number of heartbeats written.
+    pub count: u32,
+}
+
+/// A state that must be written because the bucket lost objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WantedState {
+    /// Next to the log, if the last entry still exists.
+    NextToLog,
+    /// As the next entry, if the last entry is missing, or its slot has a manifest that names missing objects.
+    Entry,
+}
+
+impl HeartbeatState {
+    /// Makes the next heartbeat later than a known one.
+    pub fn follow(&mut self, at: Timestamp) {
+        self.at = self.at.max(at);
+    }
+
+    /// Makes the next heartbeat due at once.
+    pub fn make_due(&mut self) {
+        self.written_at = None;
+    }
+
+    /// Returns the time of the next heartbeat. It always grows, so an old heartbeat that is put back is recognized.
+    pub fn next_at(&self) -> Timestamp {
+        now().max(self.at.plus_s(1))
+    }
+
+    /// Records a heartbeat that was written.
+    pub fn wrote(&mut self, slot: u64, at: Timestamp) {
+        (self.slot, self.at, self.count) = (Some(slot), at, self.count.wrapping_add(1));
+    }
+}
+
+/// Whether `every` has passed since `at`.
+pub(super) fn is_due(at: Option<Instant>, every: Duration) -> bool {
+    at.is_none_or(|at| at.elapsed() >= every)
+}

@@ -1,0 +1,128 @@
+//! Retrying bucket requests.
+
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use super::progress::{FailureReporter, PublisherStatus};
+use crate::bucket::{Bucket, BucketError, Created};
+use crate::transport::backoff::Backoff;
+
+/// Short pauses: a replica that reaches the bucket again should not wait long for the publisher.
+const BACKOFF: Backoff = Backoff { first: Duration::from_millis(100), longest: Duration::from_secs(3) };
+
+/// The outcome of a create.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum CreateOutcome {
+    /// The object holds our bytes.
+    Ours,
+    /// The name is taken; these are the bytes of the object.
+    Others(Vec<u8>),
+}
+
+/// The retry policy for bucket requests. Each thread has its own.
+#[derive(Debug)]
+pub(super) struct Retry {
+    /// The time of the last attempt; `None` for no limit.
+    pub until: Option<Instant>,
+    /// Whether refused requests are retried too. A running publisher does so: once the bucket is repaired, it continues
+    /// without a restart.
+    pub retries_refusals: bool,
+    failures: FailureReporter,
+}
+
+impl Retry {
+    pub fn new(until: Option<Instant>, status: &Arc<PublisherStatus>) -> Retry {
+        Retry { until, retries_refusals: false, failures: FailureReporter::new(status) }
+    }
+
+    /// Returns the same policy for another thread.
+    pub fn for_thread(&self) -> Retry {
+        Retry { retries_refusals: self.retries_refusals, ..Retry::new(self.until, self.failures.status()) }
+    }
+
+    /// Repeats a request until it succeeds.
+    ///
+    /// # Errors
+    /// A permanent error, or the last temporary one after [`Retry::until`].
+    pub fn run<T>(&mut self, mut run: impl FnMut() -> Result<T, BucketError>) -> Result<T, BucketError> {
+        let mut failures = 0;
+        loop {
+            let error = match run() {
+                Ok(answer) => {
+                    self.failures.passed();
+                    return Ok(answer);
+                }
+                Err(error) => error,
+            };
+            self.failures.status().note(|progress| progress.failures += 1);
+            let is_retried = error.may_pass() || (self.retries_refusals && matches!(error, BucketError::Refused(_)));
+            failures += 1;
+            let pause = BACKOFF.pause(failures);
+            if !is_retried || self.until.is_some_and(|until| Instant::now() + pause >= until) {
+                return Err(error);
+            }
+            self.failures.report(&error);
+            sleep(pause);
+        }
+    }
+
+    /// Creates an object. A lost response is no problem: the bytes in the bucket decide whose object it is.
+    pub fn create(&mut self, bucket: &Bucket, name: &str, bytes: &[u8]) -> Result<CreateOutcome, BucketError> {
+        self.run(|| {
+            if bucket.create(name, bytes)? == Created::New {
+                return Ok(CreateOutcome::Ours);
+            }
+            match bucket.get(name)? {
+                Some(found) if found.bytes == bytes => Ok(CreateOutcome::Ours),
+                Some(found) => Ok(CreateOutcome::Others(found.bytes)),
+                // Some stores also refuse while another request for the name is in progress.
+                None => Err(BucketError::Unreachable(format!(
+                    "{} refuses to create `{name}`, though the name is free",
+                    bucket.url()
+                ))),
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_pass_is_tried_again() {
+        type Answers = Vec<Result<u8, BucketError>>;
+        let away = || Err(BucketError::Unreachable("away".to_owned()));
+        let refused = || Err(BucketError::Refused("no".to_owned()));
+        let cases: [(Answers, bool, Result<u8, BucketError>); 5] = [
+            (vec![Ok(1)], false, Ok(1)),
+            (vec![away(), away(), Ok(2)], false, Ok(2)),
+            (vec![away(), refused(), Ok(3)], false, refused()),
+            (vec![away(), refused(), Ok(4)], true, Ok(4)),
+            (vec![Err(BucketError::Damaged { name: "x".to_owned(), detail: "y".to_owned() })], true, {
+                Err(BucketError::Damaged { name: "x".to_owned(), detail: "y".to_owned() })
+            }),
+        ];
+        for (answers, retries_refusals, expected) in cases {
+            let status = Arc::default();
+            let mut retry = Retry { retries_refusals, ..Retry::new(None, &status) };
+            let failures = answers.iter().filter(|answer| answer.is_err()).count();
+            let mut answers = answers.into_iter();
+            assert_eq!(retry.run(|| answers.next().unwrap()), expected);
+            assert_eq!(status.failing_for().is_some(), expected == refused(), "told that it passed");
+            assert_eq!(status.progress().failures, u64::try_from(failures).unwrap());
+        }
+    }
+
+    #[test]
+    fn patience_ends() {
+        let mut retry = Retry::new(Some(Instant::now()), &Arc::default());
+        let mut asked = 0;
+        let answer: Result<(), _> = retry.run(|| {
+            asked += 1;
+            Err(BucketError::Unreachable("away".to_owned()))
+        });
+        assert!(answer.is_err() && asked == 1, "{asked}");
+    }
+}
