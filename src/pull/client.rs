@@ -21,8 +21,9 @@ use super::pause::{pause_after, reason};
 use super::server_url::ServerUrl;
 use crate::contract::Code;
 use crate::model::Dataset;
+use crate::transport::causes::root_cause;
 use crate::transport::http::{self as transport, RequestBuilder, Response, Rules};
-use crate::transport::{root_cause, trust};
+use crate::transport::trust;
 
 /// The longest time for which a service can be asked to hold an empty page back, in seconds. Less than the silence that a
 /// connection may keep.
@@ -333,7 +334,7 @@ impl Client {
 
     fn unreachable(&self, error: &transport::Error) -> PullError {
         let reason = trust::reason_in(error).unwrap_or_else(|| match error.is_timeout() {
-            true => "it did not answer in time".to_owned(),
+            true => format!("timed out: no answer in {} s", self.limits.silence.as_secs()),
             false => root_cause(error).to_string(),
         });
         PullError::failed(format!("{} cannot be reached: {reason}", self.server))

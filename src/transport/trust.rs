@@ -19,6 +19,7 @@ use tokio_rustls::rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
 };
 
+use super::causes::cause_of;
 use super::tls::{provider, versions};
 
 /// rustls's message for a certificate that is marked as an authority's.
@@ -163,7 +164,7 @@ pub fn tls_error_in<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a Error
         if let Some(found) = error.downcast_ref() {
             return Some(found);
         }
-        cause = super::inner(error);
+        cause = cause_of(error);
     }
     None
 }

@@ -301,10 +301,14 @@ fn time_is_bounded_too() {
         stream.read(&mut [0]).map(|_| ())
     }
     let cases: [(&str, Answer, &str); 6] = [
-        ("a head that trickles", |_, stream| write!(stream, "HTTP/1.1 200 OK\r\nx: ").and(trickle(stream)), "timeout"),
-        ("no answer", |_, stream| silence(stream), "timeout"),
+        (
+            "a head that trickles",
+            |_, stream| write!(stream, "HTTP/1.1 200 OK\r\nx: ").and(trickle(stream)),
+            "timed out",
+        ),
+        ("no answer", |_, stream| silence(stream), "timed out"),
         ("a body that trickles", |_, stream| head(stream, "").and(trickle(stream)), "less than 64 KiB in 0.2 s"),
-        ("a body that stops", |_, stream| head(stream, "content-length: 9\r\n").and(silence(stream)), "timeout"),
+        ("a body that stops", |_, stream| head(stream, "content-length: 9\r\n").and(silence(stream)), "timed out"),
         (
             "an error that trickles",
             |_, stream| write!(stream, "HTTP/1.1 500 X\r\ncontent-length: 60000\r\n\r\n").and(trickle(stream)),

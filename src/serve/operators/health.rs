@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use http::StatusCode;
 
+use crate::transport::causes::root_cause;
 use crate::transport::http::{self as transport, Rules};
-use crate::transport::{root_cause, trust};
+use crate::transport::trust;
 
 /// The most of an answer that is read, in bytes.
 const MAX_ANSWER_BYTES: u64 = 64 << 10;
