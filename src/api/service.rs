@@ -425,7 +425,7 @@ impl Service {
 }
 
 /// A page of the documentation, with what keeps it to itself.
-fn page(page: docs::Page) -> Representation {
+fn page(page: docs::DocsPage) -> Representation {
     Representation::text(page.content_type, page.body)
         .with(CONTENT_SECURITY_POLICY, HeaderValue::from_static(docs::CONTENT_SECURITY_POLICY))
         .with(REFERRER_POLICY, HeaderValue::from_static("no-referrer"))

@@ -1,54 +1,54 @@
-//! The error codes: what a problem's `type` ends in.
+//! The error codes: the last segment of a problem's `type`.
 
 use std::borrow::Cow;
 
 use http::StatusCode;
 use serde::Serialize;
 
-/// What a caller should know about an error code. Texts are Markdown with backticks as the only markup.
+/// The description of an error code. Texts are Markdown; backticks are the only markup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodeInfo {
     /// The code.
     pub code: Code,
-    /// The last member of the problem's `type`.
+    /// The last segment of the problem's `type`.
     pub name: &'static str,
-    /// The HTTP status it comes with.
+    /// The HTTP status.
     pub status: StatusCode,
-    /// Which endpoints answer so.
-    pub scope: Scope,
+    /// The endpoints that return the code.
+    pub scope: CodeScope,
     /// The condition in a few words, as a heading.
     pub title: &'static str,
-    /// When the service answers so.
+    /// The situations in which the service returns the code.
     pub condition: &'static str,
-    /// What the caller does about it.
+    /// The advice for the caller.
     pub remedy: &'static str,
-    /// A request that can get it, as method and target.
+    /// A request that can get the code: method and target.
     pub request: &'static str,
-    /// The `detail` that this request gets, `{public_url}` being the address of the service; empty when the request's own
-    /// parameters are at fault, since the parser words it. A test compares it with the service's.
+    /// The `detail` that this request gets. `{public_url}` is the address of the service. Empty if the query parser
+    /// builds the text. A test compares it with a real response.
     pub detail: &'static str,
 }
 
-/// Which endpoints answer with a code.
+/// The set of endpoints that return a code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
-    /// All.
+pub enum CodeScope {
+    /// All endpoints.
     Every,
-    /// Those that need a key.
+    /// Endpoints that need a key.
     Keyed,
-    /// Those that take parameters.
+    /// Endpoints with parameters.
     WithParameters,
-    /// Those that name it.
+    /// Endpoints that list the code.
     Named,
 }
 
-/// `WWW-Authenticate` of a request without a key.
+/// The `WWW-Authenticate` header for a request without a key.
 pub const CHALLENGE: &str = "Bearer realm=\"medfeed\"";
 
-/// `WWW-Authenticate` of a request with a key that is unusable.
+/// The `WWW-Authenticate` header for a request with an unusable key.
 pub const INVALID_TOKEN_CHALLENGE: &str = "Bearer realm=\"medfeed\", error=\"invalid_token\"";
 
-/// `Allow` of every endpoint.
+/// The `Allow` header of every endpoint.
 pub const ALLOWED_METHODS: &str = "GET, HEAD";
 
 macro_rules! codes {
@@ -57,42 +57,42 @@ macro_rules! codes {
 
         #[allow(missing_docs, reason = "each has its page under /docs/errors")]
         mod code {
-            /// What kind of error it is.
+            /// An error code.
             #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::IntoStaticStr)]
             #[strum(serialize_all = "snake_case", const_into_str)]
             pub enum Code { $($code),+ }
         }
 
         impl Code {
-            /// Every code.
+            /// All codes.
             pub const ALL: [Code; [$(Code::$code),+].len()] = [$(Code::$code),+];
         }
 
-        /// Every error code, by status.
+        /// The descriptions of all codes, by status.
         pub static CODES: [CodeInfo; Code::ALL.len()] =
             [$(CodeInfo { code: Code::$code, name: Code::$code.into_str(), $($field: $value),+ }),+];
     };
 }
 
 impl Code {
-    /// What there is to know about it.
+    /// Returns the description.
     pub const fn info(self) -> &'static CodeInfo {
-        // The table has a row for each, in their order.
+        // The table has the order of the variants.
         &CODES[self as usize]
     }
 
-    /// The code as text.
+    /// Returns the code as text.
     pub const fn as_str(self) -> &'static str {
         self.into_str()
     }
 
-    /// The status that goes with it. [`Code::InvalidRequest`] also comes with 414, 416, 431 and 505.
+    /// Returns the usual status. [`Code::InvalidRequest`] is also used with 414, 416, 431 and 505.
     pub const fn status(self) -> StatusCode {
         self.info().status
     }
 }
 
-/// An error's body (RFC 9457), its members in their order.
+/// The body of an error (RFC 9457). The fields are in the order of the JSON.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProblemBody<'a> {
     /// The address of the code's page.
@@ -101,14 +101,14 @@ pub struct ProblemBody<'a> {
     pub title: &'static str,
     /// The HTTP status.
     pub status: u16,
-    /// The cause, and what to send instead.
+    /// The cause and the remedy.
     pub detail: Cow<'a, str>,
-    /// The same value as in the header `X-Request-Id`.
+    /// The value of the header `X-Request-Id`.
     pub request_id: &'a str,
 }
 
 impl<'a> ProblemBody<'a> {
-    /// The body of an error with a status, whose code has its page at an address.
+    /// Builds the body of an error. `page_url` is the address of the code's page.
     pub fn new(
         status: StatusCode,
         page_url: String,
@@ -123,7 +123,7 @@ impl<'a> ProblemBody<'a> {
 codes! {
     InvalidParameter {
         status: StatusCode::BAD_REQUEST,
-        scope: Scope::WithParameters,
+        scope: CodeScope::WithParameters,
         title: "A parameter is missing or has a wrong value",
         condition: "A required parameter is missing, a parameter is given twice or empty, its value has the wrong form \
                     or lies outside its range, or two parameters exclude each other (`since` and `updated_since`).",
@@ -134,10 +134,10 @@ codes! {
     }
     UnknownParameter {
         status: StatusCode::BAD_REQUEST,
-        scope: Scope::Every,
+        scope: CodeScope::Every,
         title: "The endpoint does not take this parameter",
-        condition: "The query has a parameter that the endpoint does not know. It is refused rather than ignored, so \
-                    that a misspelt filter never looks like a filter that works.",
+        condition: "The query has a parameter that the endpoint does not know. Such a parameter is rejected, so that a misspelt \
+                    filter is noticed.",
         remedy: "Correct or remove the parameter. `detail` lists all parameters that the endpoint takes, and the one \
                  that was probably meant.",
         request: "GET /v1/conferences?contry=Germany",
@@ -145,7 +145,7 @@ codes! {
     }
     InvalidCursor {
         status: StatusCode::BAD_REQUEST,
-        scope: Scope::Named,
+        scope: CodeScope::Named,
         title: "The cursor cannot be used here",
         condition: "`cursor` is not a value that the service issued, or it was issued to another license, for the \
                     other dataset or for other filters.",
@@ -157,7 +157,7 @@ codes! {
     }
     InvalidSyncToken {
         status: StatusCode::BAD_REQUEST,
-        scope: Scope::Named,
+        scope: CodeScope::Named,
         title: "The sync token cannot be read",
         condition: "`since` is not a sync token of the service, or it is a token of the other dataset.",
         remedy: "Send the `next_sync_token` of the last page that you applied, or the `X-Sync-Token` of the export that \
@@ -168,10 +168,10 @@ codes! {
     }
     InvalidRequest {
         status: StatusCode::BAD_REQUEST,
-        scope: Scope::Every,
-        title: "The request is not one that the service can read",
+        scope: CodeScope::Every,
+        title: "The service cannot read the request",
         condition: "The request is malformed or too large, has no valid `Host` header, or a `GET` or `HEAD` came with a \
-                    body. Over HTTP/2 the status is 505; of a `Range` beyond the end of an export it is 416.",
+                    body. The status is 505 over HTTP/2, and 416 for a `Range` beyond the end of an export.",
         remedy: "Send a plain `GET` over HTTP/1.1 without a body. Check what client or proxy builds the request, and \
                  that the address and the headers are not oversized.",
         request: "GET /v1/conferences",
@@ -179,7 +179,7 @@ codes! {
     }
     MissingApiKey {
         status: StatusCode::UNAUTHORIZED,
-        scope: Scope::Keyed,
+        scope: CodeScope::Keyed,
         title: "No API key was sent",
         condition: "The endpoint needs a key and the request has none. `Authorization` with another scheme than \
                     `Bearer` counts as no key.",
@@ -190,7 +190,7 @@ codes! {
     }
     InvalidApiKey {
         status: StatusCode::UNAUTHORIZED,
-        scope: Scope::Keyed,
+        scope: CodeScope::Keyed,
         title: "The API key is not recognised",
         condition: "The key that was sent is not a key of this service, or the request carries two different keys.",
         remedy: "Check that the whole key arrived: it starts with `mfk_` and has 42 characters, without quotes or \
@@ -200,26 +200,26 @@ codes! {
     }
     RevokedApiKey {
         status: StatusCode::UNAUTHORIZED,
-        scope: Scope::Keyed,
+        scope: CodeScope::Keyed,
         title: "The API key was revoked or replaced",
         condition: "The key was valid once; the operator has revoked it or replaced it by another one.",
-        remedy: "Use the new key, or ask the operator for one. A replaced key costs nothing else: sync tokens, cursors \
-                 and ETags belong to the license and stay valid.",
+        remedy: "Use the new key, or ask the operator for one. Sync tokens, cursors and ETags belong to the \
+                 license, so they stay valid.",
         request: "GET /v1/conferences",
         detail: "The API key was revoked or replaced. Use the key that replaced it, or ask the operator for a new one.",
     }
     ExpiredApiKey {
         status: StatusCode::UNAUTHORIZED,
-        scope: Scope::Keyed,
+        scope: CodeScope::Keyed,
         title: "The API key has expired",
         condition: "The key was issued for a limited time, and that time is over.",
-        remedy: "Ask the operator for a new key. A new key of the same license goes on with your sync tokens.",
+        remedy: "Ask the operator for a new key. Your sync tokens work with a new key of the same license.",
         request: "GET /v1/conferences",
         detail: "The API key's time is over. Ask the operator for a new one.",
     }
     DatasetNotLicensed {
         status: StatusCode::FORBIDDEN,
-        scope: Scope::Keyed,
+        scope: CodeScope::Keyed,
         title: "The dataset is not in the license",
         condition: "The key is valid, but its license does not contain the dataset that was asked for.",
         remedy: "Ask for the other dataset, or ask the operator to add this one to the license.",
@@ -229,7 +229,7 @@ codes! {
     }
     IpNotAllowed {
         status: StatusCode::FORBIDDEN,
-        scope: Scope::Keyed,
+        scope: CodeScope::Keyed,
         title: "The key may not be used from this address",
         condition: "The key has a list of allowed IP addresses, and the request came from another one.",
         remedy: "Send the request from an allowed address (mind proxies and changed exit addresses), or ask the \
@@ -240,53 +240,53 @@ codes! {
     }
     RecordNotFound {
         status: StatusCode::NOT_FOUND,
-        scope: Scope::Named,
+        scope: CodeScope::Named,
         title: "No record with this id",
-        condition: "No record with the id is in the license. A record that never existed, one that was removed and one \
-                    outside the license are told apart by nothing.",
-        remedy: "If you hold a copy of the record, remove it. The change feed tells of removals as tombstones, so that \
-                 a copy kept by it needs no such look-ups.",
+        condition: "No record with the id is in the license. The answer is the same for a record that never \
+                    existed, was removed, or is outside the license.",
+        remedy: "If you have a copy of the record, remove it. The change feed reports removals as tombstones, so a copy \
+                 that follows it needs no such requests.",
         request: "GET /v1/conferences/4711",
         detail: "There is no record with this id in the dataset `conferences` of your license.",
     }
     NotFound {
         status: StatusCode::NOT_FOUND,
-        scope: Scope::Named,
+        scope: CodeScope::Named,
         title: "No such endpoint",
-        condition: "The path names no endpoint. Paths are compared exactly: a slash at the end, a doubled slash or an id \
-                    that is not a whole number leads here.",
+        condition: "The path names no endpoint. Paths are compared exactly: a trailing slash, a double slash or an id \
+                    that is not a whole number gives this error.",
         remedy: "Compare the path with the list of endpoints on the reference page; every path starts with `/v1`.",
         request: "GET /v1/conferences/",
         detail: "There is no such endpoint. The endpoints are listed at {public_url}/docs.",
     }
     MethodNotAllowed {
         status: StatusCode::METHOD_NOT_ALLOWED,
-        scope: Scope::Every,
+        scope: CodeScope::Every,
         title: "The method is not GET or HEAD",
-        condition: "The endpoint exists, but the service is read-only: it answers `GET` and `HEAD`. The header `Allow` \
-                    says so.",
+        condition: "The endpoint exists, but the service is read-only. It answers `GET` and `HEAD`, as the header `Allow` \
+                    says.",
         remedy: "Send a `GET`, with the parameters in the query.",
         request: "POST /v1/conferences",
         detail: "Method POST is not supported: every operation is a GET (or HEAD).",
     }
     ResyncRequired {
         status: StatusCode::GONE,
-        scope: Scope::Named,
+        scope: CodeScope::Named,
         title: "The local copy must be loaded again",
         condition: "The scope of the license changed after the sync token was issued, the token belongs to another \
-                    license, or the service went back to an earlier state of its data. Changes since the token can no \
-                    longer be told without a gap.",
+                    license, or the service was restored to an earlier state of its data. The feed can no longer report all \
+                    changes since the token.",
         remedy: "Load the export of the dataset, replace the local copy by it, and continue the change feed from the \
-                 export's `X-Sync-Token`. Let your client do this by itself. Tokens do not grow too old: this answer \
-                 never comes from waiting too long. A client that always sends `resync=diff` is spared it when the \
-                 license changes: the feed then tells what entered and left.",
+                 export's `X-Sync-Token`. Let your client do this automatically. Tokens do not expire with age. With \
+                 `resync=diff`, a change of the license does not cause this error: the feed then reports the records \
+                 that entered and left.",
         request: "GET /v1/conferences/changes?since=…",
         detail: "The sync token is from before a change of the license, or from a state of the data that no longer \
                  exists. Load the export `/exports/conferences` anew and go on from its `X-Sync-Token`.",
     }
     RateLimited {
         status: StatusCode::TOO_MANY_REQUESTS,
-        scope: Scope::Keyed,
+        scope: CodeScope::Keyed,
         title: "Too many requests",
         condition: "The key has used up its requests of the current minute; or too many exports were being built at \
                     once; or too many requests with unusable keys came from the address.",
@@ -297,21 +297,21 @@ codes! {
     }
     InternalError {
         status: StatusCode::INTERNAL_SERVER_ERROR,
-        scope: Scope::Every,
+        scope: CodeScope::Every,
         title: "The service failed",
-        condition: "Something went wrong within the service. The request is not to blame, and nothing was changed.",
-        remedy: "Try again, with growing pauses. If it persists, report the `request_id` to the operator: it finds the \
-                 cause in the server's log.",
+        condition: "The service failed. The request did not cause this, and no data changed.",
+        remedy: "Try again, with growing pauses. If it persists, report the `request_id` to the operator. The cause is in the \
+                 server's log under this id.",
         request: "GET /v1/conferences",
         detail: "The server failed to answer this request. Try again later; if it persists, give the request id to the \
                  operator.",
     }
     Unavailable {
         status: StatusCode::SERVICE_UNAVAILABLE,
-        scope: Scope::Every,
+        scope: CodeScope::Every,
         title: "The service cannot answer at present",
-        condition: "The service is up but has no data to answer from, or none that is new enough: it has not heard of \
-                    changes for too long, or the sync token is of a newer state than this server has; or it is about to stop.",
+        condition: "The service is up, but it has no data, its data are too old, the sync token is newer than its data, or \
+                    it is about to stop.",
         remedy: "Try again after as many seconds as `Retry-After` says, or in a minute without one, with growing pauses. \
                  Sync tokens stay valid meanwhile.",
         request: "GET /v1/status",

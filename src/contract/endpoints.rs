@@ -1,4 +1,4 @@
-//! The endpoints: all `GET`, and `HEAD` at the same cost.
+//! The endpoints. All support `GET`, and `HEAD` at the same cost.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use http::StatusCode;
 
 use super::codes::Code::{self, InvalidCursor, InvalidSyncToken, NotFound, RecordNotFound, ResyncRequired};
-use super::codes::{CODES, CodeInfo, Scope};
+use super::codes::{CODES, CodeInfo, CodeScope};
 use super::parameters::{
     ChangesParameters, DATASET, ExportParameters, ID, IF_NONE_MATCH, IF_RANGE, ListParameters, Parameter, RANGE,
     ReferenceParameters,
@@ -16,23 +16,23 @@ use crate::model::Dataset::{self, Conferences, Journals};
 /// An endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Its path, with `{name}` for a parameter; also its name in logs and metrics.
+    /// The path, with `{name}` for a parameter. Logs and metrics use it as the endpoint's name.
     pub pattern: &'static str,
-    /// What it stands for.
+    /// The content of the endpoint.
     pub resource: Resource,
-    /// Its name for generated clients.
+    /// The name in generated clients.
     pub operation: &'static str,
-    /// What it is for, in a line without a full stop.
+    /// The purpose, in one line without a full stop.
     pub summary: &'static str,
-    /// What callers should know beyond that: paragraphs in Markdown with backticks as the only markup.
+    /// Further paragraphs in Markdown. Backticks are the only markup.
     pub description: &'static str,
-    /// What it takes in the query.
+    /// The query parameters.
     pub parameters: &'static [Parameter],
-    /// The codes that few endpoints answer with.
+    /// The codes with [`CodeScope::Named`] that the endpoint returns.
     pub codes: &'static [Code],
 }
 
-/// What an endpoint stands for.
+/// The content of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resource {
     /// A page of records.
@@ -41,13 +41,13 @@ pub enum Resource {
     Record(Dataset),
     /// A page of a change feed.
     Changes(Dataset),
-    /// A file.
+    /// An export file.
     Export,
-    /// A reference list.
+    /// The reference list of therapy areas.
     TherapyAreas,
-    /// A reference list.
+    /// The reference list of tags.
     Tags,
-    /// A reference list.
+    /// The reference list of organizations.
     Organizations,
     /// The service's status.
     Status,
@@ -63,7 +63,7 @@ impl Resource {
         !matches!(self, Resource::Status | Resource::Docs | Resource::Explorer)
     }
 
-    /// Whether it carries an `ETag` and heeds `If-None-Match`.
+    /// Whether responses have an `ETag` and `If-None-Match` is supported.
     pub const fn is_revalidatable(self) -> bool {
         matches!(
             self,
@@ -76,19 +76,19 @@ impl Resource {
         )
     }
 
-    /// Whether parts of it may be asked for with `Range`.
+    /// Whether `Range` is supported.
     pub const fn is_file(self) -> bool {
         matches!(self, Resource::Export)
     }
 }
 
 impl Endpoint {
-    /// The path below the base address, which ends in `/v1`.
+    /// Returns the path below the base address, which ends in `/v1`.
     pub fn path(&self) -> &'static str {
         self.pattern.strip_prefix("/v1").unwrap_or(self.pattern)
     }
 
-    /// All parameters: those of the path, of the query, and of the headers.
+    /// Returns the parameters in the path, the query and the headers.
     pub fn all_parameters(&self) -> impl Iterator<Item = &'static Parameter> {
         let names = self.placeholders();
         let in_path = [&DATASET, &ID].into_iter().filter(move |parameter| names.contains(&parameter.name));
@@ -102,7 +102,7 @@ impl Endpoint {
     }
 }
 
-/// The name within `{name}`.
+/// Returns the name within `{name}`.
 pub(super) fn placeholder(segment: &str) -> Option<&str> {
     segment.strip_prefix('{')?.strip_suffix('}')
 }
@@ -115,17 +115,17 @@ const LIST: Endpoint = Endpoint {
 };
 
 const CHANGES: Endpoint = Endpoint {
-    description: "Every record added, changed or removed after the token, each once, in its current state, oldest \
-                  change first. Every entry means: replace the local copy of this id by the entry, or delete it when \
+    description: "Every record that was added, changed or removed after the token: each once, in its current state, \
+                  oldest change first. For each entry, replace the local copy of this id by the entry, or delete it if \
                   the entry is a tombstone. Apply the page, save `next_sync_token`, and call again at once while \
                   `has_more` is true.\n\nWith neither `since` nor `updated_since`, `data` is empty and \
                   `next_sync_token` marks the present moment. A record can occasionally be delivered twice. When an \
-                  organization or a tag changes, the records that carry it come back.\n\nWith `resync=diff` the feed goes \
-                  on over changes of the license, instead of answering 410 to a token of before. 410 is then left to \
-                  tokens of another license, and of a state of the data that no longer exists.\n\nWith `wait=30` an empty \
-                  page is held back until there is an entry, at most for 30 seconds. It may come earlier without one, \
-                  when too many callers wait, so leave a second between two empty pages. A license that changes and a \
-                  key that ends are told at once. Without `since` and `updated_since` there is nothing to wait for.",
+                  organization or a tag changes, the records with it are delivered again.\n\nWith `resync=diff` the feed \
+                  continues after a change of the license, instead of answering 410. 410 then remains for tokens of \
+                  another license, and of a state of the data that no longer exists.\n\nWith `wait=30`, the answer waits up to \
+                  30 seconds for an entry. It may come early and empty if too many callers wait, so leave a second \
+                  between two empty pages. A change of the license, or the end of the key, is answered at once. \
+                  Without `since` and `updated_since` there is no waiting.",
     parameters: ChangesParameters::ALL,
     codes: &[InvalidSyncToken, ResyncRequired],
     ..PLAIN
@@ -137,7 +137,7 @@ const RECORD: Endpoint = Endpoint {
     ..PLAIN
 };
 
-/// What most endpoints have in common: nothing of their own.
+/// The default values of an endpoint.
 const PLAIN: Endpoint = Endpoint {
     pattern: "",
     resource: Resource::Docs,
@@ -148,14 +148,14 @@ const PLAIN: Endpoint = Endpoint {
     codes: &[],
 };
 
-/// The pages of the documentation.
+/// The documentation.
 pub(super) static DOCS: Endpoint = Endpoint { pattern: "/docs", ..PLAIN };
 
 /// The paths of the documentation.
 pub(super) const DOC_PATTERNS: [&str; 6] =
     ["/openapi.json", "/docs", "/docs/page.js", "/docs/follow.py", "/docs/errors", "/docs/errors/{code}"];
 
-/// The explorer's page and what it loads.
+/// The explorer, with its page and files.
 pub(super) static EXPLORER: Endpoint = Endpoint { pattern: "/", resource: Resource::Explorer, ..PLAIN };
 
 /// The paths of the explorer.
@@ -169,7 +169,7 @@ pub(super) const EXPLORER_PATTERNS: [&str; 7] = [
     "/demo.json",
 ];
 
-/// The endpoints under `/v1`, but for the parameters of lists.
+/// The endpoints under `/v1`. The parameters of lists are added in [`CONTRACT`].
 const ENDPOINTS: [Endpoint; 11] = [
     Endpoint {
         pattern: "/v1/conferences",
@@ -197,18 +197,17 @@ const ENDPOINTS: [Endpoint; 11] = [
         resource: Resource::Export,
         operation: "exportDataset",
         summary: "A whole dataset as one file",
-        description: "All visible records of the dataset as one file. `jsonl` is a gzip file of JSON Lines, one record \
-                      per line in the shape of the lists. `csv` is one flat table (UTF-8 with a byte-order mark, \
+        description: "All visible records of the dataset as one file. `jsonl` is a gzip file of JSON Lines, one record per line in the form of the lists. `csv` is one flat table (UTF-8 with a byte-order mark, \
                       `formats.oral` as the column `formats_oral`, list items separated by `; `, booleans `TRUE` or \
                       `FALSE`), sent with `Content-Encoding: gzip`, which clients must accept.\n\nAfter loading the \
                       file, continue the change feed with `since` set to the header `X-Sync-Token`.\n\nA \
-                      download that broke off can be resumed: the answer carries a strong `ETag`; send `Range` with what \
-                      is missing, and the ETag in `If-Range`. Every answer, also 206 and 304, carries the \
-                      `X-Sync-Token` that goes with the file.\n\nTwo headers prove a file and a copy (an \
-                      extension): `Repr-Digest` is the SHA-256 of the file as it is sent, `X-Records-Digest` that of \
-                      what it holds once decompressed. Whoever keeps each record's JSON as it came computes the latter \
-                      over all records in the order of ids, each with a line feed behind it. `HEAD` tells both, with \
-                      the token that they belong to, and sends no file.",
+                      download that was interrupted can be resumed. The answer has a strong `ETag`. Send `Range` with the \
+                      missing bytes, and the ETag in `If-Range`. Every answer, also 206 and 304, has the `X-Sync-Token` \
+                      of the file.\n\nTwo headers verify a file or a copy (an \
+                      extension). `Repr-Digest` is the SHA-256 of the file as it is sent. `X-Records-Digest` is the \
+                      SHA-256 of its decompressed content. A client that stores each record's JSON unchanged can \
+                      compute the latter: over all records in the order of ids, each followed by a line feed. `HEAD` \
+                      returns both, and the sync token of that state, without the file.",
         parameters: ExportParameters::ALL,
         ..PLAIN
     },
@@ -264,22 +263,22 @@ const ENDPOINTS: [Endpoint; 11] = [
         resource: Resource::Status,
         operation: "getStatus",
         summary: "Whether the service is up, and how large and recent the datasets are",
-        description: "Needs no key and uses up none of its requests. The counts are those of the whole service, not of \
+        description: "Needs no key, and does not count as a request of a key. The counts are those of the whole service, not of \
                       a license.",
         ..PLAIN
     },
 ];
 
-/// A declared service.
+/// The declaration of a service.
 #[derive(Clone, Copy, Debug)]
 pub struct Contract {
-    /// The endpoints. Of those that a path fits, the first one is meant.
+    /// The endpoints. A path belongs to the first one that it matches.
     pub endpoints: &'static [Endpoint],
     /// The error codes, by status.
     pub codes: &'static [CodeInfo],
 }
 
-/// What this service is: the declaration that everything but tests goes by.
+/// The contract of this service. Only tests use other ones.
 pub static CONTRACT: LazyLock<Contract> = LazyLock::new(|| {
     let mut endpoints = ENDPOINTS;
     for endpoint in &mut endpoints {
@@ -291,17 +290,17 @@ pub static CONTRACT: LazyLock<Contract> = LazyLock::new(|| {
 });
 
 impl Contract {
-    /// The error codes that an endpoint answers with.
+    /// Returns the error codes of an endpoint.
     pub fn codes_of(&self, endpoint: &Endpoint) -> impl Iterator<Item = &'static CodeInfo> {
         self.codes.iter().filter(|info| match info.scope {
-            Scope::Every => true,
-            Scope::Keyed => endpoint.resource.needs_key(),
-            Scope::WithParameters => !endpoint.parameters.is_empty(),
-            Scope::Named => endpoint.codes.contains(&info.code),
+            CodeScope::Every => true,
+            CodeScope::Keyed => endpoint.resource.needs_key(),
+            CodeScope::WithParameters => !endpoint.parameters.is_empty(),
+            CodeScope::Named => endpoint.codes.contains(&info.code),
         })
     }
 
-    /// The statuses that an endpoint answers with, in their order.
+    /// Returns the statuses of an endpoint, ascending.
     pub fn statuses_of(&self, endpoint: &Endpoint) -> BTreeSet<StatusCode> {
         let revalidated = endpoint.resource.is_revalidatable().then_some(StatusCode::NOT_MODIFIED);
         let of_file = [StatusCode::PARTIAL_CONTENT, StatusCode::RANGE_NOT_SATISFIABLE];

@@ -1,13 +1,12 @@
-//! The contract as data: endpoints, their parameters, and the codes of their errors.
+//! The contract as data: endpoints, parameters and error codes. Each one is declared once, here.
 //!
-//! Whatever must agree with it reads it: the router, the parser of queries, the OpenAPI document, the pages of the
-//! documentation. So a new parameter, code or endpoint is declared here, once. In reading order:
-//! - [`codes`]: every error code, with its status, meaning and remedy.
-//! - [`parameters`]: what parameters take, and the typed parameters of each kind of endpoint.
-//! - [`endpoints`]: the paths, and what stands behind each.
-//! - [`route`]: from a path to its endpoint.
-//! - [`query`]: from a query to an endpoint's typed parameters.
-//! - [`status`]: what `/status` says.
+//! The router, the query parser, the OpenAPI document and the documentation use these tables. In reading order:
+//! - [`codes`]: the error codes, with status, meaning and remedy.
+//! - [`parameters`]: the forms of parameters, and the typed parameters of each kind of endpoint.
+//! - [`endpoints`]: the paths and their contents.
+//! - [`route`]: finding the endpoint of a path.
+//! - [`query`]: parsing a query into typed parameters.
+//! - [`status`]: the body of `/status`.
 
 pub mod codes;
 pub mod endpoints;
@@ -18,6 +17,6 @@ pub mod status;
 
 pub use codes::{Code, CodeInfo, ProblemBody};
 pub use endpoints::{CONTRACT, Contract, Endpoint, Resource};
-pub use parameters::{Absent, BadRequest, Form, Location, Parameter};
+pub use parameters::{BadRequest, Parameter, ParameterForm, ParameterLocation, WhenAbsent};
 pub use query::Query;
 pub use route::Route;

@@ -1,7 +1,6 @@
-//! Parameters: where they stand, what they take, what they mean.
+//! The parameters.
 //!
-//! The macro `parameters` makes a declaration into two things: a table, which the parser and the documentation read, and a
-//! struct of the same names, which handlers get.
+//! From one declaration, the macro `parameters` makes a table for parser and documentation, and a struct for handlers.
 
 use std::fmt;
 
@@ -14,17 +13,17 @@ use crate::model::time::{parse_date, parse_time};
 use crate::model::value::ValueKind;
 use crate::model::{Dataset, ExportFormat, Id, Number, Timestamp};
 
-/// A request that an endpoint does not take.
+/// A request that an endpoint rejects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadRequest {
-    /// The kind of error.
+    /// The error code.
     pub code: Code,
-    /// The cause, and what to send instead.
+    /// The cause and the remedy.
     pub detail: String,
 }
 
 impl BadRequest {
-    /// A parameter that is missing, or has the wrong form or range.
+    /// Returns the error of a parameter that is missing or invalid. `rule` says what to send.
     pub fn parameter(name: &str, rule: impl fmt::Display) -> BadRequest {
         BadRequest { code: Code::InvalidParameter, detail: format!("Parameter `{name}`: {rule}.") }
     }
@@ -35,85 +34,82 @@ impl BadRequest {
 pub struct Parameter {
     /// Its name.
     pub name: &'static str,
-    /// Its name among the components of the OpenAPI document, where endpoints share it.
+    /// The name in the components of the OpenAPI document. Endpoints with the same parameter share it.
     pub component: &'static str,
-    /// Where it stands.
-    pub location: Location,
-    /// What it takes.
-    pub form: Form,
-    /// What becomes of a request without it.
-    pub absent: Absent,
-    /// What it means, in Markdown with backticks as the only markup.
+    /// The location in the request.
+    pub location: ParameterLocation,
+    /// The allowed values.
+    pub form: ParameterForm,
+    /// The handling of requests without the parameter.
+    pub absent: WhenAbsent,
+    /// The meaning, in Markdown. Backticks are the only markup.
     pub note: &'static str,
 }
 
 impl Parameter {
-    /// Reads a decoded value, into the JSON that its field in a struct of parameters is made from.
+    /// Parses a decoded value into the JSON from which the handler's struct is deserialized.
     ///
     /// # Errors
-    /// `invalid_parameter`, with what to send instead.
+    /// `invalid_parameter`, with a remedy.
     pub fn read(&self, text: &str) -> Result<Value, BadRequest> {
         self.form.read(text).map_err(|rule| BadRequest::parameter(self.name, rule))
     }
 
-    /// Reads a decoded value.
-    ///
-    /// # Errors
-    /// `invalid_parameter`, with what to send instead.
+    /// Parses a decoded value.
     pub fn parse<T: DeserializeOwned>(&self, text: &str) -> Result<T, BadRequest> {
         typed(self.read(text)?)
     }
 }
 
-/// What was read, in the type that stands beside its form in the declaration: it fits, or the declaration is wrong.
+/// Deserializes a parsed value. Fails only if the declared type does not match the declared form.
 pub(super) fn typed<T: DeserializeOwned>(value: Value) -> Result<T, BadRequest> {
     serde_json::from_value(value)
         .map_err(|error| BadRequest { code: Code::InternalError, detail: format!("a wrong declaration: {error}") })
 }
 
-/// Where a parameter stands.
+/// The location of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
 #[strum(serialize_all = "lowercase")]
-pub enum Location {
-    /// In the path, as `{name}` of the endpoint's pattern.
+pub enum ParameterLocation {
+    /// The path, as `{name}` in the endpoint's pattern.
     Path,
-    /// In the query.
+    /// The query.
     Query,
-    /// Among the headers.
+    /// The headers.
     Header,
 }
 
-/// What becomes of a request without a parameter.
+/// The handling of requests without a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Absent {
-    /// It is refused.
+pub enum WhenAbsent {
+    /// The request is rejected.
     Required,
-    /// It means something else.
+    /// The request has another meaning.
     Optional,
-    /// It is taken as this text.
+    /// The parameter gets this value.
     Default(&'static str),
 }
 
-/// What a parameter takes.
+/// The values that a parameter allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum ParameterForm {
     /// The id of a record.
     Id,
-    /// A whole number from the first to the second.
+    /// A whole number in this range, inclusive.
     Whole(u64, u64),
-    /// Any number from 0.
+    /// A number from 0.
     Number,
     /// A text.
     Text,
-    /// A text of so many characters (Unicode scalar values), from the first to the second.
+    /// A text with a number of characters (Unicode scalar values) in this range, inclusive.
     Length(usize, usize),
-    /// A cursor. Whatever is wrong with one, it is no value of ours: whoever opens it says so.
+    /// A cursor. Opening it checks it, so that all invalid values get the same error.
     Cursor,
-    /// A sync token, likewise.
+    /// A sync token, checked like a cursor.
     SyncToken,
-    /// A day.
+    /// A date.
     Date,
-    /// A day or an instant.
+    /// A date or a date-time.
     Time,
     /// One of these texts.
     Choice(&'static [&'static str]),
@@ -121,68 +117,72 @@ pub enum Form {
     ETags,
 }
 
-/// Times as callers may write them.
+/// Examples of times in all supported forms.
 pub const TIME_EXAMPLES: [&str; 3] = ["2026-03-15", "2026-03-15T09:30:00Z", "2026-03-15T09:30:00+02:00"];
 
-impl Form {
-    /// The form of a filter on fields of a kind.
-    fn of(kind: ValueKind) -> Form {
+impl ParameterForm {
+    /// Returns the form of a filter on fields of a kind.
+    fn of(kind: ValueKind) -> ParameterForm {
         match kind {
-            ValueKind::Text | ValueKind::Texts => Form::Text,
-            ValueKind::Integer => Form::Whole(0, Id::MAX.get()),
-            ValueKind::Number => Form::Number,
-            ValueKind::Year => Form::Whole(1900, 2100),
-            ValueKind::Date => Form::Date,
-            ValueKind::Flag => Form::Choice(&["true", "false"]),
-            ValueKind::Choice(words) | ValueKind::DateStatus(words) => Form::Choice(words),
-            ValueKind::Links(_) => Form::Id,
+            ValueKind::Text | ValueKind::Texts => ParameterForm::Text,
+            ValueKind::Integer => ParameterForm::Whole(0, Id::MAX.get()),
+            ValueKind::Number => ParameterForm::Number,
+            ValueKind::Year => ParameterForm::Whole(1900, 2100),
+            ValueKind::Date => ParameterForm::Date,
+            ValueKind::Flag => ParameterForm::Choice(&["true", "false"]),
+            ValueKind::Choice(words) | ValueKind::DateStatus(words) => ParameterForm::Choice(words),
+            ValueKind::Links(_) => ParameterForm::Id,
         }
     }
 
-    /// Reads a decoded value, or returns the rule that it breaks.
+    /// Parses a decoded value, or returns the rule that it breaks.
     fn read(&self, text: &str) -> Result<Value, String> {
         match self {
-            Form::Text | Form::Cursor | Form::SyncToken | Form::ETags => Some(text.into()),
-            Form::Id => text.parse::<Id>().ok().map(|id| id.get().into()),
-            Form::Whole(min, max) => {
+            ParameterForm::Text | ParameterForm::Cursor | ParameterForm::SyncToken | ParameterForm::ETags => {
+                Some(text.into())
+            }
+            ParameterForm::Id => text.parse::<Id>().ok().map(|id| id.get().into()),
+            ParameterForm::Whole(min, max) => {
                 let digits = text.bytes().all(|byte| byte.is_ascii_digit());
                 let number = text.parse::<u64>().ok().filter(|number| digits && (min..=max).contains(&number));
                 number.map(Value::from)
             }
-            Form::Number => text.parse::<Number>().ok().map(|number| number.to_string().into()),
-            Form::Choice(values) => values.contains(&text).then(|| text.into()),
-            Form::Length(min, max) => {
+            ParameterForm::Number => text.parse::<Number>().ok().map(|number| number.to_string().into()),
+            ParameterForm::Choice(values) => values.contains(&text).then(|| text.into()),
+            ParameterForm::Length(min, max) => {
                 let length = text.chars().count();
                 if !(min..=max).contains(&&length) {
                     return Err(format!("must have {}, not {length}", self.words()));
                 }
                 Some(text.into())
             }
-            Form::Date => Some(parse_date(text).map_err(|rule| rule.to_string())?.to_string().into()),
-            Form::Time => Some(parse_time(text).map_err(|rule| rule.to_string())?.unix_s().into()),
+            ParameterForm::Date => Some(parse_date(text).map_err(|rule| rule.to_string())?.to_string().into()),
+            ParameterForm::Time => Some(parse_time(text).map_err(|rule| rule.to_string())?.unix_s().into()),
         }
         .ok_or_else(|| format!("must be {}", self.words()))
     }
 
-    /// What it takes, in words.
+    /// Describes the form in words.
     pub fn words(&self) -> String {
         let quoted = |values: &[&str], between| {
             values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(between)
         };
         match self {
-            Form::Id => format!("a whole number from {} to {}", Id::MIN, Id::MAX),
-            Form::Whole(min, max) => format!("a whole number from {min} to {max}"),
-            Form::Number => "a number from 0, such as 4.2".to_owned(),
-            Form::Length(min, max) => format!("{min} to {max} characters"),
-            Form::Date => "`YYYY-MM-DD`".to_owned(),
-            Form::Time => quoted(&TIME_EXAMPLES, ", "),
-            Form::Choice(values) => quoted(values, " or "),
-            Form::Text | Form::Cursor | Form::SyncToken | Form::ETags => "a string".to_owned(),
+            ParameterForm::Id => format!("a whole number from {} to {}", Id::MIN, Id::MAX),
+            ParameterForm::Whole(min, max) => format!("a whole number from {min} to {max}"),
+            ParameterForm::Number => "a number from 0, such as 4.2".to_owned(),
+            ParameterForm::Length(min, max) => format!("{min} to {max} characters"),
+            ParameterForm::Date => "`YYYY-MM-DD`".to_owned(),
+            ParameterForm::Time => quoted(&TIME_EXAMPLES, ", "),
+            ParameterForm::Choice(values) => quoted(values, " or "),
+            ParameterForm::Text | ParameterForm::Cursor | ParameterForm::SyncToken | ParameterForm::ETags => {
+                "a string".to_owned()
+            }
         }
     }
 }
 
-/// A raw identifier without what makes it raw: `r#type` as `type`.
+/// Removes the prefix of a raw identifier: `r#type` becomes `type`.
 const fn plain(name: &'static str) -> &'static str {
     match name.as_bytes() {
         [b'r', b'#', ..] => name.split_at(2).1,
@@ -190,8 +190,8 @@ const fn plain(name: &'static str) -> &'static str {
     }
 }
 
-/// Declares the query parameters of a kind of endpoint, in the order in which callers are told of them: field, component,
-/// form, what it is when absent, note.
+/// Declares the query parameters of a kind of endpoint, in the order of the documentation: field, type, component,
+/// form, handling if absent, note.
 macro_rules! parameters {
     ($(
         $(#[$doc:meta])*
@@ -205,11 +205,11 @@ macro_rules! parameters {
         }
 
         impl $name {
-            /// The declaration.
+            /// The declarations.
             pub const ALL: &[Parameter] = &[$(Parameter {
                 name: plain(stringify!($field)),
                 component: $component,
-                location: Location::Query,
+                location: ParameterLocation::Query,
                 form: $form,
                 absent: $absent,
                 note: $note,
@@ -219,55 +219,54 @@ macro_rules! parameters {
 }
 
 parameters! {
-    /// Parameters of lists. Those that filter by a field come from the model's tables ([`ListParameters::of`]).
+    /// The parameters of lists. The filters on fields come from the model's tables ([`ListParameters::of`]).
     ListParameters {
-        limit: u16, "Limit", Form::Whole(1, 500), Absent::Default("100"), "Records per page";
-        cursor: Option<String>, "Cursor", Form::Cursor, Absent::Optional,
-            "The `next_cursor` of the previous page, opaque. It holds for the same filters; `limit` may change";
-        updated_since: Option<Timestamp>, "UpdatedSince", Form::Time, Absent::Optional,
-            "Only records that were added, changed or entered the license at this date or time or later; UTC when no \
-             offset is given. Removals are told by the change feed only. Send when your previous run started, less two \
-             minutes, since a change carries the time at which its writing began; not the largest `updated_at` that you \
-             hold, which does not move when a record enters the license";
-        q: Option<String>, "Q", Form::Length(2, 100), Absent::Optional,
+        limit: u16, "Limit", ParameterForm::Whole(1, 500), WhenAbsent::Default("100"), "Records per page";
+        cursor: Option<String>, "Cursor", ParameterForm::Cursor, WhenAbsent::Optional,
+            "The `next_cursor` of the previous page, opaque. Use it with the same filters; `limit` may change";
+        updated_since: Option<Timestamp>, "UpdatedSince", ParameterForm::Time, WhenAbsent::Optional,
+            "Only records that were added, changed or entered the license at this date or time or later; UTC if no \
+             offset is given. Only the change feed reports removals. Send the start time of your previous run, minus two \
+             minutes, because a change has the time at which its writing began. Do not send the largest `updated_at` that \
+             you have: it does not change when a record enters the license";
+        q: Option<String>, "Q", ParameterForm::Length(2, 100), WhenAbsent::Optional,
             "Text found anywhere in the {searched}, ignoring case and diacritics";
         ..filters, "The filters by fields, by their names";
     }
 
-    /// What change feeds take.
+    /// The parameters of change feeds.
     ChangesParameters {
-        since: Option<String>, "Since", Form::SyncToken, Absent::Optional,
+        since: Option<String>, "Since", ParameterForm::SyncToken, WhenAbsent::Optional,
             "Sync token from a previous `next_sync_token`, or from the `X-Sync-Token` header of an export";
-        updated_since: Option<Timestamp>, "ChangesUpdatedSince", Form::Time, Absent::Optional,
+        updated_since: Option<Timestamp>, "ChangesUpdatedSince", ParameterForm::Time, WhenAbsent::Optional,
             "Start from this date or time instead of a token; removals since then are included, and so are records \
              that entered the license since then, whatever their `updated_at` says. UTC when no offset is given. Not \
              together with `since`";
-        limit: u16, "ChangesLimit", Form::Whole(1, 1000), Absent::Default("500"), "Entries per page";
-        wait: u16, "WaitSeconds", Form::Whole(0, 60), Absent::Default("0"),
-            "Seconds that an empty page may be held back: it comes when there is an entry, or when they are over. It counts \
-             as one request. An extension: clients may do without it";
-        resync: Option<Resync>, "Resync", Form::Choice(&["diff"]), Absent::Optional,
-            "With `diff`, a token of before a change of the license goes on too: what entered, changed or left since comes \
-             as entries and tombstones, and the next token is of the present license. Without it such a token is answered \
-             with 410. An extension: clients may do without it";
+        limit: u16, "ChangesLimit", ParameterForm::Whole(1, 1000), WhenAbsent::Default("500"), "Entries per page";
+        wait: u16, "WaitSeconds", ParameterForm::Whole(0, 60), WhenAbsent::Default("0"),
+            "Seconds that the answer may wait for an entry. It counts as one request. An extension: clients need not use it";
+        resync: Option<Resync>, "Resync", ParameterForm::Choice(&["diff"]), WhenAbsent::Optional,
+            "With `diff`, a token from before a change of the license continues: records that entered, changed or left since \
+             then come as entries and tombstones, and the next token belongs to the present license. Without it, such a \
+             token gets 410. An extension: clients need not use it";
     }
 
-    /// What exports take.
+    /// The parameters of exports.
     ExportParameters {
-        format: ExportFormat, "Format", Form::Choice(&["jsonl", "csv"]), Absent::Default("jsonl"),
+        format: ExportFormat, "Format", ParameterForm::Choice(&["jsonl", "csv"]), WhenAbsent::Default("jsonl"),
             "The format of the file";
     }
 
-    /// What the reference list of tags takes. That of organizations takes the first one.
+    /// The parameters of the reference list of tags. That of organizations has only the first one.
     ReferenceParameters {
-        dataset: Dataset, "QueryDataset", Form::Choice(&DATASETS), Absent::Required,
+        dataset: Dataset, "QueryDataset", ParameterForm::Choice(&DATASETS), WhenAbsent::Required,
             "The dataset whose records count";
-        r#type: Option<String>, "TagType", Form::Text, Absent::Optional, "Only tags of this type";
+        r#type: Option<String>, "TagType", ParameterForm::Text, WhenAbsent::Optional, "Only tags of this type";
     }
 }
 
 impl ListParameters {
-    /// The declaration for a dataset, with the filters by its fields. Its texts are never freed.
+    /// Returns the declarations for a dataset, with the filters on its fields. Leaks their texts.
     pub(super) fn of(dataset: Dataset) -> Vec<Parameter> {
         let mut parameters = ListParameters::ALL.to_vec();
         let fields = || Dataset::ALL.into_iter().flat_map(|dataset| &dataset.table().fields);
@@ -285,62 +284,62 @@ impl ListParameters {
         parameters.extend(table.filters.iter().map(|filter| Parameter {
             name: &filter.name,
             component: camel_case(&filter.name).leak(),
-            location: Location::Query,
-            form: Form::of(table.fields[filter.field].kind),
-            absent: Absent::Optional,
+            location: ParameterLocation::Query,
+            form: ParameterForm::of(table.fields[filter.field].kind),
+            absent: WhenAbsent::Optional,
             note: filter.note,
         }));
         parameters
     }
 }
 
-/// A name such as `start_date_from` as `StartDateFrom`.
+/// Converts a name such as `start_date_from` into `StartDateFrom`.
 fn camel_case(name: &str) -> String {
     let word = |word: &str| word[..1].to_uppercase() + &word[1..];
     name.split('_').map(word).collect()
 }
 
-/// How a caller comes back after a change of its license.
+/// The handling of a token from before a change of the license.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Resync {
-    /// By what differs from what it has.
+    /// Continue with the differences.
     Diff,
 }
 
-/// What other endpoints take.
+/// The parameters of the other endpoints: none.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct NoParameters {}
 
 const DATASETS: [&str; 2] = [Dataset::Conferences.as_str(), Dataset::Journals.as_str()];
 
-/// `{dataset}` of a path.
-pub static DATASET: Parameter = in_path("dataset", "Dataset", Form::Choice(&DATASETS), "The dataset");
+/// The path parameter `{dataset}`.
+pub static DATASET: Parameter = in_path("dataset", "Dataset", ParameterForm::Choice(&DATASETS), "The dataset");
 
-/// `{id}` of a path.
-pub static ID: Parameter = in_path("id", "Id", Form::Id, "The record's id");
+/// The path parameter `{id}`.
+pub static ID: Parameter = in_path("id", "Id", ParameterForm::Id, "The record's id");
 
-const fn in_path(name: &'static str, component: &'static str, form: Form, note: &'static str) -> Parameter {
-    Parameter { name, component, location: Location::Path, form, absent: Absent::Required, note }
+const fn in_path(name: &'static str, component: &'static str, form: ParameterForm, note: &'static str) -> Parameter {
+    Parameter { name, component, location: ParameterLocation::Path, form, absent: WhenAbsent::Required, note }
 }
 
 /// The header of conditional requests.
 pub static IF_NONE_MATCH: Parameter = Parameter {
     name: "If-None-Match",
     component: "IfNoneMatch",
-    location: Location::Header,
-    form: Form::ETags,
-    absent: Absent::Optional,
+    location: ParameterLocation::Header,
+    form: ParameterForm::ETags,
+    absent: WhenAbsent::Optional,
     note: "ETags of earlier answers, or `*`; 304 without a body when one is still current",
 };
 
-/// The header that asks for a part of a file.
+/// The header that requests a part of a file.
 pub static RANGE: Parameter = Parameter {
     name: "Range",
     component: "Range",
-    location: Location::Header,
-    form: Form::Text,
-    absent: Absent::Optional,
+    location: ParameterLocation::Header,
+    form: ParameterForm::Text,
+    absent: WhenAbsent::Optional,
     note: "The bytes that are still missing, such as `bytes=1000000-`: 206 with that part. Several ranges at once are \
            ignored; a range beyond the end is 416",
 };
@@ -349,9 +348,9 @@ pub static RANGE: Parameter = Parameter {
 pub static IF_RANGE: Parameter = Parameter {
     name: "If-Range",
     component: "IfRange",
-    location: Location::Header,
-    form: Form::ETags,
-    absent: Absent::Optional,
-    note: "The ETag that came with the bytes that are there already: when the file has changed since, `Range` is ignored, \
-           and the answer is 200 with the whole new one",
+    location: ParameterLocation::Header,
+    form: ParameterForm::ETags,
+    absent: WhenAbsent::Optional,
+    note: "The ETag of the bytes that you have already. If the file has changed since, `Range` is ignored, and the answer is \
+           200 with the whole new file",
 };

@@ -1,4 +1,4 @@
-//! Query parameters: decoded once, each known, each given once, each of its form.
+//! Parsing queries. Unknown, repeated and invalid parameters are rejected.
 
 use std::borrow::Cow;
 
@@ -6,43 +6,42 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::parameters::typed;
-use super::{Absent, BadRequest, Code, Endpoint, Form, Parameter};
+use super::{BadRequest, Code, Endpoint, Parameter, ParameterForm, WhenAbsent};
 use crate::model::Dataset;
 
-/// The query of a request to an endpoint, not yet looked at.
+/// The query of a request to an endpoint, split but not checked.
 #[derive(Debug)]
 pub struct Query<'a> {
     endpoint: &'a Endpoint,
     given: Vec<(Cow<'a, str>, &'a str)>,
 }
 
-/// What was wrong with a parameter's text before its meaning was looked at.
+/// The rule of a value that is not valid text.
 const ENCODING_RULE: &str = "is not valid percent-encoded UTF-8 text without NUL; encode the value as UTF-8 and escape \
                              what is not a letter or digit";
 
 impl<'a> Query<'a> {
-    /// Splits the query of a request.
+    /// Splits a query.
     pub fn of(endpoint: &'a Endpoint, query: Option<&'a str>) -> Query<'a> {
         let pairs = query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
         let given = pairs.map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            // A name that does not decode is shown as it came, and is unknown to every endpoint.
+            // A name that does not decode is unknown to every endpoint. Errors show it as it was sent.
             (percent_decode(name, true).unwrap_or(Cow::Borrowed(name)), value)
         });
         Query { endpoint, given: given.collect() }
     }
 
-    /// The endpoint's typed parameters, one of the structs in [`super::parameters`].
+    /// Parses the query into one of the structs in [`super::parameters`].
     ///
     /// # Errors
-    /// `unknown_parameter`, before anything is said of the others; `invalid_parameter`. What has a default is checked first,
-    /// tokens last.
+    /// `unknown_parameter` first, then `invalid_parameter`. Parameters with a default are checked first, tokens last.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, BadRequest> {
         self.refuse_unknown()?;
         let mut declared: Vec<&Parameter> = self.endpoint.parameters.iter().collect();
         declared.sort_by_key(|parameter| match (parameter.form, parameter.absent) {
-            (_, Absent::Default(_)) => 0,
-            (Form::Cursor | Form::SyncToken, _) => 2,
+            (_, WhenAbsent::Default(_)) => 0,
+            (ParameterForm::Cursor | ParameterForm::SyncToken, _) => 2,
             _ => 1,
         });
         let mut values = Map::new();
@@ -54,7 +53,7 @@ impl<'a> Query<'a> {
         typed(Value::Object(values))
     }
 
-    /// The dataset that a parameter names, if it names one: that it is not licensed is said before anything is said of the
+    /// Returns the dataset that the parameter `dataset` names, if it is valid. The license is checked before the
     /// parameters.
     pub fn dataset(&self) -> Option<Dataset> {
         self.text("dataset").ok().flatten()?.parse().ok()
@@ -83,21 +82,23 @@ impl<'a> Query<'a> {
     fn value(&self, parameter: &Parameter) -> Result<Option<Value>, BadRequest> {
         let name = parameter.name;
         let text = match parameter.form {
-            Form::Cursor | Form::SyncToken => self.raw(name)?.map(|raw| percent_decode(raw, true).unwrap_or_default()),
+            ParameterForm::Cursor | ParameterForm::SyncToken => {
+                self.raw(name)?.map(|raw| percent_decode(raw, true).unwrap_or_default())
+            }
             _ => self.text(name)?,
         };
         let text = match (text, parameter.absent) {
             (Some(text), _) => text,
-            (None, Absent::Optional) => return Ok(None),
-            (None, Absent::Default(text)) => Cow::Borrowed(text),
-            (None, Absent::Required) => {
+            (None, WhenAbsent::Optional) => return Ok(None),
+            (None, WhenAbsent::Default(text)) => Cow::Borrowed(text),
+            (None, WhenAbsent::Required) => {
                 return Err(BadRequest::parameter(name, format!("is required; send {}", parameter.form.words())));
             }
         };
         parameter.read(&text).map(Some)
     }
 
-    /// A value, decoded: not empty, and text.
+    /// Returns a decoded value, which must be nonempty text.
     fn text(&self, name: &str) -> Result<Option<Cow<'a, str>>, BadRequest> {
         let Some(raw) = self.raw(name)? else { return Ok(None) };
         if raw.is_empty() {
@@ -107,7 +108,7 @@ impl<'a> Query<'a> {
         text.map(Some).ok_or_else(|| BadRequest::parameter(name, ENCODING_RULE))
     }
 
-    /// A value as sent.
+    /// Returns a value as it was sent.
     fn raw(&self, name: &str) -> Result<Option<&'a str>, BadRequest> {
         let mut values = self.given.iter().filter(|(given, _)| given == name).map(|(_, value)| *value);
         let first = values.next();
@@ -118,7 +119,7 @@ impl<'a> Query<'a> {
     }
 }
 
-/// Decodes percent-escapes, and `+` as a blank where `form` says so. `None` for a broken escape or invalid UTF-8.
+/// Decodes percent-escapes; with `form` also `+` as a blank. `None` for an invalid escape or invalid UTF-8.
 pub fn percent_decode(text: &str, form: bool) -> Option<Cow<'_, str>> {
     if !text.bytes().any(|byte| byte == b'%' || byte == b'+') {
         return Some(Cow::Borrowed(text));

@@ -1,4 +1,4 @@
-//! Which endpoint a path leads to. Paths are split, then percent-decoded once, then matched exactly.
+//! Finding the endpoint of a path. Paths are split, then percent-decoded once, then matched exactly.
 
 use super::endpoints::{DOC_PATTERNS, DOCS, EXPLORER, EXPLORER_PATTERNS, placeholder};
 use super::parameters::{DATASET, ID};
@@ -6,27 +6,27 @@ use super::query::percent_decode;
 use super::{BadRequest, Contract, Endpoint};
 use crate::model::Dataset;
 
-/// An endpoint, and what a path says to it.
+/// An endpoint, and the value of its path parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     /// The endpoint.
     pub endpoint: &'static Endpoint,
-    /// What stands for the `{name}` of its pattern, decoded; empty where it has none.
+    /// The decoded value of `{name}` in the pattern; empty if it has none.
     pub value: String,
 }
 
 impl Route {
-    /// The dataset that stands for `{dataset}`.
+    /// Parses the path parameter `{dataset}`.
     ///
     /// # Errors
-    /// `invalid_parameter` when it is none.
+    /// `invalid_parameter`.
     pub fn dataset(&self) -> Result<Dataset, BadRequest> {
         DATASET.parse(&self.value)
     }
 }
 
 impl Contract {
-    /// Finds the endpoint of a path as sent.
+    /// Finds the endpoint of an undecoded path.
     pub fn route(&self, path: &str) -> Option<Route> {
         let found = self.endpoints.iter().find_map(|endpoint| Some((endpoint, fit(endpoint.pattern, path)?)));
         let page = || DOC_PATTERNS.iter().find_map(|pattern| Some((&DOCS, fit(pattern, path)?)));
@@ -35,7 +35,7 @@ impl Contract {
     }
 }
 
-/// What a path has for the pattern's `{name}`, if it fits the pattern.
+/// Matches a path with a pattern; returns the value of `{name}`.
 fn fit(pattern: &str, path: &str) -> Option<String> {
     let mut value = String::new();
     let mut segments = path.split('/');
@@ -50,7 +50,8 @@ fn fit(pattern: &str, path: &str) -> Option<String> {
     segments.next().is_none().then_some(value)
 }
 
-/// Whether a segment may stand for `{name}`. What may not is no such endpoint; the rest is the endpoint's to refuse.
+/// Whether a segment can be the value of `{name}`. If not, the path has no endpoint. Other invalid values are rejected
+/// by the endpoint.
 fn is_taken(name: &str, segment: &str) -> bool {
     if name == ID.name {
         let digits = segment.strip_prefix('-').unwrap_or(segment);
@@ -60,8 +61,8 @@ fn is_taken(name: &str, segment: &str) -> bool {
     }
 }
 
-/// Whether a path as sent lies under `/v1`, where every answer carries the rate headers. An escaped slash after it counts
-/// too: whoever wrote it meant the API.
+/// Whether an undecoded path is under `/v1`, where every response has the rate headers. A slash after `v1` may be
+/// escaped.
 pub fn is_under_v1(path: &str) -> bool {
     let first = path.strip_prefix('/').and_then(|rest| rest.split('/').next()).unwrap_or_default();
     percent_decode(first, false).is_some_and(|first| first == "v1" || first.starts_with("v1/"))

@@ -4,12 +4,12 @@ use serde::Serialize;
 
 use crate::model::Timestamp;
 
-/// What `/status` says, its members in their order (the contract, "GET /status").
+/// The body of `/status`, its members in the order of the JSON (contract, "GET /status").
 #[derive(Clone, Debug, Serialize)]
 pub struct StatusBody {
-    /// `ok` when the API is up.
+    /// `ok` if the API is up.
     pub status: &'static str,
-    /// The version in every path.
+    /// The API version in all paths.
     pub api_version: &'static str,
     /// The present time.
     pub time: String,
@@ -25,24 +25,24 @@ pub struct DatasetsBody {
     pub journals: DatasetBody,
 }
 
-/// How large and how recent a dataset is.
+/// The size and age of a dataset.
 #[derive(Clone, Debug, Serialize)]
 pub struct DatasetBody {
-    /// How many records it has.
+    /// The number of records.
     pub records: u64,
-    /// When its content last changed.
+    /// The time of the last change.
     pub last_change_at: Option<String>,
 }
 
 impl StatusBody {
-    /// The status of a service that is up.
+    /// Returns the body for a service that is up.
     pub fn up(now: Timestamp, datasets: DatasetsBody) -> StatusBody {
         StatusBody { status: "ok", api_version: "v1", time: now.to_string(), datasets }
     }
 }
 
 impl DatasetBody {
-    /// A dataset of so many records.
+    /// Builds the member of a dataset.
     pub fn new(records: u64, last_change_at: Option<Timestamp>) -> DatasetBody {
         DatasetBody { records, last_change_at: last_change_at.map(|time| time.to_string()) }
     }

@@ -1,33 +1,33 @@
-//! What the documentation says of the fields of rows, from the model's tables.
+//! The documentation of fields, from the model's tables.
 
 use serde_json::{Value, json};
 
 use crate::model::value::{JsonType, ValueKind};
 use crate::model::{DateStatus, Fields, Id, ReferenceKind};
 
-/// A field and what a caller should know about it.
+/// The documentation of a field.
 #[derive(Clone, Debug)]
 pub struct FieldDoc {
     /// The path of JSON keys joined by dots.
     pub name: &'static str,
-    /// The type in words, without saying whether it can be null.
+    /// The type in words, without "or null".
     pub type_name: &'static str,
-    /// The JSON Schema of its values that are not null.
+    /// The JSON Schema of the values, without null.
     pub schema: Value,
-    /// Whether it can be null. Lists never are.
+    /// Whether the field can be null. Lists never are.
     pub nullable: bool,
-    /// The meaning, in Markdown with backticks as the only markup.
+    /// The meaning, in Markdown. Backticks are the only markup.
     pub note: &'static str,
 }
 
 impl FieldDoc {
-    /// The type in words.
+    /// Returns the type in words.
     pub fn type_text(&self) -> String {
         format!("{}{}", self.type_name, if self.nullable { " or null" } else { "" })
     }
 }
 
-/// The fields of a record: `id`, those of its table, `updated_at`.
+/// Returns the fields of a record: `id`, the table's fields, `updated_at`.
 pub fn record_fields<F: Fields>() -> Vec<FieldDoc> {
     let mut fields = reference_fields::<F>();
     fields.push(FieldDoc {
@@ -35,16 +35,16 @@ pub fn record_fields<F: Fields>() -> Vec<FieldDoc> {
         type_name: "timestamp",
         schema: json!({"$ref": "#/components/schemas/Timestamp"}),
         nullable: false,
-        note: "When the record's content last changed, a change of one of its organizations or tags included. It does not \
-               move when a record enters a license, so a cursor kept over it misses such records: follow the change feed",
+        note: "When the record, or one of its organizations or tags, last changed. It does not change when a record enters \
+               a license, so a cursor over it misses such records: follow the change feed instead",
     });
     fields
 }
 
-/// The fields of an organization or tag: `id`, those of its table.
+/// Returns the fields of an organization or tag: `id`, the table's fields.
 pub fn reference_fields<F: Fields>() -> Vec<FieldDoc> {
     let empty = F::default();
-    // A row without any value breaks exactly the rules that ask for one.
+    // A row without values breaks exactly the rules that require a value.
     let required: Vec<&str> = empty.faults().into_iter().map(|fault| fault.field).collect();
     let note = match F::STEM {
         "conferences" | "journals" => "Key of the record; lists are ordered by it",
@@ -62,7 +62,7 @@ pub fn reference_fields<F: Fields>() -> Vec<FieldDoc> {
     fields
 }
 
-/// A kind in words.
+/// Returns the name of a kind.
 fn type_name(kind: ValueKind) -> &'static str {
     match kind {
         ValueKind::Text | ValueKind::Choice(_) => "string",
@@ -77,7 +77,7 @@ fn type_name(kind: ValueKind) -> &'static str {
     }
 }
 
-/// The JSON Schema of the values of a kind that are not null.
+/// Returns the JSON Schema of a kind, without null.
 fn schema(kind: ValueKind) -> Value {
     let list = |items: Value| json!({"type": "array", "items": items, "uniqueItems": true});
     match kind {
@@ -95,7 +95,7 @@ fn schema(kind: ValueKind) -> Value {
     }
 }
 
-/// The meaning of a date confidence.
+/// Returns the meaning of a date confidence.
 pub fn status_meaning(status: DateStatus) -> &'static str {
     match status {
         DateStatus::Confirmed => "Published by the organizer and checked against the official source",
@@ -108,7 +108,7 @@ pub fn status_meaning(status: DateStatus) -> &'static str {
     }
 }
 
-/// Whether the date beside a date confidence is there.
+/// Says whether a date is given under a date confidence.
 pub fn status_date(status: DateStatus) -> &'static str {
     match (status.fault_with(true), status.fault_with(false)) {
         (None, Some(_)) => "always given",

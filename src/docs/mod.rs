@@ -1,11 +1,11 @@
-//! The documentation that the server serves about itself: `/openapi.json`, `/docs` and a page for every problem `type`.
+//! The documentation that the server serves: `/openapi.json`, `/docs` and a page for every problem `type`.
 //!
-//! All of it stands outside `/v1`, needs no key and loads nothing from anywhere else. In reading order:
-//! - [`fields`]: what the fields of the rows mean; their names and types come from the model's own tables.
-//! - [`examples`]: errors as the service words them.
-//! - [`samples`]: rows and answers as the service renders them.
+//! All of it is outside `/v1`, needs no key, and loads nothing from other servers. In reading order:
+//! - [`fields`]: the fields of rows, from the model's tables.
+//! - [`examples`]: example errors, built by the service's own code.
+//! - [`samples`]: example rows and responses, rendered by the service's own code.
 //! - [`openapi`]: the contract as an OpenAPI document.
-//! - [`pages`]: the same for people, as HTML.
+//! - [`pages`]: the contract as HTML.
 
 pub mod examples;
 pub mod fields;
@@ -15,65 +15,63 @@ pub mod samples;
 
 use crate::contract::Contract;
 
-/// A `Content-Security-Policy` that fits the pages: what stands within the page itself (its style sheet, its empty
-/// icon), the one script of this server, and nothing else.
+/// The `Content-Security-Policy` of the pages. It allows only inline styles, images of this server, and its one script.
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; \
                                            img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Adds the buttons that copy blocks of code, and folds what is long on a phone. Pages are whole without it.
+/// The script that adds copy buttons and folds long tables on narrow screens. Pages work without it.
 const SCRIPT: &str = include_str!("pages/page.js");
 
-/// A document, ready to be sent.
+/// A document that can be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page {
+pub struct DocsPage {
     /// Its `Content-Type`.
     pub content_type: &'static str,
     /// Its bytes.
     pub body: Vec<u8>,
 }
 
-impl Page {
-    fn html(text: String) -> Page {
-        Page { content_type: "text/html; charset=utf-8", body: text.into_bytes() }
+impl DocsPage {
+    fn html(text: String) -> DocsPage {
+        DocsPage { content_type: "text/html; charset=utf-8", body: text.into_bytes() }
     }
 }
 
-/// The page of a contract at a path, which is compared exactly. `public_url` is where callers reach the server, without a
-/// slash at its end.
-pub fn find_page(contract: &Contract, path: &str, public_url: &str) -> Option<Page> {
+/// Returns the document at a path, if there is one. `public_url` is the server's address without a slash at the end.
+pub fn find_page(contract: &Contract, path: &str, public_url: &str) -> Option<DocsPage> {
     match path {
         "/openapi.json" => {
             let document = openapi::document(contract, public_url);
-            Some(Page { content_type: "application/json", body: format!("{document:#}\n").into_bytes() })
+            Some(DocsPage { content_type: "application/json", body: format!("{document:#}\n").into_bytes() })
         }
         "/docs/page.js" => {
-            Some(Page { content_type: "text/javascript; charset=utf-8", body: SCRIPT.as_bytes().to_vec() })
+            Some(DocsPage { content_type: "text/javascript; charset=utf-8", body: SCRIPT.as_bytes().to_vec() })
         }
         "/docs/follow.py" => {
-            Some(Page { content_type: "text/x-python; charset=utf-8", body: pages::CLIENT.as_bytes().to_vec() })
+            Some(DocsPage { content_type: "text/x-python; charset=utf-8", body: pages::CLIENT.as_bytes().to_vec() })
         }
-        "/docs" => Some(Page::html(pages::reference(contract, public_url))),
-        "/docs/errors" => Some(Page::html(pages::error_index(contract))),
+        "/docs" => Some(DocsPage::html(pages::reference(contract, public_url))),
+        "/docs/errors" => Some(DocsPage::html(pages::error_index(contract))),
         _ => {
             let name = path.strip_prefix("/docs/errors/")?;
             let info = contract.codes.iter().find(|info| info.name == name)?;
-            Some(Page::html(pages::error(contract, info, public_url)))
+            Some(DocsPage::html(pages::error(contract, info, public_url)))
         }
     }
 }
 
-/// Where a page stands when its path has slashes at the end that do not belong there, relative to that path.
+/// Returns the relative address of a page if `path` is that page with extra slashes at its end.
 pub fn find_moved(contract: &Contract, path: &str) -> Option<String> {
     let page = path.strip_suffix('/')?.trim_end_matches('/');
     find_page(contract, page, "")?;
     let (_, name) = page.rsplit_once('/')?;
-    // The last slashes are folders to a browser.
+    // To a browser, each extra slash is a folder.
     Some(format!("{}{name}", "../".repeat(path.len() - page.len())))
 }
 
-/// The page for browsers that ask for one that does not exist.
-pub fn not_found(path: &str) -> Page {
-    Page::html(pages::not_found(path))
+/// Returns the page for browsers that request a missing page.
+pub fn not_found(path: &str) -> DocsPage {
+    DocsPage::html(pages::not_found(path))
 }
 
 #[cfg(test)]

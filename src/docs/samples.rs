@@ -1,4 +1,4 @@
-//! Example answers: made-up rows, rendered by the code that renders every answer.
+//! Example responses: invented rows, rendered by the code that renders real responses.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::query::reference::{envelope, item, therapy_area};
 use crate::store::format::codec::hash;
 use crate::token::{Cursor, Sealer, SyncToken};
 
-/// A conference, a journal and what they carry.
+/// Example rows: a conference, a journal, and the rows that they link to.
 #[derive(Debug)]
 pub struct Samples {
     references: References,
@@ -31,7 +31,7 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// The rows; `None` if one breaks a rule, which a test forbids.
+    /// Builds the rows; `None` if a row breaks a rule, which a test prevents.
     pub fn new() -> Option<Samples> {
         let mut references = References::default();
         let society = OrganizationFields {
@@ -93,7 +93,7 @@ impl Samples {
         })
     }
 
-    /// The JSON of a dataset's record.
+    /// Renders the record of a dataset.
     pub fn record(&self, dataset: Dataset) -> Vec<u8> {
         match dataset {
             Dataset::Conferences => json::render_record(&self.conference, self.updated_at, &self.references),
@@ -101,12 +101,12 @@ impl Samples {
         }
     }
 
-    /// The JSON of a tombstone.
+    /// Renders a tombstone.
     pub fn tombstone(&self) -> Vec<u8> {
         tombstone(self.removed, self.updated_at)
     }
 
-    /// The JSON of a resource's answer of status 200. `None` for files, and for pages of the documentation.
+    /// Renders a response with status 200. `None` for files and for pages of the documentation.
     pub fn answer(&self, resource: Resource) -> Option<Vec<u8>> {
         let mut page = JsonPage::new(0, 0);
         let mut push = |json: Vec<u8>| page.push(hash(&json), &json);
@@ -138,7 +138,7 @@ impl Samples {
         Some(envelope(&[item]))
     }
 
-    /// The CSV export of a dataset, before it is compressed.
+    /// Renders the CSV export of a dataset, uncompressed.
     pub fn csv(&self, dataset: Dataset) -> Option<String> {
         let mut csv = Vec::new();
         match dataset {
@@ -154,26 +154,26 @@ impl Samples {
         String::from_utf8(csv).ok()
     }
 
-    /// A sync token such as the service gives, made with a secret that no database has.
+    /// Returns a sync token. It is sealed with a secret that no database has.
     pub fn sync_token(&self, dataset: Dataset) -> String {
         let witness = Witness { seq: 8, lineage: [0; 16] };
         let token = SyncToken { dataset, license: LicenseId(1), scope_seq: 1, position: 8, witness };
         Sealer::new(&[0; 32]).seal_sync_token(&token)
     }
 
-    /// A cursor such as the service gives.
+    /// Returns a cursor, sealed with the same secret.
     pub fn cursor(&self, dataset: Dataset) -> String {
         let last_id = self.conference.id().get();
         Sealer::new(&[0; 32]).seal_cursor(&Cursor { dataset, license: LicenseId(1), filters: [0; 16], last_id })
     }
 }
 
-/// JSON text as a value.
+/// Parses JSON.
 pub fn value(json: &[u8]) -> Option<Value> {
     serde_json::from_slice(json).ok()
 }
 
-/// Compact JSON with every member and item on a line of its own, in their order.
+/// Indents compact JSON: every member and item gets its own line.
 pub fn indented(json: &[u8]) -> String {
     let compact = String::from_utf8_lossy(json);
     let mut text = String::with_capacity(json.len() * 2);
@@ -187,7 +187,7 @@ pub fn indented(json: &[u8]) -> String {
         match character {
             '{' | '[' => {
                 text.push(character);
-                // What is empty stays on its line.
+                // Empty lists and objects stay on one line.
                 match characters.next_if(|next| matches!(next, '}' | ']')) {
                     Some(end) => text.push(end),
                     None => {
@@ -231,7 +231,7 @@ fn id(number: u64) -> Option<Id> {
     Id::try_from(number).ok()
 }
 
-/// Puts a row among those that records link to; returns its id.
+/// Adds a row that records can link to; returns its id.
 fn link<F: Fields + ReferenceFields>(rows: &mut BTreeMap<Id, Referenced<F>>, number: u64, fields: F) -> Option<Id> {
     let row = Curated::new(id(number)?, fields).ok()?;
     let id = row.id();

@@ -1,9 +1,11 @@
-//! The documentation against the declaration.
+//! Tests of the documentation against the contract.
 
 use serde_json::{Value, json};
 
 use super::*;
-use crate::contract::{Absent, CONTRACT, Code, CodeInfo, Endpoint, Form, Location, Parameter, Query};
+use crate::contract::{
+    CONTRACT, Code, CodeInfo, Endpoint, Parameter, ParameterForm, ParameterLocation, Query, WhenAbsent,
+};
 
 const PUBLIC_URL: &str = "https://feed.example.org";
 
@@ -48,14 +50,14 @@ fn slashes_at_the_end_lead_to_the_page() {
     }
 }
 
-/// The contract with a parameter, an endpoint and a code more.
+/// The contract with one more parameter, endpoint and code.
 fn extended() -> Contract {
     let language = Parameter {
         name: "language",
         component: "Language",
-        location: Location::Query,
-        form: Form::Choice(&["en", "de"]),
-        absent: Absent::Default("en"),
+        location: ParameterLocation::Query,
+        form: ParameterForm::Choice(&["en", "de"]),
+        absent: WhenAbsent::Default("en"),
         note: "The language of names",
     };
     let mut endpoints = CONTRACT.endpoints.to_vec();
@@ -135,17 +137,19 @@ fn parameters_and_their_types_fit() {
     use crate::contract::parameters::{ChangesParameters, ExportParameters, ListParameters, ReferenceParameters};
     for endpoint in CONTRACT.endpoints {
         let value = |parameter: &Parameter| match parameter.form {
-            Form::Whole(_, max) => max.to_string(),
-            Form::Text | Form::Length(..) | Form::Cursor | Form::SyncToken => "Ärzte %26+co".replace('Ä', "%C3%84"),
-            Form::Date | Form::Time => "2026-03-15".to_owned(),
-            Form::Choice(values) => values[values.len() - 1].to_owned(),
-            Form::Number => "4.2".to_owned(),
-            Form::Id | Form::ETags => panic!("{} in a query", parameter.name),
+            ParameterForm::Whole(_, max) => max.to_string(),
+            ParameterForm::Text | ParameterForm::Length(..) | ParameterForm::Cursor | ParameterForm::SyncToken => {
+                "Ärzte %26+co".replace('Ä', "%C3%84")
+            }
+            ParameterForm::Date | ParameterForm::Time => "2026-03-15".to_owned(),
+            ParameterForm::Choice(values) => values[values.len() - 1].to_owned(),
+            ParameterForm::Number => "4.2".to_owned(),
+            ParameterForm::Id | ParameterForm::ETags => panic!("{} in a query", parameter.name),
         };
         let given: Vec<String> = endpoint.parameters.iter().map(|one| format!("{}={}", one.name, value(one))).collect();
         let given = given.join("&");
         let query = Query::of(endpoint, Some(&given));
-        // Every field has its value: the struct's own names are those of the declaration.
+        // Every parameter has a field of its name in the struct.
         let shown = match endpoint.resource {
             Resource::List(_) => format!("{:?}", query.parse::<ListParameters>().unwrap()),
             Resource::Changes(_) => format!("{:?}", query.parse::<ChangesParameters>().unwrap()),

@@ -190,12 +190,12 @@ fn date_of_parts(cell: &str, order: Option<DateOrder>) -> Result<Option<Date>, S
         Date::new(year.parse().ok()?, month.parse().ok()?, day.parse().ok()?).ok().filter(|date| date.year() >= 1000)
     };
     let (dmy, mdy) = (date(first, second), date(second, first));
-    let told = match order {
+    let chosen = match order {
         Some(DateOrder::Dmy) => Some((dmy, "dmy")),
         Some(DateOrder::Mdy) => Some((mdy, "mdy")),
         None => None,
     };
-    match (told, dmy, mdy) {
+    match (chosen, dmy, mdy) {
         (Some((Some(date), _)), ..) => Ok(Some(date)),
         (Some((None, name)), ..) => {
             Err(format!("is not a date in the order --dates {name}; write a date as YYYY-MM-DD"))
@@ -291,7 +291,7 @@ fn normalize_number<'c>(cell: &'c str, notation: &Notation) -> Result<Cow<'c, st
     let may_group = may_be_grouped(cell);
     let is_likely = is_grouping_likely(cell, notation);
     match (sign, notation.decimal) {
-        (_, Some(told)) if told == sign => Ok(as_decimal()),
+        (_, Some(decimal)) if decimal == sign => Ok(as_decimal()),
         (_, Some(_)) if may_group => Ok(Cow::Owned(format!("{whole}{fraction}"))),
         (DecimalSign::Point, _) if !may_group || !is_likely => Ok(Cow::Borrowed(cell)),
         (DecimalSign::Comma, _) if !may_group && notation.has_semicolons => Ok(as_decimal()),
@@ -405,7 +405,7 @@ mod tests {
         for (kind, cell, expected) in cases {
             match (normalize(kind, cell, &Notation::default()), expected) {
                 (Ok(read), Ok(expected)) => assert_eq!(read, expected, "{kind:?} {cell:?}"),
-                (Err(told), Err(expected)) => assert!(told.contains(expected), "{kind:?} {cell:?}: {told}"),
+                (Err(message), Err(expected)) => assert!(message.contains(expected), "{kind:?} {cell:?}: {message}"),
                 (read, expected) => panic!("{kind:?} {cell:?}: {read:?}, expected {expected:?}"),
             }
         }
@@ -445,7 +445,7 @@ mod tests {
         for (kind, cell, notation, expected) in cases {
             match (normalize(kind, cell, &notation), expected) {
                 (Ok(read), Ok(expected)) => assert_eq!(read, expected, "{kind:?} {cell:?}"),
-                (Err(told), Err(expected)) => assert!(told.contains(expected), "{kind:?} {cell:?}: {told}"),
+                (Err(message), Err(expected)) => assert!(message.contains(expected), "{kind:?} {cell:?}: {message}"),
                 (read, expected) => panic!("{kind:?} {cell:?}: {read:?}, expected {expected:?}"),
             }
         }

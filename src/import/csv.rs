@@ -115,12 +115,12 @@ impl CsvLayout {
     fn of<F: Fields>(beginning: &[u8], rows: &FileRows<'_, F>) -> CsvLayout {
         let mut lines = beginning.split(|byte| *byte == b'\n');
         let first = lines.next().unwrap_or_default();
-        let told = first.trim_ascii().strip_prefix(b"\"").and_then(|line| line.strip_suffix(b"\"")).unwrap_or(first);
-        if let [b's' | b'S', b'e' | b'E', b'p' | b'P', b'=', separator] = *told.trim_ascii_end() {
+        let hint = first.trim_ascii().strip_prefix(b"\"").and_then(|line| line.strip_suffix(b"\"")).unwrap_or(first);
+        if let [b's' | b'S', b'e' | b'E', b'p' | b'P', b'=', separator] = *hint.trim_ascii_end() {
             let begins_at = beginning.len().min(first.len() + 1);
             return CsvLayout { separator, begins_at, first_line: 2 };
         }
-        if told == b"sep=\t" || told == b"sep=\t\r" {
+        if hint == b"sep=\t" || hint == b"sep=\t\r" {
             return CsvLayout { separator: b'\t', begins_at: beginning.len().min(first.len() + 1), first_line: 2 };
         }
         let names = column_names::<F>();

@@ -10,8 +10,8 @@ use super::bounds::Bounds;
 /// Reads a table row by row.
 ///
 /// The csv crate accepts any quoting: after an unclosed quote it reads the rest of the file as one cell. So a
-/// [`QuoteChecker`] in front of it checks the quoting and the length of each row. It also counts lines, because the
-/// line numbers of the crate ignore blank lines before a row.
+/// [`QuoteChecker`] in front of it checks the quoting and the length of each row. It also counts lines: for a
+/// row after blank lines, the crate reports the number of the first blank line.
 pub(super) struct CsvReader<R> {
     reader: csv::Reader<QuoteChecker<R>>,
     record: ByteRecord,
@@ -48,7 +48,7 @@ pub(super) type NextRow<'a> = (u64, Result<&'a ByteRecord, TableFault>);
 impl<R: Read> CsvReader<R> {
     /// Creates a reader. `max_bytes` limits each row. `line` is the number of the first line.
     pub fn new(content: R, max_bytes: usize, separator: u8, line: u64) -> CsvReader<R> {
-        let watch = QuoteChecker {
+        let checker = QuoteChecker {
             from: content,
             max_bytes,
             separator,
@@ -58,8 +58,12 @@ impl<R: Read> CsvReader<R> {
             is_over: false,
         };
         let mut builder = ReaderBuilder::new();
-        let reader =
-            builder.has_headers(false).flexible(true).delimiter(separator).buffer_capacity(1 << 16).from_reader(watch);
+        let reader = builder
+            .has_headers(false)
+            .flexible(true)
+            .delimiter(separator)
+            .buffer_capacity(1 << 16)
+            .from_reader(checker);
         CsvReader { reader, record: ByteRecord::new() }
     }
 
@@ -184,9 +188,9 @@ mod tests {
     use super::*;
 
     /// The line of a row, and its cells or its fault.
-    type Shown = (u64, Result<Vec<Vec<u8>>, TableFault>);
+    type ReadRow = (u64, Result<Vec<Vec<u8>>, TableFault>);
 
-    fn rows(content: &[u8], max_bytes: usize) -> Vec<Shown> {
+    fn rows(content: &[u8], max_bytes: usize) -> Vec<ReadRow> {
         let mut table = CsvReader::new(content, max_bytes, b',', 1);
         let mut rows = Vec::new();
         while let Some((line, row)) = table.next().unwrap() {
@@ -232,7 +236,7 @@ mod tests {
     fn a_long_row_ends_the_table() {
         let long = |in_quotes| Err(TableFault::TooLong { in_quotes });
         let cells = |cells: &[&str]| Ok(cells.iter().map(|cell| cell.as_bytes().to_vec()).collect());
-        let cases: [(&str, Vec<Shown>); 6] = [
+        let cases: [(&str, Vec<ReadRow>); 6] = [
             ("a,b\nc,d\n", vec![(1, cells(&["a", "b"])), (2, cells(&["c", "d"]))]),
             ("a,b\r\n\r\nc,dd\n", vec![(1, cells(&["a", "b"])), (3, long(false))]),
             ("a\n\"b\nc\nd\ne\n", vec![(1, cells(&["a"])), (2, long(true))]),
@@ -244,14 +248,14 @@ mod tests {
             assert_eq!(rows(content.as_bytes(), 3), expected, "{content:?}");
         }
         // The same holds for a reader that returns single bytes.
-        struct Bytes<'a>(&'a [u8]);
-        impl Read for Bytes<'_> {
+        struct SingleBytes<'a>(&'a [u8]);
+        impl Read for SingleBytes<'_> {
             fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
                 let room = buffer.len().min(1);
                 self.0.read(&mut buffer[..room])
             }
         }
-        let mut table = CsvReader::new(Bytes(b"a\nbcde\nf"), 3, b',', 1);
+        let mut table = CsvReader::new(SingleBytes(b"a\nbcde\nf"), 3, b',', 1);
         assert!(matches!(table.next(), Ok(Some((1, Ok(_))))));
         assert!(matches!(table.next(), Ok(Some((2, Err(TableFault::TooLong { .. }))))));
         assert!(matches!(table.next(), Ok(None)));

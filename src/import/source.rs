@@ -72,8 +72,7 @@ pub enum SourceError {
     UnknownFormat { path: PathBuf },
     #[error(
         "the folder {} contains nothing to import; its files must be named `conferences`, `journals`, `organizations` \
-         or \
-         `tags` with `.jsonl`, `.csv` (each also with `.gz`) or `.xlsx`, or `medfeed.xlsx`",
+         or `tags` with `.jsonl`, `.csv` (each also with `.gz`) or `.xlsx`, or `medfeed.xlsx`",
         path.display()
     )]
     NothingInFolder { path: PathBuf },

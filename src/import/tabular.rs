@@ -74,7 +74,7 @@ pub(super) struct TableReader<'r, 'a, F> {
     /// them.
     is_incomplete: bool,
     /// The number of rows after the header that are not empty.
-    read: usize,
+    row_count: usize,
     /// The notation of all cells.
     notation: Notation,
     /// One entry per column.
@@ -109,7 +109,16 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         let notation = Notation { decimal, dates, is_sheet: !is_rectangular, ..Notation::default() };
         let holds_numbers = F::table().fields.iter().map(|field| field.kind == ValueKind::Number).collect();
         let (header, separators) = (HeaderState::Searching(Vec::new()), Vec::new());
-        TableReader { rows, header, is_rectangular, is_incomplete: false, read: 0, notation, separators, holds_numbers }
+        TableReader {
+            rows,
+            header,
+            is_rectangular,
+            is_incomplete: false,
+            row_count: 0,
+            notation,
+            separators,
+            holds_numbers,
+        }
     }
 
     /// Marks the table as separated by semicolons.
@@ -150,17 +159,17 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
                 if above.len() > MAX_ROWS_ABOVE { self.report_missing_id() } else { ControlFlow::Continue(()) }
             }
             HeaderState::Found(None) => {
-                self.read += 1;
+                self.row_count += 1;
                 ControlFlow::Break(())
             }
-            HeaderState::Found(Some(_)) if self.read == bounds.rows => {
+            HeaderState::Found(Some(_)) if self.row_count == bounds.rows => {
                 let message = bounds.rows_fault("rows");
                 self.rows.add_fault(line, message);
-                self.read += 1;
+                self.row_count += 1;
                 ControlFlow::Break(())
             }
             HeaderState::Found(Some(columns)) => {
-                self.read += 1;
+                self.row_count += 1;
                 let (is_rectangular, notation) = (self.is_rectangular, self.notation);
                 record_separators::<F>(&mut self.separators, &self.holds_numbers, &notation, line, columns, cells);
                 self.rows.add(line, |faults| read_row(columns, cells, is_rectangular, &notation, faults));
@@ -181,7 +190,7 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
 
     /// Counts and reports a row that cannot be read.
     pub fn add_fault(&mut self, line: u64, message: impl AsRef<str>) {
-        self.read += 1;
+        self.row_count += 1;
         self.rows.add_fault(line, message);
     }
 
@@ -190,11 +199,11 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         if let HeaderState::Searching(above) = &self.header
             && !above.is_empty()
         {
-            self.read += above.len() - 1;
+            self.row_count += above.len() - 1;
             let _ = self.report_missing_id();
         }
         self.report_ambiguous();
-        self.read
+        self.row_count
     }
 
     /// Reports numbers whose point may group digits, in columns with commas in other cells.
@@ -259,12 +268,12 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
 
 /// The warning about ignored columns or fields.
 pub(super) fn ignored_names_message(what: &str, names: &[String]) -> String {
-    let told: Vec<String> = names.iter().take(MAX_NAMES).map(|name| format!("`{}`", shortened(name))).collect();
+    let quoted: Vec<String> = names.iter().take(MAX_NAMES).map(|name| format!("`{}`", shortened(name))).collect();
     let more = if names.len() > MAX_NAMES { " and more" } else { "" };
     let plural = if names.len() == 1 { "" } else { "s" };
     format!(
         "the unknown {what}{plural} {}{more} {} ignored",
-        told.join(", "),
+        quoted.join(", "),
         if names.len() == 1 { "is" } else { "are" }
     )
 }

@@ -250,9 +250,9 @@ fn describe(restored: CommitPoint, kept: &CarriedOver, is_unreadable: bool) -> S
         seq => format!("{RESTORED} of {}, seq {seq}", restored.time),
     };
     match kept.seq {
-        _ if is_unreadable => format!("{from}; the database before it could not be read"),
+        _ if is_unreadable => format!("{from}; the replaced database could not be read"),
         0 => from,
-        seq => format!("{from}; the database before it was of {}, seq {seq}", kept.committed),
+        seq => format!("{from}; the replaced database was of {}, seq {seq}", kept.committed),
     }
 }
 
@@ -300,7 +300,7 @@ fn compare(
     Ok(commit)
 }
 
-/// Gives all commits new lineages, so that later sync tokens of the replaced database are recognized.
+/// Gives all commits new lineages, so that the sync tokens of the replaced history get 410.
 fn renew_lineages(tx: &WriteTx) -> Result<(), StoreError> {
     let mut commits = tx.open(tables::COMMITS)?;
     let mut renewed: Vec<(u64, CommitRow)> = Vec::new();

@@ -113,7 +113,7 @@ fn a_restore_is_in_the_history_and_in_the_log() {
 
     restore(&site, "backup.redb");
     let told = format!(
-        "restored from a backup of {}, seq {}; the database before it was of {}, seq {}",
+        "restored from a backup of {}, seq {}; the replaced database was of {}, seq {}",
         saved["time"].as_str().unwrap(),
         saved["seq"],
         replaced["time"].as_str().unwrap(),
@@ -163,11 +163,11 @@ fn a_restore_without_a_database_before_it_says_less() {
     let saved = history(&site)[0].clone();
     let of_backup = format!("restored from a backup of {}, seq {}", saved["time"].as_str().unwrap(), saved["seq"]);
     let of_empty = format!(
-        "restored from a backup without commits; the database before it was of {}, seq {}",
+        "restored from a backup without commits; the replaced database was of {}, seq {}",
         saved["time"].as_str().unwrap(),
         saved["seq"]
     );
-    let garbage = format!("{of_backup}; the database before it could not be read");
+    let garbage = format!("{of_backup}; the replaced database could not be read");
     let steps: [(&str, Option<&[u8]>, &str); 3] = [
         ("empty.redb", None, &of_empty),
         ("backup.redb", Some(b"garbage"), &garbage),
@@ -198,7 +198,7 @@ fn replicas_hear_of_a_restore() {
     restore(&origin.site, "backup.redb");
     let told = history(&origin.site)[0]["what"].as_str().unwrap().to_owned();
     assert!(
-        told.starts_with("restored from a backup of ") && told.contains("; the database before it was of "),
+        told.starts_with("restored from a backup of ") && told.contains("; the replaced database was of "),
         "{told}"
     );
     origin.publish();

@@ -388,8 +388,7 @@ fn dates_and_numbers_of_text_tables() {
             "1,234",
             Refused(
                 "may be 1234 or 1.234, since a `,` before three digits may group them; write `1234` or `1.234`, or \
-                 set the \
-                 decimal sign with --decimal point or --decimal comma",
+                 set the decimal sign with --decimal point or --decimal comma",
             ),
         ),
         ("45%", Refused("is a percentage; write only the number, without `%`")),

@@ -155,8 +155,7 @@ fn workbooks() {
             "",
             Refused(
                 "book.xlsx[organizations]:2: name: `2026-03-15` - is a date in the spreadsheet, but the column \
-                 contains text; \
-                 format the cell as text, and enter it again",
+                 contains text; format the cell as text, and enter it again",
             ),
         ),
         (

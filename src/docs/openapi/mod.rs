@@ -1,10 +1,10 @@
 //! The contract as an OpenAPI 3.1 document.
 //!
-//! Records come from the model's field tables; endpoints, parameters and errors from [`crate::contract`]. So what is
-//! written by hand here is only what stands nowhere else as data. In reading order:
+//! Records come from the model's field tables. Endpoints, parameters and errors come from [`crate::contract`]. In
+//! reading order:
 //! - `paths`: the endpoints.
-//! - `parameters`, `responses`: their parts.
-//! - `schemas`: the bodies; `values`: what all of them are made of.
+//! - `parameters`, `responses`: the parts of endpoints.
+//! - `schemas`: the bodies. `values`: helpers for JSON values.
 
 mod parameters;
 mod paths;
@@ -27,7 +27,7 @@ change feed for keeping a local copy current, and reference lists.
 - Fields may be added to responses within v1: ignore fields that you do not know.
 ";
 
-/// The document of a server that callers reach at `public_url`.
+/// Returns the document of a server with the address `public_url`.
 pub fn document(contract: &Contract, public_url: &str) -> Value {
     json!({
         "openapi": "3.1.0",

@@ -7,7 +7,7 @@ use super::values::{component, object};
 use crate::contract::{Contract, Endpoint, Resource};
 use crate::docs::samples::Samples;
 
-/// The path items, by path below the base address.
+/// Returns the path items, by path below the base address.
 pub fn all(contract: &Contract) -> Value {
     let samples = Samples::new();
     object(contract.endpoints.iter().map(|endpoint| (endpoint.path(), path_item(contract, endpoint, samples.as_ref()))))
@@ -33,7 +33,7 @@ fn path_item(contract: &Contract, endpoint: &Endpoint, samples: Option<&Samples>
         },
     });
     if !endpoint.resource.needs_key() {
-        // An empty list takes back the document's default: no key.
+        // An empty list overrides the document's default: no key.
         item["get"]["security"] = json!([]);
     }
     item
@@ -44,7 +44,7 @@ fn responses(contract: &Contract, endpoint: &Endpoint, samples: Option<&Samples>
         let response = match status.as_u16() {
             200 => ok(endpoint.resource, samples),
             206 => file(true, samples),
-            // The one whose codes differ between endpoints.
+            // The status whose codes differ between endpoints.
             400 => problem(status, contract.codes_of(endpoint)),
             _ => component("responses", &response_name(status)),
         };

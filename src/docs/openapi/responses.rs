@@ -10,13 +10,13 @@ use crate::docs::examples;
 use crate::docs::samples::{Samples, value};
 use crate::model::Dataset;
 
-/// Headers of every response: the names among the document's headers are the headers' own.
+/// The headers of every response. Their component names are their own names.
 const EVERY: [&str; 4] = ["X-Request-Id", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"];
 
-/// The document's headers.
+/// Returns the document's headers.
 pub fn headers() -> Value {
     object([
-        ("X-Request-Id", header("Identifies the request; the server's own, never the caller's", string())),
+        ("X-Request-Id", header("Identifies the request; always chosen by the server", string())),
         ("RateLimit-Limit", header("Requests allowed per minute", count())),
         ("RateLimit-Remaining", header("Requests left in the current minute", count())),
         ("RateLimit-Reset", header("Seconds until the minute resets", count())),
@@ -29,20 +29,17 @@ pub fn headers() -> Value {
             ),
         ),
         ("X-Record-Count", header("Number of records in the file", count())),
-        (
-            "Repr-Digest",
-            digest("SHA-256 of the file's bytes as they are sent, the whole file's also with a part of it (RFC 9530)"),
-        ),
+        ("Repr-Digest", digest("SHA-256 of the whole file as it is sent, also with a part of it (RFC 9530)")),
         (
             "X-Records-Digest",
             digest(
-                "SHA-256 of what the file holds once decompressed: the JSON lines, or the CSV. A copy that keeps each \
-                 record's JSON is proved by it: the records in the order of ids, each with a line feed behind it",
+                "SHA-256 of the decompressed content: the JSON lines, or the CSV. It verifies a copy that stores each record's \
+                 JSON unchanged: hash the records in the order of ids, each followed by a line feed",
             ),
         ),
         ("Content-Disposition", header("A name for the file, with the dataset and the date", string())),
-        ("Accept-Ranges", header("A part of the file may be asked for", json!({"type": "string", "const": "bytes"}))),
-        ("Content-Range", header("Which bytes these are, and of how many", string())),
+        ("Accept-Ranges", header("Parts of the file can be requested", json!({"type": "string", "const": "bytes"}))),
+        ("Content-Range", header("The range of these bytes, and the size of the file", string())),
         ("Retry-After", header("Seconds to wait before the next request", count())),
         (
             "WWW-Authenticate",
@@ -55,7 +52,7 @@ pub fn headers() -> Value {
     ])
 }
 
-/// The document's responses: all but those that differ between endpoints, of status 200 and 400.
+/// Returns the document's responses, except 200 and 400, which differ between endpoints.
 pub fn all(contract: &Contract) -> Value {
     let not_modified = json!({
         "description": "Nothing changed since the answer with the ETag that was sent; no body",
@@ -70,19 +67,19 @@ pub fn all(contract: &Contract) -> Value {
     object(others.map(|(status, response)| (response_name(status), response)).into_iter().chain(problems))
 }
 
-/// What the response of a status is called among the document's components.
+/// Returns the component name of a status's response.
 pub fn response_name(status: StatusCode) -> String {
     status.canonical_reason().unwrap_or("Error").replace(' ', "")
 }
 
-/// An example body for every error code.
+/// Returns an example body for every error code.
 pub fn examples(contract: &Contract, public_url: &str) -> Value {
     object(contract.codes.iter().map(|info| {
         (info.name, json!({"summary": info.title, "value": examples::problem(contract, info, public_url)}))
     }))
 }
 
-/// What a dataset is called in tags and schemas.
+/// Returns a dataset's names in tags and in schemas.
 pub fn names(dataset: Dataset) -> (&'static str, &'static str) {
     match dataset {
         Dataset::Conferences => ("Conferences", "Conference"),
@@ -90,7 +87,7 @@ pub fn names(dataset: Dataset) -> (&'static str, &'static str) {
     }
 }
 
-/// The response of status 200.
+/// Returns the response of status 200.
 pub fn ok(resource: Resource, samples: Option<&Samples>) -> Value {
     let (description, schema) = match resource {
         Resource::List(dataset) => ("A page of records", format!("{}Page", names(dataset).1)),
@@ -114,10 +111,9 @@ pub fn ok(resource: Resource, samples: Option<&Samples>) -> Value {
     })
 }
 
-/// The response with a file, or with a part of one, of status 206.
+/// Returns the response with a file, or with a part of it (status 206).
 pub fn file(is_part: bool, samples: Option<&Samples>) -> Value {
-    let description =
-        if is_part { "The part that was asked for with `Range`" } else { "The file, whole or not at all" };
+    let description = if is_part { "The part that was requested with `Range`" } else { "The whole file" };
     let common = [
         "ETag",
         "Accept-Ranges",
@@ -136,7 +132,7 @@ pub fn file(is_part: bool, samples: Option<&Samples>) -> Value {
         "description": description,
         "headers": header_refs(&headers),
         "content": {
-            // OpenAPI 3.1 says `contentMediaType`; generators of clients know `format`.
+            // The keyword of OpenAPI 3.1 is `contentMediaType`; client generators need `format`.
             "application/gzip": {
                 "schema": {"type": "string", "format": "binary", "contentMediaType": "application/gzip"},
             },
@@ -145,7 +141,7 @@ pub fn file(is_part: bool, samples: Option<&Samples>) -> Value {
     })
 }
 
-/// The problems of one status among these codes.
+/// Returns the response of a status, with those of `codes` that have it.
 pub fn problem(status: StatusCode, codes: impl Iterator<Item = &'static CodeInfo>) -> Value {
     let codes: Vec<&CodeInfo> = codes.filter(|info| info.status == status).collect();
     let descriptions: Vec<String> = codes.iter().map(|info| format!("`{}`: {}", info.name, info.title)).collect();
@@ -175,7 +171,7 @@ fn header(description: &str, schema: Value) -> Value {
     json!({"description": description, "required": true, "schema": schema})
 }
 
-/// A SHA-256 as digest fields have it (RFC 9530, section 2).
+/// The header of a SHA-256 digest (RFC 9530, section 2).
 fn digest(description: &str) -> Value {
     let value = json!({
         "type": "string",

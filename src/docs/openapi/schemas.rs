@@ -1,4 +1,4 @@
-//! The bodies. Those of records, organizations and tags are made from the model's field tables.
+//! The schemas of bodies. Those of records, organizations and tags come from the model's field tables.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use crate::model::field::{JsonNode, NodeContent};
 use crate::model::{ConferenceFields, Dataset, DateStatus, Fields, Id, JournalFields, OrganizationFields, TagFields};
 use crate::token::{CURSOR_CHARS, SYNC_TOKEN_CHARS};
 
-/// The document's schemas.
+/// Returns the document's schemas.
 pub fn all() -> Value {
     let mut schemas = vec![
         ("Id", id()),
@@ -47,12 +47,12 @@ fn id() -> Value {
     json!({"type": "integer", "format": "int64", "minimum": Id::MIN.get(), "maximum": Id::MAX.get()})
 }
 
-/// What the service gives and takes back unchanged: base64url (RFC 4648, section 5).
+/// A sealed value that callers send back unchanged: base64url (RFC 4648, section 5).
 fn opaque(characters: usize, description: &str) -> Value {
     json!({
         "type": "string",
         "pattern": format!("^[A-Za-z0-9_-]{{{characters}}}$"),
-        "description": format!("{description}. Opaque: send it back as it came"),
+        "description": format!("{description}. Opaque: send it back unchanged"),
     })
 }
 
@@ -71,11 +71,11 @@ fn date_status() -> Value {
     json!({
         "type": "string",
         "enum": DateStatus::ALL.map(DateStatus::as_str),
-        "description": format!("How far a date can be trusted:\n\n{}", meanings.join("\n")),
+        "description": format!("The confidence of a date:\n\n{}", meanings.join("\n")),
     })
 }
 
-/// A row of the model's tables: `id`, the table's fields, and what records have behind them.
+/// The schema of a row: `id`, the table's fields, and further fields of records.
 fn row<F: Fields>(description: &str, fields: &[FieldDoc]) -> Value {
     let plain = |field: &FieldDoc| (field.name, field_schema(field));
     let (id, others) = fields.split_at(1);
@@ -107,7 +107,7 @@ fn field_schema(field: &FieldDoc) -> Value {
 }
 
 fn make_nullable(schema: &mut Value) {
-    // Beside its values, since an enumeration names all that it takes.
+    // An enumeration lists all allowed values. So null becomes an alternative.
     if schema.get("$ref").is_some() || schema.get("enum").is_some() {
         *schema = json!({"anyOf": [schema.take(), {"type": "null"}]});
         return;
@@ -116,7 +116,7 @@ fn make_nullable(schema: &mut Value) {
     schema["type"] = json!([base, "null"]);
 }
 
-/// An object with these properties, all of them always there. Others may be added within v1.
+/// An object with required properties. Others may be added within v1.
 fn whole_object(properties: Value) -> Value {
     let required: Vec<&String> = properties.as_object().into_iter().flat_map(Map::keys).collect();
     json!({"type": "object", "required": required, "properties": properties})
@@ -157,13 +157,12 @@ fn tombstone() -> Value {
         "deleted": {"type": "boolean", "const": true},
         "changed_at": component("schemas", "Timestamp"),
     }));
-    schema["description"] = "A record that was removed or left the license. It may concern a record that the caller \
-                             never had, and is ignored then"
-        .into();
+    schema["description"] =
+        "A record that was removed or left the license. Ignore it if you never had the record".into();
     schema
 }
 
-/// The item of a reference list: the row, and how many records carry it.
+/// The schema of an item in a reference list: the row, and the number of records that link to it.
 fn item(row: &str, records_note: &str) -> Value {
     json!({
         "allOf": [

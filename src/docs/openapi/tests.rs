@@ -1,4 +1,4 @@
-//! The document against the contract, and against what the model renders.
+//! Tests of the document against the contract, and against rendered rows.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ fn sample() -> Value {
     document(&CONTRACT, "https://feed.example.org")
 }
 
-/// The statuses that the contract's table names for an endpoint.
+/// The statuses in the contract's table for an endpoint.
 const STATUSES: [(&str, &[&str]); 11] = [
     ("/conferences", &["200", "304", "400", "401", "403", "429"]),
     ("/conferences/{id}", &["200", "304", "401", "403", "404", "429"]),
@@ -293,7 +293,7 @@ fn references() -> References {
     }
 }
 
-/// One with every kind of value, and one with as few as the rules allow.
+/// Two rows: one with every kind of value, and one with as few values as the rules allow.
 fn rendered_conferences() -> Vec<Value> {
     let mut full = ConferenceFields {
         name: text("Congress of \"Quotes\""),

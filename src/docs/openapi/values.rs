@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-/// An object of members that are made elsewhere.
+/// Builds an object of members.
 pub fn object<K: Into<String>>(members: impl IntoIterator<Item = (K, Value)>) -> Value {
     Value::Object(members.into_iter().map(|(key, value)| (key.into(), value)).collect())
 }
 
-/// A reference to a component.
+/// Builds a reference to a component.
 pub fn component(section: &str, name: &str) -> Value {
     json!({"$ref": format!("#/components/{section}/{name}")})
 }

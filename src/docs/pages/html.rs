@@ -1,8 +1,8 @@
-//! Escaping, templates and the frame around every page.
+//! Escaping, templates and the frame of every page.
 
 const STYLE: &str = include_str!("style.css");
 
-/// Text as HTML, in elements and in quoted attributes.
+/// Escapes text for HTML elements and quoted attributes.
 pub fn escape(text: &str) -> String {
     let mut html = String::with_capacity(text.len());
     for character in text.chars() {
@@ -18,18 +18,18 @@ pub fn escape(text: &str) -> String {
     html
 }
 
-/// Text with backticks as HTML with `<code>`.
+/// Escapes text, and converts backticks into `<code>`.
 pub fn inline(text: &str) -> String {
     let pieces = text.split('`').enumerate().map(|(at, piece)| {
         let piece = escape(piece);
-        // Every second piece stood between two backticks.
+        // Every second piece was between two backticks.
         if at % 2 == 1 { format!("<code>{piece}</code>") } else { piece }
     });
     pieces.collect()
 }
 
-/// A template with every `{{name}}` replaced by its HTML. What is put in is not looked at again; a name without a
-/// value stays as it is, which a test finds.
+/// Replaces every `{{name}}` in a template by its HTML. Values are inserted as they are. A name without a value
+/// remains, and a test finds it.
 pub fn fill(template: &str, values: &[(&str, String)]) -> String {
     let mut html = String::with_capacity(template.len() * 2);
     let mut rest = template;
@@ -53,8 +53,8 @@ pub fn fill(template: &str, values: &[(&str, String)]) -> String {
     html
 }
 
-/// A whole page around its body. `root` leads from the page to `/`: links are relative, so that they work wherever the
-/// server is reached.
+/// Builds a page around a body. `root` is the relative address of `/`. Links are relative, so they work behind any
+/// prefix.
 pub fn frame(title: &str, root: &str, body: &str) -> String {
     let (title, root) = (escape(title), escape(root));
     format!(

@@ -1,8 +1,7 @@
-//! The documentation as HTML: plain, self-contained pages, which need no script.
+//! The documentation as HTML: self-contained pages that need no script.
 //!
-//! Prose stands in `reference.html`, tables are made from the model and the contract.
-//! In reading order:
-//! - `html`: escaping, templates and the frame around every page.
+//! The prose is in `reference.html`. The tables are built from the model and the contract. In reading order:
+//! - `html`: escaping, templates and the frame of every page.
 //! - `tables`: the generated parts of the reference page.
 
 mod html;
@@ -15,10 +14,10 @@ use crate::docs::examples;
 use crate::docs::samples::{Samples, indented};
 use crate::model::{ConferenceFields, Dataset, DateStatus, JournalFields, OrganizationFields, TagFields};
 
-/// The client of the reference page, which readers may copy: the example that is tested.
+/// The client in the reference page. Tests run it.
 pub const CLIENT: &str = include_str!("../../../examples/follow.py");
 
-/// `/docs`: everything that a caller needs, on one page.
+/// `/docs`: the guide and reference, on one page.
 pub fn reference(contract: &Contract, public_url: &str) -> String {
     let base_url = format!("{public_url}/v1");
     let samples = Samples::new();
@@ -48,7 +47,7 @@ pub fn reference(contract: &Contract, public_url: &str) -> String {
 pub fn error_index(contract: &Contract) -> String {
     let body = format!(
         "<main class=\"narrow\"><h1>Errors</h1>\n\
-         <p>Every error has an HTTP status of its own and a body of type <code>application/problem+json</code>. Its \
+         <p>Every error has an HTTP error status and a body of type <code>application/problem+json</code>. Its \
          <code>type</code> is the address of one of these pages.</p>\n{}</main>\n",
         tables::errors(contract.codes, "errors/")
     );
@@ -64,9 +63,9 @@ pub fn error(contract: &Contract, info: &CodeInfo, public_url: &str) -> String {
          <h2>What to do</h2>\n<p>{remedy}</p>\n\
          <h2>Example</h2>\n<pre><code>{request}\n\nHTTP/1.1 {status}\n\
          Content-Type: application/problem+json\n\n{example}</code></pre>\n\
-         <p>Decide by the status and by the last part of <code>type</code>. The text of <code>detail</code> is for \
+         <p>Programs should use the status and the last part of <code>type</code>. The text of <code>detail</code> is for \
          people and may change. Quote <code>request_id</code> when you ask the operator.</p></main>\n",
-        // With its reason phrase.
+        // `Display` includes the reason phrase.
         status = info.status,
         code = escape(info.name),
         title = inline(info.title),
@@ -79,9 +78,9 @@ pub fn error(contract: &Contract, info: &CodeInfo, public_url: &str) -> String {
     frame(&format!("medfeed: {}", info.name), "../../", &body)
 }
 
-/// What browsers get for a page that does not exist.
+/// The page for browsers that request a missing page.
 pub fn not_found(path: &str) -> String {
-    // However deep the path is, the links lead to the top of the server as it was reached.
+    // The links lead to the root of the server, however deep the path is.
     let root = match path.matches('/').count() {
         0 | 1 => "./".to_owned(),
         slashes => "../".repeat(slashes - 1),
@@ -90,7 +89,7 @@ pub fn not_found(path: &str) -> String {
     let body = format!(
         "<main class=\"narrow\"><p class=\"kicker\">404 Not Found</p>\n<h1>There is no such page</h1>\n\
          <p>Go to the <a href=\"{link}\">start page</a> or to the <a href=\"{link}docs\">guide and reference</a>. The API \
-         itself stands below <code>/v1</code>.</p></main>\n"
+         itself is under <code>/v1</code>.</p></main>\n"
     );
     frame("medfeed: no such page", &root, &body)
 }

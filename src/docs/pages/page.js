@@ -1,26 +1,24 @@
-// Gives every block of code a button that copies it, and folds the tables of fields on narrow screens. Without this script a
-// page says the same.
+// Adds a copy button to every block of code, and folds the tables of fields on narrow screens. Pages work without it.
 "use strict";
 
 if (matchMedia("(max-width: 48rem)").matches) {
   for (const fields of document.querySelectorAll("details.fields")) fields.open = false;
 }
 
-const told = document.createElement("p");
-told.className = "told";
-told.setAttribute("role", "status");
-told.setAttribute("aria-live", "polite");
-document.body.append(told);
+const announcement = document.createElement("p");
+announcement.className = "announcement";
+announcement.setAttribute("role", "status");
+announcement.setAttribute("aria-live", "polite");
+document.body.append(announcement);
 
-// The clipboard is closed to pages that came over plain HTTP from another machine: those select the text and use the
-// older command.
+// Browsers give no clipboard to pages over plain HTTP. Then the text is selected and copied by the older command.
 async function copy(block) {
   if (navigator.clipboard) {
     try {
       await navigator.clipboard.writeText(block.textContent);
       return true;
     } catch {
-      // Not allowed: the older command may be.
+      // Not allowed. Try the older command.
     }
   }
   getSelection().selectAllChildren(block);
@@ -44,15 +42,15 @@ for (const element of document.querySelectorAll("h1, h2, h3, summary, pre")) {
   button.addEventListener("click", async () => {
     const copied = await copy(element);
     button.textContent = copied ? "Copied" : "Selected";
-    // Emptied first, so that the same words are announced again.
-    told.textContent = "";
+    // Clear it first, so that screen readers announce the same text again.
+    announcement.textContent = "";
     requestAnimationFrame(() => {
-      told.textContent = copied ? "Copied to the clipboard." : "The code is selected: press Ctrl+C to copy it.";
+      announcement.textContent = copied ? "Copied to the clipboard." : "The code is selected: press Ctrl+C to copy it.";
     });
     clearTimeout(timer);
     timer = setTimeout(() => {
       button.textContent = "Copy";
-      told.textContent = "";
+      announcement.textContent = "";
     }, 4000);
   });
   const frame = document.createElement("div");

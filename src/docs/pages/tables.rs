@@ -1,18 +1,18 @@
 //! The generated parts of the reference page.
 
 use super::html::{escape, inline};
-use crate::contract::{Absent, CodeInfo, Contract, Parameter};
+use crate::contract::{CodeInfo, Contract, Parameter, WhenAbsent};
 use crate::docs::fields::{FieldDoc, status_date, status_meaning};
 use crate::docs::samples::{Samples, indented};
 use crate::model::DateStatus;
 
-/// The fields of a kind of row.
+/// Builds the table of a row's fields.
 pub fn fields(fields: &[FieldDoc]) -> String {
     let rows = fields.iter().map(|field| [code(field.name), escape(&field.type_text()), inline(field.note)]);
     table(["Field", "Type", "Notes"], rows)
 }
 
-/// The date confidence values.
+/// Builds the table of date confidence values.
 pub fn date_confidence(statuses: &[DateStatus]) -> String {
     let rows = statuses
         .iter()
@@ -20,8 +20,7 @@ pub fn date_confidence(statuses: &[DateStatus]) -> String {
     table(["Value", "Meaning", "The date itself"], rows)
 }
 
-/// The error codes, with links to their pages. `folder` leads from the page of the table to those of the errors: links
-/// are relative, so that they work wherever the server is reached.
+/// Builds the table of error codes, with links to their pages. `folder` is the relative address of those pages.
 pub fn errors(codes: &[CodeInfo], folder: &str) -> String {
     let rows = codes.iter().map(|info| {
         let link = format!("<a href=\"{1}{0}\"><code>{0}</code></a>", escape(info.name), escape(folder));
@@ -30,7 +29,7 @@ pub fn errors(codes: &[CodeInfo], folder: &str) -> String {
     table(["Status", "Code", "Condition"], rows)
 }
 
-/// All endpoints with their parameters and statuses.
+/// Builds the sections of all endpoints, with parameters and statuses.
 pub fn endpoints(contract: &Contract, samples: Option<&Samples>) -> String {
     let mut html = String::new();
     for endpoint in contract.endpoints {
@@ -62,14 +61,14 @@ fn parameter(parameter: &Parameter) -> [String; 4] {
     let mut name = code(parameter.name);
     let mut values = inline(&parameter.form.words());
     match parameter.absent {
-        Absent::Required => name.push_str(" <small>required</small>"),
-        Absent::Default(text) => values.push_str(&format!("; default {}", code(text))),
-        Absent::Optional => {}
+        WhenAbsent::Required => name.push_str(" <small>required</small>"),
+        WhenAbsent::Default(text) => values.push_str(&format!("; default {}", code(text))),
+        WhenAbsent::Optional => {}
     }
     [name, parameter.location.to_string(), values, inline(parameter.note)]
 }
 
-/// A block of code.
+/// Builds a block of code.
 pub fn listing(text: &str) -> String {
     format!("<pre><code>{}</code></pre>\n", escape(text))
 }
@@ -78,7 +77,7 @@ fn code(text: &str) -> String {
     format!("<code>{}</code>", escape(text))
 }
 
-/// A table. On narrow screens every row becomes a card, whose cells show their column's title.
+/// Builds a table. On narrow screens each row becomes a card, and its cells show the column titles.
 pub fn table<const N: usize>(titles: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
     let head: String = titles.iter().map(|title| format!("<th scope=\"col\">{}</th>", escape(title))).collect();
     let mut html = format!("<table><thead><tr>{head}</tr></thead><tbody>\n");

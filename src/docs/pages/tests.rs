@@ -1,4 +1,4 @@
-//! The pages as a reader's browser takes them.
+//! Tests of the pages, as a browser receives them.
 
 use std::collections::BTreeSet;
 
@@ -38,7 +38,7 @@ fn nothing_is_loaded_but_the_one_script() {
         ] {
             assert!(!page.contains(forbidden), "{forbidden} in\n{page}");
         }
-        // The one `<link>` names the icon.
+        // The only `<link>` is the icon.
         assert!(page.matches("<link").count() == 1 && page.contains("favicon.svg\">"), "{page}");
     }
 }
@@ -91,7 +91,7 @@ fn every_link_leads_somewhere() {
                 Some(id) => assert!(ids.contains(id), "{target} in {path}"),
                 None => {
                     let found = followed(&path, target);
-                    // The start page and the icon are the explorer's.
+                    // The explorer serves the start page and the icon.
                     let is_explorer = found == "/" || found == "/favicon.svg";
                     assert!(is_explorer || find_page(&CONTRACT, &found, PUBLIC_URL).is_some(), "{target} in {path}")
                 }
@@ -100,7 +100,7 @@ fn every_link_leads_somewhere() {
     }
 }
 
-/// Where a relative link leads.
+/// The target of a relative link.
 fn followed(path: &str, target: &str) -> String {
     let base = url::Url::parse("https://feed.example.org").unwrap();
     let page = url::Url::parse(&format!("{}{path}", base.as_str().trim_end_matches('/'))).unwrap();

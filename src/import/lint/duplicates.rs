@@ -92,7 +92,7 @@ struct KeyHolder {
     needs_similar_names: bool,
     /// Whether the import adds this key to the row.
     is_new: bool,
-    /// The index of the next row with the same key.
+    /// The index of the next holder of the key.
     next: Option<usize>,
 }
 
@@ -101,7 +101,7 @@ struct KeyHolder {
 pub(super) struct Duplicates {
     rows: Vec<SeenRow>,
     holders: Vec<KeyHolder>,
-    /// The index of the first row with a key, by the key's hash.
+    /// The index of the first holder of a key, by the key's hash.
     first: HashMap<u64, usize>,
     /// The hashes of the keys that the import adds.
     new: Vec<u64>,

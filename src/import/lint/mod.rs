@@ -9,7 +9,7 @@
 //! - [`edit_distance`]: the distance of two texts, with a time limit. [`name_index`]: the index that finds the stored
 //!   rows to compare with.
 //!
-//! [`rule`] defines rules, and [`linted`] the values that they check. An import reports the rows that it changes.
+//! [`rule`] defines rules, and [`lintable`] the values that they check. An import reports the rows that it changes.
 //! `medfeed lint` reports all rows.
 
 mod addresses;
@@ -19,7 +19,7 @@ mod dates;
 mod duplicates;
 mod edit_distance;
 mod issn;
-mod linted;
+mod lintable;
 mod mojibake;
 pub mod name_index;
 mod numbers;
@@ -35,7 +35,7 @@ use self::areas::AREAS;
 use self::countries::COUNTRIES;
 pub(in crate::import) use self::duplicates::comparable;
 use self::duplicates::{Compared, Duplicates, KnownKeys, MAX_COMPARED};
-pub(in crate::import) use self::linted::Linted;
+pub(in crate::import) use self::lintable::Lintable;
 pub use self::rule::RowLocation;
 use self::rule::{Hit, TextRule};
 use self::spellings::{Spellings, WordFault};
@@ -83,7 +83,7 @@ impl Lint {
 
     /// Checks an imported row. `before` is the stored version. For a full object in another row, `within` is the field
     /// that contains it.
-    pub(in crate::import) fn check<F: Linted>(
+    pub(in crate::import) fn check<F: Lintable>(
         &mut self,
         location: &RowLocation,
         within: Option<&str>,
@@ -120,7 +120,7 @@ impl Lint {
     }
 
     /// Records that the import removes the row.
-    pub(in crate::import) fn remove<F: Linted>(&mut self, row: &Curated<F>) {
+    pub(in crate::import) fn remove<F: Lintable>(&mut self, row: &Curated<F>) {
         for spellings in &mut self.spellings {
             let words = row.fields().words_of(spellings.vocabulary);
             spellings.add_row(&RowLocation::of_stored::<F>(row.id()), row.id(), &[], &[], &words);
@@ -128,11 +128,11 @@ impl Lint {
     }
 
     /// Compares a stored row that is not in the import with the imported rows, after all of them were checked.
-    pub(in crate::import) fn compare_stored<F: Linted>(&mut self, row: &Curated<F>) {
+    pub(in crate::import) fn compare_stored<F: Lintable>(&mut self, row: &Curated<F>) {
         self.compare(&RowLocation::of_stored::<F>(row.id()), KnownKeys::All, row, true);
     }
 
-    fn compare<F: Linted>(
+    fn compare<F: Lintable>(
         &mut self,
         location: &RowLocation,
         known: KnownKeys<'_>,
@@ -181,7 +181,7 @@ impl Lint {
         Ok(())
     }
 
-    fn compare_stored_record<F: RecordFields + Linted>(
+    fn compare_stored_record<F: RecordFields + Lintable>(
         &mut self,
         curation: &impl Curation,
         id: Id,
@@ -257,7 +257,7 @@ impl Lint {
 }
 
 /// Returns the findings about a single row.
-fn hits<F: Linted>(fields: &F) -> Vec<Hit> {
+fn hits<F: Lintable>(fields: &F) -> Vec<Hit> {
     let mut hits = Vec::new();
     for (field, value) in F::table().fields.iter().zip(fields.values()) {
         for text in value.texts() {
@@ -324,13 +324,13 @@ impl Findings {
 
 /// Checks all rows of a database.
 pub fn lint_database(snapshot: &Snapshot) -> Result<Vec<Finding>, StoreError> {
-    fn records<F: RecordFields + Linted>(snapshot: &Snapshot, lint: &mut Lint) -> Result<(), StoreError> {
+    fn records<F: RecordFields + Lintable>(snapshot: &Snapshot, lint: &mut Lint) -> Result<(), StoreError> {
         snapshot.for_each_record::<F, StoreError>(|record, _, _| {
             lint.check(&RowLocation::of_stored::<F>(record.id()), None, None, &record);
             Ok(())
         })
     }
-    fn references<F: Linted>(rows: &BTreeMap<Id, Referenced<F>>, lint: &mut Lint) {
+    fn references<F: Lintable>(rows: &BTreeMap<Id, Referenced<F>>, lint: &mut Lint) {
         for (id, found) in rows {
             lint.check(&RowLocation::of_stored::<F>(*id), None, None, &found.row);
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::areas::AREAS;
 use super::countries::COUNTRIES;
-use super::linted::Linted;
+use super::lintable::Lintable;
 use crate::model::reference::ReferenceFields;
 use crate::model::{ConferenceFields, Curated, JournalFields, RecordFields, References};
 use crate::store::write::batch::{ChangeObserver, NameChanges};
@@ -26,7 +26,7 @@ impl Default for Indexer {
 }
 
 impl Indexer {
-    fn change<F: RecordFields + Linted>(&mut self, before: Option<&Curated<F>>, after: Option<&Curated<F>>) {
+    fn change<F: RecordFields + Lintable>(&mut self, before: Option<&Curated<F>>, after: Option<&Curated<F>>) {
         let Some(id) = after.or(before).map(Curated::id) else { return };
         let hashes = |row: Option<&Curated<F>>| -> BTreeSet<u64> {
             let match_keys = row.map(|row| row.fields().match_keys()).unwrap_or_default();
@@ -68,12 +68,12 @@ impl ChangeObserver for Indexer {
     fn reference<F: ReferenceFields>(&mut self, _before: Option<&Curated<F>>, _after: Option<&Curated<F>>) {}
 
     fn record<F: RecordFields>(&mut self, before: Option<&Curated<F>>, after: Option<&Curated<F>>, _: &References) {
-        /// Casts the row to a type that implements `Linted`.
-        fn as_linted<F: RecordFields, L: RecordFields>(row: Option<&Curated<F>>) -> Option<&Curated<L>> {
+        /// Casts the row to a type that implements `Lintable`.
+        fn as_lintable<F: RecordFields, L: RecordFields>(row: Option<&Curated<F>>) -> Option<&Curated<L>> {
             row.and_then(|row| (row as &dyn std::any::Any).downcast_ref())
         }
-        self.change::<ConferenceFields>(as_linted(before), as_linted(after));
-        self.change::<JournalFields>(as_linted(before), as_linted(after));
+        self.change::<ConferenceFields>(as_lintable(before), as_lintable(after));
+        self.change::<JournalFields>(as_lintable(before), as_lintable(after));
     }
 }
 

@@ -172,7 +172,7 @@ struct WordChecker<'a> {
     known: HashMap<String, &'static str>,
     /// The comparable forms of seen, licensed and known words.
     forms: Vec<ComparableForm<'a>>,
-    /// Whether most words are known. Only then unknown ones are reported.
+    /// Whether most words are known. If not, unknown countries are not reported.
     mostly_known: bool,
 }
 
@@ -252,14 +252,14 @@ impl<'a> WordChecker<'a> {
     fn find_fault(&self, word: &'a str, uses: &WordUses, budget: &mut Budget) -> Option<(&'static str, String)> {
         let Vocabulary { kind, remedy, rules: [spelling, list, unknown], comparable, .. } = self.vocabulary;
         let is_new = uses.new > 0 && uses.stored == 0;
-        let is_of_run = |other: &str| {
+        let concerns_import = |other: &str| {
             self.all || is_new || self.seen.get(other).is_some_and(|uses| uses.new > 0 && uses.stored == 0)
         };
         let key = comparable(word);
         let best = self.best.get(&key).copied();
         let own = self.candidate(word);
         let is_known = self.known.contains_key(&key) || own.rank.0;
-        if let Some(parts) = self.parts(word, uses).filter(|_| !is_known && is_of_run(word)) {
+        if let Some(parts) = self.parts(word, uses).filter(|_| !is_known && concerns_import(word)) {
             let message = format!(
                 "lists several in one text: {}{}{}; in CSV write `{}`, in JSON one text each",
                 parts.iter().map(|part| format!("`{part}`")).collect::<Vec<_>>().join(", "),
@@ -270,10 +270,11 @@ impl<'a> WordChecker<'a> {
             return Some((list, message));
         }
         if let Some(best) = best.filter(|best| best.word != word) {
-            return is_of_run(best.word).then(|| (*spelling, self.message("is another spelling of", best.word, uses)));
+            return concerns_import(best.word)
+                .then(|| (*spelling, self.message("is another spelling of", best.word, uses)));
         }
         let tidied = tidy(tidy(word).trim_matches([';', ',', '|', '/', '"']));
-        if tidied != word && !own.rank.0 && is_of_run(word) {
+        if tidied != word && !own.rank.0 && concerns_import(word) {
             let message = format!("has unneeded blanks or punctuation{}; write `{tidied}`", rows(uses));
             return Some((spelling, message));
         }
@@ -281,13 +282,13 @@ impl<'a> WordChecker<'a> {
             return None;
         }
         if let Some(meant) = self.nearest(&key, own, budget)
-            && is_of_run(meant)
+            && concerns_import(meant)
         {
             return Some((spelling, self.message("looks like a misspelling of", meant, uses)));
         }
         // An empty database allows no comparison. Countries are compared with the known ones.
         let is_unexpected = match self.vocabulary.separators {
-            [] => self.mostly_known && is_of_run(word),
+            [] => self.mostly_known && concerns_import(word),
             _ => is_new && self.has_stored,
         };
         if !is_unexpected {

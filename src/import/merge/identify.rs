@@ -101,10 +101,10 @@ pub(super) fn identify<F: RecordFields, C: Curation>(
     let columns = &F::table().fields;
     let indexes: Vec<usize> =
         matching.iter().filter_map(|name| columns.iter().position(|field| field.column == *name)).collect();
-    let mut known = RecordIndex { records: Vec::new(), by_mask: BTreeMap::new(), indexes: HashMap::new() };
+    let mut record_index = RecordIndex { records: Vec::new(), by_mask: BTreeMap::new(), indexes: HashMap::new() };
     curation.for_each_record::<F>(&mut |record| {
         let values = record.fields().values();
-        known.add(record.id(), indexes.iter().map(|at| text_of(&values[*at].to_csv(&()))).collect());
+        record_index.add(record.id(), indexes.iter().map(|at| text_of(&values[*at].to_csv(&()))).collect());
     })?;
     let imported = rows.iter().filter_map(|row| row.id).max();
     let mut largest = curation.largest_id(F::DATASET)?.max(imported).map_or(0, Id::get);
@@ -121,7 +121,7 @@ pub(super) fn identify<F: RecordFields, C: Curation>(
             bad.push(&row.position, Some("id"), None, message);
             continue;
         }
-        match *known.find(&values) {
+        match *record_index.find(&values) {
             [id] => row.id = Some(id),
             [] => match Id::try_from(largest + 1) {
                 // The fault of a bad row is already reported.
@@ -129,7 +129,7 @@ pub(super) fn identify<F: RecordFields, C: Curation>(
                 Ok(id) => {
                     largest = id.get();
                     row.id = Some(id);
-                    known.add(id, values);
+                    record_index.add(id, values);
                     let (file, line) = (row.position.file.to_string(), row.position.line);
                     assigned.push(AssignedId { file, line, dataset: F::DATASET, id });
                 }

@@ -109,12 +109,13 @@ fn likely_mistakes_are_told() {
         let rows: String = rows.lines().map(|row| format!("{row},check,check,check\n")).collect();
         let head = "id,name,year,therapy_areas,country,start_date,city,start_date_status,abstract_due_date_status,late_breaking_due_date_status";
         let merged = run(&database, &format!("# conferences.csv\n{head}\n{rows}"), MergeOptions::default()).unwrap();
-        let told: Vec<String> = merged.warnings.iter().map(|warning| without_folder(&warning.to_string())).collect();
+        let warnings: Vec<String> =
+            merged.warnings.iter().map(|warning| without_folder(&warning.to_string())).collect();
         if expected.is_empty() {
-            assert_eq!(told, [""; 0], "{rows}");
+            assert_eq!(warnings, [""; 0], "{rows}");
         } else {
-            assert_eq!(told.len(), 1, "{rows}{told:?}");
-            assert!(told[0].contains(expected), "{rows}{told:?}");
+            assert_eq!(warnings.len(), 1, "{rows}{warnings:?}");
+            assert!(warnings[0].contains(expected), "{rows}{warnings:?}");
         }
     }
     let journals = [
@@ -130,10 +131,14 @@ fn likely_mistakes_are_told() {
     for (row, expected) in journals {
         let merged =
             run(&database, &format!("# journals.csv\nid,name,issn_print\n{row}\n"), MergeOptions::default()).unwrap();
-        let told: Vec<String> = merged.warnings.iter().map(|warning| without_folder(&warning.to_string())).collect();
+        let warnings: Vec<String> =
+            merged.warnings.iter().map(|warning| without_folder(&warning.to_string())).collect();
         let expected: Vec<&str> = expected.split('|').filter(|text| !text.is_empty()).collect();
-        assert_eq!(told.len(), expected.len(), "{row}: {told:?}");
-        assert!(told.iter().zip(&expected).all(|(told, expected)| told.contains(expected)), "{row}: {told:?}");
+        assert_eq!(warnings.len(), expected.len(), "{row}: {warnings:?}");
+        assert!(
+            warnings.iter().zip(&expected).all(|(warnings, expected)| warnings.contains(expected)),
+            "{row}: {warnings:?}"
+        );
     }
 }
 
@@ -146,7 +151,7 @@ fn without_folder(message: &str) -> String {
 }
 
 #[test]
-fn the_rarer_word_of_a_database_is_told() {
+fn the_rarer_word_of_a_database_is_reported() {
     // The import contains the right spelling, which shows the mistake in the database.
     let mut database = sample_database();
     let row =
@@ -159,9 +164,9 @@ fn the_rarer_word_of_a_database_is_told() {
     for extent in [Extent::New, Extent::All] {
         let options = MergeOptions { extent, ..MergeOptions::default() };
         let merged = run(&database, &format!("# conferences.jsonl\n{rows}"), options).unwrap();
-        let told: Vec<String> = merged.warnings.iter().map(ToString::to_string).collect();
+        let warnings: Vec<String> = merged.warnings.iter().map(ToString::to_string).collect();
         let expected =
             "conferences 50: therapy_areas: `Balneologgy` - looks like a misspelling of `Balneology` (1 row)";
-        assert!(told.iter().any(|told| told.starts_with(expected)), "{told:?}");
+        assert!(warnings.iter().any(|warnings| warnings.starts_with(expected)), "{warnings:?}");
     }
 }

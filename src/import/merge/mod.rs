@@ -68,10 +68,10 @@ pub fn merge<C: Curation>(rows: ImportRows, curation: &C, options: &MergeOptions
     let organizations = resolve(organizations, &organization_objects, &stored.organizations, &mut bad, &mut lint);
     let tags = resolve(tags, &tag_objects, &stored.tags, &mut bad, &mut lint);
 
-    let mut links =
+    let mut context =
         MergeContext { organizations: &organizations, tags: &tags, options, bad: &mut bad, lint: &mut lint };
-    let conferences = merge_records(conferences, curation, &mut links)?;
-    let journals = merge_records(journals, curation, &mut links)?;
+    let conferences = merge_records(conferences, curation, &mut context)?;
+    let journals = merge_records(journals, curation, &mut context)?;
 
     check_still_linked(&organizations, &conferences, &journals, curation, &mut bad)?;
     check_still_linked(&tags, &conferences, &journals, curation, &mut bad)?;

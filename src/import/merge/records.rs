@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::references::Resolved;
 use super::removals::{MergeOptions, Removals};
-use crate::import::lint::{Lint, Linted, RowLocation};
+use crate::import::lint::{Lint, Lintable, RowLocation};
 use crate::import::report::{BadRows, FilePosition, RowFaults};
 use crate::import::rows::{ImportRow, RowEdit};
 use crate::import::statement::LinkList;
@@ -30,7 +30,7 @@ pub(super) struct MergedRecords<F> {
     pub removals: Removals,
 }
 
-impl<F: RecordFields + Linted> MergedRecords<F> {
+impl<F: RecordFields + Lintable> MergedRecords<F> {
     /// Returns true if the import sets or removes the record.
     pub fn contains(&self, id: Id) -> bool {
         self.positions.contains_key(&id) || self.rows.contains_key(&id)
@@ -48,13 +48,13 @@ impl<F: RecordFields + Linted> MergedRecords<F> {
 }
 
 /// Merges the rows of a dataset with their stored values.
-pub(super) fn merge_records<F: RecordFields + Linted, C: Curation>(
+pub(super) fn merge_records<F: RecordFields + Lintable, C: Curation>(
     rows: Vec<ImportRow<F>>,
     curation: &C,
-    links: &mut MergeContext<'_>,
+    context: &mut MergeContext<'_>,
 ) -> Result<MergedRecords<F>, StoreError> {
     // If the files contain no row of a dataset, it is not replaced.
-    let replaces = links.options.replace && !rows.is_empty();
+    let replaces = context.options.replace && !rows.is_empty();
     let stored_ids = if replaces { curation.record_ids(F::DATASET)? } else { BTreeSet::new() };
 
     let mut merged = BTreeMap::new();
@@ -64,26 +64,26 @@ pub(super) fn merge_records<F: RecordFields + Linted, C: Curation>(
         let Some(id) = row.id else { continue };
         if let Some(first) = positions.get(&id) {
             let message = format!("appears twice; the first row with this id is at {first}");
-            links.bad.push(&row.position, Some("id"), Some(&id.to_string()), message);
+            context.bad.push(&row.position, Some("id"), Some(&id.to_string()), message);
             continue;
         }
         match row.edit {
             RowEdit::Remove => {
                 if let Some(stored) = curation.find_record::<F>(id)? {
-                    links.lint.remove(&stored);
+                    context.lint.remove(&stored);
                     merged.insert(id, None);
                 }
             }
             RowEdit::Set(statement) => {
                 let stored = curation.find_record::<F>(id)?;
                 let mut fields = stored.as_ref().map(|stored| stored.fields().clone()).unwrap_or_default();
-                let mut faults = RowFaults::new(&row.position, links.bad);
+                let mut faults = RowFaults::new(&row.position, context.bad);
                 for list in statement.apply_to(&mut fields) {
                     let (kind, ids) = match list {
                         LinkList::Organizations(list) => {
-                            (ReferenceKind::Organization, links.organizations.find_ids(list, &mut faults))
+                            (ReferenceKind::Organization, context.organizations.find_ids(list, &mut faults))
                         }
-                        LinkList::Tags(list) => (ReferenceKind::Tag, links.tags.find_ids(list, &mut faults)),
+                        LinkList::Tags(list) => (ReferenceKind::Tag, context.tags.find_ids(list, &mut faults)),
                     };
                     fields.set_links(kind, ids);
                 }
@@ -91,7 +91,12 @@ pub(super) fn merge_records<F: RecordFields + Linted, C: Curation>(
                 if !row.is_bad && !faults.has_fault() {
                     match Curated::new(id, fields) {
                         Ok(record) => {
-                            links.lint.check(&RowLocation::File(row.position.clone()), None, stored.as_ref(), &record);
+                            context.lint.check(
+                                &RowLocation::File(row.position.clone()),
+                                None,
+                                stored.as_ref(),
+                                &record,
+                            );
                             merged.insert(id, Some(record));
                         }
                         Err(broken) => faults.push_faults(None, &broken),
@@ -104,7 +109,7 @@ pub(super) fn merge_records<F: RecordFields + Linted, C: Curation>(
     if replaces {
         for id in stored_ids.iter().filter(|id| !positions.contains_key(id)) {
             if let Some(stored) = curation.find_record::<F>(*id)? {
-                links.lint.remove(&stored);
+                context.lint.remove(&stored);
             }
             merged.insert(*id, None);
         }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::import::lint::{Lint, Linted, RowLocation};
+use crate::import::lint::{Lint, Lintable, RowLocation};
 use crate::import::report::{BadRows, FilePosition, RowFaults};
 use crate::import::rows::{ImportRow, RowEdit};
 use crate::import::statement::RecordLink;
@@ -40,7 +40,7 @@ enum ImportOutcome<F> {
 }
 
 /// Merges rows and full objects with the stored rows, and checks that labels are unique.
-pub(super) fn resolve<'a, F: ReferenceFields + Linted>(
+pub(super) fn resolve<'a, F: ReferenceFields + Lintable>(
     rows: Vec<ImportRow<F>>,
     objects: &[LinkedObject<'_, F>],
     stored: &'a BTreeMap<Id, Referenced<F>>,
@@ -62,7 +62,7 @@ pub(super) fn resolve<'a, F: ReferenceFields + Linted>(
     resolved
 }
 
-impl<F: ReferenceFields + Linted> Resolved<'_, F> {
+impl<F: ReferenceFields + Lintable> Resolved<'_, F> {
     /// Compares stored rows that are not in the import with the imported rows.
     pub fn compare_untouched(&self, lint: &mut Lint) {
         let untouched = self.stored.iter().filter(|(id, _)| !self.imported.contains_key(id));

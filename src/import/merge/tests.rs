@@ -374,7 +374,7 @@ fn what_the_service_gives_out_changes_nothing() {
 }
 
 #[test]
-fn many_removals_need_leave() {
+fn many_removals_need_permission() {
     let mut database = sample_database();
     let lines = |ids: std::ops::RangeInclusive<u64>, rest: &str| -> String {
         ids.map(|id| format!("{{\"id\":{id},{rest}}}\n")).collect()
@@ -452,8 +452,8 @@ fn rows_without_ids_find_their_records() {
         ("city", "A,2026", "no column `id`, and none of the columns of --match (`city`"),
     ];
     for (matching, rows, expected) in conferences {
-        let told = outcome(matching, "conferences.csv", &of_conferences(rows));
-        assert!(told.contains(expected), "{matching} {rows}: {told}");
+        let result = outcome(matching, "conferences.csv", &of_conferences(rows));
+        assert!(result.contains(expected), "{matching} {rows}: {result}");
     }
     let issns = "issn_online,issn_print";
     let journals = [
@@ -469,8 +469,8 @@ fn rows_without_ids_find_their_records() {
         ("id,name\n30,New\n", "[30] new []"),
     ];
     for (rows, expected) in journals {
-        let told = outcome(issns, "journals.csv", rows);
-        assert!(told.contains(expected), "{rows}: {told}");
+        let result = outcome(issns, "journals.csv", rows);
+        assert!(result.contains(expected), "{rows}: {result}");
     }
     assert!(outcome("name", "tags.csv", "id,type\n1,T\n").contains("name: is required"));
     assert_eq!(outcome("name", "conferences.jsonl", "{\"name\":\"ASCO\",\"city\":\"Chicago\"}\n"), "[12] new []");

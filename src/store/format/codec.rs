@@ -1,5 +1,4 @@
-//! Rows as bytes: MessagePack or JSON after a hash. redb does not verify hashes, so it is checked whenever a row is
-//! read.
+//! Rows as bytes: MessagePack or JSON after a hash. Each read checks the hash, because redb verifies no checksums then.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

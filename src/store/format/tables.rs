@@ -27,9 +27,9 @@
 //! | `names_state` | 0 | *local*: sealed `NamesState`: the records that `names` and `words` were built from |
 //!
 //! A feed is *shared* by all licenses that show the same records of a dataset. Its live entries have the log seqs of
-//! their records. Other feeds are a license's *baseline*: its entries when it joined the shared feed. They have seqs of
-//! their own and never change. For each record, the entry of the shared feed counts if it is later than the joining.
-//! Otherwise the entry of the baseline counts (`entries`).
+//! their records. Each other feed is the *baseline* of one license: its entries when it joined a shared feed. They have
+//! seqs of their own and never change. For each record, the entry of the shared feed counts if it is later than the
+//! joining. Otherwise the entry of the baseline counts (`entries`).
 //!
 //! *Local* rows are not part of replicas, backups and the digest of all rows (`digest`). All other rows are. The tables
 //! `outbox`, `replica`, `names`, `words` and `names_state` are created when needed.

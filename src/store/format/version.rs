@@ -58,11 +58,11 @@ impl Version {
 
     /// Whether this program writes the same version.
     pub fn is_current(&self) -> bool {
-        self.schema == SCHEMA && self.field_change() == FieldDifference::None
+        self.schema == SCHEMA && self.field_difference() == FieldDifference::None
     }
 
     /// Compares the fields with those of this program.
-    pub fn field_change(&self) -> FieldDifference {
+    pub fn field_difference(&self) -> FieldDifference {
         let stored = self.fields.as_deref().unwrap_or_default();
         if stored == known_fields().as_bytes() {
             return FieldDifference::None;
@@ -82,7 +82,7 @@ impl Version {
     /// Fails unless this program writes the same version.
     pub(in crate::store) fn check(&self, path: &Path) -> Result<(), StoreError> {
         self.check_known(path)?;
-        match self.field_change() {
+        match self.field_difference() {
             _ if self.schema < SCHEMA => {
                 Err(StoreError::OlderSchema { path: path.to_owned(), found: self.schema, known: SCHEMA })
             }
@@ -93,7 +93,7 @@ impl Version {
 
     /// Fails if a newer program wrote the file.
     pub(in crate::store) fn check_known(&self, path: &Path) -> Result<(), StoreError> {
-        match (self.schema.cmp(&SCHEMA), self.field_change()) {
+        match (self.schema.cmp(&SCHEMA), self.field_difference()) {
             (Ordering::Greater, _) => {
                 Err(StoreError::NewerSchema { path: path.to_owned(), found: self.schema, known: SCHEMA })
             }
@@ -124,7 +124,7 @@ mod tests {
         ];
         for (stored, expected) in cases {
             let version = Version { schema: SCHEMA, fields: Some(stored.into_bytes()) };
-            assert_eq!(version.field_change(), expected, "{version:?}");
+            assert_eq!(version.field_difference(), expected, "{version:?}");
         }
     }
 }

@@ -52,7 +52,7 @@ impl LicenseEntries {
 
     /// Whether a visible record changed, or entered the license, after `seq`.
     pub fn is_after(&self, id: Id, log_seq: u64, seq: u64) -> bool {
-        // An entry after `seq` without a change of the record: it entered the license when the license joined the feed.
+        // If only the entry is later than `seq`, the record entered the license when the license joined its feed.
         log_seq > seq || (seq < self.joined_at && self.find(id).is_some_and(|entry| entry.seq > seq))
     }
 }

@@ -75,7 +75,7 @@ pub(in crate::store) fn count_records(
 pub(in crate::store) fn fields_added(version: &Version) -> Vec<String> {
     let after_steps =
         if version.schema == 2 { Some(from_2::FIELDS.as_bytes().to_vec()) } else { version.fields.clone() };
-    match (Version { schema: SCHEMA, fields: after_steps }).field_change() {
+    match (Version { schema: SCHEMA, fields: after_steps }).field_difference() {
         FieldDifference::Added(added) => added,
         FieldDifference::None | FieldDifference::Unknown(_) => Vec::new(),
     }
@@ -127,7 +127,7 @@ pub(in crate::store) fn upgrade_copy(
 /// `None` if the rows have exactly this program's fields.
 fn store_field_names(to: &WriteTransaction) -> Result<Option<Vec<String>>, StoreError> {
     let mut meta = to.open_table(META)?;
-    let change = Version::read(&meta)?.map_or(FieldDifference::None, |version| version.field_change());
+    let change = Version::read(&meta)?.map_or(FieldDifference::None, |version| version.field_difference());
     meta.remove(META_PUBLISH)?;
     meta.insert(META_FIELDS, known_fields().as_bytes())?;
     match change {

@@ -41,9 +41,7 @@ fn put_head(tx: &WriteTx, head: &FeedHead) -> Result<(), StoreError> {
 }
 
 /// Writes the new entries of changed records to a shared feed. They must be ordered by seq, and their seqs larger than
-/// all others. A hidden record must have a tombstone.
-///
-/// A tombstone is written only if the record was live in the feed.
+/// all others. The entry of a hidden record must be a tombstone. It is written only if the record was live in the feed.
 pub(in crate::store) fn write(
     tx: &WriteTx,
     feed: FeedId,

@@ -1,4 +1,4 @@
-//! The last part of a commit of a published database: it stores the digest of all rows, and its changes in the outbox.
+//! The end of a commit of a published database: stores the digest of all rows, and the changes in the outbox.
 
 use redb::ReadableTable;
 

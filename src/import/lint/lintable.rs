@@ -10,7 +10,7 @@ use crate::model::reference::ReferenceFields;
 use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields};
 
 /// A kind of row that lint checks.
-pub(in crate::import) trait Linted: Fields {
+pub(in crate::import) trait Lintable: Fields {
     const RULES: &[RowRule<Self>];
 
     /// The names for comparison with other rows.
@@ -39,7 +39,7 @@ fn name_key<'a>(rule: &'static str, name: &str, more: &str, message: &'static st
     })
 }
 
-impl Linted for ConferenceFields {
+impl Lintable for ConferenceFields {
     const RULES: &[RowRule<Self>] = dates::RULES;
 
     fn names(&self) -> RowNames<'_> {
@@ -73,7 +73,7 @@ impl Linted for ConferenceFields {
     }
 }
 
-impl Linted for JournalFields {
+impl Lintable for JournalFields {
     const RULES: &[RowRule<Self>] = numbers::RULES;
 
     fn names(&self) -> RowNames<'_> {
@@ -104,7 +104,7 @@ fn label_keys(fields: &impl ReferenceFields) -> Vec<MatchKey<'_>> {
     name_key("same_name", &fields.label(), "", message).into_iter().collect()
 }
 
-impl Linted for OrganizationFields {
+impl Lintable for OrganizationFields {
     const RULES: &[RowRule<Self>] = &[];
 
     fn names(&self) -> RowNames<'_> {
@@ -116,7 +116,7 @@ impl Linted for OrganizationFields {
     }
 }
 
-impl Linted for TagFields {
+impl Lintable for TagFields {
     const RULES: &[RowRule<Self>] = &[];
 
     fn names(&self) -> RowNames<'_> {
