@@ -22,6 +22,38 @@ pub enum Cell {
     Flag(bool),
     /// A text.
     Text(String),
+    /// Bytes that are no text. No record has them; a database may return them.
+    Bytes(Vec<u8>),
+}
+
+impl Cell {
+    /// The whole number of the cell, if it is one.
+    pub fn integer(&self) -> Option<i64> {
+        match self {
+            Cell::Integer(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// The text of the cell, if it is one.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Cell::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Cell {
+        Cell::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Cell {
+        Cell::Text(text)
+    }
 }
 
 /// The columns of a dataset between `id` and `updated_at`.

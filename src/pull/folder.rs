@@ -459,7 +459,7 @@ impl Table {
 /// The text of a cell in CSV. What a spreadsheet may take for a formula gets a `'` in front.
 fn text_of(cell: Cell) -> String {
     match cell {
-        Cell::Null => String::new(),
+        Cell::Null | Cell::Bytes(_) => String::new(),
         Cell::Integer(number) => number.to_string(),
         Cell::Number(number) => {
             Number::try_from(number).map_or_else(|_| number.to_string(), |number| number.to_string())

@@ -14,9 +14,10 @@
 //! - [`verify`]: comparing the copy with the service's content, and mending it.
 //! - [`follow`]: going on, through limits, failures and restarts.
 //! - [`columns`]: a record's JSON as the cells of a flat table.
-//! - [`tables`]: the tables and views of a copy in a database.
+//! - [`tables`]: the tables of a copy in a database.
 //! - [`files`]: files that nobody else can read or replace.
-//! - [`sqlite`]: the copy as an SQLite file; [`postgres`]: in PostgreSQL; [`folder`]: as JSON lines and CSV.
+//! - [`sql`]: the copy in a database; [`sqlite`]: an SQLite file; [`postgres`]: PostgreSQL.
+//! - [`folder`]: the copy as JSON lines and CSV.
 //! - [`place`]: which of them `--to` names.
 
 pub mod catch_up;
@@ -35,6 +36,7 @@ pub mod pause;
 pub mod place;
 pub mod postgres;
 pub mod server_url;
+pub mod sql;
 pub mod sqlite;
 pub mod tables;
 pub mod target;

@@ -236,7 +236,7 @@ fn a_comparison_notices_and_mends_what_was_changed() {
         ("INSERT INTO conference_tags VALUES ('of text', 3)", "a record that is not there"),
         ("INSERT INTO conference_tags VALUES (-9223372036854775807 - 1, 3)", "a record that is not there"),
         ("INSERT INTO therapy_areas VALUES (x'00ff')", "no record is linked to"),
-        ("UPDATE organizations SET name = 'Other'", "`conference_organizations`"),
+        ("UPDATE organizations SET name = 'Other'", "`organizations` does not fit the records that link to `7`"),
         ("INSERT INTO therapy_areas VALUES ('Stray')", "no record is linked to"),
         ("INSERT INTO conferences_search (conferences_search) VALUES ('delete-all')", "full-text index"),
     ];

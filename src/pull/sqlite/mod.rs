@@ -1,19 +1,35 @@
-//! The copy as an SQLite file, made for people: typed columns, link tables, a full-text index, and views.
+//! The copy as an SQLite file.
 //!
-//! - [`schema`]: the tables and views.
+//! - [`dialect`]: SQLite's words in the statements of a copy.
 //! - [`failure`]: errors, by what can be done about them.
-//! - [`rows`]: writing a record into all of its tables.
 //! - [`magic`]: recognizes SQLite files.
 //! - [`open`]: which files are taken, and for whom they are kept.
-//! - [`check`]: comparing what is derived from the records with them.
-//! - [`copy`]: the copy as a [`Target`](super::Target).
+//! - [`records`]: writing rows, and keeping the full-text index with them.
+//! - [`database`]: an SQLite file as the database of a copy.
 
-pub mod check;
-pub mod copy;
+use std::path::Path;
+
+use super::error::PullError;
+use super::server_url::ServerUrl;
+use super::sql::SqlCopy;
+use database::SqliteFile;
+
+pub mod database;
+pub mod dialect;
 pub mod failure;
 pub mod magic;
 pub mod open;
-pub mod rows;
-pub mod schema;
+pub mod records;
 
-pub use copy::SqliteCopy;
+/// A copy in an SQLite file.
+pub type SqliteCopy = SqlCopy<SqliteFile>;
+
+impl SqliteCopy {
+    /// Opens the copy of a service's content, or creates one, as [`SqlCopy::at`] does.
+    ///
+    /// # Errors
+    /// Those of [`SqlCopy::at`].
+    pub fn open(path: &Path, server: &ServerUrl, reload: bool) -> Result<SqliteCopy, PullError> {
+        SqlCopy::at(path.to_owned(), server, reload)
+    }
+}

@@ -6,16 +6,17 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+use super::database::SqliteFile;
+use super::dialect::APPLICATION_ID;
 use super::failure::{failure, no_copy};
-use super::rows::{Mode, Rows, Statements, bytes_of};
-use super::schema::{APPLICATION_ID, FORMAT, all, derived, layout, undo_derived};
-use crate::model::Dataset;
-use crate::pull::entry::MAX_ID;
+use super::magic::is_sqlite;
 use crate::pull::error::PullError;
 use crate::pull::files::{self, make_file, open_file};
-use crate::pull::sqlite::magic::is_sqlite;
+use crate::pull::sql::database::Database;
+use crate::pull::sql::layout;
+use crate::pull::sql::schema::FORMAT;
 
 /// How much of the file is held in memory, in KiB: a million records are loaded within it.
 const CACHE_KIB: i32 = 16 * 1024;
@@ -29,24 +30,11 @@ enum Found {
     Copy,
 }
 
-/// A copy that is open and locked.
-#[derive(Debug)]
-pub struct Opened {
-    /// The connection.
-    pub connection: Connection,
-    /// Device and inode of the file.
-    pub identity: (u64, u64),
-    /// Of which service it is a copy; `None` for a new one.
-    pub server: Option<String>,
-    /// Held while the copy is open, so that no second pull works on it.
-    pub lock: File,
-}
-
 /// Opens a copy, or makes one.
 ///
 /// # Errors
 /// When the file is something else, of a newer format, or in use by another pull; it is left untouched then.
-pub fn open(path: &Path) -> Result<Opened, PullError> {
+pub fn open(path: &Path) -> Result<SqliteFile, PullError> {
     // The lock's file stands beside the copy, so first see that there is none or a copy.
     look(path)?;
     let lock = lock(path)?;
@@ -55,15 +43,13 @@ pub fn open(path: &Path) -> Result<Opened, PullError> {
         // Made here, so that the umask does not open it to others. SQLite gives its mode to the files beside it.
         make_file(path).map_err(|error| PullError::Unusable(format!("{}: {error}", path.display())))?;
     }
-    let connection = connect(path, &found).map_err(|error| failure(path, &error))?;
-    let server = match found {
-        Found::Nothing => None,
-        Found::Copy => {
-            renew_layout(path, &connection)?;
-            value_of(&connection, "server").map_err(|error| failure(path, &error))?
-        }
-    };
-    Ok(Opened { identity: identity(path)?, connection, server, lock })
+    let connection = connect(path).map_err(|error| failure(path, &error))?;
+    let mut file = SqliteFile { path: path.to_owned(), connection, identity: identity(path)?, lock };
+    match found {
+        Found::Nothing => file.in_transaction(layout::create)?,
+        Found::Copy => layout::renew(&mut file)?,
+    }
+    Ok(file)
 }
 
 /// Device and inode of what a path leads to.
@@ -123,7 +109,7 @@ fn lock(path: &Path) -> Result<File, PullError> {
     files::lock(Path::new(&name), path)
 }
 
-fn connect(path: &Path, found: &Found) -> rusqlite::Result<Connection> {
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
     // Without the flag for addresses: a name such as `file:x.db` is a name.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
@@ -135,52 +121,5 @@ fn connect(path: &Path, found: &Found) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "synchronous", "normal")?;
     connection.pragma_update(None, "foreign_keys", "off")?;
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
-    if matches!(found, Found::Nothing) {
-        let layout = layout();
-        connection.execute_batch(&format!(
-            "BEGIN IMMEDIATE; {} INSERT INTO copy VALUES ('layout', '{layout}'); COMMIT;",
-            all()
-        ))?;
-    }
     Ok(connection)
-}
-
-/// A value of the table `copy`.
-pub fn value_of(connection: &Connection, name: &str) -> rusqlite::Result<Option<String>> {
-    connection.query_row("SELECT value FROM copy WHERE name = ?", [name], |row| row.get(0)).optional()
-}
-
-/// Makes the derived tables anew where another version of the program has made them otherwise.
-fn renew_layout(path: &Path, connection: &Connection) -> Result<(), PullError> {
-    let wanted = layout();
-    let sql = |sql: &str| connection.execute_batch(sql).map_err(|error| failure(path, &error));
-    if value_of(connection, "layout").map_err(|error| failure(path, &error))?.as_deref() == Some(&*wanted) {
-        return Ok(());
-    }
-    sql("BEGIN IMMEDIATE")?;
-    sql(&undo_derived())?;
-    for dataset in Dataset::ALL {
-        sql(&format!("ALTER TABLE {dataset} RENAME TO old_{dataset}"))?;
-    }
-    sql(&derived())?;
-    for dataset in Dataset::ALL {
-        let statements = Statements::new(dataset);
-        let mut rows = Rows::new(path, connection, &statements, Mode::Anew);
-        let read = |after: i64| -> rusqlite::Result<Option<(i64, String)>> {
-            let next =
-                format!("SELECT id, json FROM old_{dataset} WHERE id BETWEEN ? AND {MAX_ID} ORDER BY id LIMIT 1");
-            let json = |row: &rusqlite::Row<'_>| -> rusqlite::Result<String> {
-                Ok(String::from_utf8_lossy(bytes_of(row.get_ref(1)?)).into_owned())
-            };
-            connection.prepare_cached(&next)?.query_row([after], |row| Ok((row.get(0)?, json(row)?))).optional()
-        };
-        // Other ids are not the service's, and are not taken along.
-        let mut next = 1;
-        while let Some((id, json)) = read(next).map_err(|error| failure(path, &error))? {
-            rows.put(id, &json)?;
-            next = id + 1;
-        }
-        sql(&format!("INSERT INTO {dataset}_search ({dataset}_search) VALUES ('rebuild'); DROP TABLE old_{dataset}"))?;
-    }
-    sql(&format!("UPDATE copy SET value = '{wanted}' WHERE name = 'layout'; COMMIT"))
 }

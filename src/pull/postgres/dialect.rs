@@ -1,0 +1,114 @@
+//! PostgreSQL's words in the statements of a copy.
+//!
+//! The type `json` keeps a record's bytes as they are. PostgreSQL derives the words of the full-text index by itself.
+
+use super::session::Session;
+use crate::model::Dataset;
+use crate::model::time::{parse_date, parse_time};
+use crate::pull::columns::{Cell, columns};
+use crate::pull::sql::database::{Dialect, Type};
+use crate::pull::sql::schema::FORMAT;
+use crate::pull::tables::searched;
+
+/// The tables that are the same in every copy.
+const COMMON: &str = "
+    CREATE TABLE copy (name text PRIMARY KEY, value text NOT NULL);
+    COMMENT ON TABLE copy IS 'Of what this is a copy: the address of the service, and the layout of the tables';
+    CREATE TABLE sync (dataset text PRIMARY KEY, token text NOT NULL, records bigint NOT NULL, loaded_at timestamptz NOT NULL,
+        changed_at timestamptz NOT NULL, checked_at timestamptz NOT NULL, verified_at timestamptz);
+    COMMENT ON TABLE sync IS 'Where the copy stands: the sync token, and when it was loaded, last changed, last asked for news, \
+last found equal to the service''s content';
+";
+
+/// How much of a record's text is in the full-text index, in characters: far more than records have, and less than an entry
+/// of the index can hold.
+const SEARCHED_LENGTH: u32 = 50_000;
+
+impl Dialect for Session {
+    const TODAY: &str = "(now() AT TIME ZONE 'UTC')::date";
+    const IN_90_DAYS: &str = "(now() AT TIME ZONE 'UTC')::date + 90";
+    const DAYS_LEFT: &str = "due_date - (now() AT TIME ZONE 'UTC')::date";
+    const VERIFIED_S: &str = "extract(epoch FROM verified_at)::bigint";
+    const BEGIN: &str = "BEGIN";
+    const JSON_ITEMS: &str = "json_array_elements";
+    const BY_KEY: &str = "";
+
+    fn common() -> String {
+        format!("{COMMON}INSERT INTO copy VALUES ('made by', 'medfeed pull'), ('format', '{FORMAT}');")
+    }
+
+    fn type_name(kind: Type) -> &'static str {
+        match kind {
+            Type::Integer => "bigint",
+            Type::Number => "double precision",
+            Type::Flag => "boolean",
+            Type::Date => "date",
+            Type::Text => "text",
+            Type::Time => "timestamptz",
+            Type::Json => "json",
+        }
+    }
+
+    fn search_column(dataset: Dataset) -> String {
+        // Words are found with and without their accents.
+        let texts: Vec<String> = searched(dataset).iter().map(|name| format!("coalesce({name}, '')")).collect();
+        let text = format!("left({}, {SEARCHED_LENGTH})", texts.join(" || ' ' || "));
+        format!(
+            ", search tsvector GENERATED ALWAYS AS (to_tsvector('simple', {text} || ' ' || \
+             regexp_replace(normalize({text}, NFKD), '[\\u0300-\\u036f]', '', 'g'))) STORED"
+        )
+    }
+
+    // The blanks are part of the layout's digest, so they stay as they are in existing copies. The same holds for `comment`.
+    fn search_ddl(dataset: Dataset) -> String {
+        let mut ddl = format!(
+            "
+         CREATE INDEX {dataset}_search ON {dataset} USING gin (search);
+         COMMENT ON TABLE {dataset} IS 'The {dataset} of the copy; columns as in the CSV export';
+         COMMENT ON COLUMN {dataset}.json IS 'The record as the service sent it';
+         COMMENT ON COLUMN {dataset}.search IS 'Full-text index: search @@ websearch_to_tsquery(''simple'', ''words'')';"
+        );
+        ddl.extend(columns(dataset).iter().map(|column| {
+            let note = column.note.replace('\'', "''");
+            format!("\nCOMMENT ON COLUMN {dataset}.{} IS '{note}';", column.column)
+        }));
+        ddl
+    }
+
+    fn comment(table: &str, text: &str) -> String {
+        format!("\n             COMMENT ON TABLE {table} IS '{text}';")
+    }
+
+    fn set_aside(dataset: Dataset) -> String {
+        format!(
+            "CREATE TEMPORARY TABLE old_{dataset} (id bigint PRIMARY KEY, json text) ON COMMIT DROP;
+             INSERT INTO old_{dataset} SELECT id, json::text FROM {dataset}; DROP TABLE {dataset};"
+        )
+    }
+
+    fn read(column: &str, kind: Type) -> String {
+        match kind {
+            Type::Date | Type::Json => format!("{column}::text"),
+            // The form of RFC 3339, unlike that of a cast.
+            Type::Time => format!("to_json({column}) #>> '{{}}'"),
+            _ => column.to_owned(),
+        }
+    }
+
+    /// A cell that does not fit the type of its column becomes null. PostgreSQL cannot store NUL, so texts lose it.
+    fn stored(kind: Type, cell: Cell) -> Cell {
+        match (kind, cell) {
+            (Type::Date, Cell::Text(text)) if parse_date(&text).is_ok() => Cell::Text(text),
+            (Type::Time, Cell::Text(text)) => {
+                // As PostgreSQL writes it, so that it can be compared.
+                parse_time(&text).map_or(Cell::Null, |time| time.to_string().replace('Z', "+00:00").into())
+            }
+            (Type::Text, Cell::Text(text)) => text.replace('\0', "\u{fffd}").into(),
+            (Type::Json, text @ Cell::Text(_)) => text,
+            (Type::Integer, number @ Cell::Integer(_)) => number,
+            (Type::Number, number @ Cell::Number(_)) => number,
+            (Type::Flag, flag @ Cell::Flag(_)) => flag,
+            _ => Cell::Null,
+        }
+    }
+}

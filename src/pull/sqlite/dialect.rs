@@ -1,0 +1,78 @@
+//! SQLite's words in the statements of a copy.
+
+use super::database::SqliteFile;
+use crate::model::Dataset;
+use crate::pull::columns::Cell;
+use crate::pull::sql::database::{Dialect, Type};
+use crate::pull::sql::schema::FORMAT;
+use crate::pull::tables::searched;
+
+/// `PRAGMA application_id` of a copy: "mfcp".
+pub const APPLICATION_ID: i32 = 0x6d66_6370;
+
+/// The tables that are the same in every copy.
+const COMMON: &str = "
+    -- Of what this is a copy: the service's address and the layout of the tables.
+    CREATE TABLE copy (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+    -- Where it stands: the sync token, and when it was loaded, last changed, last compared with the service. Times are UTC.
+    CREATE TABLE sync (dataset TEXT PRIMARY KEY, token TEXT NOT NULL, records INTEGER NOT NULL,
+        loaded_at TEXT NOT NULL, changed_at TEXT NOT NULL, checked_at TEXT NOT NULL, verified_at TEXT);
+";
+
+impl Dialect for SqliteFile {
+    const TODAY: &str = "date('now')";
+    const IN_90_DAYS: &str = "date('now', '+90 days')";
+    const DAYS_LEFT: &str = "CAST(julianday(due_date) - julianday(date('now')) AS INTEGER)";
+    const VERIFIED_S: &str = "unixepoch(verified_at)";
+    const BEGIN: &str = "BEGIN IMMEDIATE";
+    const JSON_ITEMS: &str = "json_each";
+    const BY_KEY: &str = " WITHOUT ROWID";
+
+    fn common() -> String {
+        format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT};\n{COMMON}")
+    }
+
+    fn type_name(kind: Type) -> &'static str {
+        match kind {
+            Type::Integer => "INTEGER",
+            Type::Number => "REAL",
+            Type::Flag => "BOOLEAN",
+            Type::Date => "DATE",
+            Type::Text | Type::Time | Type::Json => "TEXT",
+        }
+    }
+
+    fn search_column(_dataset: Dataset) -> String {
+        String::new()
+    }
+
+    // The blanks are part of the layout's digest, so they stay as they are in existing copies.
+    fn search_ddl(dataset: Dataset) -> String {
+        format!(
+            "
+         CREATE VIRTUAL TABLE {dataset}_search USING fts5({}, content='{dataset}', content_rowid='id',
+            tokenize='unicode61 remove_diacritics 2');",
+            searched(dataset).join(", ")
+        )
+    }
+
+    fn comment(_table: &str, _text: &str) -> String {
+        String::new()
+    }
+
+    fn set_aside(dataset: Dataset) -> String {
+        format!("DROP TABLE IF EXISTS {dataset}_search; ALTER TABLE {dataset} RENAME TO old_{dataset};")
+    }
+
+    fn read(column: &str, _kind: Type) -> String {
+        column.to_owned()
+    }
+
+    /// SQLite has no type for flags. It stores all other cells as they are.
+    fn stored(_kind: Type, cell: Cell) -> Cell {
+        match cell {
+            Cell::Flag(flag) => Cell::Integer(flag.into()),
+            other => other,
+        }
+    }
+}
