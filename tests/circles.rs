@@ -192,6 +192,9 @@ fn tokens(text: &str) -> Vec<String> {
             end.unwrap() + 2
         } else if first == '\'' {
             character(rest).unwrap_or(1)
+        } else if rest.starts_with("pub(in ") {
+            // A visibility names a module without using it.
+            rest.find(')').unwrap()
         } else if first.is_alphanumeric() || first == '_' {
             let length = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
             tokens.push(rest[..length].to_owned());
