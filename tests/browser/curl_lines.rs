@@ -100,7 +100,10 @@ fn a_link_puts_no_command_into_the_line() {
         ),
         (r"#/conferences?q=\..\!*[1-3]{a,b}", Some("conferences?q=%5C..%5C%21%2A%5B1-3%5D%7Ba%2Cb%7D")),
         ("#/conferences?q=a%0Atouch pwned%0A", Some("conferences?q=a%0Atouch%20pwned")),
-        ("#/conferences?therapy_area=x&';touch pwned;'=1&area=';touch pwned;'", Some("conferences?therapy_area=%27%3Btouch%20pwned%3B%27")),
+        (
+            "#/conferences?therapy_area=x&';touch pwned;'=1&area=';touch pwned;'",
+            Some("conferences?therapy_area=%27%3Btouch%20pwned%3B%27"),
+        ),
         ("#/conferences?year=';touch pwned;'&year=2026", Some("conferences")),
     ];
     for (fragment, target) in cases {

@@ -243,7 +243,9 @@ fn changes_arrive_and_the_copy_equals_the_export() {
     site.import("conferences.jsonl", format!(r#"{{"id": 131, "name": "The new one", {STATUSES}}}"#));
     expect_total(&browser, "130 conferences");
     browser.click("//a[.='3 changes since you opened this']");
-    browser.wait_for("//li[contains(., 'Conference 7') and .//del[contains(., 'version 1')] and .//ins[contains(., 'Hall 7')]]");
+    browser.wait_for(
+        "//li[contains(., 'Conference 7') and .//del[contains(., 'version 1')] and .//ins[contains(., 'Hall 7')]]",
+    );
     browser.wait_for("//li[contains(., 'removed') and contains(., 'Conference 8')]");
     browser.wait_for("//li[contains(., 'added') and contains(., 'The new one')]");
 
@@ -296,7 +298,9 @@ fn exports_and_the_feed_are_for_developers() {
     site.license("all", "--dataset conferences --year 2024..2030");
     wait_until("the token ends", PATIENCE, || {
         browser.click("//button[.='Ask the feed']");
-        browser.js("return document.getElementById('feed').textContent.includes('load the export again') || null", &[]).as_bool()
+        browser
+            .js("return document.getElementById('feed').textContent.includes('load the export again') || null", &[])
+            .as_bool()
     });
     browser.wait_for("//section[@class='problem' and contains(., 'resync_required')]");
     browser.view("#/developers/journals");
@@ -354,7 +358,10 @@ fn hostile_records_stay_text() {
     let site = Site::new();
     let hostile = "\"'><img src=http://127.0.0.2/x onerror=\"window.pwned=1\"><script>window.pwned=1</script>${window.pwned=1}{{pwned}}";
     let address = "javascript:window.pwned=1";
-    site.import("organizations.jsonl", json!({"id": 1, "name": hostile, "abbv": hostile, "type": hostile, "url": address}).to_string());
+    site.import(
+        "organizations.jsonl",
+        json!({"id": 1, "name": hostile, "abbv": hostile, "type": hostile, "url": address}).to_string(),
+    );
     site.import("tags.jsonl", json!({"id": 1, "type": hostile, "name": hostile, "category": hostile}).to_string());
     let conference = json!({"id": 7, "name": hostile, "abbv": hostile, "year": 2027, "country": hostile, "city": hostile, "venue": hostile,
         "url": address, "therapy_areas": [hostile], "organizations": [1], "tags": [1], "start_date": "2027-05-01",
