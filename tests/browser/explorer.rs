@@ -265,7 +265,7 @@ fn changes_arrive_and_the_copy_equals_the_export() {
     site.license("all", "--dataset conferences --year 2025..2026");
     expect_total(&browser, "66 conferences");
     expect_equal("after a smaller license");
-    site.license("all", "--dataset conferences");
+    site.license("all", "--dataset conferences --widen");
     expect_total(&browser, "130 conferences");
     expect_equal("after a larger license");
     browser.expect_quiet_console(&[]);

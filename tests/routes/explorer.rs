@@ -2,12 +2,13 @@
 
 use crate::harness::World;
 
-const FILES: [(&str, &str); 9] = [
+const FILES: [(&str, &str); 10] = [
     ("/", "text/html; charset=utf-8"),
     ("/explorer/app.js", "text/javascript; charset=utf-8"),
     ("/explorer/api.js", "text/javascript; charset=utf-8"),
     ("/explorer/parts.js", "text/javascript; charset=utf-8"),
-    ("/explorer/views.js", "text/javascript; charset=utf-8"),
+    ("/explorer/views/list.js", "text/javascript; charset=utf-8"),
+    ("/explorer/model/select.js", "text/javascript; charset=utf-8"),
     ("/explorer/preact.js", "text/javascript; charset=utf-8"),
     ("/explorer/style.css", "text/css; charset=utf-8"),
     ("/favicon.ico", "image/svg+xml"),
@@ -36,7 +37,16 @@ fn its_paths_are_no_endpoints() {
     for (path, _) in FILES {
         assert!(path == "/" || !document.contains(path), "{path}");
     }
-    for path in ["/explorer", "/explorer/", "/explorer/mod.rs", "/demo.json", "//"] {
+    for path in [
+        "/explorer",
+        "/explorer/",
+        "/explorer/mod.rs",
+        "/explorer/views",
+        "/explorer/views/",
+        "/explorer/model/x.js",
+        "/demo.json",
+        "//",
+    ] {
         world.get("", path).expect(404);
     }
 }
