@@ -3,9 +3,9 @@
 use std::io;
 use std::sync::Arc;
 
-use super::read_options::ReadOptions;
-use super::report::{BadRows, FilePosition, Finding, RowFaults};
-use super::statement::Statement;
+use crate::import::read::options::ReadOptions;
+use crate::import::read::statement::Statement;
+use crate::import::report::faults::{BadRows, FilePosition, Finding, RowFaults};
 use crate::model::{ConferenceFields, Fields, Id, JournalFields, OrganizationFields, TagFields};
 
 /// All rows of an import, with the faults found while reading.

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::cli::shared::common::Common;
 use crate::cli::shared::sheets::Sheets;
-use crate::import::source::WORKBOOK_STEM;
+use crate::import::read::source::WORKBOOK_STEM;
 use crate::model::reference::{ReferenceFields, Referenced};
 use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, RecordFields, TagFields, flat, json};
 use crate::store::Snapshot;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::cli::shared::values::{cut, text_of, value_of};
-use crate::import::groups::grouped;
+use crate::import::report::groups::grouped;
 use crate::model::printable::Printable;
 use crate::model::reference::ReferenceFields;
 use crate::model::{Curated, Dataset, Fields, Id, License, RecordFields, References};

@@ -39,7 +39,7 @@ pub(in crate::import) use self::lintable::Lintable;
 pub use self::rule::RowLocation;
 use self::rule::{Hit, TextRule};
 use self::spellings::{Spellings, WordFault};
-use super::report::Finding;
+use crate::import::report::faults::Finding;
 use crate::model::reference::Referenced;
 use crate::model::{ConferenceFields, Curated, Dataset, Id, JournalFields, RecordFields};
 use crate::store::write::batch::Curation;

@@ -1,7 +1,7 @@
 //! Rules and their findings.
 
-use crate::import::report::FilePosition;
-use crate::import::report::Finding;
+use crate::import::report::faults::FilePosition;
+use crate::import::report::faults::Finding;
 use crate::model::{Fault, Fields, Id};
 
 /// A rule about a single text, in any field of any row.

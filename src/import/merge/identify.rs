@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 
 use crate::import::lint::comparable;
-use crate::import::report::BadRows;
+use crate::import::report::faults::BadRows;
 use crate::import::rows::{ImportRow, RowEdit};
 use crate::model::{Dataset, Id, RecordFields};
 use crate::store::StoreError;

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::import::lint::{Lint, Lintable, RowLocation};
-use crate::import::report::{BadRows, FilePosition, RowFaults};
+use crate::import::read::statement::RecordLink;
+use crate::import::report::faults::{BadRows, FilePosition, RowFaults};
 use crate::import::rows::{ImportRow, RowEdit};
-use crate::import::statement::RecordLink;
 use crate::model::nearest::nearest;
 use crate::model::reference::{ReferenceFields, Referenced};
 use crate::model::{Curated, Id, ReferenceKind};

@@ -87,7 +87,7 @@ pub(super) fn run(database: &MemoryDatabase, files: &str, options: MergeOptions)
             let mut short = BadRows::default();
             let folder = format!("{}/", folder.path().display());
             for row in bad.kept() {
-                let position = crate::import::report::FilePosition {
+                let position = crate::import::report::faults::FilePosition {
                     file: row.file.as_ref().unwrap().replace(&folder, "").into(),
                     line: row.line.unwrap(),
                 };

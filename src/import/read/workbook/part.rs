@@ -8,7 +8,7 @@ use flate2::Crc;
 use flate2::bufread::DeflateDecoder;
 
 use super::fault::{damaged, damaged_part};
-use crate::import::bounds::TooLarge;
+use crate::import::read::bounds::TooLarge;
 
 /// The maximum compression ratio of a large part. Real sheets stay far below, zip bombs reach 1,000.
 const MAX_RATIO: u64 = 250;

@@ -24,12 +24,12 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    pub(super) fn line_fault(&self) -> String {
+    pub(in crate::import) fn line_fault(&self) -> String {
         format!("the line is longer than {} bytes; correct it, or raise --max-line-bytes", self.line_bytes)
     }
 
     /// The message for a CSV row that is too long. Reading stops at this row.
-    pub(super) fn table_row_fault(&self, in_quotes: bool) -> String {
+    pub(in crate::import) fn table_row_fault(&self, in_quotes: bool) -> String {
         let remedy = if in_quotes { "close the quote that it opens" } else { "correct it" };
         format!(
             "the row is longer than {} bytes, and the rest of the table is not read; {remedy}, or raise --max-line-bytes",
@@ -37,7 +37,7 @@ impl Bounds {
         )
     }
 
-    pub(super) fn name_fault(&self, bytes: usize) -> String {
+    pub(in crate::import) fn name_fault(&self, bytes: usize) -> String {
         format!(
             "the name is {bytes} bytes long, but the limit is {}; correct it, or raise --max-name-bytes",
             self.name_bytes
@@ -45,11 +45,11 @@ impl Bounds {
     }
 
     /// The message for too many CSV columns or JSON members.
-    pub(super) fn columns_fault(&self, what: &str) -> String {
+    pub(in crate::import) fn columns_fault(&self, what: &str) -> String {
         format!("has more than {} {what}; remove those that are not fields, or raise --max-columns", self.columns)
     }
 
-    pub(super) fn rows_fault(&self, what: &str) -> String {
+    pub(in crate::import) fn rows_fault(&self, what: &str) -> String {
         format!("the file has more than {} {what}; split it, or raise --max-rows", self.rows)
     }
 }
@@ -57,7 +57,7 @@ impl Bounds {
 /// The error of a file larger than [`Bounds::file_bytes`]. Readers return it inside an [`io::Error`].
 #[derive(Debug, thiserror::Error)]
 #[error("the file is too large: it has more than {max_bytes} bytes, decompressed; split it, or raise --max-file-bytes")]
-pub(super) struct TooLarge {
+pub(in crate::import) struct TooLarge {
     pub max_bytes: u64,
 }
 

@@ -1,6 +1,6 @@
 //! Names of cells, such as `B7`, and of cell ranges, such as `A1:C3`.
 
-use crate::import::tabular::column_letters;
+use crate::import::read::tabular::column_letters;
 
 /// The number of columns of an Excel sheet.
 pub(super) const COLUMNS: u32 = 16_384;

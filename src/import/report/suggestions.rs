@@ -1,6 +1,6 @@
 //! Suggestions for unknown names.
 
-use super::report::RowFaults;
+use crate::import::report::faults::RowFaults;
 use crate::model::nearest::nearest;
 
 /// Returns the remedy for an unknown name: the most similar known name, or else a list of all. If a search would be too
@@ -21,7 +21,7 @@ pub fn did_you_mean(unknown: &str, known: &[&str], faults: &RowFaults<'_>) -> St
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::report::{BadRows, FilePosition};
+    use crate::import::report::faults::{BadRows, FilePosition};
 
     #[test]
     fn unknown_names_get_a_remedy() {

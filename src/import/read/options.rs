@@ -6,8 +6,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::bounds::Bounds;
-use super::cells::{DateOrder, DecimalSign};
+use crate::import::read::bounds::Bounds;
+use crate::import::read::cells::{DateOrder, DecimalSign};
 use crate::model::field::FieldTable;
 use crate::model::fold::comparable;
 use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields};
@@ -30,7 +30,7 @@ pub struct ReadOptions {
     pub decimal: Option<DecimalSign>,
     /// The order of day and month in ambiguous dates.
     pub dates: Option<DateOrder>,
-    /// Whether to keep all faults, not only the first [`BadRows::MAX_KEPT`](super::BadRows::MAX_KEPT).
+    /// Whether to keep all faults, not only the first [`BadRows::MAX_KEPT`](crate::import::BadRows::MAX_KEPT).
     pub all_faults: bool,
     /// The indexes of the `renames` that a file used. Updated while reading.
     pub used_renames: RefCell<BTreeSet<usize>>,
@@ -65,7 +65,7 @@ impl ReadOptions {
     }
 
     /// Returns the field that `--map` assigns to a name in a file.
-    pub(super) fn renamed(&self, name: &str) -> Option<&str> {
+    pub(in crate::import) fn renamed(&self, name: &str) -> Option<&str> {
         if self.renames.is_empty() {
             return None;
         }

@@ -3,14 +3,14 @@
 use std::io;
 use std::sync::Arc;
 
-use super::bounds::TooLarge;
-use super::csv::read_csv;
-use super::jsonl::read_jsonl;
-use super::read_options::ReadOptions;
-use super::report::{FilePosition, Finding};
-use super::rows::{FileRows, ImportRows, ReadRows};
-use super::source::{FileFormat, RowKind, Source, SourceContent};
-use super::workbook::Workbook;
+use crate::import::read::bounds::TooLarge;
+use crate::import::read::csv::read_csv;
+use crate::import::read::jsonl::read_jsonl;
+use crate::import::read::options::ReadOptions;
+use crate::import::read::source::{FileFormat, RowKind, Source, SourceContent};
+use crate::import::read::workbook::Workbook;
+use crate::import::report::faults::{FilePosition, Finding};
+use crate::import::rows::{FileRows, ImportRows, ReadRows};
 use crate::model::Fields;
 
 /// The error of a source that cannot be read.
@@ -27,7 +27,7 @@ pub struct ReadError {
 const ADDED_TO_RECORDS: &[&str] = &["updated_at"];
 
 /// Reads all sources. `progress` is called with the number of bytes of each read (see [`Source::size_bytes`]). Bad rows
-/// are not an error here: [`merge`](super::merge::merge) reports them together with its own.
+/// are not an error here: [`merge`](crate::import::merge::merge) reports them together with its own.
 pub fn read_sources(
     sources: &[Source],
     options: &ReadOptions,

@@ -49,7 +49,12 @@ pub struct Finding {
 
 impl Finding {
     /// Creates a finding about a row of a file. Long texts are shortened.
-    pub(super) fn new(position: &FilePosition, field: Option<&str>, value: Option<&str>, message: &str) -> Finding {
+    pub(in crate::import) fn new(
+        position: &FilePosition,
+        field: Option<&str>,
+        value: Option<&str>,
+        message: &str,
+    ) -> Finding {
         Finding {
             file: Some(position.file.to_string()),
             line: Some(position.line),
@@ -61,7 +66,7 @@ impl Finding {
     }
 
     /// Creates a finding about a row of the database.
-    pub(super) fn of_record(
+    pub(in crate::import) fn of_record(
         kind: &'static str,
         id: Id,
         field: Option<&str>,
@@ -79,7 +84,7 @@ impl Finding {
     }
 
     /// Adds the name of a rule.
-    pub(super) fn of_rule(self, rule: &'static str) -> Finding {
+    pub(in crate::import) fn of_rule(self, rule: &'static str) -> Finding {
         Finding { rule: Some(rule), ..self }
     }
 }
@@ -105,7 +110,7 @@ impl fmt::Display for Finding {
 }
 
 /// Shortens a value, name or path to a readable length.
-pub(super) fn shortened(text: &str) -> String {
+pub(in crate::import) fn shortened(text: &str) -> String {
     cut(text, 200)
 }
 

@@ -7,13 +7,13 @@ use url::Url;
 use crate::model::fold::is_blank;
 
 /// Returns true if the column contains web addresses.
-pub(super) fn is_address_column(column: &str) -> bool {
+pub(in crate::import) fn is_address_column(column: &str) -> bool {
     column == "url"
 }
 
 /// Returns the address to store for a cell with the text `text` and a hyperlink to `link`. An address in the text takes
 /// precedence. Fails if the two addresses differ, or if neither is a web address.
-pub(super) fn address<'c>(text: &'c str, link: &'c str) -> Result<Cow<'c, str>, String> {
+pub(in crate::import) fn address<'c>(text: &'c str, link: &'c str) -> Result<Cow<'c, str>, String> {
     let shown = text.trim_matches(is_blank);
     let link = link.trim_matches(is_blank);
     match (web_address(shown), web_address(link)) {

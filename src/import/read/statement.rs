@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 
-use super::cells::{Notation, is_text, normalize, normalize_word};
-use super::report::{RowFaults, shortened};
-use super::suggestions::did_you_mean;
+use crate::import::read::cells::{Notation, is_text, normalize, normalize_word};
+use crate::import::report::faults::{RowFaults, shortened};
+use crate::import::report::suggestions::did_you_mean;
 use crate::model::field::Field;
 use crate::model::id::NotAnId;
 use crate::model::reference::ReferenceFields;
@@ -15,7 +15,7 @@ use crate::model::{Curated, Fields, Id, OrganizationFields, ReferenceKind, TagFi
 
 /// The values that a row sets.
 #[derive(Debug)]
-pub(super) struct Statement<F> {
+pub(in crate::import) struct Statement<F> {
     fields: F,
     /// For each field of the table, whether the row sets it.
     is_set: Vec<bool>,
@@ -25,14 +25,14 @@ pub(super) struct Statement<F> {
 
 /// A list of links of a record.
 #[derive(Debug)]
-pub(super) enum LinkList {
+pub(in crate::import) enum LinkList {
     Organizations(Vec<RecordLink<OrganizationFields>>),
     Tags(Vec<RecordLink<TagFields>>),
 }
 
 /// A link of a record.
 #[derive(Debug)]
-pub(super) enum RecordLink<F> {
+pub(in crate::import) enum RecordLink<F> {
     Id(Id),
     /// A name; for a tag, `Type: Name`.
     Label(String),
@@ -71,7 +71,7 @@ impl<F: Fields> Statement<F> {
 }
 
 /// Reads the values of a row. A bad value is reported and not set.
-pub(super) struct StatementReader<'a, 'f> {
+pub(in crate::import) struct StatementReader<'a, 'f> {
     table: &'static [Field],
     values: Vec<&'a mut dyn FieldValue>,
     is_set: &'a mut [bool],
@@ -201,7 +201,7 @@ fn read_object<F: ReferenceFields>(
 }
 
 /// Reads a JSON id, which must be an integer, or reports a fault.
-pub(super) fn read_id(json: &Json<'_>, field: &dyn Display, faults: &mut RowFaults<'_>) -> Option<Id> {
+pub(in crate::import) fn read_id(json: &Json<'_>, field: &dyn Display, faults: &mut RowFaults<'_>) -> Option<Id> {
     if let Json::Whole(number) = json
         && let Ok(id) = Id::try_from(*number)
     {
@@ -229,9 +229,9 @@ impl<F: Fields> std::fmt::Display for Statement<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::bounds::Bounds;
-    use crate::import::json::parse;
-    use crate::import::report::{BadRows, FilePosition};
+    use crate::import::read::bounds::Bounds;
+    use crate::import::read::json::parse;
+    use crate::import::report::faults::{BadRows, FilePosition};
     use crate::model::{ConferenceFields, JournalFields};
 
     /// Returns the value of the field, as JSON or as links, or the messages of its faults.

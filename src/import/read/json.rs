@@ -8,8 +8,8 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::error::Category;
 
-use super::bounds::Bounds;
-use super::report::shortened;
+use crate::import::read::bounds::Bounds;
+use crate::import::report::faults::shortened;
 use crate::model::value::Json;
 use crate::model::value::json::JsonMembers;
 

@@ -13,7 +13,7 @@ use crate::model::value::ValueKind;
 
 /// The known facts about how a table writes its values.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Notation {
+pub(in crate::import) struct Notation {
     /// Whether semicolons separate the cells. In such files a comma usually is the decimal sign, and points group
     /// digits.
     pub has_semicolons: bool,
@@ -63,7 +63,7 @@ fn unknown_order(_text: &str) -> UnknownNotation {
 }
 
 /// Returns true if fields of this kind store the text of a cell unchanged.
-pub(super) fn is_text(kind: ValueKind) -> bool {
+pub(in crate::import) fn is_text(kind: ValueKind) -> bool {
     match kind {
         ValueKind::Text | ValueKind::Texts | ValueKind::Links(_) => true,
         ValueKind::Integer | ValueKind::Number | ValueKind::Year | ValueKind::Date => false,
@@ -73,7 +73,11 @@ pub(super) fn is_text(kind: ValueKind) -> bool {
 
 /// Returns the cell in the form that a field of this kind is parsed from; empty for null. The error says what to write
 /// instead.
-pub(super) fn normalize<'c>(kind: ValueKind, cell: &'c str, notation: &Notation) -> Result<Cow<'c, str>, String> {
+pub(in crate::import) fn normalize<'c>(
+    kind: ValueKind,
+    cell: &'c str,
+    notation: &Notation,
+) -> Result<Cow<'c, str>, String> {
     let trimmed = cell.trim_matches(is_blank);
     match kind {
         // Text stays unchanged, so that an export can be imported again.
@@ -92,13 +96,13 @@ pub(super) fn normalize<'c>(kind: ValueKind, cell: &'c str, notation: &Notation)
 }
 
 /// Returns the word that equals the cell except for case, blanks, `-` and `_`; otherwise the cell itself.
-pub(super) fn normalize_word<'c>(words: &[&'static str], cell: &'c str) -> Cow<'c, str> {
+pub(in crate::import) fn normalize_word<'c>(words: &[&'static str], cell: &'c str) -> Cow<'c, str> {
     let meant = comparable(cell);
     words.iter().find(|word| comparable(word) == meant).map_or(Cow::Borrowed(cell), |word| Cow::Borrowed(*word))
 }
 
 /// Parses a flag: TRUE and FALSE in the languages of spreadsheet programs, yes and no, or an `x`.
-pub(super) fn parse_flag(cell: &str) -> Option<bool> {
+pub(in crate::import) fn parse_flag(cell: &str) -> Option<bool> {
     #[rustfmt::skip]
     const YES: &[&str] = &[
         "1", "true", "yes", "y", "x", "\u{2713}", "\u{2714}", "ja", "j", "oui", "si", "sim", "tak", "ano", "igen", "kylla",
@@ -304,13 +308,13 @@ fn normalize_number<'c>(cell: &'c str, notation: &Notation) -> Result<Cow<'c, st
 
 /// Returns true if a comma or point that may group digits probably does. Exports never write a zero at the end of a
 /// fraction, so exported numbers are read back unchanged.
-pub(super) fn is_grouping_likely(cell: &str, notation: &Notation) -> bool {
+pub(in crate::import) fn is_grouping_likely(cell: &str, notation: &Notation) -> bool {
     notation.has_semicolons || notation.is_price && (notation.is_sheet || cell.ends_with('0'))
 }
 
 /// Returns true if the text has one comma or point, with exactly three digits after it. The sign may group digits or
 /// start a fraction.
-pub(super) fn may_be_grouped(cell: &str) -> bool {
+pub(in crate::import) fn may_be_grouped(cell: &str) -> bool {
     let Some((whole, fraction)) = cell.split_once(['.', ',']) else { return false };
     let all_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     (1..=3).contains(&whole.len())
@@ -321,7 +325,7 @@ pub(super) fn may_be_grouped(cell: &str) -> bool {
 }
 
 /// The message for a number for which [`may_be_grouped`] returns true.
-pub(super) fn ambiguous_number_message(cell: &str) -> String {
+pub(in crate::import) fn ambiguous_number_message(cell: &str) -> String {
     let sign = if cell.contains(',') { ',' } else { '.' };
     let (digits, number) = (cell.replace(sign, ""), cell.replace(sign, "."));
     let number = number.trim_end_matches('0').trim_end_matches('.');

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use flate2::bufread::MultiGzDecoder;
 
-use super::bounds::TooLarge;
-use super::utf16::as_utf8;
+use crate::import::read::bounds::TooLarge;
+use crate::import::read::utf16::as_utf8;
 
 /// The kinds of rows. Rows that others link to come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display, strum::EnumString)]
@@ -252,7 +252,11 @@ impl Source {
     ///
     /// The first bytes identify gzip files and workbooks, not the name: browsers, `curl` and people change names. Text
     /// is converted to UTF-8 without a byte-order mark.
-    pub(super) fn open<'p>(&self, max_bytes: u64, progress: &'p mut dyn FnMut(u64)) -> io::Result<SourceContent<'p>> {
+    pub(in crate::import) fn open<'p>(
+        &self,
+        max_bytes: u64,
+        progress: &'p mut dyn FnMut(u64),
+    ) -> io::Result<SourceContent<'p>> {
         let (magic, stored) = peek::<{ GZIP_MAGIC.len() }, _>(ProgressReader { from: self.open_raw()?, progress })?;
         let content: Box<dyn Read + 'p> = if magic == GZIP_MAGIC {
             Box::new(GzipReader(MultiGzDecoder::new(BufReader::with_capacity(READ_BYTES, stored))))
@@ -291,7 +295,7 @@ impl Source {
 }
 
 /// The content of a source.
-pub(super) enum SourceContent<'p> {
+pub(in crate::import) enum SourceContent<'p> {
     /// Text in this format, which is never [`FileFormat::Xlsx`].
     Text(FileFormat, Box<dyn Read + 'p>),
     /// A copy of a workbook.
@@ -306,7 +310,7 @@ fn stem_and_ending(path: &Path) -> Option<(String, String)> {
 }
 
 /// Parses the kind of rows from a file or sheet name.
-pub(super) fn kind_from_name(name: &str) -> Option<RowKind> {
+pub(in crate::import) fn kind_from_name(name: &str) -> Option<RowKind> {
     name.trim().to_lowercase().parse().ok()
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::finding::Finding;
+use crate::import::report::finding::Finding;
 use crate::model::Id;
 use crate::model::printable::Printable;
 
@@ -52,7 +52,7 @@ pub struct FindingGroup {
 
 /// The groups of a run. Only the first [`FindingGroups::MAX`] are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct FindingGroups {
+pub(in crate::import) struct FindingGroups {
     groups: Vec<FindingGroup>,
     by_kind: HashMap<String, usize>,
 }

@@ -25,10 +25,10 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::io;
 
-use super::bounds::Bounds;
-use super::rows::{FileRows, ReadRows};
-use super::source::{RowKind, kind_from_name};
-use super::tabular::{TableCell, TableReader};
+use crate::import::read::bounds::Bounds;
+use crate::import::read::source::{RowKind, kind_from_name};
+use crate::import::read::tabular::{TableCell, TableReader};
+use crate::import::rows::{FileRows, ReadRows};
 use crate::model::Fields;
 use archive::Archive;
 use cell::Context;
@@ -50,7 +50,7 @@ const MAX_SHEETS: usize = 1_000;
 /// The maximum size of a sheet's name or id. Excel allows 31 characters.
 const MAX_NAME_BYTES: usize = 1_000;
 
-pub(super) struct Workbook {
+pub(in crate::import) struct Workbook {
     archive: Archive,
     context: Context,
     sheets: Vec<SheetEntry>,
@@ -65,13 +65,13 @@ struct SheetEntry {
 }
 
 /// The sheets to import, and the quoted names of the others.
-pub(super) struct ChosenSheets {
+pub(in crate::import) struct ChosenSheets {
     pub sheets: Vec<(RowKind, ChosenSheet)>,
     pub skipped: Vec<String>,
 }
 
 /// A sheet to import.
-pub(super) struct ChosenSheet {
+pub(in crate::import) struct ChosenSheet {
     pub name: String,
     part: String,
 }
@@ -209,7 +209,7 @@ fn read_list(archive: &Archive, part: &str, relations: &Relations) -> io::Result
 }
 
 /// A sheet whose rows are read.
-pub(super) struct SheetRows<'a> {
+pub(in crate::import) struct SheetRows<'a> {
     cells: CellReader<'a>,
     context: &'a Context,
     merged: MergedCells,

@@ -5,19 +5,19 @@ use std::io::{self, Read};
 use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8};
 
 /// Replaces an invalid UTF-16 unit. No valid UTF-8 contains this byte, so later readers find the damage.
-pub(super) const DAMAGED: u8 = 0xff;
+pub(in crate::import) const DAMAGED: u8 = 0xff;
 
 /// The number of bytes decoded at once.
 const CHUNK_BYTES: usize = 1 << 14;
 
 /// A text as UTF-8 without its byte-order mark. Text without a UTF-16 mark is unchanged.
-pub(super) enum AsUtf8<R> {
+pub(in crate::import) enum AsUtf8<R> {
     Plain(R),
     Utf16(Utf16<R>),
 }
 
 /// Decodes UTF-16.
-pub(super) struct Utf16<R> {
+pub(in crate::import) struct Utf16<R> {
     from: R,
     decoder: Decoder,
     input: Vec<u8>,
@@ -28,7 +28,7 @@ pub(super) struct Utf16<R> {
 }
 
 /// Converts `content` to UTF-8. `first` contains its first bytes.
-pub(super) fn as_utf8<R: Read>(first: &[u8], mut content: R) -> io::Result<AsUtf8<R>> {
+pub(in crate::import) fn as_utf8<R: Read>(first: &[u8], mut content: R) -> io::Result<AsUtf8<R>> {
     let Some((encoding, mark_len)) = Encoding::for_bom(first) else { return Ok(AsUtf8::Plain(content)) };
     let mut mark = [0; 3];
     content.read_exact(&mut mark[..mark_len])?;

@@ -4,11 +4,11 @@ use std::io::{self, Cursor, Read};
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 
-use super::bounds::TooLarge;
-use super::quoting::CsvReader;
-use super::rows::FileRows;
-use super::tabular::{TableCell, TableReader, column_names, is_same_column};
-use super::utf16::DAMAGED;
+use crate::import::read::bounds::TooLarge;
+use crate::import::read::quoting::CsvReader;
+use crate::import::read::tabular::{TableCell, TableReader, column_names, is_same_column};
+use crate::import::read::utf16::DAMAGED;
+use crate::import::rows::FileRows;
 use crate::model::Fields;
 
 /// The number of bytes used to detect the separator.
@@ -44,7 +44,7 @@ fn guess_encoding(beginning: &[u8]) -> Option<&'static str> {
 }
 
 /// Reads all rows after the header, and returns their number.
-pub(super) fn read_csv<F: Fields>(mut content: impl Read, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
+pub(in crate::import) fn read_csv<F: Fields>(mut content: impl Read, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
     let mut beginning = Vec::new();
     // If the size limit ends the content here, the loop below reports it.
     let ended = content.by_ref().take(BEGINNING_BYTES).read_to_end(&mut beginning);
@@ -153,9 +153,9 @@ impl CsvLayout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::bounds::Bounds;
-    use crate::import::read_options::{ReadOptions, Rename};
-    use crate::import::report::BadRows;
+    use crate::import::read::bounds::Bounds;
+    use crate::import::read::options::{ReadOptions, Rename};
+    use crate::import::report::faults::BadRows;
     use crate::import::rows::{ImportRow, RowEdit};
     use crate::model::{ConferenceFields, JournalFields, OrganizationFields};
 

@@ -3,13 +3,15 @@
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 
-use super::address::{address, is_address_column};
-use super::cells::{Notation, ambiguous_number_message, is_grouping_likely, may_be_grouped, normalize, parse_flag};
-use super::read_options::ReadOptions;
-use super::report::{RowFaults, shortened};
-use super::rows::{FileRows, RowEdit};
-use super::statement::Statement;
-use super::suggestions::did_you_mean;
+use crate::import::read::address::{address, is_address_column};
+use crate::import::read::cells::{
+    Notation, ambiguous_number_message, is_grouping_likely, may_be_grouped, normalize, parse_flag,
+};
+use crate::import::read::options::ReadOptions;
+use crate::import::read::statement::Statement;
+use crate::import::report::faults::{RowFaults, shortened};
+use crate::import::report::suggestions::did_you_mean;
+use crate::import::rows::{FileRows, RowEdit};
 use crate::model::fold::comparable;
 use crate::model::fold::is_blank;
 use crate::model::id::NotAnId;
@@ -24,7 +26,7 @@ const MAX_NAMES: usize = 20;
 
 /// A cell of a table.
 #[derive(Clone, Debug, Default)]
-pub(super) struct TableCell<'a> {
+pub(in crate::import) struct TableCell<'a> {
     pub text: Cow<'a, str>,
     /// Whether the cell is a date cell of a workbook.
     pub is_date: bool,
@@ -65,7 +67,7 @@ enum ColumnMeaning {
 }
 
 /// Reads the rows of a table, including the header.
-pub(super) struct TableReader<'r, 'a, F> {
+pub(in crate::import) struct TableReader<'r, 'a, F> {
     rows: &'r mut FileRows<'a, F>,
     header: HeaderState,
     /// Whether each row must have a cell for each column, even an empty one.
@@ -267,7 +269,7 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
 }
 
 /// The warning about ignored columns or fields.
-pub(super) fn ignored_names_message(what: &str, names: &[String]) -> String {
+pub(in crate::import) fn ignored_names_message(what: &str, names: &[String]) -> String {
     let quoted: Vec<String> = names.iter().take(MAX_NAMES).map(|name| format!("`{}`", shortened(name))).collect();
     let more = if names.len() > MAX_NAMES { " and more" } else { "" };
     let plural = if names.len() == 1 { "" } else { "s" };
@@ -279,12 +281,12 @@ pub(super) fn ignored_names_message(what: &str, names: &[String]) -> String {
 }
 
 /// Returns the names of the columns that a table may have.
-pub(super) fn column_names<F: Fields>() -> Vec<&'static str> {
+pub(in crate::import) fn column_names<F: Fields>() -> Vec<&'static str> {
     std::iter::once("id").chain(F::table().fields.iter().map(|field| &*field.column)).collect()
 }
 
 /// Returns true if a header cell names the column. Case, blanks, `_`, `-` and `.` are ignored.
-pub(super) fn is_same_column(column: &str, cell: &str) -> bool {
+pub(in crate::import) fn is_same_column(column: &str, cell: &str) -> bool {
     // No column name is that long.
     cell.len() <= 256 && (column == cell || comparable(column) == comparable(cell))
 }
@@ -375,7 +377,7 @@ impl HeaderReader<'_, '_, '_> {
 }
 
 /// The remedy for an unknown column or field.
-pub(super) fn unknown_remedy(name: &str, known: &[&str], faults: &RowFaults<'_>) -> String {
+pub(in crate::import) fn unknown_remedy(name: &str, known: &[&str], faults: &RowFaults<'_>) -> String {
     let remedy = did_you_mean(name, known, faults);
     match remedy.strip_prefix("did you mean `").and_then(|rest| rest.strip_suffix("`?")) {
         Some(near) => format!("did you mean `{near}`? Then rename it, or add --map '{name}={near}'"),
@@ -525,7 +527,7 @@ fn read_deleted(cell: &TableCell<'_>, faults: &mut RowFaults<'_>) -> bool {
 }
 
 /// Returns the spreadsheet name of the column with this index: `A` for 0.
-pub(super) fn column_letters(at: usize) -> String {
+pub(in crate::import) fn column_letters(at: usize) -> String {
     let letter = char::from(b'A' + u8::try_from(at % 26).unwrap_or(0));
     let before = if at < 26 { String::new() } else { column_letters(at / 26 - 1) };
     format!("{before}{letter}")

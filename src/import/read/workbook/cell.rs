@@ -10,7 +10,7 @@ use super::sheet::{RawCell, RawKind, is_hyperlink_formula};
 use super::shown::{ShownNumber, UNIT, show, show_day, show_text};
 use super::strings::{MAX_CELL_UNITS, SharedStrings, is_too_long};
 use super::styles::Styles;
-use crate::import::tabular::TableCell;
+use crate::import::read::tabular::TableCell;
 
 /// From here on, spreadsheets round integers: they keep 15 digits.
 const MIN_INEXACT: f64 = 1e15;

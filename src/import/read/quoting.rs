@@ -5,21 +5,21 @@ use std::io::{self, Read};
 
 use csv::{ByteRecord, ReaderBuilder};
 
-use super::bounds::Bounds;
+use crate::import::read::bounds::Bounds;
 
 /// Reads a table row by row.
 ///
 /// The csv crate accepts any quoting: after an unclosed quote it reads the rest of the file as one cell. So a
 /// [`QuoteChecker`] in front of it checks the quoting and the length of each row. It also counts lines: for a
 /// row after blank lines, the crate reports the number of the first blank line.
-pub(super) struct CsvReader<R> {
+pub(in crate::import) struct CsvReader<R> {
     reader: csv::Reader<QuoteChecker<R>>,
     record: ByteRecord,
 }
 
 /// The reason why a row is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TableFault {
+pub(in crate::import) enum TableFault {
     TextAfterQuote,
     OpenQuote,
     /// Reading stops at this row.
@@ -43,7 +43,7 @@ impl TableFault {
 }
 
 /// The first line of a row, from 1, and the row.
-pub(super) type NextRow<'a> = (u64, Result<&'a ByteRecord, TableFault>);
+pub(in crate::import) type NextRow<'a> = (u64, Result<&'a ByteRecord, TableFault>);
 
 impl<R: Read> CsvReader<R> {
     /// Creates a reader. `max_bytes` limits each row. `line` is the number of the first line.

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-pub(super) use super::finding::shortened;
-pub use super::finding::{FilePosition, Finding};
-use super::groups::{FindingGroup, FindingGroups};
+pub(in crate::import) use crate::import::report::finding::shortened;
+pub use crate::import::report::finding::{FilePosition, Finding};
+use crate::import::report::groups::{FindingGroup, FindingGroups};
 use crate::model::Fault;
 
 /// The faults that stop an import. All are counted, and the first [`BadRows::MAX_KEPT`] are kept.
@@ -22,7 +22,7 @@ impl BadRows {
     pub const MAX_KEPT: usize = 1_000;
 
     /// Raises the number of faults to keep to the most that memory should hold.
-    pub(super) fn keep_all(&mut self) {
+    pub(in crate::import) fn keep_all(&mut self) {
         self.kept_more = 1_000_000;
     }
 
@@ -46,7 +46,7 @@ impl BadRows {
         self.total == 0
     }
 
-    pub(super) fn push(
+    pub(in crate::import) fn push(
         &mut self,
         position: &FilePosition,
         field: Option<&str>,
@@ -62,7 +62,7 @@ impl BadRows {
     }
 
     /// Sorts the faults by file, in order of appearance, and by line. Both phases find faults in the same file.
-    pub(super) fn sort(&mut self) {
+    pub(in crate::import) fn sort(&mut self) {
         let files: Vec<Option<String>> = self.kept.iter().map(|row| row.file.clone()).collect();
         self.kept.sort_by_cached_key(|row| (files.iter().position(|file| *file == row.file), row.line));
         self.groups.sort();
@@ -84,7 +84,7 @@ impl fmt::Display for BadRows {
 }
 
 /// Collects the faults of one row.
-pub(super) struct RowFaults<'a> {
+pub(in crate::import) struct RowFaults<'a> {
     position: &'a FilePosition,
     bad: &'a mut BadRows,
     /// The number of faults of the run before this row.

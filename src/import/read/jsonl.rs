@@ -4,21 +4,21 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read};
 
-use super::bounds::TooLarge;
-use super::json::parse;
-use super::read_options::ReadOptions;
-use super::report::{RowFaults, shortened};
-use super::rows::{FileRows, RowEdit};
-use super::statement::{Statement, StatementReader, read_id};
-use super::suggestions::did_you_mean;
-use super::tabular::{ignored_names_message, unknown_remedy};
+use crate::import::read::bounds::TooLarge;
+use crate::import::read::json::parse;
+use crate::import::read::options::ReadOptions;
+use crate::import::read::statement::{Statement, StatementReader, read_id};
+use crate::import::read::tabular::{ignored_names_message, unknown_remedy};
+use crate::import::report::faults::{RowFaults, shortened};
+use crate::import::report::suggestions::did_you_mean;
+use crate::import::rows::{FileRows, RowEdit};
 use crate::model::field::{FieldTable, JsonNode, NodeContent};
 use crate::model::value::Json;
 use crate::model::value::json::JsonMembers;
 use crate::model::{Fields, Id};
 
 /// Reads all lines, and returns the number of lines that are not blank. Memory use is bounded by the length limit.
-pub(super) fn read_jsonl<F: Fields>(content: impl Read, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
+pub(in crate::import) fn read_jsonl<F: Fields>(content: impl Read, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
     let mut content = BufReader::with_capacity(1 << 16, content);
     let mut text = Vec::new();
     let (options, ignored) = (rows.options, rows.ignored);
@@ -264,8 +264,8 @@ fn read_bounded_line(content: &mut impl BufRead, max_bytes: usize, line: &mut Ve
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::bounds::Bounds;
-    use crate::import::report::BadRows;
+    use crate::import::read::bounds::Bounds;
+    use crate::import::report::faults::BadRows;
     use crate::import::rows::ImportRow;
     use crate::model::{ConferenceFields, JournalFields, TagFields};
 

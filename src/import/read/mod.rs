@@ -1,0 +1,25 @@
+//! Phase 1: reads files into rows.
+//!
+//! In reading order:
+//! - [`source`]: input files, folders and standard input.
+//! - [`bounds`]: limits on the input. [`options`]: other options for reading.
+//! - [`sources`]: reads all sources into rows.
+//! - `jsonl` and `json` read JSON lines. `csv` (with `quoting`) and `workbook` pass rows of cells to `tabular`, which finds
+//!   the header.
+//! - [`cells`] normalizes cells. `address` handles cells with a hyperlink. `statement` holds the values of a row.
+//! - `utf16` decodes UTF-16.
+
+mod address;
+pub mod bounds;
+pub mod cells;
+mod csv;
+mod json;
+mod jsonl;
+pub mod options;
+mod quoting;
+pub mod source;
+pub mod sources;
+pub(in crate::import) mod statement;
+mod tabular;
+mod utf16;
+mod workbook;
