@@ -27,7 +27,7 @@ const FURTHER: [&str; 6] =
 const MAX_SENTENCE: usize = 30;
 
 /// Options in the manuals that belong to other programs.
-const FOREIGN_OPTIONS: [&str; 5] = ["--release", "--path", "--bench", "--test", "--nocapture"];
+const FOREIGN_OPTIONS: [&str; 6] = ["--release", "--profile", "--path", "--bench", "--test", "--nocapture"];
 
 /// Variables in the manuals that belong to no option.
 const FOREIGN_VARIABLES: [&str; 4] = ["MEDFEED_", "MEDFEED_BENCH_LARGE", "MEDFEED_HOST", "MEDFEED_KEY"];
