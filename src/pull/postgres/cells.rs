@@ -16,12 +16,11 @@ use crate::pull::sql::schema::Table;
 /// A parameter is sent as a text, and the server reads it as the type that the statement needs.
 impl ToSql for Cell {
     fn to_sql(&self, _: &SqlType, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
-        let text = match self {
+        match self {
             Cell::Null => return Ok(IsNull::Yes),
-            Cell::Text(text) => text.clone(),
-            other => json!(other).to_string(),
-        };
-        out.extend_from_slice(text.as_bytes());
+            Cell::Text(text) => out.extend_from_slice(text.as_bytes()),
+            other => out.extend_from_slice(json!(other).to_string().as_bytes()),
+        }
         Ok(IsNull::No)
     }
 

@@ -16,7 +16,7 @@ use super::open::open;
 use crate::pull::columns::Cell;
 use crate::pull::error::PullError;
 use crate::pull::sql::database::{Database, Row, Type};
-use crate::pull::sql::rows::{list_of_ids, listed};
+use crate::pull::sql::rows::{list, listed};
 use crate::pull::sql::schema::{Table, Tables};
 
 /// The oldest server whose SQL is understood (`server_version_num`): 13, the first with `normalize`.
@@ -172,7 +172,7 @@ impl Database for Session {
         if !removed.is_empty() {
             let ids = listed::<Session>("$1", &[Type::Integer]);
             let delete = format!("DELETE FROM {} WHERE id IN ({ids})", tables.dataset);
-            self.query(&delete, &[list_of_ids(removed.into_iter())])?;
+            self.query(&delete, &[list(removed)])?;
         }
         Ok(())
     }

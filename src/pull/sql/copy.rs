@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 use super::check;
 use super::database::{Database, Reader, Type};
 use super::layout::value_of;
-use super::rows::{Writer, list_of_ids, listed, sweep_all};
+use super::rows::{Writer, list, listed, sweep_all};
 use super::schema::Tables;
 use crate::model::time::now;
 use crate::model::{Dataset, PerDataset};
@@ -166,7 +166,7 @@ fn apply<D: Database>(
 ) -> Result<i64, PullError> {
     let dataset = tables.dataset;
     let query = format!("SELECT id FROM {dataset} WHERE id IN ({})", listed::<D>("$1", &[Type::Integer]));
-    let rows = database.query(&query, &[list_of_ids(entries.iter().map(|entry| entry.id))])?;
+    let rows = database.query(&query, &[list(entries.iter().map(|entry| entry.id))])?;
     let mut held: BTreeSet<i64> = rows.iter().filter_map(|row| row[0].integer()).collect();
     let (mut writer, mut change) = (Writer::new(tables, true), 0);
     let mut entries: Vec<&Entry> = entries.iter().collect();

@@ -18,8 +18,8 @@ pub fn create<D: Database>(database: &mut D) -> Result<(), PullError> {
 pub fn value_of<D: Database>(database: &mut D, name: &str) -> Result<Option<String>, PullError> {
     // The table may be somebody else's, with any types.
     let query = "SELECT CAST(value AS text) FROM copy WHERE CAST(name AS text) = $1";
-    let row = database.query(query, &[name.into()])?.pop();
-    Ok(row.and_then(|mut row| if let Some(Cell::Text(value)) = row.pop() { Some(value) } else { None }))
+    let row = database.query(query, &[name.into()])?.pop().unwrap_or_default();
+    Ok(if let [Cell::Text(value)] = &row[..] { Some(value.clone()) } else { None })
 }
 
 /// Creates the derived tables again if another version of the program has created them otherwise.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::database::{Database, Dialect, Row, Type};
@@ -35,12 +36,12 @@ pub fn row_of<D: Dialect>(tables: &Tables, id: i64, record: &Value, json: &str) 
 }
 
 /// Adds the links of a record to those of other records.
-pub fn add_links<D: Dialect>(tables: &Tables, id: i64, record: &Value, linked: &mut [FoundLinks]) {
-    for (links, linked) in tables.links.iter().zip(linked) {
+pub fn add_links<D: Dialect>(tables: &Tables, id: i64, record: &Value, found: &mut [FoundLinks]) {
+    for (links, found) in tables.links.iter().zip(found) {
         for row in items_of(tables.columns, links.kind, record).filter_map(|item| linked_row::<D>(links, item)) {
             let key = key_of(&row[0]);
-            linked.pairs.insert((id, key.clone()));
-            linked.rows.insert(key, row);
+            found.pairs.insert((id, key.clone()));
+            found.rows.insert(key, row);
         }
     }
 }
@@ -75,9 +76,9 @@ pub fn listed<D: Dialect>(parameter: &str, types: &[Type]) -> String {
     format!("SELECT {} FROM {}({parameter})", columns.join(", "), D::JSON_ITEMS)
 }
 
-/// The parameter of [`listed`] for a list of ids.
-pub fn list_of_ids(ids: impl Iterator<Item = i64>) -> Cell {
-    json!(ids.map(|id| [id]).collect::<Vec<_>>()).to_string().into()
+/// The parameter of [`listed`] for rows of one item.
+pub fn list<T: Serialize>(items: impl IntoIterator<Item = T>) -> Cell {
+    json!(items.into_iter().map(|item| [item]).collect::<Vec<_>>()).to_string().into()
 }
 
 /// Writes and removes records within one transaction.
@@ -115,9 +116,8 @@ impl<'a> Writer<'a> {
         self.write(database)?;
         for (links, unlinked) in self.tables.links.iter().zip(self.unlinked).filter(|(_, keys)| !keys.is_empty()) {
             let (own, key_type) = links.rows.columns[0];
-            let keys = json!(unlinked.iter().map(|key| [key]).collect::<Vec<_>>()).to_string();
             let condition = format!("{own} IN ({})", listed::<D>("$1", &[key_type]));
-            database.query(&sweep(links.kind, &condition), &[keys.into()])?;
+            database.query(&sweep(links.kind, &condition), &[list(unlinked)])?;
         }
         Ok(())
     }
@@ -126,40 +126,43 @@ impl<'a> Writer<'a> {
         if self.waiting.is_empty() {
             return Ok(());
         }
-        let tables = self.tables;
-        let touched = list_of_ids(self.waiting.keys().copied());
-        let (mut records, mut linked) = (BTreeMap::new(), vec![FoundLinks::default(); tables.links.len()]);
-        for (id, json) in std::mem::take(&mut self.waiting) {
-            let row = json.map(|json| -> Result<Row, PullError> {
-                let record = read(&json)?;
-                add_links::<D>(tables, id, &record, &mut linked);
-                Ok(row_of::<D>(tables, id, &record, &json))
-            });
-            records.insert(id, row.transpose()?);
-        }
-        self.waiting_bytes = 0;
-        for ((links, linked), unlinked) in tables.links.iter().zip(&linked).zip(&mut self.unlinked) {
-            let gone =
-                database.query(&unlink::<D>(links), &[touched.clone(), json!(linked.pairs).to_string().into()])?;
+        let touched = list(self.waiting.keys());
+        let (records, found) = self.take_waiting::<D>()?;
+        for ((links, found), unlinked) in self.tables.links.iter().zip(&found).zip(&mut self.unlinked) {
+            let kept = json!(found.pairs).to_string();
+            let gone = database.query(&unlink::<D>(links), &[touched.clone(), kept.into()])?;
             unlinked.extend(gone.iter().map(|row| key_of(&row[0])));
         }
-        database.write_records(tables, records, self.updates_search)?;
-        for ((links, linked), written) in tables.links.iter().zip(linked).zip(&mut self.written) {
-            let pair = |(id, key): &(i64, String)| vec![Cell::Integer(*id), linked.rows[key][0].clone()];
-            let pairs = linked.pairs.iter().map(pair).collect();
-            let is_new = |(key, row): &(&String, &Row)| written.get(*key) != Some(row);
-            database
-                .write_rows(&links.rows, linked.rows.iter().filter(is_new).map(|(_, row)| row.clone()).collect())?;
+        database.write_records(self.tables, records, self.updates_search)?;
+        for ((links, found), written) in self.tables.links.iter().zip(found).zip(&mut self.written) {
+            let pairs =
+                found.pairs.iter().map(|(id, key)| vec![Cell::Integer(*id), found.rows[key][0].clone()]).collect();
+            let rows: BTreeMap<String, Row> =
+                found.rows.into_iter().filter(|(key, row)| written.get(key) != Some(row)).collect();
+            database.write_rows(&links.rows, rows.values().cloned().collect())?;
             database.write_rows(&links.pairs, pairs)?;
-            written.extend(linked.rows);
+            written.extend(rows);
         }
         Ok(())
     }
-}
 
-fn read(json: &str) -> Result<Value, PullError> {
-    serde_json::from_str(json)
-        .map_err(|error| PullError::failed(format!("the service sent a record that cannot be read ({error})")))
+    /// Reads the waiting records. Returns their rows by id, and their links for each link table.
+    fn take_waiting<D: Database>(&mut self) -> Result<(BTreeMap<i64, Option<Row>>, Vec<FoundLinks>), PullError> {
+        let (mut records, mut found) = (BTreeMap::new(), vec![FoundLinks::default(); self.tables.links.len()]);
+        for (id, json) in std::mem::take(&mut self.waiting) {
+            let Some(json) = json else {
+                records.insert(id, None);
+                continue;
+            };
+            let record: Value = serde_json::from_str(&json).map_err(|error| {
+                PullError::failed(format!("the service sent a record that cannot be read ({error})"))
+            })?;
+            add_links::<D>(self.tables, id, &record, &mut found);
+            records.insert(id, Some(row_of::<D>(self.tables, id, &record, &json)));
+        }
+        self.waiting_bytes = 0;
+        Ok((records, found))
+    }
 }
 
 /// A statement that removes the links of records (`$1`) except some (`$2`), and returns the keys of the removed links.

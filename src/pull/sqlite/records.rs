@@ -55,8 +55,10 @@ impl<'a> Statements<'a> {
     pub fn write(&self, connection: &Connection, id: i64, row: Option<Row>) -> rusqlite::Result<()> {
         let key = vec![Cell::Integer(id)];
         if !self.updates_search {
-            return row
-                .map_or_else(|| execute(connection, &self.delete, key), |row| execute(connection, &self.insert, row));
+            return match row {
+                Some(row) => execute(connection, &self.insert, row),
+                None => execute(connection, &self.delete, key),
+            };
         }
         let before = query(connection, &self.select, &key)?.pop();
         let words = row.as_ref().map(|row| self.words(row));
