@@ -1,5 +1,6 @@
 //! A record's JSON as the cells of a flat table, with the columns of the CSV export (the contract, "GET /exports/{dataset}").
 
+use serde::Serialize;
 use serde_json::Value;
 
 pub use crate::model::field::Field as Column;
@@ -10,7 +11,8 @@ use crate::model::{Dataset, ReferenceKind};
 const ITEM_SEPARATOR: &str = "; ";
 
 /// A value in a column.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
 pub enum Cell {
     /// No value.
     Null,
@@ -35,24 +37,19 @@ impl Cell {
         }
     }
 
-    /// The text of the cell, if it is one.
-    pub fn text(&self) -> Option<&str> {
+    /// The bytes of a text; none of a number.
+    pub fn bytes(&self) -> &[u8] {
         match self {
-            Cell::Text(text) => Some(text),
-            _ => None,
+            Cell::Text(text) => text.as_bytes(),
+            Cell::Bytes(bytes) => bytes,
+            _ => &[],
         }
     }
 }
 
-impl From<&str> for Cell {
-    fn from(text: &str) -> Cell {
-        Cell::Text(text.to_owned())
-    }
-}
-
-impl From<String> for Cell {
-    fn from(text: String) -> Cell {
-        Cell::Text(text)
+impl<T: Into<String>> From<T> for Cell {
+    fn from(text: T) -> Cell {
+        Cell::Text(text.into())
     }
 }
 

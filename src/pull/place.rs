@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::files::open_file;
 use super::postgres::address::Address;
-use super::sqlite::magic::is_sqlite;
+use super::sqlite::open::is_sqlite;
 
 /// The endings of an SQLite file's name.
 const ENDINGS: [&str; 3] = ["sqlite", "sqlite3", "db"];

@@ -1,11 +1,12 @@
 //! Cells as parameters, in results, and as the JSON of many rows.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 
 use bytes::BytesMut;
 use postgres::Row as Answer;
 use postgres::types::{Format, IsNull, ToSql, Type as SqlType};
-use serde_json::{Map, Value};
+use serde_json::json;
 
 use super::session::Session;
 use crate::pull::columns::Cell;
@@ -16,11 +17,9 @@ use crate::pull::sql::schema::Table;
 impl ToSql for Cell {
     fn to_sql(&self, _: &SqlType, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
         match self {
-            Cell::Null | Cell::Bytes(_) => return Ok(IsNull::Yes),
-            Cell::Integer(number) => out.extend_from_slice(number.to_string().as_bytes()),
-            Cell::Number(number) => out.extend_from_slice(number.to_string().as_bytes()),
-            Cell::Flag(flag) => out.extend_from_slice(flag.to_string().as_bytes()),
+            Cell::Null => return Ok(IsNull::Yes),
             Cell::Text(text) => out.extend_from_slice(text.as_bytes()),
+            other => out.extend_from_slice(json!(other).to_string().as_bytes()),
         }
         Ok(IsNull::No)
     }
@@ -50,52 +49,35 @@ pub fn cells(row: &Answer) -> Row {
 }
 
 /// The JSON of rows, for the statement that [`upsert`] returns.
-pub fn json_of(table: &Table, rows: Vec<Row>) -> Cell {
-    let object = |row: Row| -> Value {
-        let names = table.columns.iter().map(|(name, _)| (*name).to_owned());
-        names.zip(row.into_iter().map(json_of_cell)).collect::<Map<_, _>>().into()
-    };
-    Value::from_iter(rows.into_iter().map(object)).to_string().into()
-}
-
-fn json_of_cell(cell: Cell) -> Value {
-    match cell {
-        Cell::Null | Cell::Bytes(_) => Value::Null,
-        Cell::Integer(number) => number.into(),
-        Cell::Number(number) => number.into(),
-        Cell::Flag(flag) => flag.into(),
-        Cell::Text(text) => text.into(),
-    }
+pub fn json_of(table: &Table, rows: &[Row]) -> Cell {
+    let names = || table.columns.iter().map(|(name, _)| *name);
+    let objects: Vec<BTreeMap<&str, &Cell>> = rows.iter().map(|row| names().zip(row).collect()).collect();
+    json!(objects).to_string().into()
 }
 
 /// A statement that writes the rows of a JSON array. Rows that do not change are left as they are.
 pub fn upsert(table: &Table) -> String {
-    let list = |text: &dyn Fn(&str, Type) -> String| {
-        let items: Vec<String> = table.columns.iter().map(|(name, kind)| text(name, *kind)).collect();
-        items.join(", ")
+    let list = |columns: &[(&str, Type)], spell: &dyn Fn(&str, &str) -> String| {
+        let spelled = columns.iter().map(|(name, kind)| spell(name, Session::type_name(*kind)));
+        spelled.collect::<Vec<String>>().join(", ")
     };
     // The record's JSON comes as a text within JSON, so that it stays as it is.
-    let record = list(&|name, kind| match kind {
-        Type::Json => format!("{name} text"),
-        _ => format!("{name} {}", Session::type_name(kind)),
-    });
-    let select = list(&|name, kind| if kind == Type::Json { format!("{name}::json") } else { name.to_owned() });
-    let compared = |prefix: &str| {
-        list(&|name, kind| {
-            if kind == Type::Json { format!("{prefix}.{name}::text") } else { format!("{prefix}.{name}") }
-        })
-    };
-    let sets: Vec<String> = table.values().iter().map(|(name, _)| format!("{name} = excluded.{name}")).collect();
-    let keys: Vec<&str> = table.columns[..table.keys].iter().map(|(name, _)| *name).collect();
-    let (name, names, keys) = (&table.name, table.names(), keys.join(", "));
-    let action = if sets.is_empty() {
+    let read = |name: &str, kind: &str| format!("{name} {}", if kind == "json" { "text" } else { kind });
+    let compared =
+        |prefix: &str, name: &str, kind: &str| format!("{prefix}.{name}{}", if kind == "json" { "::text" } else { "" });
+    let (name, names, all) = (&table.name, table.names(), &table.columns);
+    let action = if table.values().is_empty() {
         "NOTHING".to_owned()
     } else {
-        let (sets, old, new) = (sets.join(", "), compared(name), compared("excluded"));
+        let sets = list(table.values(), &|name, _| format!("{name} = excluded.{name}"));
+        let old = list(all, &|column, kind| compared(name, column, kind));
+        let new = list(all, &|column, kind| compared("excluded", column, kind));
         format!("UPDATE SET {sets} WHERE ({old}) IS DISTINCT FROM ({new})")
     };
     format!(
-        "INSERT INTO {name} ({names}) SELECT {select} FROM json_to_recordset($1::text::json) AS r ({record}) ON CONFLICT \
-         ({keys}) DO {action}"
+        "INSERT INTO {name} ({names}) SELECT {} FROM json_to_recordset($1::text::json) AS r ({}) ON CONFLICT ({}) DO {action}",
+        list(all, &|name, kind| format!("{name}::{kind}")),
+        list(all, &read),
+        list(&all[..table.keys], &|name, _| name.to_owned())
     )
 }

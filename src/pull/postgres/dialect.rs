@@ -25,13 +25,16 @@ last found equal to the service''s content';
 const SEARCHED_LENGTH: u32 = 50_000;
 
 impl Dialect for Session {
-    const TODAY: &str = "(now() AT TIME ZONE 'UTC')::date";
-    const IN_90_DAYS: &str = "(now() AT TIME ZONE 'UTC')::date + 90";
-    const DAYS_LEFT: &str = "due_date - (now() AT TIME ZONE 'UTC')::date";
+    const VIEW_WORDS: [(&str, &str); 3] = [
+        ("{today}", "(now() AT TIME ZONE 'UTC')::date"),
+        ("{in_90_days}", "(now() AT TIME ZONE 'UTC')::date + 90"),
+        ("{days_left}", "due_date - (now() AT TIME ZONE 'UTC')::date"),
+    ];
     const VERIFIED_S: &str = "extract(epoch FROM verified_at)::bigint";
     const BEGIN: &str = "BEGIN";
     const JSON_ITEMS: &str = "json_array_elements";
     const BY_KEY: &str = "";
+    const JSON_OR_DIGEST: &str = "sha256(convert_to(json::text, 'UTF8'))";
 
     fn common() -> String {
         format!("{COMMON}INSERT INTO copy VALUES ('made by', 'medfeed pull'), ('format', '{FORMAT}');")
@@ -49,30 +52,27 @@ impl Dialect for Session {
         }
     }
 
-    fn search_column(dataset: Dataset) -> String {
+    // The blanks are part of the layout's digest, so they stay as they are in existing copies. The same holds for `comment`.
+    fn search(dataset: Dataset) -> (String, String) {
         // Words are found with and without their accents.
         let texts: Vec<String> = searched(dataset).iter().map(|name| format!("coalesce({name}, '')")).collect();
         let text = format!("left({}, {SEARCHED_LENGTH})", texts.join(" || ' ' || "));
-        format!(
+        let column = format!(
             ", search tsvector GENERATED ALWAYS AS (to_tsvector('simple', {text} || ' ' || \
              regexp_replace(normalize({text}, NFKD), '[\\u0300-\\u036f]', '', 'g'))) STORED"
-        )
-    }
-
-    // The blanks are part of the layout's digest, so they stay as they are in existing copies. The same holds for `comment`.
-    fn search_ddl(dataset: Dataset) -> String {
-        let mut ddl = format!(
+        );
+        let mut index = format!(
             "
          CREATE INDEX {dataset}_search ON {dataset} USING gin (search);
          COMMENT ON TABLE {dataset} IS 'The {dataset} of the copy; columns as in the CSV export';
          COMMENT ON COLUMN {dataset}.json IS 'The record as the service sent it';
          COMMENT ON COLUMN {dataset}.search IS 'Full-text index: search @@ websearch_to_tsquery(''simple'', ''words'')';"
         );
-        ddl.extend(columns(dataset).iter().map(|column| {
+        for column in columns(dataset) {
             let note = column.note.replace('\'', "''");
-            format!("\nCOMMENT ON COLUMN {dataset}.{} IS '{note}';", column.column)
-        }));
-        ddl
+            index += &format!("\nCOMMENT ON COLUMN {dataset}.{} IS '{note}';", column.column);
+        }
+        (column, index)
     }
 
     fn comment(table: &str, text: &str) -> String {

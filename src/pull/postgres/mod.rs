@@ -7,7 +7,6 @@
 //! - [`cells`]: cells as parameters, in results, and as the JSON of many rows.
 //! - [`session`]: a connection that holds the copy's lock.
 //! - [`open`]: which schemas are taken.
-//! - [`database`]: a session as the database of a copy.
 
 use std::path::Path;
 
@@ -18,7 +17,6 @@ use session::Session;
 
 pub mod address;
 pub mod cells;
-pub mod database;
 pub mod dialect;
 pub mod failure;
 pub mod open;
@@ -33,9 +31,6 @@ pub type PostgresCopy = SqlCopy<Session>;
 impl PostgresCopy {
     /// Opens the copy of a service's content, or creates one, as [`SqlCopy::at`] does. Certificates are checked against
     /// `ca_file`, unless the address names a file itself.
-    ///
-    /// # Errors
-    /// Those of [`SqlCopy::at`]; and when the server cannot be reached, or refuses.
     pub fn open(
         mut address: Address,
         server: &ServerUrl,

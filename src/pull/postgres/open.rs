@@ -14,13 +14,13 @@ use crate::pull::sql::schema::FORMAT;
 /// When the schema holds something else or a copy of a newer format, is left untouched then; when another pull is at work on
 /// it, or the server refuses.
 pub fn open(address: &Address) -> Result<Session, PullError> {
-    let mut session = Session::open(address)?;
+    let mut session = Session::connect(address)?;
     let schema = address.schema();
     // Whatever is in a schema depends on it.
     let objects =
         "SELECT (SELECT count(*) FROM pg_depend d WHERE d.refclassid = 'pg_namespace'::regclass AND d.refobjid = n.oid)
          FROM pg_namespace n WHERE nspname = $1::text";
-    let objects = session.first(objects, &[schema.into()])?.and_then(|row| row[0].integer());
+    let objects = session.query(objects, &[schema.into()])?.pop().and_then(|row| row[0].integer());
     if objects.is_none_or(|objects| objects == 0) {
         session.in_transaction(|session| {
             if objects.is_none() {
@@ -38,7 +38,7 @@ pub fn open(address: &Address) -> Result<Session, PullError> {
         return Err(PullError::Unusable(format!(
             "the schema `{schema}` of {} holds what `medfeed pull` has not made, and is left as it is; name another one at the \
              end of the address: ?schema=NAME",
-            session.address()
+            session.shown()
         )));
     }
     let format = value_of(&mut session, "format")?.unwrap_or_default();
@@ -46,7 +46,7 @@ pub fn open(address: &Address) -> Result<Session, PullError> {
         return Err(PullError::Unusable(format!(
             "{} was written by another version of this program (format {format}; this one knows {FORMAT}); use that version, or \
              name another schema: ?schema=NAME",
-            session.address()
+            session.shown()
         )));
     }
     layout::renew(&mut session)?;

@@ -1,6 +1,6 @@
 //! A connection to PostgreSQL that holds the copy's lock.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -10,11 +10,14 @@ use postgres::{Client, Statement};
 use sha2::{Digest as _, Sha256};
 
 use super::address::Address;
-use super::cells::cells;
+use super::cells::{cells, json_of, upsert};
 use super::failure::{failure, is_lost};
+use super::open::open;
 use crate::pull::columns::Cell;
 use crate::pull::error::PullError;
-use crate::pull::sql::database::Row;
+use crate::pull::sql::database::{Database, Row, Type};
+use crate::pull::sql::rows::{list, listed};
+use crate::pull::sql::schema::{Table, Tables};
 
 /// The oldest server whose SQL is understood (`server_version_num`): 13, the first with `normalize`.
 const OLDEST_SERVER: i64 = 130_000;
@@ -53,12 +56,12 @@ impl Session {
     ///
     /// # Errors
     /// When there is no server or it cannot have a copy, and when another pull holds the lock.
-    pub fn open(address: &Address) -> Result<Session, PullError> {
+    pub fn connect(address: &Address) -> Result<Session, PullError> {
         let shown = address.shown().to_owned();
         let client = address.connect()?;
         let mut session = Session { client, statements: HashMap::new(), shown, is_lost: false };
-        session.execute_batch(SETTINGS)?;
-        session.execute_batch(&format!("SET search_path TO \"{}\"", address.schema()))?;
+        session.batch(SETTINGS)?;
+        session.batch(&format!("SET search_path TO \"{}\"", address.schema()))?;
         session.check_server()?;
         session.lock(address.schema())?;
         Ok(session)
@@ -67,7 +70,7 @@ impl Session {
     fn check_server(&mut self) -> Result<(), PullError> {
         let query = "SELECT current_setting('server_version_num')::bigint, current_setting('server_version'), \
                      current_setting('server_encoding')";
-        let row = self.rows(query, &[])?.pop().unwrap_or_default();
+        let row = self.query(query, &[])?.pop().unwrap_or_default();
         let [Cell::Integer(number), Cell::Text(version), Cell::Text(encoding)] = &row[..] else {
             return Err(PullError::failed(format!("{}: the server does not tell its version", self.shown)));
         };
@@ -92,7 +95,7 @@ impl Session {
         let digest = Sha256::digest(format!("medfeed pull {schema}"));
         let key = digest.iter().take(8).fold(0_i64, |key, byte| (key << 8) | i64::from(*byte));
         let begun = Instant::now();
-        while self.rows("SELECT pg_try_advisory_lock($1)", &[Cell::Integer(key)])? != [[Cell::Flag(true)]] {
+        while self.query("SELECT pg_try_advisory_lock($1)", &[Cell::Integer(key)])? != [[Cell::Flag(true)]] {
             if begun.elapsed() > ENDING {
                 return Err(PullError::Unwritable(format!(
                     "another `medfeed pull` is at work on {}; let it go on, or stop it first",
@@ -102,30 +105,6 @@ impl Session {
             sleep(LOCK_INTERVAL);
         }
         Ok(())
-    }
-
-    /// The address, for messages.
-    pub fn address(&self) -> &str {
-        &self.shown
-    }
-
-    /// Whether the connection is gone, and the lock with it.
-    pub fn is_gone(&self) -> bool {
-        self.is_lost || self.client.is_closed()
-    }
-
-    /// Runs statements without parameters.
-    pub fn execute_batch(&mut self, sql: &str) -> Result<(), PullError> {
-        let done = self.client.batch_execute(sql);
-        done.map_err(|error| self.fail(&error))
-    }
-
-    /// Runs a statement; returns the rows of its result.
-    pub fn rows(&mut self, sql: &str, params: &[Cell]) -> Result<Vec<Row>, PullError> {
-        let statement = self.statement(sql)?;
-        let params: Vec<&(dyn ToSql + Sync)> = params.iter().map(|cell| cell as &(dyn ToSql + Sync)).collect();
-        let rows = self.client.query(&statement, &params);
-        Ok(rows.map_err(|error| self.fail(&error))?.iter().map(cells).collect())
     }
 
     fn statement(&mut self, sql: &str) -> Result<Statement, PullError> {
@@ -141,5 +120,67 @@ impl Session {
     fn fail(&mut self, error: &postgres::Error) -> PullError {
         self.is_lost |= is_lost(error);
         failure(&self.shown, error)
+    }
+}
+
+/// The server keeps the place of a copy. Each new connection examines the schema again.
+impl Database for Session {
+    type Address = Address;
+
+    const OTHER_PLACE: &str = "name another schema (?schema=NAME), or give";
+
+    fn open(address: &Address) -> Result<Session, PullError> {
+        open(address)
+    }
+
+    fn is_lost(&self) -> bool {
+        self.is_lost || self.client.is_closed()
+    }
+
+    fn shown(&self) -> String {
+        self.shown.clone()
+    }
+
+    fn batch(&mut self, sql: &str) -> Result<(), PullError> {
+        let done = self.client.batch_execute(sql);
+        done.map_err(|error| self.fail(&error))
+    }
+
+    fn query(&mut self, sql: &str, params: &[Cell]) -> Result<Vec<Row>, PullError> {
+        let statement = self.statement(sql)?;
+        let params: Vec<&(dyn ToSql + Sync)> = params.iter().map(|cell| cell as &(dyn ToSql + Sync)).collect();
+        let rows = self.client.query(&statement, &params);
+        Ok(rows.map_err(|error| self.fail(&error))?.iter().map(cells).collect())
+    }
+
+    fn write_rows(&mut self, table: &Table, rows: Vec<Row>) -> Result<(), PullError> {
+        if !rows.is_empty() {
+            self.query(&upsert(table), &[json_of(table, &rows)])?;
+        }
+        Ok(())
+    }
+
+    /// PostgreSQL updates the full-text index by itself.
+    fn write_records(
+        &mut self,
+        tables: &Tables,
+        records: BTreeMap<i64, Option<Row>>,
+        _updates_search: bool,
+    ) -> Result<(), PullError> {
+        let removed: Vec<i64> = records.iter().filter(|(_, row)| row.is_none()).map(|(id, _)| *id).collect();
+        self.write_rows(&tables.records, records.into_values().flatten().collect())?;
+        if !removed.is_empty() {
+            let ids = listed::<Session>("$1", &[Type::Integer]);
+            let delete = format!("DELETE FROM {} WHERE id IN ({ids})", tables.dataset);
+            self.query(&delete, &[list(removed)])?;
+        }
+        Ok(())
+    }
+
+    /// Queries are planned well from the first one on. They work without, and the server does this by itself later.
+    fn after_load(&mut self, tables: &Tables) {
+        let others: String =
+            tables.links.iter().map(|links| format!(", {}, {}", links.pairs.name, links.rows.name)).collect();
+        let _ = self.batch(&format!("ANALYZE {}{others}", tables.dataset));
     }
 }

@@ -4,26 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::database::{Database, Dialect, Row};
-use super::rows::{key_of, linked_of, row_of};
+use super::database::{Database, Dialect, Reader, Row};
+use super::rows::{FoundLinks, add_links, key_of, row_of};
 use super::schema::{Links, Tables};
 use crate::pull::columns::Cell;
 use crate::pull::error::PullError;
 use crate::pull::tables::no_link;
 
-/// The content of a link table and its linked rows that the records ask for.
-#[derive(Clone, Debug, Default)]
-struct Expected {
-    /// The links of the records that were read last.
-    pairs: BTreeSet<(i64, String)>,
-    /// The linked rows of all records, by key.
-    rows: BTreeMap<String, Row>,
-}
-
 /// Returns the first fault in the tables that are derived from a dataset's records.
 pub fn find_fault<D: Database>(database: &mut D, tables: &Tables) -> Result<Option<String>, PullError> {
     database.check_storage()?;
-    let mut expected = vec![Expected::default(); tables.links.len()];
+    let mut expected = vec![FoundLinks::default(); tables.links.len()];
     if let Some(fault) = find_in_records(database, tables, &mut expected)? {
         return Ok(Some(fault));
     }
@@ -39,52 +30,45 @@ pub fn find_fault<D: Database>(database: &mut D, tables: &Tables) -> Result<Opti
 fn find_in_records<D: Database>(
     database: &mut D,
     tables: &Tables,
-    expected: &mut [Expected],
+    expected: &mut [FoundLinks],
 ) -> Result<Option<String>, PullError> {
-    let mut fault = None;
-    let columns = tables.records.read::<D>();
-    database.read_all(&columns, &tables.records.name, i64::MIN, &mut |database, rows| {
+    let columns: Vec<String> = tables.records.columns.iter().map(|(name, kind)| D::read(name, *kind)).collect();
+    let mut reader = Reader::new(&columns.join(", "), &tables.records.name, i64::MIN);
+    loop {
+        let rows = reader.some(database)?;
+        if rows.is_empty() {
+            return Ok(None);
+        }
         expected.iter_mut().for_each(|expected| expected.pairs.clear());
-        let mut ids = BTreeSet::new();
         for row in &rows {
-            let id = row[0].integer().unwrap_or_default();
-            ids.insert(id);
-            fault = find_in_row::<D>(tables, id, row, expected);
-            if fault.is_some() {
-                return Ok(false);
+            if let Err(fault) = check_row::<D>(tables, row, expected) {
+                return Ok(Some(fault));
             }
         }
+        let ids: BTreeSet<i64> = rows.iter().filter_map(|row| row[0].integer()).collect();
         for (links, expected) in tables.links.iter().zip(&*expected) {
-            fault = fault.take().or(find_in_links(database, links, &ids, &expected.pairs)?);
+            if let Some(fault) = find_in_links(database, links, &ids, &expected.pairs)? {
+                return Ok(Some(fault));
+            }
         }
-        Ok(fault.is_none())
-    })?;
-    Ok(fault)
+    }
 }
 
-/// Compares a record's row with its JSON, and collects the record's links.
-fn find_in_row<D: Dialect>(tables: &Tables, id: i64, row: &Row, expected: &mut [Expected]) -> Option<String> {
-    let Some(json) = row.last().and_then(Cell::text) else {
-        return Some(format!("the JSON of record {id} is no text"));
-    };
-    let Ok(record) = serde_json::from_str::<Value>(json) else {
-        return Some(format!("the JSON of record {id} cannot be read"));
-    };
+/// Compares a record's row with its JSON, and collects the record's links. Returns a fault as the error.
+fn check_row<D: Dialect>(tables: &Tables, row: &Row, expected: &mut [FoundLinks]) -> Result<(), String> {
+    let id = row[0].integer().unwrap_or_default();
+    let Some(Cell::Text(json)) = row.last() else { return Err(format!("the JSON of record {id} is no text")) };
+    let record: Value = serde_json::from_str(json).map_err(|_| format!("the JSON of record {id} cannot be read"))?;
     if record["id"].as_i64() != Some(id) {
-        return Some(format!("the id of record {id} does not fit its JSON"));
+        return Err(format!("the id of record {id} does not fit its JSON"));
     }
     let wanted = row_of::<D>(tables, id, &record, json);
     if let Some(at) = (0..wanted.len()).find(|at| row[*at] != wanted[*at]) {
         let name = tables.records.columns[at].0;
-        return Some(format!("the column `{name}` of record {id} does not fit its JSON"));
+        return Err(format!("the column `{name}` of record {id} does not fit its JSON"));
     }
-    for (links, expected) in tables.links.iter().zip(expected) {
-        for (key, row) in linked_of::<D>(tables.columns, links, &record) {
-            expected.pairs.insert((id, key.clone()));
-            expected.rows.insert(key, row);
-        }
-    }
-    None
+    add_links::<D>(tables, id, &record, expected);
+    Ok(())
 }
 
 /// Compares the links of some records.
@@ -94,10 +78,10 @@ fn find_in_links<D: Database>(
     ids: &BTreeSet<i64>,
     expected: &BTreeSet<(i64, String)>,
 ) -> Result<Option<String>, PullError> {
-    let (Some(first), Some(last)) = (ids.first(), ids.last()) else { return Ok(None) };
-    let (table, id) = (&links.pairs.name, links.pairs.columns[0].0);
+    let (table, (id, _)) = (&links.pairs.name, links.pairs.columns[0]);
     let query = format!("SELECT {} FROM {table} WHERE {id} BETWEEN $1 AND $2", links.pairs.names());
-    let rows = database.query(&query, &[Cell::Integer(*first), Cell::Integer(*last)])?;
+    let range = [ids.first(), ids.last()].map(|id| id.map_or(Cell::Null, |id| Cell::Integer(*id)));
+    let rows = database.query(&query, &range)?;
     let found = rows.iter().filter_map(|row| Some((row[0].integer()?, key_of(&row[1]))));
     let found: BTreeSet<(i64, String)> = found.filter(|(id, _)| ids.contains(id)).collect();
     let difference = found.symmetric_difference(expected).next();

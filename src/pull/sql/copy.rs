@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::database::{Database, Row, Search, Type};
+use sha2::{Digest as _, Sha256};
+
+use super::check;
+use super::database::{Database, Reader, Type};
 use super::layout::value_of;
-use super::rows::{Writer, ids, json_ids};
+use super::rows::{Writer, list, listed, sweep_all};
 use super::schema::Tables;
-use super::{check, load};
 use crate::model::time::now;
 use crate::model::{Dataset, PerDataset};
 use crate::pull::columns::Cell;
@@ -16,6 +18,9 @@ use crate::pull::error::PullError;
 use crate::pull::export::Export;
 use crate::pull::server_url::ServerUrl;
 use crate::pull::target::{Events, Position, Target};
+
+/// The number of records between two reports of progress.
+const PROGRESS_EVERY: u64 = 1000;
 
 /// A copy in a database. After a lost connection the next call connects again.
 #[derive(Debug)]
@@ -61,15 +66,15 @@ impl<D: Database> SqlCopy<D> {
 
     fn connect(&self) -> Result<D, PullError> {
         let mut database = D::open(&self.address)?;
-        let (other, server) = (value_of(&mut database, "server")?, &self.server);
-        match other.filter(|other| other != server && !self.replaces) {
-            None => Ok(database),
-            Some(other) => Err(PullError::Unusable(format!(
+        let (held, server) = (value_of(&mut database, "server")?, &self.server);
+        if let Some(other) = held.filter(|held| held != server && !self.replaces) {
+            return Err(PullError::Unusable(format!(
                 "{} is a copy of {other}, not of {server}; {} --reload to replace its content by what {server} has",
                 database.shown(),
                 D::OTHER_PLACE
-            ))),
+            )));
         }
+        Ok(database)
     }
 }
 
@@ -78,27 +83,21 @@ impl<D: Database> Target for SqlCopy<D> {
         let is_reloaded = self.to_reload.contains(&dataset);
         let (database, _) = self.connected()?;
         let query = format!("SELECT token, records, coalesce({}, 0) FROM sync WHERE dataset = $1", D::VERIFIED_S);
-        let row = database.first(&query, &[dataset.as_str().into()])?;
-        Ok(row.filter(|_| !is_reloaded).and_then(position_of))
+        let row = database.query(&query, &[dataset.as_str().into()])?.pop().unwrap_or_default();
+        let [Cell::Text(token), Cell::Integer(records), Cell::Integer(verified_at)] = &row[..] else { return Ok(None) };
+        let position = Position { token: token.clone(), records: records.unsigned_abs(), verified_at: *verified_at };
+        Ok(Some(position).filter(|_| !is_reloaded))
     }
 
     fn apply(&mut self, dataset: Dataset, page: &Page, events: &dyn Events) -> Result<(), PullError> {
         let (database, tables) = self.connected()?;
-        let tables = &tables[dataset];
         database.in_transaction(|database| {
-            let change = apply_entries(database, tables, &page.entries, events)?;
-            database.query(
-                "UPDATE sync SET token = $2, records = records + $3, checked_at = $4,
-                 changed_at = CASE WHEN $5 THEN $4 ELSE changed_at END WHERE dataset = $1",
-                &[
-                    dataset.as_str().into(),
-                    page.token.as_str().into(),
-                    Cell::Integer(change),
-                    now().to_string().into(),
-                    Cell::Flag(!page.entries.is_empty()),
-                ],
-            )?;
-            Ok(())
+            let change = apply(database, &tables[dataset], &page.entries, events)?;
+            let save = "UPDATE sync SET token = $2, records = records + $3, checked_at = $4,
+                changed_at = CASE WHEN $5 THEN $4 ELSE changed_at END WHERE dataset = $1";
+            let (time, is_changed) = (now().to_string().into(), Cell::Flag(!page.entries.is_empty()));
+            let saved = [dataset.as_str().into(), page.token.as_str().into(), Cell::Integer(change), time, is_changed];
+            database.query(save, &saved).map(|_| ())
         })
     }
 
@@ -109,14 +108,21 @@ impl<D: Database> Target for SqlCopy<D> {
         anew: bool,
         events: &dyn Events,
     ) -> Result<(), PullError> {
-        let server = self.server.clone();
+        let server = Cell::from(self.server.as_str());
         let (database, tables) = self.connected()?;
         database.in_transaction(|database| {
             forget_others(database, tables, dataset, &server)?;
-            let records = load::load(database, &tables[dataset], export, anew, events)?;
-            note_load(database, dataset, &export.token, records, anew)?;
+            let records = Cell::Integer(load(database, &tables[dataset], export, anew, events)?);
             let note = "INSERT INTO copy VALUES ('server', $1) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
-            database.query(note, &[server.into()])
+            database.query(note, &[server])?;
+            // A load that leaves rows as they were has not compared all of their tables.
+            let time = Cell::from(now().to_string());
+            let verified_at = if anew { time.clone() } else { Cell::Null };
+            let save = "INSERT INTO sync AS s VALUES ($1, $2, $3, $4, $4, $4, $5) ON CONFLICT (dataset) DO UPDATE SET
+                token = excluded.token, records = excluded.records, loaded_at = excluded.loaded_at,
+                changed_at = excluded.changed_at, checked_at = excluded.checked_at,
+                verified_at = coalesce(excluded.verified_at, s.verified_at)";
+            database.query(save, &[dataset.as_str().into(), export.token.as_str().into(), records, time, verified_at])
         })?;
         database.after_load(&tables[dataset]);
         self.replaces = false;
@@ -128,10 +134,10 @@ impl<D: Database> Target for SqlCopy<D> {
         let (database, _) = self.connected()?;
         let mut hasher = Hasher::default();
         let columns = format!("id, {}", D::read("json", Type::Json));
-        database.read_all(&columns, dataset.as_str(), i64::MIN, &mut |_, rows| {
-            rows.iter().for_each(|row| hasher.add(bytes_of(&row[1])));
-            Ok(true)
-        })?;
+        let mut reader = Reader::new(&columns, dataset.as_str(), i64::MIN);
+        while let Some(row) = reader.next_until(database, i64::MAX)? {
+            hasher.add(row[1].bytes());
+        }
         Ok(hasher.finish())
     }
 
@@ -151,73 +157,98 @@ impl<D: Database> Target for SqlCopy<D> {
     }
 }
 
-/// Reads a row of `sync`. A row that another program has damaged is no position.
-fn position_of(row: Row) -> Option<Position> {
-    let records = row[1].integer()?.unsigned_abs();
-    Some(Position { token: row[0].text()?.to_owned(), records, verified_at: row[2].integer()? })
-}
-
-fn bytes_of(cell: &Cell) -> &[u8] {
-    match cell {
-        Cell::Text(text) => text.as_bytes(),
-        Cell::Bytes(bytes) => bytes,
-        _ => &[],
-    }
-}
-
 /// Applies the entries of a page; returns the change of the number of records.
-fn apply_entries<D: Database>(
+fn apply<D: Database>(
     database: &mut D,
     tables: &Tables,
     entries: &[Entry],
     events: &dyn Events,
 ) -> Result<i64, PullError> {
     let dataset = tables.dataset;
-    let query = format!("SELECT id FROM {dataset} WHERE id IN ({})", ids::<D>());
-    let rows = database.query(&query, &[json_ids(entries.iter().map(|entry| entry.id))])?;
+    let query = format!("SELECT id FROM {dataset} WHERE id IN ({})", listed::<D>("$1", &[Type::Integer]));
+    let rows = database.query(&query, &[list(entries.iter().map(|entry| entry.id))])?;
     let mut held: BTreeSet<i64> = rows.iter().filter_map(|row| row[0].integer()).collect();
-    let before = held.len();
-    let mut writer = Writer::new(tables, Search::Updated);
-    // Rising ids suit the full-text index of SQLite. Of two entries of one record, the later one counts.
+    let (mut writer, mut change) = (Writer::new(tables, true), 0);
     let mut entries: Vec<&Entry> = entries.iter().collect();
+    // Of two entries of one record, the later one counts.
     entries.sort_by_key(|entry| entry.id);
     for entry in entries {
-        if !entry.is_removal {
-            events.change(dataset, &entry.json)?;
-            held.insert(entry.id);
-            writer.put(database, entry.id, entry.json.clone())?;
-        } else if held.remove(&entry.id) {
-            // A tombstone of a record that the copy never had is skipped.
-            events.change(dataset, &entry.json)?;
-            writer.remove(database, entry.id)?;
+        let was_held = held.remove(&entry.id);
+        // A tombstone may concern a record that the copy never had.
+        if entry.is_removal && !was_held {
+            continue;
         }
+        events.change(dataset, &entry.json)?;
+        if !entry.is_removal {
+            held.insert(entry.id);
+        }
+        change += i64::from(!entry.is_removal) - i64::from(was_held);
+        writer.add(database, entry.id, (!entry.is_removal).then(|| entry.json.clone()))?;
     }
     writer.finish(database)?;
-    Ok(count(held.len() as u64) - count(before as u64))
+    Ok(change)
 }
 
-fn count(records: u64) -> i64 {
-    i64::try_from(records).unwrap_or(i64::MAX)
-}
-
-/// Saves the token of an export that was loaded. A load that did not write all tables again proves nothing.
-fn note_load<D: Database>(
+/// Writes the records of an export that differ, or all of them if `anew`, and removes the others. Returns the number of
+/// records in the export.
+fn load<D: Database>(
     database: &mut D,
-    dataset: Dataset,
-    token: &str,
-    records: u64,
+    tables: &Tables,
+    export: &mut Export<'_>,
     anew: bool,
-) -> Result<(), PullError> {
-    let time = Cell::from(now().to_string());
-    let verified_at = if anew { time.clone() } else { Cell::Null };
-    database.query(
-        "INSERT INTO sync AS s VALUES ($1, $2, $3, $4, $4, $4, $5) ON CONFLICT (dataset) DO UPDATE SET
-         token = excluded.token, records = excluded.records, loaded_at = excluded.loaded_at,
-         changed_at = excluded.changed_at, checked_at = excluded.checked_at,
-         verified_at = coalesce(excluded.verified_at, s.verified_at)",
-        &[dataset.as_str().into(), token.into(), Cell::Integer(count(records)), time, verified_at],
-    )?;
-    Ok(())
+    events: &dyn Events,
+) -> Result<i64, PullError> {
+    let dataset = tables.dataset;
+    if anew {
+        clear_links(database, tables)?;
+    }
+    let rebuilds_search = anew || !database.has(dataset.as_str(), "true")?;
+    let mut writer = Writer::new(tables, !rebuilds_search);
+    // Another program may have written ids that no service has, so reading begins with the smallest number.
+    let mut held = Reader::new(&format!("id, {}", D::JSON_OR_DIGEST), dataset.as_str(), i64::MIN);
+    let mut came = 0;
+    let remove_until = |database: &mut D, held: &mut Reader, writer: &mut Writer<'_>, last| -> Result<(), PullError> {
+        while let Some(id) = held.next_until(database, last)?.and_then(|row| row[0].integer()) {
+            events.change(dataset, &format!("{{\"id\":{id},\"deleted\":true,\"changed_at\":null}}"))?;
+            writer.add(database, id, None)?;
+        }
+        Ok(())
+    };
+    while let Some(entry) = export.next_record()? {
+        remove_until(database, &mut held, &mut writer, entry.id - 1)?;
+        let before = held.next_until(database, entry.id)?;
+        let is_same = before.is_some_and(|row| is_json(&row[1], &entry.json));
+        if !is_same {
+            events.change(dataset, &entry.json)?;
+        }
+        if !is_same || anew {
+            writer.add(database, entry.id, Some(entry.json))?;
+        }
+        came += 1;
+        if came % PROGRESS_EVERY == 0 {
+            events.progress(dataset, came, export.records);
+        }
+    }
+    remove_until(database, &mut held, &mut writer, i64::MAX)?;
+    writer.finish(database)?;
+    events.progress(dataset, came, export.records);
+    if anew {
+        sweep_all(database)?;
+    }
+    if rebuilds_search {
+        database.rebuild_search(dataset)?;
+    }
+    Ok(i64::try_from(came).unwrap_or(i64::MAX))
+}
+
+/// Whether a cell holds a JSON text or its SHA-256.
+fn is_json(cell: &Cell, json: &str) -> bool {
+    cell.bytes() == json.as_bytes() || *cell.bytes() == *Sha256::digest(json.as_bytes())
+}
+
+/// Empties the link tables of a dataset, whatever they hold.
+fn clear_links<D: Database>(database: &mut D, tables: &Tables) -> Result<(), PullError> {
+    tables.links.iter().try_for_each(|links| database.batch(&format!("DELETE FROM {}", links.pairs.name)))
 }
 
 /// Removes the records of the other datasets, if they are another service's.
@@ -225,15 +256,15 @@ fn forget_others<D: Database>(
     database: &mut D,
     all: &PerDataset<Tables>,
     kept: Dataset,
-    server: &str,
+    server: &Cell,
 ) -> Result<(), PullError> {
     let foreign = "SELECT 1 FROM copy WHERE name = 'server' AND value <> $1";
-    if database.first(foreign, &[server.into()])?.is_none() {
+    if database.query(foreign, std::slice::from_ref(server))?.is_empty() {
         return Ok(());
     }
     for tables in all.values().filter(|tables| tables.dataset != kept) {
         let dataset = tables.dataset;
-        load::clear_links(database, tables)?;
+        clear_links(database, tables)?;
         database.batch(&format!("DELETE FROM {dataset}; DELETE FROM sync WHERE dataset = '{dataset}'"))?;
         database.rebuild_search(dataset)?;
     }

@@ -1,6 +1,6 @@
 //! The differences between SQLite and PostgreSQL.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Debug;
 
 use super::schema::{Table, Tables};
@@ -9,29 +9,21 @@ use crate::model::value::ValueKind;
 use crate::pull::columns::Cell;
 use crate::pull::error::PullError;
 
-/// The number of records that are read at once.
+/// The number of rows that are read at once: another program may have written any number of them.
 const READ_AT_ONCE: u32 = 500;
 
 /// A row of a table or of a query's result.
 pub type Row = Vec<Cell>;
 
-/// Handles some of the rows that are read; `false` ends the reading.
-pub type TakeRows<'a, D> = &'a mut dyn FnMut(&mut D, Vec<Row>) -> Result<bool, PullError>;
-
 /// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "named as what they hold")]
 pub enum Type {
-    /// A whole number.
     Integer,
-    /// Any number.
     Number,
-    /// True or false.
     Flag,
-    /// A day.
     Date,
-    /// A text.
     Text,
-    /// An instant.
     Time,
     /// A record as the service sent it.
     Json,
@@ -50,31 +42,20 @@ impl From<ValueKind> for Type {
     }
 }
 
-/// Whether the full-text index follows each record that is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Search {
-    /// It does.
-    Updated,
-    /// The caller rebuilds it at the end.
-    Rebuilt,
-}
-
-/// The SQL that differs between databases. Statements write parameters as `$1`, `$2`.
+/// The SQL that differs between databases. All statements write parameters as `$1`, `$2`.
 pub trait Dialect {
-    /// Today, in UTC.
-    const TODAY: &str;
-    /// The day 90 days later.
-    const IN_90_DAYS: &str;
-    /// The days from today until `due_date`.
-    const DAYS_LEFT: &str;
+    /// The words of the views: today, the day 90 days later, and the days from today until `due_date`, in UTC.
+    const VIEW_WORDS: [(&str, &str); 3];
     /// `verified_at` in seconds since 1970.
     const VERIFIED_S: &str;
     /// Begins a transaction that writes.
     const BEGIN: &str;
     /// The function that returns the items of a JSON array as rows, in the column `value`.
     const JSON_ITEMS: &str;
-    /// The end of the definition of a table that is stored by a primary key other than a number.
+    /// The end of the definition of a table whose primary key is not a number.
     const BY_KEY: &str;
+    /// The JSON of a record, or its SHA-256 if the server can compute it.
+    const JSON_OR_DIGEST: &str;
 
     /// Creates the tables `copy` and `sync`, and marks the database as a copy.
     fn common() -> String;
@@ -82,11 +63,8 @@ pub trait Dialect {
     /// The name of a type.
     fn type_name(kind: Type) -> &'static str;
 
-    /// The further columns of a dataset's table for the full-text index.
-    fn search_column(dataset: Dataset) -> String;
-
-    /// Creates the full-text index of a dataset, and comments on its table.
-    fn search_ddl(dataset: Dataset) -> String;
+    /// The full-text index of a dataset: further columns of its table, and statements that follow.
+    fn search(dataset: Dataset) -> (String, String);
 
     /// Comments on a table.
     fn comment(table: &str, text: &str) -> String;
@@ -109,11 +87,7 @@ pub trait Database: Dialect + Debug + Sized {
     /// How to name another place for a copy, for messages.
     const OTHER_PLACE: &str;
 
-    /// Opens a copy, or creates one.
-    ///
-    /// # Errors
-    /// When the place holds something else or a copy of a newer format; it is left untouched then. When another pull is at
-    /// work on the copy.
+    /// Opens a copy, or creates one. Fails when the place holds something else, and leaves that untouched.
     fn open(address: &Self::Address) -> Result<Self, PullError>;
 
     /// Whether the connection is gone, and the lock with it.
@@ -135,18 +109,15 @@ pub trait Database: Dialect + Debug + Sized {
     /// Runs a statement; returns the rows of its result.
     fn query(&mut self, sql: &str, params: &[Cell]) -> Result<Vec<Row>, PullError>;
 
-    /// Returns the ids of records from `from` on, each with the SHA-256 of its JSON, in order and at most `count`.
-    fn digests(&mut self, dataset: Dataset, from: i64, count: usize) -> Result<Vec<(i64, Vec<u8>)>, PullError>;
-
     /// Writes rows of different keys. Replaces the rows that have their keys.
     fn write_rows(&mut self, table: &Table, rows: Vec<Row>) -> Result<(), PullError>;
 
-    /// Writes the rows of records, and removes those of ids without a row.
+    /// Writes the rows of records, and removes those of ids without a row. Updates the full-text index if `updates_search`.
     fn write_records(
         &mut self,
         tables: &Tables,
         records: BTreeMap<i64, Option<Row>>,
-        search: Search,
+        updates_search: bool,
     ) -> Result<(), PullError>;
 
     /// Rebuilds the full-text index of a dataset, if the database does not keep it by itself.
@@ -178,28 +149,41 @@ pub trait Database: Dialect + Debug + Sized {
         done
     }
 
-    /// Returns the first row of a query, if it has any.
-    fn first(&mut self, sql: &str, params: &[Cell]) -> Result<Option<Row>, PullError> {
-        Ok(self.query(sql, params)?.into_iter().next())
-    }
-
     /// Whether a table has a row that meets a condition.
     fn has(&mut self, table: &str, condition: &str) -> Result<bool, PullError> {
-        Ok(self.first(&format!("SELECT 1 FROM {table} WHERE {condition} LIMIT 1"), &[])?.is_some())
+        Ok(!self.query(&format!("SELECT 1 FROM {table} WHERE {condition} LIMIT 1"), &[])?.is_empty())
+    }
+}
+
+/// Reads the rows of a table in the order of ids, some at a time.
+#[derive(Debug)]
+pub struct Reader {
+    query: String,
+    /// The first id that was not read yet; `None` after the last one.
+    next: Option<i64>,
+    rows: VecDeque<Row>,
+}
+
+impl Reader {
+    /// Reads columns from an id on. The first column is `id`.
+    pub fn new(columns: &str, table: &str, from: i64) -> Reader {
+        let query = format!("SELECT {columns} FROM {table} WHERE id >= $1 ORDER BY id LIMIT {READ_AT_ONCE}");
+        Reader { query, next: Some(from), rows: VecDeque::new() }
     }
 
-    /// Reads the columns of a table from an id on, some rows at a time in the order of ids. The first column is `id`.
-    fn read_all(&mut self, columns: &str, table: &str, from: i64, take: TakeRows<'_, Self>) -> Result<(), PullError> {
-        let query = format!("SELECT {columns} FROM {table} WHERE id >= $1 ORDER BY id LIMIT {READ_AT_ONCE}");
-        let mut next = Some(from);
-        while let Some(from) = next {
-            let rows = self.query(&query, &[Cell::Integer(from)])?;
-            let Some(last) = rows.last().and_then(|row| row[0].integer()) else { break };
-            if !take(self, rows)? {
-                break;
-            }
-            next = last.checked_add(1);
+    /// Returns the next rows; none after the last one.
+    pub fn some<D: Database>(&mut self, database: &mut D) -> Result<Vec<Row>, PullError> {
+        let Some(from) = self.next else { return Ok(Vec::new()) };
+        let rows = database.query(&self.query, &[Cell::Integer(from)])?;
+        self.next = rows.last().and_then(|row| row[0].integer()?.checked_add(1));
+        Ok(rows)
+    }
+
+    /// Returns the next row if its id is not greater than `last`.
+    pub fn next_until<D: Database>(&mut self, database: &mut D, last: i64) -> Result<Option<Row>, PullError> {
+        if self.rows.is_empty() {
+            self.rows = self.some(database)?.into();
         }
-        Ok(())
+        Ok(self.rows.pop_front_if(|row| row[0].integer().is_some_and(|id| id <= last)))
     }
 }

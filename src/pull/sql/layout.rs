@@ -1,9 +1,10 @@
 //! Creates the tables, and replaces those of another version.
 
-use super::database::{Database, Search};
+use super::database::{Database, Reader};
 use super::rows::Writer;
 use super::schema::{Tables, derived, drop_derived, layout};
 use crate::model::Dataset;
+use crate::pull::columns::Cell;
 use crate::pull::entry::MAX_ID;
 use crate::pull::error::PullError;
 
@@ -17,8 +18,8 @@ pub fn create<D: Database>(database: &mut D) -> Result<(), PullError> {
 pub fn value_of<D: Database>(database: &mut D, name: &str) -> Result<Option<String>, PullError> {
     // The table may be somebody else's, with any types.
     let query = "SELECT CAST(value AS text) FROM copy WHERE CAST(name AS text) = $1";
-    let row = database.first(query, &[name.into()])?;
-    Ok(row.and_then(|row| row[0].text().map(str::to_owned)))
+    let row = database.query(query, &[name.into()])?.pop().unwrap_or_default();
+    Ok(if let [Cell::Text(value)] = &row[..] { Some(value.clone()) } else { None })
 }
 
 /// Creates the derived tables again if another version of the program has created them otherwise.
@@ -44,17 +45,15 @@ pub fn renew<D: Database>(database: &mut D) -> Result<(), PullError> {
 /// Writes the records that were set aside into the new tables.
 fn take_back<D: Database>(database: &mut D, dataset: Dataset) -> Result<(), PullError> {
     let tables = Tables::new(dataset);
-    let mut writer = Writer::new(&tables, Search::Rebuilt);
+    let mut writer = Writer::new(&tables, false);
     let old = format!("old_{dataset}");
-    database.read_all("id, json", &old, 1, &mut |database, rows| {
-        for row in rows {
-            // Other ids are not the service's.
-            if let (Some(id @ ..=MAX_ID), Some(json)) = (row[0].integer(), row[1].text()) {
-                writer.put(database, id, json.into())?;
-            }
+    // Other ids are not the service's.
+    let mut reader = Reader::new("id, json", &old, 1);
+    while let Some(row) = reader.next_until(database, MAX_ID)? {
+        if let [Cell::Integer(id), Cell::Text(json)] = &row[..] {
+            writer.add(database, *id, Some(json.as_str().into()))?;
         }
-        Ok(true)
-    })?;
+    }
     writer.finish(database)?;
     database.rebuild_search(dataset)?;
     database.batch(&format!("DROP TABLE {old}"))

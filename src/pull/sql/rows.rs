@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use serde::Serialize;
+use serde_json::{Value, json};
 
-use super::database::{Database, Dialect, Row, Search, Type};
+use super::database::{Database, Dialect, Row, Type};
 use super::schema::{Links, Tables};
-use crate::pull::columns::{Cell, Column, cell_of};
+use crate::pull::columns::{Cell, cell_of};
 use crate::pull::error::PullError;
-use crate::pull::tables::{items_of, linked, no_link};
+use crate::pull::tables::{Linked, items_of, linked, no_link};
 
 /// The number of records that are written at once.
 const WRITE_AT_ONCE: usize = 1000;
@@ -16,32 +17,47 @@ const WRITE_AT_ONCE: usize = 1000;
 /// About how many bytes of JSON are written at once, if that is less.
 const WRITE_BYTES: usize = 4 << 20;
 
+/// The links of some records to rows of a kind.
+#[derive(Clone, Debug, Default)]
+pub struct FoundLinks {
+    /// The ids of records, each with the key of a linked row.
+    pub pairs: BTreeSet<(i64, String)>,
+    /// The linked rows by key.
+    pub rows: BTreeMap<String, Row>,
+}
+
 /// The row of a record. `json` is the record's text.
 pub fn row_of<D: Dialect>(tables: &Tables, id: i64, record: &Value, json: &str) -> Row {
     let mut row = vec![Cell::Integer(id)];
     row.extend(tables.columns.iter().map(|column| D::stored(column.kind.into(), cell_of(column, record))));
     let updated_at = record["updated_at"].as_str().map_or(Cell::Null, Cell::from);
-    row.push(D::stored(Type::Time, updated_at));
-    row.push(json.into());
+    row.extend([D::stored(Type::Time, updated_at), json.into()]);
     row
 }
 
-/// The rows that a record links to, by their keys as texts.
-pub fn linked_of<D: Dialect>(columns: &[Column], links: &Links, record: &Value) -> BTreeMap<String, Row> {
-    let text = |cell| D::stored(Type::Text, cell);
-    let rows = items_of(columns, links.kind, record).filter_map(|item| {
-        if links.kind.columns.is_empty() {
-            return item.as_str().map(|name| vec![text(name.into())]);
+/// Adds the links of a record to those of other records.
+pub fn add_links<D: Dialect>(tables: &Tables, id: i64, record: &Value, found: &mut [FoundLinks]) {
+    for (links, found) in tables.links.iter().zip(found) {
+        for row in items_of(tables.columns, links.kind, record).filter_map(|item| linked_row::<D>(links, item)) {
+            let key = key_of(&row[0]);
+            found.pairs.insert((id, key.clone()));
+            found.rows.insert(key, row);
         }
-        let mut row = vec![Cell::Integer(item["id"].as_i64()?)];
-        row.extend(links.kind.columns.iter().map(|name| match &item[*name] {
-            Value::Null => Cell::Null,
-            Value::String(value) => text(value.as_str().into()),
-            other => text(other.to_string().into()),
-        }));
-        Some(row)
-    });
-    rows.map(|row| (key_of(&row[0]), row)).collect()
+    }
+}
+
+/// The row that an item of a list links to.
+fn linked_row<D: Dialect>(links: &Links, item: &Value) -> Option<Row> {
+    let text = |value: &Value| match value {
+        Value::Null => Cell::Null,
+        Value::String(text) => D::stored(Type::Text, text.as_str().into()),
+        other => D::stored(Type::Text, other.to_string().into()),
+    };
+    if links.kind.columns.is_empty() {
+        return item.is_string().then(|| vec![text(item)]);
+    }
+    let key = Cell::Integer(item["id"].as_i64()?);
+    Some(std::iter::once(key).chain(links.kind.columns.iter().map(|name| text(&item[*name]))).collect())
 }
 
 /// The key of a linked row as a text.
@@ -53,151 +69,116 @@ pub fn key_of(cell: &Cell) -> String {
     }
 }
 
-/// A query of the ids in a list, given as JSON by [`json_ids`] in the first parameter.
-pub fn ids<D: Dialect>() -> String {
-    keys::<D>(Type::Integer)
+/// A query of rows that a parameter holds as a JSON array of arrays.
+pub fn listed<D: Dialect>(parameter: &str, types: &[Type]) -> String {
+    let column = |(at, kind): (usize, &Type)| format!("CAST(value ->> {at} AS {})", D::type_name(*kind));
+    let columns: Vec<String> = types.iter().enumerate().map(column).collect();
+    format!("SELECT {} FROM {}({parameter})", columns.join(", "), D::JSON_ITEMS)
 }
 
-/// The JSON of a list of ids.
-pub fn json_ids(ids: impl IntoIterator<Item = i64>) -> Cell {
-    json_list(ids.into_iter().map(|id| vec![id]))
-}
-
-fn json_list<T: Into<Value>>(items: impl Iterator<Item = T>) -> Cell {
-    Value::from_iter(items).to_string().into()
-}
-
-fn keys<D: Dialect>(kind: Type) -> String {
-    format!("SELECT CAST(value ->> 0 AS {}) FROM {}($1)", D::type_name(kind), D::JSON_ITEMS)
+/// The parameter of [`listed`] for rows of one item.
+pub fn list<T: Serialize>(items: impl IntoIterator<Item = T>) -> Cell {
+    json!(items.into_iter().map(|item| [item]).collect::<Vec<_>>()).to_string().into()
 }
 
 /// Writes and removes records within one transaction.
 #[derive(Debug)]
 pub struct Writer<'a> {
     tables: &'a Tables,
-    search: Search,
+    updates_search: bool,
     /// The JSON of records to write; `None` for records to remove.
     waiting: BTreeMap<i64, Option<Box<str>>>,
     waiting_bytes: usize,
-    /// The linked rows of each link table.
-    linked: Vec<LinkedRows>,
-}
-
-/// The linked rows that a transaction has to do with.
-#[derive(Clone, Debug, Default)]
-struct LinkedRows {
-    /// The rows that were written already, by key.
-    written: BTreeMap<String, Row>,
-    /// The keys that lost a link.
-    unlinked: BTreeSet<String>,
-}
-
-/// The links of some records.
-#[derive(Clone, Debug, Default)]
-struct Found {
-    pairs: Vec<(i64, Cell)>,
-    rows: BTreeMap<String, Row>,
+    /// The linked rows that were written already, for each link table.
+    written: Vec<BTreeMap<String, Row>>,
+    /// The keys that lost a link, for each link table.
+    unlinked: Vec<BTreeSet<String>>,
 }
 
 impl<'a> Writer<'a> {
-    /// A writer of a dataset's tables.
-    pub fn new(tables: &'a Tables, search: Search) -> Writer<'a> {
-        let linked = vec![LinkedRows::default(); tables.links.len()];
-        Writer { tables, search, waiting: BTreeMap::new(), waiting_bytes: 0, linked }
+    /// A writer of a dataset's tables. It updates the full-text index, or leaves that to the caller.
+    pub fn new(tables: &'a Tables, updates_search: bool) -> Writer<'a> {
+        let (written, unlinked) =
+            (vec![BTreeMap::new(); tables.links.len()], vec![BTreeSet::new(); tables.links.len()]);
+        Writer { tables, updates_search, waiting: BTreeMap::new(), waiting_bytes: 0, written, unlinked }
     }
 
-    /// Writes a record, at once or with later ones.
-    pub fn put<D: Database>(&mut self, database: &mut D, id: i64, json: Box<str>) -> Result<(), PullError> {
-        self.waiting_bytes += json.len();
-        self.add(database, id, Some(json))
-    }
-
-    /// Removes a record, at once or with later ones.
-    pub fn remove<D: Database>(&mut self, database: &mut D, id: i64) -> Result<(), PullError> {
-        self.add(database, id, None)
-    }
-
-    fn add<D: Database>(&mut self, database: &mut D, id: i64, json: Option<Box<str>>) -> Result<(), PullError> {
+    /// Writes a record, or removes the one of an id, at once or with later ones.
+    pub fn add<D: Database>(&mut self, database: &mut D, id: i64, json: Option<Box<str>>) -> Result<(), PullError> {
+        self.waiting_bytes += json.as_ref().map_or(0, |json| json.len());
         self.waiting.insert(id, json);
-        if self.waiting.len() < WRITE_AT_ONCE && self.waiting_bytes < WRITE_BYTES {
-            return Ok(());
-        }
-        self.write(database)
+        let is_full = self.waiting.len() >= WRITE_AT_ONCE || self.waiting_bytes >= WRITE_BYTES;
+        if is_full { self.write(database) } else { Ok(()) }
     }
 
     /// Writes the rest, and removes linked rows that have lost their last link.
     pub fn finish<D: Database>(mut self, database: &mut D) -> Result<(), PullError> {
         self.write(database)?;
-        for (links, linked) in self.tables.links.iter().zip(self.linked) {
-            let (table, own) = (&links.rows.name, links.kind.own_key());
-            let keys_of = keys::<D>(links.rows.columns[0].1);
-            let no_link = no_link(links.kind, &format!("{table}.{own}"));
-            let sweep = format!("DELETE FROM {table} WHERE {own} IN ({keys_of}){no_link}");
-            if !linked.unlinked.is_empty() {
-                database.query(&sweep, &[json_list(linked.unlinked.into_iter().map(|key| vec![key]))])?;
-            }
+        for (links, unlinked) in self.tables.links.iter().zip(self.unlinked).filter(|(_, keys)| !keys.is_empty()) {
+            let (own, key_type) = links.rows.columns[0];
+            let condition = format!("{own} IN ({})", listed::<D>("$1", &[key_type]));
+            database.query(&sweep(links.kind, &condition), &[list(unlinked)])?;
         }
         Ok(())
     }
 
     fn write<D: Database>(&mut self, database: &mut D) -> Result<(), PullError> {
-        let tables = self.tables;
-        let touched = json_ids(self.waiting.keys().copied());
-        let (mut records, mut found) = (BTreeMap::new(), vec![Found::default(); tables.links.len()]);
-        for (id, json) in std::mem::take(&mut self.waiting) {
-            let row = json.map(|json| read_record::<D>(tables, id, &json, &mut found)).transpose()?;
-            records.insert(id, row);
-        }
-        self.waiting_bytes = 0;
-        if records.is_empty() {
+        if self.waiting.is_empty() {
             return Ok(());
         }
-        for ((links, found), linked) in tables.links.iter().zip(&found).zip(&mut self.linked) {
-            let pairs = found.pairs.iter().map(|(id, key)| Value::from_iter([Value::from(*id), key_of(key).into()]));
-            let gone = database.query(&unlink::<D>(links), &[touched.clone(), json_list(pairs)])?;
-            linked.unlinked.extend(gone.iter().map(|row| key_of(&row[0])));
+        let touched = list(self.waiting.keys());
+        let (records, found) = self.take_waiting::<D>()?;
+        for ((links, found), unlinked) in self.tables.links.iter().zip(&found).zip(&mut self.unlinked) {
+            let kept = json!(found.pairs).to_string();
+            let gone = database.query(&unlink::<D>(links), &[touched.clone(), kept.into()])?;
+            unlinked.extend(gone.iter().map(|row| key_of(&row[0])));
         }
-        database.write_records(tables, records, self.search)?;
-        for ((links, found), linked) in tables.links.iter().zip(found).zip(&mut self.linked) {
-            let is_new = |(key, row): &(&String, &Row)| linked.written.get(*key) != Some(row);
-            database.write_rows(&links.rows, found.rows.iter().filter(is_new).map(|(_, row)| row.clone()).collect())?;
-            linked.written.extend(found.rows);
-            let pairs = found.pairs.into_iter().map(|(id, key)| vec![Cell::Integer(id), key]);
-            database.write_rows(&links.pairs, pairs.collect())?;
+        database.write_records(self.tables, records, self.updates_search)?;
+        for ((links, found), written) in self.tables.links.iter().zip(found).zip(&mut self.written) {
+            let pairs =
+                found.pairs.iter().map(|(id, key)| vec![Cell::Integer(*id), found.rows[key][0].clone()]).collect();
+            let rows: BTreeMap<String, Row> =
+                found.rows.into_iter().filter(|(key, row)| written.get(key) != Some(row)).collect();
+            database.write_rows(&links.rows, rows.values().cloned().collect())?;
+            database.write_rows(&links.pairs, pairs)?;
+            written.extend(rows);
         }
         Ok(())
     }
-}
 
-/// Reads a record. Returns its row, and adds its links to those found.
-fn read_record<D: Dialect>(tables: &Tables, id: i64, json: &str, found: &mut [Found]) -> Result<Row, PullError> {
-    let record: Value = serde_json::from_str(json)
-        .map_err(|error| PullError::failed(format!("the service sent a record that cannot be read ({error})")))?;
-    for (links, found) in tables.links.iter().zip(found) {
-        for (key, row) in linked_of::<D>(tables.columns, links, &record) {
-            found.pairs.push((id, row[0].clone()));
-            found.rows.insert(key, row);
+    /// Reads the waiting records. Returns their rows by id, and their links for each link table.
+    fn take_waiting<D: Database>(&mut self) -> Result<(BTreeMap<i64, Option<Row>>, Vec<FoundLinks>), PullError> {
+        let (mut records, mut found) = (BTreeMap::new(), vec![FoundLinks::default(); self.tables.links.len()]);
+        for (id, json) in std::mem::take(&mut self.waiting) {
+            let Some(json) = json else {
+                records.insert(id, None);
+                continue;
+            };
+            let record: Value = serde_json::from_str(&json).map_err(|error| {
+                PullError::failed(format!("the service sent a record that cannot be read ({error})"))
+            })?;
+            add_links::<D>(self.tables, id, &record, &mut found);
+            records.insert(id, Some(row_of::<D>(self.tables, id, &record, &json)));
         }
+        self.waiting_bytes = 0;
+        Ok((records, found))
     }
-    Ok(row_of::<D>(tables, id, &record, json))
 }
 
 /// A statement that removes the links of records (`$1`) except some (`$2`), and returns the keys of the removed links.
 fn unlink<D: Dialect>(links: &Links) -> String {
-    let (table, items) = (&links.pairs.name, D::JSON_ITEMS);
-    let [(id, id_type), (key, key_type)] = [0, 1].map(|at| links.pairs.columns[at]);
-    let (id_type, key_type) = (D::type_name(id_type), D::type_name(key_type));
-    format!(
-        "DELETE FROM {table} WHERE {id} IN ({}) AND ({id}, {key}) NOT IN (SELECT CAST(value ->> 0 AS {id_type}), \
-         CAST(value ->> 1 AS {key_type}) FROM {items}($2)) RETURNING {key}",
-        ids::<D>()
-    )
+    let (table, [(id, id_type), (key, key_type)]) = (&links.pairs.name, [0, 1].map(|at| links.pairs.columns[at]));
+    let (touched, kept) = (listed::<D>("$1", &[id_type]), listed::<D>("$2", &[id_type, key_type]));
+    format!("DELETE FROM {table} WHERE {id} IN ({touched}) AND ({id}, {key}) NOT IN ({kept}) RETURNING {key}")
 }
 
-/// Removes all linked rows without a link: rows of names that no record of the license has are not kept.
+/// A statement that removes linked rows that have no link: a copy holds no names that its records do not have.
+fn sweep(kind: &Linked, condition: &str) -> String {
+    let no_link = no_link(kind, &format!("{}.{}", kind.table, kind.own_key()));
+    format!("DELETE FROM {} WHERE {condition}{no_link}", kind.table)
+}
+
+/// Removes all linked rows that have no link.
 pub fn sweep_all<D: Database>(database: &mut D) -> Result<(), PullError> {
-    linked().iter().try_for_each(|kind| {
-        let own = format!("{}.{}", kind.table, kind.own_key());
-        database.batch(&format!("DELETE FROM {} WHERE true{}", kind.table, no_link(kind, &own)))
-    })
+    linked().iter().try_for_each(|kind| database.batch(&sweep(kind, "true")))
 }

@@ -1,17 +1,53 @@
-//! The tables, and the statements that create them.
+//! The tables and views, and the statements that create them.
 //!
 //! A record's row has its cells and, in `json`, the bytes that the service sent. All else is derived from `json`.
 
 use sha2::{Digest as _, Sha256};
 
 use super::database::{Dialect, Type};
-use super::views::views;
 use crate::model::Dataset;
 use crate::pull::columns::{Column, columns};
 use crate::pull::tables::{Linked, linked, links};
 
 /// Raised when an older program must not go on with a newer copy.
 pub const FORMAT: i32 = 1;
+
+/// Views for the usual questions, with the names of a [`Dialect`]'s words in braces. Days are those of UTC.
+const VIEWS: [(&str, &str); 6] = [
+    (
+        "upcoming_conferences",
+        "SELECT id, name, abbv, start_date, start_date_status, end_date, city, country, therapy_areas, url FROM conferences
+         WHERE coalesce(end_date, start_date) >= {today} ORDER BY start_date, id",
+    ),
+    (
+        "deadlines",
+        "SELECT id AS conference_id, name, abbv, 'abstract' AS kind, abstract_due_date AS due_date,
+            abstract_due_date_status AS status, start_date, therapy_areas, url FROM conferences
+         WHERE abstract_due_date IS NOT NULL
+         UNION ALL SELECT id, name, abbv, 'late-breaking', late_breaking_due_date, late_breaking_due_date_status, start_date,
+            therapy_areas, url FROM conferences WHERE late_breaking_due_date IS NOT NULL",
+    ),
+    (
+        "deadlines_next_90_days",
+        "SELECT *, {days_left} AS days_left FROM deadlines
+         WHERE due_date BETWEEN {today} AND {in_90_days} ORDER BY due_date, conference_id, kind",
+    ),
+    (
+        "dates_to_confirm",
+        "SELECT id AS conference_id, name, abbv, start_date, start_date_status, abstract_due_date_status,
+            late_breaking_due_date_status, url FROM conferences
+         WHERE (start_date IS NULL OR start_date >= {today}) AND (start_date_status <> 'confirmed'
+            OR abstract_due_date_status <> 'confirmed' OR late_breaking_due_date_status <> 'confirmed')
+         ORDER BY start_date IS NULL, start_date, id",
+    ),
+    (
+        "open_access_journals",
+        "SELECT id, name, abbv, publisher, publishing_apc_usd, publishing_content_license, impact_factor,
+            timelines_submit_to_first_decision_max_weeks AS weeks_to_first_decision, url FROM journals
+         WHERE publishing_access = 'open' ORDER BY impact_factor IS NULL, impact_factor DESC, id",
+    ),
+    ("copy_status", "SELECT dataset, records, loaded_at, changed_at, checked_at, verified_at FROM sync"),
+];
 
 /// A table that rows are written to.
 #[derive(Debug)]
@@ -59,12 +95,6 @@ impl Table {
     pub fn values(&self) -> &[(&'static str, Type)] {
         &self.columns[self.keys..]
     }
-
-    /// The columns as [`Cell`](crate::pull::columns::Cell)s, separated by commas.
-    pub fn read<D: Dialect>(&self) -> String {
-        let read: Vec<String> = self.columns.iter().map(|(name, kind)| D::read(name, *kind)).collect();
-        read.join(", ")
-    }
 }
 
 impl Tables {
@@ -107,45 +137,40 @@ fn key_type(kind: &Linked) -> Type {
 
 /// The statements that create the tables derived from records, and the views.
 pub fn derived<D: Dialect>() -> String {
-    let mut ddl: String = linked().iter().map(linked_ddl::<D>).collect();
+    let mut ddl = String::new();
+    for kind in linked() {
+        let comment = D::comment(kind.table, "Those that the records of the copy name");
+        ddl += &format!("{}{comment}\n", create_table::<D>(&rows_of(kind), ""));
+    }
     for dataset in Dataset::ALL {
-        let tables = Tables::new(dataset);
-        ddl.push_str(&records_ddl::<D>(&tables));
-        ddl.extend(tables.links.iter().map(|links| links_ddl::<D>(dataset, links)));
+        let (tables, (column, index)) = (Tables::new(dataset), D::search(dataset));
+        ddl += &format!("{}{index}\n", create_table::<D>(&tables.records, &column));
+        ddl.extend(tables.links.iter().map(|links| create_links::<D>(dataset, links)));
     }
     ddl.extend(views::<D>().map(|(name, query)| format!("CREATE VIEW {name} AS {query};\n")));
     ddl
 }
 
-fn linked_ddl<D: Dialect>(kind: &Linked) -> String {
-    let table = rows_of(kind);
-    let (own, key_type) = (kind.own_key(), D::type_name(key_type(kind)));
-    let cells: String = table.values().iter().map(|(name, kind)| format!(", {name} {}", D::type_name(*kind))).collect();
-    let end = if kind.columns.is_empty() { D::BY_KEY } else { "" };
-    let comment = D::comment(kind.table, "Those that the records of the copy name");
-    format!("CREATE TABLE {} ({own} {key_type} PRIMARY KEY{cells}){end};{comment}\n", kind.table)
-}
-
-fn records_ddl<D: Dialect>(tables: &Tables) -> String {
-    let dataset = tables.dataset;
-    let definition = |(name, kind): &(&str, Type)| {
-        let constraint = match *name {
-            "id" => " PRIMARY KEY",
-            "json" => " NOT NULL",
+fn create_table<D: Dialect>(table: &Table, more: &str) -> String {
+    let (key, key_type) = table.columns[0];
+    let column = |(name, kind): &(&str, Type)| {
+        let constraint = match kind {
+            _ if *name == key => " PRIMARY KEY",
+            Type::Json => " NOT NULL",
             _ => "",
         };
         format!("{name} {}{constraint}", D::type_name(*kind))
     };
-    let cells: Vec<String> = tables.records.columns.iter().map(definition).collect();
-    let (search, search_ddl) = (D::search_column(dataset), D::search_ddl(dataset));
-    format!("CREATE TABLE {dataset} ({}{search});{search_ddl}\n", cells.join(", "))
+    let columns: Vec<String> = table.columns.iter().map(column).collect();
+    let end = if key_type == Type::Integer { "" } else { D::BY_KEY };
+    format!("CREATE TABLE {} ({}{more}){end};", table.name, columns.join(", "))
 }
 
 // The blanks are part of the layout's digest, so they stay as they are in existing copies.
-fn links_ddl<D: Dialect>(dataset: Dataset, links: &Links) -> String {
-    let (table, target, key) = (&links.pairs.name, links.kind.table, links.kind.key);
-    let (id, id_type) = (links.pairs.columns[0].0, D::type_name(Type::Integer));
-    let (key_type, end) = (D::type_name(key_type(links.kind)), D::BY_KEY);
+fn create_links<D: Dialect>(dataset: Dataset, links: &Links) -> String {
+    let (table, target, end) = (&links.pairs.name, links.kind.table, D::BY_KEY);
+    let [(id, id_type), (key, key_type)] = [0, 1].map(|at| links.pairs.columns[at]);
+    let (id_type, key_type) = (D::type_name(id_type), D::type_name(key_type));
     let comment = D::comment(table, &format!("Which {dataset} name which {target}"));
     format!(
         "CREATE TABLE {table} ({id} {id_type} NOT NULL REFERENCES {dataset}, {key} {key_type} NOT NULL REFERENCES \
@@ -160,6 +185,13 @@ pub fn drop_derived<D: Dialect>() -> String {
     let links = Dataset::ALL.into_iter().flat_map(links).map(|(_, table)| table);
     let tables = links.chain(linked().iter().map(|kind| kind.table.to_owned()));
     views.chain(tables.map(|table| format!("DROP TABLE IF EXISTS {table};\n"))).collect()
+}
+
+/// The names and queries of the views. Each uses earlier ones only.
+fn views<D: Dialect>() -> impl DoubleEndedIterator<Item = (&'static str, String)> {
+    let spelled =
+        |query: &str| D::VIEW_WORDS.iter().fold(query.to_owned(), |query, (word, sql)| query.replace(word, sql));
+    VIEWS.into_iter().map(move |(name, query)| (name, spelled(query)))
 }
 
 /// A digest of the layout of the derived tables.

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::PathBuf;
 
-use rusqlite::{Connection, ErrorCode};
-use sha2::{Digest as _, Sha256};
+use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
+use rusqlite::{Connection, ErrorCode, params_from_iter};
 
 use super::failure::failure;
 use super::open::{identity, open};
-use super::records;
+use super::records::Statements;
 use crate::model::Dataset;
 use crate::pull::columns::Cell;
 use crate::pull::error::PullError;
-use crate::pull::sql::database::{Database, Row, Search};
+use crate::pull::sql::database::{Database, Row};
 use crate::pull::sql::schema::{Table, Tables};
 
 /// A file that is open and locked.
@@ -63,32 +63,23 @@ impl Database for SqliteFile {
     }
 
     fn query(&mut self, sql: &str, params: &[Cell]) -> Result<Vec<Row>, PullError> {
-        self.run(|connection| records::query(connection, sql, params))
-    }
-
-    fn digests(&mut self, dataset: Dataset, from: i64, count: usize) -> Result<Vec<(i64, Vec<u8>)>, PullError> {
-        let query = format!("SELECT id, CAST(json AS BLOB) FROM {dataset} WHERE id >= ? ORDER BY id LIMIT {count}");
-        self.run(|connection| {
-            let mut statement = connection.prepare_cached(&query)?;
-            let rows = statement.query_map([from], |row| {
-                let json = row.get_ref(1)?.as_blob()?;
-                Ok((row.get(0)?, Sha256::digest(json).to_vec()))
-            })?;
-            rows.collect()
-        })
+        self.run(|connection| query(connection, &sql.replace('$', "?"), params))
     }
 
     fn write_rows(&mut self, table: &Table, rows: Vec<Row>) -> Result<(), PullError> {
-        self.run(|connection| records::write_rows(connection, table, &rows))
+        let insert = insert(table);
+        self.run(|connection| rows.into_iter().try_for_each(|row| execute(connection, &insert, row)))
     }
 
     fn write_records(
         &mut self,
         tables: &Tables,
         records: BTreeMap<i64, Option<Row>>,
-        search: Search,
+        updates_search: bool,
     ) -> Result<(), PullError> {
-        self.run(|connection| records::write_records(connection, tables, records, search))
+        let statements = Statements::new(tables, updates_search);
+        // In the order of ids: the full-text index gathers rising ids, and writes them to the disk in one go.
+        self.run(|connection| records.into_iter().try_for_each(|(id, row)| statements.write(connection, id, row)))
     }
 
     fn rebuild_search(&mut self, dataset: Dataset) -> Result<(), PullError> {
@@ -115,4 +106,49 @@ impl Database for SqliteFile {
             done => done.map(|()| None),
         })
     }
+}
+
+impl ToSql for Cell {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Cell::Null => ValueRef::Null,
+            Cell::Integer(number) => ValueRef::Integer(*number),
+            Cell::Number(number) => ValueRef::Real(*number),
+            Cell::Flag(flag) => ValueRef::Integer(i64::from(*flag)),
+            Cell::Text(text) => ValueRef::Text(text.as_bytes()),
+            Cell::Bytes(bytes) => ValueRef::Blob(bytes),
+        }))
+    }
+}
+
+fn cell(value: ValueRef<'_>) -> Cell {
+    match value {
+        ValueRef::Null => Cell::Null,
+        ValueRef::Integer(number) => Cell::Integer(number),
+        ValueRef::Real(number) => Cell::Number(number),
+        ValueRef::Text(bytes) => str::from_utf8(bytes).map_or_else(|_| Cell::Bytes(bytes.to_vec()), Cell::from),
+        ValueRef::Blob(bytes) => Cell::Bytes(bytes.to_vec()),
+    }
+}
+
+/// Runs a statement; returns the rows of its result.
+pub fn query(connection: &Connection, sql: &str, params: &[Cell]) -> rusqlite::Result<Vec<Row>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let columns = statement.column_count();
+    let rows = statement.query_map(params_from_iter(params), |row| {
+        (0..columns).map(|column| row.get_ref(column).map(cell)).collect::<rusqlite::Result<Row>>()
+    })?;
+    rows.collect()
+}
+
+/// Runs a statement without a result.
+pub fn execute(connection: &Connection, sql: &str, params: Row) -> rusqlite::Result<()> {
+    connection.prepare_cached(sql)?.execute(params_from_iter(params)).map(|_| ())
+}
+
+/// A statement that writes a row. A row that is nothing but a key is left as it is.
+pub fn insert(table: &Table) -> String {
+    let action = if table.values().is_empty() { "IGNORE" } else { "REPLACE" };
+    let marks = vec!["?"; table.columns.len()].join(", ");
+    format!("INSERT OR {action} INTO {} ({}) VALUES ({marks})", table.name, table.names())
 }

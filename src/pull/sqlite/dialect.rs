@@ -20,13 +20,16 @@ const COMMON: &str = "
 ";
 
 impl Dialect for SqliteFile {
-    const TODAY: &str = "date('now')";
-    const IN_90_DAYS: &str = "date('now', '+90 days')";
-    const DAYS_LEFT: &str = "CAST(julianday(due_date) - julianday(date('now')) AS INTEGER)";
+    const VIEW_WORDS: [(&str, &str); 3] = [
+        ("{today}", "date('now')"),
+        ("{in_90_days}", "date('now', '+90 days')"),
+        ("{days_left}", "CAST(julianday(due_date) - julianday(date('now')) AS INTEGER)"),
+    ];
     const VERIFIED_S: &str = "unixepoch(verified_at)";
     const BEGIN: &str = "BEGIN IMMEDIATE";
     const JSON_ITEMS: &str = "json_each";
     const BY_KEY: &str = " WITHOUT ROWID";
+    const JSON_OR_DIGEST: &str = "json";
 
     fn common() -> String {
         format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT};\n{COMMON}")
@@ -42,18 +45,15 @@ impl Dialect for SqliteFile {
         }
     }
 
-    fn search_column(_dataset: Dataset) -> String {
-        String::new()
-    }
-
     // The blanks are part of the layout's digest, so they stay as they are in existing copies.
-    fn search_ddl(dataset: Dataset) -> String {
-        format!(
+    fn search(dataset: Dataset) -> (String, String) {
+        let index = format!(
             "
          CREATE VIRTUAL TABLE {dataset}_search USING fts5({}, content='{dataset}', content_rowid='id',
             tokenize='unicode61 remove_diacritics 2');",
             searched(dataset).join(", ")
-        )
+        );
+        (String::new(), index)
     }
 
     fn comment(_table: &str, _text: &str) -> String {

@@ -2,9 +2,8 @@
 //!
 //! - [`dialect`]: SQLite's words in the statements of a copy.
 //! - [`failure`]: errors, by what can be done about them.
-//! - [`magic`]: recognizes SQLite files.
 //! - [`open`]: which files are taken, and for whom they are kept.
-//! - [`records`]: writing rows, and keeping the full-text index with them.
+//! - [`records`]: writing records, and keeping the full-text index with them.
 //! - [`database`]: an SQLite file as the database of a copy.
 
 use std::path::Path;
@@ -17,7 +16,6 @@ use database::SqliteFile;
 pub mod database;
 pub mod dialect;
 pub mod failure;
-pub mod magic;
 pub mod open;
 pub mod records;
 
@@ -26,9 +24,6 @@ pub type SqliteCopy = SqlCopy<SqliteFile>;
 
 impl SqliteCopy {
     /// Opens the copy of a service's content, or creates one, as [`SqlCopy::at`] does.
-    ///
-    /// # Errors
-    /// Those of [`SqlCopy::at`].
     pub fn open(path: &Path, server: &ServerUrl, reload: bool) -> Result<SqliteCopy, PullError> {
         SqlCopy::at(path.to_owned(), server, reload)
     }

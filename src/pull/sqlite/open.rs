@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
@@ -11,7 +12,6 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::database::SqliteFile;
 use super::dialect::APPLICATION_ID;
 use super::failure::{failure, no_copy};
-use super::magic::is_sqlite;
 use crate::pull::error::PullError;
 use crate::pull::files::{self, make_file, open_file};
 use crate::pull::sql::database::Database;
@@ -23,6 +23,9 @@ const CACHE_KIB: i32 = 16 * 1024;
 
 /// How long another program that writes to the file is waited for.
 const BUSY: Duration = Duration::from_secs(30);
+
+/// The first bytes of every SQLite file (<https://sqlite.org/fileformat.html>).
+const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
 /// What stands at a path.
 enum Found {
@@ -61,6 +64,12 @@ pub fn identity(path: &Path) -> Result<(u64, u64), PullError> {
         PullError::Unusable(format!("{}: the copy has gone ({error}); run again to make a new one", path.display()))
     })?;
     Ok((found.dev(), found.ino()))
+}
+
+/// Whether a file begins as SQLite's do.
+pub fn is_sqlite(file: &mut File) -> bool {
+    let mut begin = [0; MAGIC.len()];
+    file.read_exact(&mut begin).is_ok() && begin == *MAGIC
 }
 
 /// Looks without changing anything.
