@@ -127,8 +127,8 @@ impl ErrorMapper {
     fn variables(&self) -> &'static str {
         match self.kind {
             StoreKind::S3 => {
-                "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and AWS_ENDPOINT_URL (an endpoint with http:// \
-                 needs AWS_ALLOW_HTTP=true)"
+                "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and AWS_ENDPOINT_URL (an endpoint with \
+                 http:// needs AWS_ALLOW_HTTP=true)"
             }
             StoreKind::Google => "check GOOGLE_APPLICATION_CREDENTIALS",
             StoreKind::Azure => "check AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",

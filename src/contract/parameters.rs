@@ -226,9 +226,9 @@ parameters! {
             "The `next_cursor` of the previous page, opaque. Use it with the same filters; `limit` may change";
         updated_since: Option<Timestamp>, "UpdatedSince", ParameterForm::Time, WhenAbsent::Optional,
             "Only records that were added, changed or entered the license at this date or time or later; UTC if no \
-             offset is given. Only the change feed reports removals. Send the start time of your previous run, minus two \
-             minutes, because a change has the time at which its writing began. Do not send the largest `updated_at` that \
-             you have: it does not change when a record enters the license";
+             offset is given. Only the change feed reports removals. Send the start time of your previous run, minus \
+             two minutes, because a change has the time at which its writing began. Do not send the largest \
+             `updated_at` that you have: it does not change when a record enters the license";
         q: Option<String>, "Q", ParameterForm::Length(2, 100), WhenAbsent::Optional,
             "Text found anywhere in the {searched}, ignoring case and diacritics";
         ..filters, "The filters by fields, by their names";
@@ -244,11 +244,12 @@ parameters! {
              together with `since`";
         limit: u16, "ChangesLimit", ParameterForm::Whole(1, 1000), WhenAbsent::Default("500"), "Entries per page";
         wait: u16, "WaitSeconds", ParameterForm::Whole(0, 60), WhenAbsent::Default("0"),
-            "Seconds that the answer may wait for an entry. It counts as one request. An extension: clients need not use it";
+            "Seconds that the answer may wait for an entry. It counts as one request. An extension: clients need not \
+             use it";
         resync: Option<Resync>, "Resync", ParameterForm::Choice(&["diff"]), WhenAbsent::Optional,
-            "With `diff`, a token from before a change of the license continues: records that entered, changed or left since \
-             then come as entries and tombstones, and the next token belongs to the present license. Without it, such a \
-             token gets 410. An extension: clients need not use it";
+            "With `diff`, a token from before a change of the license continues: records that entered, changed or \
+             left since then come as entries and tombstones, and the next token belongs to the present license. \
+             Without it, such a token gets 410. An extension: clients need not use it";
     }
 
     /// The parameters of exports.
@@ -351,6 +352,6 @@ pub static IF_RANGE: Parameter = Parameter {
     location: ParameterLocation::Header,
     form: ParameterForm::ETags,
     absent: WhenAbsent::Optional,
-    note: "The ETag of the bytes that you have already. If the file has changed since, `Range` is ignored, and the answer is \
-           200 with the whole new file",
+    note: "The ETag of the bytes that you have already. If the file has changed since, `Range` is ignored, and the \
+           answer is 200 with the whole new file",
 };

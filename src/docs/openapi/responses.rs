@@ -33,8 +33,8 @@ pub fn headers() -> Value {
         (
             "X-Records-Digest",
             digest(
-                "SHA-256 of the decompressed content: the JSON lines, or the CSV. It verifies a copy that stores each record's \
-                 JSON unchanged: hash the records in the order of ids, each followed by a line feed",
+                "SHA-256 of the decompressed content: the JSON lines, or the CSV. It verifies a copy that stores each \
+                 record's JSON unchanged: hash the records in the order of ids, each followed by a line feed",
             ),
         ),
         ("Content-Disposition", header("A name for the file, with the dataset and the date", string())),
