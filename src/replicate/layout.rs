@@ -21,7 +21,6 @@ pub const REPLICAS: &str = "replicas";
 /// The publisher's heartbeat.
 pub const ALIVE: &str = "alive";
 
-/// The number of digits of a slot.
 const SLOT_DIGITS: usize = 20;
 /// The minimum number of digits of a part's index.
 const INDEX_DIGITS: usize = 5;

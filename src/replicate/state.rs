@@ -21,25 +21,20 @@ pub struct PartRef {
 }
 
 /// The manifest of a state: it names the parts.
+#[allow(missing_docs, reason = "the names explain the other fields")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// The database.
     pub id: DatabaseId,
     /// The slot after which the state is.
     pub slot: u64,
     /// The hash of the log entry in that slot.
     pub entry_hash: Hash,
-    /// The format of the rows.
     pub schema: u32,
-    /// The last seq.
     pub seq: u64,
-    /// The lineage of the last commit.
     pub lineage: [u8; 16],
-    /// The digest of all rows.
     pub digest: RowDigest,
     /// The time of writing, by the publisher's clock.
     pub at: Timestamp,
-    /// The parts, in order.
     pub parts: Vec<PartRef>,
 }
 

@@ -10,11 +10,9 @@ const MAX_SEQS: usize = 1000;
 /// been in progress when the token came. The publisher writes the second one only after the first.
 const CHANGES: u64 = 2;
 
-/// The seqs of tokens ahead of the replica.
 #[derive(Debug, Default)]
 pub(super) struct AheadTokens {
     seqs: BTreeMap<u64, AheadSeq>,
-    /// The number of changes of the heartbeat so far.
     changes: u64,
 }
 

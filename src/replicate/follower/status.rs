@@ -62,11 +62,10 @@ impl Display for Unfit {
 }
 
 /// The work of a replica since its start.
+#[allow(missing_docs, reason = "the names explain the other fields")]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplicaProgress {
-    /// The last slot that it applied.
     pub slot: u64,
-    /// The last seq after it.
     pub seq: u64,
     /// The entries that it applied one by one.
     pub applied: u64,
@@ -76,7 +75,6 @@ pub struct ReplicaProgress {
     pub digest_failures: u64,
     /// How often an object of the bucket could not be used.
     pub unusable_objects: u64,
-    /// The present error.
     pub error: Option<String>,
 }
 

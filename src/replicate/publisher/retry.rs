@@ -11,7 +11,6 @@ use crate::transport::backoff::Backoff;
 /// Short pauses: a replica that reaches the bucket again should not wait long for the publisher.
 const BACKOFF: Backoff = Backoff { first: Duration::from_millis(100), longest: Duration::from_secs(3) };
 
-/// The outcome of a create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CreateOutcome {
     /// The object holds our bytes.
@@ -36,7 +35,6 @@ impl Retry {
         Retry { until, retries_refusals: false, failures: FailureReporter::new(status) }
     }
 
-    /// Returns the same policy for another thread.
     pub fn for_thread(&self) -> Retry {
         Retry { retries_refusals: self.retries_refusals, ..Retry::new(self.until, self.failures.status()) }
     }
