@@ -25,7 +25,6 @@ const DRAFT_AGE_S: i64 = 86_400;
 /// The maximum number of attempts to write while other programs delete the folder.
 const TRIES: usize = 10;
 
-/// The root folder of a bucket.
 #[derive(Debug)]
 pub(super) struct Folder {
     root: PathBuf,
@@ -139,7 +138,6 @@ impl Folder {
         }
     }
 
-    /// Creates the folders between the root folder and an object.
     fn make_folders(&self, folder: &Path, mode: u32) -> io::Result<()> {
         if folder == self.root || folder.is_dir() {
             return Ok(());

@@ -33,23 +33,18 @@ pub struct Endpoint {
 }
 
 /// The content of an endpoint.
+#[allow(missing_docs, reason = "the names explain the other variants")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resource {
     /// A page of records.
     List(Dataset),
-    /// One record.
     Record(Dataset),
     /// A page of a change feed.
     Changes(Dataset),
-    /// An export file.
     Export,
-    /// The reference list of therapy areas.
     TherapyAreas,
-    /// The reference list of tags.
     Tags,
-    /// The reference list of organizations.
     Organizations,
-    /// The service's status.
     Status,
     /// A page of the documentation, outside `/v1`.
     Docs,
@@ -137,7 +132,6 @@ const RECORD: Endpoint = Endpoint {
     ..PLAIN
 };
 
-/// The default values of an endpoint.
 const PLAIN: Endpoint = Endpoint {
     pattern: "",
     resource: Resource::Docs,
@@ -148,17 +142,14 @@ const PLAIN: Endpoint = Endpoint {
     codes: &[],
 };
 
-/// The documentation.
 pub(super) static DOCS: Endpoint = Endpoint { pattern: "/docs", ..PLAIN };
 
-/// The paths of the documentation.
 pub(super) const DOC_PATTERNS: [&str; 6] =
     ["/openapi.json", "/docs", "/docs/page.js", "/docs/follow.py", "/docs/errors", "/docs/errors/{code}"];
 
 /// The explorer, with its page and files.
 pub(super) static EXPLORER: Endpoint = Endpoint { pattern: "/", resource: Resource::Explorer, ..PLAIN };
 
-/// The paths of the explorer.
 pub(super) const EXPLORER_PATTERNS: [&str; 5] = ["/", "/explorer/{file}", "/favicon.ico", "/favicon.svg", "/demo.json"];
 
 /// The endpoints under `/v1`. The parameters of lists are added in [`CONTRACT`].

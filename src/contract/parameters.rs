@@ -68,14 +68,13 @@ pub(super) fn typed<T: DeserializeOwned>(value: Value) -> Result<T, BadRequest> 
 }
 
 /// The location of a parameter.
+#[allow(missing_docs, reason = "the names explain the other variants")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum ParameterLocation {
     /// The path, as `{name}` in the endpoint's pattern.
     Path,
-    /// The query.
     Query,
-    /// The headers.
     Header,
 }
 
@@ -91,6 +90,7 @@ pub enum WhenAbsent {
 }
 
 /// The values that a parameter allows.
+#[allow(missing_docs, reason = "the names explain the other variants")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParameterForm {
     /// The id of a record.
@@ -99,7 +99,6 @@ pub enum ParameterForm {
     Whole(u64, u64),
     /// A number from 0.
     Number,
-    /// A text.
     Text,
     /// A text with a number of characters (Unicode scalar values) in this range, inclusive.
     Length(usize, usize),
@@ -107,11 +106,9 @@ pub enum ParameterForm {
     Cursor,
     /// A sync token, checked like a cursor.
     SyncToken,
-    /// A date.
     Date,
     /// A date or a date-time.
     Time,
-    /// One of these texts.
     Choice(&'static [&'static str]),
     /// A list of entity tags, or `*` (RFC 9110, section 13.1.2).
     ETags,
@@ -294,7 +291,6 @@ impl ListParameters {
     }
 }
 
-/// Converts a name such as `start_date_from` into `StartDateFrom`.
 fn camel_case(name: &str) -> String {
     let word = |word: &str| word[..1].to_uppercase() + &word[1..];
     name.split('_').map(word).collect()

@@ -79,9 +79,6 @@ pub fn parse_part(name: &str) -> Option<PartName<'_>> {
 }
 
 /// Returns 16 random hex digits for [`PartName::random`].
-///
-/// # Errors
-/// If the operating system returns no random bytes.
 pub fn new_random() -> Result<String, getrandom::Error> {
     let mut random = [0; RANDOM_DIGITS / 2];
     getrandom::fill(&mut random)?;
