@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_comes_back() {
+    fn sealed_objects_round_trip() {
         for bytes in [&b""[..], b"x", &[7; 100_000]] {
             let sealed = seal(Some(&key(1)), "log/1", bytes).unwrap();
             assert_eq!(sealed, seal(Some(&key(1)), "log/1", bytes).unwrap(), "deterministic");
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_is_taken() {
+    fn other_bytes_are_rejected() {
         let sealed = seal(Some(&key(1)), "log/1", b"what it says").unwrap();
         let refused =
             |key: Option<&SealKey>, name: &str, stored: &[u8]| unseal(key, name, stored.to_vec()).unwrap_err();

@@ -153,7 +153,7 @@ codes! {
                  Otherwise leave `cursor` out and start at the first page.",
         request: "GET /v1/conferences?cursor=2",
         detail: "The `cursor` was not issued by this service for this list. Send the `next_cursor` of the previous \
-                 page with the same filters, or leave it out to start anew.",
+                 page with the same filters, or leave it out to start at the first page.",
     }
     InvalidSyncToken {
         status: StatusCode::BAD_REQUEST,
@@ -196,7 +196,7 @@ codes! {
         remedy: "Check that the whole key arrived: it starts with `mfk_` and has 42 characters, without quotes or \
                  blanks. Check that it belongs to this server. If it is lost, ask the operator for another one.",
         request: "GET /v1/conferences",
-        detail: "The API key is not recognised. Check that it was copied whole: `mfk_` and 38 characters.",
+        detail: "The API key is not recognised. Check that it was copied completely: `mfk_` and 38 characters.",
     }
     RevokedApiKey {
         status: StatusCode::UNAUTHORIZED,
@@ -215,13 +215,13 @@ codes! {
         condition: "The key was issued for a limited time, and that time is over.",
         remedy: "Ask the operator for a new key. Your sync tokens work with a new key of the same license.",
         request: "GET /v1/conferences",
-        detail: "The API key's time is over. Ask the operator for a new one.",
+        detail: "The API key has expired. Ask the operator for a new one.",
     }
     DatasetNotLicensed {
         status: StatusCode::FORBIDDEN,
         scope: CodeScope::Keyed,
         title: "The dataset is not in the license",
-        condition: "The key is valid, but its license does not contain the dataset that was asked for.",
+        condition: "The key is valid, but its license does not contain the requested dataset.",
         remedy: "Ask for the other dataset, or ask the operator to add this one to the license.",
         request: "GET /v1/journals",
         detail: "The license of this API key does not include the dataset `journals`. Ask the operator for a license \
@@ -282,7 +282,7 @@ codes! {
                  that entered and left.",
         request: "GET /v1/conferences/changes?since=…",
         detail: "The sync token is from before a change of the license, or from a state of the data that no longer \
-                 exists. Load the export `/exports/conferences` anew and go on from its `X-Sync-Token`.",
+                 exists. Load the export `/exports/conferences` again and continue from its `X-Sync-Token`.",
     }
     RateLimited {
         status: StatusCode::TOO_MANY_REQUESTS,
@@ -313,7 +313,7 @@ codes! {
         condition: "The service is up, but it has no data, its data are too old, the sync token is newer than its \
                     data, or it is about to stop.",
         remedy: "Try again after as many seconds as `Retry-After` says, or in a minute without one, with growing \
-                 pauses. Sync tokens stay valid meanwhile.",
+                 pauses. Sync tokens stay valid.",
         request: "GET /v1/status",
         detail: "The data cannot be read at the moment. Try again in a minute.",
     }

@@ -196,7 +196,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn entries_come_back((slot, changes) in some_changes()) {
+        fn entries_round_trip((slot, changes) in some_changes()) {
             let header = header(slot, &changes);
             let (bytes, hash) = encoded(&header, &changes);
             prop_assert_eq!(&encoded(&header, &changes).0, &bytes, "the same bytes each time");
@@ -209,7 +209,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_else_is_taken((slot, changes) in some_changes(), at in any::<prop::sample::Index>(), bit in 0..8_u8) {
+        fn other_bytes_are_rejected((slot, changes) in some_changes(), at in any::<prop::sample::Index>(), bit in 0..8_u8) {
             let (bytes, _) = encoded(&header(slot, &changes), &changes);
             let at = at.index(bytes.len());
             let mut flipped = bytes.clone();

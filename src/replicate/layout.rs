@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_are_not_ours() {
+    fn other_names_are_rejected() {
         for name in [
             "",
             "log",

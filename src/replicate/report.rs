@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reports_come_back_and_nothing_else_is_taken() {
+    fn reports_round_trip_and_other_bytes_are_rejected() {
         let alive = Heartbeat {
             id: DatabaseId([1; 16]),
             slot: 42,

@@ -135,7 +135,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn states_come_back(texts in some_texts(), slot in 1..5_u64) {
+        fn states_round_trip(texts in some_texts(), slot in 1..5_u64) {
             let (manifest, stored) = manifest(slot, &texts);
             let (bytes, hash) = manifest.encode().unwrap();
             let read = Manifest::decode(&bytes).map_err(|error| TestCaseError::fail(error.to_string()))?;
@@ -149,7 +149,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_else_is_taken(texts in some_texts(), at in any::<prop::sample::Index>(), bit in 0..8_u8) {
+        fn other_bytes_are_rejected(texts in some_texts(), at in any::<prop::sample::Index>(), bit in 0..8_u8) {
             let (manifest, stored) = manifest(2, &texts);
             let (bytes, _) = manifest.encode().unwrap();
             let wrong = |bytes: &[u8]| {

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seq_is_lost_once_two_later_signs_of_life_do_not_reach_it() {
+    fn a_seq_is_lost_after_two_later_heartbeats_below_it() {
         /// The seq in a heartbeat, whether it is newer, and whether seq 10 counts as lost after it.
         type HeartbeatStep = (u64, bool, bool);
         let cases: [&[HeartbeatStep]; 6] = [

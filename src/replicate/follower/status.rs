@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_old_is_told() {
+    fn a_stale_or_silent_replica_is_unfit() {
         let minute = Duration::from_secs(60);
         let status = ReplicaStatus::new(FollowLimits::new(minute, Some(2 * minute)));
         assert_eq!(status.unfit(), Some(Unfit::Unseen));

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_at_a_time_by_the_same_name() {
+    fn the_lock_is_exclusive_and_keeps_its_name() {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("feed.redb");
         let first = PublisherLock::take(&database).unwrap();

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn failing_lasts_until_no_reporter_fails() {
+    fn a_failure_lasts_until_no_reporter_fails() {
         let status = Arc::new(PublisherStatus::default());
         let (mut one, mut other) = (FailureReporter::new(&status), FailureReporter::new(&status));
         let message = || status.failure(Duration::ZERO);

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_pass_is_tried_again() {
+    fn temporary_errors_are_retried() {
         type Answers = Vec<Result<u8, BucketError>>;
         let away = || Err(BucketError::Unreachable("away".to_owned()));
         let refused = || Err(BucketError::Refused("no".to_owned()));
@@ -108,13 +108,13 @@ mod tests {
             let failures = answers.iter().filter(|answer| answer.is_err()).count();
             let mut answers = answers.into_iter();
             assert_eq!(retry.run(|| answers.next().unwrap()), expected);
-            assert_eq!(status.failing_for().is_some(), expected == refused(), "told that it passed");
+            assert_eq!(status.failing_for().is_some(), expected == refused(), "the status shows that it passed");
             assert_eq!(status.progress().failures, u64::try_from(failures).unwrap());
         }
     }
 
     #[test]
-    fn patience_ends() {
+    fn retries_end_in_time() {
         let mut retry = Retry::new(Some(Instant::now()), &Arc::default());
         let mut asked = 0;
         let answer: Result<(), _> = retry.run(|| {
